@@ -1,0 +1,14 @@
+# The Node-API skin. The header folders are npm packages; scripts/build.mjs passes them.
+set(NODE_ADDON_API_DIR "" CACHE PATH "folder of napi.h (the npm package node-addon-api)")
+set(NODE_API_HEADERS_DIR "" CACHE PATH "folder of node_api.h (the npm package node-api-headers)")
+
+add_library(gradlink MODULE
+  ${CMAKE_CURRENT_LIST_DIR}/addon.cc)
+set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
+target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_API_HEADERS_DIR})
+# Swallow: throwing into an environment that is going down would abort the process.
+target_compile_definitions(gradlink PRIVATE NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED
+  NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
+target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_kvstore gradlink_measure ${CMAKE_DL_LIBS})
+# nodelete: a worker's end may not unload code that other threads still run.
+target_link_options(gradlink PRIVATE -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)

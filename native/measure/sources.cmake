@@ -1,0 +1,4 @@
+# Timed loops and exact test patterns.
+add_library(gradlink_measure STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/memory_bandwidth.cc)
+target_link_libraries(gradlink_measure PUBLIC gradlink_core)
