@@ -1,0 +1,55 @@
+// Gradient compression with error feedback: 2bit and 1bit, bit for bit MXNet's.
+//
+// 2bit, threshold t > 0: r += g; r >= t sends 11 and r -= t; r <= -t sends 10 and r += t; else 00.
+// Four codes a byte, first element in the top two bits. 11 decodes to +t, 10 to -t, the rest to 0.
+// 1bit, any t: r += g; r > t sends 1 and r -= 1; else 0 and r += 1. Eight codes a byte, first in
+// the top bit. 1 decodes to +1, 0 to -1 (not to plus and minus t). All arithmetic is float32. Codes
+// are padded with zero bits to whole 32-bit words.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace gradlink {
+
+enum class CompressionType : std::uint8_t { twoBit = 0, oneBit = 1 };
+
+class GradientCompression {
+ public:
+  /// Throws Error(invalidArgument) for a threshold that is not finite, or not above 0 with 2bit.
+  GradientCompression(CompressionType type, double threshold);
+  /// As above from "2bit" or "1bit"; any other name throws and lists them.
+  static GradientCompression create(const std::string& type, double threshold = 0.5);
+
+  CompressionType type() const { return type_; }
+  float threshold() const { return threshold_; }
+  /// "2bit" or "1bit".
+  const char* name() const { return type_ == CompressionType::twoBit ? "2bit" : "1bit"; }
+
+  /// Elements that share one 32-bit word of codes: 16 or 32. Ranges handed to several threads start
+  /// at multiples.
+  std::size_t elementsPerWord() const { return type_ == CompressionType::twoBit ? 16 : 32; }
+  /// Bytes of codes for `count` elements: whole 32-bit words.
+  std::size_t compressedBytes(std::size_t count) const {
+    return (count + elementsPerWord() - 1) / elementsPerWord() * 4;
+  }
+
+  // ---- Ranges. The pointers are those of the range (not of the whole array), so a caller that
+  // cuts an array adds its offset, which must be a multiple of elementsPerWord(), and
+  // compressedBytes(offset) to `codes`.
+
+  /// Adds grad to residual, writes the codes, leaves in residual what the codes do not carry.
+  void compress(const float* grad, float* residual, std::uint8_t* codes, std::size_t count) const;
+  /// out = what the codes mean.
+  void decompress(const std::uint8_t* codes, float* out, std::size_t count) const;
+  /// compress followed by decompress, without the codes: what a store in one process needs. out may
+  /// be grad.
+  void quantize(const float* grad, float* residual, float* out, std::size_t count) const;
+
+ private:
+  CompressionType type_;
+  float threshold_;
+};
+
+}  // namespace gradlink

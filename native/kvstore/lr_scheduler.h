@@ -1,0 +1,42 @@
+// Learning-rate schedules: pure functions of the number of updates, so that a server that runs no
+// JavaScript, a worker and the TypeScript classes (lib/optimizers/schedulers.ts) all get the same
+// float64 bits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradlink {
+
+enum class SchedulerKind : std::uint8_t { factor = 0, multiFactor = 1, poly = 2, cosine = 3 };
+enum class WarmupMode : std::uint8_t { linear = 0, constant = 1 };
+
+/// A schedule as plain numbers. Which fields count depends on the kind; the meaning and defaults
+/// are MXNet 1.9.1's.
+struct SchedulerSpec {
+  SchedulerKind kind = SchedulerKind::factor;
+  double baseLr = 0.01;
+  /// Updates of warm-up, from warmupBeginLr towards baseLr (linear) or at warmupBeginLr (constant).
+  std::int64_t warmupSteps = 0;
+  double warmupBeginLr = 0;
+  WarmupMode warmupMode = WarmupMode::linear;
+  /// factor: one entry, the period. multiFactor: the updates after which the rate is multiplied.
+  std::vector<std::int64_t> steps;
+  double factor = 1;
+  /// factor only: the rate never falls below this.
+  double stopFactorLr = 1e-8;
+  /// poly and cosine: the update at which finalLr is reached.
+  std::int64_t maxUpdate = 1;
+  double finalLr = 0;
+  /// poly only: the exponent.
+  double power = 2;
+};
+
+/// Throws Error(invalidArgument) that says what was expected.
+void checkScheduler(const SchedulerSpec& spec);
+
+/// The rate at `numUpdate` updates (the largest update count of any key). numUpdate >= 0.
+double learningRateAt(const SchedulerSpec& spec, std::int64_t numUpdate);
+
+}  // namespace gradlink
