@@ -106,6 +106,10 @@ class Communicator {
   virtual std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) = 0;
   /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any thread.
   virtual void abort(const std::string& reason) = 0;
+  /// As if the held ranks' process had died: their pending and later calls end with ERR_CLOSED, the peers' with
+  /// ERR_PEER_LOST naming them. Safe from any thread, also while a call runs on another: it is what a worker thread
+  /// that is terminated in mid-operation does. Backends that cannot tell the two apart abort.
+  virtual void leave() { abort("a rank's JavaScript environment ended"); }
   /// Leaves in good order: later calls of peers that need this rank fail with ERR_PEER_LOST. Idempotent; no call
   /// may be running on another thread.
   virtual void close() = 0;

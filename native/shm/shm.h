@@ -1,6 +1,7 @@
 // Ways into the embedded engine.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <string>
@@ -26,6 +27,9 @@ struct JoinOptions {
   /// Bytes of one staging slot between processes; 0 takes the measured default. For tests: a small value
   /// reaches the many-chunk paths cheaply.
   std::size_t slotBytes = 0;
+  /// Looked at about every 50 ms while waiting for the others: once true, join gives up with ERR_CLOSED. May be
+  /// null. Lets a worker thread or process that is going away leave without sitting out the timeout.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 /// Joins as one rank. Blocks until all have come. Throws timeout naming the missing ranks, mismatch where sizes
