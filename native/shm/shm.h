@@ -10,12 +10,14 @@
 
 namespace gradlink::shm {
 
-/// One communicator that holds `size` ranks of this process: all buffers of a call are known at once, so a call
-/// is one pass over memory on the thread pool, and never waits for a peer. No point-to-point, no split.
+/// One communicator that holds `size` ranks of this process: all buffers of a call are known at
+/// once, so a call is one pass over memory on the thread pool, and never waits for a peer. No
+/// point-to-point, no split.
 std::unique_ptr<Communicator> makeLocalGroup(int size);
 
 struct JoinOptions {
-  /// Ranks that give the same job and name meet. Names are the application's; the job is the launcher's secret.
+  /// Ranks that give the same job and name meet. Names are the application's; the job is the
+  /// launcher's secret.
   std::string job;
   std::string name;
   int rank = 0;
@@ -24,16 +26,17 @@ struct JoinOptions {
   double timeoutMs = 30000;
   /// The ranks are threads of this process, not processes of this host.
   bool threads = false;
-  /// Bytes of one staging slot between processes; 0 takes the measured default. For tests: a small value
-  /// reaches the many-chunk paths cheaply.
+  /// Bytes of one staging slot between processes; 0 takes the measured default. For tests: a small
+  /// value reaches the many-chunk paths cheaply.
   std::size_t slotBytes = 0;
-  /// Looked at about every 50 ms while waiting for the others: once true, join gives up with ERR_CLOSED. May be
-  /// null. Lets a worker thread or process that is going away leave without sitting out the timeout.
+  /// Looked at about every 50 ms while waiting for the others: once true, join gives up with
+  /// ERR_CLOSED. May be null. Lets a worker thread or process that is going away leave without
+  /// sitting out the timeout.
   const std::atomic<bool>* cancelled = nullptr;
 };
 
-/// Joins as one rank. Blocks until all have come. Throws timeout naming the missing ranks, mismatch where sizes
-/// differ or a rank is taken twice.
+/// Joins as one rank. Blocks until all have come. Throws timeout naming the missing ranks, mismatch
+/// where sizes differ or a rank is taken twice.
 std::unique_ptr<Communicator> join(const JoinOptions&);
 
 }  // namespace gradlink::shm

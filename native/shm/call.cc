@@ -1,0 +1,201 @@
+#include "shm/call.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/error.h"
+
+namespace gradlink::shm {
+
+const char* nameOf(Kind kind) {
+  switch (kind) {
+    case Kind::allReduce:
+      return "allReduce";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::broadcast:
+      return "broadcast";
+    case Kind::allGather:
+      return "allGather";
+    case Kind::reduceScatter:
+      return "reduceScatter";
+    case Kind::allToAll:
+      return "allToAll";
+    case Kind::gather:
+      return "gather";
+    case Kind::scatter:
+      return "scatter";
+    case Kind::barrier:
+      return "barrier";
+    case Kind::neighborAllReduce:
+      return "neighborAllReduce";
+    case Kind::split:
+      return "split";
+  }
+  return "an unknown operation";
+}
+
+bool hasOp(Kind kind) {
+  return kind == Kind::allReduce || kind == Kind::reduce || kind == Kind::reduceScatter;
+}
+
+bool hasRoot(Kind kind) {
+  return kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather ||
+         kind == Kind::scatter;
+}
+
+std::string describe(const Shape& shape) {
+  std::string text = nameOf(shape.kind);
+  if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
+  text += "(count " + std::to_string(shape.count) + ", " + gradlink::nameOf(shape.dtype);
+  if (hasOp(shape.kind)) text += std::string(", ") + gradlink::nameOf(shape.op);
+  if (hasRoot(shape.kind)) text += ", root " + std::to_string(shape.root);
+  return text + ")";
+}
+
+std::size_t inBlocks(const Shape& shape, int size, int rank) {
+  const auto blocks = static_cast<std::size_t>(size);
+  switch (shape.kind) {
+    case Kind::allReduce:
+    case Kind::reduce:
+    case Kind::allGather:
+    case Kind::gather:
+    case Kind::neighborAllReduce:
+    case Kind::split:
+      return 1;
+    case Kind::broadcast:
+      return rank == shape.root ? 1 : 0;
+    case Kind::reduceScatter:
+    case Kind::allToAll:
+      return blocks;
+    case Kind::scatter:
+      return rank == shape.root ? blocks : 0;
+    case Kind::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+std::size_t outBlocks(const Shape& shape, int size, int rank) {
+  const auto blocks = static_cast<std::size_t>(size);
+  switch (shape.kind) {
+    case Kind::allReduce:
+    case Kind::broadcast:
+    case Kind::reduceScatter:
+    case Kind::scatter:
+    case Kind::neighborAllReduce:
+      return 1;
+    case Kind::reduce:
+      return rank == shape.root ? 1 : 0;
+    case Kind::allGather:
+    case Kind::allToAll:
+    case Kind::split:
+      return blocks;
+    case Kind::gather:
+      return rank == shape.root ? blocks : 0;
+    case Kind::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+namespace {
+
+const double* weightOf(const std::vector<Neighbor>& list, int rank) {
+  auto found =
+      std::find_if(list.begin(), list.end(), [&](const Neighbor& n) { return n.rank == rank; });
+  return found == list.end() ? nullptr : &found->weight;
+}
+
+void checkList(const std::vector<Neighbor>& list, const char* what, int rank, int size) {
+  std::vector<bool> seen(static_cast<std::size_t>(size));
+  for (const Neighbor& n : list) {
+    const bool inside = n.rank >= 0 && n.rank < size && n.rank != rank;
+    if (!inside || seen[static_cast<std::size_t>(n.rank)]) {
+      throw Error(ErrorCode::invalidArgument,
+                  std::string("neighborAllReduce: rank ") + std::to_string(rank) + " names " +
+                      what + " " + std::to_string(n.rank) + (inside ? " twice" : "") +
+                      "; expected each other rank of 0.." + std::to_string(size - 1) +
+                      " at most once")
+          .withOp("neighborAllReduce")
+          .stillUsable();
+    }
+    seen[static_cast<std::size_t>(n.rank)] = true;
+  }
+}
+
+}  // namespace
+
+std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
+  const int size = static_cast<int>(all.size());
+  auto of = [&](int rank) -> const Neighborhood& { return all[static_cast<std::size_t>(rank)]; };
+  for (int r = 0; r < size; ++r) {
+    checkList(of(r).sources, "source", r, size);
+    checkList(of(r).destinations, "destination", r, size);
+  }
+  auto unmatched = [](int receiver, int sender, const char* missing) {
+    return Error(ErrorCode::mismatch, "neighborAllReduce: rank " + std::to_string(receiver) +
+                                          " and rank " + std::to_string(sender) +
+                                          " disagree: " + missing)
+        .withOp("neighborAllReduce")
+        .stillUsable();
+  };
+  std::vector<WeightRow> rows(all.size());
+  for (int r = 0; r < size; ++r) {
+    WeightRow& row = rows[static_cast<std::size_t>(r)];
+    row.emplace_back(r, of(r).selfWeight);
+    for (const Neighbor& source : of(r).sources) {
+      const double* sent = weightOf(of(source.rank).destinations, r);
+      if (sent == nullptr) {
+        throw unmatched(
+            r, source.rank,
+            "the first names the second as a source, which does not name it as a destination");
+      }
+      row.emplace_back(source.rank, source.weight * *sent);
+    }
+    for (const Neighbor& destination : of(r).destinations) {
+      if (weightOf(of(destination.rank).sources, r) == nullptr) {
+        throw unmatched(
+            destination.rank, r,
+            "the second names the first as a destination, which does not name it as a source");
+      }
+    }
+  }
+  return rows;
+}
+
+void checkShape(const Shape& shape, int size) {
+  auto bad = [&](const std::string& text) {
+    return Error(ErrorCode::invalidArgument, std::string(nameOf(shape.kind)) + ": " + text)
+        .withOp(nameOf(shape.kind))
+        .stillUsable();
+  };
+  if (hasRoot(shape.kind) && (shape.root < 0 || shape.root >= size)) {
+    throw bad("root " + std::to_string(shape.root) + " is not a rank; expected 0.." +
+              std::to_string(size - 1));
+  }
+  const bool isFloat = shape.dtype >= DType::float16;
+  if (shape.kind == Kind::neighborAllReduce && !isFloat) {
+    throw bad(std::string("weights need a float type, not ") + gradlink::nameOf(shape.dtype));
+  }
+  // The engine counts bytes of all blocks in size_t.
+  if (shape.count > SIZE_MAX / 2 / sizeOf(shape.dtype) / static_cast<std::size_t>(size)) {
+    throw bad("count " + std::to_string(shape.count) + " is more than memory can hold");
+  }
+}
+
+void checkPointers(const Shape& shape, int size, int rank, const void* in, const void* out) {
+  if (shape.count == 0) return;
+  const bool noIn = in == nullptr && inBlocks(shape, size, rank) > 0;
+  const bool noOut = out == nullptr && outBlocks(shape, size, rank) > 0;
+  if (noIn || noOut) {
+    throw Error(ErrorCode::invalidArgument, std::string(nameOf(shape.kind)) + ": rank " +
+                                                std::to_string(rank) + " needs an " +
+                                                (noIn ? "input" : "output") + " buffer, got null")
+        .withOp(nameOf(shape.kind))
+        .withRank(rank)
+        .stillUsable();
+  }
+}
+
+}  // namespace gradlink::shm

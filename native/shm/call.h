@@ -1,0 +1,68 @@
+// What one collective call is: the shape that all ranks must agree on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/dtype.h"
+#include "core/reduce_op.h"
+
+namespace gradlink::shm {
+
+enum class Kind : std::uint8_t {
+  allReduce,
+  reduce,
+  broadcast,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  barrier,
+  neighborAllReduce,
+  split,
+};
+
+const char* nameOf(Kind kind);
+
+/// Which of the fields mean something for a kind; the others are left at their defaults, so that
+/// shapes compare equal field by field.
+bool hasOp(Kind kind);
+bool hasRoot(Kind kind);
+
+struct Shape {
+  Kind kind = Kind::barrier;
+  DType dtype = DType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const Shape&) const = default;
+};
+
+/// "allReduce(count 12, float32, sum)": for messages.
+std::string describe(const Shape& shape);
+
+/// Blocks of `count` elements that a rank reads from its input and writes to its output; 0 where
+/// the call does not need that pointer.
+std::size_t inBlocks(const Shape& shape, int size, int rank);
+std::size_t outBlocks(const Shape& shape, int size, int rank);
+
+/// A neighborhood whose weights are resolved: out = sum of weight * input of rank, in this order.
+using WeightRow = std::vector<std::pair<int, double>>;
+
+/// One row for each rank from everybody's neighborhoods; throws mismatch where a rank names a
+/// source that does not name it as a destination, or the other way round.
+std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
+
+/// Throws invalidArgument for a root or a dtype that the call cannot have, and for null pointers it
+/// needs.
+void checkShape(const Shape& shape, int size);
+void checkPointers(const Shape& shape, int size, int rank, const void* in, const void* out);
+
+}  // namespace gradlink::shm

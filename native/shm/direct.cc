@@ -1,0 +1,211 @@
+#include "shm/direct.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/reduce_kernels.h"
+
+namespace gradlink::shm {
+namespace {
+
+// Pointers of one kernel call. Ranks are few; a vector would cost an allocation for every 8-byte
+// call.
+template <typename T>
+class PointerList {
+ public:
+  void push(T pointer) {
+    if (used_ < kInline) {
+      inline_[used_++] = pointer;
+      return;
+    }
+    if (used_ == kInline) overflow_.assign(inline_, inline_ + kInline);
+    overflow_.push_back(pointer);
+    ++used_;
+  }
+  std::span<const T> span() const { return {used_ <= kInline ? inline_ : overflow_.data(), used_}; }
+  bool empty() const { return used_ == 0; }
+
+ private:
+  static constexpr std::size_t kInline = 16;
+  T inline_[kInline];
+  std::vector<T> overflow_;
+  std::size_t used_ = 0;
+};
+
+struct Range {
+  const DirectCall& call;
+  std::size_t begin;
+  std::size_t end;
+
+  std::size_t size() const { return call.in.size(); }
+  std::size_t elementSize() const { return sizeOf(call.shape.dtype); }
+  std::size_t bytes() const { return (end - begin) * elementSize(); }
+  const void* in(std::size_t rank, std::size_t block) const {
+    return call.in[rank].at(block, begin, elementSize());
+  }
+  void* out(std::size_t rank, std::size_t block) const {
+    return call.out[rank].at(block, begin, elementSize());
+  }
+  bool writes(std::size_t rank) const { return call.out[rank].base != nullptr; }
+
+  void copy(void* dst, const void* src) const {
+    if (dst == src) return;
+    void* const dsts[] = {dst};
+    copyMany(dsts, src, bytes(), call.streaming);
+  }
+  /// Block `block` of every input, reduced in the order of ranks.
+  void reduce(std::span<void* const> dst, std::size_t block) const {
+    PointerList<const void*> src;
+    for (std::size_t r = 0; r < size(); ++r) src.push(in(r, block));
+    reduceMany(dst, src.span(), end - begin, call.shape.dtype, call.shape.op, call.streaming);
+  }
+};
+
+void allReduce(const Range& range) {
+  PointerList<void*> dst;
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    if (range.writes(r)) dst.push(range.out(r, 0));
+  }
+  if (!dst.empty()) range.reduce(dst.span(), 0);
+}
+
+void reduceScatter(const Range& range) {
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    if (!range.writes(r)) continue;
+    void* const dst[] = {range.out(r, 0)};
+    range.reduce(dst, r);
+  }
+}
+
+void broadcast(const Range& range, std::size_t root) {
+  PointerList<void*> dst;
+  const void* src = range.in(root, 0);
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    if (range.writes(r) && range.out(r, 0) != src) dst.push(range.out(r, 0));
+  }
+  if (!dst.empty()) copyMany(dst.span(), src, range.bytes(), range.call.streaming);
+}
+
+void gatherTo(const Range& range, std::size_t destination) {
+  if (!range.writes(destination)) return;
+  for (std::size_t r = 0; r < range.size(); ++r)
+    range.copy(range.out(destination, r), range.in(r, 0));
+}
+
+void allGather(const Range& range) {
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    PointerList<void*> dst;
+    for (std::size_t d = 0; d < range.size(); ++d) {
+      if (range.writes(d) && range.out(d, r) != range.in(r, 0)) dst.push(range.out(d, r));
+    }
+    if (!dst.empty()) copyMany(dst.span(), range.in(r, 0), range.bytes(), range.call.streaming);
+  }
+}
+
+void scatterFrom(const Range& range, std::size_t root) {
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    if (range.writes(r)) range.copy(range.out(r, 0), range.in(root, r));
+  }
+}
+
+void allToAll(const Range& range) {
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    if (!range.writes(r)) continue;
+    for (std::size_t s = 0; s < range.size(); ++s) range.copy(range.out(r, s), range.in(s, r));
+  }
+}
+
+void neighborRow(const Range& range, std::size_t rank, void* dst) {
+  PointerList<const void*> src;
+  std::vector<double> weights;
+  for (const auto& [source, weight] : range.call.weights[rank]) {
+    src.push(range.in(static_cast<std::size_t>(source), 0));
+    weights.push_back(weight);
+  }
+  weightedSum(dst, src.span(), weights, range.end - range.begin, range.call.shape.dtype);
+}
+
+// Every output reads inputs that another output may overwrite when the call is in place, so a tile
+// of all results is computed aside before any of them is stored.
+void neighborTiled(const DirectCall& call, std::size_t begin, std::size_t end) {
+  constexpr std::size_t kTileBytes = 16 << 10;
+  const std::size_t elementSize = sizeOf(call.shape.dtype);
+  const std::size_t tile = kTileBytes / elementSize;
+  std::vector<std::byte> scratch(call.out.size() * kTileBytes);
+  for (std::size_t at = begin; at < end; at += tile) {
+    const Range range{call, at, std::min(end, at + tile)};
+    for (std::size_t r = 0; r < range.size(); ++r) {
+      if (range.writes(r)) neighborRow(range, r, scratch.data() + r * kTileBytes);
+    }
+    for (std::size_t r = 0; r < range.size(); ++r) {
+      if (range.writes(r))
+        std::memcpy(range.out(r, 0), scratch.data() + r * kTileBytes, range.bytes());
+    }
+  }
+}
+
+void neighborAllReduce(const Range& range) {
+  std::size_t outputs = 0;
+  for (const OutView& out : range.call.out) outputs += out.base != nullptr;
+  if (outputs > 1) {
+    neighborTiled(range.call, range.begin, range.end);
+    return;
+  }
+  for (std::size_t r = 0; r < range.size(); ++r) {
+    if (range.writes(r)) neighborRow(range, r, range.out(r, 0));
+  }
+}
+
+}  // namespace
+
+void runDirect(const DirectCall& call, std::size_t begin, std::size_t end) {
+  if (begin >= end) return;
+  const Range range{call, begin, end};
+  const auto root = static_cast<std::size_t>(call.shape.root);
+  switch (call.shape.kind) {
+    case Kind::allReduce:
+      return allReduce(range);
+    case Kind::reduce:
+      if (range.writes(root)) {
+        void* const dst[] = {range.out(root, 0)};
+        range.reduce(dst, 0);
+      }
+      return;
+    case Kind::broadcast:
+      return broadcast(range, root);
+    case Kind::allGather:
+    case Kind::split:
+      return allGather(range);
+    case Kind::reduceScatter:
+      return reduceScatter(range);
+    case Kind::allToAll:
+      return allToAll(range);
+    case Kind::gather:
+      return gatherTo(range, root);
+    case Kind::scatter:
+      return scatterFrom(range, root);
+    case Kind::neighborAllReduce:
+      return neighborAllReduce(range);
+    case Kind::barrier:
+      return;
+  }
+}
+
+std::size_t partElements(const Shape& shape, int size, std::size_t bytes) {
+  std::size_t blocks = 0;
+  for (int r = 0; r < size; ++r)
+    blocks += std::max(inBlocks(shape, size, r), outBlocks(shape, size, r));
+  const std::size_t line = 64 / sizeOf(shape.dtype);
+  const std::size_t elements = bytes / sizeOf(shape.dtype) / std::max<std::size_t>(blocks, 1);
+  return std::max(line, elements / line * line);
+}
+
+bool wantsStreaming(const Shape& shape, int size) {
+  constexpr std::size_t kCachedResultBytes = 4 << 20;
+  std::size_t bytes = 0;
+  for (int r = 0; r < size; ++r)
+    bytes += outBlocks(shape, size, r) * shape.count * sizeOf(shape.dtype);
+  return bytes > kCachedResultBytes;
+}
+
+}  // namespace gradlink::shm

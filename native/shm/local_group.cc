@@ -1,0 +1,209 @@
+// All ranks in one communicator: the caller brings every buffer, so a call is one parallel pass
+// over memory.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/thread_pool.h"
+#include "shm/call.h"
+#include "shm/direct.h"
+#include "shm/shm.h"
+
+namespace gradlink::shm {
+namespace {
+
+// Below this many bytes a rank, waking a pool thread (a futex wake is several microseconds) costs
+// more than the second core saves.
+constexpr std::size_t kInlineBytes = 64 << 10;
+// Bytes over all ranks in one part: small enough that a late thread leaves little undone, large
+// enough that hardware prefetch runs.
+constexpr std::size_t kPartBytes = 1 << 20;
+constexpr std::size_t kAlignment = 64;
+
+class LocalGroup final : public Communicator {
+ public:
+  explicit LocalGroup(int size) : ranks_(static_cast<std::size_t>(size)) {
+    std::iota(ranks_.begin(), ranks_.end(), 0);
+  }
+  ~LocalGroup() override {
+    for (void* memory : memory_) ::operator delete(memory, std::align_val_t(kAlignment));
+  }
+
+  int size() const override { return static_cast<int>(ranks_.size()); }
+  std::span<const int> heldRanks() const override { return ranks_; }
+  const char* backend() const override { return "shm"; }
+
+  void allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                 const CallOptions&) override {
+    run({Kind::allReduce, dtype, op, 0, count}, b);
+  }
+  void reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
+              const CallOptions&) override {
+    run({Kind::reduce, dtype, op, root, count}, b);
+  }
+  void broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
+                 const CallOptions&) override {
+    run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b);
+  }
+  void allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions&) override {
+    run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b);
+  }
+  void reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                     const CallOptions&) override {
+    run({Kind::reduceScatter, dtype, op, 0, count}, b);
+  }
+  void allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions&) override {
+    run({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b);
+  }
+  void gather(const Buffers& b, std::size_t count, DType dtype, int root,
+              const CallOptions&) override {
+    run({Kind::gather, dtype, ReduceOp::sum, root, count}, b);
+  }
+  void scatter(const Buffers& b, std::size_t count, DType dtype, int root,
+               const CallOptions&) override {
+    run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b);
+  }
+  void barrier(const CallOptions&) override { checkOpen("barrier"); }
+  void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                         std::span<const Neighborhood> neighborhoods, const CallOptions&) override {
+    const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
+    checkOpen(nameOf(shape.kind));
+    if (neighborhoods.size() != ranks_.size()) {
+      throw Error(ErrorCode::invalidArgument,
+                  "neighborAllReduce: expected " + std::to_string(ranks_.size()) +
+                      " neighborhoods, one a rank, got " + std::to_string(neighborhoods.size()))
+          .withOp(nameOf(shape.kind))
+          .stillUsable();
+    }
+    run(shape, b, resolveNeighbors(neighborhoods));
+  }
+
+  void send(const void*, std::size_t, DType, int, int, const CallOptions&) override {
+    throw onlyOneRank("send");
+  }
+  Received receive(void*, std::size_t, DType, int, int, const CallOptions&) override {
+    throw onlyOneRank("receive");
+  }
+  std::unique_ptr<Communicator> split(int, int, const CallOptions&) override {
+    throw onlyOneRank("split");
+  }
+
+  void* allocShared(std::size_t bytes) override {
+    checkOpen("allocShared");
+    void* memory =
+        ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(kAlignment), std::nothrow);
+    if (memory == nullptr) {
+      throw Error(ErrorCode::outOfMemory,
+                  "allocShared: no memory for " + std::to_string(bytes) + " bytes")
+          .withOp("allocShared")
+          .stillUsable();
+    }
+    std::memset(memory, 0, bytes);
+    std::lock_guard lock(mutex_);
+    memory_.insert(memory);
+    return memory;
+  }
+  void freeShared(void* memory) override {
+    std::lock_guard lock(mutex_);
+    if (memory_.erase(memory) > 0) ::operator delete(memory, std::align_val_t(kAlignment));
+  }
+
+  void abort(const std::string& reason) override {
+    std::lock_guard lock(mutex_);
+    if (state_ != State::open) return;
+    reason_ = reason;
+    state_ = State::aborted;
+  }
+  void close() override { state_ = State::closed; }
+
+ private:
+  enum class State { open, aborted, closed };
+
+  void checkOpen(const char* op) {
+    if (state_.load(std::memory_order_acquire) == State::open) return;
+    std::lock_guard lock(mutex_);
+    if (state_ == State::aborted) {
+      throw Error(ErrorCode::aborted,
+                  std::string(op) + ": the communicator was aborted: " + reason_)
+          .withOp(op);
+    }
+    throw Error(ErrorCode::closed, std::string(op) + ": the communicator is closed").withOp(op);
+  }
+
+  Error onlyOneRank(const char* op) const {
+    return Error(ErrorCode::unsupported,
+                 std::string(op) + ": this communicator holds all " + std::to_string(size()) +
+                     " ranks at once; use comm.ranks[i], its one-rank communicators")
+        .withOp(op)
+        .stillUsable();
+  }
+
+  void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights = {}) {
+    checkOpen(nameOf(shape.kind));
+    const std::size_t n = ranks_.size();
+    checkShape(shape, size());
+    if (buffers.in.size() != n || buffers.out.size() != n) {
+      throw Error(ErrorCode::invalidArgument,
+                  std::string(nameOf(shape.kind)) + ": expected " + std::to_string(n) +
+                      " inputs and outputs, one a rank, got " + std::to_string(buffers.in.size()) +
+                      " and " + std::to_string(buffers.out.size()))
+          .withOp(nameOf(shape.kind))
+          .stillUsable();
+    }
+    // Views of up to this many ranks live on the stack: an 8-byte call allocates nothing.
+    constexpr std::size_t kFew = 16;
+    InView fewIn[kFew];
+    OutView fewOut[kFew];
+    std::vector<InView> manyIn(n > kFew ? n : 0);
+    std::vector<OutView> manyOut(n > kFew ? n : 0);
+    InView* in = n > kFew ? manyIn.data() : fewIn;
+    OutView* out = n > kFew ? manyOut.data() : fewOut;
+    for (std::size_t r = 0; r < n; ++r) {
+      const int rank = ranks_[r];
+      checkPointers(shape, size(), rank, buffers.in[r], buffers.out[r]);
+      if (inBlocks(shape, size(), rank) > 0) {
+        in[r] = {static_cast<const std::byte*>(buffers.in[r]), shape.count, 0};
+      }
+      if (outBlocks(shape, size(), rank) > 0) {
+        out[r] = {static_cast<std::byte*>(buffers.out[r]), shape.count, 0};
+      }
+    }
+    if (shape.count == 0) return;
+    const DirectCall call{shape, {in, n}, {out, n}, weights, wantsStreaming(shape, size())};
+    const std::size_t part = partElements(shape, size(), kPartBytes);
+    if (shape.count * sizeOf(shape.dtype) < kInlineBytes) {
+      runDirect(call, 0, shape.count);
+      return;
+    }
+    const std::size_t parts = (shape.count + part - 1) / part;
+    ThreadPool::shared().parallel(parts, [&](std::size_t i) {
+      runDirect(call, i * part, std::min(shape.count, (i + 1) * part));
+    });
+  }
+
+  std::vector<int> ranks_;
+  std::mutex mutex_;  // over memory_ and reason_: allocation and abort come from any thread
+  std::set<void*> memory_;
+  std::string reason_;
+  std::atomic<State> state_{State::open};
+};
+
+}  // namespace
+
+std::unique_ptr<Communicator> makeLocalGroup(int size) {
+  if (size < 1) {
+    throw Error(ErrorCode::invalidArgument,
+                "a local group needs at least 1 rank, got " + std::to_string(size))
+        .stillUsable();
+  }
+  return std::make_unique<LocalGroup>(size);
+}
+
+}  // namespace gradlink::shm
