@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# Native unit tests (GoogleTest through CTest), without Node.
+#
+#   test-native.sh                          all cases plain, then a quick subset under the sanitizers
+#   test-native.sh address --all            all cases under AddressSanitizer and UndefinedBehaviorSanitizer
+#   test-native.sh thread --all             all cases of the engine under ThreadSanitizer
+#   test-native.sh plain                    the plain run alone; without --all a named sanitizer runs its quick subset
+#
+# Quick leaves out the cases whose name or suite starts with Slow. A compiler warning is an error. Build folders
+# (build-native, build-address, build-thread) are kept, so that a second run compiles only what changed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+all=no
+runs=()
+for argument in "$@"; do
+  case "$argument" in
+    plain | address | thread) runs+=("$argument") ;;
+    --all) all=yes ;;
+    *)
+      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread or --all" >&2
+      exit 2
+      ;;
+  esac
+done
+if [ ${#runs[@]} -eq 0 ]; then
+  runs=(plain address thread)
+fi
+
+for tool in cmake c++; do
+  if ! command -v "$tool" >/dev/null; then
+    echo "test-native.sh: $tool is not installed; run: apt-get install -y cmake g++ make libgtest-dev" >&2
+    exit 1
+  fi
+done
+
+jobs=$(nproc)
+
+# Halting on the first finding is what makes a finding fail its test.
+export ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:check_initialization_order=1:${ASAN_OPTIONS:-}"
+export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}"
+# die_after_fork=0: a test forks to prove that the child can start threads again.
+export TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:die_after_fork=0:${TSAN_OPTIONS:-}"
+
+# The layers with threads of their own; the rest has nothing for ThreadSanitizer to find.
+thread_layers='core|shm|measure|kvstore'
+
+run() {
+  local kind=$1 folder=build-native sanitize=''
+  local -a select=() launcher=()
+  if [ "$kind" != plain ]; then
+    folder=build-$kind
+    sanitize=$kind
+    if [ "$all" = no ]; then select+=(-E '[./]Slow'); fi
+  fi
+  if [ "$kind" = thread ]; then
+    select+=(-L "^($thread_layers)\$")
+    # ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
+    if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
+  fi
+  echo "== native tests: $kind$([ ${#select[@]} -gt 0 ] && echo " (${select[*]})")"
+  cmake -S native -B "$folder" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_SANITIZE="$sanitize" \
+    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >"$folder.log" 2>&1 || {
+    cat "$folder.log" >&2
+    return 1
+  }
+  cmake --build "$folder" --parallel "$jobs" -- --quiet >>"$folder.log" 2>&1 || {
+    cat "$folder.log" >&2
+    return 1
+  }
+  "${launcher[@]}" ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error \
+    --progress "${select[@]}"
+}
+
+status=0
+for kind in "${runs[@]}"; do
+  run "$kind" || status=1
+done
+exit $status
