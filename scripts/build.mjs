@@ -1,0 +1,121 @@
+#!/usr/bin/env node
+// Builds the addon: native/ -> build/Release/gradlink.node. CMake is called directly, so that whoever rebuilds from
+// source needs no further package; binding.gyp, `npm rebuild` and scripts/install.mjs all end here.
+//
+//   node scripts/build.mjs [--strict] [--clean] [--jobs N]
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { availableParallelism } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+
+export const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const output = join(root, 'build', 'Release');
+// Not build/ itself: node-gyp keeps its own Makefile there.
+const cmakeFolder = join(root, 'build', 'cmake');
+const require = createRequire(import.meta.url);
+
+/** A checkout has the native tests; the published package leaves them out. */
+export const isCheckout = existsSync(join(root, 'native', 'test'));
+
+const runs = (command) => spawnSync(command, ['--version'], { stdio: 'ignore' }).status === 0;
+
+/** What is missing to build, as a message with the packages to install; undefined when nothing is. */
+export function missingTools() {
+  const missing = [];
+  const compilers = process.env.CXX ? [process.env.CXX.split(' ')[0]] : ['c++', 'g++', 'clang++'];
+  if (!compilers.some(runs)) missing.push('a C++20 compiler (g++ 11 or clang 14, or newer)');
+  if (!runs('cmake')) missing.push('cmake (3.19 or newer)');
+  if (!['make', 'gmake', 'ninja'].some(runs)) missing.push('make');
+  if (missing.length === 0) return undefined;
+  return [
+    `The native addon cannot be built here: ${missing.join(', ')} not found.`,
+    '  Debian, Ubuntu:        apt-get install -y g++ cmake make',
+    '  Fedora, RHEL, Rocky:   dnf install -y gcc-c++ cmake make',
+    '  Alpine:                apk add g++ cmake make linux-headers',
+  ].join('\n');
+}
+
+function headerFolder(name) {
+  try {
+    return require(name).include_dir.replace(/^"|"$/g, '');
+  } catch (cause) {
+    throw new Error(`The npm package ${name} is missing; run "npm ci" (or "npm install") first.`, {
+      cause,
+    });
+  }
+}
+
+function step(args) {
+  // Without MAKEFLAGS: under node-gyp they name the job server of a make that is not CMake's.
+  const env = { ...process.env, MAKEFLAGS: '' };
+  const { status, error, signal } = spawnSync('cmake', args, { stdio: 'inherit', cwd: root, env });
+  if (error) throw error;
+  if (status !== 0) {
+    throw new Error(`"cmake ${args[0]}" failed (${signal ?? `exit status ${status}`}); see above.`);
+  }
+}
+
+/** CMake refuses a cache made for another source folder, as after the checkout was moved or copied. */
+function dropForeignCache() {
+  const cache = join(cmakeFolder, 'CMakeCache.txt');
+  if (!existsSync(cache)) return;
+  const home = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
+  if (home !== join(root, 'native')) rmSync(cmakeFolder, { recursive: true });
+}
+
+/**
+ * Configures and builds, doing only what is stale.
+ * @param {{strict?: boolean, clean?: boolean, jobs?: number}} options strict: warnings are errors
+ * @returns {string} the path of the addon
+ */
+export function build({ strict = false, clean = false, jobs = availableParallelism() } = {}) {
+  const problem = missingTools();
+  if (problem) throw new Error(problem);
+  if (clean) rmSync(cmakeFolder, { recursive: true, force: true });
+  mkdirSync(cmakeFolder, { recursive: true });
+  dropForeignCache();
+  step([
+    ...['-S', join(root, 'native'), '-B', cmakeFolder],
+    '-DCMAKE_BUILD_TYPE=Release',
+    '-DGRADLINK_ADDON=ON',
+    `-DGRADLINK_WERROR=${strict ? 'ON' : 'OFF'}`,
+    `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${output}`,
+    `-DNODE_ADDON_API_DIR=${headerFolder('node-addon-api')}`,
+    `-DNODE_API_HEADERS_DIR=${headerFolder('node-api-headers')}`,
+    '-Wno-dev',
+  ]);
+  step(['--build', cmakeFolder, '--target', 'gradlink', '--parallel', String(jobs)]);
+  return join(output, 'gradlink.node');
+}
+
+/** Warnings fail our own builds in CI; in somebody else's, a newer compiler's warning is no reason to fail. */
+export const strictByDefault = isCheckout && Boolean(process.env.CI) && process.env.CI !== 'false';
+
+function main() {
+  const { values } = parseArgs({
+    options: {
+      strict: { type: 'boolean', default: strictByDefault },
+      clean: { type: 'boolean', default: false },
+      jobs: { type: 'string', default: String(availableParallelism()) },
+    },
+  });
+  const jobs = Number(values.jobs);
+  if (!Number.isInteger(jobs) || jobs < 1) {
+    throw new Error(
+      `Expected a whole number of at least 1 for --jobs but received ${values.jobs}.`,
+    );
+  }
+  build({ ...values, jobs });
+}
+
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  try {
+    main();
+  } catch (error) {
+    console.error(error instanceof Error ? error.message : error);
+    process.exitCode = 1;
+  }
+}
