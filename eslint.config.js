@@ -1,0 +1,66 @@
+import { defineConfig } from 'eslint/config';
+import tseslint from 'typescript-eslint';
+
+export default defineConfig(
+  { ignores: ['dist/', 'build/', 'build-*/', 'docs/api/', 'node_modules/', '.gpu/'] },
+  {
+    files: ['**/*.ts'],
+    extends: [tseslint.configs.strictTypeChecked, tseslint.configs.stylisticTypeChecked],
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
+    rules: {
+      '@typescript-eslint/consistent-type-imports': 'error',
+      '@typescript-eslint/no-floating-promises': 'error',
+      '@typescript-eslint/no-misused-promises': 'error',
+      '@typescript-eslint/switch-exhaustiveness-check': [
+        'error',
+        { considerDefaultExhaustiveForUnions: true },
+      ],
+      '@typescript-eslint/restrict-template-expressions': [
+        'error',
+        { allowNumber: true, allowBoolean: true },
+      ],
+      // Index access is already `T | undefined` (noUncheckedIndexedAccess); in a checked loop `!` says so.
+      '@typescript-eslint/no-non-null-assertion': 'off',
+      '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      eqeqeq: 'error',
+      'no-console': 'error',
+    },
+  },
+  {
+    // A program may print; a library may not.
+    files: ['test/**/*.ts', 'bench/**/*.ts', '*.config.ts'],
+    rules: { 'no-console': 'off' },
+  },
+  {
+    files: ['lib/**/*.ts'],
+    ignores: ['lib/native.ts'],
+    rules: {
+      'no-restricted-imports': [
+        'error',
+        {
+          paths: ['bindings', 'node:module', 'module'].map((name) => ({
+            name,
+            message: 'Only lib/native.ts loads the addon.',
+          })),
+        },
+      ],
+    },
+  },
+  {
+    // Wrong arguments are what these tests hand over on purpose.
+    files: ['test/**/*.ts'],
+    rules: {
+      '@typescript-eslint/no-unsafe-argument': 'off',
+      '@typescript-eslint/no-unsafe-assignment': 'off',
+      '@typescript-eslint/no-unsafe-member-access': 'off',
+      '@typescript-eslint/no-unsafe-call': 'off',
+      '@typescript-eslint/no-unsafe-return': 'off',
+    },
+  },
+  {
+    files: ['**/*.js', '**/*.mjs'],
+    extends: [tseslint.configs.recommended],
+  },
+);

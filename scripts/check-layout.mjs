@@ -1,0 +1,66 @@
+#!/usr/bin/env node
+// The rules of DESIGN.md that neither a compiler nor ESLint holds: which folder may include what, and how long a file may
+// be. Prints each breach; exit status 1 when there is one.
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const maxLines = 400;
+
+/** Which layers a folder of native/ may include, besides itself. */
+const below = {
+  core: [],
+  shm: ['core'],
+  kvstore: ['core', 'shm'],
+  measure: ['core', 'shm'],
+  binding: ['core', 'shm', 'kvstore', 'measure'],
+  test: ['core', 'shm', 'kvstore', 'measure'],
+};
+
+function filesUnder(folder, pattern) {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && pattern.test(entry.name))
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+    .filter((file) => !file.includes('node_modules'));
+}
+
+const breaches = [];
+const source = /\.(cc|h|c|ts|js|mjs|py|sh)$/;
+for (const file of ['native', 'lib', 'bench', 'scripts', 'test'].flatMap((folder) =>
+  filesUnder(folder, source),
+)) {
+  const lines = readFileSync(join(root, file), 'utf8').split('\n').length - 1;
+  if (lines > maxLines)
+    breaches.push(`${file}: ${lines} lines; split it, a file has at most ${maxLines}`);
+}
+
+for (const file of filesUnder('native', /\.(cc|h)$/)) {
+  const layer = file.split('/')[1];
+  for (const [, include] of readFileSync(join(root, file), 'utf8').matchAll(
+    /^\s*#\s*include\s*[<"]([^>"]+)[>"]/gm,
+  )) {
+    if (
+      /^(napi|node_api|js_native_api|uv)\.h$/.test(include) &&
+      file !== 'native/binding/napi_setup.h'
+    ) {
+      breaches.push(`${file}: includes ${include}; only native/binding/napi_setup.h may`);
+    }
+    const target = include.split('/')[0];
+    if (target in below && target !== layer && !below[layer]?.includes(target)) {
+      breaches.push(
+        `${file}: includes ${include}; ${layer} may include ${below[layer]?.join(', ') || 'nothing'} only`,
+      );
+    }
+  }
+}
+
+const loads = /\bprocess\.dlopen\b|\bcreateRequire\b|\.node['"`]|from 'bindings'/;
+for (const file of filesUnder('lib', /\.ts$/)) {
+  if (file !== 'lib/native.ts' && loads.test(readFileSync(join(root, file), 'utf8'))) {
+    breaches.push(`${file}: only lib/native.ts loads the addon`);
+  }
+}
+
+for (const breach of breaches) console.error(breach);
+process.exitCode = breaches.length > 0 ? 1 : 0;

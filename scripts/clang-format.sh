@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# clang-format over native/ and bench/peers: `-i` rewrites, `--check` (the default) fails on a difference.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+mode=${1:---check}
+case "$mode" in
+  -i) flags=(-i) ;;
+  --check) flags=(--dry-run -Werror) ;;
+  *)
+    echo "Expected -i or --check but received $mode." >&2
+    exit 2
+    ;;
+esac
+find native bench -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) -print0 |
+  xargs -0 -r clang-format "${flags[@]}"

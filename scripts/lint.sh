@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Every check that is not a test (`npm run lint`): types, linters, formatters, layout, documentation, package. A warning
+# is a failure. Each check's outcome goes to build/test-results/checks.txt, for the closing summary.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+. scripts/system-packages.sh
+
+need_packages "check the C++ sources" clang-format=clang-format clang-tidy=clang-tidy || exit 1
+bash scripts/setup.sh || exit 1
+
+results=build/test-results/checks.txt
+mkdir -p build/test-results
+: >"$results"
+status=0
+
+check() {
+  local name=$1 log
+  shift
+  log=$(mktemp)
+  if "$@" >"$log" 2>&1 </dev/null; then
+    echo "pass $name" >>"$results"
+    echo "ok      $name"
+  else
+    cat "$log"
+    echo "fail $name" >>"$results"
+    echo "FAILED  $name"
+    status=1
+  fi
+  rm -f "$log"
+}
+
+shell_syntax() {
+  local file failed=0
+  for file in scripts/*.sh .ci/run; do bash -n "$file" || failed=1; done
+  return $failed
+}
+
+check "types (tsc)" npx tsc --noEmit
+check "eslint" npx eslint --max-warnings 0 .
+check "prettier" npx prettier --check --log-level warn .
+check "clang-format" bash scripts/clang-format.sh --check
+check "layout (includes, file lengths, who loads the addon)" node scripts/check-layout.mjs
+check "shell syntax" shell_syntax
+check "documentation (typedoc)" npx typedoc --out build/typedoc
+check "package (publint)" npx publint --strict
+check "clang-tidy" bash scripts/clang-tidy.sh
+exit $status
