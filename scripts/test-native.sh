@@ -35,6 +35,9 @@ for tool in cmake c++; do
 done
 
 jobs=$(nproc)
+# Where scripts/test-summary.mjs counts them.
+results=$PWD/build/test-results
+mkdir -p "$results"
 
 # Halting on the first finding is what makes a finding fail its test.
 export ASAN_OPTIONS="detect_leaks=1:strict_string_checks=1:check_initialization_order=1:${ASAN_OPTIONS:-}"
@@ -60,7 +63,7 @@ run() {
   fi
   echo "== native tests: $kind$([ ${#select[@]} -gt 0 ] && echo " (${select[*]})")"
   cmake -S native -B "$folder" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_SANITIZE="$sanitize" \
-    -DCMAKE_COMPILE_WARNING_AS_ERROR=ON >"$folder.log" 2>&1 || {
+    -DGRADLINK_WERROR=ON >"$folder.log" 2>&1 || {
     cat "$folder.log" >&2
     return 1
   }
@@ -69,7 +72,7 @@ run() {
     return 1
   }
   "${launcher[@]}" ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error \
-    --progress "${select[@]}"
+    --progress --output-junit "$results/native-$kind.xml" "${select[@]}"
 }
 
 status=0
