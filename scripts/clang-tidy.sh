@@ -11,9 +11,9 @@ mkdir -p "$passed"
 tidy() {
   local file=$1 key
   # The very command of the build, but only preprocessing, names what clang-tidy would see.
-  key=$( (cat .clang-tidy && node scripts/preprocess.mjs "$file") | sha256sum | cut -d' ' -f1)
+  key=$(set -o pipefail && (cat .clang-tidy && node scripts/preprocess.mjs "$file") | sha256sum | cut -d' ' -f1) || return 1
   [ -e "$2/$key" ] && return 0
-  clang-tidy -p build/cmake --quiet --warnings-as-errors='*' "$file" 2>/dev/null || return 1
+  clang-tidy -p build/cmake --quiet --warnings-as-errors='*' "$file" || return 1
   : >"$2/$key"
 }
 export -f tidy

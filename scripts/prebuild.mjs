@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+// npm's prepack and postpack scripts: the tarball carries the binary of the machine that packs it, in
+// prebuilds/PLATFORM-ARCH/gradlink.node. It is taken away after packing, because a copy left in the checkout would be
+// loaded long after the sources have moved on.
+//
+//   node scripts/prebuild.mjs add|remove
+import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { build, root } from './build.mjs';
+
+const folder = join(root, 'prebuilds');
+const [action] = process.argv.slice(2);
+
+if (action === 'add') {
+  const target = join(folder, `${process.platform}-${process.arch}`);
+  const built = join(root, 'build', 'Release', 'gradlink.node');
+  // Whoever packs offline, or under a test, has built already.
+  const binary = existsSync(built) ? built : build();
+  mkdirSync(target, { recursive: true });
+  copyFileSync(binary, join(target, 'gradlink.node'));
+} else if (action === 'remove') {
+  rmSync(folder, { recursive: true, force: true });
+} else {
+  console.error(`Expected add or remove but received ${action}.`);
+  process.exitCode = 2;
+}
