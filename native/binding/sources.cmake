@@ -3,7 +3,15 @@ set(NODE_ADDON_API_DIR "" CACHE PATH "folder of napi.h (the npm package node-add
 set(NODE_API_HEADERS_DIR "" CACHE PATH "folder of node_api.h (the npm package node-api-headers)")
 
 add_library(gradlink MODULE
-  ${CMAKE_CURRENT_LIST_DIR}/addon.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/addon.cc
+  ${CMAKE_CURRENT_LIST_DIR}/args.cc
+  ${CMAKE_CURRENT_LIST_DIR}/buffer_view.cc
+  ${CMAKE_CURRENT_LIST_DIR}/communicator_calls.cc
+  ${CMAKE_CURRENT_LIST_DIR}/communicator_handle.cc
+  ${CMAKE_CURRENT_LIST_DIR}/communicator_wrap.cc
+  ${CMAKE_CURRENT_LIST_DIR}/environment.cc
+  ${CMAKE_CURRENT_LIST_DIR}/errors.cc
+  ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
 target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_API_HEADERS_DIR})
 # Swallow: throwing into an environment that is going down would abort the process.

@@ -1,0 +1,127 @@
+/** What can go wrong while running, as a stable name. `docs/errors.md` tells what each means and what to do. */
+export type ErrorCode =
+  /** A rank died, was killed or left. */
+  | 'ERR_PEER_LOST'
+  /** A rank did not come within the deadline. */
+  | 'ERR_TIMEOUT'
+  /** Ranks called different operations, counts, element types, reduce operations or roots. */
+  | 'ERR_MISMATCH'
+  /** Somebody called abort(), here or on a peer, or an AbortSignal ended an operation that had begun. */
+  | 'ERR_ABORTED'
+  /** Used after close(). */
+  | 'ERR_CLOSED'
+  /** This backend or store cannot do it. */
+  | 'ERR_UNSUPPORTED'
+  /** A library, a device or the native addon is missing. */
+  | 'ERR_BACKEND_UNAVAILABLE'
+  | 'ERR_OUT_OF_MEMORY'
+  /** A system call failed; the message carries the system's text. */
+  | 'ERR_SYSTEM'
+  /** A defect of gradlink itself. */
+  | 'ERR_INTERNAL';
+
+/** Data of a {@link GradlinkError}. */
+export interface ErrorDetails {
+  /** The rank that is to blame. */
+  readonly rank?: number;
+  /** The operation that failed, `'allReduce'` for example. */
+  readonly op?: string;
+  /** Whether the communicator or store can still be used. */
+  readonly usable?: boolean;
+  readonly cause?: unknown;
+}
+
+/**
+ * Every failure that is not misuse. Misuse is a `TypeError` or `RangeError` with a `code`
+ * (see {@link ArgumentErrorCode}).
+ */
+export class GradlinkError extends Error {
+  readonly code: ErrorCode;
+  /** The rank that is to blame, where there is one. */
+  declare readonly rank?: number;
+  /** The operation that failed, where there is one. */
+  declare readonly op?: string;
+  /** Whether the communicator or store can still be used: a lost peer or an abort poisons it, misuse does not. */
+  readonly usable: boolean;
+
+  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    this.code = code;
+    this.usable = details.usable ?? false;
+    if (details.rank !== undefined) this.rank = details.rank;
+    if (details.op !== undefined) this.op = details.op;
+  }
+
+  static {
+    Object.defineProperty(this.prototype, 'name', {
+      value: 'GradlinkError',
+      configurable: true,
+      writable: true,
+    });
+  }
+}
+
+/** The `code` of a `TypeError` or `RangeError` thrown for misuse. */
+export type ArgumentErrorCode =
+  | 'ERR_INVALID_ARG_TYPE'
+  | 'ERR_INVALID_ARG_VALUE'
+  | 'ERR_OUT_OF_RANGE'
+  | 'ERR_BUFFER_IN_USE'
+  | 'ERR_BUFFER_OVERLAP';
+
+/** An error of misuse, with its code. */
+export type ArgumentError = (TypeError | RangeError) & { readonly code: ArgumentErrorCode };
+
+/** Shows a value in a message: short, and telling strings from numbers. */
+export function describe(value: unknown): string {
+  switch (typeof value) {
+    case 'string':
+      return value.length > 60 ? `'${value.slice(0, 57)}…'` : `'${value}'`;
+    case 'bigint':
+      return `${value}n`;
+    case 'function':
+      return value.name === '' ? 'a function' : `the function ${value.name}`;
+    case 'object': {
+      if (value === null) return 'null';
+      if (Array.isArray(value)) return `an array of ${value.length}`;
+      const name = (value as { constructor?: { name?: string } }).constructor?.name;
+      const length = ArrayBuffer.isView(value) && 'length' in value ? ` of ${value.length}` : '';
+      return name === undefined || name === 'Object'
+        ? 'an object'
+        : `${article(name)} ${name}${length}`;
+    }
+    default:
+      return String(value);
+  }
+}
+
+function article(name: string): string {
+  // "a Uint8Array": the U is spoken "you".
+  return /^[AEIO]/.test(name) ? 'an' : 'a';
+}
+
+/**
+ * An error of misuse in the package's one formula, "expected EXPECTED for NAME, got GOT".
+ *
+ * @param got - the offending value, or, as `{ text }`, words for it.
+ */
+export function argumentError(
+  code: ArgumentErrorCode,
+  name: string,
+  expected: string,
+  got: unknown,
+): ArgumentError {
+  const shown = isText(got) ? got.text : describe(got);
+  const message = `expected ${expected} for ${name}, got ${shown}`;
+  const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
+  return Object.assign(error, { code });
+}
+
+function isText(got: unknown): got is { readonly text: string } {
+  return (
+    typeof got === 'object' &&
+    got !== null &&
+    Object.keys(got).length === 1 &&
+    typeof (got as { text?: unknown }).text === 'string'
+  );
+}

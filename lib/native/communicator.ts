@@ -1,0 +1,146 @@
+// The native surface of communicators: native/binding/communicator_wrap*.cc. No meaning is checked there, only what
+// memory safety needs.
+import type { StorageArray } from '../tensor/dtype.js';
+
+/** What one rank or, as an array, each held rank brings; null where a rank needs no such memory. */
+export type NativeBuffers = StorageArray | readonly (StorageArray | null)[] | null;
+
+/** Numbers of the collectives: the low byte of the `call` argument. */
+export const nativeOps = {
+  allReduce: 0,
+  reduce: 1,
+  broadcast: 2,
+  allGather: 3,
+  reduceScatter: 4,
+  allToAll: 5,
+  gather: 6,
+  scatter: 7,
+  barrier: 8,
+} as const;
+export type NativeOpName = keyof typeof nativeOps;
+
+/** Packs operation, dtype number and reduce-op number: one argument is cheaper to hand over than three. */
+export function encodeCall(op: number, dtype: number, reduceOp: number): number {
+  return op | (dtype << 8) | (reduceOp << 16);
+}
+
+export interface NativeJoinOptions {
+  readonly job: string;
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  /** Milliseconds; Infinity waits for ever. */
+  readonly timeoutMs: number;
+  readonly threads: boolean;
+}
+
+export interface NativeNeighborhood {
+  readonly selfWeight: number;
+  readonly sourceRanks: Int32Array;
+  readonly sourceWeights: Float64Array;
+  readonly destinationRanks: Int32Array;
+  readonly destinationWeights: Float64Array;
+}
+
+export interface NativeReceived {
+  readonly source: number;
+  readonly count: number;
+}
+
+/**
+ * One native communicator with its own thread. In every call `timeoutMs` below 0 takes the communicator's own
+ * default, and a `ticket` other than 0 names the operation for cancel().
+ */
+export interface NativeCommunicator {
+  readonly size: number;
+  readonly heldRanks: readonly number[];
+  readonly backend: string;
+  /** @param call - see encodeCall; @param count - in elements, as native/core/communicator.h defines it. */
+  run(
+    call: number,
+    input: NativeBuffers,
+    output: NativeBuffers,
+    count: number,
+    root: number,
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  /** As run, on the caller's thread when nothing is pending, else after it. */
+  runSync(
+    call: number,
+    input: NativeBuffers,
+    output: NativeBuffers,
+    count: number,
+    root: number,
+    timeoutMs: number,
+  ): void;
+  neighborAllReduce(
+    dtype: number,
+    input: NativeBuffers,
+    output: NativeBuffers,
+    count: number,
+    neighborhoods: readonly NativeNeighborhood[],
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  neighborAllReduceSync(
+    dtype: number,
+    input: NativeBuffers,
+    output: NativeBuffers,
+    count: number,
+    neighborhoods: readonly NativeNeighborhood[],
+    timeoutMs: number,
+  ): void;
+  send(
+    dtype: number,
+    data: StorageArray,
+    destination: number,
+    tag: number,
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  sendSync(
+    dtype: number,
+    data: StorageArray,
+    destination: number,
+    tag: number,
+    timeoutMs: number,
+  ): void;
+  /** @param source - a rank, or -1 for any. */
+  receive(
+    dtype: number,
+    data: StorageArray,
+    source: number,
+    tag: number,
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<NativeReceived>;
+  receiveSync(
+    dtype: number,
+    data: StorageArray,
+    source: number,
+    tag: number,
+    timeoutMs: number,
+  ): NativeReceived;
+  split(color: number, key: number, timeoutMs: number): Promise<NativeCommunicator | null>;
+  /** Memory that every rank of the host can map; freed when the ArrayBuffer is collected. */
+  allocShared(bytes: number): ArrayBuffer;
+  /** True: the operation had not begun and never will. False: it is running or done. */
+  cancel(ticket: number): boolean;
+  abort(reason: string): void;
+  /** Later calls fail at once; resolves when pending ones are done and the ranks have left. Idempotent. */
+  close(): Promise<void>;
+}
+
+export interface NativeCommunicatorClass {
+  readonly prototype: NativeCommunicator;
+  /** One communicator that holds all `size` ranks. */
+  local(size: number): NativeCommunicator;
+  join(options: NativeJoinOptions): Promise<NativeCommunicator>;
+  /** `size` communicators of one rank each, joined in this process; returns when all have met. */
+  joinAll(size: number, name: string, timeoutMs: number): NativeCommunicator[];
+}
+
+export interface CommunicatorNatives {
+  readonly NativeCommunicator: NativeCommunicatorClass;
+}

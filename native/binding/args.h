@@ -1,0 +1,26 @@
+// Reading call arguments. TypeScript has checked their meaning; these checks keep memory safe when
+// it is bypassed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "binding/napi_setup.h"
+
+namespace gradlink::binding {
+
+/// "undefined", "a string", "the number 3.5": what came, for messages.
+std::string describe(const Napi::Value&);
+
+double numberArg(const Napi::Value&, const char* name);
+/// An integer in [low, high].
+std::int64_t integerArg(const Napi::Value&, const char* name, std::int64_t low, std::int64_t high);
+/// An integer of at least 0 and at most 2^53 - 1.
+std::size_t countArg(const Napi::Value&, const char* name);
+bool booleanArg(const Napi::Value&, const char* name);
+std::string stringArg(const Napi::Value&, const char* name);
+Napi::Object objectArg(const Napi::Value&, const char* name);
+Napi::Function functionArg(const Napi::Value&, const char* name);
+Napi::Array arrayArg(const Napi::Value&, const char* name);
+
+}  // namespace gradlink::binding

@@ -1,0 +1,64 @@
+#include "binding/buffer_view.h"
+
+#include <cstdint>
+#include <string>
+
+#include "binding/args.h"
+#include "binding/errors.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr napi_typedarray_type kStorage[kDTypeCount] = {
+    napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,
+    napi_bigint64_array, napi_biguint64_array, napi_uint16_array, napi_uint16_array,
+    napi_float32_array,  napi_float64_array};
+
+constexpr const char* kStorageNames[kDTypeCount] = {
+    "an Int8Array",     "a Uint8Array",  "an Int32Array", "a Uint32Array",  "a BigInt64Array",
+    "a BigUint64Array", "a Uint16Array", "a Uint16Array", "a Float32Array", "a Float64Array"};
+
+}  // namespace
+
+BufferView viewOf(const Napi::Value& value, DType dtype, const char* name) {
+  const napi_env env = value.Env();
+  const int index = static_cast<int>(dtype);
+  napi_typedarray_type type;
+  BufferView view;
+  napi_value buffer;
+  // Plain C calls: this is on the path of the 8-byte collective, where each wrapper object would
+  // show.
+  if (napi_get_typedarray_info(env, value, &type, &view.length, &view.data, &buffer, nullptr) !=
+          napi_ok ||
+      type != kStorage[index]) {
+    throw argumentError(env, name, std::string(kStorageNames[index]) + " for " + nameOf(dtype),
+                        value.IsTypedArray() ? "a TypedArray of another type" : describe(value));
+  }
+  if (view.length == 0) {
+    // A detached array has length 0, like an empty one.
+    bool detached = false;
+    if (napi_is_detached_arraybuffer(env, buffer, &detached) == napi_ok && detached) {
+      throw argumentError(env, name, "an array with memory", "a detached one");
+    }
+  } else if (reinterpret_cast<std::uintptr_t>(view.data) % sizeOf(dtype) != 0) {
+    throw argumentError(env, name, "memory aligned for " + std::string(nameOf(dtype)),
+                        "misaligned memory");
+  }
+  return view;
+}
+
+void* memoryOf(const Napi::Value& value, DType dtype, std::size_t length, const char* name) {
+  const BufferView view = viewOf(value, dtype, name);
+  if (view.length < length) {
+    throw argumentError(value.Env(), name, "at least " + std::to_string(length) + " elements",
+                        std::to_string(view.length));
+  }
+  return view.data;
+}
+
+DType dtypeArg(const Napi::Value& value) {
+  return static_cast<DType>(integerArg(value, "dtype", 0, kDTypeCount - 1));
+}
+
+}  // namespace gradlink::binding

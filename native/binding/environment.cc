@@ -1,0 +1,170 @@
+#include "binding/environment.h"
+
+#include <utility>
+
+#include "binding/pending_op.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+/// Instance data holds a share only: what has threads keeps the Environment alive too, so that the
+/// order in which Node runs finalizers at the end does not matter.
+struct InstanceData {
+  std::shared_ptr<Environment> environment;
+};
+
+}  // namespace
+
+void Environment::install(Napi::Env env) {
+  auto data = std::make_unique<InstanceData>();
+  data->environment = std::make_shared<Environment>(env);
+  env.SetInstanceData(data.release());
+}
+
+Environment& Environment::of(Napi::Env env) {
+  return *env.GetInstanceData<InstanceData>()->environment;
+}
+
+Environment::Environment(Napi::Env env) : env_(env) {
+  const Napi::String name = Napi::String::New(env, "gradlink");
+  napi_status status = napi_create_threadsafe_function(env, nullptr, nullptr, name, 0, 1, nullptr,
+                                                       nullptr, this, onWake, &wake_);
+  if (status == napi_ok) status = napi_unref_threadsafe_function(env, wake_);
+  // Hooks run in reverse order: this one, added after the thread-safe function's own, runs while
+  // that still lives.
+  if (status == napi_ok) {
+    status = napi_add_env_cleanup_hook(
+        env, [](void* self) { static_cast<Environment*>(self)->teardown(); }, this);
+  }
+  if (status != napi_ok) throw Napi::Error::New(env, "gradlink: cannot set up this environment");
+}
+
+Environment::~Environment() = default;
+
+bool Environment::post(Task task) {
+  // The wake-up is sent under the lock: after the teardown took it, nothing touches the thread-safe
+  // function.
+  std::lock_guard lock(mutex_);
+  if (closing_) return false;
+  tasks_.push_back(std::move(task));
+  if (!wakeScheduled_) {
+    wakeScheduled_ = true;
+    napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
+  }
+  return true;
+}
+
+bool Environment::call(const Task& task) {
+  // Shared, because a caller that is let go at the teardown leaves the posted half behind.
+  struct Call {
+    Task task;
+    bool done = false;
+  };
+  auto call = std::make_shared<Call>(Call{task});
+  const bool posted = post([this, call](Napi::Env env) {
+    call->task(env);
+    {
+      std::lock_guard lock(mutex_);
+      call->done = true;
+    }
+    called_.notify_all();
+  });
+  if (!posted) return false;
+  std::unique_lock lock(mutex_);
+  called_.wait(lock, [&] { return call->done || closing_; });
+  return call->done;
+}
+
+void Environment::onWake(napi_env env, napi_value, void* context, void*) {
+  // Node calls with a null environment what is still queued when it closes the function.
+  if (env == nullptr) return;
+  static_cast<Environment*>(context)->drain(Napi::Env(env));
+}
+
+void Environment::drain(Napi::Env env) {
+  std::vector<Task> tasks;
+  {
+    std::lock_guard lock(mutex_);
+    tasks.swap(tasks_);
+    wakeScheduled_ = false;
+  }
+  for (Task& task : tasks) {
+    Napi::HandleScope scope(env);
+    try {
+      task(env);
+    } catch (const Napi::Error& error) {
+      // A thread-safe function's exception becomes 'uncaughtException'. The rest must still be
+      // settled, so it is raised from a task of its own.
+      error.ThrowAsJavaScriptException();
+      if (&task != &tasks.back()) {
+        std::lock_guard lock(mutex_);
+        if (closing_) return;
+        tasks_.insert(tasks_.begin(), std::make_move_iterator(&task + 1),
+                      std::make_move_iterator(tasks.data() + tasks.size()));
+        if (!wakeScheduled_) {
+          wakeScheduled_ = true;
+          napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
+        }
+      }
+      return;
+    }
+  }
+}
+
+void Environment::hold() {
+  if (holds_++ == 0 && !closing()) napi_ref_threadsafe_function(env_, wake_);
+}
+
+void Environment::release() {
+  if (--holds_ == 0 && !closing()) napi_unref_threadsafe_function(env_, wake_);
+}
+
+void Environment::add(Resident* resident) {
+  if (!closing()) residents_.insert(resident);
+}
+
+void Environment::remove(Resident* resident) { residents_.erase(resident); }
+
+void Environment::adopt(std::unique_ptr<PendingOp> operation) {
+  PendingOp* key = operation.get();
+  operations_.emplace(key, std::move(operation));
+}
+
+void Environment::discard(PendingOp* operation) { operations_.erase(operation); }
+
+bool Environment::closing() const {
+  std::lock_guard lock(mutex_);
+  return closing_;
+}
+
+void Environment::setConstructor(const std::string& name, Napi::Function constructor) {
+  constructors_[name] = Napi::Persistent(constructor);
+}
+
+Napi::Function Environment::constructor(const std::string& name) const {
+  return constructors_.at(name).Value();
+}
+
+void Environment::setErrorClass(Napi::Function errorClass) {
+  errorClass_ = Napi::Persistent(errorClass);
+}
+
+void Environment::teardown() {
+  std::vector<Task> dropped;
+  {
+    std::lock_guard lock(mutex_);
+    closing_ = true;
+    dropped.swap(tasks_);
+  }
+  called_.notify_all();
+  dropped.clear();
+  for (Resident* resident : residents_) resident->abandon();
+  for (Resident* resident : residents_) resident->join();
+  residents_.clear();
+  operations_.clear();
+  constructors_.clear();
+  errorClass_.Reset();
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,66 @@
+#include "binding/pending_op.h"
+
+#include <memory>
+#include <utility>
+
+#include "binding/errors.h"
+
+namespace gradlink::binding {
+
+void keep(Kept& kept, const Napi::Value& value) {
+  if (value.IsObject()) kept.push_back(Napi::Persistent(value.As<Napi::Object>()));
+}
+
+PendingOp::PendingOp(Napi::Env env, Finish finish, Kept kept)
+    : environment_(Environment::of(env)),
+      deferred_(env),
+      finish_(std::move(finish)),
+      kept_(std::move(kept)) {
+  environment_.hold();
+}
+
+PendingOp::~PendingOp() { environment_.release(); }
+
+PendingOp& PendingOp::create(Napi::Env env, Finish finish, Kept kept) {
+  std::unique_ptr<PendingOp> made(new PendingOp(env, std::move(finish), std::move(kept)));
+  PendingOp& operation = *made;
+  operation.environment_.adopt(std::move(made));
+  return operation;
+}
+
+Napi::Promise PendingOp::start(Napi::Env env, WorkQueue& queue, Work work, Finish finish,
+                               Kept kept) {
+  PendingOp& operation = create(env, std::move(finish), std::move(kept));
+  const Napi::Promise promise = operation.promise();
+  queue.post([&operation, work = std::move(work)] {
+    std::exception_ptr error;
+    try {
+      work();
+    } catch (...) {
+      error = std::current_exception();
+    }
+    operation.complete(error);
+  });
+  return promise;
+}
+
+void PendingOp::complete(std::exception_ptr error) {
+  // When the environment is going, the teardown destroys the operation unsettled: nobody can see
+  // the promise then.
+  environment_.post([this, error = std::move(error)](Napi::Env env) { settle(env, error); });
+}
+
+void PendingOp::settle(Napi::Env env, const std::exception_ptr& error) {
+  if (error) {
+    deferred_.Reject(toJavaScript(env, error));
+  } else {
+    try {
+      deferred_.Resolve(finish_ ? finish_(env) : env.Undefined());
+    } catch (...) {
+      deferred_.Reject(toJavaScript(env, std::current_exception()));
+    }
+  }
+  environment_.discard(this);
+}
+
+}  // namespace gradlink::binding
