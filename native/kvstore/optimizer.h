@@ -69,12 +69,21 @@ struct OptimizerState {
   /// Updates issued so far, begin_num_update included once the first was issued.
   std::int64_t updates = 0;
   std::vector<StateArray> arrays;
+  /// The rate of the update before (lars scales its momentum by the change); 0 before the first.
+  double lastLearningRate = 0;
 };
 
 /// The numbers of one update, fixed when it was issued.
 struct UpdateNumbers {
+  /// With this key's multiplier.
   double learningRate;
+  /// With this key's multiplier.
   double wd;
+  double rescaleGrad;
+  /// What the momentum is multiplied by in this update: 1 but for lars after a change of the rate.
+  double momentumScale;
+  /// False for the arrays lars leaves alone: names that end in gamma, beta or bias.
+  bool layerwise;
   /// This key's update count, from 1.
   std::int64_t t;
 };
@@ -123,6 +132,12 @@ class Optimizer {
   OptimizerSpec spec_;
   std::unique_ptr<const OptimizerMath> math_;
   mutable std::mutex mutex_;
+  double currentRate() const;
+  double multiplier(const std::map<std::string, double>& multipliers, const std::string& key,
+                    double otherwise) const;
+  const std::string& parameterName(const std::string& key) const;
+  double wdMultiplier(const std::string& key) const;
+
   double learningRate_ = 0;
   double rescaleGrad_ = 1;
   std::int64_t beginNumUpdate_ = 0;

@@ -1,4 +1,29 @@
 # The key-value store engine, its optimizers and gradient compression.
 add_library(gradlink_kvstore STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/aligned_buffer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/compression.cc
+  ${CMAKE_CURRENT_LIST_DIR}/lr_scheduler.cc
+  ${CMAKE_CURRENT_LIST_DIR}/optimizer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/optimizer_math.cc
+  ${CMAKE_CURRENT_LIST_DIR}/simd/kernels.cc
+  ${CMAKE_CURRENT_LIST_DIR}/simd/kernels_generic.cc
+  ${CMAKE_CURRENT_LIST_DIR}/state_file.cc
+  ${CMAKE_CURRENT_LIST_DIR}/update_run.cc
   ${CMAKE_CURRENT_LIST_DIR}/store.cc)
 target_link_libraries(gradlink_kvstore PUBLIC gradlink_core)
+
+# The loops of kvstore/simd are compiled once a SIMD level. errno and floating-point traps are nobody's business there,
+# and would keep roots and conditions from being vectorised; neither flag changes a result.
+set(GRADLINK_LOOP_OPTIONS -fno-math-errno -fno-trapping-math)
+set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simd/kernels_generic.cc PROPERTIES
+  COMPILE_OPTIONS "${GRADLINK_LOOP_OPTIONS}")
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
+  target_sources(gradlink_kvstore PRIVATE
+    ${CMAKE_CURRENT_LIST_DIR}/simd/kernels_avx2.cc
+    ${CMAKE_CURRENT_LIST_DIR}/simd/kernels_avx512.cc)
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simd/kernels_avx2.cc PROPERTIES
+    COMPILE_OPTIONS "${GRADLINK_LOOP_OPTIONS};-mavx2")
+  set_source_files_properties(${CMAKE_CURRENT_LIST_DIR}/simd/kernels_avx512.cc PROPERTIES
+    COMPILE_OPTIONS
+    "${GRADLINK_LOOP_OPTIONS};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mprefer-vector-width=512")
+endif()

@@ -1,0 +1,99 @@
+// The inner loops of the optimizers and of gradient compression, compiled once for each SIMD level.
+// Plain loops that the compiler vectorises: no fused multiply-add, no approximate reciprocal or
+// root, sums in fixed lanes, so that every level gives the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gradlink {
+
+enum class StepKernel : std::uint8_t {
+  sgd,
+  sgdMomentum,
+  nesterov,
+  adam,
+  adamw,
+  adagrad,
+  rmsprop,
+  rmspropCentered,
+  adadelta,
+  ftrl,
+  signSgd,
+  signum,
+  lambMoments,
+  lambApply,
+  addScaled,
+};
+inline constexpr std::size_t kStepKernelCount = 15;
+
+/// The numbers of one step in the precision of the loop. Each kernel uses some of them.
+template <class T>
+struct StepScalars {
+  T lr = 0;
+  T wd = 0;
+  T lrWd = 0;
+  /// 1 - lr * wd, or 1 - lr * wdLh for signum.
+  T keep = 1;
+  T rescale = 1;
+  /// Bound of the gradient; infinity where it is not clipped.
+  T clip = 0;
+  T momentum = 0;
+  T onePlusMomentum = 1;
+  T oneMinusMomentum = 1;
+  /// Decay of the first average: beta1, rho, gamma1.
+  T beta1 = 0;
+  T oneMinusBeta1 = 1;
+  T beta2 = 0;
+  T oneMinusBeta2 = 1;
+  T epsilon = 0;
+  /// Bias corrections of lamb: 1 - beta^t, or 1.
+  T correction1 = 1;
+  T correction2 = 1;
+  /// ftrl's L1 strength and beta.
+  T lambda1 = 0;
+  T ftrlBeta = 0;
+  /// Bound of the weights in rmsprop; infinity where they are not clipped.
+  T clipWeights = 0;
+};
+
+template <class T>
+struct StepArrays {
+  T* weight;
+  const T* grad;
+  T* state[3];
+  /// lambMoments: where the direction goes, for its norm.
+  T* direction;
+};
+
+template <class T>
+using StepFunction = void (*)(const StepArrays<T>&, std::size_t count, const StepScalars<T>&);
+
+struct KvKernels {
+  /// "avx512", "avx2" or "generic" (what the compiler's baseline has: SSE2 or NEON).
+  const char* level;
+  StepFunction<float> step32[kStepKernelCount];
+  StepFunction<double> step64[kStepKernelCount];
+  /// Sum of squares in float64, in sixteen fixed lanes.
+  double (*sumOfSquares32)(const float*, std::size_t);
+  double (*sumOfSquares64)(const double*, std::size_t);
+  void (*fromFloat16)(const std::uint16_t*, float*, std::size_t);
+  void (*toFloat16)(const float*, std::uint16_t*, std::size_t);
+  void (*fromBfloat16)(const std::uint16_t*, float*, std::size_t);
+  void (*toBfloat16)(const float*, std::uint16_t*, std::size_t);
+  void (*quantize2)(const float* grad, float* residual, float* out, float threshold, std::size_t);
+  void (*quantize1)(const float* grad, float* residual, float* out, float threshold, std::size_t);
+  void (*compress2)(const float* grad, float* residual, std::uint8_t* codes, float threshold,
+                    std::size_t);
+  void (*compress1)(const float* grad, float* residual, std::uint8_t* codes, float threshold,
+                    std::size_t);
+  void (*decompress2)(const std::uint8_t* codes, float* out, float threshold, std::size_t);
+  void (*decompress1)(const std::uint8_t* codes, float* out, std::size_t);
+};
+
+/// The widest level of this machine that core's simdLevel() allows.
+const KvKernels& kvKernels();
+/// A level by name; null where this machine or this build does not have it.
+const KvKernels* kvKernels(const char* level);
+
+}  // namespace gradlink
