@@ -1,0 +1,63 @@
+// Which instruction set this process uses.
+#include <cstdlib>
+#include <cstring>
+
+#include "core/simd/kernel_table.h"
+
+namespace gradlink::simd {
+namespace {
+
+#if defined(__x86_64__) || defined(__i386__)
+// These also ask whether the operating system saves the wide registers.
+bool machineHasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }
+bool machineHasAvx512() {
+  return machineHasAvx2() && __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#else
+bool machineHasAvx2() { return false; }
+bool machineHasAvx512() { return false; }
+#endif
+
+// Every name of every architecture, the narrowest first: GRADLINK_SIMD may name one that this
+// machine lacks.
+constexpr const char* kNames[] = {"scalar", "neon", "avx2", "avx512"};
+constexpr int kNameCount = 4;
+
+int rankOf(const char* name) {
+  for (int i = 0; i < kNameCount; ++i) {
+    if (std::strcmp(name, kNames[i]) == 0) return i;
+  }
+  return kNameCount;
+}
+
+}  // namespace
+
+int availableLevels(const KernelTable* (&levels)[3]) {
+  int count = 0;
+  const auto add = [&](const KernelTable* table) {
+    if (table != nullptr) levels[count++] = table;
+  };
+  add(scalarKernels());
+  add(neonKernels());
+  if (machineHasAvx2()) add(avx2Kernels());
+  if (machineHasAvx512()) add(avx512Kernels());
+  return count;
+}
+
+const KernelTable& levelFor(const char* name) {
+  const KernelTable* levels[3];
+  int best = availableLevels(levels) - 1;
+  if (name != nullptr) {
+    while (best > 0 && rankOf(levels[best]->name) > rankOf(name)) --best;
+  }
+  return *levels[best];
+}
+
+const KernelTable& currentLevel() {
+  static const KernelTable& level = levelFor(std::getenv("GRADLINK_SIMD"));
+  return level;
+}
+
+}  // namespace gradlink::simd

@@ -1,0 +1,232 @@
+// Slow, plain arithmetic to hold the kernels against: one element at a time, no SIMD, no bit
+// tricks.
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/reduce_op.h"
+
+namespace gradlink::reference {
+
+using Bytes = std::vector<std::uint8_t>;
+
+/// float16 (exponentBits 5) or bfloat16 (8) to double, by the definition of the format.
+inline double widen(std::uint16_t bits, int exponentBits) {
+  const int mantissaBits = 15 - exponentBits;
+  const int bias = (1 << (exponentBits - 1)) - 1;
+  const int exponent = (bits >> mantissaBits) & ((1 << exponentBits) - 1);
+  const int mantissa = bits & ((1 << mantissaBits) - 1);
+  const double sign = (bits & 0x8000) != 0 ? -1 : 1;
+  if (exponent == (1 << exponentBits) - 1) return mantissa != 0 ? std::nan("") : sign * INFINITY;
+  if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissaBits);
+  return sign * std::ldexp((1 << mantissaBits) + mantissa, exponent - bias - mantissaBits);
+}
+
+/// The nearest value of the format, ties to the even one, found by bisection over all of them.
+inline std::uint16_t narrow(double value, int exponentBits) {
+  const int mantissaBits = 15 - exponentBits;
+  const std::uint16_t infinity =
+      static_cast<std::uint16_t>(((1 << exponentBits) - 1) << mantissaBits);
+  if (std::isnan(value)) return static_cast<std::uint16_t>(infinity | 1);
+  const std::uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const double magnitude = std::fabs(value);
+  if (std::isinf(magnitude)) return sign | infinity;
+  // Past the largest finite value the next step counts as if the format went on.
+  const auto valueOf = [&](int bits) {
+    return bits == infinity ? std::ldexp(1.0, 1 << (exponentBits - 1)) : widen(bits, exponentBits);
+  };
+  int low = 0;
+  int high = infinity;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (valueOf(middle) <= magnitude ? low : high) = middle;
+  }
+  const double below = magnitude - valueOf(low);
+  const double above = valueOf(high) - magnitude;
+  const bool up = below > above || (below == above && (low & 1) != 0);
+  return static_cast<std::uint16_t>(sign | (up ? high : low));
+}
+
+inline bool isFloat(DType dtype) { return dtype >= DType::float16; }
+
+template <class T>
+T read(const void* array, std::size_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const std::uint8_t*>(array) + i * sizeof(T), sizeof(T));
+  return value;
+}
+template <class T>
+void write(void* array, std::size_t i, T value) {
+  std::memcpy(static_cast<std::uint8_t*>(array) + i * sizeof(T), &value, sizeof(T));
+}
+
+template <class T>
+T foldFloat(T a, T b, ReduceOp op) {
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return a + b;
+    case ReduceOp::prod:
+      return a * b;
+    case ReduceOp::min:
+      if (std::isnan(a)) return a;
+      if (std::isnan(b)) return b;
+      return a < b ? a : b;
+    case ReduceOp::max:
+      if (std::isnan(a)) return a;
+      if (std::isnan(b)) return b;
+      return a > b ? a : b;
+  }
+  return a;
+}
+
+/// Integers fold in 128 bits and are cut to T after every step.
+template <class T>
+T foldInteger(T a, T b, ReduceOp op) {
+  __extension__ using Wide = unsigned __int128;
+  switch (op) {
+    case ReduceOp::sum:
+    case ReduceOp::avg:
+      return static_cast<T>(static_cast<Wide>(a) + static_cast<Wide>(b));
+    case ReduceOp::prod:
+      return static_cast<T>(static_cast<Wide>(a) * static_cast<Wide>(b));
+    case ReduceOp::min:
+      return b < a ? b : a;
+    case ReduceOp::max:
+      return b > a ? b : a;
+  }
+  return a;
+}
+
+template <class T>
+void reduceElement(void* out, std::span<const void* const> in, std::size_t i, ReduceOp op) {
+  T result = read<T>(in[0], i);
+  for (std::size_t s = 1; s < in.size(); ++s) {
+    if constexpr (std::is_floating_point_v<T>) {
+      result = foldFloat(result, read<T>(in[s], i), op);
+    } else {
+      result = foldInteger(result, read<T>(in[s], i), op);
+    }
+  }
+  if (op == ReduceOp::avg) {
+    if constexpr (std::is_floating_point_v<T>) {
+      result /= static_cast<T>(in.size());
+    } else {
+      __extension__ using Wide = __int128;
+      result = static_cast<T>(static_cast<Wide>(result) / static_cast<Wide>(in.size()));
+    }
+  }
+  write<T>(out, i, result);
+}
+
+inline void reduceNarrow(void* out, std::span<const void* const> in, std::size_t i, ReduceOp op,
+                         int exponentBits) {
+  const auto at = [&](std::size_t s) {
+    return static_cast<float>(widen(read<std::uint16_t>(in[s], i), exponentBits));
+  };
+  float result = at(0);
+  for (std::size_t s = 1; s < in.size(); ++s) result = foldFloat(result, at(s), op);
+  if (op == ReduceOp::avg) result /= static_cast<float>(in.size());
+  write(out, i, narrow(result, exponentBits));
+}
+
+inline void reduce(void* out, std::span<const void* const> in, std::size_t count, DType dtype,
+                   ReduceOp op) {
+  for (std::size_t i = 0; i < count; ++i) {
+    switch (dtype) {
+      case DType::int8:
+        reduceElement<std::int8_t>(out, in, i, op);
+        break;
+      case DType::uint8:
+        reduceElement<std::uint8_t>(out, in, i, op);
+        break;
+      case DType::int32:
+        reduceElement<std::int32_t>(out, in, i, op);
+        break;
+      case DType::uint32:
+        reduceElement<std::uint32_t>(out, in, i, op);
+        break;
+      case DType::int64:
+        reduceElement<std::int64_t>(out, in, i, op);
+        break;
+      case DType::uint64:
+        reduceElement<std::uint64_t>(out, in, i, op);
+        break;
+      case DType::float16:
+        reduceNarrow(out, in, i, op, 5);
+        break;
+      case DType::bfloat16:
+        reduceNarrow(out, in, i, op, 8);
+        break;
+      case DType::float32:
+        reduceElement<float>(out, in, i, op);
+        break;
+      case DType::float64:
+        reduceElement<double>(out, in, i, op);
+        break;
+    }
+  }
+}
+
+inline bool isNan(const void* array, std::size_t i, DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return std::isnan(widen(read<std::uint16_t>(array, i), 5));
+    case DType::bfloat16:
+      return std::isnan(widen(read<std::uint16_t>(array, i), 8));
+    case DType::float32:
+      return std::isnan(read<float>(array, i));
+    case DType::float64:
+      return std::isnan(read<double>(array, i));
+    default:
+      return false;
+  }
+}
+
+/// Empty where the arrays hold the same bits; one NaN is as good as another.
+inline std::string difference(const void* got, const void* expected, std::size_t count,
+                              DType dtype) {
+  const std::size_t bytes = sizeOf(dtype);
+  const auto* a = static_cast<const std::uint8_t*>(got);
+  const auto* b = static_cast<const std::uint8_t*>(expected);
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::memcmp(a + i * bytes, b + i * bytes, bytes) == 0) continue;
+    if (isNan(got, i, dtype) && isNan(expected, i, dtype)) continue;
+    std::string text = "element " + std::to_string(i) + ": bytes";
+    for (std::size_t j = 0; j < bytes; ++j) text += " " + std::to_string(a[i * bytes + j]);
+    text += ", expected";
+    for (std::size_t j = 0; j < bytes; ++j) text += " " + std::to_string(b[i * bytes + j]);
+    return text;
+  }
+  return "";
+}
+
+/// Random bits for a third of the elements (NaN, infinities and subnormals among them), moderate
+/// values, so that sums round, for another, and small whole numbers, -0 and 1 for the rest.
+inline Bytes randomArray(std::size_t count, DType dtype, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  Bytes array(count * sizeOf(dtype));
+  for (std::uint8_t& byte : array) byte = static_cast<std::uint8_t>(random());
+  if (!isFloat(dtype)) return array;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t kind = random() % 3;
+    if (kind == 0) continue;
+    double value = (static_cast<double>(random()) / 4294967296.0 - 0.5) * 8;
+    if (kind == 2) value = random() % 8 == 0 ? -0.0 : std::floor(value);
+    if (dtype == DType::float16) write(array.data(), i, narrow(value, 5));
+    if (dtype == DType::bfloat16) write(array.data(), i, narrow(value, 8));
+    if (dtype == DType::float32) write(array.data(), i, static_cast<float>(value));
+    if (dtype == DType::float64) write(array.data(), i, value);
+  }
+  return array;
+}
+
+}  // namespace gradlink::reference
