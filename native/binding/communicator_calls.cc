@@ -1,0 +1,209 @@
+#include "binding/communicator_calls.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/errors.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr int kMaxInt = std::numeric_limits<int>::max();
+
+/// Elements that one rank's memory must have; empty: the rank needs none.
+using Needed = std::optional<std::size_t>;
+
+std::size_t blocks(Napi::Env env, std::size_t count, int size) {
+  std::size_t total;
+  if (__builtin_mul_overflow(count, static_cast<std::size_t>(size), &total)) {
+    throw argumentError(env, "count", "a count that fits in memory", std::to_string(count));
+  }
+  return total;
+}
+
+template <typename Pointer>
+void readOne(const Napi::Value& value, const Needed& needed, DType dtype, const char* name,
+             Pointer& into, Kept* kept) {
+  into = nullptr;
+  if (!needed) return;
+  into = memoryOf(value, dtype, *needed, name);
+  if (kept != nullptr) keep(*kept, value);
+}
+
+/// One array, or, where the communicator holds several ranks, an array of one for each.
+template <typename Pointer, typename NeededBy>
+void read(const Napi::Value& value, std::span<const int> ranks, const NeededBy& neededBy,
+          DType dtype, const char* name, PointerList<Pointer>& into, Kept* kept) {
+  into.resize(ranks.size());
+  if (ranks.size() == 1 && !value.IsArray()) {
+    readOne(value, neededBy(ranks[0]), dtype, name, into[0], kept);
+    return;
+  }
+  const Napi::Array list = arrayArg(value, name);
+  if (list.Length() != ranks.size()) {
+    throw argumentError(value.Env(), name,
+                        "one array for each of the " + std::to_string(ranks.size()) + " held ranks",
+                        std::to_string(list.Length()));
+  }
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    readOne(list.Get(i), neededBy(ranks[i]), dtype, name, into[i], kept);
+  }
+}
+
+/// Below 0 the communicator's own default.
+CallOptions readOptions(const Napi::Value& timeoutMs) {
+  return CallOptions{numberArg(timeoutMs, "timeoutMs")};
+}
+
+std::vector<Neighbor> readNeighbors(const Napi::Value& ranks, const Napi::Value& weights,
+                                    const char* name, int size) {
+  const BufferView rankView = viewOf(ranks, DType::int32, name);
+  const auto* rank = static_cast<const std::int32_t*>(rankView.data);
+  const auto* weight =
+      static_cast<const double*>(memoryOf(weights, DType::float64, rankView.length, name));
+  std::vector<Neighbor> neighbors(rankView.length);
+  for (std::size_t i = 0; i < neighbors.size(); ++i) {
+    if (rank[i] < 0 || rank[i] >= size) {
+      throw argumentError(ranks.Env(), name, "ranks below " + std::to_string(size),
+                          std::to_string(rank[i]));
+    }
+    neighbors[i] = Neighbor{rank[i], weight[i]};
+  }
+  return neighbors;
+}
+
+}  // namespace
+
+CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Communicator& communicator,
+                               Kept* kept) {
+  const Napi::Env env = info.Env();
+  const auto call = integerArg(info[0], "call", 0, 0xFFFFFF);
+  const auto op = call & 0xFF;
+  const auto dtype = (call >> 8) & 0xFF;
+  const auto reduceOp = call >> 16;
+  if (op >= kCollectiveOpCount || dtype >= kDTypeCount || reduceOp >= kReduceOpCount) {
+    throw argumentError(env, "call", "a known operation", std::to_string(call));
+  }
+  op_ = static_cast<CollectiveOp>(op);
+  dtype_ = static_cast<DType>(dtype);
+  reduceOp_ = static_cast<ReduceOp>(reduceOp);
+  count_ = countArg(info[3], "count");
+  root_ = static_cast<int>(integerArg(info[4], "root", 0, communicator.size() - 1));
+  options_ = readOptions(info[5]);
+  if (op_ == CollectiveOp::barrier) return;
+
+  const Needed one = count_;
+  const Needed all = blocks(env, count_, communicator.size());
+  const Needed none;
+  const auto inNeeded = [&](int rank) -> Needed {
+    switch (op_) {
+      case CollectiveOp::broadcast:
+        return rank == root_ ? one : none;
+      case CollectiveOp::scatter:
+        return rank == root_ ? all : none;
+      case CollectiveOp::reduceScatter:
+      case CollectiveOp::allToAll:
+        return all;
+      default:
+        return one;
+    }
+  };
+  const auto outNeeded = [&](int rank) -> Needed {
+    switch (op_) {
+      case CollectiveOp::reduce:
+        return rank == root_ ? one : none;
+      case CollectiveOp::gather:
+        return rank == root_ ? all : none;
+      case CollectiveOp::allGather:
+      case CollectiveOp::allToAll:
+        return all;
+      default:
+        return one;
+    }
+  };
+  const auto ranks = communicator.heldRanks();
+  read(info[1], ranks, inNeeded, dtype_, "data", in_, kept);
+  read(info[2], ranks, outNeeded, dtype_, "out", out_, kept);
+}
+
+void CollectiveCall::operator()(Communicator& communicator) const {
+  const Buffers buffers{in_.span(), out_.span()};
+  switch (op_) {
+    case CollectiveOp::allReduce:
+      return communicator.allReduce(buffers, count_, dtype_, reduceOp_, options_);
+    case CollectiveOp::reduce:
+      return communicator.reduce(buffers, count_, dtype_, reduceOp_, root_, options_);
+    case CollectiveOp::broadcast:
+      return communicator.broadcast(buffers, count_, dtype_, root_, options_);
+    case CollectiveOp::allGather:
+      return communicator.allGather(buffers, count_, dtype_, options_);
+    case CollectiveOp::reduceScatter:
+      return communicator.reduceScatter(buffers, count_, dtype_, reduceOp_, options_);
+    case CollectiveOp::allToAll:
+      return communicator.allToAll(buffers, count_, dtype_, options_);
+    case CollectiveOp::gather:
+      return communicator.gather(buffers, count_, dtype_, root_, options_);
+    case CollectiveOp::scatter:
+      return communicator.scatter(buffers, count_, dtype_, root_, options_);
+    case CollectiveOp::barrier:
+      return communicator.barrier(options_);
+  }
+}
+
+NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Communicator& communicator,
+                           Kept* kept) {
+  dtype_ = dtypeArg(info[0]);
+  count_ = countArg(info[3], "count");
+  options_ = readOptions(info[5]);
+  const Needed one = count_;
+  const auto needed = [&](int) { return one; };
+  const auto ranks = communicator.heldRanks();
+  read(info[1], ranks, needed, dtype_, "data", in_, kept);
+  read(info[2], ranks, needed, dtype_, "out", out_, kept);
+  const Napi::Array list = arrayArg(info[4], "neighborhoods");
+  if (list.Length() != ranks.size()) {
+    throw argumentError(info.Env(), "neighborhoods", "one for each held rank",
+                        std::to_string(list.Length()));
+  }
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    const Napi::Object from = objectArg(list.Get(i), "neighborhood");
+    const int size = communicator.size();
+    Neighborhood& neighborhood = neighborhoods_.emplace_back();
+    neighborhood.selfWeight = numberArg(from.Get("selfWeight"), "selfWeight");
+    neighborhood.sources =
+        readNeighbors(from.Get("sourceRanks"), from.Get("sourceWeights"), "sources", size);
+    neighborhood.destinations = readNeighbors(from.Get("destinationRanks"),
+                                              from.Get("destinationWeights"), "destinations", size);
+  }
+}
+
+void NeighborCall::operator()(Communicator& communicator) const {
+  communicator.neighborAllReduce({in_.span(), out_.span()}, count_, dtype_, neighborhoods_,
+                                 options_);
+}
+
+MessageCall::MessageCall(const Napi::CallbackInfo& info, const Communicator& communicator,
+                         int lowestPeer, Kept* kept) {
+  dtype_ = dtypeArg(info[0]);
+  const BufferView view = viewOf(info[1], dtype_, "data");
+  if (kept != nullptr) keep(*kept, info[1]);
+  data_ = view.data;
+  count_ = view.length;
+  peer_ = static_cast<int>(integerArg(info[2], "rank", lowestPeer, communicator.size() - 1));
+  tag_ = static_cast<int>(integerArg(info[3], "tag", 0, kMaxInt));
+  options_ = readOptions(info[4]);
+}
+
+void MessageCall::send(Communicator& communicator) const {
+  communicator.send(data_, count_, dtype_, peer_, tag_, options_);
+}
+
+Received MessageCall::receive(Communicator& communicator) const {
+  return communicator.receive(data_, count_, dtype_, peer_, tag_, options_);
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,102 @@
+// A collective call as it comes from JavaScript: read and checked on the JavaScript thread, run on
+// any.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "binding/napi_setup.h"
+#include "binding/pending_op.h"
+#include "core/communicator.h"
+
+namespace gradlink::binding {
+
+/// One pointer for each held rank, without allocation for few.
+template <typename Pointer>
+class PointerList {
+ public:
+  void resize(std::size_t size) {
+    size_ = size;
+    if (size > few_.size()) many_.resize(size);
+  }
+  Pointer& operator[](std::size_t i) { return data()[i]; }
+  std::span<const Pointer> span() const {
+    return {size_ > few_.size() ? many_.data() : few_.data(), size_};
+  }
+
+ private:
+  Pointer* data() { return size_ > few_.size() ? many_.data() : few_.data(); }
+  std::array<Pointer, 8> few_{};
+  std::vector<Pointer> many_;
+  std::size_t size_ = 0;
+};
+
+/// The numbers of lib/native/communicator.ts.
+enum class CollectiveOp {
+  allReduce,
+  reduce,
+  broadcast,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  barrier,
+};
+inline constexpr int kCollectiveOpCount = 9;
+
+/// What run and runSync do.
+class CollectiveCall {
+ public:
+  /// Reads (call, input, output, count, root, timeoutMs). Checks lengths against the communicator;
+  /// appends the arrays to `kept` unless it is null.
+  CollectiveCall(const Napi::CallbackInfo&, const Communicator&, Kept* kept);
+  void operator()(Communicator&) const;
+
+ private:
+  CollectiveOp op_;
+  DType dtype_;
+  ReduceOp reduceOp_;
+  int root_;
+  std::size_t count_;
+  CallOptions options_;
+  PointerList<const void*> in_;
+  PointerList<void*> out_;
+};
+
+/// What neighborAllReduce and its twin do.
+class NeighborCall {
+ public:
+  /// Reads (dtype, input, output, count, neighborhoods, timeoutMs).
+  NeighborCall(const Napi::CallbackInfo&, const Communicator&, Kept* kept);
+  void operator()(Communicator&) const;
+
+ private:
+  DType dtype_;
+  std::size_t count_;
+  CallOptions options_;
+  std::vector<Neighborhood> neighborhoods_;
+  PointerList<const void*> in_;
+  PointerList<void*> out_;
+};
+
+/// What send, receive and their twins do.
+class MessageCall {
+ public:
+  /// Reads (dtype, data, peer, tag, timeoutMs). lowestPeer: 0 for a send, kAnySource for a receive.
+  MessageCall(const Napi::CallbackInfo&, const Communicator&, int lowestPeer, Kept* kept);
+  void send(Communicator&) const;
+  Received receive(Communicator&) const;
+
+ private:
+  DType dtype_;
+  void* data_;
+  std::size_t count_;
+  int peer_;
+  int tag_;
+  CallOptions options_;
+};
+
+}  // namespace gradlink::binding

@@ -1,0 +1,75 @@
+// A communicator, its queue, and what must happen when its environment goes.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "binding/environment.h"
+#include "core/communicator.h"
+#include "core/work_queue.h"
+#include "shm/shm.h"
+
+namespace gradlink::binding {
+
+/// Lets a queued operation be dropped: whoever comes first, the queue or the canceller, has it.
+class Ticket {
+ public:
+  bool begin() { return take(State::begun); }
+  bool cancel() { return take(State::cancelled); }
+
+ private:
+  enum class State { queued, begun, cancelled };
+  bool take(State next) {
+    State expected = State::queued;
+    return state_.compare_exchange_strong(expected, next);
+  }
+  std::atomic<State> state_ = State::queued;
+};
+
+/// Outlives its JavaScript object: pending operations and shared arrays hold it too. Made and
+/// destroyed on the JavaScript thread.
+class CommunicatorHandle final : public Resident {
+ public:
+  CommunicatorHandle(Environment&, std::unique_ptr<Communicator>);
+  /// One that is still to connect().
+  explicit CommunicatorHandle(Environment&);
+  ~CommunicatorHandle() override;
+
+  /// Joins as told; on the queue's thread. Ends early when the environment goes.
+  void connect(shm::JoinOptions);
+
+  /// For calls that begin now: throws ERR_CLOSED after markClosed().
+  Communicator& open();
+  /// For work that was queued before a close, and for close itself.
+  Communicator& communicator() { return *communicator_; }
+  WorkQueue& queue() { return queue_; }
+  void markClosed() { closed_ = true; }
+
+  /// Runs on the caller's thread when nothing is pending, else on the queue when its turn comes,
+  /// and waits.
+  void runNow(const std::function<void(Communicator&)>&);
+
+  /// Null for number 0: an operation nobody can cancel.
+  std::shared_ptr<Ticket> issueTicket(double number);
+  bool cancel(double number);
+
+  void abandon() override;
+  void join() override;
+
+ private:
+  std::shared_ptr<Environment> environment_;
+  /// The queued work owns them; what has run or been dropped is swept when the next is issued.
+  std::unordered_map<double, std::weak_ptr<Ticket>> tickets_;
+  std::atomic<bool> cancelled_ = false;
+  bool closed_ = false;
+  /// Guards communicator_ while connect(), on the queue's thread, and abandon() may meet.
+  std::mutex connecting_;
+  std::unique_ptr<Communicator> communicator_;
+  /// Last, so destroyed first: its thread uses everything above.
+  WorkQueue queue_;
+};
+
+}  // namespace gradlink::binding

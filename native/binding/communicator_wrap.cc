@@ -1,0 +1,353 @@
+#include "binding/communicator_wrap.h"
+
+#include <algorithm>
+#include <exception>
+#include <limits>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/communicator_calls.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr const char* kClassName = "NativeCommunicator";
+/// A guard against a slip of the pen, far above any machine: each rank of a joined group is a
+/// thread.
+constexpr int kMaxRanks = 1 << 16;
+
+Napi::Value toObject(Napi::Env env, const Received& received) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("source", received.source);
+  object.Set("count", static_cast<double>(received.count));
+  return object;
+}
+
+/// Every rank on a thread of its own until all have met; they wait for nobody else.
+std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options) {
+  std::vector<std::unique_ptr<Communicator>> ranks(options.size);
+  std::vector<std::exception_ptr> errors(options.size);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < options.size; ++rank) {
+    threads.emplace_back([&, rank] {
+      try {
+        shm::JoinOptions own = options;
+        own.rank = rank;
+        ranks[rank] = shm::join(own);
+      } catch (...) {
+        errors[rank] = std::current_exception();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return ranks;
+}
+
+/// Memory of allocShared while an ArrayBuffer shows it.
+class SharedMemory {
+ public:
+  SharedMemory(std::shared_ptr<CommunicatorHandle> handle, std::size_t bytes)
+      : handle_(std::move(handle)), data_(handle_->open().allocShared(bytes)) {}
+  ~SharedMemory() { handle_->communicator().freeShared(data_); }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  std::shared_ptr<CommunicatorHandle> handle_;
+  void* data_;
+};
+
+}  // namespace
+
+void exportCommunicator(Napi::Env env, Napi::Object exports) {
+  CommunicatorWrap::define(env, exports);
+}
+
+void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
+  using Wrap = CommunicatorWrap;
+  const Napi::Function constructor =
+      DefineClass(env, kClassName,
+                  {
+                      StaticMethod<&Wrap::local>("local"),
+                      StaticMethod<&Wrap::join>("join"),
+                      StaticMethod<&Wrap::joinAll>("joinAll"),
+                      InstanceAccessor<&Wrap::size>("size"),
+                      InstanceAccessor<&Wrap::heldRanks>("heldRanks"),
+                      InstanceAccessor<&Wrap::backend>("backend"),
+                      InstanceMethod<&Wrap::run>("run"),
+                      InstanceMethod<&Wrap::runSync>("runSync"),
+                      InstanceMethod<&Wrap::neighborAllReduce>("neighborAllReduce"),
+                      InstanceMethod<&Wrap::neighborAllReduceSync>("neighborAllReduceSync"),
+                      InstanceMethod<&Wrap::send>("send"),
+                      InstanceMethod<&Wrap::sendSync>("sendSync"),
+                      InstanceMethod<&Wrap::receive>("receive"),
+                      InstanceMethod<&Wrap::receiveSync>("receiveSync"),
+                      InstanceMethod<&Wrap::split>("split"),
+                      InstanceMethod<&Wrap::allocShared>("allocShared"),
+                      InstanceMethod<&Wrap::cancel>("cancel"),
+                      InstanceMethod<&Wrap::abort>("abort"),
+                      InstanceMethod<&Wrap::close>("close"),
+                  });
+  Environment::of(env).setConstructor(kClassName, constructor);
+  exports.Set(kClassName, constructor);
+}
+
+Napi::Object CommunicatorWrap::make(Napi::Env env, std::shared_ptr<CommunicatorHandle> handle) {
+  return Environment::of(env)
+      .constructor(kClassName)
+      .New({Napi::External<std::shared_ptr<CommunicatorHandle>>::New(env, &handle)});
+}
+
+std::shared_ptr<CommunicatorHandle> CommunicatorWrap::unwrap(const Napi::Value& value) {
+  const Napi::Env env = value.Env();
+  if (!value.IsObject() ||
+      !value.As<Napi::Object>().InstanceOf(Environment::of(env).constructor(kClassName))) {
+    throw argumentError(env, "communicator", "a NativeCommunicator", describe(value));
+  }
+  std::shared_ptr<CommunicatorHandle> handle = Unwrap(value.As<Napi::Object>())->handle_;
+  guarded(env, [&] { handle->open(); });
+  return handle;
+}
+
+CommunicatorWrap::CommunicatorWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  if (!info[0].IsExternal()) {
+    throw argumentError(info.Env(), kClassName, "a call of local, join or joinAll", "new");
+  }
+  handle_ = *info[0].As<Napi::External<std::shared_ptr<CommunicatorHandle>>>().Data();
+}
+
+Napi::Value CommunicatorWrap::local(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    const int size = static_cast<int>(integerArg(info[0], "size", 1, kMaxRanks));
+    return make(
+        env, std::make_shared<CommunicatorHandle>(Environment::of(env), shm::makeLocalGroup(size)));
+  });
+}
+
+Napi::Value CommunicatorWrap::join(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const Napi::Object from = objectArg(info[0], "options");
+  shm::JoinOptions options;
+  options.job = stringArg(from.Get("job"), "job");
+  options.name = stringArg(from.Get("name"), "name");
+  options.size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
+  options.rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, options.size - 1));
+  options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+  options.threads = booleanArg(from.Get("threads"), "threads");
+  auto handle = std::make_shared<CommunicatorHandle>(Environment::of(env));
+  // The finisher owns the handle: the queue's own thread may not be the last to let it go.
+  return PendingOp::start(
+      env, handle->queue(),
+      [raw = handle.get(), options = std::move(options)] { raw->connect(options); },
+      [handle](Napi::Env at) -> Napi::Value { return make(at, handle); });
+}
+
+Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    shm::JoinOptions options;
+    options.size = static_cast<int>(integerArg(info[0], "size", 1, kMaxRanks));
+    options.name = stringArg(info[1], "name");
+    options.timeoutMs = numberArg(info[2], "timeoutMs");
+    options.threads = true;
+    auto ranks = joinRanks(options);
+    const Napi::Array list = Napi::Array::New(env, ranks.size());
+    for (std::uint32_t i = 0; i < ranks.size(); ++i) {
+      list.Set(i, make(env, std::make_shared<CommunicatorHandle>(Environment::of(env),
+                                                                 std::move(ranks[i]))));
+    }
+    return list;
+  });
+}
+
+Napi::Value CommunicatorWrap::size(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), handle_->communicator().size());
+}
+
+Napi::Value CommunicatorWrap::heldRanks(const Napi::CallbackInfo& info) {
+  const auto ranks = handle_->communicator().heldRanks();
+  const Napi::Array list = Napi::Array::New(info.Env(), ranks.size());
+  for (std::uint32_t i = 0; i < ranks.size(); ++i) list.Set(i, ranks[i]);
+  return list;
+}
+
+Napi::Value CommunicatorWrap::backend(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), handle_->communicator().backend());
+}
+
+Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
+                                    std::function<void(Communicator&)> call,
+                                    PendingOp::Finish finish, Kept kept) {
+  const double number = numberArg(ticketArg, "ticket");
+  std::shared_ptr<Ticket> ticket = handle_->issueTicket(number);
+  kept.push_back(Napi::Persistent(Value()));
+  CommunicatorHandle* raw = handle_.get();
+  PendingOp::Work work;
+  if (ticket) {
+    work = [raw, ticket, call = std::move(call)] {
+      if (!ticket->begin()) throw Error(ErrorCode::aborted, "dropped before it began");
+      call(raw->communicator());
+    };
+  } else {
+    work = [raw, call = std::move(call)] { call(raw->communicator()); };
+  }
+  return PendingOp::start(env, handle_->queue(), std::move(work), std::move(finish),
+                          std::move(kept));
+}
+
+Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    CollectiveCall call(info, handle_->open(), &kept);
+    return start(info.Env(), info[6], std::move(call), {}, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const CollectiveCall call(info, handle_->open(), nullptr);
+    handle_->runNow(std::cref(call));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    NeighborCall call(info, handle_->open(), &kept);
+    return start(info.Env(), info[6], std::move(call), {}, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const NeighborCall call(info, handle_->open(), nullptr);
+    handle_->runNow(std::cref(call));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const MessageCall call(info, handle_->open(), 0, &kept);
+    return start(
+        info.Env(), info[5], [call](Communicator& at) { call.send(at); }, {}, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::sendSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const MessageCall call(info, handle_->open(), 0, nullptr);
+    handle_->runNow([&](Communicator& at) { call.send(at); });
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::receive(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const MessageCall call(info, handle_->open(), kAnySource, &kept);
+    auto received = std::make_shared<Received>();
+    return start(
+        info.Env(), info[5], [call, received](Communicator& at) { *received = call.receive(at); },
+        [received](Napi::Env at) { return toObject(at, *received); }, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::receiveSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const MessageCall call(info, handle_->open(), kAnySource, nullptr);
+    Received received{};
+    handle_->runNow([&](Communicator& at) { received = call.receive(at); });
+    return toObject(info.Env(), received);
+  });
+}
+
+Napi::Value CommunicatorWrap::split(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->open();
+    constexpr int kMaxInt = std::numeric_limits<int>::max();
+    const int color = static_cast<int>(integerArg(info[0], "color", -1, kMaxInt));
+    const int key = static_cast<int>(integerArg(info[1], "key", -kMaxInt, kMaxInt));
+    const CallOptions options{numberArg(info[2], "timeoutMs")};
+    auto part = std::make_shared<std::unique_ptr<Communicator>>();
+    Kept kept;
+    kept.push_back(Napi::Persistent(Value()));
+    return PendingOp::start(
+        info.Env(), handle_->queue(),
+        [raw = handle_.get(), part, color, key, options] {
+          *part = raw->communicator().split(color, key, options);
+        },
+        [part](Napi::Env at) -> Napi::Value {
+          if (!*part) return at.Null();
+          return make(at,
+                      std::make_shared<CommunicatorHandle>(Environment::of(at), std::move(*part)));
+        },
+        std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
+    auto memory =
+        std::make_unique<SharedMemory>(SharedMemory{handle_, handle_->open().allocShared(bytes)});
+    napi_value buffer;
+    // V8 counts an external ArrayBuffer's bytes itself, so that adjusting its external memory here
+    // would count them twice.
+    const napi_status status = napi_create_external_arraybuffer(
+        env, memory->data(), bytes,
+        [](napi_env, void*, void* hint) { delete static_cast<SharedMemory*>(hint); }, memory.get(),
+        &buffer);
+    if (status != napi_ok) {
+      throw Error(ErrorCode::unsupported,
+                  "allocShared: this runtime does not let native memory appear as an ArrayBuffer "
+                  "(Electron does so); use ordinary arrays")
+          .stillUsable();
+    }
+    memory.release();
+    return Napi::Value(env, buffer);
+  });
+}
+
+Napi::Value CommunicatorWrap::cancel(const Napi::CallbackInfo& info) {
+  return Napi::Boolean::New(info.Env(), handle_->cancel(numberArg(info[0], "ticket")));
+}
+
+Napi::Value CommunicatorWrap::abort(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->communicator().abort(stringArg(info[0], "reason"));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::close(const Napi::CallbackInfo& info) {
+  handle_->markClosed();
+  Kept kept;
+  kept.push_back(Napi::Persistent(Value()));
+  CommunicatorHandle* raw = handle_.get();
+  return PendingOp::start(
+      info.Env(), raw->queue(), [raw] { raw->communicator().close(); },
+      [raw](Napi::Env at) -> Napi::Value {
+        // All of it has run: this only ends the thread, which a closed communicator has no use for.
+        raw->queue().drain();
+        return at.Undefined();
+      },
+      std::move(kept));
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,54 @@
+// The JavaScript class NativeCommunicator.
+#pragma once
+
+#include <memory>
+
+#include "binding/communicator_handle.h"
+#include "binding/napi_setup.h"
+#include "binding/pending_op.h"
+
+namespace gradlink::binding {
+
+class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
+ public:
+  static void define(Napi::Env, Napi::Object exports);
+  /// A JavaScript object around a communicator.
+  static Napi::Object make(Napi::Env, std::shared_ptr<CommunicatorHandle>);
+  /// What a NativeCommunicator wraps, for other areas of the addon; throws a TypeError for anything
+  /// else, ERR_CLOSED for a closed one. Keep the object (see keep()) while work on the handle is
+  /// pending.
+  static std::shared_ptr<CommunicatorHandle> unwrap(const Napi::Value&);
+
+  explicit CommunicatorWrap(const Napi::CallbackInfo&);
+
+ private:
+  static Napi::Value local(const Napi::CallbackInfo&);
+  static Napi::Value join(const Napi::CallbackInfo&);
+  static Napi::Value joinAll(const Napi::CallbackInfo&);
+
+  Napi::Value size(const Napi::CallbackInfo&);
+  Napi::Value heldRanks(const Napi::CallbackInfo&);
+  Napi::Value backend(const Napi::CallbackInfo&);
+
+  Napi::Value run(const Napi::CallbackInfo&);
+  Napi::Value runSync(const Napi::CallbackInfo&);
+  Napi::Value neighborAllReduce(const Napi::CallbackInfo&);
+  Napi::Value neighborAllReduceSync(const Napi::CallbackInfo&);
+  Napi::Value send(const Napi::CallbackInfo&);
+  Napi::Value sendSync(const Napi::CallbackInfo&);
+  Napi::Value receive(const Napi::CallbackInfo&);
+  Napi::Value receiveSync(const Napi::CallbackInfo&);
+  Napi::Value split(const Napi::CallbackInfo&);
+  Napi::Value allocShared(const Napi::CallbackInfo&);
+  Napi::Value cancel(const Napi::CallbackInfo&);
+  Napi::Value abort(const Napi::CallbackInfo&);
+  Napi::Value close(const Napi::CallbackInfo&);
+
+  /// A queued operation with the ticket of this number; keeps this object.
+  Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
+                    PendingOp::Finish, Kept);
+
+  std::shared_ptr<CommunicatorHandle> handle_;
+};
+
+}  // namespace gradlink::binding
