@@ -304,8 +304,7 @@ Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
-    auto memory =
-        std::make_unique<SharedMemory>(SharedMemory{handle_, handle_->open().allocShared(bytes)});
+    auto memory = std::make_unique<SharedMemory>(handle_, bytes);
     napi_value buffer;
     // V8 counts an external ArrayBuffer's bytes itself, so that adjusting its external memory here
     // would count them twice.
