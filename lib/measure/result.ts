@@ -29,7 +29,7 @@ export interface RunInfo {
 /** The machine, as far as it explains a figure. */
 export interface EnvironmentInfo {
   cpuModel: string;
-  /** Processors this process may run on (its affinity mask and cgroup), not those of the machine. */
+  /** Processors this process may run on (its affinity mask), not those of the machine. */
   availableCores: number;
   onlineCores: number;
   /** Vector instructions the kernels use: `avx512`, `avx2`, `neon`, `scalar`; null when no addon was loaded. */
@@ -201,5 +201,5 @@ export function outcome(report: Report): Outcome {
 
 /** Whether the case carries a measurement: it ran, with a right or a wrong result. */
 export function hasMeasurement(result: CaseResult): result is CaseResult & Measurement {
-  return 'statistics' in result && result.statistics !== undefined;
+  return 'statistics' in result;
 }

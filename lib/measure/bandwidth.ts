@@ -1,0 +1,217 @@
+import type { Bandwidth, Statistics } from './result.js';
+
+/** Collectives that the tools time, under nccl-tests' names. */
+export const collectives = [
+  'all_reduce',
+  'all_gather',
+  'reduce_scatter',
+  'alltoall',
+  'gather',
+  'scatter',
+  'broadcast',
+  'reduce',
+  'sendrecv',
+] as const;
+
+export type Collective = (typeof collectives)[number];
+
+/** Whether a call reads and writes the same memory. */
+export type Placement = 'in-place' | 'out-of-place';
+
+/** Size of a call and what its bandwidths count; all figures follow from it and the time. */
+export interface Volume {
+  /** S: the numerator of the algorithm bandwidth, in bytes. */
+  bytes: number;
+  algorithmFormula: string;
+  /** busBandwidth = busFactor * algorithmBandwidth. */
+  busFactor: number;
+  busFormula: string;
+  /** Bytes that any implementation on one host must read plus those it must write. */
+  mustMoveBytes: number;
+  mustMoveFormula: string;
+}
+
+interface CollectiveRule {
+  /** Whether each rank's count is one of n chunks of the size (true) or the size itself (false). */
+  chunked: boolean;
+  bus: 'all-reduce' | 'others' | 'one';
+  /** Reads plus writes, in units of S, of n ranks whose buffers share one memory. */
+  mustMove: Record<Placement, { text: string; factor: (n: number) => number }>;
+}
+
+// Out of place every input is read and every output written once. In place, what already lies where it belongs
+// is neither: a rank's own chunk, the root's buffer. A sum overwrites all its inputs, so it saves nothing.
+const rules: Record<Collective, CollectiveRule> = {
+  all_reduce: {
+    chunked: false,
+    bus: 'all-reduce',
+    mustMove: {
+      'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
+      'in-place': { text: 'n S + n S, 0 for one rank', factor: (n) => (n > 1 ? 2 * n : 0) },
+    },
+  },
+  all_gather: {
+    chunked: true,
+    bus: 'others',
+    mustMove: {
+      'out-of-place': { text: 'S + n S', factor: (n) => 1 + n },
+      'in-place': { text: 'S + (n-1) S, 0 for one rank', factor: (n) => (n > 1 ? n : 0) },
+    },
+  },
+  reduce_scatter: {
+    chunked: true,
+    bus: 'others',
+    mustMove: {
+      'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
+      'in-place': { text: 'n S + S, 0 for one rank', factor: (n) => (n > 1 ? n + 1 : 0) },
+    },
+  },
+  alltoall: {
+    chunked: true,
+    bus: 'others',
+    mustMove: {
+      'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
+      'in-place': { text: '(n-1) S + (n-1) S', factor: (n) => 2 * (n - 1) },
+    },
+  },
+  gather: {
+    chunked: true,
+    bus: 'others',
+    mustMove: {
+      'out-of-place': { text: 'S + S', factor: () => 2 },
+      'in-place': { text: 'S (n-1)/n + S (n-1)/n', factor: (n) => (2 * (n - 1)) / n },
+    },
+  },
+  scatter: {
+    chunked: true,
+    bus: 'others',
+    mustMove: {
+      'out-of-place': { text: 'S + S', factor: () => 2 },
+      'in-place': { text: 'S (n-1)/n + S (n-1)/n', factor: (n) => (2 * (n - 1)) / n },
+    },
+  },
+  broadcast: {
+    chunked: false,
+    bus: 'one',
+    mustMove: {
+      'out-of-place': { text: 'S + n S', factor: (n) => 1 + n },
+      'in-place': { text: 'S + (n-1) S, 0 for one rank', factor: (n) => (n > 1 ? n : 0) },
+    },
+  },
+  reduce: {
+    chunked: false,
+    bus: 'one',
+    mustMove: {
+      'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
+      'in-place': { text: 'n S + S, 0 for one rank', factor: (n) => (n > 1 ? n + 1 : 0) },
+    },
+  },
+  sendrecv: {
+    chunked: false,
+    bus: 'one',
+    mustMove: {
+      'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
+      'in-place': { text: 'n S + n S', factor: (n) => 2 * n },
+    },
+  },
+};
+
+const busRules = {
+  'all-reduce': { text: 'algbw * 2(n-1)/n', factor: (n: number) => (2 * (n - 1)) / n },
+  others: { text: 'algbw * (n-1)/n', factor: (n: number) => (n - 1) / n },
+  one: { text: 'algbw', factor: () => 1 },
+} as const;
+
+/**
+ * Volume of one collective call, with the definitions of nccl-tests: S is the buffer of one rank, or for
+ * all_gather, reduce_scatter, alltoall, gather and scatter the n chunks together.
+ *
+ * @param countPerRank elements of one rank's chunk (chunked collectives) or buffer (the others)
+ */
+export function collectiveVolume(
+  collective: Collective,
+  call: { countPerRank: number; elementBytes: number; ranks: number; placement: Placement },
+): Volume {
+  const { countPerRank, elementBytes, ranks, placement } = call;
+  const rule = rules[collective];
+  const bus = busRules[rule.bus];
+  const mustMove = rule.mustMove[placement];
+  const bytes = countPerRank * elementBytes * (rule.chunked ? ranks : 1);
+  return {
+    bytes,
+    algorithmFormula: rule.chunked
+      ? 'S / t, S = count per rank * element size * n'
+      : 'S / t, S = count * element size',
+    busFactor: bus.factor(ranks),
+    busFormula: bus.text,
+    mustMoveBytes: bytes * mustMove.factor(ranks),
+    mustMoveFormula: `read + write = ${mustMove.text}`,
+  };
+}
+
+/** What a store does with a network's arrays besides moving them. */
+export interface StoreCall {
+  /** S: bytes of all arrays of one device. */
+  bytes: number;
+  devices: number;
+  /** Arrays of the size of a weight that the optimizer keeps (sgd 0, with momentum 1, adam 2); null without optimizer. */
+  optimizerStates?: number | null;
+  /** Whether gradients are compressed, which keeps a residual for each device. */
+  compressed?: boolean;
+}
+
+/**
+ * Volume of one batch of `measure`: each device's gradients are pushed and the result pulled by each. The bus
+ * bandwidth is the figure that MXNet prints per device, `S * 2(n-1)/n / t`, n being this process's devices.
+ */
+export function storeVolume(call: StoreCall): Volume {
+  const { bytes, devices: n, optimizerStates = null, compressed = false } = call;
+  // Gradients in, stored value out, weights out. The re-reading of the stored value by the pull is not counted: a
+  // store that does both in one pass saves it.
+  const terms = [`${n} S gradients read`, 'S stored', `${n} S weights written`];
+  let factor = 2 * n + 1;
+  if (optimizerStates !== null) {
+    terms.push('S weight read');
+    factor += 1;
+    if (optimizerStates > 0) {
+      terms.push(`${2 * optimizerStates} S optimizer states read and written`);
+      factor += 2 * optimizerStates;
+    }
+  }
+  if (compressed) {
+    terms.push(`${2 * n} S residuals read and written`);
+    factor += 2 * n;
+  }
+  return {
+    bytes,
+    algorithmFormula: 'S / t, S = elements * element size',
+    busFactor: (2 * (n - 1)) / n,
+    busFormula: 'S * 2(n-1)/n / t, n = devices of this process',
+    mustMoveBytes: factor * bytes,
+    mustMoveFormula: terms.join(' + '),
+  };
+}
+
+/**
+ * MXNet's figure per device, in bytes a second: `bytes * 2(n-1)/n / seconds`; 0 for one device.
+ * Workers and servers do not enter it, so for distributed stores it is not the bandwidth of a network.
+ */
+export function mxnetBandwidth(bytes: number, devices: number, seconds: number): number {
+  return perSecond((bytes * 2 * (devices - 1)) / devices, seconds);
+}
+
+/** A bandwidth at the median time, with the interval that the median's interval gives. */
+export function bandwidth(bytes: number, statistics: Statistics, formula: string): Bandwidth {
+  const { lowerSeconds, upperSeconds } = statistics.medianInterval;
+  return {
+    bytesPerSecond: perSecond(bytes, statistics.medianSeconds),
+    lowerBytesPerSecond: perSecond(bytes, upperSeconds),
+    upperBytesPerSecond: perSecond(bytes, lowerSeconds),
+    formula,
+  };
+}
+
+/** bytes / seconds; 0 when the time is below what the clock resolves, since a report holds finite numbers only. */
+export function perSecond(bytes: number, seconds: number): number {
+  return seconds > 0 ? bytes / seconds : 0;
+}

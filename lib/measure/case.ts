@@ -1,0 +1,132 @@
+import { bandwidth, perSecond, type Volume } from './bandwidth.js';
+import type {
+  CaseIdentity,
+  Check,
+  FailedCase,
+  IterationLine,
+  Limit,
+  MeasuredCase,
+  Measurement,
+  Statistics,
+  WaivedCase,
+} from './result.js';
+import { describe } from './statistics.js';
+import { judge, type VerdictContext } from './verdict.js';
+
+/** Everything a tool has to hand over for a case; the rest of the record follows from it. */
+export interface CaseInput extends CaseIdentity {
+  /** At least one; each the mean of `iterationsPerSample` operations. */
+  samplesSeconds: readonly number[];
+  iterationsPerSample?: number;
+  warmupIterations?: number;
+  volume: Volume;
+  /** Bytes read plus written in a second by the machine's own copy, measured in this run; null when not measured. */
+  copyBytesPerSecond: number | null;
+  check: Check;
+  /** What else the verdict should know: threads, cores, processes, compression. */
+  context?: Omit<VerdictContext, 'statistics' | 'limit' | 'bytes' | 'arrays'>;
+  arrays?: number;
+  iterations?: readonly IterationLine[];
+}
+
+/** Completes a case that ran. One whose check did not pass comes back as failed, with its measurement. */
+export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
+  const { name, parameters, samplesSeconds, volume, check } = input;
+  const statistics = describe(samplesSeconds);
+  const limit = limitOf(volume, statistics, input.copyBytesPerSecond);
+  const measurement: Measurement = {
+    samplesSeconds,
+    iterationsPerSample: input.iterationsPerSample ?? 1,
+    warmupIterations: input.warmupIterations ?? 0,
+    statistics,
+    bytes: volume.bytes,
+    algorithmBandwidth: bandwidth(volume.bytes, statistics, volume.algorithmFormula),
+    busBandwidth: bandwidth(volume.bytes * volume.busFactor, statistics, volume.busFormula),
+    limit,
+    check,
+    verdict: judge({
+      ...input.context,
+      statistics,
+      limit,
+      bytes: volume.bytes,
+      arrays: input.arrays ?? 1,
+    }),
+    ...(input.arrays === undefined ? {} : { arrays: input.arrays }),
+    ...(input.iterations === undefined ? {} : { iterations: input.iterations }),
+  };
+  if (check.passed) return { status: 'ok', name, parameters, ...measurement };
+  return {
+    status: 'error',
+    name,
+    parameters,
+    reason: wrongResult(check),
+    code: 'ERR_WRONG_RESULT',
+    ...measurement,
+  };
+}
+
+/** A case that cannot run here; `reason` says what is missing and how to get it. */
+export function waivedCase(identity: CaseIdentity, reason: string): WaivedCase {
+  return { status: 'waived', name: identity.name, parameters: identity.parameters, reason };
+}
+
+/** A case that threw. */
+export function failedCase(identity: CaseIdentity, error: unknown): FailedCase {
+  const code =
+    error instanceof Error && 'code' in error && typeof error.code === 'string'
+      ? { code: error.code }
+      : {};
+  const reason = error instanceof Error ? error.message : String(error);
+  return { status: 'error', name: identity.name, parameters: identity.parameters, reason, ...code };
+}
+
+/** Compares every element: `wrong` of them differ from the expected bits. */
+export function exactCheck(wrong: number): Check {
+  return { kind: 'exact', wrong, error: null, tolerance: null, passed: wrong === 0 };
+}
+
+/** MXNet's relative error against a bound; an error that is not a number does not pass. */
+export function errorCheck(error: number, tolerance: number): Check {
+  const finite = Number.isFinite(error);
+  return {
+    kind: 'error',
+    wrong: null,
+    error: finite ? error : null,
+    tolerance,
+    passed: finite && error <= tolerance,
+  };
+}
+
+/** The check was switched off. */
+export const unchecked: Check = {
+  kind: 'none',
+  wrong: null,
+  error: null,
+  tolerance: null,
+  passed: true,
+};
+
+function limitOf(
+  volume: Volume,
+  statistics: Statistics,
+  copyBytesPerSecond: number | null,
+): Limit | null {
+  // One rank in place moves nothing: a limit of zero seconds says nothing about the call.
+  if (copyBytesPerSecond === null || !(copyBytesPerSecond > 0) || volume.mustMoveBytes <= 0)
+    return null;
+  const boundSeconds = volume.mustMoveBytes / copyBytesPerSecond;
+  return {
+    mustMoveBytes: volume.mustMoveBytes,
+    formula: volume.mustMoveFormula,
+    copyBytesPerSecond,
+    boundSeconds,
+    ratio: perSecond(boundSeconds, statistics.medianSeconds),
+  };
+}
+
+function wrongResult(check: Check): string {
+  if (check.kind === 'exact')
+    return `wrong result: ${check.wrong ?? 0} elements differ from the expected sum`;
+  if (check.error === null) return 'wrong result: the error is not a finite number';
+  return `wrong result: relative error ${check.error} is above ${check.tolerance ?? 0}`;
+}

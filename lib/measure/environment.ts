@@ -1,0 +1,112 @@
+import { readFileSync } from 'node:fs';
+import {
+  arch,
+  availableParallelism,
+  cpus,
+  freemem,
+  release,
+  totalmem,
+  type as osType,
+} from 'node:os';
+
+import type { EnvironmentInfo } from './result.js';
+
+// Only what changes a figure. A report gets attached to tickets, and an environment holds secrets.
+const variableNames = new Set([
+  'OMP_NUM_THREADS',
+  'OMP_PROC_BIND',
+  'OMP_PLACES',
+  'KMP_AFFINITY',
+  'GOMP_CPU_AFFINITY',
+  'CUDA_VISIBLE_DEVICES',
+  'UV_THREADPOOL_SIZE',
+  'MALLOC_ARENA_MAX',
+  'SLURM_NTASKS',
+  'SLURM_PROCID',
+  'SLURM_CPUS_PER_TASK',
+  'PMI_RANK',
+  'PMI_SIZE',
+  'RANK',
+  'WORLD_SIZE',
+  'LOCAL_RANK',
+]);
+const variablePrefixes = [
+  'GRADLINK_',
+  'NCCL_',
+  'OMPI_MCA_btl',
+  'OMPI_MCA_coll',
+  'OMPI_COMM_WORLD_',
+  'UCX_',
+];
+// GRADLINK_JOB is the secret that lets a process join a running job.
+const secretNames = new Set(['GRADLINK_JOB']);
+
+/** The variables of `environment` that a report shows, by a fixed list, in alphabetical order. */
+export function knownVariables(
+  environment: Readonly<Record<string, string | undefined>>,
+): Record<string, string> {
+  const known: Record<string, string> = {};
+  for (const name of Object.keys(environment).sort()) {
+    const value = environment[name];
+    if (value === undefined || secretNames.has(name)) continue;
+    if (variableNames.has(name) || variablePrefixes.some((prefix) => name.startsWith(prefix))) {
+      known[name] = value;
+    }
+  }
+  return known;
+}
+
+/**
+ * Facts about this host. What only the addon knows is passed in, so that reports can be written without it.
+ *
+ * @param native SIMD level and threads of the kernels; null each when unknown
+ */
+export function describeEnvironment(native: {
+  simdLevel: string | null;
+  threads: number | null;
+}): EnvironmentInfo {
+  const processors = cpus();
+  return {
+    cpuModel: processors[0]?.model.trim() ?? 'unknown',
+    availableCores: availableParallelism(),
+    onlineCores: processors.length,
+    simdLevel: native.simdLevel,
+    threads: native.threads,
+    memoryBytes: totalmem(),
+    freeMemoryBytes: freemem(),
+    lastLevelCacheBytes: lastLevelCache('/sys/devices/system/cpu/cpu0/cache'),
+    operatingSystem: osType(),
+    kernel: release(),
+    architecture: arch(),
+    nodeVersion: process.version,
+    variables: knownVariables(process.env),
+  };
+}
+
+/**
+ * Size of the highest cache level that a core sees, from the kernel's description of its caches.
+ *
+ * @param directory folder with `index0`, `index1`, ...
+ * @returns bytes, or null when the kernel does not tell
+ */
+export function lastLevelCache(directory: string): number | null {
+  let best: { level: number; bytes: number } | null = null;
+  for (let index = 0; ; index += 1) {
+    const level = Number(read(`${directory}/index${index}/level`));
+    const size = /^(\d+)([KMG]?)$/.exec(read(`${directory}/index${index}/size`) ?? '');
+    if (!Number.isInteger(level) || level <= 0 || size === null) break;
+    const bytes = Number(size[1]) * (cacheUnits[size[2] ?? ''] ?? 1);
+    if (best === null || level > best.level) best = { level, bytes };
+  }
+  return best?.bytes ?? null;
+}
+
+const cacheUnits: Readonly<Record<string, number>> = { '': 1, K: 2 ** 10, M: 2 ** 20, G: 2 ** 30 };
+
+function read(file: string): string | undefined {
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,84 @@
+import { mean, medianSorted } from 'simple-statistics';
+
+import type { MedianInterval, Statistics } from './result.js';
+
+/**
+ * Nearest-rank percentile: the smallest sample such that at least `percent` of all samples are no larger.
+ * With fewer than 100 samples the 99th is therefore the maximum.
+ *
+ * @param sorted samples in ascending order, at least one
+ * @param percent in (0, 100]
+ */
+export function percentile(sorted: readonly number[], percent: number): number {
+  if (!(percent > 0 && percent <= 100)) {
+    throw new RangeError(`percent must be above 0 and at most 100, got ${percent}`);
+  }
+  // Products such as 0.95 * 20 land a hair above the integer; without the slack they would round up one rank too far.
+  const rank = Math.ceil((percent / 100) * sorted.length - 1e-9);
+  return at(sorted, Math.max(rank, 1) - 1);
+}
+
+/**
+ * Distribution-free interval of the median: samples number k and n+1-k (counted from 1) enclose the median with
+ * probability 1 - 2 P(B < k), B binomial (n, 1/2). The largest k that still covers `confidence` is taken; below six
+ * samples no k covers 95 %, so the interval is the whole range and `confidence` says how little that is worth.
+ *
+ * @param sorted samples in ascending order, at least one
+ */
+export function medianInterval(sorted: readonly number[], confidence = 0.95): MedianInterval {
+  const n = sorted.length;
+  const tails = lowerTails(n);
+  let k = 1;
+  while (k + 1 <= n / 2 && 1 - 2 * (tails[k] ?? 1) >= confidence) k += 1;
+  return {
+    lowerSeconds: at(sorted, k - 1),
+    upperSeconds: at(sorted, n - k),
+    confidence: n === 1 ? 0 : 1 - 2 * (tails[k - 1] ?? 0),
+  };
+}
+
+/**
+ * Order statistics of a list of times.
+ *
+ * @param samplesSeconds finite times of at least one sample, in any order
+ * @throws RangeError when there is no sample, or one is not finite or negative
+ */
+export function describe(samplesSeconds: readonly number[]): Statistics {
+  if (samplesSeconds.length === 0) throw new RangeError('statistics need at least one sample');
+  for (const sample of samplesSeconds) {
+    if (!Number.isFinite(sample) || sample < 0) {
+      throw new RangeError(`a sample must be a finite number of seconds, got ${sample}`);
+    }
+  }
+  const sorted = [...samplesSeconds].sort((a, b) => a - b);
+  return {
+    samples: sorted.length,
+    minSeconds: at(sorted, 0),
+    medianSeconds: medianSorted(sorted),
+    p95Seconds: percentile(sorted, 95),
+    p99Seconds: percentile(sorted, 99),
+    maxSeconds: at(sorted, sorted.length - 1),
+    meanSeconds: mean(sorted),
+    medianInterval: medianInterval(sorted),
+  };
+}
+
+/** tails[k - 1] = P(B <= k - 1), B binomial (n, 1/2): the chance that sample k already lies above the median. */
+function lowerTails(n: number): number[] {
+  const tails: number[] = [];
+  // Logarithms, since 0.5^n leaves the range of a double at n = 1075.
+  let logTerm = n * Math.log(0.5);
+  let sum = 0;
+  for (let i = 0; i <= n / 2; i += 1) {
+    sum += Math.exp(logTerm);
+    tails.push(sum);
+    logTerm += Math.log(n - i) - Math.log(i + 1);
+  }
+  return tails;
+}
+
+function at(values: readonly number[], index: number): number {
+  const value = values[index];
+  if (value === undefined) throw new RangeError('statistics need at least one sample');
+  return value;
+}

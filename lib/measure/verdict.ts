@@ -1,0 +1,134 @@
+import type { Limit, Statistics, Verdict, VerdictLevel } from './result.js';
+
+/** What the verdict may know about a run besides its times. */
+export interface VerdictContext {
+  statistics: Statistics;
+  /** Null when nothing was measured to compare with, or nothing must move. */
+  limit: Limit | null;
+  /** Arrays that one operation moves; 1 for one buffer. */
+  arrays?: number;
+  /** S: bytes of those arrays, for one device. */
+  bytes: number;
+  /** Threads that the kernels use, in all processes of the run together. */
+  threads?: number | null;
+  availableCores?: number | null;
+  lastLevelCacheBytes?: number | null;
+  /** Ranks that are processes or workers of their own; 1 when one process holds all ranks. */
+  processes?: number;
+  /** Whether the memory is mapped by every rank (`allocShared`), so that nothing is staged between processes. */
+  sharedMemory?: boolean;
+  compressed?: boolean;
+  /** Name of the optimizer that runs in the timed region. */
+  optimizer?: string | null;
+}
+
+// At three quarters of the copy bandwidth there is little left to win; below half something specific is wrong.
+const goodRatio = 0.75;
+const fairRatio = 0.5;
+// Below this bound a call's fixed cost (waking threads, crossing into native code) outweighs any copying.
+const latencyBoundSeconds = 20e-6;
+// An array whose share of the traffic takes less time than waking the threads for it.
+const smallArrayBytes = 64 * 1024;
+// Distance from median to 95th percentile, relative to the median, that a quiet machine stays below.
+const noisySpread = 0.25;
+
+/** Judges a median time against its limit and names the likeliest reason when it is low or unsteady. */
+export function judge(context: VerdictContext): Verdict {
+  const { limit, statistics } = context;
+  if (limit === null) {
+    return {
+      level: 'none',
+      text: 'no limit was measured, so there is nothing to judge this against',
+      likelyCause: noise(statistics),
+    };
+  }
+  const percent = `${(limit.ratio * 100).toFixed(limit.ratio < 0.1 ? 1 : 0)} %`;
+  if (limit.boundSeconds < latencyBoundSeconds) {
+    return {
+      level: 'none',
+      text: `${percent} of the copy limit; at this size the fixed cost of a call decides, not bandwidth`,
+      likelyCause: null,
+    };
+  }
+  if (limit.ratio > 1) {
+    return {
+      level: 'good',
+      text: `${percent} of the copy limit: faster than memory`,
+      likelyCause: inCache(context)
+        ? 'the data fits in the last cache level, so main memory is not the limit'
+        : 'part of the data stayed in a cache, or the copy was disturbed when it was measured',
+    };
+  }
+  const level = levelOf(limit.ratio);
+  return {
+    level,
+    text: `${percent} of the copy limit: ${texts[level]}`,
+    likelyCause: level === 'good' ? noise(statistics) : likelyCause(context),
+  };
+}
+
+const texts: Record<Exclude<VerdictLevel, 'none'>, string> = {
+  good: 'near what this memory can do',
+  fair: 'usable, with room to gain',
+  poor: 'far below what this memory can do',
+};
+
+function levelOf(ratio: number): Exclude<VerdictLevel, 'none'> {
+  if (ratio >= goodRatio) return 'good';
+  return ratio >= fairRatio ? 'fair' : 'poor';
+}
+
+/** Most specific first: a cause that the run was told to have comes before one that has to be guessed. */
+function likelyCause(context: VerdictContext): string {
+  const {
+    statistics,
+    bytes,
+    arrays = 1,
+    processes = 1,
+    threads = null,
+    availableCores = null,
+  } = context;
+  if (context.compressed === true) {
+    return 'gradient compression spends arithmetic on every element; without --gc-type the store only moves and adds';
+  }
+  if (availableCores !== null && processes > availableCores) {
+    return `${processes} processes share ${availableCores} core${plural(availableCores)}: they wait for one another; use one process a core`;
+  }
+  if (threads !== null && availableCores !== null && threads < availableCores) {
+    return `${threads} of ${availableCores} cores are used; raise GRADLINK_NUM_THREADS`;
+  }
+  const unsteady = noise(statistics);
+  if (unsteady !== null) return unsteady;
+  if (bytes / arrays < smallArrayBytes) {
+    return arrays > 1
+      ? `the arrays are small (${Math.round(bytes / arrays)} bytes on average), so the fixed cost of each of the ${arrays} operations weighs`
+      : `the array is small (${bytes} bytes), so the fixed cost of a call weighs`;
+  }
+  if (typeof context.optimizer === 'string') {
+    return `the optimizer ${context.optimizer} computes in the timed region; compare with a run without --optimizer`;
+  }
+  if (processes > 1 && context.sharedMemory !== true) {
+    return 'plain arrays of other processes are copied through a shared segment; arrays from allocShared are not';
+  }
+  return 'nothing that this run records explains it; look for a virtual machine with shared memory bandwidth, or memory of another NUMA node';
+}
+
+/** Times that scatter; null when they are steady or too few to tell. */
+function noise(statistics: Statistics): string | null {
+  const { samples, medianSeconds, p95Seconds } = statistics;
+  if (samples < 3 || medianSeconds <= 0) return null;
+  const spread = (p95Seconds - medianSeconds) / medianSeconds;
+  if (spread <= noisySpread) return null;
+  return `the times scatter (95th percentile ${Math.round(spread * 100)} % above the median): other load on the machine; repeat when it is quiet, with more batches`;
+}
+
+function inCache(context: VerdictContext): boolean {
+  const { limit, lastLevelCacheBytes = null } = context;
+  return (
+    limit !== null && lastLevelCacheBytes !== null && limit.mustMoveBytes <= 2 * lastLevelCacheBytes
+  );
+}
+
+function plural(count: number): string {
+  return count === 1 ? '' : 's';
+}
