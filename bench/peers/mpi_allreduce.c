@@ -1,0 +1,109 @@
+// The peer's side of run.js: times MPI_Allreduce of float32 with a native loop, as gradlink's own timed loop does, and
+// prints one JSON line for each size and place: seconds of one call, for each sample the slowest rank's.
+//
+//   mpi_allreduce BYTES,BYTES,... in,out SECONDS      SECONDS: about how long to sample one size
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { kMaxSamples = 200, kMinSamples = 5 };
+
+static int rank, size;
+
+static void* allocate(size_t bytes) {
+  void* memory = NULL;
+  if (posix_memalign(&memory, 64, bytes < 64 ? 64 : bytes) != 0) {
+    fprintf(stderr, "no memory for %zu bytes\n", bytes);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+  return memory;
+}
+
+static void reduce(float* in, float* out, int count) {
+  MPI_Allreduce(in == out ? MPI_IN_PLACE : in, out, count, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+// Inputs differ by rank and index and are small whole numbers, so that their sum is exact.
+static long verify(float* in, float* out, int count) {
+  for (int i = 0; i < count; ++i) in[i] = (float)((i % 61) + rank);
+  reduce(in, out, count);
+  long wrong = 0;
+  for (int i = 0; i < count; ++i) {
+    if (out[i] != (float)(size * (i % 61) + size * (size - 1) / 2)) ++wrong;
+  }
+  long total = 0;
+  MPI_Allreduce(&wrong, &total, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
+  return total;
+}
+
+static double timeBatch(float* in, float* out, int count, int calls) {
+  MPI_Barrier(MPI_COMM_WORLD);
+  double start = MPI_Wtime();
+  for (int i = 0; i < calls; ++i) reduce(in, out, count);
+  return (MPI_Wtime() - start) / calls;
+}
+
+// Seconds of one call, from a batch that grows until it is long enough to trust; rank 0 decides for all.
+static double warmUp(float* in, float* out, int count) {
+  double each = 0;
+  for (int calls = 1; calls <= 4096; calls *= 4) {
+    each = timeBatch(in, out, count, calls);
+    MPI_Bcast(&each, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+    if (each * calls > 0.02) break;
+  }
+  return each;
+}
+
+static void measure(size_t bytes, int inPlace, double seconds) {
+  int count = (int)(bytes / sizeof(float));
+  float* in = allocate(bytes);
+  float* out = inPlace ? in : allocate(bytes);
+  long wrong = verify(in, out, count);
+  // In place a sum of sums would run to infinity; zero stays zero, and costs the same.
+  memset(in, 0, bytes);
+  memset(out, 0, bytes);
+
+  // A sample of a short call is the mean of many, so that the clock's own cost does not show.
+  double warm = warmUp(in, out, count);
+  int calls = warm < 1e-3 ? (int)(2e-3 / (warm + 1e-9)) : 1;
+  if (calls < 1) calls = 1;
+  int samples = (int)(seconds / (warm * calls + 1e-9));
+  if (samples < kMinSamples) samples = kMinSamples;
+  if (samples > kMaxSamples) samples = kMaxSamples;
+
+  double times[kMaxSamples];
+  double slowest[kMaxSamples];
+  for (int i = 0; i < samples; ++i) times[i] = timeBatch(in, out, count, calls);
+  MPI_Reduce(times, slowest, samples, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+  if (rank == 0) {
+    printf("{\"bytes\": %zu, \"place\": \"%s\", \"wrong\": %ld, \"calls\": %d, \"seconds\": [", bytes,
+           inPlace ? "in" : "out", wrong, calls);
+    for (int i = 0; i < samples; ++i) printf("%s%.9e", i == 0 ? "" : ", ", slowest[i]);
+    printf("]}\n");
+    fflush(stdout);
+  }
+  if (out != in) free(out);
+  free(in);
+}
+
+int main(int argc, char** argv) {
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  if (argc != 4) {
+    if (rank == 0) fprintf(stderr, "usage: mpi_allreduce BYTES,BYTES,... in,out SECONDS\n");
+    MPI_Finalize();
+    return 2;
+  }
+  const char* places[] = {"in", "out"};
+  for (char* next = argv[1]; *next != '\0';) {
+    size_t bytes = strtoull(next, &next, 10);
+    if (*next == ',') ++next;
+    for (int i = 0; i < 2; ++i) {
+      if (strstr(argv[2], places[i]) != NULL) measure(bytes, i == 0, atof(argv[3]));
+    }
+  }
+  MPI_Finalize();
+  return 0;
+}
