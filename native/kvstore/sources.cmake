@@ -2,14 +2,18 @@
 add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/aligned_buffer.cc
   ${CMAKE_CURRENT_LIST_DIR}/compression.cc
+  ${CMAKE_CURRENT_LIST_DIR}/key_lane.cc
+  ${CMAKE_CURRENT_LIST_DIR}/key_work.cc
+  ${CMAKE_CURRENT_LIST_DIR}/local_store.cc
   ${CMAKE_CURRENT_LIST_DIR}/lr_scheduler.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_math.cc
+  ${CMAKE_CURRENT_LIST_DIR}/scheduler.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/kernels.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/kernels_generic.cc
   ${CMAKE_CURRENT_LIST_DIR}/state_file.cc
   ${CMAKE_CURRENT_LIST_DIR}/update_run.cc
-  ${CMAKE_CURRENT_LIST_DIR}/store.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/whole_file.cc)
 target_link_libraries(gradlink_kvstore PUBLIC gradlink_core)
 
 # The loops of kvstore/simd are compiled once a SIMD level. errno and floating-point traps are nobody's business there,

@@ -1,0 +1,165 @@
+// Who works on what, and when: lanes of operations that stay in order, priorities between lanes,
+// and threads that take large pieces of work part by part.
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kvstore/store.h"
+
+namespace gradlink {
+
+/// One operation as the scheduler sees it.
+struct Item {
+  virtual ~Item() = default;
+  /// Higher is sooner.
+  std::int32_t priority = 0;
+  /// Bytes that it moves, roughly: decides how many threads are woken.
+  std::size_t bytes = 0;
+  std::shared_ptr<Ticket> ticket;
+};
+
+/// One or more operations of one lane that are executed together: phases that follow one another,
+/// each cut into parts that run side by side.
+class Work {
+ public:
+  struct Phase {
+    std::size_t parts;
+    /// Nothing to run: the work goes on when Scheduler::resume is called for it.
+    bool waits = false;
+  };
+
+  virtual ~Work() = default;
+  /// Ends the phase before, if any, and begins the next; nullopt when there is none left. Called by
+  /// one thread at a time. What it throws ends the work and is its items' error.
+  virtual std::optional<Phase> next() = 0;
+  virtual void run(std::size_t part) = 0;
+
+  /// What is done when this is.
+  std::vector<std::unique_ptr<Item>> items;
+
+ private:
+  friend class Scheduler;
+  class Lane* lane_ = nullptr;
+  std::int32_t priority_ = 0;
+  std::uint64_t sequence_ = 0;
+  // Of the current phase: the next part to take, how many there are, how many have not ended.
+  std::size_t nextPart_ = 0;
+  std::size_t parts_ = 0;
+  std::size_t unended_ = 0;
+  bool waiting_ = false;
+  bool resumed_ = false;
+  std::exception_ptr error_;
+};
+
+/// The operations of one key, in order.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// An item joins the queue: the time to fix what depends on the order of submission. The lock is
+  /// held.
+  virtual void admit(Item&) {}
+  /// Takes one or more items off the front of the queue and makes work of them. The lock is held.
+  virtual std::unique_ptr<Work> plan() = 0;
+
+ protected:
+  std::deque<std::unique_ptr<Item>> queue_;
+
+ private:
+  friend class Scheduler;
+  std::unique_ptr<Work> work_;
+  std::int32_t priority_ = 0;
+  std::uint64_t sequence_ = 0;
+};
+
+class Scheduler {
+ public:
+  using Submission = std::vector<std::pair<Lane*, std::unique_ptr<Item>>>;
+
+  Scheduler() = default;
+  ~Scheduler() { stop(); }
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Queues each item on its lane. `here`: run them on this thread if they are small and nothing
+  /// else is pending.
+  void submit(Submission submission, bool here);
+  /// Runs `body` after everything submitted before was admitted and before anything submitted later
+  /// is, with the lock held: for settings that the operations go by.
+  void apply(std::function<void()> body);
+  /// Runs `body` when everything submitted before is done, and before anything submitted later
+  /// begins.
+  void fence(std::function<void()> body, std::shared_ptr<Ticket> ticket);
+  /// Lets a waiting work go on. From any thread; may come before the wait has begun.
+  void resume(Work& work, std::exception_ptr error);
+  /// Drops what is queued and waits for what is running. Idempotent.
+  void stop();
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+
+  /// A fence (it has a ticket), or what came after one: a setting (only a body) or an item (it has
+  /// a lane).
+  struct Held {
+    Lane* lane = nullptr;
+    std::unique_ptr<Item> item;
+    std::function<void()> body;
+    std::shared_ptr<Ticket> ticket;
+  };
+  struct Sooner {
+    static bool order(std::int32_t priorityA, std::uint64_t sequenceA, std::int32_t priorityB,
+                      std::uint64_t sequenceB) {
+      return priorityA != priorityB ? priorityA > priorityB : sequenceA < sequenceB;
+    }
+    bool operator()(const Lane* a, const Lane* b) const {
+      return order(a->priority_, a->sequence_, b->priority_, b->sequence_);
+    }
+  };
+
+  void serve();
+  void workNarrow(Lock& lock);
+  void workWide();
+  bool claimable() const;
+  bool fenceReady() const { return !held_.empty() && unfinished_ == 0 && !fenceRunning_; }
+  bool holding() const { return !held_.empty() || fenceRunning_; }
+  bool wantsWide() const;
+  bool step(Lock& lock);
+  void startLane(Lane& lane, Lock& lock);
+  void runPart(Work& work, Lock& lock);
+  void advance(Work& work, Lock& lock);
+  void publish(Work& work, std::size_t parts);
+  void runFence(Lock& lock);
+  void finish(Work& work);
+  void enqueue(Lane& lane, std::unique_ptr<Item> item);
+  void makeReady(Lane& lane);
+  void releaseHeld();
+  void startThread();
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::set<Lane*, Sooner> ready_;  // lanes with items and no work in progress
+  std::vector<Work*> active_;      // works with parts left to take, soonest first
+  std::vector<Work*> resumed_;     // works whose wait is over
+  std::deque<Held> held_;
+  std::size_t unfinished_ = 0;   // items on lanes or in works
+  std::size_t queuedBytes_ = 0;  // of items on lanes
+  std::uint64_t sequence_ = 0;
+  bool regroup_ = false;  // a thread of this round found nothing: all return, so that the next
+                          // round has all again
+  bool fenceRunning_ = false;
+  bool stopping_ = false;
+  std::thread thread_;  // last: the rest outlives it
+};
+
+}  // namespace gradlink

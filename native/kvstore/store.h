@@ -1,0 +1,135 @@
+// What a key-value store can do, whatever it is made of. Stores of CPU devices are in
+// local_store.h; a store of GPUs or of servers is another implementation of this interface.
+//
+// Every operation is asynchronous: submit() queues it and its ticket tells when it is done.
+// Operations on one key run in the order of their submission; operations on different keys run side
+// by side, higher priority first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "kvstore/compression.h"
+#include "kvstore/optimizer.h"
+
+namespace gradlink {
+
+/// What define() returned: 0, 1, 2 ... in the order of definition.
+using KeyId = std::uint32_t;
+
+/// Tells the submitter when all operations that share it are done.
+class Ticket {
+ public:
+  /// `done` gets the first error, or null. It is called once, with the store's lock held: it may
+  /// not call the store. Where submit() runs the operations itself, it is called before submit()
+  /// returns.
+  explicit Ticket(std::function<void(std::exception_ptr)> done) : done_(std::move(done)) {}
+
+  // ---- for stores, under their lock
+  void expect() { ++left_; }
+  void finish(std::exception_ptr error) {
+    if (error && !error_) error_ = std::move(error);
+    if (--left_ == 0) done_(error_);
+  }
+
+ private:
+  std::function<void(std::exception_ptr)> done_;
+  std::exception_ptr error_;
+  std::size_t left_ = 0;
+};
+
+enum class OperationKind : std::uint8_t {
+  init = 0,
+  push = 1,
+  pull = 2,
+  pushPull = 3,
+  rowSparsePull = 4
+};
+
+/// One operation on one key. Memory belongs to the submitter and must stay until the ticket is
+/// done.
+struct Operation {
+  OperationKind kind = OperationKind::push;
+  KeyId key = 0;
+  /// Higher is sooner.
+  std::int32_t priority = 0;
+  /// One array for each device (init: one array), each of the key's length and type.
+  std::vector<const void*> in;
+  /// As in. An array of `out` may be one of `in` exactly, but may not overlap one otherwise.
+  std::vector<void*> out;
+  /// rowSparsePull: the rows wanted, in any order, repeats allowed.
+  std::vector<std::int64_t> rows;
+  std::shared_ptr<Ticket> ticket;
+};
+
+/// What an updater that runs outside the store gets: `stored` is to be changed in place, `received`
+/// only read.
+struct UpdateRequest {
+  KeyId key;
+  DType dtype;
+  std::size_t count;
+  const void* received;
+  void* stored;
+};
+
+/// An update rule that runs on a thread of its own choosing, a JavaScript function for example.
+class ExternalUpdater {
+ public:
+  virtual ~ExternalUpdater() = default;
+  /// Returns at once. `done` is called later, from any thread, with null or what went wrong (the
+  /// stored value then stays as `update` left it); nothing else of the key runs before.
+  virtual void update(const UpdateRequest&, std::function<void(std::exception_ptr)> done) = 0;
+};
+
+class Store {
+ public:
+  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
+
+  /// Makes room for one key. `name`: the string key, or the int key in decimal. `rowLength`:
+  /// elements of a row for rowSparsePull; divides count. Throws Error(invalidArgument) where the
+  /// name is taken.
+  virtual KeyId define(const std::string& name, DType, std::size_t count,
+                       std::size_t rowLength) = 0;
+
+  /// Queues operations, all or none (an Error(invalidArgument) says which is wrong). `here`: the
+  /// caller allows that very small operations run on its own thread, before submit() returns, where
+  /// nothing else is pending.
+  virtual void submit(std::vector<Operation> operations, bool here = false) = 0;
+
+  /// From the next push on, pushes update the stored value through this optimizer, with fresh
+  /// states. Null: pushes assign. Replaces an external updater.
+  virtual void setOptimizer(std::shared_ptr<Optimizer>) = 0;
+  /// Of the optimizer in use, from the next push on; nothing where there is none. Where a schedule
+  /// decides the rate, the pushes fail.
+  virtual void setLearningRate(double value) = 0;
+  /// As setOptimizer with a rule that runs outside the store.
+  virtual void setUpdater(std::shared_ptr<ExternalUpdater>) = 0;
+  /// From now on for good; before the first define(). Throws Error(unsupported) where the type has
+  /// no compression.
+  virtual void setCompression(const GradientCompression&) = 0;
+
+  /// Done when everything submitted before is done.
+  virtual void barrier(std::shared_ptr<Ticket>) = 0;
+  /// Writes the optimizer's states, after everything submitted before and before everything
+  /// submitted later.
+  virtual void saveStates(const std::string& file, bool dumpOptimizer, std::shared_ptr<Ticket>) = 0;
+  /// Reads them back; in the same order. With a dumped optimizer, that one is used from here on.
+  virtual void loadStates(const std::string& file, std::shared_ptr<Ticket>) = 0;
+
+  /// Drops what is queued (its tickets are never done) and waits for what is running. Idempotent;
+  /// nothing may be submitted afterwards.
+  virtual void stop() = 0;
+
+ protected:
+  Store() = default;
+};
+
+}  // namespace gradlink
