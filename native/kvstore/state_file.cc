@@ -53,6 +53,7 @@ class Writer {
       number(value);
     }
   }
+  void reserve(std::size_t count) { out_.reserve(count); }
   std::vector<std::uint8_t> take() { return std::move(out_); }
 
  private:
@@ -221,7 +222,16 @@ std::unique_ptr<OptimizerState> readState(Reader& in) {
 std::vector<std::uint8_t> saveStates(const Optimizer& optimizer,
                                      std::span<const OptimizerState* const> states,
                                      bool dumpOptimizer) {
+  // Room for the arrays and, roughly, for what describes them: states can be as large as the model.
+  std::size_t expected = 4096;
+  for (const OptimizerState* state : states) {
+    expected += 512;
+    for (const StateArray& array : state->arrays) {
+      expected += array.data.size();
+    }
+  }
   Writer out;
+  out.reserve(expected);
   out.bytes(kMagic.data(), kMagic.size());
   out.text(optimizer.spec().name);
   out.number(optimizer.numUpdate());
