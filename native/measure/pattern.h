@@ -1,0 +1,38 @@
+// Test data whose reductions are exact in any order, so that a result is right or wrong to the bit,
+// and which differs by rank and index, so that a block in the wrong place is seen.
+//
+// Sums of integers wrap, so any value will do. Floats get whole numbers so small that no partial
+// sum rounds (up to 2^24 over all ranks for float32, 2^11 for float16, 2^8 for bfloat16), for avg
+// multiples of the number of ranks, and for prod powers of two, one of them times a small odd
+// number. Where a type has too few digits for every rank to take part at every index, the ranks
+// take turns and the others give the neutral 0 or 1.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/dtype.h"
+#include "core/reduce_op.h"
+
+namespace gradlink::measure {
+
+struct Pattern {
+  DType dtype = DType::float32;
+  ReduceOp op = ReduceOp::sum;
+  /// Ranks that are reduced.
+  int size = 1;
+  std::uint64_t seed = 0;
+};
+
+/// Writes elements first .. first + count - 1 of `rank`'s input. Uses the thread pool.
+void fillPattern(void* to, std::size_t first, std::size_t count, const Pattern&, int rank);
+
+/// Elements that are not what fillPattern writes for (first, rank).
+std::size_t countWrongInput(const void* got, std::size_t first, std::size_t count, const Pattern&,
+                            int rank);
+
+/// Elements that are not the reduction of all ranks' elements first .. first + count - 1.
+std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t count,
+                                const Pattern&);
+
+}  // namespace gradlink::measure
