@@ -1,0 +1,284 @@
+import { threadId } from 'node:worker_threads';
+
+import { argumentError } from '../errors.js';
+import { native } from '../native.js';
+import type { NativeCommunicator } from '../native/communicator.js';
+import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
+import type { ArrayOf, DType, NumericArray } from '../tensor/dtype.js';
+import { assertUsable } from '../tensor/leases.js';
+import { Collectives } from './collectives.js';
+import { Executor } from './executor.js';
+import { readJob } from './job.js';
+import { prepareReceive, prepareSend } from './message-call.js';
+import type {
+  AsyncOptions,
+  CallOptions,
+  Options,
+  Received,
+  ReceiveOptions,
+  SendOptions,
+} from './types.js';
+import { integer, maxInt32, milliseconds, nonEmpty, optionsObject } from './validate.js';
+
+/** Until everybody has come, and for each call, when nothing else is said. */
+const defaultTimeoutMs = 30_000;
+/** As native code has it: far above any machine. */
+const maxRanks = 2 ** 16;
+
+/** Options of {@link Communicator.join}. */
+export interface JoinOptions {
+  /** Ranks that give the same name meet. */
+  name: string;
+  rank: number;
+  size: number;
+  /**
+   * Keeps jobs with the same names apart, and strangers out; the launcher's secret (GRADLINK_JOB) when absent, the
+   * empty string when there is none.
+   */
+  job?: string | undefined;
+  /** Milliseconds until everybody must have come, and the default of every call; 30 000 when absent. */
+  timeoutMs?: number | undefined;
+  /**
+   * The ranks are threads of this one process: data moves straight from one's arrays to the other's. All ranks must
+   * say the same. False when absent: the ranks are processes of this host (they may be threads too).
+   */
+  threads?: boolean | undefined;
+}
+
+/** Options of {@link Communicator.world}. */
+export interface WorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+}
+
+let groupsOfRanks = 0;
+let executorOf: (communicator: Communicator) => Executor;
+
+/**
+ * Ranks that exchange and combine arrays. One communicator holds one rank of its group (from {@link join},
+ * {@link world}, {@link split}, {@link ranks}), or all of them (from {@link local}).
+ *
+ * Operations of one communicator run in the order they were issued, on a thread of its own. A process with no pending
+ * operation exits by itself; {@link close} (or `await using`) leaves in good order.
+ */
+export class Communicator extends Collectives implements AsyncDisposable {
+  readonly size: number;
+  /** The first held rank. */
+  readonly rank: number;
+  readonly heldRanks: readonly number[];
+  readonly backend: 'shm';
+  #ranks: readonly Communicator[] | undefined;
+  readonly #local: boolean;
+
+  static {
+    executorOf = (communicator) => communicator.executor;
+  }
+
+  private constructor(wrapped: NativeCommunicator, local: boolean) {
+    const executor = new Executor(wrapped, local);
+    super(executor);
+    this.size = executor.size;
+    this.rank = executor.rank;
+    this.heldRanks = executor.heldRanks;
+    this.backend = wrapped.backend as 'shm';
+    this.#local = local;
+  }
+
+  /**
+   * One communicator that holds `n` ranks of this process: each call takes all ranks' arrays and is one pass over
+   * memory on all cores. It never waits for a peer. Sending, receiving and splitting need one rank: see {@link ranks}.
+   */
+  static local(n: number): Communicator {
+    return new Communicator(native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks)), true);
+  }
+
+  /**
+   * Joins as one rank of `size`; resolves when all have come.
+   *
+   * @throws GradlinkError ERR_TIMEOUT naming the ranks that did not come; ERR_MISMATCH where sizes differ or a rank is
+   *   taken twice.
+   */
+  static async join(options: JoinOptions): Promise<Communicator> {
+    const given = optionsObject(options);
+    const size = integer(given.size, 'size', 1, maxRanks);
+    const { job = process.env['GRADLINK_JOB'] ?? '', threads = false } = given;
+    if (typeof job !== 'string')
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'job', 'a string', job);
+    if (typeof threads !== 'boolean') {
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'threads', 'a boolean', threads);
+    }
+    const joined = await native().NativeCommunicator.join({
+      job,
+      name: nonEmpty(given.name, 'name'),
+      rank: integer(given.rank, 'rank', 0, size - 1),
+      size,
+      timeoutMs: milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs),
+      threads,
+    });
+    return new Communicator(joined, false);
+  }
+
+  /**
+   * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
+   * this order. Alone it is a world of one.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED for a job of more than one host; else as {@link join}.
+   */
+  static async world(options?: WorldOptions): Promise<Communicator> {
+    const timeoutMs = milliseconds(optionsObject(options).timeoutMs, 'timeoutMs', defaultTimeoutMs);
+    const place = readJob();
+    if (place === undefined) {
+      return new Communicator(joinAll(1, timeoutMs)[0] as NativeCommunicator, false);
+    }
+    const { job, rank, size } = place;
+    return Communicator.join({ name: 'world', job, rank, size, timeoutMs });
+  }
+
+  /**
+   * The ranks of a {@link local} communicator as communicators of one rank each, made on first use: they wait for each
+   * other, like ranks anywhere. Issue all ranks' calls before awaiting any; a blocking `…Sync` call on one waits for
+   * calls that this thread has already issued on the others. Closed with this one.
+   *
+   * For a communicator that holds one rank: itself.
+   */
+  get ranks(): readonly Communicator[] {
+    if (!this.#local) return [this];
+    return (this.#ranks ??= Object.freeze(
+      joinAll(this.size, defaultTimeoutMs).map((one) => new Communicator(one, false)),
+    ));
+  }
+
+  /**
+   * Sends an array to one rank; resolves when `data` may be used again. Messages from one rank with one tag arrive in
+   * order.
+   *
+   * @throws GradlinkError ERR_MISMATCH, on both sides, when the receiver's array is shorter or of another dtype.
+   */
+  async send<A extends NumericArray>(
+    data: A,
+    ...[options]: RequiredOptions<A, SendOptions & AsyncOptions>
+  ): Promise<void> {
+    const call = prepareSend(this.executor, data, options);
+    const { dtype, peer, tag, timeoutMs } = call;
+    const start = (ticket: number) =>
+      this.executor.native.send(dtype, call.data, peer, tag, timeoutMs, ticket);
+    await this.executor.submit(
+      { op: 'send', reads: call.data, writes: null, start },
+      options.signal,
+    );
+  }
+  /** {@link send}, blocking. */
+  sendSync<A extends NumericArray>(
+    data: A,
+    ...[options]: RequiredOptions<A, SendOptions & CallOptions>
+  ): void {
+    const call = prepareSend(this.executor, data, options);
+    assertUsable('send', call.data, null);
+    this.executor.native.sendSync(call.dtype, call.data, call.peer, call.tag, call.timeoutMs);
+  }
+
+  /**
+   * Receives one message into `data`; a shorter one leaves the rest as it was.
+   *
+   * @param options - `from`: the sender, any when absent; `tag`.
+   */
+  async receive<A extends NumericArray>(
+    data: A,
+    ...[options]: Options<A, ReceiveOptions & AsyncOptions>
+  ): Promise<Received> {
+    const call = prepareReceive(this.executor, data, options);
+    const { dtype, peer, tag, timeoutMs } = call;
+    const start = (ticket: number) =>
+      this.executor.native.receive(dtype, call.data, peer, tag, timeoutMs, ticket);
+    return this.executor.submit(
+      { op: 'receive', reads: null, writes: call.data, start },
+      options?.signal,
+    );
+  }
+  /** {@link receive}, blocking. */
+  receiveSync<A extends NumericArray>(
+    data: A,
+    ...[options]: Options<A, ReceiveOptions & CallOptions>
+  ): Received {
+    const call = prepareReceive(this.executor, data, options);
+    assertUsable('receive', null, call.data);
+    const { dtype, peer, tag, timeoutMs } = call;
+    return this.executor.native.receiveSync(dtype, call.data, peer, tag, timeoutMs);
+  }
+
+  /**
+   * Collective. Ranks of equal color form a new communicator, ordered by key, then by old rank.
+   *
+   * @param color - 0 or above; null to take part in none.
+   * @param key - the old rank when absent.
+   * @returns the new communicator, or null for a null color. Close it on its own.
+   */
+  async split(
+    color: number | null,
+    key = this.rank,
+    options?: CallOptions,
+  ): Promise<Communicator | null> {
+    const group = color === null ? -1 : integer(color, 'color', 0, maxInt32);
+    const order = integer(key, 'key', -maxInt32, maxInt32);
+    const timeoutMs = milliseconds(optionsObject(options).timeoutMs, 'timeoutMs', -1);
+    const part = await this.executor.submit(
+      {
+        op: 'split',
+        reads: null,
+        writes: null,
+        start: () => this.executor.native.split(group, order, timeoutMs),
+      },
+      undefined,
+    );
+    return part === null ? null : new Communicator(part, false);
+  }
+
+  /**
+   * A zeroed array in memory that every rank of the host maps: collectives on it are not staged. Local to this rank;
+   * freed when it is collected.
+   */
+  allocShared<K extends DType>(dtype: K, count: number): ArrayOf[K] {
+    const number = parseDType(dtype);
+    const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
+    if (elements === 0) return allocate(number, 0) as ArrayOf[K];
+    const buffer = this.executor.native.allocShared(elements * (elementBytes[number] as number));
+    return arrayOver(number, buffer, elements) as ArrayOf[K];
+  }
+
+  /**
+   * Ends pending and later operations on all ranks with ERR_ABORTED and this reason. At any time; the communicator can
+   * only be closed afterwards.
+   */
+  abort(reason = 'abort() was called'): void {
+    if (typeof reason !== 'string') {
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'reason', 'a string', reason);
+    }
+    this.executor.native.abort(reason);
+    for (const one of this.#ranks ?? []) one.abort(reason);
+  }
+
+  /**
+   * Waits for pending operations, then leaves; later calls here fail with ERR_CLOSED, calls of peers that need this
+   * rank with ERR_PEER_LOST. Idempotent.
+   */
+  async close(): Promise<void> {
+    await Promise.all([this.executor.close(), ...(this.#ranks ?? []).map((one) => one.close())]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+type RequiredOptions<A, O extends object> = [options: O & NonNullable<Options<A, O>[0]>];
+
+function joinAll(size: number, timeoutMs: number): NativeCommunicator[] {
+  // Unique in the process: threads count their groups apart.
+  const name = `ranks-${threadId}-${groupsOfRanks++}`;
+  return native().NativeCommunicator.joinAll(size, name, timeoutMs);
+}
+
+/** The native side of a communicator, for other parts of this package. */
+export function nativeOf(communicator: Communicator): NativeCommunicator {
+  return executorOf(communicator).native;
+}

@@ -1,0 +1,121 @@
+// Runs prepared calls on one native communicator: leases, signals, the caller's stack, and closing.
+import { GradlinkError } from '../errors.js';
+import type { NativeCommunicator } from '../native/communicator.js';
+import { assertUsable, lease, release } from '../tensor/leases.js';
+import type { LeasedArrays } from '../tensor/leases.js';
+import type { CollectiveCall } from './collective-call.js';
+import type { Group } from './group.js';
+
+/**
+ * Up to this many bytes a rank, an awaited collective of a local group runs at once on the caller's thread. It waits
+ * for no peer, and moving 64 KiB (about 10 us) costs less than waking another thread and coming back (15 to 25 us,
+ * measured on a 2-core EPYC, Node 20).
+ */
+const inlineBytes = 64 * 1024;
+
+/** An operation that is not a collective of {@link CollectiveCall}. */
+export interface Submission<T> {
+  readonly op: string;
+  readonly reads: LeasedArrays;
+  readonly writes: LeasedArrays;
+  start(ticket: number): Promise<T>;
+}
+
+export class Executor implements Group {
+  readonly size: number;
+  readonly rank: number;
+  readonly heldRanks: readonly number[];
+  /** Never waits for a peer: all ranks are here. */
+  readonly #local: boolean;
+  #pending = 0;
+  #lastTicket = 0;
+  #closing: Promise<void> | undefined;
+
+  constructor(
+    readonly native: NativeCommunicator,
+    local: boolean,
+  ) {
+    this.size = native.size;
+    this.heldRanks = Object.freeze([...native.heldRanks]);
+    this.rank = this.heldRanks[0] ?? 0;
+    this.#local = local;
+  }
+
+  runSync(call: CollectiveCall): void {
+    assertUsable(call.op, call.input, call.output);
+    this.native.runSync(call.code, call.input, call.output, call.count, call.root, call.timeoutMs);
+  }
+
+  async run(call: CollectiveCall, signal: AbortSignal | undefined): Promise<void> {
+    if (this.#local && this.#pending === 0 && call.bytes <= inlineBytes) {
+      signal?.throwIfAborted();
+      this.runSync(call);
+      return;
+    }
+    await this.submit(
+      {
+        op: call.op,
+        reads: call.input,
+        writes: call.output,
+        start: (ticket) =>
+          this.native.run(
+            call.code,
+            call.input,
+            call.output,
+            call.count,
+            call.root,
+            call.timeoutMs,
+            ticket,
+          ),
+      },
+      signal,
+    );
+  }
+
+  async submit<T>(submission: Submission<T>, signal: AbortSignal | undefined): Promise<T> {
+    signal?.throwIfAborted();
+    const leases = lease(submission.op, submission.reads, submission.writes);
+    this.#pending++;
+    try {
+      return signal === undefined
+        ? await submission.start(0)
+        : await this.#cancellable(submission, signal);
+    } catch (error) {
+      // Made on the way back from another thread, where the caller is not on the stack. Taken here, in an async
+      // function, it shows the callers that await: they cost nothing unless an operation fails.
+      if (error instanceof GradlinkError) Error.captureStackTrace(error);
+      throw error;
+    } finally {
+      this.#pending--;
+      release(leases);
+    }
+  }
+
+  async #cancellable<T>(submission: Submission<T>, signal: AbortSignal): Promise<T> {
+    const ticket = ++this.#lastTicket;
+    let onAbort: (() => void) | undefined;
+    const dropped = new Promise<never>((_, reject) => {
+      onAbort = () => {
+        if (this.native.cancel(ticket)) {
+          // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- the signal's owner chose it
+          reject(signal.reason);
+        } else {
+          this.native.abort(`an AbortSignal ended ${submission.op} on rank ${this.rank}`);
+        }
+      };
+      signal.addEventListener('abort', onAbort, { once: true });
+    });
+    try {
+      return await Promise.race([submission.start(ticket), dropped]);
+    } catch (error) {
+      const ended = error instanceof GradlinkError && error.code === 'ERR_ABORTED';
+      throw ended && signal.aborted ? signal.reason : error;
+    } finally {
+      if (onAbort) signal.removeEventListener('abort', onAbort);
+    }
+  }
+
+  close(): Promise<void> {
+    return (this.#closing ??= this.native.close());
+  }
+}

@@ -1,0 +1,142 @@
+// Which job this process belongs to, as its launcher told it through the environment.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+
+import { GradlinkError, describe } from '../errors.js';
+
+/** This process's place in its job. */
+export interface JobPlace {
+  /** What only processes of the job share. */
+  readonly job: string;
+  readonly rank: number;
+  readonly size: number;
+  /** Who said so, for messages. */
+  readonly launcher: string;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+interface Source {
+  readonly launcher: string;
+  readonly rank: string;
+  readonly size: string;
+  /** Ranks of this host; a job is of one host when it equals the size. */
+  readonly localSize?: string;
+  /** Further variables that must be there for the source to count. */
+  readonly needs?: readonly string[];
+  job(env: Env): string;
+}
+
+const first = (env: Env, names: readonly string[]): string =>
+  names.map((name) => env[name]).find((value) => value !== undefined && value !== '') ?? '';
+
+// In the order of precedence. A launcher that starts another (mpirun under Slurm) is the outer one: the inner comes
+// first.
+const sources: readonly Source[] = [
+  {
+    launcher: 'gradlink launch',
+    rank: 'GRADLINK_RANK',
+    size: 'GRADLINK_SIZE',
+    needs: ['GRADLINK_JOB'],
+    job: (env) => env['GRADLINK_JOB'] ?? '',
+  },
+  {
+    launcher: 'Open MPI',
+    rank: 'OMPI_COMM_WORLD_RANK',
+    size: 'OMPI_COMM_WORLD_SIZE',
+    localSize: 'OMPI_COMM_WORLD_LOCAL_SIZE',
+    job: (env) =>
+      first(env, ['PMIX_NAMESPACE', 'OMPI_MCA_ess_base_jobid', 'OMPI_MCA_orte_hnp_uri']),
+  },
+  {
+    launcher: 'PMI (MPICH, Intel MPI)',
+    rank: 'PMI_RANK',
+    size: 'PMI_SIZE',
+    localSize: 'MPI_LOCALNRANKS',
+    // Hydra gives its processes no name of the job; what they share on a host is its proxy.
+    job: (env) => env['PMI_JOBID'] ?? `proxy ${ancestor('hydra_pmi_prox')}`,
+  },
+  {
+    launcher: 'Slurm',
+    rank: 'SLURM_PROCID',
+    size: 'SLURM_NTASKS',
+    // A batch script itself has SLURM_PROCID too: only a step's tasks know their step.
+    needs: ['SLURM_JOB_ID', 'SLURM_STEP_ID'],
+    job: (env) => `${env['SLURM_JOB_ID'] ?? ''}.${env['SLURM_STEP_ID'] ?? ''}`,
+  },
+  {
+    launcher: 'torchrun',
+    rank: 'RANK',
+    size: 'WORLD_SIZE',
+    localSize: 'LOCAL_WORLD_SIZE',
+    needs: ['MASTER_PORT'],
+    job: (env) => [env['TORCHELASTIC_RUN_ID'], env['MASTER_ADDR'], env['MASTER_PORT']].join(' '),
+  },
+];
+
+/**
+ * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order.
+ *
+ * @returns undefined when no launcher started this process.
+ * @throws GradlinkError ERR_UNSUPPORTED for a job of more than one host.
+ */
+export function readJob(env: Env = process.env): JobPlace | undefined {
+  const source = sources.find((one) =>
+    [one.rank, one.size, ...(one.needs ?? [])].every((name) => (env[name] ?? '') !== ''),
+  );
+  if (source === undefined) return undefined;
+  const size = variable(env, source.size, 1, 2 ** 16);
+  const rank = variable(env, source.rank, 0, size - 1);
+  assertOneHost(env, source, size);
+  // The launcher's text may be a port or a path: a digest is short, and tells nothing.
+  const job = createHash('sha256')
+    .update(`${source.launcher} ${source.job(env)}`)
+    .digest('hex')
+    .slice(0, 32);
+  return { job, rank, size, launcher: source.launcher };
+}
+
+function variable(env: Env, name: string, low: number, high: number): number {
+  const text = env[name] ?? '';
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < low || value > high) {
+    const message = `expected an integer from ${low} to ${high} in the environment variable ${name}, got ${describe(text)}`;
+    throw Object.assign(new RangeError(message), { code: 'ERR_OUT_OF_RANGE' as const });
+  }
+  return value;
+}
+
+function assertOneHost(env: Env, source: Source, size: number): void {
+  const several =
+    source.launcher === 'Slurm'
+      ? Number(env['SLURM_STEP_NUM_NODES'] ?? env['SLURM_NNODES'] ?? '1') > 1
+      : source.localSize !== undefined && Number(env[source.localSize] ?? size) < size;
+  if (several) {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `this ${source.launcher} job has ranks on more than one host: the embedded engine joins ranks of one host; ` +
+        'many hosts need the MPI backend, which this version does not have',
+    );
+  }
+}
+
+/** The nearest ancestor process whose name begins so; the parent when there is none. */
+function ancestor(name: string): number {
+  let pid = process.ppid;
+  while (pid > 1) {
+    // "PID (NAME) STATE PPID ...": the name may hold blanks and parentheses itself.
+    const parts = /^\d+ \((.*)\) \S (\d+)/s.exec(readStat(pid));
+    if (parts === null) break;
+    if (parts[1]?.startsWith(name)) return pid;
+    pid = Number(parts[2]);
+  }
+  return process.ppid;
+}
+
+function readStat(pid: number): string {
+  try {
+    return readFileSync(`/proc/${pid}/stat`, 'utf8');
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,127 @@
+// The types of data, options and results. They tie the type of an array to the dtype that may be named with it.
+import type { DType, DTypeOf, Float16ArrayLike, HalfDType, NumericArray } from '../tensor/dtype.js';
+import type { ReduceOp } from './reduce-op.js';
+
+/**
+ * One array, or, for a communicator that holds several ranks (see {@link Communicator.local}), one for each held
+ * rank in the order of `heldRanks`.
+ */
+export type Data = NumericArray | readonly NumericArray[];
+
+/** The array type of one rank. */
+export type ElementOf<D> = D extends readonly (infer A)[] ? A : D;
+
+/** The arrays that come back when `D` is given: the same, as a mutable list. */
+export type Given<D> = D extends readonly (infer A)[] ? A[] : D;
+
+/** A newly made array for what `A` holds. */
+export type Fresh<A> = A extends Int8Array
+  ? Int8Array
+  : A extends Uint8Array
+    ? Uint8Array
+    : A extends Int32Array
+      ? Int32Array
+      : A extends Uint32Array
+        ? Uint32Array
+        : A extends BigInt64Array
+          ? BigInt64Array
+          : A extends BigUint64Array
+            ? BigUint64Array
+            : A extends Uint16Array
+              ? Uint16Array
+              : A extends Float32Array
+                ? Float32Array
+                : A extends Float64Array
+                  ? Float64Array
+                  : A extends Float16ArrayLike
+                    ? A
+                    : never;
+
+/** Newly made arrays in the shape of `D`. */
+export type Like<D> = D extends readonly (infer A)[] ? Fresh<A>[] : Fresh<D>;
+
+/** What every operation may carry. */
+export interface CallOptions {
+  /** Milliseconds until ERR_TIMEOUT; the communicator's own default when absent, Infinity to wait for ever. */
+  timeoutMs?: number | undefined;
+}
+
+/** What every operation that returns a promise may carry. */
+export interface AsyncOptions extends CallOptions {
+  /**
+   * Ends the operation: one that has not begun is dropped; one that is running **aborts the whole communicator**, on
+   * all ranks, because its peers cannot be told otherwise. Either way the promise rejects with the signal's reason.
+   * A dropped collective leaves the peers waiting for this rank, so abort those too.
+   */
+  signal?: AbortSignal | undefined;
+}
+
+/** For operations that combine values. */
+export interface OpOptions {
+  /** How values are combined; `'sum'` when absent. */
+  op?: ReduceOp | undefined;
+}
+
+/** For operations with one special rank. */
+export interface RootOptions {
+  /** 0 when absent. */
+  root?: number | undefined;
+}
+
+/** Where the result goes. */
+export interface OutOptions<O> {
+  out?: O | undefined;
+}
+
+/** The dtype that may be named with data of type `D`. */
+export interface DTypeOption<D> {
+  /** Inferred from the array; a Uint16Array must say `'float16'` or `'bfloat16'`. */
+  dtype?: DTypeOf<ElementOf<D>> | undefined;
+}
+
+/**
+ * The options argument that belongs to data of type `D`: it may be left out unless the array is a Uint16Array, which
+ * must be told its dtype.
+ */
+export type Options<D, O extends object> = [ElementOf<D>] extends [Uint16Array]
+  ? [options: O & { dtype: HalfDType }]
+  : [options?: O & DTypeOption<D>];
+
+/** Options of {@link Communicator.neighborAllReduce}. */
+export interface NeighborOptions {
+  /** The weight of a rank's own data; 1 when absent. */
+  selfWeight?: number | undefined;
+  /** For each rank that this one receives from, the weight its contribution is multiplied by here. */
+  sources: Readonly<Record<number, number>>;
+  /** For each rank that this one sends to, the weight its data is multiplied by before it is sent. */
+  destinations: Readonly<Record<number, number>>;
+}
+
+/** Where a received message came from. */
+export interface Received {
+  readonly source: number;
+  /** Elements that came; the rest of the buffer is as it was. */
+  readonly count: number;
+}
+
+/** Options of {@link Communicator.send}. */
+export interface SendOptions {
+  /** The rank that gets the message. */
+  to: number;
+  /** Only a receive of the same tag takes the message; 0 when absent. */
+  tag?: number | undefined;
+}
+
+/** Options of {@link Communicator.receive}. */
+export interface ReceiveOptions {
+  /** The rank the message comes from; any when absent. */
+  from?: number | undefined;
+  tag?: number | undefined;
+}
+
+/** Options of a scatter on a rank that brings no data: the array is made. */
+export interface ScatterCount<K extends DType> extends RootOptions {
+  dtype: K;
+  /** Elements that this rank gets. */
+  count: number;
+}

@@ -1,0 +1,42 @@
+/**
+ * gradlink: typed collectives, an MXNet-style key-value store and bandwidth diagnostics.
+ *
+ * @packageDocumentation
+ */
+export { GradlinkError } from './errors.js';
+export type { ArgumentError, ArgumentErrorCode, ErrorCode, ErrorDetails } from './errors.js';
+export { nativePath } from './native.js';
+export { dtypes } from './tensor/dtype.js';
+export type {
+  ArrayOf,
+  DType,
+  DTypeOf,
+  Float16ArrayLike,
+  HalfDType,
+  NumericArray,
+  StorageArray,
+} from './tensor/dtype.js';
+export { Communicator } from './communicator/communicator.js';
+export type { JoinOptions, WorldOptions } from './communicator/communicator.js';
+export type { Collectives } from './communicator/collectives.js';
+export { reduceOps } from './communicator/reduce-op.js';
+export type { ReduceOp } from './communicator/reduce-op.js';
+export type {
+  AsyncOptions,
+  CallOptions,
+  Data,
+  DTypeOption,
+  ElementOf,
+  Fresh,
+  Given,
+  Like,
+  NeighborOptions,
+  OpOptions,
+  Options,
+  OutOptions,
+  Received,
+  ReceiveOptions,
+  RootOptions,
+  ScatterCount,
+  SendOptions,
+} from './communicator/types.js';

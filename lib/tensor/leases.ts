@@ -1,0 +1,93 @@
+// Which memory pending operations use. Native code reads and writes it on other threads: until an operation settles,
+// nothing else may write what it uses, nor use what it writes.
+import { argumentError } from '../errors.js';
+import type { NumericArray } from './dtype.js';
+
+interface Lease {
+  readonly buffer: ArrayBufferLike;
+  readonly start: number;
+  readonly end: number;
+  readonly writes: boolean;
+  /** The operation that has it, for messages. */
+  readonly op: string;
+}
+
+/** What one operation has leased. */
+export type Leases = readonly Lease[];
+
+const active = new Map<ArrayBufferLike, Lease[]>();
+
+/** Arrays of an operation; null where a rank needs none. */
+export type LeasedArrays = NumericArray | readonly (NumericArray | null)[] | null;
+
+/**
+ * Leases the arrays of one operation until {@link release}. What is both read and written is given as written only.
+ *
+ * @throws TypeError ERR_BUFFER_IN_USE when a pending operation writes one of them, or uses one of `writes`.
+ */
+export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Leases {
+  const made: Lease[] = [];
+  add(made, op, writes, true);
+  if (reads !== writes) add(made, op, reads, false);
+  for (const one of made) if (active.size > 0) assertFree(one);
+  for (const one of made) {
+    const others = active.get(one.buffer);
+    if (others === undefined) active.set(one.buffer, [one]);
+    else others.push(one);
+  }
+  return made;
+}
+
+/** Gives leases back. */
+export function release(leases: Leases): void {
+  for (const one of leases) {
+    const others = active.get(one.buffer);
+    if (others === undefined) continue;
+    const at = others.indexOf(one);
+    if (at >= 0) others.splice(at, 1);
+    if (others.length === 0) active.delete(one.buffer);
+  }
+}
+
+/**
+ * For an operation that is over before anything else can begin: the checks of {@link lease}, without leasing.
+ *
+ * @throws TypeError ERR_BUFFER_IN_USE
+ */
+export function assertUsable(op: string, reads: LeasedArrays, writes: LeasedArrays): void {
+  if (active.size === 0) return;
+  const wanted: Lease[] = [];
+  add(wanted, op, writes, true);
+  if (reads !== writes) add(wanted, op, reads, false);
+  wanted.forEach(assertFree);
+}
+
+function add(to: Lease[], op: string, arrays: LeasedArrays, writes: boolean): void {
+  if (arrays === null) return;
+  if (isList(arrays)) {
+    for (const array of arrays) add(to, op, array, writes);
+    return;
+  }
+  if (arrays.byteLength === 0) return;
+  const start = arrays.byteOffset;
+  to.push({ buffer: arrays.buffer, start, end: start + arrays.byteLength, writes, op });
+}
+
+function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (NumericArray | null)[] {
+  return Array.isArray(arrays);
+}
+
+function assertFree(wanted: Lease): void {
+  for (const other of active.get(wanted.buffer) ?? []) {
+    const overlaps = wanted.start < other.end && other.start < wanted.end;
+    if (!overlaps || !(wanted.writes || other.writes)) continue;
+    throw argumentError(
+      'ERR_BUFFER_IN_USE',
+      `what ${wanted.op} ${wanted.writes ? 'writes' : 'reads'}`,
+      'memory that no pending operation uses',
+      {
+        text: `memory that ${other.op} is ${other.writes ? 'writing' : 'reading'}: await that first`,
+      },
+    );
+  }
+}
