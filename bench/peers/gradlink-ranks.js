@@ -1,0 +1,18 @@
+// Our own side of run.js, one rank of `gradlink launch`: times allReduce of float32 with the native loop, as the peers'
+// programs do theirs, and prints one JSON line for each size and place.
+//
+//   gradlink-ranks.js plain|shared BYTES,BYTES,... in,out SECONDS
+import { Communicator } from '../../dist/lib/index.js';
+import { sampleAllReduce } from './sample.js';
+
+const [memory, sizes, places, seconds] = process.argv.slice(2);
+const comm = await Communicator.world();
+
+for (const bytes of sizes.split(',').map(Number)) {
+  for (const place of places.split(',')) {
+    const shared = memory === 'shared';
+    const result = await sampleAllReduce(comm, { bytes, place, shared, seconds: Number(seconds) });
+    if (comm.rank === 0) console.log(JSON.stringify({ bytes, place, ...result }));
+  }
+}
+await comm.close();

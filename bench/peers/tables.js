@@ -1,0 +1,152 @@
+// The run as tables, for a terminal or as Markdown to paste into README.md beside this file.
+import { median } from 'simple-statistics';
+import { medianOf, placeText, sizeText } from './targets.js';
+
+const labels = {
+  'gradlink-plain': 'gradlink',
+  'gradlink-shared': 'allocShared',
+  openmpi: 'Open MPI',
+  'openmpi-tuned': 'best tuned',
+  mpich: 'MPICH',
+  gloo: 'Gloo',
+};
+
+function timeText(seconds) {
+  if (seconds === undefined) return '–';
+  if (seconds < 1e-3) return `${(seconds * 1e6).toPrecision(3)} us`;
+  return `${(seconds * 1e3).toPrecision(3)} ms`;
+}
+
+const gbPerSecond = (bytes, seconds) =>
+  seconds === undefined ? '–' : (bytes / seconds / 1e9).toFixed(2);
+
+const ratio = (theirs, ours) =>
+  theirs === undefined || ours === undefined ? '–' : (theirs / ours).toFixed(2);
+
+const unique = (values) => [...new Set(values)];
+
+/** Times of everybody, and each peer's over ours, for one number of ranks. */
+function processesTable({ records }, ranks) {
+  const mine = records.filter((r) => r.ranks === ranks && r.contender in labels);
+  const present = Object.keys(labels).filter((id) => mine.some((r) => r.contender === id));
+  const peers = present.filter((id) => !id.startsWith('gradlink'));
+  const rows = unique(mine.map((r) => r.bytes))
+    .sort((a, b) => a - b)
+    .flatMap((bytes) =>
+      ['in', 'out'].map((place) => {
+        const time = (id) => medianOf(records, id, ranks, bytes, place);
+        return [
+          sizeText(bytes),
+          placeText[place],
+          ...present.map((id) => timeText(time(id))),
+          ...peers.map((id) => ratio(time(id), time('gradlink-plain'))),
+        ];
+      }),
+    );
+  return {
+    title: `allReduce, float32 sum, ${ranks} processes: median time of a call, and the peer's time over ours`,
+    head: [
+      ...['size', 'place'],
+      ...present.map((id) => labels[id]),
+      ...peers.map((id) => `${labels[id]} / ours`),
+    ],
+    rows,
+  };
+}
+
+function localTable({ records }) {
+  const local = records.filter((r) => r.contender === 'local');
+  const key = (r) => `${r.ranks} ${r.bytes} ${r.place}`;
+  const first = unique(local.map(key)).map((wanted) => local.find((r) => key(r) === wanted));
+  return {
+    title: 'Communicator.local(k).allReduce beside the same reads and writes as a bare loop',
+    head: ['ranks', 'size', 'place', 'allReduce', 'loop', 'loop / ours', 'GB/s read + written'],
+    rows: first.map(({ ranks, bytes, place }) => {
+      const [ours, loop] = ['local', 'loop'].map((id) =>
+        medianOf(records, id, ranks, bytes, place),
+      );
+      return [
+        ...[String(ranks), sizeText(bytes), placeText[place]],
+        ...[timeText(ours), timeText(loop), ratio(loop, ours)],
+        gbPerSecond(2 * ranks * bytes, ours),
+      ];
+    }),
+  };
+}
+
+function memoryTable({ memory }) {
+  return {
+    title: 'Memory bandwidth of the machine, native loops',
+    head: ['loop', 'threads', 'size of an array', 'time', 'GB/s read + written'],
+    rows: memory.map(({ name, threads, bytes, movedBytes, seconds }) => {
+      const time = median(seconds);
+      const moved = gbPerSecond(movedBytes, time);
+      return [name, String(threads), sizeText(bytes), timeText(time), moved];
+    }),
+  };
+}
+
+function targetsTable({ targets }) {
+  const words = new Map([
+    [true, 'reached'],
+    [false, 'NOT reached'],
+    [null, '–'],
+  ]);
+  return {
+    title: 'Targets (of several sizes and places, the worst)',
+    head: ['target', 'wanted', 'measured', '', 'where'],
+    rows: targets.map(({ target, wanted, value, reached, detail }) => [
+      target,
+      wanted,
+      value === null ? '–' : value.toPrecision(3),
+      words.get(reached),
+      detail,
+    ]),
+  };
+}
+
+function waiversTable({ waivers }) {
+  return {
+    title: 'Waived',
+    head: ['who', 'what', 'why'],
+    rows: waivers.map(({ contender, case: what, reason }) => [contender, what ?? 'all', reason]),
+  };
+}
+
+function tunedTable({ tuned }) {
+  return {
+    title: 'What "best tuned" was',
+    head: ['size', 'place', 'algorithm'],
+    rows: tuned.map(({ bytes, place, label }) => [sizeText(bytes), placeText[place], label]),
+  };
+}
+
+/** @param {'text' | 'markdown'} format */
+export function tablesOf(run, format) {
+  const ranks = unique(run.records.filter((r) => r.contender in labels).map((r) => r.ranks));
+  const tables = [
+    memoryTable(run),
+    localTable(run),
+    ...ranks.map((n) => processesTable(run, n)),
+    tunedTable(run),
+    targetsTable(run),
+    waiversTable(run),
+  ].filter(({ rows }) => rows.length > 0);
+  return tables.map(format === 'markdown' ? markdown : text).join('\n');
+}
+
+function text({ title, head, rows }) {
+  const widths = head.map((_, i) => Math.max(...[head, ...rows].map((row) => row[i].length)));
+  const line = (row) =>
+    row
+      .map((cell, i) => cell.padEnd(widths[i]))
+      .join('  ')
+      .trimEnd();
+  return [title, ...[head, ...rows].map((row) => `  ${line(row)}`), ''].join('\n');
+}
+
+function markdown({ title, head, rows }) {
+  const line = (row) => `| ${row.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`;
+  const rule = line(head.map(() => '---'));
+  return [`### ${title}`, '', line(head), rule, ...rows.map(line), ''].join('\n');
+}

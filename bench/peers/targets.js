@@ -1,0 +1,200 @@
+// What is to be reached, one row a target, judged on medians of the run that is handed over. Every ratio is the peer's time
+// over ours (above 1: we are faster); of several sizes or places the worst one counts.
+import { median } from 'simple-statistics';
+
+const KiB = 1024;
+const MiB = 1024 * KiB;
+
+/** Median seconds of a contender at a size, or undefined where it was not measured. */
+export function medianOf(records, contender, ranks, bytes, place) {
+  const samples = records
+    .filter((r) => r.contender === contender && r.ranks === ranks)
+    .filter((r) => r.bytes === bytes && r.place === place)
+    .flatMap((r) => r.seconds);
+  return samples.length > 0 ? median(samples) : undefined;
+}
+
+export function sizeText(bytes) {
+  if (bytes >= MiB) return `${bytes / MiB} MiB`;
+  if (bytes >= KiB) return `${bytes / KiB} KiB`;
+  return `${bytes} B`;
+}
+
+export const placeText = { in: 'in place', out: 'out of place' };
+
+/** Sizes of ours between two, ascending. */
+function sizesBetween(records, contender, ranks, from, to) {
+  const sizes = records
+    .filter((r) => r.contender === contender && r.ranks === ranks)
+    .map((r) => r.bytes)
+    .filter((bytes) => bytes >= from && bytes <= to);
+  return [...new Set(sizes)].sort((a, b) => a - b);
+}
+
+/** The worst ratio of a peer's time to ours over sizes and places. */
+function worstRatio(records, { ours, peer, ranks, from, to = from, places = ['in', 'out'] }) {
+  let worst;
+  for (const bytes of sizesBetween(records, ours, ranks, from, to)) {
+    for (const place of places) {
+      const mine = medianOf(records, ours, ranks, bytes, place);
+      const theirs = peer(records, ranks, bytes, place);
+      if (mine === undefined || theirs === undefined) continue;
+      const value = theirs / mine;
+      if (worst === undefined || value < worst.value) {
+        worst = { value, detail: `${sizeText(bytes)} ${placeText[place]}` };
+      }
+    }
+  }
+  return worst;
+}
+
+const contender = (id) => (records, ranks, bytes, place) =>
+  medianOf(records, id, ranks, bytes, place);
+
+/** Best tuned: the winner of the tuning runs, or the defaults where nothing beats them. */
+function bestTuned(records, ranks, bytes, place) {
+  const tuned = medianOf(records, 'openmpi-tuned', ranks, bytes, place);
+  const standard = medianOf(records, 'openmpi', ranks, bytes, place);
+  return tuned === undefined ? undefined : Math.min(tuned, standard ?? Infinity);
+}
+
+const comparisons = [
+  {
+    target: 'local(4), in place, 16 MiB to 256 MiB: time of the k-reads-k-writes loop over ours',
+    wanted: 0.85,
+    of: { ours: 'local', peer: contender('loop'), ranks: 4, from: 16 * MiB, to: 256 * MiB },
+    places: ['in'],
+  },
+  {
+    target: 'local(4), in place, 16 MiB to 64 MiB: Open MPI with 4 ranks over ours',
+    wanted: 8,
+    of: { ours: 'local', peer: contender('openmpi'), ranks: 4, from: 16 * MiB, to: 64 * MiB },
+    places: ['in'],
+  },
+  {
+    target: '2 processes, plain arrays, 4 MiB to 64 MiB, out of place: Open MPI over ours',
+    wanted: 2.5,
+    of: {
+      ours: 'gradlink-plain',
+      peer: contender('openmpi'),
+      ranks: 2,
+      from: 4 * MiB,
+      to: 64 * MiB,
+    },
+    places: ['out'],
+  },
+  {
+    target: '2 processes, plain arrays, 4 MiB to 64 MiB, in place: Open MPI over ours',
+    wanted: 2,
+    of: {
+      ours: 'gradlink-plain',
+      peer: contender('openmpi'),
+      ranks: 2,
+      from: 4 * MiB,
+      to: 64 * MiB,
+    },
+    places: ['in'],
+  },
+  {
+    target: '2 processes, plain arrays, 4 MiB to 64 MiB: Open MPI at its best tuned over ours',
+    wanted: 1.5,
+    of: { ours: 'gradlink-plain', peer: bestTuned, ranks: 2, from: 4 * MiB, to: 64 * MiB },
+  },
+  {
+    target: '2 processes, plain arrays, 64 KiB to 1 MiB: Open MPI over ours',
+    wanted: 2,
+    of: { ours: 'gradlink-plain', peer: contender('openmpi'), ranks: 2, from: 64 * KiB, to: MiB },
+  },
+  {
+    target: '2 processes, 8 bytes, native loop: Open MPI over ours',
+    wanted: 2,
+    of: { ours: 'gradlink-plain', peer: contender('openmpi'), ranks: 2, from: 8 },
+  },
+  {
+    target: '4 processes, plain arrays, 64 MiB: Open MPI over ours',
+    wanted: 4,
+    of: { ours: 'gradlink-plain', peer: contender('openmpi'), ranks: 4, from: 64 * MiB },
+  },
+  {
+    target: '4 processes, 8 bytes: Open MPI over ours',
+    wanted: 1,
+    of: { ours: 'gradlink-plain', peer: contender('openmpi'), ranks: 4, from: 8 },
+  },
+  {
+    target: '2 processes, allocShared, 4 MiB to 64 MiB: local(2) over ours',
+    wanted: 0.8,
+    of: {
+      ours: 'gradlink-shared',
+      peer: contender('local'),
+      ranks: 2,
+      from: 4 * MiB,
+      to: 64 * MiB,
+    },
+  },
+];
+
+const limits = [
+  {
+    target: 'measure, resnet-50 on 4 CPU devices: share of the bytes-that-must-move bound',
+    wanted: 0.75,
+    value: ({ store }) => store.resnet,
+  },
+  {
+    target: 'measure, inception-v3 on 4 CPU devices: share of the bytes-that-must-move bound',
+    wanted: 0.65,
+    value: ({ store }) => store['inception-v3'],
+  },
+  {
+    target: 'allReduceSync of 8 bytes over local(1), microseconds',
+    below: 1,
+    value: ({ overhead }) => scaled(overhead.syncSeconds, 1e6),
+  },
+  {
+    target: 'awaited allReduce of 8 bytes over local(1), microseconds',
+    below: 30,
+    value: ({ overhead }) => scaled(overhead.awaitedSeconds, 1e6),
+  },
+  {
+    target: "import 'gradlink', milliseconds",
+    below: 60,
+    value: ({ overhead }) => scaled(overhead.importSeconds, 1e3),
+  },
+];
+
+const scaled = (samples, factor) => (samples === undefined ? undefined : median(samples) * factor);
+
+/**
+ * @returns {{target: string, wanted: string, value: number | null, reached: boolean | null, detail: string}[]} value and
+ *   reached are null where it could not be measured; detail then says so
+ */
+export function evaluate(run) {
+  const compared = comparisons.map(({ target, wanted, of, places }) => {
+    const worst = worstRatio(run.records, { ...of, ...(places ? { places } : {}) });
+    return row(
+      target,
+      `at least ${wanted}`,
+      worst?.value,
+      (value) => value >= wanted,
+      worst?.detail,
+    );
+  });
+  const limited = limits.map(({ target, wanted, below, value }) =>
+    below === undefined
+      ? row(target, `at least ${wanted}`, value(run), (reached) => reached >= wanted)
+      : row(target, `below ${below}`, value(run), (reached) => reached < below),
+  );
+  return [...compared, ...limited];
+}
+
+function row(target, wanted, value, test, detail = '') {
+  if (value === undefined) {
+    return {
+      target,
+      wanted,
+      value: null,
+      reached: null,
+      detail: 'waived: not measured in this run',
+    };
+  }
+  return { target, wanted, value, reached: test(value), detail };
+}
