@@ -1,0 +1,26 @@
+// What every script of this folder does: run the command-line program that `npm run build` put under dist/.
+import { existsSync } from 'node:fs';
+import process from 'node:process';
+import { fileURLToPath } from 'node:url';
+
+/** @param {string} [command] the subcommand; none: the first argument names it, as `gradlink` does. */
+export async function start(command) {
+  const program = new URL('../dist/lib/cli/main.js', import.meta.url);
+  if (!existsSync(fileURLToPath(program))) {
+    process.stderr.write(
+      'gradlink: dist/ is missing, nothing is built yet. Run `npm run build` first.\n',
+    );
+    process.exitCode = 1;
+    return;
+  }
+  // A reader that left (`… | head`) is no failure of ours, and there is nobody left to tell.
+  for (const stream of [process.stdout, process.stderr]) {
+    stream.on('error', (error) => {
+      if (error.code !== 'EPIPE') throw error;
+    });
+  }
+  const { main } = await import(program.href);
+  const argv = process.argv.slice(2);
+  // exitCode and not exit(): native threads wind down first.
+  process.exitCode = await main(command === undefined ? argv : [command, ...argv], process);
+}

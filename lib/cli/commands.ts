@@ -1,0 +1,5 @@
+// The commands, in the order of the help. A new one is a file beside this and a line here.
+import { registerLaunch } from './launch.js';
+import type { Register } from './register.js';
+
+export const commands: readonly Register[] = [registerLaunch];

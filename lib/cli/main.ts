@@ -1,0 +1,98 @@
+// The command-line program: parses, runs one command, turns errors into messages and exit codes. Never exits itself.
+import { readFileSync } from 'node:fs';
+
+import { Command, CommanderError } from 'commander';
+
+import { commands } from './commands.js';
+import { exitCodes, type Io } from './io.js';
+import { UsageError } from './usage-error.js';
+
+function packageVersion(): string {
+  // Two steps up from lib/cli in the sources, three from dist/lib/cli in the package.
+  for (const candidate of ['../../package.json', '../../../package.json']) {
+    try {
+      const text = readFileSync(new URL(candidate, import.meta.url), 'utf8');
+      return (JSON.parse(text) as { version: string }).version;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
+  }
+  return 'unknown';
+}
+
+const examples = `
+Examples:
+  $ gradlink measure --kv-store device               time a network's gradients through a key-value store
+  $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -n 4
+  $ gradlink models resnet --num-layers 50 --json
+  $ gradlink launch -n 4 node app.js
+
+Exit status: 0 all well, 1 a wrong result or a failure, 2 wrong usage.
+Run gradlink COMMAND --help for a command's options.`;
+
+function createProgram(io: Io, done: (exitCode: number) => void): Command {
+  const program = new Command('gradlink');
+  program
+    .description(
+      'Collectives, a key-value store and bandwidth diagnostics, measured against the limit of the machine.',
+    )
+    .version(packageVersion(), '-V, --version', 'print the version')
+    .helpOption('-h, --help', 'print this help')
+    .helpCommand('help [command]', 'print the help of a command')
+    // What follows the command of `launch` belongs to that command.
+    .enablePositionalOptions()
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 100,
+      getErrHelpWidth: () => io.stderr.columns ?? 100,
+      outputError: (text, write) => {
+        write(text.replace(/^error: /, 'gradlink: '));
+      },
+    })
+    .addHelpText('after', examples);
+  for (const register of commands) register(program, io, done);
+  for (const command of program.commands) {
+    command.showHelpAfterError(`Run gradlink ${command.name()} --help for its options.`);
+  }
+  program.showHelpAfterError('Run gradlink --help for the commands.');
+  return program;
+}
+
+function describe(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const code = 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
+  return `${error.message}${code}`;
+}
+
+/**
+ * Runs one command.
+ *
+ * @param argv arguments after the program's name: `['measure', '--cpus', '2']`
+ * @param io `process`, or streams of a test
+ * @returns the exit code: 0, 1 for failures and wrong results, 2 for wrong usage, or that of the launched job
+ */
+export async function main(argv: readonly string[], io: Io): Promise<number> {
+  let exitCode: number = exitCodes.ok;
+  const program = createProgram(io, (code) => {
+    exitCode = code;
+  });
+  try {
+    await program.parseAsync(argv, { from: 'user' });
+    return exitCode;
+  } catch (error) {
+    if (error instanceof CommanderError) {
+      return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    }
+    if (error instanceof UsageError) {
+      io.stderr.write(`gradlink: ${error.message}\n`);
+      return exitCodes.usage;
+    }
+    io.stderr.write(`gradlink: ${describe(error)}\n`);
+    if (io.env.GRADLINK_DEBUG !== undefined && error instanceof Error) {
+      io.stderr.write(`${error.stack ?? ''}\n`);
+    }
+    return exitCodes.failure;
+  }
+}

@@ -1,0 +1,120 @@
+// Parsers of option values for commander: each takes the text and gives the value or says what was expected.
+import { InvalidArgumentError } from 'commander';
+
+export interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+function describeRange(range: Range): string {
+  if (range.min !== undefined && range.max !== undefined) {
+    return ` from ${String(range.min)} to ${String(range.max)}`;
+  }
+  if (range.min !== undefined) return ` of at least ${String(range.min)}`;
+  return range.max === undefined ? '' : ` of at most ${String(range.max)}`;
+}
+
+function inRange(value: number, range: Range): boolean {
+  return value >= (range.min ?? -Infinity) && value <= (range.max ?? Infinity);
+}
+
+/** A whole number, written with digits only (so that `1e3`, `0x10` and the empty string are errors). */
+export function integer(range: Range = {}): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^[+-]?\d+$/.test(text) || !Number.isSafeInteger(value) || !inRange(value, range)) {
+      throw new InvalidArgumentError(`Expected a whole number${describeRange(range)}.`);
+    }
+    return value;
+  };
+}
+
+/** A finite decimal number. `above`: exclusive lower bound. */
+export function decimal(above: number): (text: string) => number {
+  return (text) => {
+    const value = text.trim() === '' ? NaN : Number(text);
+    if (!Number.isFinite(value) || value <= above) {
+      throw new InvalidArgumentError(`Expected a number greater than ${String(above)}.`);
+    }
+    return value;
+  };
+}
+
+/** One of `names`; `aliases` maps further spellings to one of them. */
+export function choice<T extends string>(
+  names: readonly T[],
+  aliases: Readonly<Record<string, T>> = {},
+): (text: string) => T {
+  return (text) => {
+    const found = names.find((name) => name === text) ?? aliases[text];
+    if (found === undefined) {
+      throw new InvalidArgumentError(`Expected one of: ${names.join(', ')}.`);
+    }
+    return found;
+  };
+}
+
+/** A comma list without gaps or repeats, each item through `item`. */
+export function list<T>(item: (text: string) => T): (text: string) => T[] {
+  return (text) => {
+    const parts = text.split(',').map((part) => part.trim());
+    if (parts.some((part) => part === '')) {
+      throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
+    }
+    const repeated = parts.find((part, i) => parts.indexOf(part) !== i);
+    if (repeated !== undefined) {
+      throw new InvalidArgumentError(`Expected each item once, but ${repeated} is repeated.`);
+    }
+    return parts.map(item);
+  };
+}
+
+const unitBytes: Readonly<Record<string, number>> = {
+  '': 1,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+};
+
+/** Bytes with an optional binary suffix, as nccl-tests reads them: 8, 64K, 128M, 1G (1K = 1024). */
+export function byteCount(text: string): number {
+  const match = /^(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?$/i.exec(text);
+  const value =
+    match === null ? NaN : Number(match[1]) * (unitBytes[(match[2] ?? '').toUpperCase()] ?? NaN);
+  if (!Number.isSafeInteger(value)) {
+    throw new InvalidArgumentError('Expected a whole number of bytes such as 8, 64K, 128M or 1G.');
+  }
+  return value;
+}
+
+/** Channels, height and width: `3,224,224`. */
+export function imageShape(text: string): readonly [number, number, number] {
+  const parts = text.split(',').map((part) => part.trim());
+  const [channels, height, width] = parts.map(Number);
+  if (
+    parts.length !== 3 ||
+    !parts.every((part) => /^[1-9]\d{0,5}$/.test(part)) ||
+    channels === undefined ||
+    height === undefined ||
+    width === undefined
+  ) {
+    throw new InvalidArgumentError(
+      'Expected CHANNELS,HEIGHT,WIDTH in whole numbers of at least 1, such as 3,224,224.',
+    );
+  }
+  return [channels, height, width];
+}
+
+/** CPU devices by name: `cpu:0,cpu:1`; `cpu` alone means `cpu:0`. */
+export const deviceList = list((text: string): string => {
+  if (/^gpu(:\d+)?$/.test(text)) {
+    throw new InvalidArgumentError(
+      'Expected CPU devices: this version has no GPU backend. Use --cpus N or --devices cpu:0,cpu:1.',
+    );
+  }
+  if (!/^cpu(:(0|[1-9]\d{0,3}))?$/.test(text)) {
+    throw new InvalidArgumentError('Expected devices such as cpu:0,cpu:1.');
+  }
+  return text === 'cpu' ? 'cpu:0' : text;
+});

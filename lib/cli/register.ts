@@ -1,0 +1,7 @@
+// What a command's file exports.
+import type { Command } from 'commander';
+
+import type { Io } from './io.js';
+
+/** Adds one command to the program; its action reports the exit code through `done`. */
+export type Register = (program: Command, io: Io, done: (exitCode: number) => void) => void;

@@ -1,0 +1,108 @@
+// Passes the output of a job's processes on, line by line, without holding more of it than a few lines.
+import { createWriteStream, type WriteStream } from 'node:fs';
+import { join } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+
+import { LineSplitter } from './line-splitter.js';
+
+const keptLines = 10;
+const keptLength = 1000;
+
+/** Stops the sources of a slow output until it has caught up; one listener whatever their number. */
+class Gate {
+  private readonly waiting = new Set<Readable>();
+
+  constructor(private readonly output: Writable) {}
+
+  get blocked(): boolean {
+    return this.waiting.size > 0;
+  }
+
+  write(data: Buffer, source: Readable): void {
+    // An output that is gone (`… | head`) never drains; what is written to it is dropped.
+    if (this.output.destroyed || this.output.write(data)) return;
+    source.pause();
+    if (this.waiting.size === 0) {
+      const open = (): void => {
+        this.output.off('drain', open).off('close', open);
+        for (const stream of this.waiting) stream.resume();
+        this.waiting.clear();
+      };
+      this.output.on('drain', open).on('close', open);
+    }
+    this.waiting.add(source);
+  }
+}
+
+export interface OutputOptions {
+  readonly stdout: Writable;
+  readonly stderr: Writable;
+  /** Put `[label] ` before every line. */
+  readonly tag: boolean;
+  /** Also write every process's output to rank-LABEL.out and rank-LABEL.err in this directory, which exists. */
+  readonly directory?: string;
+}
+
+export class JobOutput {
+  private readonly gates: Readonly<Record<'stdout' | 'stderr', Gate>>;
+  private readonly tails = new Map<string, string[]>();
+  private readonly files: WriteStream[] = [];
+
+  constructor(private readonly options: OutputOptions) {
+    this.gates = { stdout: new Gate(options.stdout), stderr: new Gate(options.stderr) };
+  }
+
+  /** Forwards one stream of the process `label`. */
+  attach(label: string, name: 'stdout' | 'stderr', source: Readable): void {
+    const { tag, directory } = this.options;
+    const prefix = Buffer.from(tag ? `[${label}] ` : '');
+    const tail = this.tails.get(label) ?? [];
+    this.tails.set(label, tail);
+    const file =
+      directory === undefined
+        ? undefined
+        : createWriteStream(join(directory, `rank-${label}.${name === 'stdout' ? 'out' : 'err'}`));
+    // A full disk must not take the job down with it; the terminal still has everything.
+    file?.on('error', () => undefined);
+    if (file !== undefined) this.files.push(file);
+
+    const lines = new LineSplitter((line) => {
+      this.gates[name].write(Buffer.concat([prefix, line]), source);
+      tail.push(line.toString('utf8', 0, Math.min(line.length - 1, keptLength)));
+      if (tail.length > keptLines) tail.shift();
+    });
+    source.on('data', (chunk: Buffer) => {
+      lines.write(chunk);
+      file?.write(chunk);
+    });
+    source.on('close', () => {
+      lines.end();
+      file?.end();
+    });
+  }
+
+  /** Whether a slow reader of ours holds lines back. */
+  get blocked(): boolean {
+    return this.gates.stdout.blocked || this.gates.stderr.blocked;
+  }
+
+  /** The last lines that a process wrote to either stream. */
+  lastLines(label: string): readonly string[] {
+    return this.tails.get(label) ?? [];
+  }
+
+  /** Resolves once every file is written. */
+  async close(): Promise<void> {
+    await Promise.all(
+      this.files.map((file) =>
+        file.closed
+          ? undefined
+          : new Promise((done) =>
+              file.end().once('close', () => {
+                done(undefined);
+              }),
+            ),
+      ),
+    );
+  }
+}

@@ -1,0 +1,52 @@
+// Finds the processes of a job through /proc, so that what a rank started in the background ends with the job.
+import { readdirSync, readFileSync } from 'node:fs';
+
+import { jobVariable } from './job.js';
+
+/** Process group and state, from the text behind the command name (which may hold blanks and parentheses). */
+function groupOf(pid: string): number | undefined {
+  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+  // A zombie has ended; where nobody reaps orphans it would stay in its group for ever.
+  return state === 'Z' || state === 'X' ? undefined : Number(group);
+}
+
+/**
+ * Live processes that belong to a job: members of one of its process groups, or bearers of its secret in the
+ * environment they were started with (which holds for those that left the group too).
+ *
+ * @param groups process groups of the ranks
+ * @param jobId value of GRADLINK_JOB; without it only the groups count
+ */
+export function jobProcesses(groups: ReadonlySet<number>, jobId?: string): number[] {
+  const bearsSecret = (pid: string): boolean =>
+    jobId !== undefined &&
+    readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${jobVariable}=${jobId}`);
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
+    .filter((pid) => {
+      try {
+        const group = groupOf(pid);
+        if (group === undefined) return false;
+        return groups.has(group) || bearsSecret(pid);
+      } catch {
+        // It ended meanwhile, or belongs to another user: then it is not ours.
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+/**
+ * Sends a signal. A process that has ended meanwhile is no error, nor is one that took another user's identity.
+ *
+ * @param pid a process, or minus a process group
+ */
+export function signalProcess(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code !== 'ESRCH' && code !== 'EPERM') throw error;
+  }
+}

@@ -1,0 +1,252 @@
+// `gradlink launch` with real processes: what it passes on, and that nothing outlives a job however it ends.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
+let scratch = '';
+const launchers: ChildProcess[] = [];
+
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'gradlink-launch-'));
+});
+afterAll(() => {
+  // Only a test that failed leaves any.
+  for (const launcher of launchers) launcher.kill();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function start(
+  args: readonly string[],
+  marker?: string,
+): { child: ChildProcess; ended: Promise<Ended> } {
+  const child = spawn(process.execPath, [gradlink, 'launch', ...args], {
+    env: { ...process.env, ...(marker === undefined ? {} : { LAUNCH_TEST_MARKER: marker }) },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  launchers.push(child);
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  const ended = new Promise<Ended>((resolve) => {
+    child.on('close', (code, signal) => {
+      resolve({ code, signal, stdout, stderr });
+    });
+  });
+  return { child, ended };
+}
+
+const launch = (...args: string[]): Promise<Ended> => start(args).ended;
+
+/** Live processes that carry the marker in their environment: the job's, wherever they went. */
+function bearers(marker: string, except: readonly (number | undefined)[] = []): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && !except.includes(Number(name)))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/environ`, 'latin1').includes(
+          `LAUNCH_TEST_MARKER=${marker}`,
+        );
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  for (const giveUp = Date.now() + 20_000; !condition(); await sleep(10)) {
+    if (Date.now() > giveUp) throw new Error(`waited in vain for ${condition.toString()}`);
+  }
+}
+
+/**
+ * A job of two shells, each with a background process of its group and one of a session of its own; all of them are
+ * there when it resolves. `MARKS` in `body` is a directory for marks.
+ */
+async function longJob(body: string, ...options: string[]) {
+  const marker = `${String(process.pid)}-${String(Math.random()).slice(2)}`;
+  const marks = mkdtempSync(join(scratch, 'marks-'));
+  const script = `${body}; sleep 600 & setsid sleep 600 & touch MARKS/rank$GRADLINK_RANK; while :; do sleep 1; done`;
+  const command = ['sh', '-c', script.replaceAll('MARKS', marks)];
+  const job = start(['-n', '2', ...options, ...command], marker);
+  const marked = (name: string): boolean => existsSync(join(marks, name));
+  await until(() => marked('rank0') && marked('rank1'));
+  // A shell, its sleeping child and the one it waits for, and the one of a session of its own: four a rank.
+  await until(() => bearers(marker, [job.child.pid]).length === 8);
+  return { ...job, marker, marked };
+}
+
+describe('what a job is given', () => {
+  it('numbers the ranks in launch order, with one secret for all', async () => {
+    const { code, stdout } = await launch(
+      ...['-n', '3', '--env', 'COLOR=light blue', 'sh', '-c'],
+      'echo "$GRADLINK_RANK/$GRADLINK_SIZE $GRADLINK_LOCAL_RANK/$GRADLINK_LOCAL_SIZE $COLOR $GRADLINK_JOB"',
+    );
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n').sort();
+    const secret = /[0-9a-f]{32}$/.exec(lines[0] ?? '')?.[0] ?? 'none';
+    expect(lines).toEqual(
+      [0, 1, 2].map((r) => `${String(r)}/3 ${String(r)}/3 light blue ${secret}`),
+    );
+  });
+
+  it('leaves the options behind the command to the command', async () => {
+    const program = 'console.log(process.argv.slice(1).join())';
+    const { code, stdout } = await launch(
+      '-n',
+      '1',
+      'node',
+      '-e',
+      program,
+      'x',
+      '-n',
+      '5',
+      '--help',
+    );
+    expect({ code, stdout }).toEqual({ code: 0, stdout: 'x,-n,5,--help\n' });
+  });
+});
+
+describe('output', () => {
+  it('mixes ranks by whole lines, tagged, and ends an unended last line', async () => {
+    const program = `for (let i = 0; i < 2000; i++) process.stdout.write('x'.repeat(i % 97) + i + '\\n');
+      process.stdout.write('end')`;
+    const { code, stdout } = await launch('-n', '3', '--tag-output', 'node', '-e', program);
+    expect(code).toBe(0);
+    const expected = Array.from({ length: 2000 }, (_, i) => 'x'.repeat(i % 97) + String(i)).concat(
+      'end',
+    );
+    const lines = stdout.trimEnd().split('\n');
+    for (const rank of ['0', '1', '2']) {
+      const own = lines.filter((line) => line.startsWith(`[${rank}] `));
+      expect(own.map((line) => line.slice(4))).toEqual(expected);
+    }
+    expect(lines).toHaveLength(3 * expected.length);
+  });
+
+  it('writes a file for each rank and stream too', async () => {
+    const dir = join(scratch, 'new', 'logs');
+    const { stdout } = await launch(
+      '-n',
+      '2',
+      '--output-dir',
+      dir,
+      'sh',
+      '-c',
+      'echo $GRADLINK_RANK; echo e >&2',
+    );
+    expect(stdout.split('\n').sort()).toEqual(['', '0', '1']);
+    expect(readFileSync(join(dir, 'rank-1.out'), 'utf8')).toBe('1\n');
+    expect(readFileSync(join(dir, 'rank-0.err'), 'utf8')).toBe('e\n');
+  });
+
+  it('prints the commands of a dry run and starts nothing', async () => {
+    const mark = join(scratch, 'dry');
+    const { code, stdout } = await launch('-n', '2', '--dry-run', 'touch', mark, 'a b');
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n')).toEqual(
+      [0, 1].map((rank) =>
+        expect.stringMatching(new RegExp(`GRADLINK_RANK=${String(rank)} .*touch ${mark} 'a b'$`)),
+      ),
+    );
+    expect(stdout).toContain('GRADLINK_JOB=SECRET');
+    expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe('a failing rank', () => {
+  it('ends the job with its status and shows its last lines', async () => {
+    const script = 'if [ $GRADLINK_RANK = 1 ]; then echo last words >&2; exit 7; fi; sleep 600';
+    const { code, stderr } = await launch('-n', '3', 'sh', '-c', script);
+    expect(code).toBe(7);
+    expect(stderr).toMatch(/rank 1 \(process \d+\) exited with status 7; the job was ended/);
+    expect(stderr).toMatch(/Its last lines:\n {2}last words/);
+  });
+
+  it('gives 128 + the signal that killed it', async () => {
+    const script = 'if [ $GRADLINK_RANK = 0 ]; then kill -SEGV $$; fi; sleep 600';
+    const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
+    expect(code).toBe(128 + 11);
+    expect(stderr).toContain('was killed by SIGSEGV');
+  });
+
+  it('kills those that ignore SIGTERM once the grace period is over', async () => {
+    const mark = join(scratch, 'ignores');
+    const script = `if [ $GRADLINK_RANK = 0 ]; then until [ -e ${mark} ]; do sleep 0.05; done; exit 3; fi
+      trap '' TERM; touch ${mark}; while :; do sleep 1; done`;
+    const { child, ended } = start(['-n', '2', '--grace', '0.2', 'sh', '-c', script], mark);
+    expect((await ended).code).toBe(3);
+    expect(bearers(mark, [child.pid])).toEqual([]);
+  });
+
+  it('says that a program does not exist, with 127', async () => {
+    const { code, stderr } = await launch('-n', '2', join(scratch, 'no-such-program'));
+    expect(code).toBe(127);
+    expect(stderr).toMatch(/rank 0 could not be started: .*ENOENT/);
+  });
+});
+
+describe('nothing outlives a job', () => {
+  it('ends background processes, those of their own session too, after a job that went well', async () => {
+    const { ended } = start(
+      ['-n', '2', 'sh', '-c', 'sleep 600 & setsid sleep 600 & exit 0'],
+      scratch,
+    );
+    expect((await ended).code).toBe(0);
+    expect(bearers(scratch)).toEqual([]);
+  });
+
+  it.each([
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const)('after %s to the launcher', async (signal, status) => {
+    const { child, marker, ended } = await longJob(':');
+    child.kill(signal);
+    const { code, stderr } = await ended;
+    expect(code).toBe(status);
+    expect(stderr).toContain(`ended by ${signal}`);
+    expect(bearers(marker)).toEqual([]);
+  });
+
+  it('at the second Ctrl-C, without waiting for the grace period', async () => {
+    const { child, marker, marked, ended } = await longJob(
+      `trap 'touch MARKS/asked' TERM`,
+      '--grace',
+      '600',
+    );
+    child.kill('SIGINT');
+    await until(() => marked('asked'));
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(130);
+    expect(bearers(marker)).toEqual([]);
+  });
+
+  it('after the time limit, with 124', async () => {
+    const { ended } = start(['-n', '2', '--timeout', '0.3', 'sleep', '600'], `${scratch}-limit`);
+    const { code, stderr } = await ended;
+    expect(code).toBe(124);
+    expect(stderr).toContain('after 0.3 s (--timeout)');
+    expect(bearers(`${scratch}-limit`)).toEqual([]);
+  });
+
+  it('after kill -9 of the launcher, of ranks that ignore SIGTERM too', async () => {
+    const { child, marker, ended } = await longJob(`trap '' TERM`, '--grace', '1');
+    child.kill('SIGKILL');
+    await until(() => bearers(marker).length === 0);
+    expect((await ended).signal).toBe('SIGKILL');
+  });
+});
