@@ -91,6 +91,11 @@ export type DTypeOf<A> = A extends Int8Array
                     ? 'float16'
                     : never;
 
+/** Bytes of one element. */
+export function elementSize(dtype: DType): number {
+  return elementBytes[numbers[dtype]] as number;
+}
+
 /** Bytes of one element, by dtype number. */
 export const elementBytes: readonly number[] = [1, 1, 4, 4, 8, 8, 2, 2, 4, 8];
 
