@@ -1,0 +1,151 @@
+import { argumentError, describe } from '../errors.js';
+import { elementBytes, parseDType, type DType } from '../tensor/dtype.js';
+import { bertBase } from './bert.js';
+import { ImpossibleShape } from './builder.js';
+import { standardImage, type Family } from './family.js';
+import { googlenet } from './googlenet.js';
+import { inceptionBn } from './inception-bn.js';
+import { inceptionResnetV2 } from './inception-resnet-v2.js';
+import { inceptionV3 } from './inception-v3.js';
+import { inceptionV4 } from './inception-v4.js';
+import { mobileNetworks } from './mobilenet.js';
+import { plainNetworks } from './plain.js';
+import { residualNetworks } from './resnet.js';
+import { torchvisionResnet50 } from './torchvision.js';
+import type {
+  ImageShape,
+  Network,
+  NetworkChoice,
+  NetworkInfo,
+  NetworkOptions,
+  Parameter,
+} from './types.js';
+
+const families = new Map<string, Family>(
+  [
+    ...residualNetworks,
+    ...plainNetworks,
+    googlenet,
+    inceptionBn,
+    inceptionV3,
+    inceptionV4,
+    inceptionResnetV2,
+    ...mobileNetworks,
+    torchvisionResnet50,
+    bertBase,
+  ].map((family) => [family.name, family]),
+);
+
+// MXNet has this network under two names.
+const aliases = new Map([['resnetv1', 'resnet-v1']]);
+
+/** All networks with what there is to choose of each, in the order of the documentation. */
+export function listNetworks(): readonly NetworkInfo[] {
+  return [...families.values()].map(
+    ({ name, description, numLayers, smallImages, multipliers, imageShape }) => ({
+      name,
+      description,
+      numLayers,
+      multipliers,
+      ...(smallImages === undefined ? {} : { smallImages }),
+      ...(imageShape === undefined ? {} : { imageShape }),
+    }),
+  );
+}
+
+/**
+ * The arrays of a network, in the order in which MXNet numbers its keys (torchvision's and BERT's: PyTorch's).
+ *
+ * @param name one of {@link listNetworks}
+ * @throws RangeError `ERR_OUT_OF_RANGE` for a network, depth, width or image that there is not; the message lists what
+ *   is possible
+ */
+export function network(name: string, options: NetworkOptions = {}): Network {
+  const family = families.get(aliases.get(name) ?? name);
+  if (family === undefined) {
+    throw argumentError(
+      'ERR_OUT_OF_RANGE',
+      'network',
+      `one of ${[...families.keys()].join(', ')}`,
+      name,
+    );
+  }
+  const choice: NetworkChoice = {
+    numLayers: wholeNumber('numLayers', options.numLayers ?? 152),
+    imageShape: checkedImage(options.imageShape ?? standardImage),
+    numClasses: wholeNumber('numClasses', options.numClasses ?? 1000),
+    multiplier: options.multiplier ?? 1,
+  };
+  if (family.acceptsDepth?.(choice) === false) {
+    const depths = family.describeDepths?.(choice) ?? '';
+    throw argumentError(
+      'ERR_OUT_OF_RANGE',
+      `numLayers of ${family.name} at image shape ${choice.imageShape.join(',')}`,
+      `one of ${depths}`,
+      choice.numLayers,
+    );
+  }
+  if (family.multipliers.length > 0 && !family.multipliers.includes(choice.multiplier)) {
+    const widths = `one of ${family.multipliers.join(', ')}`;
+    throw argumentError(
+      'ERR_OUT_OF_RANGE',
+      `multiplier of ${family.name}`,
+      widths,
+      choice.multiplier,
+    );
+  }
+  const all = buildArrays(family, choice);
+  const parameters = options.allParams === true ? all : all.filter(isCounted);
+  const elements = parameters.reduce((sum, { shape }) => sum + elementsOf(shape), 0);
+  return {
+    name: family.name,
+    parameters,
+    elements,
+    bytes: (dtype: DType = 'float32') => elements * (elementBytes[parseDType(dtype)] ?? 0),
+  };
+}
+
+/** Number of elements of an array of this shape. */
+export function elementsOf(shape: readonly number[]): number {
+  return shape.reduce((product, extent) => product * extent, 1);
+}
+
+function buildArrays(family: Family, choice: NetworkChoice): readonly Parameter[] {
+  try {
+    return family.build(choice);
+  } catch (error) {
+    if (!(error instanceof ImpossibleShape)) throw error;
+    const usual = (family.imageShape ?? standardImage).join(',');
+    throw argumentError(
+      'ERR_OUT_OF_RANGE',
+      `imageShape of ${family.name}`,
+      `a larger image, such as ${usual},`,
+      { text: `${choice.imageShape.join(',')} (${error.message})` },
+    );
+  }
+}
+
+/** The arrays that MXNet's tool counts. */
+function isCounted({ name }: Parameter): boolean {
+  return name.includes('weight') || name.includes('bias');
+}
+
+function wholeNumber(name: string, value: number): number {
+  if (!Number.isSafeInteger(value) || value < 1) {
+    throw argumentError('ERR_OUT_OF_RANGE', name, 'a whole number of at least 1', value);
+  }
+  return value;
+}
+
+function checkedImage(shape: ImageShape): ImageShape {
+  const values: readonly number[] = shape;
+  if (values.length !== 3 || !values.every((value) => Number.isSafeInteger(value) && value >= 1)) {
+    throw argumentError(
+      'ERR_OUT_OF_RANGE',
+      'imageShape',
+      'three whole numbers (channels, height, width), such as 3,224,224',
+      { text: Array.isArray(shape) ? `[${values.join(', ')}]` : describe(shape) },
+    );
+  }
+  return shape;
+}

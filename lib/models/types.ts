@@ -1,0 +1,60 @@
+import type { DType } from '../tensor/dtype.js';
+
+/** One array of a network: the key's name and its shape. */
+export interface Parameter {
+  readonly name: string;
+  readonly shape: readonly number[];
+}
+
+/** Channels, height, width. */
+export type ImageShape = readonly [channels: number, height: number, width: number];
+
+/** What may be chosen of a network. What a network does not know, it ignores, as MXNet's do. */
+export interface NetworkOptions {
+  /** Depth of the networks that come in several; 152 when absent, which is MXNet's default (and impossible for vgg). */
+  readonly numLayers?: number;
+  /** 3 x 224 x 224 when absent. */
+  readonly imageShape?: ImageShape;
+  /** Outputs of the classifier; 1000 when absent. */
+  readonly numClasses?: number;
+  /**
+   * Also the BatchNorm arrays that are parameters: gamma and beta, those with a fixed gamma too, since they are keys
+   * of the store all the same. Moving mean and variance are never in: they are state, not gradients.
+   * When false, only arrays whose name holds `weight` or `bias`, which is what MXNet's tool counts.
+   */
+  readonly allParams?: boolean;
+  /** Width of the mobile networks; 1 when absent. */
+  readonly multiplier?: number;
+}
+
+/** A network as the store sees it: its arrays, in key order. */
+export interface Network {
+  readonly name: string;
+  readonly parameters: readonly Parameter[];
+  /** Sum over all arrays. */
+  readonly elements: number;
+  /** elements times the size of the element type (float32 when absent). */
+  bytes(dtype?: DType): number;
+}
+
+/** Options with the defaults filled in. */
+export interface NetworkChoice {
+  readonly numLayers: number;
+  readonly imageShape: ImageShape;
+  readonly numClasses: number;
+  readonly multiplier: number;
+}
+
+/** What there is to choose from, for `gradlink models` and for messages. */
+export interface NetworkInfo {
+  readonly name: string;
+  readonly description: string;
+  /** Depths for large images; empty when the network has one depth. */
+  readonly numLayers: readonly number[];
+  /** Other depths, for small images, in words; absent when there are none. */
+  readonly smallImages?: string;
+  /** Widths; empty when there is one. */
+  readonly multipliers: readonly number[];
+  /** An image that it takes, and that published sizes are for; absent when it takes no image. */
+  readonly imageShape?: ImageShape;
+}
