@@ -1,5 +1,6 @@
 // The commands, in the order of the help. A new one is a file beside this and a line here.
 import { registerLaunch } from './launch.js';
+import { registerModels } from './models.js';
 import type { Register } from './register.js';
 
-export const commands: readonly Register[] = [registerLaunch];
+export const commands: readonly Register[] = [registerModels, registerLaunch];

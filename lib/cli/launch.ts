@@ -70,7 +70,7 @@ function prepareDirectory(directory: string): void {
     mkdirSync(directory, { recursive: true });
     accessSync(directory, constants.W_OK);
   } catch (error) {
-    throw new UsageError(
+    throw UsageError.of(
       '--output-dir',
       'a directory to write to',
       `${directory} (${(error as Error).message})`,

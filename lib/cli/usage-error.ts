@@ -10,9 +10,22 @@ export class UsageError extends Error {
    * @param got what came, as the user wrote it
    * @param advice what to do about it; left out where `expected` already says it
    */
-  constructor(subject: string, expected: string, got: string, advice?: string) {
-    super(
-      `${subject}: expected ${expected}, got ${got}.${advice === undefined ? '' : ` ${advice}`}`,
-    );
+  static of(subject: string, expected: string, got: string, advice?: string): UsageError {
+    const sentence = `${subject}: expected ${expected}, got ${got}.`;
+    return new UsageError(advice === undefined ? sentence : `${sentence} ${advice}`);
+  }
+}
+
+/**
+ * Runs a check of the library on what the user typed: its TypeErrors and RangeErrors of misuse, which say what was
+ * expected and what came, become usage errors.
+ */
+export function asUsage<T>(check: () => T): T {
+  try {
+    return check();
+  } catch (error) {
+    const misuse = error instanceof TypeError || error instanceof RangeError;
+    if (!misuse || !('code' in error)) throw error;
+    throw new UsageError(`${error.message}.`);
   }
 }

@@ -1,0 +1,184 @@
+// `gradlink models`: the networks whose gradients `gradlink measure` moves, and their arrays.
+import type { Io } from './io.js';
+import { choice, decimal, imageShape, integer } from './parse.js';
+import type { Register } from './register.js';
+import { asUsage } from './usage-error.js';
+import { elementsOf, listNetworks, network } from '../models/index.js';
+import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
+import { dtypes, type DType } from '../tensor/dtype.js';
+
+interface ModelsOptions {
+  readonly numLayers?: number;
+  readonly imageShape?: ImageShape;
+  readonly numClasses: number;
+  readonly multiplier?: number;
+  readonly dtype: DType;
+  readonly allParams?: true;
+  readonly json?: true;
+}
+
+const examples = `
+Without a network: all of them, each at the image it is published for. MB is 1e6 bytes. Counted are the arrays that
+MXNet's tool counts, weights and biases; --all-params adds gamma and beta of the batch normalisations.
+
+Examples:
+  $ gradlink models
+  $ gradlink models resnet --num-layers 50 --json
+  $ gradlink models inception-v3 --image-shape 3,299,299`;
+
+const bytesPerMegabyte = 1e6;
+
+/** Rows as columns that line up; the first `left` columns are text, the others numbers. */
+function table(rows: readonly (readonly string[])[], left: number): string {
+  const widths = (rows[0] ?? []).map((_, column) =>
+    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
+  );
+  return rows
+    .map((row) =>
+      row
+        .map((cell, i) => (i < left ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
+        .join('  ')
+        .trimEnd(),
+    )
+    .map((line) => `${line}\n`)
+    .join('');
+}
+
+function megabytes(bytes: number): string {
+  return (bytes / bytesPerMegabyte).toFixed(6);
+}
+
+/** Options of the library: what was not given is left to its defaults. */
+function chosen(options: ModelsOptions, info?: NetworkInfo): NetworkOptions {
+  const shape = options.imageShape ?? info?.imageShape;
+  return {
+    numClasses: options.numClasses,
+    allParams: options.allParams === true,
+    ...(options.numLayers === undefined ? {} : { numLayers: options.numLayers }),
+    ...(shape === undefined ? {} : { imageShape: shape }),
+    ...(options.multiplier === undefined ? {} : { multiplier: options.multiplier }),
+  };
+}
+
+interface Row {
+  readonly name: string;
+  readonly numLayers: number | null;
+  readonly multiplier: number | null;
+  readonly imageShape: readonly number[] | null;
+  readonly arrays: number;
+  readonly elements: number;
+  readonly bytes: number;
+}
+
+/** Every network in every depth and width. */
+function allRows(options: ModelsOptions): Row[] {
+  const oneOr = (values: readonly number[]): readonly (number | null)[] =>
+    values.length === 0 ? [null] : values;
+  return listNetworks().flatMap((info) =>
+    oneOr(info.numLayers).flatMap((numLayers) =>
+      oneOr(info.multipliers).map((multiplier) => {
+        const described = network(info.name, {
+          ...chosen(options, info),
+          ...(numLayers === null ? {} : { numLayers }),
+          ...(multiplier === null ? {} : { multiplier }),
+        });
+        return {
+          name: info.name,
+          numLayers,
+          multiplier,
+          imageShape: info.imageShape ?? null,
+          arrays: described.parameters.length,
+          elements: described.elements,
+          bytes: described.bytes(options.dtype),
+        };
+      }),
+    ),
+  );
+}
+
+function printAll(options: ModelsOptions, io: Io): void {
+  const rows = allRows(options);
+  if (options.json) {
+    io.stdout.write(`${JSON.stringify(rows, null, 2)}\n`);
+    return;
+  }
+  const shown = (value: number | null): string => (value === null ? '-' : String(value));
+  const header = ['network', 'layers', 'multiplier', 'image', 'arrays', 'elements', 'MB'];
+  const cells = rows.map((row) => [
+    row.name,
+    shown(row.numLayers),
+    shown(row.multiplier),
+    row.imageShape?.join(',') ?? '-',
+    String(row.arrays),
+    String(row.elements),
+    megabytes(row.bytes),
+  ]);
+  io.stdout.write(table([header, ...cells], 4));
+}
+
+function printOne(described: Network, options: ModelsOptions, io: Io): void {
+  const { name, parameters, elements } = described;
+  const bytes = described.bytes(options.dtype);
+  if (options.json) {
+    const record = {
+      name,
+      dtype: options.dtype,
+      arrays: parameters.length,
+      elements,
+      bytes,
+      parameters,
+    };
+    // A shape is one line: nine hundred lines of digits help nobody.
+    const text = JSON.stringify(record, null, 2).replace(
+      /\[\s+([\d,\s]+?)\s+\]/g,
+      (_, digits: string) => `[${digits.replace(/\s+/g, ' ')}]`,
+    );
+    io.stdout.write(`${text}\n`);
+    return;
+  }
+  const rows = parameters.map((one, key) => [
+    String(key),
+    one.name,
+    one.shape.join(' x '),
+    String(elementsOf(one.shape)),
+  ]);
+  io.stdout.write(table([['key', 'array', 'shape', 'elements'], ...rows], 3));
+  io.stdout.write(
+    `${name}: num of arrays = ${String(parameters.length)}, total size = ${megabytes(bytes)} MB\n`,
+  );
+}
+
+export const registerModels: Register = (program, io) => {
+  program
+    .command('models')
+    .description('list the networks that measure knows, or the arrays of one')
+    .argument('[network]', 'print the arrays of this network, in key order')
+    .option(
+      '--num-layers <count>',
+      'depth, where a network has several (default: 152, as in measure)',
+      integer({ min: 1 }),
+    )
+    .option(
+      '--image-shape <c,h,w>',
+      'channels, height and width (default: 3,224,224 or what the network is published for)',
+      imageShape,
+    )
+    .option('--num-classes <count>', 'outputs of the classifier', integer({ min: 1 }), 1000)
+    .option('--multiplier <width>', 'width of the mobile networks', decimal(0))
+    .option('--dtype <type>', 'element type that the sizes are for', choice(dtypes), 'float32')
+    .option('--all-params', 'the arrays of the batch normalisations too')
+    .option('--json', 'print JSON: names, shapes, elements, bytes')
+    .addHelpText('after', examples)
+    .action((name: string | undefined, options: ModelsOptions) => {
+      if (name === undefined) {
+        printAll(options, io);
+        return;
+      }
+      const info = listNetworks().find((one) => one.name === name);
+      printOne(
+        asUsage(() => network(name, chosen(options, info))),
+        options,
+        io,
+      );
+    });
+};
