@@ -1,4 +1,113 @@
-// The native surface of measuring: native/binding/measure_wrap*.cc.
+// The native surface of measuring: native/binding/measure_wrap.cc. Numbers of dtypes and reduce ops are those of
+// native/core/dtype.h and native/core/reduce_op.h.
+import type { StorageArray } from '../tensor/dtype.js';
+import type { NativeCommunicator } from './communicator.js';
 
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- filled by its area
-export interface MeasureNatives {}
+/** Numbers of the loops; what each reads and writes is said in native/measure/memory_bandwidth.h. */
+export const nativeMemoryLoops = {
+  copy: 0,
+  triad: 1,
+  reduceInPlace: 2,
+  reduceOutOfPlace: 3,
+  reduceToOne: 4,
+} as const;
+
+export interface NativeMemoryOptions {
+  readonly loop: number;
+  /** Of one array. */
+  readonly bytes: number;
+  /** The k of the reducing loops; copy and triad ignore it. */
+  readonly arrays: number;
+  readonly threads: number;
+  /** Passes that are not timed. */
+  readonly warmup: number;
+  readonly samples: number;
+  /** Passes that one sample times together. */
+  readonly repeats: number;
+}
+
+export interface NativeMemoryBandwidth {
+  /** Of one pass, a value a sample. */
+  readonly seconds: Float64Array;
+  /** Bytes that one pass reads and writes. */
+  readonly bytes: number;
+}
+
+/** Numbers of the collectives that timeCollective knows: nativeOps and the ring of messages. */
+export const nativeTimedCollectives = {
+  allReduce: 0,
+  reduce: 1,
+  broadcast: 2,
+  allGather: 3,
+  reduceScatter: 4,
+  allToAll: 5,
+  gather: 6,
+  scatter: 7,
+  barrier: 8,
+  /** To the next rank, from the one before; only for communicators that hold one rank. */
+  sendReceive: 9,
+} as const;
+
+/** How the samples of a job's processes become the one list that every rank gets. */
+export const nativeCombine = { own: 0, mean: 1, min: 2, max: 3 } as const;
+
+/** The same on every rank. */
+export interface NativeTimingOptions {
+  readonly collective: number;
+  /** In elements, as native/core/communicator.h counts for this collective: of one rank's block. */
+  readonly count: number;
+  readonly dtype: number;
+  readonly op: number;
+  readonly root: number;
+  /** Not for allToAll, barrier and sendReceive. */
+  readonly inPlace: boolean;
+  /** Arrays of allocShared rather than plain ones. */
+  readonly shared: boolean;
+  /** Calls that are not timed. */
+  readonly warmup: number;
+  readonly samples: number;
+  /** Calls that one sample times together. */
+  readonly batch: number;
+  readonly combine: number;
+  readonly verify: boolean;
+  readonly seed: number;
+  /** Of each call; below 0 takes the communicator's own default. */
+  readonly timeoutMs: number;
+}
+
+export interface NativeTiming {
+  /** Of one call, a value a sample. */
+  readonly seconds: Float64Array;
+  /** The timed regions of all samples together. */
+  readonly totalSeconds: number;
+  /** Wrong elements on all ranks before the timing, and of the last timed call; 0 without `verify`. */
+  readonly wrongBefore: number;
+  readonly wrongAfter: number;
+}
+
+/** Test data whose reductions are exact in any order: native/measure/pattern.h. */
+export interface NativePattern {
+  readonly dtype: number;
+  readonly op: number;
+  /** Ranks that are reduced. */
+  readonly size: number;
+  readonly seed: number;
+}
+
+export interface MeasureNatives {
+  /** 'avx512', 'avx2', 'neon' or 'scalar': what the kernels use. */
+  simdLevel(): string;
+  /** Threads that one call can use, its own included. */
+  numThreads(): number;
+  /** On a thread of its own; measurements of one environment run one after the other. */
+  memoryBandwidth(options: NativeMemoryOptions): Promise<NativeMemoryBandwidth>;
+  /** On the communicator's own thread, after what is queued there. All ranks must call it. */
+  timeCollective(
+    communicator: NativeCommunicator,
+    options: NativeTimingOptions,
+  ): Promise<NativeTiming>;
+  /** Writes elements first, first + 1, ... of `rank`'s input into the whole array. */
+  fillPattern(array: StorageArray, pattern: NativePattern, first: number, rank: number): void;
+  /** Elements that are not `rank`'s input or, for rank -1, not the reduction of all ranks' inputs. */
+  countWrong(array: StorageArray, pattern: NativePattern, first: number, rank: number): number;
+}

@@ -11,6 +11,11 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/communicator_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/environment.cc
   ${CMAKE_CURRENT_LIST_DIR}/errors.cc
+  ${CMAKE_CURRENT_LIST_DIR}/kvstore_args.cc
+  ${CMAKE_CURRENT_LIST_DIR}/kvstore_handle.cc
+  ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
+  ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc
+  ${CMAKE_CURRENT_LIST_DIR}/optimizer_spec.cc
   ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
 target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_API_HEADERS_DIR})

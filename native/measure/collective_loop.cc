@@ -99,7 +99,7 @@ class Arrays {
       for (std::size_t block = 0; block < blocksOf(record_.outputBlocks); ++block) {
         const auto* got = static_cast<const std::uint8_t*>(out_[i]) +
                           block * options_.count * sizeOf(options_.dtype);
-        const BlockOrigin origin = record_.origin(rank, block, options_.root);
+        const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
         const std::size_t first = origin.block * options_.count;
         wrong += origin.reduced
                      ? countWrongReduction(got, first, options_.count, pattern_)
@@ -189,9 +189,6 @@ CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& opt
   const CallOptions call{options.timeoutMs};
   const CollectiveArguments arguments{options.count, options.dtype, options.op, options.root, call};
   CollectiveResult result;
-  result.bytes = record.sizeBlocks(comm.size()) * static_cast<double>(options.count) *
-                 static_cast<double>(sizeOf(options.dtype));
-  result.busFactor = record.busFactor(comm.size());
 
   Arrays arrays(comm, options, record);
   const Buffers buffers = arrays.buffers();

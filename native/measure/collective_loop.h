@@ -44,10 +44,6 @@ struct CollectiveResult {
   std::vector<double> seconds;
   /// The timed regions of all samples together.
   double totalSeconds = 0;
-  /// Bytes by which the algorithm bandwidth is reckoned, and the factor from that to the bus
-  /// bandwidth.
-  double bytes = 0;
-  double busFactor = 0;
   /// Elements that were wrong on any rank of the job, before the timing and on timed data; 0
   /// without `verify`.
   std::uint64_t wrongBefore = 0;

@@ -20,8 +20,9 @@ enum class Collective : std::uint8_t {
   gather = 6,
   scatter = 7,
   barrier = 8,
+  sendReceive = 9,  // a ring: to the next rank, from the one before; communicators of one rank only
 };
-inline constexpr int kCollectiveCount = 9;
+inline constexpr int kCollectiveCount = 10;
 
 /// One call's arguments besides memory; `count` as core/communicator.h counts it for this
 /// collective.
@@ -54,18 +55,13 @@ struct CollectiveRecord {
   const char* name;
   InPlace inPlace;
   bool reduces;
-  bool rooted;
   /// Blocks of `count` elements that a rank's input and output hold, of n ranks.
   std::size_t (*inputBlocks)(int n);
   std::size_t (*outputBlocks)(int n);
-  /// The numerator of the algorithm bandwidth in blocks, and the factor from it to the bus
-  /// bandwidth: nccl-tests' definitions.
-  double (*sizeBlocks)(int n);
-  double (*busFactor)(int n);
   void (*run)(Communicator&, const Buffers&, const CollectiveArguments&);
   /// Whether this rank's output is defined after the call, and by what.
   bool (*receives)(int rank, int root);
-  BlockOrigin (*origin)(int rank, std::size_t block, int root);
+  BlockOrigin (*origin)(int rank, std::size_t block, int root, int n);
 };
 
 const CollectiveRecord& recordOf(Collective);

@@ -1,0 +1,136 @@
+import { describe, expect, it } from 'vitest';
+
+import { native } from '../../lib/native.js';
+import {
+  nativeCombine,
+  nativeMemoryLoops,
+  nativeTimedCollectives,
+  type NativeTimingOptions,
+} from '../../lib/native/measure.js';
+
+const float32 = 8;
+const int8 = 0;
+const sum = 0;
+
+const timing: NativeTimingOptions = {
+  collective: nativeTimedCollectives.allReduce,
+  count: 1000,
+  dtype: float32,
+  op: sum,
+  root: 0,
+  inPlace: false,
+  shared: false,
+  warmup: 1,
+  samples: 3,
+  batch: 2,
+  combine: nativeCombine.max,
+  verify: true,
+  seed: 7,
+  timeoutMs: -1,
+};
+
+describe('what the machine offers', () => {
+  it('names a SIMD level and counts at least one thread', () => {
+    expect(['scalar', 'neon', 'avx2', 'avx512']).toContain(native().simdLevel());
+    expect(native().numThreads()).toBeGreaterThanOrEqual(1);
+  });
+});
+
+describe('memoryBandwidth', () => {
+  const options = { bytes: 65536, arrays: 3, threads: 2, warmup: 1, samples: 4, repeats: 2 };
+
+  it.each([
+    ['copy', 2],
+    ['triad', 3],
+    ['reduceInPlace', 6],
+    ['reduceOutOfPlace', 6],
+    ['reduceToOne', 4],
+  ] as const)('%s moves %i arrays a pass', async (loop, passes) => {
+    const result = await native().memoryBandwidth({ ...options, loop: nativeMemoryLoops[loop] });
+    expect(result.bytes).toBe(passes * 65536);
+    expect(result.seconds).toHaveLength(4);
+    for (const seconds of result.seconds) expect(seconds).toBeGreaterThan(0);
+  });
+
+  it('rejects bad options', () => {
+    const bad = { ...options, loop: nativeMemoryLoops.copy };
+    expect(() => native().memoryBandwidth({ ...bad, threads: 0 })).toThrow(/threads/);
+    expect(() => native().memoryBandwidth({ ...bad, bytes: -1 })).toThrow(/bytes/);
+    expect(() => native().memoryBandwidth({ ...bad, loop: 5 })).toThrow(/loop/);
+  });
+
+  it('reports memory that is not to be had', async () => {
+    const huge = { ...options, bytes: 2 ** 52, loop: nativeMemoryLoops.copy };
+    await expect(native().memoryBandwidth(huge)).rejects.toMatchObject({
+      code: 'ERR_OUT_OF_MEMORY',
+    });
+  });
+});
+
+describe('timeCollective', () => {
+  const names = Object.keys(nativeTimedCollectives) as (keyof typeof nativeTimedCollectives)[];
+
+  it.each(names.filter((name) => name !== 'sendReceive'))(
+    'times %s of four ranks',
+    async (name) => {
+      const comm = native().NativeCommunicator.local(4);
+      const result = await native().timeCollective(comm, {
+        ...timing,
+        collective: nativeTimedCollectives[name],
+      });
+      expect(result).toMatchObject({ wrongBefore: 0, wrongAfter: 0 });
+      expect(result.seconds).toHaveLength(3);
+      await comm.close();
+    },
+  );
+
+  it('runs in place, on shared arrays', async () => {
+    const comm = native().NativeCommunicator.local(2);
+    const result = await native().timeCollective(comm, { ...timing, inPlace: true, shared: true });
+    expect(result).toMatchObject({ wrongBefore: 0, wrongAfter: 0 });
+    expect(result.totalSeconds).toBeGreaterThan(0);
+    await comm.close();
+  });
+
+  it('rejects what has no in-place form, and goes on', async () => {
+    const comm = native().NativeCommunicator.local(2);
+    const bad = { ...timing, collective: nativeTimedCollectives.allToAll, inPlace: true };
+    await expect(native().timeCollective(comm, bad)).rejects.toThrow(
+      /allToAll has no in-place form/,
+    );
+    await expect(native().timeCollective(comm, timing)).resolves.toMatchObject({ wrongAfter: 0 });
+    await comm.close();
+  });
+
+  it('refuses anything but an open communicator', async () => {
+    expect(() => native().timeCollective({} as never, timing)).toThrow(TypeError);
+    const comm = native().NativeCommunicator.local(2);
+    await comm.close();
+    expect(() => native().timeCollective(comm, timing)).toThrow(/closed/);
+  });
+});
+
+describe('patterns', () => {
+  it('of several ranks add up to what is expected, to the bit', () => {
+    const pattern = { dtype: float32, op: sum, size: 3, seed: 1 };
+    const arrays = [0, 1, 2].map((rank) => {
+      const array = new Float32Array(5000);
+      native().fillPattern(array, pattern, 10, rank);
+      expect(native().countWrong(array, pattern, 10, rank)).toBe(0);
+      return array;
+    });
+    const total = Float32Array.from(
+      arrays[0]!,
+      (value, i) => value + arrays[1]![i]! + arrays[2]![i]!,
+    );
+    expect(native().countWrong(total, pattern, 10, -1)).toBe(0);
+    total[17]! += 1;
+    total[18]! += 1;
+    expect(native().countWrong(total, pattern, 10, -1)).toBe(2);
+  });
+
+  it('refuse an array of another type', () => {
+    const pattern = { dtype: int8, op: sum, size: 1, seed: 1 };
+    expect(() => native().fillPattern(new Float32Array(4), pattern, 0, 0)).toThrow(/Int8Array/);
+  });
+});
