@@ -126,13 +126,15 @@ void checkList(const std::vector<Neighbor>& list, const char* what, int rank, in
 
 }  // namespace
 
+void checkNeighborhood(const Neighborhood& own, int rank, int size) {
+  checkList(own.sources, "source", rank, size);
+  checkList(own.destinations, "destination", rank, size);
+}
+
 std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
   const int size = static_cast<int>(all.size());
   auto of = [&](int rank) -> const Neighborhood& { return all[static_cast<std::size_t>(rank)]; };
-  for (int r = 0; r < size; ++r) {
-    checkList(of(r).sources, "source", r, size);
-    checkList(of(r).destinations, "destination", r, size);
-  }
+  for (int r = 0; r < size; ++r) checkNeighborhood(of(r), r, size);
   auto unmatched = [](int receiver, int sender, const char* missing) {
     return Error(ErrorCode::mismatch, "neighborAllReduce: rank " + std::to_string(receiver) +
                                           " and rank " + std::to_string(sender) +

@@ -56,6 +56,9 @@ std::size_t outBlocks(const Shape& shape, int size, int rank);
 /// A neighborhood whose weights are resolved: out = sum of weight * input of rank, in this order.
 using WeightRow = std::vector<std::pair<int, double>>;
 
+/// Throws invalidArgument where a neighborhood names a rank that is none, its own, or one twice.
+void checkNeighborhood(const Neighborhood& own, int rank, int size);
+
 /// One row for each rank from everybody's neighborhoods; throws mismatch where a rank names a
 /// source that does not name it as a destination, or the other way round.
 std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);

@@ -2,5 +2,18 @@
 add_library(gradlink_shm STATIC
   ${CMAKE_CURRENT_LIST_DIR}/call.cc
   ${CMAKE_CURRENT_LIST_DIR}/direct.cc
-  ${CMAKE_CURRENT_LIST_DIR}/local_group.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/joined.cc
+  ${CMAKE_CURRENT_LIST_DIR}/local_group.cc
+  ${CMAKE_CURRENT_LIST_DIR}/mailbox.cc
+  ${CMAKE_CURRENT_LIST_DIR}/meeting.cc
+  ${CMAKE_CURRENT_LIST_DIR}/meeting_processes.cc
+  ${CMAKE_CURRENT_LIST_DIR}/meeting_threads.cc
+  ${CMAKE_CURRENT_LIST_DIR}/process_segment.cc
+  ${CMAKE_CURRENT_LIST_DIR}/segment.cc
+  ${CMAKE_CURRENT_LIST_DIR}/session.cc
+  ${CMAKE_CURRENT_LIST_DIR}/shared_direct.cc
+  ${CMAKE_CURRENT_LIST_DIR}/shared_regions.cc
+  ${CMAKE_CURRENT_LIST_DIR}/staged.cc
+  ${CMAKE_CURRENT_LIST_DIR}/staged_all_reduce.cc
+  ${CMAKE_CURRENT_LIST_DIR}/wait.cc)
 target_link_libraries(gradlink_shm PUBLIC gradlink_core)

@@ -1,0 +1,316 @@
+#include "shm/joined.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <tuple>
+#include <utility>
+
+#include "core/error.h"
+#include "shm/shared_direct.h"
+
+namespace gradlink::shm {
+namespace {
+
+// Threads can read one another's buffers, so copying pays only while it saves the second meeting at
+// the call's end.
+constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
+constexpr std::size_t kOneShotBytesOfProcesses = 16 << 10;
+
+// The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
+std::size_t largestInput(const Shape& shape, int size) {
+  std::size_t blocks = 0;
+  for (int r = 0; r < std::min(size, 2); ++r) blocks = std::max(blocks, inBlocks(shape, size, r));
+  if (hasRoot(shape.kind)) blocks = std::max(blocks, inBlocks(shape, size, shape.root));
+  return blocks * shape.count * sizeOf(shape.dtype);
+}
+
+Membership meetOthers(const JoinOptions& options, Deadline deadline) {
+  if (options.size == 1) return meetNobody(options);
+  return options.threads ? meetThreads(options, deadline) : meetProcesses(options, deadline);
+}
+
+void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
+  if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
+  throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
+                                              " is not a rank; expected 0.." +
+                                              std::to_string(size - 1))
+      .withOp(op)
+      .stillUsable();
+}
+
+}  // namespace
+
+Joined::Joined(const JoinOptions& options, Membership membership)
+    : options_(options),
+      rank_(options.rank),
+      session_(std::move(membership), options.rank),
+      regions_(session_),
+      mailboxes_(session_),
+      oneShotBytes_(session_.betweenProcesses() ? kOneShotBytesOfProcesses
+                                                : kOneShotBytesOfThreads),
+      in_(static_cast<std::size_t>(options.size)),
+      out_(static_cast<std::size_t>(options.size)) {}
+
+Joined::~Joined() { close(); }
+
+Deadline Joined::deadline(const CallOptions& options) const {
+  return Deadline::in(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);
+}
+
+void Joined::checkOpen(const char* op) {
+  if (closed_.load(std::memory_order_acquire)) {
+    throw Error(ErrorCode::closed, std::string(op) + ": the communicator is closed").withOp(op);
+  }
+  session_.check(op);
+}
+
+template <class Body>
+auto Joined::guarded(const char* op, Body body) {
+  checkOpen(op);
+  try {
+    return body();
+  } catch (const Error& error) {
+    if (!error.usable) drainPeers(session_);
+    throw;
+  }
+}
+
+void Joined::run(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+  guarded(nameOf(shape.kind), [&] { move(shape, buffers, {}, deadline(options)); });
+}
+
+void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+                  Deadline deadline) {
+  checkShape(shape, size());
+  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
+    throw Error(ErrorCode::invalidArgument,
+                std::string(nameOf(shape.kind)) +
+                    ": expected one input and one output, for the one rank held")
+        .withOp(nameOf(shape.kind))
+        .stillUsable();
+  }
+  checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
+  if (largestInput(shape, size()) <= oneShotBytes_)
+    return oneShot(shape, buffers, weights, deadline);
+
+  const std::size_t block = shape.count * sizeOf(shape.dtype);
+  const void* in = inBlocks(shape, size(), rank_) > 0 ? buffers.in[0] : nullptr;
+  void* out = outBlocks(shape, size(), rank_) > 0 ? buffers.out[0] : nullptr;
+  const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank_) * block),
+                             regions_.refer(out, outBlocks(shape, size(), rank_) * block)};
+  const std::uint32_t call = session_.meet(shape, refs, deadline);
+  if (direct(shape, call, weights, deadline)) return;
+  const StagedCall staged{shape, static_cast<const std::byte*>(in), static_cast<std::byte*>(out),
+                          weights};
+  if (shape.kind == Kind::allReduce) {
+    runStagedAllReduce(session_, staged, deadline, chunks_);
+  } else {
+    runStaged(session_, staged, deadline, chunks_);
+  }
+}
+
+// The announcement carries the data: one meeting, and every rank computes its own result from what
+// the others brought. The payload stays untouched until this rank's next call but one, when all
+// others are done with it.
+void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+                     Deadline deadline) {
+  const std::size_t block = shape.count * sizeOf(shape.dtype);
+  const std::size_t room = largestInput(shape, size());
+  const std::size_t blocks = inBlocks(shape, size(), rank_);
+  if (blocks * block > 0) std::memcpy(session_.nextPayload(room), buffers.in[0], blocks * block);
+  const std::uint32_t call = session_.meetWithPayload(shape, deadline);
+  if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
+  for (int r = 0; r < size(); ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    in_[at] = {
+        r == rank_ ? static_cast<const std::byte*>(buffers.in[0]) : session_.payload(r, call, room),
+        shape.count, 0};
+    out_[at] = {};
+  }
+  out_[static_cast<std::size_t>(rank_)] = {static_cast<std::byte*>(buffers.out[0]), shape.count, 0};
+  runDirect({shape, in_, out_, weights}, 0, shape.count);
+}
+
+// False where some buffer of the call is out of the others' reach: all ranks see the same
+// references and agree.
+bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
+                    Deadline deadline) {
+  for (int r = 0; r < size(); ++r) {
+    const BufferRef* refs = session_.refs(r, call);
+    if (refs[0].region == BufferRef::kPrivate || refs[1].region == BufferRef::kPrivate)
+      return false;
+  }
+  bool inPlace = true;
+  try {
+    for (int r = 0; r < size(); ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      const BufferRef* refs = session_.refs(r, call);
+      in_[at] = {regions_.resolve(refs[0]), shape.count, 0};
+      out_[at] = {regions_.resolve(refs[1]), shape.count, 0};
+      inPlace = inPlace && in_[at].base == out_[at].base;
+    }
+  } catch (const Error& error) {
+    session_.end(error.code, rank_, nameOf(shape.kind), error.what());
+  }
+  const bool streaming = !inPlace && wantsStreaming(shape, size());
+  runSharedDirect(session_, {shape, in_, out_, weights, streaming}, ++directCalls_, deadline);
+  return true;
+}
+
+void Joined::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                       const CallOptions& o) {
+  run({Kind::allReduce, dtype, op, 0, count}, b, o);
+}
+void Joined::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
+                    const CallOptions& o) {
+  run({Kind::reduce, dtype, op, root, count}, b, o);
+}
+void Joined::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
+                       const CallOptions& o) {
+  run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o);
+}
+void Joined::allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
+  run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o);
+}
+void Joined::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                           const CallOptions& o) {
+  run({Kind::reduceScatter, dtype, op, 0, count}, b, o);
+}
+void Joined::allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
+  run({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o);
+}
+void Joined::gather(const Buffers& b, std::size_t count, DType dtype, int root,
+                    const CallOptions& o) {
+  run({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o);
+}
+void Joined::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
+                     const CallOptions& o) {
+  run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o);
+}
+void Joined::barrier(const CallOptions& o) {
+  guarded("barrier", [&] { session_.meetWithPayload({}, deadline(o)); });
+}
+
+void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                               std::span<const Neighborhood> neighborhoods, const CallOptions& o) {
+  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
+  guarded(nameOf(shape.kind), [&] {
+    checkShape(shape, size());
+    if (neighborhoods.size() != 1) {
+      throw Error(ErrorCode::invalidArgument,
+                  "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
+                      std::to_string(neighborhoods.size()))
+          .withOp(nameOf(shape.kind))
+          .stillUsable();
+    }
+    checkNeighborhood(neighborhoods[0], rank_, size());
+    const Deadline end = deadline(o);
+    const auto all = exchangeNeighborhoods(shape, neighborhoods[0], end);
+    move(shape, b, resolveNeighbors(all), end);
+  });
+}
+
+// A table row of two doubles a rank: weight as a source and as a destination, NaN where it is none.
+std::vector<Neighborhood> Joined::exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
+                                                        Deadline deadline) {
+  const auto n = static_cast<std::size_t>(size());
+  const std::size_t bytes = (1 + 2 * n) * sizeof(double);
+  static_assert((1 + 2 * kMaxRanks) * sizeof(double) <= Segment::kOneShotBytes);
+  std::vector<double> row(1 + 2 * n, std::numeric_limits<double>::quiet_NaN());
+  row[0] = own.selfWeight;
+  for (const Neighbor& s : own.sources) row[1 + static_cast<std::size_t>(s.rank)] = s.weight;
+  for (const Neighbor& d : own.destinations)
+    row[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
+  const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(row)), deadline);
+  std::vector<Neighborhood> all(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    std::memcpy(row.data(), session_.payload(static_cast<int>(r), call, bytes), bytes);
+    all[r].selfWeight = row[0];
+    for (std::size_t p = 0; p < n; ++p) {
+      if (!std::isnan(row[1 + p])) all[r].sources.push_back({static_cast<int>(p), row[1 + p]});
+      if (!std::isnan(row[1 + n + p]))
+        all[r].destinations.push_back({static_cast<int>(p), row[1 + n + p]});
+    }
+  }
+  return all;
+}
+
+void Joined::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+                  const CallOptions& o) {
+  guarded("send", [&] {
+    checkPeer("send", destination, size(), false);
+    mailboxes_.send(data, count, dtype, destination, tag, deadline(o));
+  });
+}
+
+Received Joined::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                         const CallOptions& o) {
+  return guarded("receive", [&] {
+    checkPeer("receive", source, size(), true);
+    return mailboxes_.receive(data, count, dtype, source, tag, deadline(o));
+  });
+}
+
+void* Joined::allocShared(std::size_t bytes) {
+  checkOpen("allocShared");
+  return regions_.allocate(bytes);
+}
+
+std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOptions& o) {
+  return guarded("split", [&]() -> std::unique_ptr<Communicator> {
+    const Deadline end = deadline(o);
+    const std::int32_t mine[2] = {color, key};
+    Shape shape;
+    shape.kind = Kind::split;
+    const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(mine)), end);
+    ++splits_;
+    std::vector<std::pair<int, int>> members;  // key, old rank
+    for (int r = 0; r < size(); ++r) {
+      std::int32_t theirs[2];
+      std::memcpy(theirs, session_.payload(r, call, sizeof(theirs)), sizeof(theirs));
+      if (theirs[0] == color) members.emplace_back(theirs[1], r);
+    }
+    if (color < 0) return nullptr;
+    std::sort(members.begin(), members.end());
+    JoinOptions options = options_;
+    const auto self =
+        std::find_if(members.begin(), members.end(), [&](auto& m) { return m.second == rank_; });
+    // A name that no application gives, and that no other split of this communicator has.
+    options.name += "/split " + std::to_string(splits_) + "/" + std::to_string(color);
+    options.rank = static_cast<int>(self - members.begin());
+    options.size = static_cast<int>(members.size());
+    options.cancelled = nullptr;  // of the call that made this communicator, long over
+    return std::make_unique<Joined>(options, meetOthers(options, end));
+  });
+}
+
+void Joined::abort(const std::string& reason) {
+  if (closed_.load(std::memory_order_acquire)) return;
+  session_.pronounce(
+      ErrorCode::aborted, rank_, "abort",
+      "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
+}
+
+void Joined::close() {
+  if (closed_.exchange(true)) return;
+  session_.markLeft();
+}
+
+std::unique_ptr<Communicator> join(const JoinOptions& options) {
+  auto bad = [](const std::string& text) {
+    return Error(ErrorCode::invalidArgument, "join: " + text).withOp("join").stillUsable();
+  };
+  if (options.size < 1 || options.size > kMaxRanks) {
+    throw bad("size must be 1.." + std::to_string(kMaxRanks) + ", got " +
+              std::to_string(options.size));
+  }
+  if (options.rank < 0 || options.rank >= options.size) {
+    throw bad("rank must be 0.." + std::to_string(options.size - 1) + ", got " +
+              std::to_string(options.rank));
+  }
+  return std::make_unique<Joined>(options, meetOthers(options, Deadline::in(options.timeoutMs)));
+}
+
+}  // namespace gradlink::shm

@@ -1,0 +1,86 @@
+// One rank that joined others by name: threads or processes. Chooses the way each call's data goes.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "shm/direct.h"
+#include "shm/mailbox.h"
+#include "shm/meeting.h"
+#include "shm/session.h"
+#include "shm/shared_regions.h"
+#include "shm/shm.h"
+#include "shm/staged.h"
+
+namespace gradlink::shm {
+
+class Joined final : public Communicator {
+ public:
+  Joined(const JoinOptions& options, Membership membership);
+  ~Joined() override;
+
+  int size() const override { return session_.size(); }
+  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
+  const char* backend() const override { return "shm"; }
+
+  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
+  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
+              const CallOptions&) override;
+  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
+  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
+                     const CallOptions&) override;
+  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
+  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void barrier(const CallOptions&) override;
+  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
+                         const CallOptions&) override;
+  void send(const void* data, std::size_t count, DType, int destination, int tag,
+            const CallOptions&) override;
+  Received receive(void* data, std::size_t count, DType, int source, int tag,
+                   const CallOptions&) override;
+
+  void* allocShared(std::size_t bytes) override;
+  void freeShared(void* memory) override { regions_.release(memory); }
+  std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
+  void abort(const std::string& reason) override;
+  void leave() override { session_.leave(); }
+  void close() override;
+
+ private:
+  Deadline deadline(const CallOptions& options) const;
+  void checkOpen(const char* op);
+  /// Runs a call; when it fails for good, returns only when no peer touches the caller's buffers
+  /// any more.
+  template <class Body>
+  auto guarded(const char* op, Body body);
+  void run(const Shape& shape, const Buffers& buffers, const CallOptions& options);
+  void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+            Deadline deadline);
+  void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+               Deadline deadline);
+  bool direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
+              Deadline deadline);
+  std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
+                                                  Deadline deadline);
+
+  JoinOptions options_;
+  const int rank_;
+  Session session_;
+  SharedRegions regions_;
+  Mailboxes mailboxes_;
+  std::atomic<bool> closed_{false};
+  ChunkCount chunks_ = 0;
+  std::uint32_t directCalls_ = 0;
+  std::uint64_t splits_ = 0;
+  /// Largest input that travels with the announcement of its call.
+  std::size_t oneShotBytes_;
+  std::vector<InView> in_;
+  std::vector<OutView> out_;
+};
+
+}  // namespace gradlink::shm

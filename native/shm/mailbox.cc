@@ -1,0 +1,257 @@
+#include "shm/mailbox.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace gradlink::shm {
+namespace {
+
+std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
+
+/// The watch of a wait before any of a message has moved: running out of time changes nothing.
+class PeerWatch final : public Watch {
+ public:
+  PeerWatch(Session& session, const char* op, int peer, Deadline deadline)
+      : Watch(deadline), session_(session), op_(op), peer_(peer) {}
+
+  bool troubled() override {
+    return session_.ended() || deadline.passed() || gone() || session_.deadPeer() >= 0;
+  }
+  [[noreturn]] void fail() override {
+    if (session_.ended()) session_.throwVerdict(op_);
+    if (const int dead = session_.deadPeer(); dead >= 0) {
+      session_.end(ErrorCode::peerLost, dead, op_,
+                   "rank " + std::to_string(dead) + " was lost: its process ended");
+    }
+    const std::string peer = peer_ == kAnySource ? "any rank" : "rank " + std::to_string(peer_);
+    if (gone()) {
+      throw Error(ErrorCode::peerLost, std::string(op_) + ": waiting for " + peer + ", but " +
+                                           (peer_ == kAnySource ? "all others have" : "it has") +
+                                           " left the communicator")
+          .withRank(peer_)
+          .withOp(op_);
+    }
+    throw Error(ErrorCode::timeout, std::string(op_) + ": the deadline has passed waiting for " +
+                                        peer + "; timeoutMs sets the deadline")
+        .withRank(peer_)
+        .withOp(op_)
+        .stillUsable();
+  }
+
+ private:
+  bool gone() const {
+    if (peer_ != kAnySource) return session_.hasLeft(peer_);
+    for (int r = 0; r < session_.size(); ++r) {
+      if (r != session_.rank() && !session_.hasLeft(r)) return false;
+    }
+    return session_.size() > 1;
+  }
+
+  Session& session_;
+  const char* op_;
+  int peer_;
+};
+
+}  // namespace
+
+void Mailboxes::put(int destination, std::uint64_t at, const void* data, std::size_t bytes) {
+  const std::size_t size = session_.segment().mailboxBytes();
+  std::byte* ring = session_.segment().mailboxData(session_.rank(), destination);
+  const std::size_t first = std::min<std::size_t>(bytes, size - at % size);
+  if (bytes == 0) return;
+  std::memcpy(ring + at % size, data, first);
+  std::memcpy(ring, static_cast<const std::byte*>(data) + first, bytes - first);
+}
+
+void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes) {
+  const std::size_t size = session_.segment().mailboxBytes();
+  const std::byte* ring = session_.segment().mailboxData(source, session_.rank());
+  const std::size_t first = std::min<std::size_t>(bytes, size - at % size);
+  if (bytes == 0) return;
+  std::memcpy(data, ring + at % size, first);
+  std::memcpy(static_cast<std::byte*>(data) + first, ring, bytes - first);
+}
+
+std::size_t Mailboxes::room(int destination) const {
+  const Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
+  return session_.segment().mailboxBytes() -
+         (box.head.load(std::memory_order_relaxed) - box.tail.load(std::memory_order_acquire));
+}
+
+void Mailboxes::sendToSelf(const void* data, const Envelope& envelope) {
+  const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
+  auto copy = std::make_unique<std::byte[]>(bytes);
+  if (bytes > 0) std::memcpy(copy.get(), data, bytes);
+  unexpected_.push_back({session_.rank(), envelope, std::move(copy)});
+}
+
+void Mailboxes::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+                     Deadline deadline) {
+  const std::size_t bytes = count * sizeOf(dtype);
+  Envelope envelope{count, reinterpret_cast<std::uintptr_t>(data), tag, dtype, bytes > kEagerBytes,
+                    0};
+  if (destination == session_.rank()) return sendToSelf(data, envelope);
+
+  const Waiter& waiter = session_.waiter();
+  Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
+  Flag& ownMail = session_.own().mail;
+  Flag& theirMail = session_.segment().rank(destination).mail;
+  PeerWatch harmless(session_, "send", destination, deadline);
+  if (session_.hasLeft(destination)) harmless.fail();
+
+  const std::size_t needed = sizeof(Envelope) + (envelope.isLong ? 0 : padded(bytes));
+  waiter.awaitWhen(
+      ownMail, [&] { return room(destination) >= needed; }, harmless);
+  std::uint64_t head = box.head.load(std::memory_order_relaxed);
+  if (envelope.isLong) box.answer.store(Mailbox::none, std::memory_order_relaxed);
+  put(destination, head, &envelope, sizeof(envelope));
+  if (!envelope.isLong) put(destination, head + sizeof(envelope), data, bytes);
+  head += needed;
+  box.head.store(head, std::memory_order_release);
+  waiter.raise(theirMail);
+  if (!envelope.isLong) return;
+
+  // From here on the receiver counts on this message: giving up ends the communicator.
+  CallWatch watch(session_, "send", deadline);
+  watch.on(destination);
+  const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
+  waiter.awaitWhen(
+      ownMail, [&] { return box.answer.load(std::memory_order_acquire) >= goal; }, watch);
+  if (!session_.betweenProcesses()) return;
+  const std::size_t step = session_.segment().mailboxBytes() / 4;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t length = std::min(step, bytes - done);
+    waiter.awaitWhen(
+        ownMail, [&] { return room(destination) >= padded(length); }, watch);
+    put(destination, head, static_cast<const std::byte*>(data) + done, length);
+    done += length;
+    head += padded(length);
+    box.head.store(head, std::memory_order_release);
+    waiter.raise(theirMail);
+  }
+}
+
+void Mailboxes::checkFits(int source, const Envelope& envelope, const Wanted& wanted) {
+  if (envelope.dtype == wanted.dtype && envelope.count <= wanted.count) return;
+  auto text = [](std::uint64_t count, DType dtype) {
+    return std::to_string(count) + " elements of " + gradlink::nameOf(dtype);
+  };
+  session_.end(ErrorCode::mismatch, source, "receive",
+               "rank " + std::to_string(source) + " sent " + text(envelope.count, envelope.dtype) +
+                   " with tag " + std::to_string(envelope.tag) + " to rank " +
+                   std::to_string(session_.rank()) + ", which receives at most " +
+                   text(wanted.count, wanted.dtype));
+}
+
+bool Mailboxes::takeUnexpected(const Wanted& wanted, Received& received) {
+  auto found = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& u) {
+    return u.envelope.tag == wanted.tag &&
+           (wanted.source == kAnySource || wanted.source == u.source);
+  });
+  if (found == unexpected_.end()) return false;
+  checkFits(found->source, found->envelope, wanted);
+  const std::size_t bytes = found->envelope.count * sizeOf(wanted.dtype);
+  if (bytes > 0) std::memcpy(wanted.data, found->data.get(), bytes);
+  received = {found->source, found->envelope.count};
+  unexpected_.erase(found);
+  return true;
+}
+
+void Mailboxes::takeLong(int source, const Envelope& envelope, const Wanted& wanted,
+                         Deadline deadline) {
+  const Waiter& waiter = session_.waiter();
+  Mailbox& box = session_.segment().mailbox(source, session_.rank());
+  Flag& theirMail = session_.segment().rank(source).mail;
+  std::uint64_t tail = box.tail.load(std::memory_order_relaxed) + sizeof(Envelope);
+  const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
+  box.tail.store(tail, std::memory_order_release);
+  if (!session_.betweenProcesses()) {
+    // As in a direct call: the sender that ends the communicator waits until nobody reads its
+    // buffer.
+    session_.own().working.store(1, std::memory_order_seq_cst);
+    if (!session_.ended())
+      std::memcpy(wanted.data, reinterpret_cast<const void*>(envelope.address), bytes);
+    session_.own().working.store(0, std::memory_order_seq_cst);
+    session_.check("receive");
+    box.answer.store(Mailbox::taken, std::memory_order_release);
+    waiter.raise(theirMail);
+    return;
+  }
+  box.answer.store(Mailbox::wanted, std::memory_order_release);
+  waiter.raise(theirMail);
+  CallWatch watch(session_, "receive", deadline);
+  watch.on(source);
+  const std::size_t step = session_.segment().mailboxBytes() / 4;
+  for (std::size_t done = 0; done < bytes;) {
+    const std::size_t length = std::min(step, bytes - done);
+    waiter.awaitWhen(
+        session_.own().mail,
+        [&] { return box.head.load(std::memory_order_acquire) - tail >= padded(length); }, watch);
+    get(source, tail, static_cast<std::byte*>(wanted.data) + done, length);
+    done += length;
+    tail += padded(length);
+    box.tail.store(tail, std::memory_order_release);
+    waiter.raise(theirMail);
+  }
+}
+
+// Takes the wanted message, or sets short ones aside until there is none or a long one with another
+// tag: its sender waits, so nothing is behind it.
+bool Mailboxes::takeFrom(int source, const Wanted& wanted, Deadline deadline, Received& received) {
+  Mailbox& box = session_.segment().mailbox(source, session_.rank());
+  for (;;) {
+    const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
+    if (box.head.load(std::memory_order_acquire) == tail) return false;
+    Envelope envelope;
+    get(source, tail, &envelope, sizeof(envelope));
+    const bool matches = envelope.tag == wanted.tag;
+    if (envelope.isLong && !matches) return false;
+    if (matches) {
+      checkFits(source, envelope, wanted);
+      received = {source, envelope.count};
+    }
+    if (envelope.isLong) {
+      takeLong(source, envelope, wanted, deadline);
+      return true;
+    }
+    const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
+    if (matches) {
+      get(source, tail + sizeof(envelope), wanted.data, bytes);
+    } else {
+      auto data = std::make_unique<std::byte[]>(bytes);
+      get(source, tail + sizeof(envelope), data.get(), bytes);
+      unexpected_.push_back({source, envelope, std::move(data)});
+    }
+    box.tail.store(tail + sizeof(envelope) + padded(bytes), std::memory_order_release);
+    session_.waiter().raise(session_.segment().rank(source).mail);
+    if (matches) return true;
+  }
+}
+
+Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                            Deadline deadline) {
+  const Wanted wanted{data, count, dtype, source, tag};
+  Flag& mail = session_.own().mail;
+  PeerWatch watch(session_, "receive", source, deadline);
+  Received received{};
+  for (;;) {
+    const std::uint32_t seen = mail.value.load(std::memory_order_acquire);
+    if (takeUnexpected(wanted, received)) return received;
+    for (int i = 0; i < session_.size(); ++i) {
+      // Any source: beginning after the last one served, so that a busy rank does not starve the
+      // others.
+      const int from = source == kAnySource ? (firstSource_ + i) % session_.size() : source;
+      if (from != session_.rank() && takeFrom(from, wanted, deadline, received)) {
+        firstSource_ = (from + 1) % session_.size();
+        return received;
+      }
+      if (source != kAnySource) break;
+    }
+    session_.waiter().awaitWhen(
+        mail, [&] { return mail.value.load(std::memory_order_acquire) != seen; }, watch);
+  }
+}
+
+}  // namespace gradlink::shm

@@ -1,0 +1,68 @@
+// Point-to-point messages: a byte stream for each pair of ranks. Short messages are left in it, so
+// that a send of one returns without its receive; long ones wait for their receive and then flow
+// through (processes) or are copied straight from the sender's buffer (threads).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "core/communicator.h"
+#include "core/deadline.h"
+#include "shm/session.h"
+
+namespace gradlink::shm {
+
+/// Messages of up to this many bytes are sent without waiting for their receive while the pair's
+/// unread ones fill less than a mailbox (16 KiB at the least).
+inline constexpr std::size_t kEagerBytes = 8 << 10;
+
+class Mailboxes {
+ public:
+  explicit Mailboxes(Session& session) : session_(session) {}
+
+  void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+            Deadline deadline);
+  Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                   Deadline deadline);
+
+ private:
+  struct Envelope {
+    std::uint64_t count;
+    std::uint64_t address;  // of a long message between threads
+    std::int32_t tag;
+    DType dtype;
+    bool isLong;
+    std::uint16_t reserved;
+  };
+  /// What came before it was asked for.
+  struct Unexpected {
+    int source;
+    Envelope envelope;
+    std::unique_ptr<std::byte[]> data;
+  };
+  struct Wanted {
+    void* data;
+    std::size_t count;
+    DType dtype;
+    int source;
+    int tag;
+  };
+
+  void sendToSelf(const void* data, const Envelope& envelope);
+  bool takeUnexpected(const Wanted& wanted, Received& received);
+  bool takeFrom(int source, const Wanted& wanted, Deadline deadline, Received& received);
+  void takeLong(int source, const Envelope& envelope, const Wanted& wanted, Deadline deadline);
+  void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
+
+  void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);
+  void get(int source, std::uint64_t at, void* data, std::size_t bytes);
+  std::size_t room(int destination) const;
+
+  Session& session_;
+  std::deque<Unexpected> unexpected_;
+  int firstSource_ = 0;
+};
+
+}  // namespace gradlink::shm

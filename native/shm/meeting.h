@@ -1,0 +1,33 @@
+// How the ranks of a communicator find one another: by job and name, as threads or as processes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/deadline.h"
+#include "core/error.h"
+#include "shm/session.h"
+#include "shm/shm.h"
+
+namespace gradlink::shm {
+
+Membership meetThreads(const JoinOptions& options, Deadline deadline);
+Membership meetProcesses(const JoinOptions& options, Deadline deadline);
+/// A world of one.
+Membership meetNobody(const JoinOptions& options);
+
+/// Zeroed memory of this process for a segment of `size` ranks.
+Membership makePrivateSegment(int size, std::size_t slotBytes);
+
+// ---- what both ways say when a meeting fails
+
+Error missingRanks(const JoinOptions& options, const std::vector<int>& missing);
+Error rankTakenTwice(const JoinOptions& options, int rank);
+Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, int sizeB);
+Error joinCancelled(const JoinOptions& options);
+
+inline bool isCancelled(const JoinOptions& options) {
+  return options.cancelled != nullptr && options.cancelled->load(std::memory_order_acquire);
+}
+
+}  // namespace gradlink::shm

@@ -1,0 +1,50 @@
+#include "shm/segment.h"
+
+#include <algorithm>
+
+namespace gradlink::shm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+// Bytes of one staging slot when the caller does not choose; see staged.cc for the measurement.
+constexpr std::size_t kDefaultSlotBytes = 256 << 10;
+// Ranks squared mailboxes: pages of unused ones are never touched, but address space is finite too.
+constexpr std::size_t kMailboxBytes = 64 << 10;
+constexpr std::size_t kMailboxBytesOfMany = 16 << 10;
+constexpr int kMany = 64;
+
+std::size_t roundUp(std::size_t bytes, std::size_t to) { return (bytes + to - 1) / to * to; }
+
+}  // namespace
+
+std::size_t Segment::roundSlot(int size, std::size_t slotBytes) {
+  const std::size_t lines = static_cast<std::size_t>(size) * kLine;
+  return roundUp(std::max<std::size_t>(slotBytes == 0 ? kDefaultSlotBytes : slotBytes, 1), lines);
+}
+
+std::size_t Segment::bytesFor(int size, std::size_t slotBytes) {
+  return Segment(nullptr, size, slotBytes).bytes_;
+}
+
+Segment::Segment(void* memory, int size, std::size_t slotBytes)
+    : memory_(static_cast<std::byte*>(memory)),
+      size_(size),
+      slotBytes_(slotBytes),
+      mailboxBytes_(size <= kMany ? kMailboxBytes : kMailboxBytesOfMany) {
+  const auto n = static_cast<std::size_t>(size);
+  std::size_t end = 0;
+  auto take = [&](std::size_t bytes) {
+    const std::size_t at = end;
+    end = roundUp(end + bytes, kPage);
+    return at;
+  };
+  take(sizeof(Header));
+  ranksAt_ = take(n * sizeof(RankBlock));
+  oneShotAt_ = take(2 * n * kOneShotBytes);
+  stageAt_ = take(n * kSlots * slotBytes_);
+  resultAt_ = take(n * kSlots * slotBytes_);
+  mailboxesAt_ = take(n * n * mailboxStride());
+  bytes_ = end;
+}
+
+}  // namespace gradlink::shm

@@ -1,0 +1,151 @@
+// The memory that all ranks of a communicator share: who posted what, staging slots, mailboxes.
+// Laid out alike in anonymous memory (threads) and in a memfd (processes); all zero bytes is the
+// state before the first call.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "shm/call.h"
+#include "shm/wait.h"
+
+namespace gradlink::shm {
+
+/// Two lines: the adjacent-line prefetcher of x86 fetches pairs.
+inline constexpr std::size_t kLine = 128;
+inline constexpr int kMaxRanks = 1024;
+
+/// Where a buffer of a posted call lies.
+struct BufferRef {
+  static constexpr std::uint64_t kPrivate = 0;  // only its rank can address it
+  static constexpr std::uint64_t kPointer = 1;  // `at` is an address, for threads
+  /// One of the above, or where the shared region starts in the segment's file.
+  std::uint64_t region = kPrivate;
+  std::uint64_t at = 0;
+};
+
+/// A rank's announcement of call number `posted`. Calls alternate between two of them: a rank can
+/// be at most one call ahead of another, so what is read is never being overwritten. An 8-byte call
+/// needs only this first line.
+struct alignas(kLine) Post {
+  Flag posted;
+  Shape shape;
+  union {
+    std::byte payload[32];
+    BufferRef refs[2];  // in, out
+  };
+};
+static_assert(sizeof(Shape) == 16 && sizeof(Post) == kLine);
+
+struct alignas(kLine) RankBlock {
+  Post posts[2];
+  /// Chunks of staged calls: written into this rank's slots, and read by this rank from
+  /// everybody's.
+  alignas(kLine) Flag staged;
+  alignas(kLine) Flag consumed;
+  /// Raised when something changed in a mailbox that this rank sends into or receives from.
+  alignas(kLine) Flag mail;
+  /// Set while this rank touches buffers of others.
+  alignas(kLine) std::atomic<std::uint32_t> working;
+  std::atomic<std::uint32_t> arrived;
+  std::atomic<std::uint32_t> left;
+};
+
+/// Why the communicator ended; the first to write it wins.
+struct alignas(kLine) Verdict {
+  enum State : std::uint32_t { none, writing, written };
+  std::atomic<std::uint32_t> state;
+  std::int32_t code;
+  std::int32_t rank;
+  char op[32];
+  char message[1024];
+};
+
+/// A one-way byte stream from one rank to another.
+struct Mailbox {
+  alignas(kLine) std::atomic<std::uint64_t> head;  // bytes written
+  alignas(kLine) std::atomic<std::uint64_t> tail;  // bytes read
+  /// Of the long message at the tail: whether the receiver has begun to take it, and is done with
+  /// it.
+  enum Answer : std::uint32_t { none, wanted, taken };
+  std::atomic<std::uint32_t> answer;
+};
+
+struct Header {
+  std::uint64_t magic;
+  std::uint64_t bytes;
+  std::uint32_t size;
+  std::uint32_t reserved;
+  std::uint64_t slotBytes;
+  alignas(kLine) Verdict verdict;
+  // Parts of a direct call: (low half of the call's number << 32 | next part), parts done, and the
+  // last finished.
+  alignas(kLine) std::atomic<std::uint64_t> claimed;
+  alignas(kLine) std::atomic<std::uint64_t> completed;
+  alignas(kLine) Flag finished;
+  /// Where the file ends: regions of allocShared are appended and their place is never used again.
+  alignas(kLine) std::atomic<std::uint64_t> fileEnd;
+};
+
+/// Offsets of everything, computed alike by every rank.
+class Segment {
+ public:
+  /// Chunks that may be under way at once in a staged call. A power of two: chunk numbers wrap.
+  static constexpr std::size_t kSlots = 4;
+  /// Largest input of a rank that travels in its post; the calls that use it are limited further by
+  /// measurement.
+  static constexpr std::size_t kOneShotBytes = 64 << 10;
+
+  static std::size_t bytesFor(int size, std::size_t slotBytes);
+  /// `slotBytes` rounded so that each rank's part is whole lines; 0 becomes the default.
+  static std::size_t roundSlot(int size, std::size_t slotBytes);
+
+  Segment() = default;
+  /// A view of `memory`, which its owner keeps mapped.
+  Segment(void* memory, int size, std::size_t slotBytes);
+
+  int size() const { return size_; }
+  std::size_t slotBytes() const { return slotBytes_; }
+  std::size_t mailboxBytes() const { return mailboxBytes_; }
+  Header& header() const { return *reinterpret_cast<Header*>(memory_); }
+  RankBlock& rank(int r) const {
+    return reinterpret_cast<RankBlock*>(memory_ + ranksAt_)[static_cast<std::size_t>(r)];
+  }
+  std::byte* oneShot(int r, std::uint32_t call) const {
+    return memory_ + oneShotAt_ + (2 * static_cast<std::size_t>(r) + (call & 1)) * kOneShotBytes;
+  }
+  /// Where rank r puts chunk number `chunk` of its input, and its part of a result.
+  std::byte* stage(int r, std::uint32_t chunk) const { return slot(stageAt_, r, chunk); }
+  std::byte* result(int r, std::uint32_t chunk) const { return slot(resultAt_, r, chunk); }
+  Mailbox& mailbox(int source, int destination) const {
+    return *reinterpret_cast<Mailbox*>(memory_ + mailboxesAt_ +
+                                       pair(source, destination) * mailboxStride());
+  }
+  std::byte* mailboxData(int source, int destination) const {
+    return reinterpret_cast<std::byte*>(&mailbox(source, destination)) + sizeof(Mailbox);
+  }
+
+ private:
+  std::byte* slot(std::size_t area, int r, std::uint32_t chunk) const {
+    return memory_ + area + (static_cast<std::size_t>(r) * kSlots + chunk % kSlots) * slotBytes_;
+  }
+  std::size_t pair(int a, int b) const {
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(size_) +
+           static_cast<std::size_t>(b);
+  }
+  std::size_t mailboxStride() const { return sizeof(Mailbox) + mailboxBytes_; }
+
+  std::byte* memory_ = nullptr;
+  int size_ = 0;
+  std::size_t slotBytes_ = 0;
+  std::size_t mailboxBytes_ = 0;
+  std::size_t ranksAt_ = 0;
+  std::size_t oneShotAt_ = 0;
+  std::size_t stageAt_ = 0;
+  std::size_t resultAt_ = 0;
+  std::size_t mailboxesAt_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace gradlink::shm

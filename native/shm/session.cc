@@ -1,0 +1,203 @@
+#include "shm/session.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace gradlink::shm {
+namespace {
+
+void store(char* to, std::size_t room, const std::string& text) {
+  const std::size_t length = std::min(text.size(), room - 1);
+  std::memcpy(to, text.data(), length);
+  to[length] = '\0';
+}
+
+std::string listOf(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
+Session::Session(Membership membership, int rank)
+    : memory_(std::move(membership.memory)),
+      segment_(membership.segment),
+      liveness_(std::move(membership.liveness)),
+      file_(membership.file),
+      rank_(rank),
+      waiter_(liveness_ != nullptr, segment_.size()) {}
+
+Session::~Session() { markLeft(); }
+
+std::byte* Session::nextPayload(std::size_t bytes) {
+  const std::uint32_t call = calls_ + 1;
+  Post& mine = post(rank_, call);
+  return bytes <= sizeof(mine.payload) ? mine.payload : segment_.oneShot(rank_, call);
+}
+
+const std::byte* Session::payload(int rank, std::uint32_t call, std::size_t bytes) const {
+  const Post& theirs = post(rank, call);
+  return bytes <= sizeof(theirs.payload) ? theirs.payload : segment_.oneShot(rank, call);
+}
+
+std::uint32_t Session::meet(const Shape& shape, std::span<const std::byte> payload,
+                            Deadline deadline) {
+  if (!payload.empty()) std::memcpy(nextPayload(payload.size()), payload.data(), payload.size());
+  return meetWithPayload(shape, deadline);
+}
+
+std::uint32_t Session::meet(const Shape& shape, const BufferRef (&refs)[2], Deadline deadline) {
+  std::memcpy(post(rank_, calls_ + 1).refs, refs, sizeof(refs));
+  return meetWithPayload(shape, deadline);
+}
+
+std::uint32_t Session::meetWithPayload(const Shape& shape, Deadline deadline) {
+  const std::uint32_t call = ++calls_;
+  Post& mine = post(rank_, call);
+  mine.shape = shape;
+  waiter_.publish(mine.posted, call);
+  CallWatch watch(*this, nameOf(shape.kind), deadline);
+  bool agreed = true;
+  for (int r = 0; r < size(); ++r) {
+    if (r == rank_) continue;
+    Post& theirs = post(r, call);
+    waiter_.await(theirs.posted, call, watch.on(r));
+    agreed = agreed && theirs.shape == shape;
+  }
+  if (!agreed) agree(shape, call);
+  return call;
+}
+
+// Every rank compares the same announcements, so all of them throw, nothing was moved, and the next
+// call is met afresh: the communicator stays usable.
+void Session::agree(const Shape& shape, std::uint32_t call) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  for (int r = 0; r < size(); ++r) {
+    const std::string text = describe(post(r, call).shape);
+    auto same =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == text; });
+    if (same == groups.end()) same = groups.insert(groups.end(), {text, {}});
+    same->second.push_back(r);
+  }
+  std::string message = std::string(nameOf(shape.kind)) + ": the ranks made different calls: ";
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    message += (i == 0 ? "" : "; ") + listOf(groups[i].second) + " called " + groups[i].first;
+  }
+  message += ". All ranks must call the same operation with the same count, type, op and root";
+  // To blame is the first that differs from rank 0: the same on all sides.
+  throw Error(ErrorCode::mismatch, message)
+      .withRank(groups.size() > 1 ? groups[1].second.front() : -1)
+      .withOp(nameOf(shape.kind))
+      .stillUsable();
+}
+
+bool Session::ended() const {
+  return leaving() ||
+         segment_.header().verdict.state.load(std::memory_order_seq_cst) != Verdict::none;
+}
+
+void Session::check(const char* op) {
+  if (ended()) throwVerdict(op);
+}
+
+void Session::pronounce(ErrorCode code, int rank, const char* op, const std::string& message) {
+  Verdict& verdict = segment_.header().verdict;
+  std::uint32_t expected = Verdict::none;
+  if (!verdict.state.compare_exchange_strong(expected, Verdict::writing, std::memory_order_seq_cst))
+    return;
+  verdict.code = static_cast<std::int32_t>(code);
+  verdict.rank = rank;
+  store(verdict.op, sizeof(verdict.op), op);
+  store(verdict.message, sizeof(verdict.message), message);
+  verdict.state.store(Verdict::written, std::memory_order_seq_cst);
+}
+
+void Session::end(ErrorCode code, int rank, const char* op, const std::string& message) {
+  if (!leaving()) pronounce(code, rank, op, message);
+  throwVerdict(op);
+}
+
+void Session::throwVerdict(const char* op) {
+  if (leaving()) {
+    throw Error(ErrorCode::closed,
+                std::string(op) + ": rank " + std::to_string(rank_) + " has left the communicator")
+        .withRank(rank_)
+        .withOp(op);
+  }
+  Verdict& verdict = segment_.header().verdict;
+  // Its writer may have been killed while writing: then it says nothing for ever.
+  const Deadline patience = Deadline::in(100);
+  while (verdict.state.load(std::memory_order_acquire) != Verdict::written) {
+    if (patience.passed()) {
+      throw Error(ErrorCode::peerLost,
+                  std::string(op) + ": a rank was lost while it ended the communicator")
+          .withOp(op);
+    }
+    cpuRelax();
+  }
+  throw Error(static_cast<ErrorCode>(verdict.code), std::string(op) + ": " + verdict.message)
+      .withRank(verdict.rank)
+      .withOp(op);
+}
+
+void Session::leave() {
+  leaving_.store(true, std::memory_order_seq_cst);
+  pronounce(ErrorCode::peerLost, rank_, "leave",
+            "rank " + std::to_string(rank_) + " was lost: its " + peers() + " ended");
+}
+
+void Session::markLeft() { own().left.store(1, std::memory_order_release); }
+
+int Session::deadPeer() {
+  if (liveness_ == nullptr) return -1;
+  for (int r = 0; r < size(); ++r) {
+    // In this order: who leaves marks it before its lock goes.
+    if (r != rank_ && !liveness_->alive(r) && !hasLeft(r)) return r;
+  }
+  return -1;
+}
+
+bool CallWatch::troubled() {
+  if (session_.ended() || deadline.passed()) return true;
+  if (awaited_ != kEverybody && session_.hasLeft(awaited_)) {
+    lost_ = awaited_;
+    return true;
+  }
+  lost_ = session_.deadPeer();
+  return lost_ >= 0;
+}
+
+// Without a rank to wait for, all wait for the parts of a call: late is who still works on one.
+int CallWatch::lateRank() const {
+  if (awaited_ != kEverybody) return awaited_;
+  for (int r = 0; r < session_.size(); ++r) {
+    if (r != session_.rank() && session_.segment().rank(r).working.load() != 0) return r;
+  }
+  return -1;
+}
+
+void CallWatch::fail() {
+  if (session_.ended()) session_.throwVerdict(op_);
+  const std::string me = std::to_string(session_.rank());
+  if (lost_ >= 0) {
+    const bool left = session_.hasLeft(lost_);
+    session_.end(ErrorCode::peerLost, lost_, op_,
+                 "rank " + std::to_string(lost_) +
+                     (left ? " has left the communicator" : " was lost: its process ended") +
+                     " (noticed by rank " + me + " in " + op_ + ")");
+  }
+  const int late = lateRank();
+  session_.end(
+      ErrorCode::timeout, late, op_,
+      "rank " + me + " gave up waiting for " +
+          (late < 0 ? std::string("the other ranks") : "rank " + std::to_string(late)) + " in " +
+          op_ +
+          ": the deadline has passed. Did every rank make this call? timeoutMs sets the deadline");
+}
+
+}  // namespace gradlink::shm

@@ -1,0 +1,126 @@
+// One rank's part in a communicator: its place in the segment, the agreement that starts every
+// collective, and the verdict that ends them all.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "core/deadline.h"
+#include "core/error.h"
+#include "shm/segment.h"
+#include "shm/wait.h"
+
+namespace gradlink::shm {
+
+/// Tells whether a rank still runs. Threads of one process have none: they mark their leaving
+/// themselves.
+class Liveness {
+ public:
+  virtual ~Liveness() = default;
+  virtual bool alive(int rank) = 0;
+};
+
+/// What joining yields.
+struct Membership {
+  /// Keeps the segment mapped.
+  std::shared_ptr<void> memory;
+  Segment segment;
+  /// Null for threads.
+  std::unique_ptr<Liveness> liveness;
+  /// The segment's file, -1 for threads; owned by `liveness`.
+  int file = -1;
+};
+
+class Session {
+ public:
+  Session(Membership membership, int rank);
+  ~Session();
+
+  int rank() const { return rank_; }
+  int size() const { return segment_.size(); }
+  bool betweenProcesses() const { return liveness_ != nullptr; }
+  int file() const { return file_; }
+  const Segment& segment() const { return segment_; }
+  const Waiter& waiter() const { return waiter_; }
+  RankBlock& own() const { return segment_.rank(rank_); }
+
+  /// Announces a call with up to Segment::kOneShotBytes of payload, waits until all ranks have
+  /// announced theirs and throws mismatch on all of them when they differ. Returns the call's
+  /// number, by which payload() finds what the others brought: until this rank announces its next
+  /// call.
+  std::uint32_t meet(const Shape& shape, std::span<const std::byte> payload, Deadline deadline);
+  /// The same for a call whose data lies elsewhere.
+  std::uint32_t meet(const Shape& shape, const BufferRef (&refs)[2], Deadline deadline);
+  /// To fill in place, for the next meet() with this many bytes of payload.
+  std::byte* nextPayload(std::size_t bytes);
+  std::uint32_t meetWithPayload(const Shape& shape, Deadline deadline);
+
+  const std::byte* payload(int rank, std::uint32_t call, std::size_t bytes) const;
+  const BufferRef* refs(int rank, std::uint32_t call) const { return post(rank, call).refs; }
+
+  /// Throws what ended the communicator, if anything did.
+  void check(const char* op);
+  bool ended() const;
+  /// Ends the communicator on all ranks, unless something else did first; throws what did.
+  [[noreturn]] void end(ErrorCode code, int rank, const char* op, const std::string& message);
+  void pronounce(ErrorCode code, int rank, const char* op, const std::string& message);
+  [[noreturn]] void throwVerdict(const char* op);
+
+  /// Own calls end with ERR_CLOSED, those of peers that need this rank with peerLost. From any
+  /// thread.
+  void leave();
+  bool leaving() const { return leaving_.load(std::memory_order_acquire); }
+  /// In good order.
+  void markLeft();
+
+  bool hasLeft(int rank) const {
+    return segment_.rank(rank).left.load(std::memory_order_acquire) != 0;
+  }
+  /// A peer that ended without leaving, -1 when there is none.
+  int deadPeer();
+  const char* peers() const { return betweenProcesses() ? "process" : "thread"; }
+
+ private:
+  Post& post(int rank, std::uint32_t call) const { return segment_.rank(rank).posts[call & 1]; }
+  void agree(const Shape& shape, std::uint32_t call);
+
+  std::shared_ptr<void> memory_;
+  Segment segment_;
+  std::unique_ptr<Liveness> liveness_;
+  int file_;
+  int rank_;
+  Waiter waiter_;
+  std::uint32_t calls_ = 0;
+  std::atomic<bool> leaving_{false};
+};
+
+/// The watch of a wait inside a collective: whatever goes wrong ends the communicator.
+class CallWatch final : public Watch {
+ public:
+  static constexpr int kEverybody = -1;
+
+  CallWatch(Session& session, const char* op, Deadline deadline)
+      : Watch(deadline), session_(session), op_(op) {}
+
+  /// Whom the next wait is for.
+  CallWatch& on(int rank) {
+    awaited_ = rank;
+    return *this;
+  }
+  bool troubled() override;
+  [[noreturn]] void fail() override;
+
+ private:
+  int lateRank() const;
+
+  Session& session_;
+  const char* op_;
+  int awaited_ = kEverybody;
+  int lost_ = -1;
+};
+
+}  // namespace gradlink::shm

@@ -1,0 +1,83 @@
+#include "shm/shared_direct.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+namespace gradlink::shm {
+namespace {
+
+// Bytes over all ranks in one part. At the small end a part must outweigh its claim (a shared line
+// changes owner); at the large end it must leave enough parts for the ranks to even out.
+constexpr std::size_t kSmallestPart = 32 << 10;
+constexpr std::size_t kLargestPart = 1 << 20;
+constexpr std::size_t kNone = SIZE_MAX;
+
+std::size_t partOf(const Shape& shape, int size) {
+  std::size_t blocks = 0;
+  for (int r = 0; r < size; ++r)
+    blocks += std::max(inBlocks(shape, size, r), outBlocks(shape, size, r));
+  const std::size_t bytes = blocks * shape.count * sizeOf(shape.dtype);
+  const std::size_t share = bytes / (2 * static_cast<std::size_t>(size));
+  return partElements(shape, size, std::clamp(share, kSmallestPart, kLargestPart));
+}
+
+// The counter carries the call's number, so that it needs no reset between calls: who finds an
+// older number starts the call at part 0, who finds a newer one comes too late for any part.
+std::size_t claim(std::atomic<std::uint64_t>& counter, std::uint32_t number, std::size_t parts) {
+  std::uint64_t seen = counter.load(std::memory_order_acquire);
+  for (;;) {
+    const auto call = static_cast<std::uint32_t>(seen >> 32);
+    const bool older = call != number && reached(number, call);
+    const std::uint64_t part = older ? 0 : seen & 0xffffffffu;
+    if ((call != number && !older) || part >= parts) return kNone;
+    const std::uint64_t next = (std::uint64_t{number} << 32) | (part + 1);
+    if (counter.compare_exchange_weak(seen, next, std::memory_order_acq_rel)) return part;
+  }
+}
+
+}  // namespace
+
+void drainPeers(Session& session) {
+  for (int r = 0; r < session.size(); ++r) {
+    if (r == session.rank()) continue;
+    const RankBlock& peer = session.segment().rank(r);
+    while (peer.working.load(std::memory_order_seq_cst) != 0) {
+      if (session.deadPeer() >= 0) break;
+      sched_yield();
+    }
+  }
+}
+
+void runSharedDirect(Session& session, const DirectCall& call, std::uint32_t number,
+                     Deadline deadline) {
+  Header& header = session.segment().header();
+  std::size_t part = partOf(call.shape, session.size());
+  // The counter has 32 bits for the parts.
+  part = std::max(part, static_cast<std::size_t>(call.shape.count >> 30));
+  const std::size_t parts = (call.shape.count + part - 1) / part;
+  std::atomic<std::uint32_t>& working = session.own().working;
+  std::size_t mine = 0;
+  for (;;) {
+    // First "working", then the look at the verdict; who ends the communicator does it the other
+    // way round. So either this rank sees the end, or the other one sees it work and waits
+    // (drainPeers).
+    working.store(1, std::memory_order_seq_cst);
+    const std::size_t i = session.ended() ? kNone : claim(header.claimed, number, parts);
+    if (i == kNone) break;
+    runDirect(call, i * part, std::min<std::size_t>(call.shape.count, (i + 1) * part));
+    ++mine;
+  }
+  working.store(0, std::memory_order_seq_cst);
+  const bool last =
+      mine > 0 && header.completed.fetch_add(mine, std::memory_order_acq_rel) + mine == parts;
+  if (last) {
+    header.completed.store(0, std::memory_order_relaxed);
+    session.waiter().publish(header.finished, number);
+    return;
+  }
+  CallWatch watch(session, nameOf(call.shape.kind), deadline);
+  session.waiter().await(header.finished, number, watch.on(CallWatch::kEverybody));
+}
+
+}  // namespace gradlink::shm

@@ -1,0 +1,151 @@
+#include "shm/shared_regions.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <string>
+
+namespace gradlink::shm {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+/// The first page of a region. Freeing one punches it out of the file, which clears `live` for
+/// those who still map it.
+struct RegionHeader {
+  std::atomic<std::uint64_t> live;
+  std::uint64_t bytes;
+};
+
+RegionHeader& headerOf(std::byte* base) { return *reinterpret_cast<RegionHeader*>(base); }
+
+std::size_t wholePages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
+
+Error noMemory(std::size_t bytes) {
+  return Error(ErrorCode::outOfMemory,
+               "allocShared: no memory for " + std::to_string(bytes) + " bytes")
+      .withOp("allocShared")
+      .stillUsable();
+}
+
+}  // namespace
+
+SharedRegions::~SharedRegions() {
+  for (auto& [address, mapping] : own_) {
+    if (session_.betweenProcesses()) {
+      fallocate(session_.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                static_cast<off_t>(mapping.region), static_cast<off_t>(mapping.bytes));
+    }
+    munmap(mapping.base, mapping.bytes);
+  }
+  for (auto& [region, mapping] : mappings_) munmap(mapping.base, mapping.bytes);
+}
+
+void* SharedRegions::allocate(std::size_t bytes) {
+  if (bytes > SIZE_MAX / 4) throw noMemory(bytes);
+  const std::size_t total = kPage + wholePages(bytes);
+  if (!session_.betweenProcesses()) return allocateOnHeap(total);
+  const std::uint64_t region = session_.segment().header().fileEnd.fetch_add(total);
+  const int file = session_.file();
+  // Not ftruncate: it would race with another rank's, and leave a full /dev/shm to be found by a
+  // SIGBUS.
+  if (fallocate(file, 0, static_cast<off_t>(region), static_cast<off_t>(total)) != 0)
+    throw noMemory(bytes);
+  void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file,
+                    static_cast<off_t>(region));
+  if (base == MAP_FAILED) {
+    fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(region),
+              static_cast<off_t>(total));
+    throw noMemory(bytes);
+  }
+  auto* start = static_cast<std::byte*>(base);
+  headerOf(start).bytes = total;
+  headerOf(start).live.store(1, std::memory_order_release);
+  std::lock_guard lock(mutex_);
+  own_[start + kPage] = {start, total, region};
+  return start + kPage;
+}
+
+void* SharedRegions::allocateOnHeap(std::size_t total) {
+  void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) throw noMemory(total - kPage);
+  // Fewer page faults and TLB misses where the system lets a program ask for large pages.
+  madvise(base, total, MADV_HUGEPAGE);
+  auto* start = static_cast<std::byte*>(base);
+  std::lock_guard lock(mutex_);
+  own_[start + kPage] = {start, total, BufferRef::kPointer};
+  return start + kPage;
+}
+
+void SharedRegions::release(void* memory) {
+  Mapping mapping;
+  {
+    std::lock_guard lock(mutex_);
+    auto found = own_.find(static_cast<std::byte*>(memory));
+    if (found == own_.end()) return;
+    mapping = found->second;
+    own_.erase(found);
+  }
+  if (session_.betweenProcesses()) {
+    headerOf(mapping.base).live.store(0, std::memory_order_release);
+    fallocate(session_.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+              static_cast<off_t>(mapping.region), static_cast<off_t>(mapping.bytes));
+  }
+  munmap(mapping.base, mapping.bytes);
+}
+
+BufferRef SharedRegions::refer(const void* buffer, std::size_t bytes) {
+  if (!session_.betweenProcesses() || buffer == nullptr) {
+    return {BufferRef::kPointer, reinterpret_cast<std::uintptr_t>(buffer)};
+  }
+  const auto* start = static_cast<const std::byte*>(buffer);
+  std::lock_guard lock(mutex_);
+  auto after = own_.upper_bound(start);
+  if (after == own_.begin()) return {};
+  const Mapping& mapping = std::prev(after)->second;
+  const auto offset = static_cast<std::size_t>(start - mapping.base);
+  if (offset >= mapping.bytes || bytes > mapping.bytes - offset) return {};
+  return {mapping.region, offset};
+}
+
+std::byte* SharedRegions::resolve(const BufferRef& ref) {
+  if (ref.region == BufferRef::kPointer) return reinterpret_cast<std::byte*>(ref.at);
+  auto known = mappings_.find(ref.region);
+  if (known != mappings_.end()) return known->second.base + ref.at;
+  dropFreed();
+  return mapPeers(ref.region) + ref.at;
+}
+
+std::byte* SharedRegions::mapPeers(std::uint64_t region) {
+  const int file = session_.file();
+  auto map = [&](std::size_t bytes) {
+    void* base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file,
+                      static_cast<off_t>(region));
+    if (base == MAP_FAILED) throw systemError("cannot map a peer's shared array", errno);
+    return static_cast<std::byte*>(base);
+  };
+  std::byte* first = map(kPage);
+  const std::size_t bytes = headerOf(first).bytes;
+  const bool live = headerOf(first).live.load(std::memory_order_acquire) == 1;
+  munmap(first, kPage);
+  if (!live) throw Error(ErrorCode::mismatch, "a peer freed its shared array while it was in use");
+  std::byte* base = map(bytes);
+  mappings_[region] = {base, bytes, region};
+  return base;
+}
+
+void SharedRegions::dropFreed() {
+  for (auto it = mappings_.begin(); it != mappings_.end();) {
+    if (headerOf(it->second.base).live.load(std::memory_order_acquire) == 1) {
+      ++it;
+      continue;
+    }
+    munmap(it->second.base, it->second.bytes);
+    it = mappings_.erase(it);
+  }
+}
+
+}  // namespace gradlink::shm

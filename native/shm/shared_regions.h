@@ -1,0 +1,47 @@
+// Memory of allocShared: for processes, stretches appended to the segment's file, which peers map
+// when they first meet them in a call. A stretch of the file is never used twice, so a stale
+// reference cannot mean newer memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "shm/session.h"
+
+namespace gradlink::shm {
+
+class SharedRegions {
+ public:
+  explicit SharedRegions(Session& session) : session_(session) {}
+  ~SharedRegions();
+  SharedRegions(const SharedRegions&) = delete;
+  SharedRegions& operator=(const SharedRegions&) = delete;
+
+  /// Zeroed, 64-byte aligned. From any thread, as release().
+  void* allocate(std::size_t bytes);
+  void release(void* memory);
+
+  /// How a peer can reach `bytes` bytes at `buffer`; a null buffer needs no reaching.
+  BufferRef refer(const void* buffer, std::size_t bytes);
+  /// The address of what a rank referred to. Only on the thread that calls collectives.
+  std::byte* resolve(const BufferRef& ref);
+
+ private:
+  struct Mapping {
+    std::byte* base;
+    std::size_t bytes;
+    std::uint64_t region;
+  };
+  void* allocateOnHeap(std::size_t bytes);
+  std::byte* mapPeers(std::uint64_t region);
+  void dropFreed();
+
+  Session& session_;
+  std::mutex mutex_;                           // over own_
+  std::map<const std::byte*, Mapping> own_;    // by address
+  std::map<std::uint64_t, Mapping> mappings_;  // other ranks', by place in the file
+};
+
+}  // namespace gradlink::shm

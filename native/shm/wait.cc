@@ -1,0 +1,77 @@
+#include "shm/wait.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+#include <ctime>
+#include <thread>
+
+namespace gradlink::shm {
+namespace {
+
+// A pause is some 20 to 60 ns. Where every rank has a core, waiting out the other rank's few
+// microseconds is cheaper than a futex wake (7 us); where ranks share cores, the awaited rank may
+// need this very core.
+constexpr int kSpinsWithOwnCore = 1000;
+constexpr int kSpinsOversubscribed = 20;
+// A yield gives the core to another rank that is ready and costs some 0.3 us when none is.
+constexpr int kYieldsWithOwnCore = 50;
+constexpr int kYieldsOversubscribed = 200;
+// How long a sleeper may miss what no flag tells: a killed peer, an abort, a passed deadline.
+constexpr std::chrono::milliseconds kNap(10);
+
+int coresOfProcess() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
+  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+}
+
+}  // namespace
+
+Waiter::Waiter(bool shared, int ranks) : shared_(shared) {
+  const bool ownCore = ranks <= coresOfProcess();
+  spins_ = ownCore ? kSpinsWithOwnCore : kSpinsOversubscribed;
+  yields_ = ownCore ? kYieldsWithOwnCore : kYieldsOversubscribed;
+}
+
+void Waiter::wake(Flag& flag) const {
+  const int op = shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE;
+  syscall(SYS_futex, &flag.value, op, INT_MAX, nullptr, nullptr, 0);
+}
+
+void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const {
+  using Clock = std::chrono::steady_clock;
+  for (int i = 0; i < yields_; ++i) {
+    sched_yield();
+    if (ready(context)) return;
+  }
+  const int op = shared_ ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
+  // The first look comes at once: the peer may have been gone before this wait began.
+  Clock::time_point nextCheck{};
+  for (;;) {
+    const auto now = Clock::now();
+    if (now >= nextCheck) {
+      if (watch.troubled()) {
+        if (ready(context)) return;
+        watch.fail();
+      }
+      nextCheck = now + kNap;
+    }
+    const auto end = std::min(nextCheck, watch.deadline.at());
+    const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - now).count();
+    const timespec nap{0, std::max<long>(left, 1)};
+    flag.sleepers.fetch_add(1, std::memory_order_seq_cst);
+    const std::uint32_t seen = flag.value.load(std::memory_order_seq_cst);
+    const bool done = ready(context);
+    if (!done) syscall(SYS_futex, &flag.value, op, seen, &nap, nullptr, 0);
+    flag.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+    if (done || ready(context)) return;
+    if (watch.deadline.passed()) nextCheck = {};
+  }
+}
+
+}  // namespace gradlink::shm
