@@ -16,7 +16,7 @@ import { judge, type VerdictContext } from './verdict.js';
 /** Everything a tool has to hand over for a case; the rest of the record follows from it. */
 export interface CaseInput extends CaseIdentity {
   /** At least one; each the mean of `iterationsPerSample` operations. */
-  samplesSeconds: readonly number[];
+  samplesSeconds: Iterable<number>;
   iterationsPerSample?: number;
   warmupIterations?: number;
   volume: Volume;
@@ -31,7 +31,8 @@ export interface CaseInput extends CaseIdentity {
 
 /** Completes a case that ran. One whose check did not pass comes back as failed, with its measurement. */
 export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
-  const { name, parameters, samplesSeconds, volume, check } = input;
+  const { name, parameters, volume, check } = input;
+  const samplesSeconds = [...input.samplesSeconds];
   const statistics = describe(samplesSeconds);
   const limit = limitOf(volume, statistics, input.copyBytesPerSecond);
   const measurement: Measurement = {

@@ -1,0 +1,146 @@
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Measurement,
+  type Report,
+  type Scalar,
+} from '../measure/result.js';
+import { environmentLine, summaryLines } from './summary.js';
+import { percentText } from './units.js';
+
+/**
+ * The table of nccl-tests: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in
+ * place. Two columns more at the end say how near the limit each came; lines that are no data begin with `#`.
+ */
+const leftWidths = [12, 12, 10, 8, 6] as const;
+const groupWidths = [10, 8, 8, 7] as const;
+const ratioWidth = 8;
+
+/** Lines above the rows. */
+export function collectivesHeader(report: Pick<Report, 'run' | 'environment'>): string[] {
+  const { run, environment } = report;
+  const group = groupWidths.reduce((sum, width) => sum + width, 0);
+  const left = leftWidths.reduce((sum, width) => sum + width, 0);
+  const blank = ' '.repeat(left);
+  return [
+    `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
+    `# ${environmentLine(environment)}`,
+    comment(
+      `${blank}${centred('out-of-place', group)}${centred('in-place', group)}${centred('of limit', 2 * ratioWidth)}`,
+    ),
+    comment(
+      row(['size', 'count', 'type', 'redop', 'root'], leftWidths) +
+        row(['time', 'algbw', 'busbw', '#wrong'], groupWidths).repeat(2) +
+        row(['out', 'in'], [ratioWidth, ratioWidth]),
+    ),
+    comment(
+      row(['(B)', '(elements)', '', '', ''], leftWidths) +
+        row(['(us)', '(GB/s)', '(GB/s)', ''], groupWidths).repeat(2),
+    ),
+  ];
+}
+
+/**
+ * One line for the cases of one size: those that differ by `placement` only. A case that did not run is `N/A` in the
+ * line, with its reason in a line of its own.
+ */
+export function collectivesRow(cases: readonly CaseResult[]): string[] {
+  const first = cases[0];
+  if (first === undefined) return [];
+  const { bytes, count, dtype, op, root } = first.parameters;
+  const outOfPlace = cases.find(({ parameters }) => parameters.placement === 'out-of-place');
+  const inPlace = cases.find(({ parameters }) => parameters.placement === 'in-place');
+  const line =
+    row(
+      [shown(bytes), shown(count), shown(dtype), shown(op ?? 'none'), shown(root ?? -1)],
+      leftWidths,
+    ) +
+    row(group(outOfPlace), groupWidths) +
+    row(group(inPlace), groupWidths) +
+    row([share(outOfPlace), share(inPlace)], [ratioWidth, ratioWidth]);
+  const reasons = cases.flatMap((result) =>
+    result.status === 'ok'
+      ? []
+      : [`# ${result.status} (${shown(result.parameters.placement)}): ${result.reason}`],
+  );
+  return [` ${line}`.trimEnd(), ...reasons];
+}
+
+/** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
+export function collectivesFooter(report: Pick<Report, 'cases'>): string[] {
+  const measured = report.cases.filter(hasMeasurement);
+  const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
+  const failed = report.cases.some(({ status }) => status === 'error');
+  const mean =
+    measured.reduce((sum, { busBandwidth }) => sum + busBandwidth.bytesPerSecond, 0) /
+    Math.max(measured.length, 1);
+  const largest = Math.max(0, ...measured.map(({ bytes }) => bytes));
+  return [
+    `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
+    `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)} (mean over all sizes: it depends on the sizes chosen)`,
+    '#',
+    ...measured
+      .filter(({ bytes }) => bytes === largest)
+      .flatMap((result) => summaryLines(result).map((line) => `# ${line}`)),
+  ];
+}
+
+/** Cases side by side that differ by placement only, in the order of the report. */
+export function groupBySize(cases: readonly CaseResult[]): CaseResult[][] {
+  const groups = new Map<string, CaseResult[]>();
+  for (const result of cases) {
+    const others = Object.entries(result.parameters).filter(([name]) => name !== 'placement');
+    const key = JSON.stringify([result.name, others]);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [result]);
+    else group.push(result);
+  }
+  return [...groups.values()];
+}
+
+function group(result: CaseResult | undefined): string[] {
+  if (result === undefined || !hasMeasurement(result)) return ['N/A', 'N/A', 'N/A', 'N/A'];
+  const { statistics, algorithmBandwidth, busBandwidth, check } = result;
+  return [
+    microseconds(statistics.medianSeconds),
+    gigabytes(algorithmBandwidth.bytesPerSecond),
+    gigabytes(busBandwidth.bytesPerSecond),
+    check.kind === 'exact' ? shown(check.wrong) : 'N/A',
+  ];
+}
+
+function share(result: CaseResult | undefined): string {
+  if (result === undefined || !hasMeasurement(result)) return '-';
+  return limitShare(result);
+}
+
+function limitShare({ limit }: Measurement): string {
+  return limit === null ? '-' : percentText(limit.ratio);
+}
+
+/** Two decimals while they mean something. */
+function microseconds(seconds: number): string {
+  const value = seconds * 1e6;
+  return value.toFixed(value < 1e3 ? 2 : value < 1e5 ? 1 : 0);
+}
+
+function gigabytes(bytesPerSecond: number): string {
+  return (bytesPerSecond / 1e9).toFixed(2);
+}
+
+function shown(value: Scalar | undefined): string {
+  return value === undefined || value === null ? 'N/A' : String(value);
+}
+
+function row(cells: readonly string[], widths: readonly number[]): string {
+  return cells.map((cell, index) => cell.padStart(widths[index] ?? 0)).join('');
+}
+
+function centred(text: string, width: number): string {
+  const before = Math.floor((width + text.length) / 2);
+  return text.padStart(before).padEnd(width);
+}
+
+function comment(line: string): string {
+  return `#${line}`.trimEnd();
+}

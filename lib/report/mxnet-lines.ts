@@ -1,0 +1,47 @@
+import type { IterationLine, Scalar } from '../measure/result.js';
+import { megabytes } from './units.js';
+
+/**
+ * The lines of MXNet's tools/bandwidth/measure.py as its releases print them (Python's logging at INFO, six
+ * decimals), so that whatever reads the original's output reads ours.
+ */
+const prefix = 'INFO:root:';
+
+/** The options as argparse shows them: names in alphabetical order, values as Python writes them. */
+export function optionsLine(options: Readonly<Record<string, Scalar>>): string {
+  const entries = Object.entries(options)
+    .map(([name, value]) => [pythonName(name), pythonValue(value)] as const)
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return `${prefix}Namespace(${entries.map(([name, value]) => `${name}=${value}`).join(', ')})`;
+}
+
+export function arraysLine(arrays: number, bytes: number): string {
+  return `${prefix}num of arrays = ${arrays}, total size = ${megabytes(bytes)} MB`;
+}
+
+export function iterationLine({
+  iteration,
+  seconds,
+  bytesPerSecond,
+  error,
+}: IterationLine): string {
+  const bandwidth = (bytesPerSecond / 1e9).toFixed(6);
+  // Python prints an error that is no number as nan.
+  const shownError = error === null ? 'nan' : error.toFixed(6);
+  return `${prefix}iter ${iteration}, ${seconds.toFixed(6)} sec, ${bandwidth} GB/sec per gpu, error ${shownError}`;
+}
+
+/** `kv-store` and `kvStore` are `kv_store` there. */
+function pythonName(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`).replaceAll('-', '_');
+}
+
+function pythonValue(value: Scalar): string {
+  if (value === null) return 'None';
+  if (typeof value === 'boolean') return value ? 'True' : 'False';
+  if (typeof value === 'number') return String(value);
+  const escaped = value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
+  // Python prefers single quotes and changes to double ones rather than escape.
+  if (escaped.includes("'") && !escaped.includes('"')) return `"${escaped}"`;
+  return `'${escaped.replaceAll("'", "\\'")}'`;
+}

@@ -1,0 +1,139 @@
+import { stringify } from 'csv-stringify/sync';
+
+import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import {
+  collectivesFooter,
+  collectivesHeader,
+  collectivesRow,
+  groupBySize,
+} from './collectives-table.js';
+import { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
+import { columnNames, flatRecord } from './rows.js';
+import { caseTitle, environmentLine, reportSummary } from './summary.js';
+import { markdownTable, type Column } from './table.js';
+import { bandwidthText, percentText, sizeText, timeText } from './units.js';
+
+/** What `--format` takes. */
+export const reportFormats = ['text', 'json', 'csv', 'markdown'] as const;
+
+export type ReportFormat = (typeof reportFormats)[number];
+
+/** A whole report in one of the formats, ending in a line break. */
+export function renderReport(report: Report, format: ReportFormat): string {
+  switch (format) {
+    case 'text':
+      return `${textLines(report).join('\n')}\n`;
+    case 'json':
+      return toJson(report);
+    case 'csv':
+      return toCsv(report);
+    case 'markdown':
+      return toMarkdown(report);
+  }
+}
+
+/** JSON of `lib/measure/schema.ts`. A number that is not finite could only be an option's value; it becomes null. */
+export function toJson(report: Report): string {
+  return `${JSON.stringify(report, null, 2)}\n`;
+}
+
+/** A row for each case under a header line; RFC 4180, an absent value is an empty cell. */
+export function toCsv(report: Report): string {
+  const columns = columnNames(report.cases);
+  const rows = report.cases.map((result) => {
+    const record = flatRecord(result);
+    return columns.map((name) => cell(record[name] ?? null));
+  });
+  return stringify([columns, ...rows]);
+}
+
+const markdownColumns: readonly Column[] = [
+  { title: 'case', align: 'left' },
+  { title: 'size', align: 'right' },
+  { title: 'median', align: 'right' },
+  { title: 'min', align: 'right' },
+  { title: 'p95', align: 'right' },
+  { title: 'algorithm bandwidth', align: 'right' },
+  { title: 'bus bandwidth', align: 'right' },
+  { title: 'of limit', align: 'right' },
+  { title: 'wrong', align: 'right' },
+  { title: 'verdict', align: 'left' },
+];
+
+/** A heading, the machine, and a table with a row for each case. */
+export function toMarkdown(report: Report): string {
+  const { run, environment, cases } = report;
+  const lines = [
+    `## gradlink ${run.tool}`,
+    '',
+    `- Command: \`${[run.tool, ...run.commandLine].join(' ')}\``,
+    `- Started: ${run.startedAt}, gradlink ${run.packageVersion}`,
+    `- Machine: ${environmentLine(environment)}`,
+    '',
+    ...markdownTable(markdownColumns, cases.map(markdownRow)),
+  ];
+  const formulas = new Set(
+    cases
+      .filter(hasMeasurement)
+      .flatMap(({ algorithmBandwidth, busBandwidth }) => [
+        `Algorithm bandwidth = ${algorithmBandwidth.formula}.`,
+        `Bus bandwidth = ${busBandwidth.formula}.`,
+      ]),
+  );
+  if (formulas.size > 0) lines.push('', [...formulas].join(' '));
+  return `${lines.join('\n')}\n`;
+}
+
+function textLines(report: Report): string[] {
+  if (report.run.tool === 'collectives') {
+    return [
+      ...collectivesHeader(report),
+      ...groupBySize(report.cases).flatMap(collectivesRow),
+      ...collectivesFooter(report),
+    ];
+  }
+  const lines = [optionsLine(report.run.options)];
+  for (const result of report.cases) {
+    if (!hasMeasurement(result)) continue;
+    if (report.cases.length > 1) lines.push(caseTitle(result));
+    if (result.arrays !== undefined) lines.push(arraysLine(result.arrays, result.bytes));
+    for (const iteration of result.iterations ?? []) lines.push(iterationLine(iteration));
+  }
+  return [...lines, ...reportSummary(report)];
+}
+
+function markdownRow(result: CaseResult): string[] {
+  if (!hasMeasurement(result)) {
+    return [
+      caseTitle(result),
+      '',
+      '',
+      '',
+      '',
+      '',
+      '',
+      '',
+      '',
+      `${result.status}: ${result.reason}`,
+    ];
+  }
+  const { statistics, algorithmBandwidth, busBandwidth, limit, check, verdict } = result;
+  const judged = [verdict.level, ...(verdict.likelyCause === null ? [] : [verdict.likelyCause])];
+  return [
+    caseTitle(result),
+    sizeText(result.bytes),
+    timeText(statistics.medianSeconds),
+    timeText(statistics.minSeconds),
+    timeText(statistics.p95Seconds),
+    bandwidthText(algorithmBandwidth.bytesPerSecond),
+    bandwidthText(busBandwidth.bytesPerSecond),
+    limit === null ? '' : percentText(limit.ratio),
+    check.wrong === null ? '' : String(check.wrong),
+    (result.status === 'ok' ? judged : [`error: ${result.reason}`]).join(': '),
+  ];
+}
+
+/** Booleans would become 1 and nothing. */
+function cell(value: string | number | boolean | null): string {
+  return value === null ? '' : String(value);
+}

@@ -1,0 +1,98 @@
+import {
+  hasMeasurement,
+  type Bandwidth,
+  type CaseResult,
+  type EnvironmentInfo,
+  type Measurement,
+  type Report,
+} from '../measure/result.js';
+import { bandwidthText, percentText, sizeText, timeText } from './units.js';
+
+/** The machine in one line. */
+export function environmentLine(environment: EnvironmentInfo): string {
+  const { cpuModel, availableCores, simdLevel, threads, memoryBytes, nodeVersion, kernel } =
+    environment;
+  const kernels = [
+    ...(simdLevel === null ? [] : [simdLevel]),
+    ...(threads === null ? [] : [`${threads} thread${threads === 1 ? '' : 's'}`]),
+  ];
+  return [
+    cpuModel,
+    `${availableCores} core${availableCores === 1 ? '' : 's'}`,
+    ...kernels,
+    `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`,
+    `${environment.operatingSystem} ${kernel}`,
+    `node ${nodeVersion}`,
+  ].join(', ');
+}
+
+/** `all_reduce bytes=8 dtype=float32`: which case it is. */
+export function caseTitle({ name, parameters }: CaseResult): string {
+  const shown = Object.entries(parameters).map(([key, value]) => `${key}=${String(value)}`);
+  return [name, ...shown].join(' ');
+}
+
+/** Median, minimum, 95th percentile, bandwidth, limit and verdict of one case. */
+export function summaryLines(result: CaseResult): string[] {
+  const lines = [caseTitle(result)];
+  if (result.status !== 'ok') lines.push(field(result.status, result.reason));
+  if (hasMeasurement(result)) lines.push(...measurementLines(result));
+  return lines;
+}
+
+/** The summary of every case, and the machine. */
+export function reportSummary(report: Report): string[] {
+  const cases = report.cases.flatMap((result) => ['', ...summaryLines(result)]);
+  return [...cases, field('machine', environmentLine(report.environment))];
+}
+
+function measurementLines(measurement: Measurement): string[] {
+  const { statistics, arrays, limit, check, verdict } = measurement;
+  const times = [
+    `median ${timeText(statistics.medianSeconds)}`,
+    `min ${timeText(statistics.minSeconds)}`,
+    `p95 ${timeText(statistics.p95Seconds)}`,
+    `p99 ${timeText(statistics.p99Seconds)}`,
+  ].join(', ');
+  const size = arrays === undefined ? '' : ` in ${arrays} arrays`;
+  const lines = [
+    field('size', `${sizeText(measurement.bytes)}${size}`),
+    field('time', `${times} (${statistics.samples} samples)`),
+    field(
+      'bandwidth',
+      bandwidthLine(measurement.busBandwidth, statistics.medianInterval.confidence),
+    ),
+    field('algorithm', bandwidthLine(measurement.algorithmBandwidth)),
+  ];
+  if (limit !== null) {
+    lines.push(
+      field('must move', `${sizeText(limit.mustMoveBytes)}: ${limit.formula}`),
+      field(
+        'copy',
+        `${bandwidthText(limit.copyBytesPerSecond)} read and written by this machine's copy, so at least ${timeText(limit.boundSeconds)}`,
+      ),
+      field('ratio', `${percentText(limit.ratio)} of that limit`),
+    );
+  }
+  if (check.kind === 'exact') lines.push(field('check', `${check.wrong ?? 0} wrong elements`));
+  if (check.kind === 'error') {
+    const error = check.error === null ? 'not a number' : check.error.toExponential(2);
+    lines.push(field('check', `relative error ${error}, at most ${check.tolerance ?? 0}`));
+  }
+  lines.push(field('verdict', `${verdict.level}: ${verdict.text}`));
+  if (verdict.likelyCause !== null) lines.push(field('cause', verdict.likelyCause));
+  return lines;
+}
+
+function bandwidthLine(bandwidth: Bandwidth, confidence?: number): string {
+  const { bytesPerSecond, lowerBytesPerSecond, upperBytesPerSecond, formula } = bandwidth;
+  const interval =
+    confidence === undefined
+      ? ''
+      : ` (${(lowerBytesPerSecond / 1e9).toFixed(2)} to ${bandwidthText(upperBytesPerSecond)}, ${percentText(confidence)} interval)`;
+  return `${bandwidthText(bytesPerSecond)}${interval} = ${formula}`;
+}
+
+function field(name: string, text: string): string {
+  return `  ${name.padEnd(10)} ${text}`;
+}
