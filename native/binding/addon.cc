@@ -19,6 +19,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exportCommunicator(env, exports);
   exportKVStore(env, exports);
   exportMeasure(env, exports);
+  exportOptimizer(env, exports);
   return exports;
 }
 

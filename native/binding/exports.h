@@ -1,5 +1,5 @@
-// Each function adds one area's classes and functions to the addon's exports. lib/native.ts declares them all; a
-// test holds the two equal.
+// Each function adds one area's classes and functions to the addon's exports. lib/native.ts
+// declares them all; a test holds the two equal.
 #pragma once
 
 #include "binding/napi_setup.h"
@@ -9,5 +9,6 @@ namespace gradlink::binding {
 void exportCommunicator(Napi::Env, Napi::Object exports);
 void exportKVStore(Napi::Env, Napi::Object exports);
 void exportMeasure(Napi::Env, Napi::Object exports);
+void exportOptimizer(Napi::Env, Napi::Object exports);
 
 }  // namespace gradlink::binding

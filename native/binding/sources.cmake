@@ -16,6 +16,7 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_spec.cc
+  ${CMAKE_CURRENT_LIST_DIR}/optimizer_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
 target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_API_HEADERS_DIR})

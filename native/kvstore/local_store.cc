@@ -188,6 +188,7 @@ void LocalStore::readStates(const std::string& file) {
                    nameOf(state->dtype) + ", here it is " + std::to_string(lane->count) + " " +
                    nameOf(lane->dtype));
     }
+    optimizer->checkState(*state);
   }
   optimizer->setNumUpdate(loaded.numUpdate);
   rule_ = {optimizer, nullptr};

@@ -74,6 +74,27 @@ std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, c
   return state;
 }
 
+void Optimizer::checkState(const OptimizerState& state) const {
+  const std::unique_ptr<OptimizerState> expected = createState(state.key, nullptr, 0, state.dtype);
+  const auto list = [](const OptimizerState& of) {
+    std::string text;
+    for (const StateArray& array : of.arrays) {
+      text += (text.empty() ? "" : ", ") + array.name + " " + nameOf(array.dtype);
+    }
+    return text.empty() ? std::string("none") : text;
+  };
+  const auto fits = [&state](const StateArray& array) { return array.count == state.count; };
+  if (list(*expected) != list(state) ||
+      !std::all_of(state.arrays.begin(), state.arrays.end(), fits)) {
+    throw Error(ErrorCode::invalidArgument,
+                "the state of key " + state.key + " does not fit this " + spec_.name +
+                    ": expected the arrays " + list(*expected) + " of " +
+                    std::to_string(state.count) + " elements, got " + list(state) +
+                    "; create the optimizer with the options it was saved with")
+        .stillUsable();
+  }
+}
+
 const std::string& Optimizer::parameterName(const std::string& key) const {
   const auto named = spec_.paramNames.find(key);
   return named == spec_.paramNames.end() ? key : named->second;

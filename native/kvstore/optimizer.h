@@ -106,6 +106,10 @@ class Optimizer {
   std::unique_ptr<OptimizerState> createState(const std::string& key, const void* weight,
                                               std::size_t count, DType dtype) const;
 
+  /// Whether a state that came from elsewhere (a file) is one of this optimizer's: throws
+  /// Error(invalidArgument) that says which arrays were expected and which came.
+  void checkState(const OptimizerState& state) const;
+
   /// Counts an update of this key. Thread-safe.
   UpdateNumbers issue(OptimizerState& state);
 

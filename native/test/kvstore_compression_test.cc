@@ -14,14 +14,18 @@
 namespace gradlink {
 namespace {
 
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
 struct Outcome {
   std::vector<std::uint8_t> codes;
   std::vector<float> residual;
   std::vector<float> decoded;
   bool operator==(const Outcome& other) const {
     return codes == other.codes && decoded == other.decoded &&
-           std::memcmp(residual.data(), other.residual.data(), residual.size() * sizeof(float)) ==
-               0;
+           sameBits(residual, other.residual);
   }
 };
 

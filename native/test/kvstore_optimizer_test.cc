@@ -32,7 +32,8 @@ std::vector<T> randomValues(std::size_t count, unsigned seed) {
 
 template <class T>
 bool sameBits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
 }
 
 OptimizerSpec named(const char* name, std::map<std::string, double> numbers = {}) {

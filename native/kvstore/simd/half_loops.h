@@ -20,14 +20,16 @@ inline float floatOf(std::uint32_t bits) {
 }
 
 void fromFloat16(const std::uint16_t* __restrict in, float* __restrict out, std::size_t count) {
-  // The exponent is rebased by one exact multiplication, which normalises subnormals on the way.
-  const float rebase = floatOf(0x77800000u);  // 2^112
+  // Subnormal halves go through an integer conversion: as float32 subnormals they would take the
+  // processor's slow path, and small gradients are full of them.
+  const float unit = floatOf(0x33800000u);  // 2^-24
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t half = in[i];
-    const std::uint32_t magnitude = (half & 0x7fffu) << 13;
-    const std::uint32_t finite = bitsOf(floatOf(magnitude) * rebase);
-    const std::uint32_t special = magnitude | 0x7f800000u;
-    const std::uint32_t bits = magnitude >= 0x0f800000u ? special : finite;
+    const std::uint32_t magnitude = half & 0x7fffu;
+    const std::uint32_t tiny =
+        bitsOf(static_cast<float>(static_cast<std::int32_t>(magnitude)) * unit);
+    std::uint32_t bits = magnitude < 0x400u ? tiny : (magnitude << 13) + 0x38000000u;
+    bits = magnitude >= 0x7c00u ? (magnitude << 13) | 0x7f800000u : bits;
     out[i] = floatOf(bits | ((half & 0x8000u) << 16));
   }
 }
