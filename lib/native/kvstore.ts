@@ -1,4 +1,64 @@
-// The native surface of the key-value store: native/binding/kvstore_wrap*.cc.
+// The native surface of the key-value store: native/binding/kvstore_wrap*.cc. No meaning is checked there, only what
+// memory safety needs.
+import type { StorageArray } from '../tensor/dtype.js';
+import type { NativeOptimizerSpec } from './optimizer.js';
 
-// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- filled by its area
-export interface KVStoreNatives {}
+/** Numbers of the operations of {@link NativeKVStore.submit}. */
+export const nativeStoreOps = { init: 0, push: 1, pull: 2, pushPull: 3 } as const;
+
+/** Where values are merged and kept: native/kvstore/local_store.h. */
+export const nativePlacements = { host: 0, devices: 1 } as const;
+
+/** The arrays of one key, or, for a list of keys, of each. */
+export type NativeStoreArrays = readonly StorageArray[] | readonly (readonly StorageArray[])[] | null;
+
+/** What an updater is called with; what it leaves in `stored` becomes the value. */
+export type NativeUpdater = (key: number, received: StorageArray, stored: StorageArray) => void;
+
+/**
+ * One store. Keys are the numbers that {@link define} gives. What returns a promise or undefined returns undefined when
+ * it was done at once.
+ */
+export interface NativeKVStore {
+  /** @param name - the string key, or the int key in decimal: the name of its optimizer state. */
+  define(name: string, dtype: number, count: number, rowLength: number): number;
+  /**
+   * @param keys - one key with flat lists of arrays, or a list of keys with lists of lists.
+   * @param here - whether it may run on the caller's thread if it is small and nothing else is pending.
+   */
+  submit(
+    op: number,
+    keys: number | readonly number[],
+    inputs: NativeStoreArrays,
+    outputs: NativeStoreArrays,
+    priority: number,
+    here: boolean,
+  ): Promise<void> | undefined;
+  /** @param rows - the rows wanted, for each output. */
+  rowSparsePull(
+    key: number,
+    outputs: readonly StorageArray[],
+    rows: readonly Float64Array[],
+    priority: number,
+    here: boolean,
+  ): Promise<void> | undefined;
+  /** Null: pushes assign. */
+  setOptimizer(spec: NativeOptimizerSpec | null): void;
+  setLearningRate(learningRate: number): void;
+  setUpdater(updater: NativeUpdater | null): void;
+  setCompression(type: string, threshold: number): void;
+  /** Resolves when everything submitted before is done. */
+  barrier(): Promise<void> | undefined;
+  saveStates(file: string, dumpOptimizer: boolean): Promise<void> | undefined;
+  loadStates(file: string): Promise<void> | undefined;
+  /** Nothing may be pending. Idempotent. */
+  close(): void;
+}
+
+export interface KVStoreNatives {
+  readonly NativeKVStore: {
+    readonly prototype: NativeKVStore;
+    /** The store of one process on CPU devices. */
+    new (placement: number, devices: number): NativeKVStore;
+  };
+}

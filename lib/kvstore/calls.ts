@@ -1,0 +1,129 @@
+// Turning the arguments of push, pull and their kin, for one key or a list, into one list of keys with their arrays.
+import { argumentError, describe } from '../errors.js';
+import type { NumericArray } from '../tensor/dtype.js';
+import { arraysOf, assertApart } from './arrays.js';
+import type { DeviceArrays, KeyArrays } from './arrays.js';
+import type { Key, KeyInfo, KeyTable } from './keys.js';
+
+/** One key, or a list of keys. */
+export type Keys = Key | readonly Key[];
+
+/** What a call brings for `K`: arrays (one, or one a device) for one key, a list of those for a list. */
+export type ArraysFor<K extends Keys> = K extends readonly Key[]
+  ? readonly DeviceArrays[]
+  : DeviceArrays;
+
+/** One key's part of a call. */
+export interface KeyCall extends KeyArrays {
+  readonly info: KeyInfo;
+  readonly inputs: NumericArray[];
+  readonly outputs: NumericArray[];
+}
+
+/** The key and its argument, for each key of a call. */
+export function pairsOf(
+  keys: unknown,
+  given: unknown,
+  name: string,
+): readonly (readonly [unknown, unknown])[] {
+  if (!Array.isArray(keys)) return [[keys, given]];
+  if (!Array.isArray(given) || given.length !== keys.length) {
+    const items = keys.length === 1 ? 'item' : 'items';
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      name,
+      `a list of ${keys.length} ${items}, one for each key`,
+      given,
+    );
+  }
+  return keys.map((key: unknown, index) => [key, given[index] as unknown]);
+}
+
+/** What an operation brings besides its keys. */
+const brings = {
+  push: { values: true, outs: false },
+  pull: { values: false, outs: true },
+  pushPull: { values: true, outs: true },
+} as const;
+
+/** The keys of a call, each once: what a list brings for a key it names twice belongs together. */
+export function readCall(
+  table: KeyTable,
+  keys: unknown,
+  op: keyof typeof brings,
+  values: unknown,
+  outs: unknown,
+  limit: number,
+): readonly KeyCall[] {
+  const wanted = brings[op];
+  const from: Given = {
+    values: wanted.values ? { given: values } : undefined,
+    outs: wanted.outs ? { given: outs } : undefined,
+  };
+  const calls = Array.isArray(keys)
+    ? readList(table, keys, from, limit)
+    : [readOne(table, keys, from, limit)];
+  assertApart(calls);
+  return calls;
+}
+
+interface Given {
+  readonly values: { readonly given: unknown } | undefined;
+  readonly outs: { readonly given: unknown } | undefined;
+}
+
+function readOne(table: KeyTable, key: unknown, { values, outs }: Given, limit: number): KeyCall {
+  const info = table.find(key);
+  return {
+    info,
+    inputs: values === undefined ? [] : arraysOf(values.given, info, 'value', limit),
+    outputs: outs === undefined ? [] : arraysOf(outs.given, info, 'out', limit),
+  };
+}
+
+function readList(
+  table: KeyTable,
+  keys: readonly unknown[],
+  { values, outs }: Given,
+  limit: number,
+): KeyCall[] {
+  const inputs = values && pairsOf(keys, values.given, 'values');
+  const outputs = outs && pairsOf(keys, outs.given, 'outs');
+  const calls = new Map<number, KeyCall>();
+  keys.forEach((key, index) => {
+    const own: Given = {
+      values: inputs && { given: inputs[index]?.[1] },
+      outs: outputs && { given: outputs[index]?.[1] },
+    };
+    const one = readOne(table, key, own, limit);
+    const earlier = calls.get(one.info.id);
+    if (earlier === undefined) {
+      calls.set(one.info.id, one);
+    } else {
+      earlier.inputs.push(...one.inputs);
+      earlier.outputs.push(...one.outputs);
+    }
+  });
+  return [...calls.values()];
+}
+
+/** What every operation may carry. */
+export interface StoreCallOptions {
+  /** Higher is sooner; an int32, 0 when absent. Training gives the first layers the highest. */
+  priority?: number | undefined;
+}
+
+/** @throws TypeError or RangeError for what is no int32. */
+export function priorityOf(options: StoreCallOptions | undefined): number {
+  const priority = options?.priority;
+  if (priority === undefined) return 0;
+  if (typeof priority !== 'number') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'priority', 'an integer of 32 bits', priority);
+  }
+  if ((priority | 0) !== priority) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'priority', 'an integer of 32 bits', {
+      text: describe(priority),
+    });
+  }
+  return priority;
+}

@@ -1,0 +1,61 @@
+// The arguments of init.
+import { argumentError } from '../errors.js';
+import { dtypeNumber } from '../tensor/dtype.js';
+import type { DType, NumericArray } from '../tensor/dtype.js';
+import { assertFixedLength } from '../tensor/memory.js';
+import { pairsOf } from './calls.js';
+import type { Keys } from './calls.js';
+import { duplicateKey } from './keys.js';
+import type { Key, KeyTable } from './keys.js';
+import { rowLengthOf } from './rows.js';
+
+/** One value for one key, a list for a list. */
+export type InitValues<K extends Keys> = K extends readonly Key[]
+  ? readonly NumericArray[]
+  : NumericArray;
+
+/** Options of init. */
+export interface InitOptions {
+  /**
+   * The shape of the value, or, for a list of keys, of each: what is a row is known from it. Its product is the
+   * length.
+   */
+  shape?: readonly number[] | readonly (readonly number[] | undefined)[] | undefined;
+  /** What a Uint16Array holds. */
+  dtype?: DType | undefined;
+}
+
+/** A key to be made. */
+export interface NewKey {
+  readonly key: Key;
+  readonly value: NumericArray;
+  readonly dtype: number;
+  readonly rowLength: number;
+}
+
+/** @throws TypeError for a key that is there already, twice in the list or of the wrong kind, and for bad values. */
+export function readInit(
+  table: KeyTable,
+  keys: unknown,
+  values: unknown,
+  options: InitOptions,
+): NewKey[] {
+  const isList = Array.isArray(keys);
+  const seen = new Set<Key>();
+  return pairsOf(keys, values, 'values').map(([given, value], index) => {
+    const key = table.check(given);
+    const [first] = seen;
+    if (first !== undefined && typeof first !== typeof key) {
+      const kind = typeof first === 'number' ? 'ints' : 'strings';
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'keys', `${kind} only, as the first`, key);
+    }
+    if (table.has(key) || seen.has(key)) throw duplicateKey(key);
+    seen.add(key);
+    const dtype = dtypeNumber(value, options.dtype, 'value');
+    const array = value as NumericArray;
+    assertFixedLength(array, 'value');
+    const shapes = options.shape;
+    const shape: unknown = isList && Array.isArray(shapes?.[0]) ? shapes[index] : shapes;
+    return { key, value: array, dtype, rowLength: rowLengthOf(shape, array.length) };
+  });
+}

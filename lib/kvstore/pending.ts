@@ -1,0 +1,76 @@
+// Operations on their way: their leases, how many there are, and where their errors point.
+import { GradlinkError } from '../errors.js';
+import { lease, release } from '../tensor/leases.js';
+import { readOnly } from './arrays.js';
+import type { KeyArrays } from './arrays.js';
+
+const done = Promise.resolve();
+
+export class PendingOperations {
+  #count = 0;
+  #closed = false;
+
+  /** Whether every earlier operation has settled, as far as its caller can know. */
+  get none(): boolean {
+    return this.#count === 0;
+  }
+
+  /** Later operations fail. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** @throws GradlinkError ERR_CLOSED after close(). */
+  assertOpen(op: string): void {
+    if (this.#closed) {
+      throw new GradlinkError('ERR_CLOSED', `${op} was called after close(): create a new store`, {
+        op,
+      });
+    }
+  }
+
+  /**
+   * Starts an operation with its arrays leased until it settles.
+   *
+   * @param start - undefined where it is done already.
+   */
+  run(
+    op: string,
+    keys: readonly KeyArrays[],
+    start: () => Promise<void> | undefined,
+  ): Promise<void> {
+    const leases = lease(op, keys.flatMap(readOnly), keys.flatMap(outputsOf));
+    let started: Promise<void> | undefined;
+    try {
+      started = start();
+    } catch (error) {
+      release(leases);
+      throw error;
+    }
+    if (started === undefined) {
+      release(leases);
+      return done;
+    }
+    return this.#settle(started, () => {
+      release(leases);
+    });
+  }
+
+  async #settle(started: Promise<void>, end: () => void): Promise<void> {
+    this.#count++;
+    try {
+      await started;
+    } catch (error) {
+      // Made on the way back from another thread; taken here, in an async function, it shows the callers that await.
+      if (error instanceof GradlinkError) Error.captureStackTrace(error);
+      throw error;
+    } finally {
+      this.#count--;
+      end();
+    }
+  }
+}
+
+function outputsOf(arrays: KeyArrays): KeyArrays['outputs'] {
+  return arrays.outputs;
+}

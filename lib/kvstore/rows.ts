@@ -1,0 +1,84 @@
+// Row numbers of rowSparsePull.
+import { argumentError } from '../errors.js';
+import type { KeyInfo } from './keys.js';
+
+/** Row numbers in any order, repeats allowed. */
+export type RowIds =
+  | readonly number[]
+  | readonly bigint[]
+  | Int8Array
+  | Uint8Array
+  | Int16Array
+  | Uint16Array
+  | Int32Array
+  | Uint32Array
+  | BigInt64Array
+  | BigUint64Array
+  | Float32Array
+  | Float64Array;
+
+/**
+ * One list of rows for each of `outputs` outputs: as given, or the one list for all.
+ *
+ * @throws TypeError or RangeError for what is no row of the key.
+ */
+export function rowsOf(given: unknown, info: KeyInfo, outputs: number): Float64Array[] {
+  const isListOfLists =
+    Array.isArray(given) && given.length > 0 && given.every((item) => typeof item === 'object');
+  if (!isListOfLists) {
+    const rows = readRows(given, info);
+    return Array.from({ length: outputs }, () => rows);
+  }
+  if (given.length !== outputs) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'rowIds',
+      `one list of rows, or one for each of the ${outputs} outputs`,
+      given,
+    );
+  }
+  return given.map((rows) => readRows(rows, info));
+}
+
+function readRows(given: unknown, info: KeyInfo): Float64Array {
+  const isArray = Array.isArray(given) || (ArrayBuffer.isView(given) && 'length' in given);
+  if (!isArray) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'rowIds', 'an array of row numbers', given);
+  }
+  const rows = Float64Array.from(given as ArrayLike<number | bigint>, Number);
+  const height = info.count / info.rowLength;
+  for (const row of rows) {
+    if (!Number.isInteger(row) || row < 0 || row >= height) {
+      throw argumentError(
+        'ERR_OUT_OF_RANGE',
+        'rowIds',
+        `rows from 0 to ${height - 1} (key ${String(info.key)} has ${height} rows of ${info.rowLength})`,
+        row,
+      );
+    }
+  }
+  return rows;
+}
+
+/**
+ * Elements of a row: the product of all but the first number of the shape; 1 without a shape.
+ *
+ * @throws TypeError for a shape that does not multiply to `count`.
+ */
+export function rowLengthOf(shape: unknown, count: number): number {
+  if (shape === undefined) return 1;
+  const isShape =
+    Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
+  const sizes = isShape ? (shape as readonly number[]) : [];
+  const product = sizes.reduce((all, size) => all * size, 1);
+  if (!isShape || sizes.length === 0 || product !== count) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'shape',
+      `whole numbers whose product is the ${count} elements of the value`,
+      isShape ? { text: `[${sizes.join(', ')}]` } : shape,
+    );
+  }
+  // An empty value has rows of no length; 1 keeps the number of rows (0) defined.
+  return sizes.slice(1).reduce((all, size) => all * size, 1) || 1;
+}

@@ -1,0 +1,58 @@
+// The names of store types: MXNet's spellings and ours.
+import { describe, GradlinkError } from '../errors.js';
+
+/** What a store is made of, whatever spelling it was asked for by. */
+export type StoreKind =
+  | 'local'
+  | 'device'
+  | 'nccl'
+  | 'dist_sync'
+  | 'dist_sync_device'
+  | 'dist_async'
+  | 'dist_async_device'
+  | 'allreduce';
+
+/** Spellings that mean the same, each under its kind. */
+const spellings: Readonly<Record<StoreKind, readonly string[]>> = {
+  local: ['local', 'local_update_cpu', 'local_allreduce_cpu'],
+  device: ['device', 'local_allreduce_device', 'local_update_device'],
+  nccl: ['nccl'],
+  dist_sync: ['dist_sync', 'dist'],
+  dist_sync_device: ['dist_sync_device', 'dist_device_sync', 'dist_device'],
+  dist_async: ['dist_async'],
+  dist_async_device: ['dist_async_device', 'dist_device_async'],
+  allreduce: ['allreduce', 'horovod'],
+};
+
+/** Every kind there is a name for, also where this build has no such store. */
+export const storeKinds = Object.keys(spellings) as StoreKind[];
+
+const kinds = new Map(
+  storeKinds.flatMap((kind) => spellings[kind].map((spelling) => [spelling, kind] as const)),
+);
+
+/** A parsed type: what it means, and its name in lower case as given. */
+export interface StoreType {
+  readonly kind: StoreKind;
+  readonly name: string;
+}
+
+/**
+ * Reads a store type, in upper or lower case. In MXNet an unknown word silently means `local`; here it is an error.
+ *
+ * @throws GradlinkError ERR_UNSUPPORTED that lists the types.
+ */
+export function parseStoreType(type: unknown): StoreType {
+  const name = typeof type === 'string' ? type.toLowerCase() : undefined;
+  const kind = name === undefined ? undefined : kinds.get(name);
+  if (name === undefined || kind === undefined) {
+    const others = [...kinds].filter(([spelling, of]) => spelling !== of);
+    const aliases = others.map(([spelling, of]) => `${spelling} = ${of}`).join(', ');
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `expected a store type (${storeKinds.join(', ')}; also ${aliases}), got ${describe(type)}`,
+      { usable: true },
+    );
+  }
+  return { kind, name };
+}

@@ -1,0 +1,57 @@
+// A store, the JavaScript functions it calls, and what must happen when its environment goes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+
+#include "binding/environment.h"
+#include "binding/napi_setup.h"
+#include "kvstore/store.h"
+
+namespace gradlink::binding {
+
+/// What the binding must know of a key to check buffers against it.
+struct KeyShape {
+  DType dtype;
+  std::size_t count;
+};
+
+/// Made and destroyed on the JavaScript thread. Pending operations keep the object that owns it.
+class KVStoreHandle final : public Resident {
+ public:
+  KVStoreHandle(Napi::Env, std::unique_ptr<Store>);
+  ~KVStoreHandle() override;
+
+  /// Throws ERR_CLOSED after close().
+  Store& open();
+  /// Nothing may be pending. Idempotent.
+  void close();
+
+  KeyId define(const std::string& name, const KeyShape&, std::size_t rowLength);
+  /// Throws a TypeError where there is no such key.
+  const KeyShape& shapeOf(KeyId) const;
+
+  /// An updater that calls this function as (key id, received, stored); what it leaves in `stored`
+  /// is the new value.
+  std::shared_ptr<ExternalUpdater> updater(Napi::Function);
+
+  void abandon() override {}
+  void join() override;
+
+ private:
+  class ScriptUpdater;
+  void callUpdater(Napi::Env, std::uint32_t function, const UpdateRequest&);
+
+  std::shared_ptr<Environment> environment_;
+  Napi::Env env_;
+  std::unordered_map<KeyId, KeyShape> shapes_;
+  /// Never shrinks before the end: operations that were queued under an earlier updater still call
+  /// it.
+  std::unordered_map<std::uint32_t, Napi::FunctionReference> functions_;
+  std::int64_t accountedBytes_ = 0;
+  bool closed_ = false;
+  std::unique_ptr<Store> store_;  // last, so destroyed first: its threads use the rest
+};
+
+}  // namespace gradlink::binding

@@ -1,0 +1,197 @@
+#include "binding/kvstore_wrap.h"
+
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "binding/kvstore_args.h"
+#include "binding/optimizer_spec.h"
+#include "kvstore/local_store.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr const char* kClassName = "NativeKVStore";
+/// A guard against a slip of the pen, far above any machine.
+constexpr int kMaxDevices = 4096;
+
+/// Where the end of an operation and the promise for it meet: either may come first.
+class Meeting {
+ public:
+  /// From any thread.
+  void end(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (pending_ != nullptr) return pending_->complete(std::move(error));
+    ended_ = true;
+    error_ = std::move(error);
+  }
+
+  /// True where the operation has ended already, and then what it failed with is thrown. Otherwise
+  /// `make` gives what waits for the end.
+  template <typename Make>
+  bool endedOr(Make make) {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) {
+      pending_ = &make();
+      return false;
+    }
+    if (error_) std::rethrow_exception(error_);
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  PendingOp* pending_ = nullptr;
+  bool ended_ = false;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+void exportKVStore(Napi::Env env, Napi::Object exports) { KVStoreWrap::define(env, exports); }
+
+void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
+  using Wrap = KVStoreWrap;
+  exports.Set(kClassName, DefineClass(env, kClassName,
+                                      {InstanceMethod<&Wrap::defineKey>("define"),
+                                       InstanceMethod<&Wrap::submit>("submit"),
+                                       InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
+                                       InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
+                                       InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
+                                       InstanceMethod<&Wrap::setUpdater>("setUpdater"),
+                                       InstanceMethod<&Wrap::setCompression>("setCompression"),
+                                       InstanceMethod<&Wrap::barrier>("barrier"),
+                                       InstanceMethod<&Wrap::saveStates>("saveStates"),
+                                       InstanceMethod<&Wrap::loadStates>("loadStates"),
+                                       InstanceMethod<&Wrap::close>("close")}));
+}
+
+KVStoreWrap::KVStoreWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KVStoreWrap>(info) {
+  guarded(info.Env(), [&] {
+    const auto placement = static_cast<Placement>(integerArg(info[0], "placement", 0, 1));
+    const auto devices = static_cast<std::size_t>(integerArg(info[1], "devices", 1, kMaxDevices));
+    handle_ = std::make_shared<KVStoreHandle>(info.Env(),
+                                              std::make_unique<LocalStore>(placement, devices));
+  });
+}
+
+Napi::Value KVStoreWrap::defineKey(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    const std::string name = stringArg(info[0], "name");
+    const KeyShape shape{dtypeArg(info[1]), countArg(info[2], "count")};
+    const KeyId key = handle_->define(name, shape, countArg(info[3], "rowLength"));
+    return Napi::Number::New(info.Env(), key);
+  });
+}
+
+Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
+                               const std::vector<Napi::Value>& arrays,
+                               const std::function<void(std::shared_ptr<Ticket>)>& begin) {
+  const auto meeting = std::make_shared<Meeting>();
+  begin(std::make_shared<Ticket>(
+      [meeting](std::exception_ptr error) { meeting->end(std::move(error)); }));
+  Napi::Promise promise;
+  const bool ended = meeting->endedOr([&]() -> PendingOp& {
+    Kept kept;
+    keep(kept, info.This());
+    for (const Napi::Value& list : arrays) keepArrays(list, kept);
+    PendingOp& pending = PendingOp::create(info.Env(), {}, std::move(kept));
+    promise = pending.promise();
+    return pending;
+  });
+  return ended ? info.Env().Undefined() : promise.As<Napi::Value>();
+}
+
+Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
+                               const std::vector<Napi::Value>& arrays,
+                               std::vector<Operation> operations, bool here) {
+  if (operations.empty()) return info.Env().Undefined();
+  Store& store = handle_->open();
+  return await(info, arrays, [&](const std::shared_ptr<Ticket>& ticket) {
+    for (Operation& operation : operations) operation.ticket = ticket;
+    store.submit(std::move(operations), here);
+  });
+}
+
+Napi::Value KVStoreWrap::submit(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    return await(info, {info[2], info[3]}, operationsArg(info, *handle_),
+                 booleanArg(info[5], "here"));
+  });
+}
+
+Napi::Value KVStoreWrap::rowSparsePull(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    return await(info, {info[1]}, rowOperationsArg(info, *handle_), booleanArg(info[4], "here"));
+  });
+}
+
+Napi::Value KVStoreWrap::setOptimizer(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    handle_->open().setOptimizer(info[0].IsNull() ? nullptr
+                                                  : Optimizer::create(optimizerSpecArg(info[0])));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value KVStoreWrap::setLearningRate(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    handle_->open().setLearningRate(numberArg(info[0], "learningRate"));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value KVStoreWrap::setUpdater(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    Store& store = handle_->open();
+    store.setUpdater(info[0].IsNull() ? nullptr
+                                      : handle_->updater(functionArg(info[0], "updater")));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value KVStoreWrap::setCompression(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    handle_->open().setCompression(
+        GradientCompression::create(stringArg(info[0], "type"), numberArg(info[1], "threshold")));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value KVStoreWrap::barrier(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Store& store = handle_->open();
+    return await(info, {}, [&](auto ticket) { store.barrier(std::move(ticket)); });
+  });
+}
+
+Napi::Value KVStoreWrap::saveStates(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Store& store = handle_->open();
+    const std::string file = stringArg(info[0], "file");
+    const bool dump = booleanArg(info[1], "dumpOptimizer");
+    return await(info, {}, [&](auto ticket) { store.saveStates(file, dump, std::move(ticket)); });
+  });
+}
+
+Napi::Value KVStoreWrap::loadStates(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Store& store = handle_->open();
+    const std::string file = stringArg(info[0], "file");
+    return await(info, {}, [&](auto ticket) { store.loadStates(file, std::move(ticket)); });
+  });
+}
+
+Napi::Value KVStoreWrap::close(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    handle_->close();
+    return info.Env().Undefined();
+  });
+}
+
+}  // namespace gradlink::binding

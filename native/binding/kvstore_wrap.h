@@ -1,0 +1,43 @@
+// The JavaScript class NativeKVStore.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "binding/kvstore_handle.h"
+#include "binding/napi_setup.h"
+#include "binding/pending_op.h"
+#include "kvstore/store.h"
+
+namespace gradlink::binding {
+
+class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
+ public:
+  static void define(Napi::Env, Napi::Object exports);
+  explicit KVStoreWrap(const Napi::CallbackInfo&);
+
+ private:
+  Napi::Value defineKey(const Napi::CallbackInfo&);
+  Napi::Value submit(const Napi::CallbackInfo&);
+  Napi::Value rowSparsePull(const Napi::CallbackInfo&);
+  Napi::Value setOptimizer(const Napi::CallbackInfo&);
+  Napi::Value setLearningRate(const Napi::CallbackInfo&);
+  Napi::Value setUpdater(const Napi::CallbackInfo&);
+  Napi::Value setCompression(const Napi::CallbackInfo&);
+  Napi::Value barrier(const Napi::CallbackInfo&);
+  Napi::Value saveStates(const Napi::CallbackInfo&);
+  Napi::Value loadStates(const Napi::CallbackInfo&);
+  Napi::Value close(const Napi::CallbackInfo&);
+
+  /// Calls `begin` with a ticket; a promise, or undefined where all was done before begin returned.
+  /// `arrays`: lists of arrays to keep until then.
+  Napi::Value await(const Napi::CallbackInfo&, const std::vector<Napi::Value>& arrays,
+                    const std::function<void(std::shared_ptr<Ticket>)>& begin);
+  Napi::Value await(const Napi::CallbackInfo&, const std::vector<Napi::Value>& arrays,
+                    std::vector<Operation> operations, bool here);
+
+  std::shared_ptr<KVStoreHandle> handle_;
+};
+
+}  // namespace gradlink::binding
