@@ -116,7 +116,6 @@ Membership enterSegment(const File& passed, int rank) {
   liveness->take(rank);
   membership.file = liveness->file();
   membership.liveness = std::move(liveness);
-  membership.segment.rank(rank).arrived.store(1);
   return membership;
 }
 

@@ -48,7 +48,6 @@ struct alignas(kLine) RankBlock {
   alignas(kLine) Flag mail;
   /// Set while this rank touches buffers of others.
   alignas(kLine) std::atomic<std::uint32_t> working;
-  std::atomic<std::uint32_t> arrived;
   std::atomic<std::uint32_t> left;
 };
 

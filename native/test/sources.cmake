@@ -18,5 +18,14 @@ endfunction()
 
 add_layer_tests(core gradlink_core)
 add_layer_tests(shm gradlink_shm)
+# Ranks as forked processes: apart from shm, because ThreadSanitizer does not follow threads into a fork.
+add_layer_tests(process gradlink_shm)
 add_layer_tests(kvstore gradlink_kvstore gradlink_shm)
 add_layer_tests(measure gradlink_measure gradlink_shm)
+
+# Sanitizers add weak symbols of their own.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64" AND GRADLINK_SANITIZE STREQUAL "")
+  add_test(NAME core.WideInstructionsStayInTheirFiles COMMAND ${CMAKE_COMMAND} -DNM=${CMAKE_NM}
+    -DARCHIVES=$<TARGET_FILE:gradlink_core>,$<TARGET_FILE:gradlink_kvstore>
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/test/wide_symbols.cmake)
+endif()
