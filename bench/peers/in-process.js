@@ -5,6 +5,7 @@
 import { availableParallelism, freemem } from 'node:os';
 import { Communicator } from '../../dist/lib/index.js';
 import { native } from '../../dist/lib/native.js';
+import { nativeMemoryLoops } from '../../dist/lib/native/measure.js';
 import { sampleAllReduce } from './sample.js';
 
 const MiB = 2 ** 20;
@@ -15,11 +16,18 @@ const threads = Math.min(2, availableParallelism());
 
 const print = (line) => console.log(JSON.stringify(line));
 
-/** Samples of one loop, about `seconds` long. */
-async function sampleLoop(options) {
-  const once = await native().memoryBandwidth({ ...options, warmup: 1, samples: 1 });
+/** Samples of one loop, about `seconds` long in all. */
+async function sampleLoop({ loop, arrays = 2, ...options }) {
+  const time = (more) =>
+    native().memoryBandwidth({
+      ...{ loop: nativeMemoryLoops[loop], arrays, repeats: 1 },
+      ...options,
+      ...more,
+    });
+  const once = await time({ warmup: 1, samples: 1 });
   const samples = Math.max(5, Math.min(100, Math.round(seconds / once.seconds[0])));
-  return native().memoryBandwidth({ ...options, warmup: 2, samples });
+  const { seconds: measured, bytes } = await time({ warmup: 2, samples });
+  return { seconds: [...measured], movedBytes: bytes };
 }
 
 const loops = { in: 'reduceInPlace', out: 'reduceOutOfPlace' };
@@ -57,7 +65,6 @@ const described = [
 for (const { name, ...options } of described) {
   for (const count of new Set([1, threads])) {
     const result = await sampleLoop({ ...options, bytes, threads: count });
-    const { seconds: samples, bytes: movedBytes } = result;
-    print({ kind: 'memory', name, threads: count, bytes, movedBytes, seconds: samples });
+    print({ kind: 'memory', name, threads: count, bytes, ...result });
   }
 }

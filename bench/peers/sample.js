@@ -1,0 +1,49 @@
+// gradlink's own timed loop with the sampling of the peers' programs: verify, warm up with a batch that grows, then samples of
+// one call each or, for short calls, of as many as fill 2 ms; the slowest rank counts.
+import { nativeOf } from '../../dist/lib/communicator/communicator.js';
+import { native } from '../../dist/lib/native.js';
+import { nativeCombine, nativeTimedCollectives } from '../../dist/lib/native/measure.js';
+import { parseDType } from '../../dist/lib/tensor/dtype.js';
+import { reduceOpNumber } from '../../dist/lib/communicator/reduce-op.js';
+
+const minSamples = 5;
+const maxSamples = 200;
+
+/**
+ * @param {import('../../dist/lib/index.js').Communicator} comm
+ * @param {{bytes: number, place: 'in' | 'out', shared: boolean, seconds: number}} wanted seconds: about how long to sample
+ * @returns {Promise<{calls: number, seconds: number[], wrong: number}>} seconds of one call, a value a sample
+ */
+export async function sampleAllReduce(comm, { bytes, place, shared, seconds }) {
+  const time = (options) =>
+    native().timeCollective(nativeOf(comm), {
+      collective: nativeTimedCollectives.allReduce,
+      count: bytes / Float32Array.BYTES_PER_ELEMENT,
+      dtype: parseDType('float32'),
+      op: reduceOpNumber('sum'),
+      root: 0,
+      inPlace: place === 'in',
+      shared,
+      warmup: 0,
+      combine: nativeCombine.max,
+      verify: false,
+      seed: 0,
+      timeoutMs: -1,
+      ...options,
+    });
+  // Every rank gets the same seconds, and so decides alike.
+  const warm = await warmUp(async (batch) => (await time({ samples: 1, batch })).seconds[0]);
+  const calls = warm < 1e-3 ? Math.max(1, Math.floor(2e-3 / warm)) : 1;
+  const fitting = Math.floor(seconds / (warm * calls));
+  const samples = Math.max(minSamples, Math.min(maxSamples, fitting));
+  const result = await time({ warmup: 1, samples, batch: calls, verify: true });
+  const wrong = result.wrongBefore + result.wrongAfter;
+  return { calls, seconds: [...result.seconds], wrong };
+}
+
+async function warmUp(timeBatch) {
+  for (let batch = 1; ; batch *= 4) {
+    const each = await timeBatch(batch);
+    if (each * batch > 0.02 || batch >= 4096) return each;
+  }
+}
