@@ -1,24 +1,10 @@
 // The command-line program: parses, runs one command, turns errors into messages and exit codes. Never exits itself.
-import { readFileSync } from 'node:fs';
-
 import { Command, CommanderError } from 'commander';
 
 import { commands } from './commands.js';
 import { exitCodes, type Io } from './io.js';
+import { packageVersion } from './package-version.js';
 import { UsageError } from './usage-error.js';
-
-function packageVersion(): string {
-  // Two steps up from lib/cli in the sources, three from dist/lib/cli in the package.
-  for (const candidate of ['../../package.json', '../../../package.json']) {
-    try {
-      const text = readFileSync(new URL(candidate, import.meta.url), 'utf8');
-      return (JSON.parse(text) as { version: string }).version;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-    }
-  }
-  return 'unknown';
-}
 
 const examples = `
 Examples:
@@ -30,7 +16,7 @@ Examples:
 Exit status: 0 all well, 1 a wrong result or a failure, 2 wrong usage.
 Run gradlink COMMAND --help for a command's options.`;
 
-function createProgram(io: Io, done: (exitCode: number) => void): Command {
+function createProgram(io: Io, argv: readonly string[], done: (exitCode: number) => void): Command {
   const program = new Command('gradlink');
   program
     .description(
@@ -52,7 +38,7 @@ function createProgram(io: Io, done: (exitCode: number) => void): Command {
       },
     })
     .addHelpText('after', examples);
-  for (const register of commands) register(program, io, done);
+  for (const register of commands) register(program, io, done, argv.slice(1));
   for (const command of program.commands) {
     command.showHelpAfterError(`Run gradlink ${command.name()} --help for its options.`);
   }
@@ -75,7 +61,7 @@ function describe(error: unknown): string {
  */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
   let exitCode: number = exitCodes.ok;
-  const program = createProgram(io, (code) => {
+  const program = createProgram(io, argv, (code) => {
     exitCode = code;
   });
   try {

@@ -1,0 +1,72 @@
+// Where a command's report goes: --format and --output, alike for all commands that measure.
+import { accessSync, constants, statSync, writeFileSync } from 'node:fs';
+import { dirname, extname } from 'node:path';
+
+import type { Command } from 'commander';
+
+import type { Io } from './io.js';
+import { choice } from './parse.js';
+import { UsageError } from './usage-error.js';
+import type { Report } from '../measure/result.js';
+import { renderReport, reportFormats, type ReportFormat } from '../report/index.js';
+
+export interface ReportOptions {
+  readonly format?: ReportFormat;
+  readonly output?: string;
+}
+
+const formatsByExtension: Readonly<Record<string, ReportFormat>> = {
+  '.json': 'json',
+  '.csv': 'csv',
+  '.md': 'markdown',
+};
+
+export function addReportOptions(command: Command): Command {
+  return command
+    .option(
+      '--format <format>',
+      `${reportFormats.join(', ')} (default: text, or by the ending of --output)`,
+      choice(reportFormats, { md: 'markdown' }),
+    )
+    .option('--output <file>', 'write the report to this file, in --format');
+}
+
+/** Fails before anything is measured when the report could not be written afterwards. */
+export function checkOutput(file: string): void {
+  try {
+    const existing = statSync(file, { throwIfNoEntry: false });
+    if (existing?.isDirectory()) throw new Error('it is a directory');
+    accessSync(existing === undefined ? dirname(file) : file, constants.W_OK);
+  } catch (error) {
+    throw UsageError.of(
+      '--output',
+      'a file that can be written',
+      `${file} (${(error as Error).message})`,
+    );
+  }
+}
+
+/** The report's destination; made before measuring, written to after. */
+export class ReportOutput {
+  readonly format: ReportFormat;
+  /** Whether people read along: the report itself does not go to standard output in another format. */
+  readonly showsText: boolean;
+  private readonly file: string | undefined;
+
+  constructor(
+    options: ReportOptions,
+    private readonly io: Io,
+  ) {
+    this.file = options.output;
+    const byExtension = formatsByExtension[extname(options.output ?? '').toLowerCase()];
+    this.format = options.format ?? byExtension ?? 'text';
+    this.showsText = this.format === 'text' || this.file !== undefined;
+    if (this.file !== undefined) checkOutput(this.file);
+  }
+
+  /** Writes the report to its file, or, unless it was shown as text already, to standard output. */
+  write(report: Report): void {
+    if (this.file !== undefined) writeFileSync(this.file, renderReport(report, this.format));
+    else if (this.format !== 'text') this.io.stdout.write(renderReport(report, this.format));
+  }
+}

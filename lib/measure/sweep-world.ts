@@ -1,0 +1,82 @@
+// The ranks that a sweep of collectives runs on: of this process, or this process's place in a job.
+import { hostname } from 'node:os';
+
+import { Communicator, nativeOf } from '../communicator/communicator.js';
+import { readJob } from '../communicator/job.js';
+import { native } from '../native.js';
+import type { NativeTiming, NativeTimingOptions } from '../native/measure.js';
+
+/** How the ranks of one process are held. */
+export type Engine = 'local' | 'threads';
+
+export interface RankInfo {
+  readonly rank: number;
+  readonly pid: number;
+  readonly host: string;
+}
+
+/** Ranks that time collectives together. */
+export interface SweepWorld {
+  readonly size: number;
+  /** First rank of this process: 0 prints. */
+  readonly rank: number;
+  /** Processes that the ranks are in. */
+  readonly processes: number;
+  readonly ranks: readonly RankInfo[];
+  /** Runs one measurement on all ranks that this process holds. */
+  time(options: NativeTimingOptions): Promise<NativeTiming>;
+  /** Waits for all processes. */
+  barrier(): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** Whether a launcher has started this process as one rank of a job, and of how many. */
+export function jobSize(): number | undefined {
+  return readJob()?.size;
+}
+
+/**
+ * Opens the ranks: those of the job where there is one, else `size` of this process.
+ *
+ * @param size ranks of this process; a job has its own size
+ * @param engine `local`: one communicator holds them all, as `Communicator.local(n)`; `threads`: each has one of its
+ *   own, as worker threads have. Sending and receiving needs the latter.
+ */
+export async function openWorld(
+  size: number,
+  engine: Engine,
+  timeoutMs?: number,
+): Promise<SweepWorld> {
+  const host = hostname();
+  if (jobSize() !== undefined) {
+    const world = await Communicator.world({ timeoutMs });
+    const pids = await world.allGather(Int32Array.of(process.pid));
+    return {
+      size: world.size,
+      rank: world.rank,
+      processes: world.size,
+      ranks: [...pids].map((pid, rank) => ({ rank, pid, host })),
+      time: (options) => native().timeCollective(nativeOf(world), options),
+      barrier: () => world.barrier(),
+      close: () => world.close(),
+    };
+  }
+  const local = Communicator.local(size);
+  const members = engine === 'local' ? [local] : local.ranks;
+  return {
+    size,
+    rank: 0,
+    processes: 1,
+    ranks: Array.from({ length: size }, (_, rank) => ({ rank, pid: process.pid, host })),
+    time: async (options) => {
+      const all = members.map((one) => native().timeCollective(nativeOf(one), options));
+      // Every rank gets the same list; all are awaited, so that a failure leaves none behind.
+      const settled = await Promise.allSettled(all);
+      const failed = settled.find((one) => one.status === 'rejected');
+      if (failed !== undefined) throw failed.reason;
+      return all[0] as Promise<NativeTiming>;
+    },
+    barrier: () => Promise.resolve(),
+    close: () => local.close(),
+  };
+}
