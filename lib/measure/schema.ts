@@ -1,0 +1,148 @@
+import { schemaVersion } from './result.js';
+
+/**
+ * JSON Schema (draft 07) of a {@link Report}: what `--format json` writes. Fields may be added within a version, so
+ * objects are open; a field that changes its meaning or goes away raises the version. A test holds it to the types.
+ */
+
+const number = { type: 'number' } as const;
+const positive = { type: 'number', minimum: 0 } as const;
+const count = { type: 'integer', minimum: 0 } as const;
+const text = { type: 'string' } as const;
+
+/** The type, or null. */
+function nullable<T extends { readonly type: string }>(schema: T) {
+  return { ...schema, type: [schema.type, 'null'] as const };
+}
+
+/** An object with these fields, all required but the optional ones. */
+function object<P extends Readonly<Record<string, object>>>(
+  properties: P,
+  optional: readonly (keyof P)[] = [],
+) {
+  return {
+    type: 'object',
+    properties,
+    required: Object.keys(properties).filter((name) => !optional.includes(name)),
+  } as const;
+}
+
+function reference(name: string) {
+  return { $ref: `#/definitions/${name}` } as const;
+}
+
+const scalar = { type: ['string', 'number', 'boolean', 'null'] } as const;
+const scalars = { type: 'object', additionalProperties: scalar } as const;
+
+const measurement = {
+  samplesSeconds: { type: 'array', items: positive, minItems: 1 },
+  iterationsPerSample: { type: 'integer', minimum: 1 },
+  warmupIterations: count,
+  statistics: reference('statistics'),
+  bytes: positive,
+  algorithmBandwidth: reference('bandwidth'),
+  busBandwidth: reference('bandwidth'),
+  limit: { anyOf: [reference('limit'), { type: 'null' }] },
+  check: reference('check'),
+  verdict: reference('verdict'),
+  arrays: count,
+  iterations: { type: 'array', items: reference('iteration') },
+} as const;
+
+const optionalOfMeasurement = ['arrays', 'iterations'] as const;
+const identity = { name: text, parameters: scalars } as const;
+
+const definitions = {
+  run: object({
+    tool: text,
+    packageVersion: text,
+    commandLine: { type: 'array', items: text },
+    options: scalars,
+    startedAt: {
+      type: 'string',
+      pattern: '^\\d{4}-\\d{2}-\\d{2}T\\d{2}:\\d{2}:\\d{2}(\\.\\d+)?Z$',
+    },
+  }),
+  environment: object({
+    cpuModel: text,
+    availableCores: count,
+    onlineCores: count,
+    simdLevel: nullable(text),
+    threads: nullable(count),
+    memoryBytes: count,
+    freeMemoryBytes: count,
+    lastLevelCacheBytes: nullable(count),
+    operatingSystem: text,
+    kernel: text,
+    architecture: text,
+    nodeVersion: text,
+    variables: { type: 'object', additionalProperties: text },
+  }),
+  statistics: object({
+    samples: { type: 'integer', minimum: 1 },
+    minSeconds: positive,
+    medianSeconds: positive,
+    p95Seconds: positive,
+    p99Seconds: positive,
+    maxSeconds: positive,
+    meanSeconds: positive,
+    medianInterval: object({
+      lowerSeconds: positive,
+      upperSeconds: positive,
+      confidence: { type: 'number', minimum: 0, maximum: 1 },
+    }),
+  }),
+  bandwidth: object({
+    bytesPerSecond: positive,
+    lowerBytesPerSecond: positive,
+    upperBytesPerSecond: positive,
+    formula: text,
+  }),
+  limit: object({
+    mustMoveBytes: positive,
+    formula: text,
+    copyBytesPerSecond: positive,
+    boundSeconds: positive,
+    ratio: positive,
+  }),
+  check: object({
+    kind: { enum: ['exact', 'error', 'none'] },
+    wrong: nullable(count),
+    error: nullable(positive),
+    tolerance: nullable(positive),
+    passed: { type: 'boolean' },
+  }),
+  verdict: object({
+    level: { enum: ['good', 'fair', 'poor', 'none'] },
+    text,
+    likelyCause: nullable(text),
+  }),
+  iteration: object({
+    iteration: count,
+    seconds: positive,
+    bytesPerSecond: positive,
+    // -1 says that results were not checked, as in MXNet.
+    error: nullable(number),
+  }),
+  measured: object({ status: { const: 'ok' }, ...identity, ...measurement }, optionalOfMeasurement),
+  waived: object({ status: { const: 'waived' }, ...identity, reason: text }),
+  failed: object(
+    { status: { const: 'error' }, ...identity, reason: text, code: text, ...measurement },
+    [...(Object.keys(measurement) as (keyof typeof measurement)[]), 'code'],
+  ),
+} as const;
+
+export const reportSchema = {
+  $schema: 'http://json-schema.org/draft-07/schema#',
+  title: 'gradlink report',
+  ...object({
+    schemaVersion: { const: schemaVersion },
+    run: reference('run'),
+    environment: reference('environment'),
+    cases: {
+      type: 'array',
+      items: { oneOf: [reference('measured'), reference('waived'), reference('failed')] },
+    },
+  }),
+  definitions,
+} as const;

@@ -1,0 +1,48 @@
+import { describe, expect, it } from 'vitest';
+
+import { arraysLine, iterationLine, optionsLine } from '../../lib/report/index.js';
+
+describe('options line', () => {
+  it("is the README's", () => {
+    const options = {
+      network: 'resnet',
+      gpus: '0,1',
+      numLayers: 200,
+      'kv-store': 'device',
+      num_batches: 5,
+      dispBatches: 1,
+      testResults: 1,
+      imageShape: '3,224,224',
+      numClasses: 1000,
+      optimizer: 'None',
+    };
+    expect(optionsLine(options)).toBe(
+      "INFO:root:Namespace(disp_batches=1, gpus='0,1', image_shape='3,224,224', kv_store='device', " +
+        "network='resnet', num_batches=5, num_classes=1000, num_layers=200, optimizer='None', test_results=1)",
+    );
+  });
+
+  it('writes values as Python does', () => {
+    const options = { a: null, b: true, c: 0.5, d: "it's", e: 'a\\b', f: `'"` };
+    expect(optionsLine(options)).toBe(
+      `INFO:root:Namespace(a=None, b=True, c=0.5, d="it's", e='a\\\\b', f='\\'"')`,
+    );
+  });
+});
+
+describe('size and iteration', () => {
+  it('have six decimals', () => {
+    expect(arraysLine(96, 95200544)).toBe(
+      'INFO:root:num of arrays = 96, total size = 95.200544 MB',
+    );
+    expect(
+      iterationLine({ iteration: 5, seconds: 0.055107, bytesPerSecond: 3.02322e9, error: 1.5e-7 }),
+    ).toBe('INFO:root:iter 5, 0.055107 sec, 3.023220 GB/sec per gpu, error 0.000000');
+  });
+
+  it('show an unchecked result as -1 and one that is no number as Python does', () => {
+    const line = { iteration: 1, seconds: 1, bytesPerSecond: 0 };
+    expect(iterationLine({ ...line, error: -1 })).toMatch(/error -1\.000000$/);
+    expect(iterationLine({ ...line, error: null })).toMatch(/error nan$/);
+  });
+});

@@ -1,0 +1,153 @@
+import { describe, expect, it } from 'vitest';
+
+import { failedCase } from '../../lib/measure/case.js';
+import { renderReport, reportFormats, toCsv, toMarkdown } from '../../lib/report/index.js';
+import { collectiveCase, report, storeCase, waived } from '../support/reports.js';
+
+const mxnetLines = [
+  'INFO:root:num of arrays = 205, total size = 257.991328 MB',
+  'INFO:root:iter 1, 0.023242 sec, 11.100222 GB/sec per gpu, error 0.000000',
+  'INFO:root:iter 2, 0.023106 sec, 11.165508 GB/sec per gpu, error 0.000000',
+  'INFO:root:iter 3, 0.023218 sec, 11.111735 GB/sec per gpu, error 0.000000',
+  'INFO:root:iter 4, 0.023193 sec, 11.123614 GB/sec per gpu, error 0.000000',
+  'INFO:root:iter 5, 0.023089 sec, 11.173694 GB/sec per gpu, error 0.000000',
+];
+
+describe('text of measure', () => {
+  const lines = renderReport(report('measure', [storeCase()]), 'text').split('\n');
+
+  it("has MXNet's lines to the letter", () => {
+    expect(lines[0]).toMatch(/^INFO:root:Namespace\(gpus=None, kv_store='device', /);
+    expect(lines.slice(1, 7)).toEqual(mxnetLines);
+  });
+
+  it('then what the original does not say', () => {
+    const summary = lines.slice(7).join('\n');
+    for (const words of [
+      'median 23.19 ms, min 23.09 ms, p95 23.24 ms',
+      '(5 samples)',
+      '11.12 GB/s (11.10 to 11.17 GB/s, 94 % interval) = S * 2(n-1)/n / t',
+      'must move  1.29 GB',
+      '60.00 GB/s read and written',
+      'ratio      93 %',
+      'verdict    good',
+      'Example CPU, 2 cores, avx2, 2 threads, 8.0 GiB, Linux 6.1.0, node v20.19.0',
+    ]) {
+      expect(summary).toContain(words);
+    }
+  });
+
+  it('says why a case failed, and which of several it is', () => {
+    const text = renderReport(report('measure', [storeCase(0.5), storeCase()]), 'text');
+    expect(text).toContain('error      wrong result: relative error 0.5 is above 0.0001');
+    expect(text.match(/^kvstore kvStore=device network=resnet devices=2$/gm)).toHaveLength(4);
+  });
+});
+
+describe('text of collectives', () => {
+  const cases = [
+    collectiveCase({ count: 2 }),
+    collectiveCase({ count: 2, placement: 'in-place' }),
+    collectiveCase(),
+    collectiveCase({ placement: 'in-place', wrong: 3 }),
+    waived(),
+  ];
+  const lines = renderReport(report('collectives', cases), 'text').split('\n');
+  const data = lines.filter((line) => line !== '' && !line.startsWith('#'));
+
+  it('has a line a size, columns in the order of nccl-tests', () => {
+    expect(data).toHaveLength(3);
+    expect(data[1]?.trim().split(/\s+/).slice(0, 13)).toEqual([
+      ...['4194304', '1048576', 'float32', 'sum', '-1'],
+      ...['2000.0', '2.10', '3.15', '0'],
+      ...['2000.0', '2.10', '3.15', '3'],
+    ]);
+    expect(data[1]).toMatch(/84 %\s+84 %$/);
+  });
+
+  it('aligns the titles with the cells', () => {
+    const titles = lines.find((line) => line.includes('busbw')) ?? '';
+    for (const [title, value] of [
+      ['size', '4194304'],
+      ['count', '1048576'],
+      ['redop', 'sum'],
+      ['algbw', '2.10'],
+    ] as const) {
+      const end = titles.indexOf(title) + title.length;
+      expect(data[1]?.slice(0, end)).toMatch(new RegExp(`${value}$`));
+    }
+  });
+
+  it('shows a waived case as N/A with its reason', () => {
+    expect(data[2]).toContain('N/A');
+    expect(lines.join('\n')).toContain('# waived (in-place): alltoall does not work in place');
+  });
+
+  it('counts wrong values, and calls any failure one', () => {
+    expect(lines).toContain('# Out of bounds values : 3 FAILED');
+    const failed = failedCase({ name: 'all_reduce', parameters: {} }, new Error('lost'));
+    const text = renderReport(report('collectives', [failed]), 'text');
+    expect(text).toContain('# Out of bounds values : 0 FAILED');
+    const fine = renderReport(report('collectives', [collectiveCase()]), 'text');
+    expect(fine).toContain('# Out of bounds values : 0 OK');
+    expect(fine).toMatch(/# Avg bus bandwidth {4}: 3\.1457/);
+  });
+});
+
+describe('CSV', () => {
+  const [header = '', ...rows] = toCsv(
+    report('collectives', [collectiveCase(), storeCase(), waived()]),
+  )
+    .trimEnd()
+    .split('\n');
+
+  it('has a column for every parameter of any case, units in the names', () => {
+    const columns = header.split(',');
+    expect(columns.slice(0, 5)).toEqual([
+      'name',
+      'status',
+      'reason',
+      'parameter.bytes',
+      'parameter.count',
+    ]);
+    expect(columns).toContain('parameter.kvStore');
+    expect(columns).toContain('medianSeconds');
+    expect(columns).toContain('busBytesPerSecond');
+    expect(new Set(columns).size).toBe(columns.length);
+  });
+
+  it('has the figures as numbers and leaves absent ones empty', () => {
+    const columns = header.split(',');
+    const cells = rows[0]?.split(',') ?? [];
+    expect(Number(cells[columns.indexOf('medianSeconds')])).toBe(0.002);
+    expect(cells[columns.indexOf('parameter.kvStore')]).toBe('');
+    expect(rows).toHaveLength(3);
+  });
+
+  it('quotes what would break a row', () => {
+    const odd = failedCase({ name: 'a,b', parameters: {} }, new Error('said "no"\nand left'));
+    const text = toCsv(report('measure', [odd]));
+    expect(text).toContain('"a,b",error,"said ""no""\nand left"');
+  });
+});
+
+describe('Markdown', () => {
+  it('has a row a case, with bars escaped and the formulas below', () => {
+    const text = toMarkdown(report('collectives', [collectiveCase(), waived()]));
+    const rows = text.split('\n').filter((line) => line.startsWith('|'));
+    expect(rows).toHaveLength(4);
+    expect(rows[3]).toContain('waived: alltoall does not work in place \\| try out of place');
+    for (const row of rows) expect(row.replaceAll('\\|', '').split('|')).toHaveLength(12);
+    expect(text).toContain('Bus bandwidth = algbw * 2(n-1)/n.');
+  });
+});
+
+describe('every format', () => {
+  it.each(reportFormats)('%s takes a report without cases and ends in a line break', (format) => {
+    for (const tool of ['measure', 'collectives']) {
+      const text = renderReport(report(tool, []), format);
+      expect(text.endsWith('\n')).toBe(true);
+      expect(text).not.toMatch(/NaN|undefined|Infinity/);
+    }
+  });
+});
