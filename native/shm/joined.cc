@@ -142,20 +142,22 @@ bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const Weig
     if (refs[0].region == BufferRef::kPrivate || refs[1].region == BufferRef::kPrivate)
       return false;
   }
-  bool inPlace = true;
-  try {
-    for (int r = 0; r < size(); ++r) {
-      const auto at = static_cast<std::size_t>(r);
-      const BufferRef* refs = session_.refs(r, call);
-      in_[at] = {regions_.resolve(refs[0]), shape.count, 0};
-      out_[at] = {regions_.resolve(refs[1]), shape.count, 0};
-      inPlace = inPlace && in_[at].base == out_[at].base;
+  auto views = [&]() -> DirectCall {
+    bool inPlace = true;
+    try {
+      for (int r = 0; r < size(); ++r) {
+        const auto at = static_cast<std::size_t>(r);
+        const BufferRef* refs = session_.refs(r, call);
+        in_[at] = {regions_.resolve(refs[0]), shape.count, 0};
+        out_[at] = {regions_.resolve(refs[1]), shape.count, 0};
+        inPlace = inPlace && in_[at].base == out_[at].base;
+      }
+    } catch (const Error& error) {
+      session_.end(error.code, rank_, nameOf(shape.kind), error.what());
     }
-  } catch (const Error& error) {
-    session_.end(error.code, rank_, nameOf(shape.kind), error.what());
-  }
-  const bool streaming = !inPlace && wantsStreaming(shape, size());
-  runSharedDirect(session_, {shape, in_, out_, weights, streaming}, ++directCalls_, deadline);
+    return {shape, in_, out_, weights, !inPlace && wantsStreaming(shape, size())};
+  };
+  runSharedDirect(session_, shape, views, ++directCalls_, deadline);
   return true;
 }
 

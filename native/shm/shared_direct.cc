@@ -36,6 +36,19 @@ std::size_t claim(std::atomic<std::uint64_t>& counter, std::uint32_t number, std
   }
 }
 
+// First "working", then the look at the verdict; who ends the communicator does it the other way
+// round. So either this rank sees the end, or the other one sees it work and waits (drainPeers).
+class Working {
+ public:
+  explicit Working(Session& session) : flag_(session.own().working) {}
+  ~Working() { end(); }
+  void begin() { flag_.store(1, std::memory_order_seq_cst); }
+  void end() { flag_.store(0, std::memory_order_seq_cst); }
+
+ private:
+  std::atomic<std::uint32_t>& flag_;
+};
+
 }  // namespace
 
 void drainPeers(Session& session) {
@@ -49,26 +62,25 @@ void drainPeers(Session& session) {
   }
 }
 
-void runSharedDirect(Session& session, const DirectCall& call, std::uint32_t number,
-                     Deadline deadline) {
+void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
+                     std::uint32_t number, Deadline deadline) {
   Header& header = session.segment().header();
-  std::size_t part = partOf(call.shape, session.size());
+  std::size_t part = partOf(shape, session.size());
   // The counter has 32 bits for the parts.
-  part = std::max(part, static_cast<std::size_t>(call.shape.count >> 30));
-  const std::size_t parts = (call.shape.count + part - 1) / part;
-  std::atomic<std::uint32_t>& working = session.own().working;
+  part = std::max(part, static_cast<std::size_t>(shape.count >> 30));
+  const std::size_t parts = (shape.count + part - 1) / part;
+  Working working(session);
+  DirectCall call;
   std::size_t mine = 0;
   for (;;) {
-    // First "working", then the look at the verdict; who ends the communicator does it the other
-    // way round. So either this rank sees the end, or the other one sees it work and waits
-    // (drainPeers).
-    working.store(1, std::memory_order_seq_cst);
+    working.begin();
     const std::size_t i = session.ended() ? kNone : claim(header.claimed, number, parts);
     if (i == kNone) break;
-    runDirect(call, i * part, std::min<std::size_t>(call.shape.count, (i + 1) * part));
+    if (mine == 0) call = views();
+    runDirect(call, i * part, std::min<std::size_t>(shape.count, (i + 1) * part));
     ++mine;
   }
-  working.store(0, std::memory_order_seq_cst);
+  working.end();
   const bool last =
       mine > 0 && header.completed.fetch_add(mine, std::memory_order_acq_rel) + mine == parts;
   if (last) {
@@ -76,7 +88,7 @@ void runSharedDirect(Session& session, const DirectCall& call, std::uint32_t num
     session.waiter().publish(header.finished, number);
     return;
   }
-  CallWatch watch(session, nameOf(call.shape.kind), deadline);
+  CallWatch watch(session, nameOf(shape.kind), deadline);
   session.waiter().await(header.finished, number, watch.on(CallWatch::kEverybody));
 }
 

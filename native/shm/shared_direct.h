@@ -11,11 +11,12 @@
 
 namespace gradlink::shm {
 
-/// All ranks have met, and every rank passes views of the same memory; `number` counts the calls
-/// made here. Returns when all parts are done. When a call throws what ended the communicator,
-/// drainPeers() must come before buffers go.
-void runSharedDirect(Session& session, const DirectCall& call, std::uint32_t number,
-                     Deadline deadline);
+/// All ranks have met for this call; `number` counts the calls made here. `views` gives the memory
+/// of all ranks, the same on each; it is asked only when this rank has claimed a part, because
+/// until that part is done no rank can return and free its buffers, and otherwise one may already
+/// have. When a call throws what ended the communicator, drainPeers() must come before buffers go.
+void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
+                     std::uint32_t number, Deadline deadline);
 
 /// Waits until no peer works on this rank's buffers. For errors that end the communicator.
 void drainPeers(Session& session);
