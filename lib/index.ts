@@ -40,3 +40,4 @@ export type {
   ScatterCount,
   SendOptions,
 } from './communicator/types.js';
+export * from './optimizers/index.js';

@@ -9,9 +9,11 @@ import { GradlinkError } from './errors.js';
 import type { CommunicatorNatives } from './native/communicator.js';
 import type { KVStoreNatives } from './native/kvstore.js';
 import type { MeasureNatives } from './native/measure.js';
+import type { OptimizerNatives } from './native/optimizer.js';
 
 /** Everything the addon exports. */
-export interface NativeAddon extends CommunicatorNatives, KVStoreNatives, MeasureNatives {
+export interface NativeAddon
+  extends CommunicatorNatives, KVStoreNatives, MeasureNatives, OptimizerNatives {
   /** Hands over the class that native failures are made of. */
   setErrorClass(errorClass: typeof GradlinkError): void;
 }

@@ -31,7 +31,6 @@ void OptimizerWrap::define(Napi::Env env, Napi::Object exports) {
                                       {InstanceMethod<&Wrap::update>("update"),
                                        InstanceMethod<&Wrap::learningRate>("learningRate"),
                                        InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
-                                       InstanceMethod<&Wrap::rescaleGrad>("rescaleGrad"),
                                        InstanceMethod<&Wrap::setRescaleGrad>("setRescaleGrad"),
                                        InstanceMethod<&Wrap::numUpdate>("numUpdate"),
                                        InstanceMethod<&Wrap::saveStates>("saveStates"),
@@ -82,10 +81,6 @@ Napi::Value OptimizerWrap::setLearningRate(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value OptimizerWrap::rescaleGrad(const Napi::CallbackInfo& info) {
-  return Napi::Number::New(info.Env(), optimizer_->rescaleGrad());
-}
-
 Napi::Value OptimizerWrap::setRescaleGrad(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     optimizer_->setRescaleGrad(numberArg(info[0], "rescaleGrad"));
@@ -101,9 +96,7 @@ Napi::Value OptimizerWrap::saveStates(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
     std::vector<const OptimizerState*> states;
     for (const auto& entry : states_) states.push_back(entry.second.get());
-    const bool dumpOptimizer = booleanArg(info[0], "dumpOptimizer");
-    const std::vector<std::uint8_t> bytes =
-        gradlink::saveStates(*optimizer_, states, dumpOptimizer);
+    const std::vector<std::uint8_t> bytes = gradlink::saveStates(*optimizer_, states, false);
     Napi::Uint8Array array = Napi::Uint8Array::New(info.Env(), bytes.size());
     std::memcpy(array.Data(), bytes.data(), bytes.size());
     return array;
@@ -115,19 +108,17 @@ Napi::Value OptimizerWrap::loadStates(const Napi::CallbackInfo& info) {
     const BufferView view = viewOf(info[0], DType::uint8, "states");
     LoadedStates loaded =
         gradlink::loadStates({static_cast<const std::uint8_t*>(view.data), view.length});
-    std::unique_ptr<Optimizer> fromFile = loaded.spec ? Optimizer::create(*loaded.spec) : nullptr;
-    Optimizer& optimizer = fromFile ? *fromFile : *optimizer_;
-    if (optimizer.spec().name != loaded.optimizerName) {
+    // Options in the file are those of a store: this optimizer keeps its own.
+    if (optimizer_->spec().name != loaded.optimizerName) {
       throw misuse("these are states of " + loaded.optimizerName + ", this optimizer is " +
-                   optimizer.spec().name);
+                   optimizer_->spec().name);
     }
     std::map<std::string, std::unique_ptr<OptimizerState>> states;
     for (auto& state : loaded.states) {
-      optimizer.checkState(*state);
+      optimizer_->checkState(*state);
       states[state->key] = std::move(state);
     }
-    optimizer.setNumUpdate(loaded.numUpdate);
-    if (fromFile) optimizer_ = std::move(fromFile);
+    optimizer_->setNumUpdate(loaded.numUpdate);
     states_ = std::move(states);
     return info.Env().Undefined();
   });

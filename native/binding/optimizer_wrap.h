@@ -21,7 +21,6 @@ class OptimizerWrap : public Napi::ObjectWrap<OptimizerWrap> {
   Napi::Value update(const Napi::CallbackInfo&);
   Napi::Value learningRate(const Napi::CallbackInfo&);
   Napi::Value setLearningRate(const Napi::CallbackInfo&);
-  Napi::Value rescaleGrad(const Napi::CallbackInfo&);
   Napi::Value setRescaleGrad(const Napi::CallbackInfo&);
   Napi::Value numUpdate(const Napi::CallbackInfo&);
   Napi::Value saveStates(const Napi::CallbackInfo&);

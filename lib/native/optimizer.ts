@@ -1,0 +1,49 @@
+// The native surface of optimizers: native/binding/optimizer_wrap.cc. The plain objects here are also what a store's
+// setOptimizer takes.
+import type { StorageArray } from '../tensor/dtype.js';
+
+/** Numbers of the schedules, as in native/kvstore/lr_scheduler.h. */
+export const nativeSchedulerKinds = { factor: 0, multiFactor: 1, poly: 2, cosine: 3 } as const;
+export const nativeWarmupModes = { linear: 0, constant: 1 } as const;
+
+/** A schedule as numbers; which of them count depends on the kind. */
+export interface NativeSchedulerSpec {
+  readonly kind: number;
+  readonly baseLr: number;
+  readonly warmupSteps: number;
+  readonly warmupBeginLr: number;
+  readonly warmupMode: number;
+  readonly steps: readonly number[];
+  readonly factor: number;
+  readonly stopFactorLr: number;
+  readonly maxUpdate: number;
+  readonly finalLr: number;
+  readonly power: number;
+}
+
+/** An optimizer as plain data. */
+export interface NativeOptimizerSpec {
+  readonly name: string;
+  /** Options by name, flags as 0 or 1; absent ones have the optimizer's defaults. */
+  readonly numbers: Readonly<Record<string, number>>;
+  readonly scheduler?: NativeSchedulerSpec;
+  readonly lrMult?: Readonly<Record<string, number>>;
+  readonly wdMult?: Readonly<Record<string, number>>;
+  readonly paramNames?: Readonly<Record<string, string>>;
+}
+
+export interface NativeOptimizer {
+  /** One step of the array known by `key`; blocks. All arrays have the dtype and the weight's length. */
+  update(key: string, dtype: number, weight: StorageArray, grads: readonly StorageArray[]): void;
+  learningRate(): number;
+  setLearningRate(value: number): void;
+  setRescaleGrad(value: number): void;
+  numUpdate(): number;
+  saveStates(): Uint8Array;
+  /** States of another optimizer, or damaged ones, throw and change nothing. */
+  loadStates(states: Uint8Array): void;
+}
+
+export interface OptimizerNatives {
+  readonly NativeOptimizer: new (spec: NativeOptimizerSpec) => NativeOptimizer;
+}

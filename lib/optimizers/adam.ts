@@ -1,0 +1,71 @@
+import { Optimizer } from './optimizer.js';
+import type { OptimizerOptions } from './optimizer.js';
+
+/** Options of {@link Adam}. */
+export interface AdamOptions extends OptimizerOptions {
+  /** Decay of the mean. Default 0.9. */
+  readonly beta1?: number;
+  /** Decay of the variance. Default 0.999. */
+  readonly beta2?: number;
+  /** Keeps the denominator from 0. Default 1e-8; AdamW and LAMB 1e-6. */
+  readonly epsilon?: number;
+}
+
+const moments = { beta1: 'unit', beta2: 'unit', epsilon: 'notNegative' } as const;
+
+/**
+ * Adam. Learning rate 0.001 by default.
+ *
+ * With g = clip(rescaleGrad * gradient + wd * w) and t the key's update count: `m = beta1 * m + (1 - beta1) * g`,
+ * `v = beta2 * v + (1 - beta2) * g^2`, `w -= lr * sqrt(1 - beta2^t) / (1 - beta1^t) * m / (sqrt(v) + epsilon)`.
+ */
+export class Adam extends Optimizer {
+  constructor(options: AdamOptions = {}) {
+    super('adam', 0.001, moments, options);
+  }
+}
+
+/** Options of {@link AdamW}. */
+export interface AdamWOptions extends AdamOptions {
+  /** Default true. */
+  readonly biasCorrection?: boolean;
+}
+
+/**
+ * Adam with decoupled weight decay. Learning rate 0.001 by default. MXNet 1.9.1 has the operator alone; the defaults are
+ * those of its later class.
+ *
+ * Moments as {@link Adam}'s of g = clip(rescaleGrad * gradient); `w -= lr' * (m / (sqrt(v) + epsilon) + wd * w)` with
+ * lr' = lr * sqrt(1 - beta2^t) / (1 - beta1^t), or lr without bias correction.
+ */
+export class AdamW extends Optimizer {
+  constructor(options: AdamWOptions = {}) {
+    super('adamw', 0.001, { ...moments, biasCorrection: 'flag' }, options);
+  }
+}
+
+/** Options of {@link LAMB}. */
+export interface LAMBOptions extends AdamWOptions {
+  /** Least norm of the weights in the trust ratio; null sets none. Default null. */
+  readonly lowerBound?: number | null;
+  /** Greatest norm of the weights in the trust ratio; null sets none. Default null. */
+  readonly upperBound?: number | null;
+}
+
+/**
+ * Layer-wise adaptive moments. Learning rate 0.001 by default.
+ *
+ * Moments as {@link AdamW}'s, both divided by 1 - beta^t with bias correction; direction
+ * `d = m / (sqrt(v) + epsilon) + wd * w`; `w -= lr * |w| / |d| * d`, where a norm of 0 makes the ratio 1.
+ */
+export class LAMB extends Optimizer {
+  constructor(options: LAMBOptions = {}) {
+    const rules = {
+      ...moments,
+      biasCorrection: 'flag',
+      lowerBound: 'positiveOrOff',
+      upperBound: 'positiveOrOff',
+    } as const;
+    super('lamb', 0.001, rules, options);
+  }
+}

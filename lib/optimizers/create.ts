@@ -1,0 +1,70 @@
+import { argumentError } from '../errors.js';
+import { Adam, AdamW, LAMB } from './adam.js';
+import type { AdamOptions, AdamWOptions, LAMBOptions } from './adam.js';
+import { AdaDelta, AdaGrad, Ftrl, RMSProp } from './adaptive.js';
+import type { AdaDeltaOptions, AdaGradOptions, FtrlOptions, RMSPropOptions } from './adaptive.js';
+import type { Optimizer, OptimizerOptions } from './optimizer.js';
+import { LARS, SGD, Signum, Test } from './sgd.js';
+import type { LARSOptions, SGDOptions, SignumOptions } from './sgd.js';
+
+/** The options each optimizer takes, by its name. */
+export interface OptimizerOptionsByName {
+  adadelta: AdaDeltaOptions;
+  adagrad: AdaGradOptions;
+  adam: AdamOptions;
+  adamw: AdamWOptions;
+  ftrl: FtrlOptions;
+  lamb: LAMBOptions;
+  lars: LARSOptions;
+  nag: Omit<SGDOptions, 'nesterov'>;
+  rmsprop: RMSPropOptions;
+  sgd: SGDOptions;
+  signum: SignumOptions;
+  test: OptimizerOptions;
+}
+
+/** A name that {@link createOptimizer} knows. */
+export type OptimizerName = keyof OptimizerOptionsByName;
+
+const makers: {
+  readonly [Name in OptimizerName]: (options: OptimizerOptionsByName[Name]) => Optimizer;
+} = {
+  adadelta: (options) => new AdaDelta(options),
+  adagrad: (options) => new AdaGrad(options),
+  adam: (options) => new Adam(options),
+  adamw: (options) => new AdamW(options),
+  ftrl: (options) => new Ftrl(options),
+  lamb: (options) => new LAMB(options),
+  lars: (options) => new LARS(options),
+  nag: (options) => new SGD({ ...options, nesterov: true }),
+  rmsprop: (options) => new RMSProp(options),
+  sgd: (options) => new SGD(options),
+  signum: (options) => new Signum(options),
+  test: (options) => new Test(options),
+};
+
+/** The names that {@link createOptimizer} knows; `nag` is {@link SGD} with `nesterov`. */
+export const optimizerNames = Object.keys(makers) as readonly OptimizerName[];
+
+/**
+ * An optimizer by its name, as MXNet's `optimizer.create`; upper and lower case are the same.
+ *
+ * @throws TypeError for an unknown name, listing the known ones.
+ */
+export function createOptimizer<Name extends OptimizerName>(
+  name: Name,
+  options?: OptimizerOptionsByName[Name],
+): Optimizer;
+export function createOptimizer(name: string, options?: OptimizerOptions): Optimizer;
+export function createOptimizer(name: string, options: OptimizerOptions = {}): Optimizer {
+  const known = typeof name === 'string' ? name.toLowerCase() : '';
+  if (!Object.hasOwn(makers, known)) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'optimizer',
+      `one of ${optimizerNames.join(', ')}`,
+      name,
+    );
+  }
+  return makers[known as OptimizerName](options);
+}

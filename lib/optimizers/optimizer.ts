@@ -1,0 +1,227 @@
+import { argumentError } from '../errors.js';
+import type { NativeOptimizer, NativeOptimizerSpec } from '../native/optimizer.js';
+import { native } from '../native.js';
+import { dtypeNumber, storageOf } from '../tensor/dtype.js';
+import type { NumericArray } from '../tensor/dtype.js';
+import { assertUsable } from '../tensor/leases.js';
+import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
+import { checkedFlag, checkedNumber, checkedObject, refuseUnknown } from './options.js';
+import type { NumberRule } from './options.js';
+import { LRScheduler } from './schedulers.js';
+
+/** A key: what a store calls an array, or the index a caller gives it. */
+export type OptimizerKey = number | string;
+
+/** Options that every optimizer has. Defaults are MXNet 1.9.1's. */
+export interface OptimizerOptions {
+  /** The rate where no schedule decides it, else the schedule's base rate. Default: said at each optimizer. */
+  readonly learningRate?: number;
+  /** Decides the rate from the number of updates. */
+  readonly lrScheduler?: LRScheduler | null;
+  /** Weight decay. Default 0. */
+  readonly wd?: number;
+  /** What gradients are multiplied by first, often 1 / batch size. Default 1. */
+  readonly rescaleGrad?: number;
+  /** Bound of the absolute value of a gradient's elements; null does not bound them. Default null. */
+  readonly clipGradient?: number | null;
+  /** Updates counted as done before the first one. Default 0. */
+  readonly beginNumUpdate?: number;
+  /** Keeps a float32 copy of float16 and bfloat16 weights and steps on that. Default false. */
+  readonly multiPrecision?: boolean;
+  /** Multipliers of the rate, by key or by parameter name. */
+  readonly lrMult?: Readonly<Record<string, number>>;
+  /** Multipliers of the weight decay, by key or by parameter name. */
+  readonly wdMult?: Readonly<Record<string, number>>;
+  /**
+   * Names of the parameters, by key (an array: by index). As in MXNet, a named parameter whose name ends in neither
+   * `_weight` nor `_gamma` has no weight decay unless wdMult gives it one.
+   */
+  readonly paramNames?: Readonly<Record<string, string>> | readonly string[];
+}
+
+/** One option of one optimizer: a rule for its number, or a flag; `off` allows null. */
+export type OptionRule = NumberRule | 'flag' | 'positiveOrOff';
+
+const commonRules: Readonly<Record<string, OptionRule>> = {
+  learningRate: 'finite',
+  wd: 'finite',
+  rescaleGrad: 'finite',
+  clipGradient: 'positiveOrOff',
+  beginNumUpdate: 'count',
+  multiPrecision: 'flag',
+};
+const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
+
+/**
+ * Turns gradients into steps of weights. The same object serves a store (`kv.setOptimizer(optimizer)`, which takes it
+ * as it is at that moment and keeps states of its own) and a program without one ({@link update}).
+ */
+export abstract class Optimizer {
+  /** The name that {@link createOptimizer} knows it by. */
+  readonly name: string;
+  /** The schedule that decides the rate, if one does. */
+  readonly lrScheduler: LRScheduler | null;
+  readonly #options: NativeOptimizerSpec;
+  #learningRate: number;
+  #rescaleGrad: number;
+  #native: NativeOptimizer | undefined;
+
+  /** @internal */
+  protected constructor(
+    name: string,
+    learningRate: number,
+    rules: Readonly<Record<string, OptionRule>>,
+    options: OptimizerOptions,
+  ) {
+    const given = checkedObject(options, 'options');
+    const all = { ...commonRules, ...rules };
+    refuseUnknown(given, [...Object.keys(all), ...otherOptions], name);
+    const numbers: Record<string, number> = {};
+    for (const [option, rule] of Object.entries(all)) {
+      const value = given[option];
+      if (value === undefined || (value === null && rule === 'positiveOrOff')) continue;
+      numbers[option] = numberOf(value, option, rule);
+    }
+    const scheduler = options.lrScheduler ?? null;
+    if (scheduler !== null && !(scheduler instanceof LRScheduler)) {
+      throw argumentError(
+        'ERR_INVALID_ARG_TYPE',
+        'lrScheduler',
+        'a schedule (new CosineScheduler({…}) for example) or null',
+        scheduler,
+      );
+    }
+    this.name = name;
+    this.lrScheduler = scheduler;
+    this.#learningRate = numbers['learningRate'] ?? scheduler?.baseLr ?? learningRate;
+    this.#rescaleGrad = numbers['rescaleGrad'] ?? 1;
+    this.#options = {
+      name,
+      numbers,
+      lrMult: multipliers(options.lrMult, 'lrMult'),
+      wdMult: multipliers(options.wdMult, 'wdMult'),
+      paramNames: namesOf(options.paramNames),
+      ...(scheduler === null ? {} : { scheduler: scheduler.spec(this.#learningRate) }),
+    };
+  }
+
+  /** The optimizer as plain data, as it is now: what a store takes. */
+  get spec(): NativeOptimizerSpec {
+    const now = { learningRate: this.#learningRate, rescaleGrad: this.#rescaleGrad };
+    return { ...this.#options, numbers: { ...this.#options.numbers, ...now } };
+  }
+
+  /**
+   * The rate of the next update, before multipliers. Where there is a schedule it decides, and setting the rate is a
+   * TypeError.
+   */
+  get learningRate(): number {
+    return this.lrScheduler?.at(this.numUpdate, this.#learningRate) ?? this.#learningRate;
+  }
+
+  set learningRate(value: number) {
+    if (this.lrScheduler !== null) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'learningRate', 'no change by hand', {
+        text: `${value} while lrScheduler decides the rate`,
+      });
+    }
+    this.#learningRate = checkedNumber(value, 'learningRate', 'finite');
+    this.#native?.setLearningRate(value);
+  }
+
+  /** What gradients are multiplied by first. */
+  get rescaleGrad(): number {
+    return this.#rescaleGrad;
+  }
+
+  set rescaleGrad(value: number) {
+    this.#rescaleGrad = checkedNumber(value, 'rescaleGrad', 'finite');
+    this.#native?.setRescaleGrad(value);
+  }
+
+  /** The largest number of updates that {@link update} has made of any key. */
+  get numUpdate(): number {
+    return this.#native?.numUpdate() ?? this.#options.numbers['beginNumUpdate'] ?? 0;
+  }
+
+  /**
+   * One step of one array, in place; returns when it is done. States are made at a key's first update.
+   *
+   * @param key - tells the array from others: states and counts are kept by it. `3` and `'3'` are the same key.
+   * @param weight - Float32Array, Float64Array, or float16 and bfloat16 as in the collectives.
+   * @param grad - one gradient of the weight's type and length, or several, which are summed in the same pass.
+   * @throws TypeError for arrays of other types or lengths, and for a key whose array had another length before.
+   */
+  update(
+    key: OptimizerKey,
+    weight: NumericArray,
+    grad: NumericArray | readonly NumericArray[],
+    options: { readonly dtype?: 'float16' | 'bfloat16' | 'float32' | 'float64' } = {},
+  ): void {
+    const grads = Array.isArray(grad) ? (grad as readonly NumericArray[]) : [grad as NumericArray];
+    const number = dtypeNumber(weight, options.dtype, 'weight');
+    assertFixedLength(weight, 'weight');
+    for (const one of grads) {
+      dtypeNumber(one, options.dtype, 'grad');
+      assertFixedLength(one, 'grad');
+      if (overlap(weight, one)) throw overlapError('grad', 'weight');
+      if (one.length !== weight.length) {
+        throw argumentError('ERR_OUT_OF_RANGE', 'grad', `${weight.length} elements`, {
+          text: `${one.length}`,
+        });
+      }
+    }
+    assertUsable('update', grads, weight);
+    this.#ready().update(keyText(key), number, storageOf(weight), grads.map(storageOf));
+  }
+
+  /** All states of {@link update}, bit for bit, with the counts; not the options. */
+  saveStates(): Uint8Array {
+    return this.#ready().saveStates();
+  }
+
+  /**
+   * Goes on from what {@link saveStates} gave or a store's saveOptimizerStates wrote.
+   *
+   * @throws TypeError for states of another optimizer, of other options, or damaged ones; nothing has changed then.
+   */
+  loadStates(states: Uint8Array): void {
+    this.#ready().loadStates(states);
+  }
+
+  #ready(): NativeOptimizer {
+    return (this.#native ??= new (native().NativeOptimizer)(this.spec));
+  }
+}
+
+function numberOf(value: unknown, name: string, rule: OptionRule): number {
+  if (rule === 'flag') return checkedFlag(value, name) ? 1 : 0;
+  return checkedNumber(value, name, rule === 'positiveOrOff' ? 'positive' : rule);
+}
+
+function keyText(key: OptimizerKey): string {
+  if (typeof key === 'string') return key;
+  if (Number.isSafeInteger(key)) return String(key);
+  throw argumentError('ERR_INVALID_ARG_TYPE', 'key', 'a string or an integer', key);
+}
+
+function multipliers(value: unknown, name: string): Readonly<Record<string, number>> {
+  if (value === undefined) return {};
+  const entries = Object.entries(checkedObject(value, name));
+  return Object.fromEntries(
+    entries.map(([key, number]) => [key, checkedNumber(number, `${name}['${key}']`, 'finite')]),
+  );
+}
+
+function namesOf(value: OptimizerOptions['paramNames']): Readonly<Record<string, string>> {
+  if (value === undefined) return {};
+  const names = Object.entries(
+    Array.isArray(value) ? Object.fromEntries(value.entries()) : checkedObject(value, 'paramNames'),
+  );
+  for (const [key, name] of names) {
+    if (typeof name !== 'string') {
+      throw argumentError('ERR_INVALID_ARG_TYPE', `paramNames['${key}']`, 'a string', name);
+    }
+  }
+  return Object.fromEntries(names);
+}

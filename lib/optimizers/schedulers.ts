@@ -1,0 +1,308 @@
+// Learning-rate schedules. Formulas and defaults are those of MXNet 1.9.1's lr_scheduler, as functions of the number of
+// updates alone: asking for the rate of an earlier update is allowed.
+import { argumentError } from '../errors.js';
+import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
+import type { NativeSchedulerSpec } from '../native/optimizer.js';
+import { checkedNumber, checkedObject, refuseUnknown } from './options.js';
+import { halfCosine, power } from './schedule-math.js';
+
+/** How the rate behaves during warm-up. */
+export type WarmupMode = 'linear' | 'constant';
+
+/** Options that every schedule has. */
+export interface SchedulerOptions {
+  /**
+   * The rate to start from after warm-up. When the schedule is given to an optimizer: by default the optimizer's
+   * `learningRate`, which also replaces it when both are given. Else 0.01.
+   */
+  readonly baseLr?: number;
+  /** Updates of warm-up, before which the schedule proper does not decay. Default 0. */
+  readonly warmupSteps?: number;
+  /** The rate at update 0 of the warm-up; at most the base rate. Default 0. */
+  readonly warmupBeginLr?: number;
+  /** `'linear'` rises evenly to the base rate, `'constant'` stays at warmupBeginLr. Default `'linear'`. */
+  readonly warmupMode?: WarmupMode;
+}
+
+/** Options of {@link FactorScheduler}. */
+export interface FactorSchedulerOptions extends SchedulerOptions {
+  /** Updates between two reductions. */
+  readonly step: number;
+  /** What the rate is multiplied by; above 0, at most 1. Default 1. */
+  readonly factor?: number;
+  /** The rate never falls below this. Default 1e-8. */
+  readonly stopFactorLr?: number;
+}
+
+/** Options of {@link MultiFactorScheduler}. */
+export interface MultiFactorSchedulerOptions extends SchedulerOptions {
+  /** Updates after which the rate is reduced, ascending. */
+  readonly steps: readonly number[];
+  /** What the rate is multiplied by; above 0, at most 1. Default 1. */
+  readonly factor?: number;
+}
+
+/** Options of {@link CosineScheduler}. */
+export interface CosineSchedulerOptions extends SchedulerOptions {
+  /** The update at which the rate arrives at finalLr; greater than warmupSteps. */
+  readonly maxUpdate: number;
+  /** Default 0. */
+  readonly finalLr?: number;
+}
+
+/** Options of {@link PolyScheduler}. */
+export interface PolySchedulerOptions extends CosineSchedulerOptions {
+  /** The exponent (MXNet's `pwr`), above 0. Default 2. */
+  readonly power?: number;
+}
+
+const commonOptions = ['baseLr', 'warmupSteps', 'warmupBeginLr', 'warmupMode'];
+const defaultBaseLr = 0.01;
+
+type Shape = Pick<
+  NativeSchedulerSpec,
+  'kind' | 'steps' | 'factor' | 'stopFactorLr' | 'maxUpdate' | 'finalLr' | 'power'
+>;
+
+/** A rate as a function of the number of updates. Immutable: several optimizers can share one. */
+export abstract class LRScheduler {
+  /** The rate after warm-up, where the schedule names one itself. */
+  readonly baseLr: number | undefined;
+  readonly #warmup: Pick<NativeSchedulerSpec, 'warmupSteps' | 'warmupBeginLr' | 'warmupMode'>;
+  readonly #shape: Shape;
+
+  /** @internal */
+  protected constructor(
+    name: string,
+    own: readonly string[],
+    options: SchedulerOptions,
+    shape: Shape,
+  ) {
+    refuseUnknown({ ...options }, [...commonOptions, ...own], name);
+    const { baseLr, warmupSteps = 0, warmupBeginLr = 0, warmupMode = 'linear' } = options;
+    if (baseLr !== undefined) checkedNumber(baseLr, 'baseLr', 'finite');
+    if (!Object.hasOwn(nativeWarmupModes, warmupMode)) {
+      throw argumentError(
+        'ERR_INVALID_ARG_VALUE',
+        'warmupMode',
+        "'linear' or 'constant'",
+        warmupMode,
+      );
+    }
+    this.baseLr = baseLr;
+    this.#shape = shape;
+    this.#warmup = {
+      warmupSteps: checkedNumber(warmupSteps, 'warmupSteps', 'count'),
+      warmupBeginLr: checkedNumber(warmupBeginLr, 'warmupBeginLr', 'finite'),
+      warmupMode: nativeWarmupModes[warmupMode],
+    };
+    if (baseLr !== undefined) this.#assertWarmsUp(baseLr);
+  }
+
+  /**
+   * The rate at an update.
+   *
+   * @param numUpdate - updates done so far: the largest count of any key. The first update asks for 1.
+   * @param baseLr - the base rate, when it is not the schedule's own.
+   */
+  at(numUpdate: number, baseLr = this.baseLr ?? defaultBaseLr): number {
+    checkedNumber(numUpdate, 'numUpdate', 'count');
+    const { warmupSteps, warmupBeginLr, warmupMode } = this.#warmup;
+    if (numUpdate >= warmupSteps) return this.decayed(numUpdate, baseLr, warmupSteps);
+    if (warmupMode === nativeWarmupModes.constant) return warmupBeginLr;
+    return warmupBeginLr + ((baseLr - warmupBeginLr) * numUpdate) / warmupSteps;
+  }
+
+  /**
+   * The schedule as plain data, for native code and for files.
+   *
+   * @throws RangeError when the warm-up would begin above the base rate.
+   */
+  spec(baseLr = this.baseLr ?? defaultBaseLr): NativeSchedulerSpec {
+    this.#assertWarmsUp(baseLr);
+    return { baseLr, ...this.#warmup, ...this.#shape };
+  }
+
+  /** The rate after warm-up. */
+  protected abstract decayed(numUpdate: number, baseLr: number, warmupSteps: number): number;
+
+  #assertWarmsUp(baseLr: number): void {
+    const { warmupSteps, warmupBeginLr } = this.#warmup;
+    if (warmupSteps > 0 && warmupBeginLr > baseLr) {
+      throw argumentError(
+        'ERR_OUT_OF_RANGE',
+        'warmupBeginLr',
+        `at most the base rate, ${baseLr}`,
+        warmupBeginLr,
+      );
+    }
+  }
+}
+
+/** What a schedule does not use. */
+const unused: Omit<Shape, 'kind'> = {
+  steps: [],
+  factor: 1,
+  stopFactorLr: 1e-8,
+  maxUpdate: 1,
+  finalLr: 0,
+  power: 2,
+};
+
+function factorOf(value: number): number {
+  checkedNumber(value, 'factor', 'positive');
+  if (value > 1) throw argumentError('ERR_OUT_OF_RANGE', 'factor', 'at most 1', value);
+  return value;
+}
+
+/** Multiplies the rate by `factor` after every `step` updates. */
+export class FactorScheduler extends LRScheduler {
+  readonly #step: number;
+  readonly #factor: number;
+  readonly #floor: number;
+
+  constructor(options: FactorSchedulerOptions) {
+    checkedObject(options, 'options');
+    const { factor = 1, stopFactorLr = 1e-8 } = options;
+    const step = checkedNumber(options.step, 'step', 'updates');
+    super('FactorScheduler', ['step', 'factor', 'stopFactorLr'], options, {
+      ...unused,
+      kind: nativeSchedulerKinds.factor,
+      steps: [step],
+      factor: factorOf(factor),
+      stopFactorLr: checkedNumber(stopFactorLr, 'stopFactorLr', 'finite'),
+    });
+    this.#step = step;
+    this.#factor = factor;
+    this.#floor = stopFactorLr;
+  }
+
+  protected override decayed(numUpdate: number, baseLr: number): number {
+    let rate = baseLr;
+    for (let drops = numUpdate > 0 ? Math.floor((numUpdate - 1) / this.#step) : 0; drops > 0;) {
+      let next = rate * this.#factor;
+      if (next < this.#floor) next = this.#floor;
+      if (next === rate) break;
+      rate = next;
+      drops -= 1;
+    }
+    return rate;
+  }
+}
+
+/** Multiplies the rate by `factor` after each of the listed updates. */
+export class MultiFactorScheduler extends LRScheduler {
+  readonly #steps: readonly number[];
+  readonly #factor: number;
+
+  constructor(options: MultiFactorSchedulerOptions) {
+    checkedObject(options, 'options');
+    const { factor = 1 } = options;
+    const steps = ascending(options.steps);
+    super('MultiFactorScheduler', ['steps', 'factor'], options, {
+      ...unused,
+      kind: nativeSchedulerKinds.multiFactor,
+      steps,
+      factor: factorOf(factor),
+    });
+    this.#steps = steps;
+    this.#factor = factor;
+  }
+
+  protected override decayed(numUpdate: number, baseLr: number): number {
+    let rate = baseLr;
+    for (const step of this.#steps) {
+      if (numUpdate <= step) break;
+      rate *= this.#factor;
+    }
+    return rate;
+  }
+}
+
+function ascending(steps: unknown): readonly number[] {
+  const expected = 'an array of ascending integers of at least 1';
+  if (!Array.isArray(steps) || steps.length === 0) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'steps', expected, steps);
+  }
+  let before = 0;
+  return steps.map((step: unknown, i) => {
+    if (typeof step !== 'number' || !Number.isSafeInteger(step) || step <= before) {
+      throw argumentError('ERR_OUT_OF_RANGE', `steps[${i}]`, `an integer above ${before}`, step);
+    }
+    before = step;
+    return step;
+  });
+}
+
+/** Both schedules that run from the base rate to finalLr over the updates up to maxUpdate. */
+abstract class SpanScheduler extends LRScheduler {
+  readonly #maxUpdate: number;
+  readonly #finalLr: number;
+
+  protected constructor(
+    name: string,
+    own: readonly string[],
+    options: CosineSchedulerOptions,
+    shape: Pick<Shape, 'kind' | 'power'>,
+  ) {
+    const { maxUpdate, finalLr = 0, warmupSteps = 0 } = options;
+    checkedNumber(maxUpdate, 'maxUpdate', 'updates');
+    checkedNumber(finalLr, 'finalLr', 'finite');
+    super(name, ['maxUpdate', 'finalLr', ...own], options, {
+      ...unused,
+      ...shape,
+      maxUpdate,
+      finalLr,
+    });
+    if (maxUpdate <= warmupSteps) {
+      throw argumentError(
+        'ERR_OUT_OF_RANGE',
+        'maxUpdate',
+        `an integer above warmupSteps, ${warmupSteps}`,
+        maxUpdate,
+      );
+    }
+    this.#maxUpdate = maxUpdate;
+    this.#finalLr = finalLr;
+  }
+
+  protected override decayed(numUpdate: number, baseLr: number, warmupSteps: number): number {
+    const steps = this.#maxUpdate - warmupSteps;
+    const done = (Math.min(numUpdate, this.#maxUpdate) - warmupSteps) / steps;
+    return this.#finalLr + (baseLr - this.#finalLr) * this.share(done);
+  }
+
+  /** What is left of the way, 1 at 0 and 0 at 1. */
+  protected abstract share(done: number): number;
+}
+
+/** finalLr + (baseLr - finalLr) * (1 - n / N)^power, n and N counted from the end of the warm-up. */
+export class PolyScheduler extends SpanScheduler {
+  readonly #power: number;
+
+  constructor(options: PolySchedulerOptions) {
+    checkedObject(options, 'options');
+    const exponent = checkedNumber(options.power ?? 2, 'power', 'positive');
+    super('PolyScheduler', ['power'], options, {
+      kind: nativeSchedulerKinds.poly,
+      power: exponent,
+    });
+    this.#power = exponent;
+  }
+
+  protected override share(done: number): number {
+    return power(1 - done, this.#power);
+  }
+}
+
+/** finalLr + (baseLr - finalLr) * (1 + cos(pi n / N)) / 2, n and N counted from the end of the warm-up. */
+export class CosineScheduler extends SpanScheduler {
+  constructor(options: CosineSchedulerOptions) {
+    checkedObject(options, 'options');
+    super('CosineScheduler', [], options, { kind: nativeSchedulerKinds.cosine, power: 2 });
+  }
+
+  protected override share(done: number): number {
+    return halfCosine(done);
+  }
+}

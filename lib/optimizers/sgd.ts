@@ -1,0 +1,82 @@
+import { Optimizer } from './optimizer.js';
+import type { OptimizerOptions } from './optimizer.js';
+
+/** Options of {@link SGD}. */
+export interface SGDOptions extends OptimizerOptions {
+  /** Default 0: none, and no state. */
+  readonly momentum?: number;
+  /** Nesterov's momentum: MXNet's NAG. Without momentum it changes nothing. Default false. */
+  readonly nesterov?: boolean;
+}
+
+/**
+ * Stochastic gradient descent. Learning rate 0.01 by default.
+ *
+ * With g = clip(rescaleGrad * gradient): `w = (1 - lr * wd) * w - lr * g`; with momentum
+ * `m = momentum * m - lr * wd * w - lr * g; w += m`; with nesterov
+ * `m' = momentum * m - lr * (g + wd * w); w += (1 + momentum) * m' - momentum * m`.
+ */
+export class SGD extends Optimizer {
+  constructor(options: SGDOptions = {}) {
+    super('sgd', 0.01, { momentum: 'notNegative', nesterov: 'flag' }, options);
+  }
+}
+
+/** Options of {@link Signum}. */
+export interface SignumOptions extends OptimizerOptions {
+  /** Default 0.9. 0 is signSGD: the sign of the gradient, and no state. */
+  readonly momentum?: number;
+  /** Weight decay that stays out of gradient and momentum. Default 0. */
+  readonly wdLh?: number;
+}
+
+/**
+ * Steps by the sign of the momentum. Learning rate 0.01 by default.
+ *
+ * `m = momentum * m - (1 - momentum) * (wd * w + g); w = (1 - lr * wdLh) * w + lr * sign(m)`; without momentum
+ * `w = (1 - lr * wd) * w - lr * sign(g)`.
+ */
+export class Signum extends Optimizer {
+  constructor(options: SignumOptions = {}) {
+    super('signum', 0.01, { momentum: 'notNegative', wdLh: 'finite' }, options);
+  }
+}
+
+/** Options of {@link LARS}. */
+export interface LARSOptions extends OptimizerOptions {
+  /** Default 0. */
+  readonly momentum?: number;
+  /** The trust coefficient. Default 0.001. */
+  readonly eta?: number;
+  /** Added to the denominator of the trust ratio. Default 0. */
+  readonly epsilon?: number;
+  /** Scales the momentum by the change of the rate since the key's last update. Default true. */
+  readonly momentumCorrection?: boolean;
+}
+
+/**
+ * Layer-wise adaptive rate scaling over {@link SGD}. Learning rate 0.01 by default.
+ *
+ * The rate of an array is multiplied by `eta * |w| / (|g| + wd * |w| + epsilon)`, where both norms are above 0 and the
+ * array's name (or key) does not end in gamma, beta or bias; |g| is the norm before clipping. Named parameters whose name
+ * does not end in `_weight` have no weight decay. The change of the rate that corrects the momentum is that of the same
+ * key, where MXNet takes that of whichever key came before.
+ */
+export class LARS extends Optimizer {
+  constructor(options: LARSOptions = {}) {
+    const rules = {
+      momentum: 'notNegative',
+      eta: 'positive',
+      epsilon: 'notNegative',
+      momentumCorrection: 'flag',
+    } as const;
+    super('lars', 0.01, rules, options);
+  }
+}
+
+/** `w += rescaleGrad * gradient`: MXNet 1.9.1's optimizer for tests of stores. Nothing else has an effect. */
+export class Test extends Optimizer {
+  constructor(options: OptimizerOptions = {}) {
+    super('test', 0.01, {}, options);
+  }
+}
