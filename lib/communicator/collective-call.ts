@@ -142,11 +142,11 @@ function oneRank(
   options: RawOptions,
 ): Arrays {
   // A list of one is welcome where a list of several would be; it comes back as a list.
-  if (Array.isArray(given) && op !== 'scatter') {
-    const [only] = oneEach(given, 'data', 1);
-    const [out] =
-      options.out === undefined || form.outAtRoot ? [options.out] : oneEach(options.out, 'out', 1);
-    const arrays = oneRank(group, op, form, root, only, { ...options, out });
+  if (Array.isArray(op === 'scatter' ? options.out : given)) {
+    const data = op === 'scatter' ? given : oneEach(given, 'data', 1)[0];
+    const listed = options.out !== undefined && !form.outAtRoot;
+    const out = listed ? oneEach(options.out, 'out', 1)[0] : options.out;
+    const arrays = oneRank(group, op, form, root, data, { ...options, out });
     return form.outAtRoot ? arrays : { ...arrays, result: [arrays.result] };
   }
   const isRoot = group.rank === root;
@@ -160,7 +160,7 @@ function oneRank(
       : freshArray(data, dtype, form.outAll ? count * group.size : count);
   }
   if (data !== undefined) assertFixedLength(data, 'data');
-  if (target !== undefined && target !== data) {
+  if (target !== undefined && (target !== data || !form.inPlace)) {
     assertFixedLength(target, 'out');
     if (reads && data !== undefined) assertApart(form, group.rank, data, target, count);
   }

@@ -149,10 +149,11 @@ export class Communicator extends Collectives implements AsyncDisposable {
   }
 
   /**
-   * Sends an array to one rank; resolves when `data` may be used again. Messages from one rank with one tag arrive in
-   * order.
+   * Sends an array to one rank; resolves when `data` may be used again: for up to 8 KiB that need not wait for the
+   * receive. Messages from one rank with one tag arrive in order.
    *
-   * @throws GradlinkError ERR_MISMATCH, on both sides, when the receiver's array is shorter or of another dtype.
+   * @throws GradlinkError ERR_MISMATCH, on both sides, when the receiver's array is shorter or of another dtype (a
+   *   sender that has not waited learns it from its next call).
    */
   async send<A extends NumericArray>(
     data: A,

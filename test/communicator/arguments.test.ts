@@ -1,0 +1,260 @@
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+
+const one = Communicator.local(1);
+const three = Communicator.local(3);
+afterAll(() => Promise.all([one.close(), three.close()]));
+
+const f32 = (length = 3) => new Float32Array(length);
+
+/** Calls past the types, as JavaScript would. */
+const loose = (communicator: Communicator) =>
+  communicator as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
+
+describe('arguments of collectives', () => {
+  const cases: [
+    string,
+    (c: Record<string, (...args: unknown[]) => Promise<unknown>>) => unknown,
+    object,
+  ][] = [
+    [
+      'no data',
+      (c) => c['allReduce']?.(),
+      { code: 'ERR_INVALID_ARG_TYPE', message: /for data, got undefined/ },
+    ],
+    [
+      'a plain array',
+      (c) => c['allReduce']?.(['1', '2', '3']),
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: /expected an array of one TypedArray for data, got an array of 3/,
+      },
+    ],
+    [
+      'an array of the wrong kind',
+      (c) => c['allReduce']?.(new Uint8ClampedArray(3)),
+      { code: 'ERR_INVALID_ARG_TYPE', message: /for data, got a Uint8ClampedArray of 3/ },
+    ],
+    [
+      'a DataView',
+      (c) => c['allReduce']?.(new DataView(new ArrayBuffer(8))),
+      { code: 'ERR_INVALID_ARG_TYPE', message: /got a DataView/ },
+    ],
+    [
+      'a Uint16Array without dtype',
+      (c) => c['allReduce']?.(new Uint16Array(3)),
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: /'float16' or 'bfloat16' with a Uint16Array for dtype/,
+      },
+    ],
+    [
+      'a dtype that contradicts',
+      (c) => c['allReduce']?.(f32(), { dtype: 'int32' }),
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: /expected 'float32' \(what data holds\) for dtype, got 'int32'/,
+      },
+    ],
+    [
+      'a dtype there is none of',
+      (c) => c['allReduce']?.(f32(), { dtype: 'float' }),
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: /expected one of int8, .*float64 for dtype, got 'float'/,
+      },
+    ],
+    [
+      'an unknown op',
+      (c) => c['allReduce']?.(f32(), { op: 'mean' }),
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: "expected one of sum, prod, min, max, avg for op, got 'mean'",
+      },
+    ],
+    [
+      'a root out of range',
+      (c) => c['broadcast']?.(f32(), { root: 1 }),
+      { code: 'ERR_OUT_OF_RANGE', message: 'expected an integer from 0 to 0 for root, got 1' },
+    ],
+    [
+      'a root that is no number',
+      (c) => c['broadcast']?.(f32(), { root: '0' }),
+      {
+        code: 'ERR_INVALID_ARG_TYPE',
+        message: "expected an integer from 0 to 0 for root, got '0'",
+      },
+    ],
+    [
+      'a timeout of 0',
+      (c) => c['barrier']?.({ timeoutMs: 0 }),
+      { code: 'ERR_OUT_OF_RANGE', message: /milliseconds above 0 for timeoutMs, got 0/ },
+    ],
+    [
+      'options that are none',
+      (c) => c['allReduce']?.(f32(), 'sum'),
+      { code: 'ERR_INVALID_ARG_TYPE', message: "expected an object for options, got 'sum'" },
+    ],
+    [
+      'an out of another length',
+      (c) => c['allReduce']?.(f32(3), { out: f32(4) }),
+      { code: 'ERR_INVALID_ARG_VALUE', message: 'expected an array of 3 elements for out, got 4' },
+    ],
+    [
+      'an out of another type',
+      (c) => c['allReduce']?.(f32(3), { out: new Float64Array(3) }),
+      { code: 'ERR_INVALID_ARG_TYPE', message: /type of data for out, got a Float64Array of 3/ },
+    ],
+    [
+      'an out that overlaps',
+      (c) => {
+        const buffer = new Float32Array(6);
+        return c['allReduce']?.(buffer.subarray(0, 4), { out: buffer.subarray(1, 5) });
+      },
+      { code: 'ERR_BUFFER_OVERLAP', message: /memory apart from data for out/ },
+    ],
+    [
+      'an all-to-all in place',
+      (c) => {
+        const buffer = new Float32Array(6);
+        return c['allToAll']?.(buffer, { out: buffer });
+      },
+      { code: 'ERR_BUFFER_OVERLAP' },
+    ],
+    [
+      'a resizable buffer',
+      (c) => {
+        const Resizable = ArrayBuffer as unknown as new (
+          length: number,
+          options: object,
+        ) => ArrayBuffer;
+        return c['allReduce']?.(new Float32Array(new Resizable(16, { maxByteLength: 32 })));
+      },
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: /fixed length for data, got one over a resizable ArrayBuffer/,
+      },
+    ],
+    [
+      'a detached array',
+      (c) => {
+        const array = f32();
+        structuredClone(array, { transfer: [array.buffer] });
+        return c['allReduce']?.(array);
+      },
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: /an array with memory for data, got a detached one/,
+      },
+    ],
+    [
+      'float weights for integers',
+      (c) => c['neighborAllReduce']?.(new Int32Array(2), { sources: {}, destinations: {} }),
+      { code: 'ERR_INVALID_ARG_TYPE', message: /an array of floats for data, got int32/ },
+    ],
+    [
+      'a neighbour that is no rank',
+      (c) => c['neighborAllReduce']?.(f32(), { sources: { 5: 1 }, destinations: {} }),
+      { code: 'ERR_OUT_OF_RANGE', message: /for sources, got '5'/ },
+    ],
+    [
+      'a weight that is no number',
+      (c) => c['neighborAllReduce']?.(f32(), { selfWeight: NaN, sources: {}, destinations: {} }),
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: 'expected a finite number for selfWeight, got NaN',
+      },
+    ],
+  ];
+
+  it.each(cases)('refuse %s, and the communicator stays usable', async (_, call, expected) => {
+    await expect(Promise.resolve().then(() => call(loose(one)))).rejects.toMatchObject(expected);
+    const ours = new Float32Array([1, 2]);
+    expect(await one.allReduce(ours)).toEqual(new Float32Array([1, 2]));
+  });
+
+  it('are a TypeError or, out of range, a RangeError', async () => {
+    await expect(loose(one)['allReduce']?.('x')).rejects.toBeInstanceOf(TypeError);
+    await expect(loose(one)['broadcast']?.(f32(), { root: 9 })).rejects.toBeInstanceOf(RangeError);
+  });
+
+  it('are thrown by the blocking twins', () => {
+    expect(() => one.allReduceSync(f32(), { out: f32(9) })).toThrow(
+      'expected an array of 3 elements for out, got 9',
+    );
+  });
+});
+
+describe('arguments of a communicator that holds several ranks', () => {
+  it('must be one array for each rank', async () => {
+    await expect(three.allReduce([f32(), f32()])).rejects.toThrow(
+      'expected an array of 3 TypedArrays, one for each held rank for data, got an array of 2',
+    );
+    await expect(loose(three)['allReduce']?.(f32())).rejects.toThrow(/got a Float32Array of 3/);
+  });
+
+  it('must agree in type and length', async () => {
+    await expect(three.allReduce([f32(), f32(), f32(4)])).rejects.toThrow(
+      'expected arrays of one type and length for all ranks for data, got others for rank 2 than for rank 0',
+    );
+    await expect(
+      loose(three)['allReduce']?.([f32(), f32(), new Int32Array(3)]),
+    ).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+  });
+
+  it('may be parts of one buffer, but not overlap', async () => {
+    const buffer = new Float32Array([1, 2, 3, 4, 5, 6]);
+    const parts = [0, 2, 4].map((start) => buffer.subarray(start, start + 2));
+    await three.allReduce(parts);
+    expect([...buffer]).toEqual([9, 12, 9, 12, 9, 12]);
+    const overlapping = [0, 1, 4].map((start) => buffer.subarray(start, start + 2));
+    await expect(three.allReduce(overlapping)).rejects.toMatchObject({
+      code: 'ERR_BUFFER_OVERLAP',
+    });
+  });
+
+  it('need a length that the ranks can share', async () => {
+    await expect(three.allToAll([f32(4), f32(4), f32(4)])).rejects.toThrow(
+      'expected a length divisible by the 3 ranks for data, got length 4',
+    );
+  });
+
+  it('of scatter need an out', async () => {
+    await expect(loose(three)['scatter']?.(f32(6))).rejects.toThrow(/for out, got undefined/);
+  });
+
+  it('do not send, receive or split', async () => {
+    await expect(three.send(f32(), { to: 1 })).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED',
+      usable: true,
+    });
+    await expect(three.receive(f32())).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED',
+      usable: true,
+    });
+    await expect(three.split(0)).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED', usable: true });
+  });
+});
+
+describe('arguments of making communicators', () => {
+  it('are checked', async () => {
+    expect(() => Communicator.local(0)).toThrow(/expected an integer from 1 to 65536 for n, got 0/);
+    expect(() => Communicator.local(1.5)).toThrow(/for n, got 1.5/);
+    await expect(Communicator.join({ name: '', rank: 0, size: 1 })).rejects.toThrow(
+      /not empty for name/,
+    );
+    await expect(Communicator.join({ name: 'x', rank: 2, size: 2 })).rejects.toThrow(
+      'expected an integer from 0 to 1 for rank, got 2',
+    );
+    const noName = { rank: 0, size: 1 } as { name: string; rank: number; size: number };
+    await expect(Communicator.join(noName)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+  });
+
+  it('cannot be bypassed by the native class', () => {
+    const native = one as unknown as { executor: { native: { constructor: new () => unknown } } };
+    expect(() => new native.executor.native.constructor()).toThrow(/local, join or joinAll/);
+  });
+});

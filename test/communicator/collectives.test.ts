@@ -1,0 +1,207 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { reduceOps } from '../../lib/communicator/reduce-op.js';
+import { dtypes, elementSize } from '../../lib/tensor/dtype.js';
+import type { DType, StorageArray } from '../../lib/tensor/dtype.js';
+import { arrayOf, halves, valuesOf } from '../support/numbers.js';
+import { block, input, reduced } from '../support/reference.js';
+import { subjects } from '../support/subjects.js';
+import type { Subject } from '../support/subjects.js';
+
+const sizes = [1, 2, 3, 4, 7];
+const lengths = [0, 1, 13];
+/** An odd length of more bytes than a call that runs inline may have; the wide types will do. */
+const largeOf = (dtype: DType) => Math.floor(66_000 / Math.max(elementSize(dtype), 4)) | 1;
+
+const named = (dtype: DType) => (halves.includes(dtype) ? { dtype } : {});
+/** Fails unless the arrays hold these values; undefined where a rank gets none. Bytes first: far quicker. */
+function expectArrays(
+  dtype: DType,
+  arrays: readonly unknown[],
+  expected: readonly (readonly number[] | undefined)[],
+): void {
+  const bytes = (array: unknown) => {
+    const { buffer, byteOffset, byteLength } = array as StorageArray;
+    return Buffer.from(buffer as ArrayBuffer, byteOffset, byteLength);
+  };
+  const same = arrays.map((array, i) => {
+    const values = expected[i];
+    if (values === undefined || array === undefined) return values === array;
+    return bytes(array).equals(bytes(arrayOf(dtype, values)));
+  });
+  if (same.includes(false) || arrays.length !== expected.length) {
+    expect(arrays.map((array) => array && valuesOf(dtype, array as StorageArray))).toEqual(
+      expected,
+    );
+    // Equal values of different bits, or a list too short.
+    expect(same).toEqual(expected.map(() => true));
+  }
+}
+const zeros = (dtype: DType, n: number, length: number) =>
+  Array.from({ length: n }, () => arrayOf(dtype, new Array<number>(length).fill(0)));
+/** What `dtype` holds of these values: integers wrap. */
+const held = (dtype: DType, values: readonly number[]) => valuesOf(dtype, arrayOf(dtype, values));
+
+for (const { name, make } of subjects) {
+  describe.each(sizes)(`${name}, n = %i`, (n) => {
+    const all = Array.from({ length: n }, (_, rank) => rank);
+    let subject: Subject;
+    beforeEach(() => {
+      subject = make(n);
+    });
+    afterEach(() => subject.close());
+
+    it.each(dtypes)('allReduce combines %s with every op, in place and not', async (dtype) => {
+      for (const op of reduceOps) {
+        for (const length of [...lengths, ...(op === 'sum' ? [largeOf(dtype)] : [])]) {
+          const inputs = all.map((rank) => input(dtype, op, rank, n, length));
+          const expected = all.map(() => held(dtype, reduced(op, inputs)));
+          const options = { op, ...named(dtype) };
+
+          const datas = inputs.map((values) => arrayOf(dtype, values));
+          const outs = zeros(dtype, n, length);
+          const apart = await subject.call({ method: 'allReduce', datas, outs, options });
+          expect(apart.every((result, i) => result === outs[i])).toBe(true);
+          expectArrays(dtype, apart, expected);
+          expectArrays(dtype, datas, inputs);
+
+          const inPlace = await subject.call({ method: 'allReduce', datas, options });
+          expect(inPlace.every((result, i) => result === datas[i])).toBe(true);
+          expectArrays(dtype, inPlace, expected);
+        }
+      }
+    });
+
+    it.each(dtypes)('reduce leaves the result of %s at the root alone', async (dtype) => {
+      for (const op of reduceOps) {
+        for (const root of new Set([0, n - 1])) {
+          const inputs = all.map((rank) => input(dtype, op, rank, n, 13));
+          const expected = all.map((rank) =>
+            rank === root ? held(dtype, reduced(op, inputs)) : undefined,
+          );
+          const options = { op, root, ...named(dtype) };
+
+          const datas = inputs.map((values) => arrayOf(dtype, values));
+          const outs = zeros(dtype, n, 13);
+          expectArrays(
+            dtype,
+            await subject.call({ method: 'reduce', datas, outs, options }),
+            expected,
+          );
+          expectArrays(dtype, datas, inputs);
+
+          const inPlace = await subject.call({ method: 'reduce', datas, options });
+          expectArrays(dtype, inPlace, expected);
+          // The others' data is as it was.
+          all
+            .filter((rank) => rank !== root)
+            .forEach((rank) => {
+              expect(valuesOf(dtype, datas[rank] as StorageArray)).toEqual(inputs[rank]);
+            });
+        }
+      }
+    });
+
+    it.each(dtypes)('broadcast copies %s from any root', async (dtype) => {
+      for (const root of new Set([0, n - 1])) {
+        for (const length of [...lengths, largeOf(dtype)]) {
+          const inputs = all.map((rank) => input(dtype, 'sum', rank, n, length));
+          const datas = inputs.map((values) => arrayOf(dtype, values));
+          const results = await subject.call({
+            method: 'broadcast',
+            datas,
+            options: { root, ...named(dtype) },
+          });
+          expect(results.every((result, i) => result === datas[i])).toBe(true);
+          expectArrays(
+            dtype,
+            results,
+            all.map(() => inputs[root]),
+          );
+        }
+      }
+    });
+
+    it.each(dtypes)('allGather puts the blocks of %s in rank order', async (dtype) => {
+      for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
+        const inputs = all.map((rank) => input(dtype, 'sum', rank, n, count));
+        const datas = inputs.map((values) => arrayOf(dtype, values));
+        const expected = all.map(() => inputs.flat());
+        const options = named(dtype);
+        expectArrays(dtype, await subject.call({ method: 'allGather', datas, options }), expected);
+        const outs = zeros(dtype, n, n * count);
+        const given = await subject.call({ method: 'allGather', datas, outs, options });
+        expect(given.every((result, i) => result === outs[i])).toBe(true);
+        expectArrays(dtype, given, expected);
+        // In place: each rank's data is its own block of its out.
+        const own = outs.map((out, rank) => out.subarray(rank * count, (rank + 1) * count));
+        own.forEach((part, rank) => part.set(datas[rank] as never));
+        expectArrays(
+          dtype,
+          await subject.call({ method: 'allGather', datas: own, outs, options }),
+          expected,
+        );
+      }
+    });
+
+    it.each(dtypes)('reduceScatter leaves each rank its block of %s', async (dtype) => {
+      for (const op of reduceOps) {
+        for (const count of [
+          ...lengths,
+          ...(op === 'sum' ? [Math.ceil(largeOf(dtype) / n)] : []),
+        ]) {
+          const inputs = all.map((rank) => input(dtype, op, rank, n, n * count));
+          const datas = inputs.map((values) => arrayOf(dtype, values));
+          const total = held(dtype, reduced(op, inputs));
+          const expected = all.map((rank) => block(total, rank, count));
+          const options = { op, ...named(dtype) };
+          expectArrays(
+            dtype,
+            await subject.call({ method: 'reduceScatter', datas, options }),
+            expected,
+          );
+          expectArrays(dtype, datas, inputs);
+          const outs = datas.map((data, rank) => data.subarray(rank * count, (rank + 1) * count));
+          const inPlace = await subject.call({ method: 'reduceScatter', datas, outs, options });
+          expectArrays(dtype, inPlace, expected);
+        }
+      }
+    });
+
+    it.each(dtypes)('allToAll transposes the blocks of %s', async (dtype) => {
+      for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
+        const inputs = all.map((rank) => input(dtype, 'sum', rank, n, n * count));
+        const datas = inputs.map((values) => arrayOf(dtype, values));
+        const expected = all.map((rank) => inputs.flatMap((values) => block(values, rank, count)));
+        const results = await subject.call({ method: 'allToAll', datas, options: named(dtype) });
+        expectArrays(dtype, results, expected);
+        expectArrays(dtype, datas, inputs);
+      }
+    });
+
+    it.each(dtypes)('gather and scatter undo each other with %s', async (dtype) => {
+      for (const root of new Set([0, n - 1])) {
+        for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
+          const inputs = all.map((rank) => input(dtype, 'sum', rank, n, count));
+          const datas = inputs.map((values) => arrayOf(dtype, values));
+          const options = { root, ...named(dtype) };
+          const gathered = await subject.call({ method: 'gather', datas, options });
+          expectArrays(
+            dtype,
+            gathered,
+            all.map((rank) => (rank === root ? inputs.flat() : undefined)),
+          );
+          const outs = zeros(dtype, n, count);
+          const scattered = await subject.call({
+            method: 'scatter',
+            datas: gathered,
+            outs,
+            options,
+          });
+          expect(scattered.every((result, i) => result === outs[i])).toBe(true);
+          expectArrays(dtype, scattered, inputs);
+        }
+      }
+    });
+  });
+}

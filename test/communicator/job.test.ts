@@ -1,0 +1,80 @@
+import { describe, expect, it } from 'vitest';
+
+import { readJob } from '../../lib/communicator/job.js';
+
+const launch = { GRADLINK_JOB: 'secret', GRADLINK_RANK: '1', GRADLINK_SIZE: '4' };
+const openMpi = {
+  OMPI_COMM_WORLD_RANK: '2',
+  OMPI_COMM_WORLD_SIZE: '3',
+  OMPI_COMM_WORLD_LOCAL_SIZE: '3',
+  PMIX_NAMESPACE: '712179713',
+};
+const pmi = { PMI_RANK: '0', PMI_SIZE: '2', MPI_LOCALNRANKS: '2' };
+const slurm = { SLURM_PROCID: '3', SLURM_NTASKS: '8', SLURM_JOB_ID: '17', SLURM_STEP_ID: '0' };
+const torchrun = {
+  RANK: '5',
+  WORLD_SIZE: '6',
+  LOCAL_WORLD_SIZE: '6',
+  MASTER_ADDR: 'localhost',
+  MASTER_PORT: '29500',
+};
+
+describe('readJob', () => {
+  it('finds no job where there is none', () => {
+    expect(readJob({})).toBeUndefined();
+    expect(readJob({ RANK: '0', WORLD_SIZE: '1' })).toBeUndefined();
+    expect(readJob({ SLURM_PROCID: '0', SLURM_NTASKS: '4', SLURM_JOB_ID: '17' })).toBeUndefined();
+  });
+
+  it.each([
+    ['gradlink launch', launch, 1, 4],
+    ['Open MPI', openMpi, 2, 3],
+    ['PMI (MPICH, Intel MPI)', pmi, 0, 2],
+    ['Slurm', slurm, 3, 8],
+    ['torchrun', torchrun, 5, 6],
+  ])('reads the place that %s gives', (launcher, env, rank, size) => {
+    expect(readJob(env)).toMatchObject({
+      launcher,
+      rank,
+      size,
+      job: expect.stringMatching(/^[0-9a-f]{32}$/) as string,
+    });
+  });
+
+  it('takes the first that speaks', () => {
+    expect(readJob({ ...torchrun, ...slurm, ...openMpi, ...launch })?.launcher).toBe(
+      'gradlink launch',
+    );
+    expect(readJob({ ...torchrun, ...slurm, ...openMpi })?.launcher).toBe('Open MPI');
+    expect(readJob({ ...torchrun, ...slurm })?.launcher).toBe('Slurm');
+  });
+
+  it('gives equal jobs to ranks of one job only', () => {
+    expect(readJob({ ...launch, GRADLINK_RANK: '3' })?.job).toBe(readJob(launch)?.job);
+    expect(readJob({ ...launch, GRADLINK_JOB: 'other' })?.job).not.toBe(readJob(launch)?.job);
+    expect(readJob({ ...slurm, SLURM_STEP_ID: '1' })?.job).not.toBe(readJob(slurm)?.job);
+  });
+
+  it('refuses jobs of more than one host', () => {
+    const spread = [
+      { ...openMpi, OMPI_COMM_WORLD_LOCAL_SIZE: '1' },
+      { ...pmi, MPI_LOCALNRANKS: '1' },
+      { ...slurm, SLURM_STEP_NUM_NODES: '2' },
+      { ...torchrun, LOCAL_WORLD_SIZE: '3' },
+    ];
+    for (const env of spread) {
+      expect(() => readJob(env)).toThrow(
+        expect.objectContaining({ code: 'ERR_UNSUPPORTED' }) as Error,
+      );
+    }
+  });
+
+  it('says which variable makes no sense', () => {
+    expect(() => readJob({ ...launch, GRADLINK_RANK: '4' })).toThrow(
+      "expected an integer from 0 to 3 in the environment variable GRADLINK_RANK, got '4'",
+    );
+    expect(() => readJob({ ...launch, GRADLINK_SIZE: 'four' })).toThrow(
+      /GRADLINK_SIZE, got 'four'/,
+    );
+  });
+});

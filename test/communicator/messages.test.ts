@@ -1,0 +1,173 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { dtypes } from '../../lib/tensor/dtype.js';
+import { arrayOf, floats, valuesOf } from '../support/numbers.js';
+
+let group: Communicator;
+let ranks: readonly Communicator[];
+const rank = (i: number) => ranks[i] as Communicator;
+const make = (n: number) => {
+  group = Communicator.local(n);
+  ranks = group.ranks;
+};
+afterEach(() => group.close());
+
+describe('send and receive', () => {
+  beforeEach(() => make(3));
+
+  it.each(dtypes)('carry %s', async (dtype) => {
+    const got = arrayOf(dtype, [0, 0, 0]);
+    const [, received] = await Promise.all([
+      rank(0).send(arrayOf(dtype, [1, 2, 3]) as Uint16Array, { to: 2, dtype: dtype as 'float16' }),
+      rank(2).receive(got as Uint16Array, { from: 0, dtype: dtype as 'float16' }),
+    ]);
+    expect(received).toEqual({ source: 0, count: 3 });
+    expect(valuesOf(dtype, got)).toEqual([1, 2, 3]);
+  });
+
+  it('take a shorter message into a longer array', async () => {
+    const got = new Int32Array(4).fill(-1);
+    const receiving = rank(1).receive(got, { from: 0 });
+    await rank(0).send(new Int32Array([5, 6]), { to: 1 });
+    expect(await receiving).toEqual({ source: 0, count: 2 });
+    expect([...got]).toEqual([5, 6, -1, -1]);
+  });
+
+  it.each([
+    ['longer', new Int32Array(4001), new Int32Array(4000)],
+    ['of another dtype', new Float32Array(4000), new Int32Array(4000)],
+  ])('refuse a message that is %s, on both sides', async (_, sent, into) => {
+    // Above the length up to which a send does not wait for its receive.
+    const both = await Promise.allSettled([
+      rank(0).send(sent, { to: 1 }),
+      rank(1).receive(into, { from: 0 }),
+    ]);
+    expect(both).toMatchObject([
+      { reason: { code: 'ERR_MISMATCH' } },
+      { reason: { code: 'ERR_MISMATCH' } },
+    ]);
+  });
+
+  it('keep the order of one source and tag, and tell tags apart', async () => {
+    const a = new Int32Array(1);
+    const b = new Int32Array(1);
+    const c = new Int32Array(1);
+    const send = (value: number, tag: number) => rank(0).send(Int32Array.of(value), { to: 1, tag });
+    const sending = Promise.all([send(1, 0), send(2, 0), send(3, 9)]);
+    await rank(1).receive(a, { from: 0 });
+    await rank(1).receive(b, { from: 0 });
+    await rank(1).receive(c, { from: 0, tag: 9 });
+    await sending;
+    expect([a[0], b[0], c[0]]).toEqual([1, 2, 3]);
+  });
+
+  it('receive from anybody when no source is named', async () => {
+    const got = new Float64Array(1);
+    const sending = rank(2).send(Float64Array.of(7), { to: 0 });
+    expect(await rank(0).receive(got)).toEqual({ source: 2, count: 1 });
+    await sending;
+    expect(got[0]).toBe(7);
+  });
+
+  it('name who did not answer', async () => {
+    await expect(
+      rank(0).receive(new Int8Array(1), { from: 2, timeoutMs: 5 }),
+    ).rejects.toMatchObject({
+      code: 'ERR_TIMEOUT',
+      rank: 2,
+      op: 'receive',
+    });
+  });
+});
+
+describe('split', () => {
+  it('makes groups by color, ordered by key', async () => {
+    make(4);
+    const parts = await Promise.all(ranks.map((one) => one.split(one.rank % 2, -one.rank)));
+    expect(parts.map((part) => [part?.size, part?.rank])).toEqual([
+      [2, 1],
+      [2, 1],
+      [2, 0],
+      [2, 0],
+    ]);
+    const sums = await Promise.all(parts.map((part, i) => part?.allReduce(Int32Array.of(10 ** i))));
+    expect(sums.map((sum) => sum?.[0])).toEqual([101, 1010, 101, 1010]);
+    await Promise.all(parts.map((part) => part?.close()));
+    await Promise.all(ranks.map((one) => one.barrier()));
+  });
+
+  it('leaves out who gives no color', async () => {
+    make(3);
+    const parts = await Promise.all(ranks.map((one) => one.split(one.rank === 1 ? null : 0)));
+    expect(parts.map((part) => part?.rank)).toEqual([0, undefined, 1]);
+    await Promise.all(parts.map((part) => part?.close()));
+  });
+});
+
+describe('neighborAllReduce', () => {
+  it.each(floats)('weighs %s on both ends', async (dtype) => {
+    make(3);
+    // A ring: everybody sends to the next, times 2 at the sender and times 0.5 at the receiver.
+    const results = await Promise.all(
+      ranks.map((one, i) =>
+        one.neighborAllReduce(arrayOf(dtype, [4 * (i + 1), 8]) as Uint16Array, {
+          selfWeight: 0.5,
+          sources: { [(i + 2) % 3]: 0.5 },
+          destinations: { [(i + 1) % 3]: 2 },
+          dtype: dtype as 'float16',
+        }),
+      ),
+    );
+    expect(results.map((result) => valuesOf(dtype, result))).toEqual([
+      [2 + 12, 12],
+      [4 + 4, 12],
+      [6 + 8, 12],
+    ]);
+  });
+
+  it('writes out and leaves data alone, and has a blocking twin', async () => {
+    make(2);
+    const [a, b] = [Float64Array.of(1), Float64Array.of(2)];
+    const out = new Float64Array(1);
+    const theirs = rank(1).neighborAllReduce(b, { sources: {}, destinations: { 0: 10 } });
+    const mine = rank(0).neighborAllReduceSync(a, { sources: { 1: 1 }, destinations: {}, out });
+    expect(mine).toBe(out);
+    await theirs;
+    expect([a[0], b[0], out[0]]).toEqual([1, 2, 21]);
+  });
+});
+
+describe('allocShared', () => {
+  it.each(dtypes)('gives zeroed, aligned %s that collectives take', async (dtype) => {
+    make(2);
+    const arrays = ranks.map((one) => one.allocShared(dtype, 1001));
+    arrays.forEach((array) => {
+      expect(array.length).toBe(1001);
+      expect(array.byteOffset).toBe(0);
+      expect((array as ArrayLike<number | bigint>)[1000] == 0).toBe(true);
+    });
+    arrays.forEach((array, i) =>
+      array.set(arrayOf(dtype, new Array<number>(1001).fill(i + 1)) as never),
+    );
+    await Promise.all(
+      ranks.map((one, i) => one.allReduce(arrays[i] as Uint16Array, { dtype: dtype as 'float16' })),
+    );
+    arrays.forEach((array) => {
+      expect(new Set(valuesOf(dtype, array))).toEqual(new Set([3]));
+    });
+  });
+
+  it('gives an empty array for no elements', () => {
+    make(1);
+    expect(group.allocShared('float32', 0)).toEqual(new Float32Array(0));
+  });
+
+  it('outlives the communicator it came from', async () => {
+    make(1);
+    const array = group.allocShared('float32', 4);
+    await group.close();
+    array.fill(3);
+    expect([...array]).toEqual([3, 3, 3, 3]);
+  });
+});

@@ -1,0 +1,222 @@
+// Ranks that meet by name, as processes and as worker threads, and what they see when one does not play along.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+
+let scripts: Scripts;
+beforeEach(() => {
+  scripts = new Scripts();
+});
+afterEach(() => scripts.remove());
+
+/** Each rank runs `body` with `comm`, `rank` and `size`, in worker threads of one process. */
+function inWorkers(size: number, body: string, threads: boolean): string {
+  const worker = scripts.write(`
+    import { parentPort, workerData } from 'node:worker_threads';
+    const { rank, size } = workerData;
+    const comm = await Communicator.join({ name: 'w', rank, size, threads: ${threads} });
+    ${body}
+    await comm.close();
+  `);
+  return `
+    import { Worker } from 'node:worker_threads';
+    const exits = Array.from({ length: ${size} }, (_, rank) =>
+      new Promise((resolve, reject) => {
+        const worker = new Worker(${JSON.stringify(worker)}, { workerData: { rank, size: ${size} } });
+        worker.on('error', reject).on('exit', resolve);
+      }));
+    report(await Promise.all(exits));
+  `;
+}
+
+const exchange = `
+  const mine = new Float64Array(5000).fill(comm.rank + 1);
+  await comm.allReduce(mine);
+  const got = new Int32Array(1);
+  const next = (comm.rank + 1) % comm.size;
+  const sending = comm.send(Int32Array.of(comm.rank), { to: next });
+  const { source } = await comm.receive(got);
+  await sending;
+  await comm.barrier();
+  report({ rank: comm.rank, size: comm.size, sum: mine[4999], got: got[0], source });
+`;
+const exchanged = (size: number) =>
+  Array.from({ length: size }, (_, rank) => {
+    const previous = (rank + size - 1) % size;
+    return { rank, size, sum: (size * (size + 1)) / 2, got: previous, source: previous };
+  });
+
+describe('ranks meet by name', () => {
+  it.each([1, 2, 3])('as %i processes', async (size) => {
+    const ended = await scripts.runRanks(
+      size,
+      `const comm = await Communicator.world(); ${exchange} await comm.close();`,
+    );
+    ended.forEach((one, rank) =>
+      expect(one).toMatchObject({ ...well, reports: [exchanged(size)[rank]] }),
+    );
+  });
+
+  it.each([true, false])('as worker threads (threads: %s)', async (threads) => {
+    const ended = await scripts.run(inWorkers(3, exchange, threads));
+    expect(ended).toMatchObject(well);
+    expect(ended.reports.slice(0, 3)).toEqual(expect.arrayContaining(exchanged(3)));
+    expect(ended.reports[3]).toEqual([0, 0, 0]);
+  });
+
+  it('twice under one name, one after the other, and several names at once', async () => {
+    const ended = await scripts.runRanks(
+      2,
+      `
+      const place = { rank: Number(process.env.GRADLINK_RANK), size: 2 };
+      for (let i = 0; i < 3; ++i) {
+        const comm = await Communicator.join({ name: 'again', ...place });
+        await comm.barrier();
+        await comm.close();
+      }
+      const both = await Promise.all(['x', 'y'].map((name) => Communicator.join({ name, ...place })));
+      const sums = await Promise.all(both.map((comm) => comm.allReduce(Int32Array.of(1))));
+      report(sums.map((sum) => sum[0]));
+      await Promise.all(both.map((comm) => comm.close()));
+      `,
+    );
+    ended.forEach((one) => expect(one).toMatchObject({ ...well, reports: [[2, 2]] }));
+  });
+
+  it('without a launcher as a world of one', async () => {
+    const ended = await scripts.run(
+      `const comm = await Communicator.world();
+       report([comm.size, comm.rank, (await comm.allReduce(Int32Array.of(7)))[0]]);`,
+      { GRADLINK_JOB: '', GRADLINK_RANK: '', GRADLINK_SIZE: '' },
+    );
+    expect(ended).toMatchObject({ ...well, reports: [[1, 0, 7]] });
+  });
+
+  it('and keep arrays of allocShared in step', async () => {
+    const ended = await scripts.runRanks(
+      3,
+      `
+      const comm = await Communicator.world();
+      const array = comm.allocShared('float32', 300_001).fill(comm.rank);
+      const out = comm.allocShared('float32', 300_001);
+      await comm.allReduce(array, { out });
+      await comm.allReduce(array);
+      report([array.every((x) => x === 3), out.every((x) => x === 3)]);
+      await comm.close();
+      `,
+    );
+    ended.forEach((one) => expect(one).toMatchObject({ ...well, reports: [[true, true]] }));
+  });
+});
+
+describe('a rank that does not play along', () => {
+  it('and is killed is named to the others', async () => {
+    const running = scripts.startRanks(
+      3,
+      `
+      const comm = await Communicator.world();
+      await comm.barrier();
+      say('joined');
+      if (comm.rank === 1) setInterval(() => undefined, 1000);
+      else {
+        report(await outcome(comm.allReduce(new Float32Array(100_000))));
+        report(await outcome(comm.barrier()));
+      }
+      `,
+    );
+    await Promise.all(running.map((one) => one.said('joined')));
+    running[1]?.child.kill('SIGKILL');
+    const ended = await Promise.all(running.map((one) => one.ended));
+    expect(ended[1]).toMatchObject({ signal: 'SIGKILL' });
+    for (const survivor of [ended[0], ended[2]]) {
+      expect(survivor).toMatchObject({
+        ...well,
+        reports: [
+          {
+            code: 'ERR_PEER_LOST',
+            rank: 1,
+            op: 'allReduce',
+            message: expect.stringMatching(/rank 1/) as string,
+          },
+          { code: 'ERR_PEER_LOST', rank: 1 },
+        ],
+      });
+    }
+  });
+
+  it('and throws is named to the others', async () => {
+    const ended = await scripts.runRanks(
+      2,
+      `
+      const comm = await Communicator.world();
+      await comm.barrier();
+      if (comm.rank === 1) throw new Error('my own fault');
+      report(await outcome(comm.allReduce(new Float32Array(10))));
+      `,
+    );
+    expect(ended[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
+    expect(ended[1]).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('my own fault') as string,
+    });
+  });
+
+  it('and never comes is named when the deadline has passed', async () => {
+    const ended = await scripts.run(
+      `report(await outcome(Communicator.join({ name: 'lonely', rank: 0, size: 3, timeoutMs: 300 })));`,
+    );
+    expect(ended).toMatchObject({
+      ...well,
+      reports: [{ code: 'ERR_TIMEOUT', rank: 1, message: expect.stringMatching(/1.*2/) as string }],
+    });
+  });
+
+  it('and never calls is named when the deadline has passed', async () => {
+    const ended = await scripts.runRanks(
+      2,
+      `
+      const comm = await Communicator.world();
+      if (comm.rank === 0) report(await outcome(comm.allReduce(new Float32Array(10), { timeoutMs: 300 })));
+      else report(await outcome(comm.receive(new Int8Array(1), { from: 0 })));
+      `,
+    );
+    expect(ended[0]).toMatchObject({
+      ...well,
+      reports: [{ code: 'ERR_TIMEOUT', rank: 1, op: 'allReduce' }],
+    });
+    expect(ended[1]).toMatchObject(well);
+  });
+
+  it.each([
+    ['another length', 'comm.allReduce(new Float32Array(comm.rank === 1 ? 11 : 10))'],
+    [
+      'another dtype',
+      'comm.allReduce(comm.rank === 1 ? new Int32Array(10) : new Float32Array(10))',
+    ],
+    ['another op', "comm.allReduce(new Float32Array(10), { op: comm.rank === 1 ? 'max' : 'min' })"],
+    ['another root', 'comm.broadcast(new Float32Array(10), { root: comm.rank === 1 ? 1 : 0 })'],
+    [
+      'another operation',
+      'comm.rank === 1 ? comm.barrier() : comm.allGather(new Float32Array(10))',
+    ],
+  ])('and comes with %s is a mismatch on all sides', async (_, call) => {
+    const ended = await scripts.runRanks(
+      3,
+      `const comm = await Communicator.world(); report(await outcome(${call}));`,
+    );
+    ended.forEach((one) =>
+      expect(one).toMatchObject({ ...well, reports: [{ code: 'ERR_MISMATCH' }] }),
+    );
+  });
+
+  it('and claims a taken place is refused', async () => {
+    const ended = await scripts.run(`
+      const join = (rank, size) => outcome(Communicator.join({ name: 'n', rank, size, timeoutMs: 2000 }));
+      report(await Promise.all([join(0, 2), join(1, 3)]));
+    `);
+    expect(ended).toMatchObject(well);
+    expect(ended.reports[0]).toEqual(
+      expect.arrayContaining([expect.objectContaining({ code: 'ERR_MISMATCH' })]),
+    );
+  });
+});
