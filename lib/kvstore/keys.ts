@@ -72,5 +72,10 @@ export class KeyTable {
 
 /** The error for a key that is initialised a second time. */
 export function duplicateKey(key: Key): ArgumentError {
-  return argumentError('ERR_INVALID_ARG_VALUE', 'key', 'a key that was not initialised before', key);
+  return argumentError(
+    'ERR_INVALID_ARG_VALUE',
+    'key',
+    'a key that was not initialised before',
+    key,
+  );
 }

@@ -199,21 +199,29 @@ export class KVStore implements AsyncDisposable {
 
   /**
    * From the next push on, pushes update the stored values through this optimizer, natively; null: pushes assign
-   * again. The optimizer is copied: later changes to the object need another setOptimizer, except for the learning
-   * rate (see {@link setLearningRate}). States start anew. Takes effect at the call.
+   * again. The optimizer is taken as it is at the call: later changes to the object do not reach the store (see
+   * {@link setLearningRate}). States start anew. Takes effect at the call.
    */
   async setOptimizer(optimizer: Optimizer | null): Promise<void> {
     this.#pending.assertOpen('setOptimizer');
-    this.#native.setOptimizer(optimizer === null ? null : optimizer.toNative());
+    this.#native.setOptimizer(optimizer === null ? null : optimizer.spec);
     this.#updater = undefined;
     await Promise.resolve();
   }
 
-  /** Changes the optimizer's rate from the next push on, keeping its states. */
+  /**
+   * Changes the optimizer's rate from the next push on, keeping its states.
+   *
+   * @throws TypeError without an optimizer, or where a schedule decides the rate.
+   */
   async setLearningRate(learningRate: number): Promise<void> {
     this.#pending.assertOpen('setLearningRate');
-    this.#native.setLearningRate(learningRate);
-    await Promise.resolve();
+    if (typeof learningRate !== 'number' || !Number.isFinite(learningRate)) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'learningRate', 'a finite number', learningRate);
+    }
+    await this.#pending.run('setLearningRate', [], () =>
+      this.#native.setLearningRate(learningRate),
+    );
   }
 
   /** As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. */
@@ -349,4 +357,3 @@ function isOptions(given: unknown): given is StoreCallOptions {
     !ArrayBuffer.isView(given)
   );
 }
-

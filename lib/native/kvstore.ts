@@ -10,7 +10,8 @@ export const nativeStoreOps = { init: 0, push: 1, pull: 2, pushPull: 3 } as cons
 export const nativePlacements = { host: 0, devices: 1 } as const;
 
 /** The arrays of one key, or, for a list of keys, of each. */
-export type NativeStoreArrays = readonly StorageArray[] | readonly (readonly StorageArray[])[] | null;
+export type NativeStoreArrays =
+  readonly StorageArray[] | readonly (readonly StorageArray[])[] | null;
 
 /** What an updater is called with; what it leaves in `stored` becomes the value. */
 export type NativeUpdater = (key: number, received: StorageArray, stored: StorageArray) => void;
@@ -44,7 +45,8 @@ export interface NativeKVStore {
   ): Promise<void> | undefined;
   /** Null: pushes assign. */
   setOptimizer(spec: NativeOptimizerSpec | null): void;
-  setLearningRate(learningRate: number): void;
+  /** Fails where there is no optimizer, or a schedule decides. */
+  setLearningRate(learningRate: number): Promise<void> | undefined;
   setUpdater(updater: NativeUpdater | null): void;
   setCompression(type: string, threshold: number): void;
   /** Resolves when everything submitted before is done. */

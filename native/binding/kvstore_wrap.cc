@@ -140,9 +140,10 @@ Napi::Value KVStoreWrap::setOptimizer(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value KVStoreWrap::setLearningRate(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&]() -> Napi::Value {
-    handle_->open().setLearningRate(numberArg(info[0], "learningRate"));
-    return info.Env().Undefined();
+  return guarded(info.Env(), [&] {
+    Store& store = handle_->open();
+    const double value = numberArg(info[0], "learningRate");
+    return await(info, {}, [&](auto ticket) { store.setLearningRate(value, std::move(ticket)); });
   });
 }
 

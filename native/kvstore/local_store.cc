@@ -108,10 +108,14 @@ void LocalStore::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   scheduler_.apply([this, optimizer = std::move(optimizer)] { rule_ = {optimizer, nullptr}; });
 }
 
-void LocalStore::setLearningRate(double value) {
-  scheduler_.apply([this, value] {
-    if (rule_.optimizer) rule_.optimizer->setLearningRate(value);
-  });
+void LocalStore::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
+  scheduler_.fence(
+      [this, value] {
+        if (!rule_.optimizer)
+          throw misuse("there is no learning rate to set: set an optimizer first");
+        rule_.optimizer->setLearningRate(value);
+      },
+      std::move(ticket));
 }
 
 void LocalStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {

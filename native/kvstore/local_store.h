@@ -29,7 +29,7 @@ class LocalStore final : public Store {
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
   void setOptimizer(std::shared_ptr<Optimizer>) override;
-  void setLearningRate(double value) override;
+  void setLearningRate(double value, std::shared_ptr<Ticket>) override;
   void setUpdater(std::shared_ptr<ExternalUpdater>) override;
   void setCompression(const GradientCompression&) override;
   void barrier(std::shared_ptr<Ticket>) override;

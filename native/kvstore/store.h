@@ -23,7 +23,7 @@ namespace gradlink {
 /// What define() returned: 0, 1, 2 ... in the order of definition.
 using KeyId = std::uint32_t;
 
-/// Tells the submitter when all operations that share it are done.
+/// Tells the submitter when all operations that share it, which one submit() brings, are done.
 class Ticket {
  public:
   /// `done` gets the first error, or null. It is called once, with the store's lock held: it may
@@ -107,9 +107,9 @@ class Store {
   /// From the next push on, pushes update the stored value through this optimizer, with fresh
   /// states. Null: pushes assign. Replaces an external updater.
   virtual void setOptimizer(std::shared_ptr<Optimizer>) = 0;
-  /// Of the optimizer in use, from the next push on; nothing where there is none. Where a schedule
-  /// decides the rate, the pushes fail.
-  virtual void setLearningRate(double value) = 0;
+  /// The optimizer's rate from the next push on, its states kept. Fails where there is no optimizer
+  /// or a schedule decides.
+  virtual void setLearningRate(double value, std::shared_ptr<Ticket>) = 0;
   /// As setOptimizer with a rule that runs outside the store.
   virtual void setUpdater(std::shared_ptr<ExternalUpdater>) = 0;
   /// From now on for good; before the first define(). Throws Error(unsupported) where the type has
