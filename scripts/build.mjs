@@ -76,6 +76,8 @@ export function build({ strict = false, clean = false, jobs = availableParalleli
   const problem = missingTools();
   if (problem) throw new Error(problem);
   if (clean) rmSync(cmakeFolder, { recursive: true, force: true });
+  // Left by a packing that failed half-way, it would be loaded instead of what is built now.
+  if (isCheckout) rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
   mkdirSync(cmakeFolder, { recursive: true });
   dropForeignCache();
   step([

@@ -1,5 +1,6 @@
-// The peer's side of run.js: times MPI_Allreduce of float32 with a native loop, as gradlink's own timed loop does, and
-// prints one JSON line for each size and place: seconds of one call, for each sample the slowest rank's.
+// The peer's side of run.js: times MPI_Allreduce of float32 with a native loop, as gradlink's own
+// timed loop does, and prints one JSON line for each size and place: seconds of one call, for each
+// sample the slowest rank's.
 //
 //   mpi_allreduce BYTES,BYTES,... in,out SECONDS      SECONDS: about how long to sample one size
 #include <mpi.h>
@@ -44,7 +45,8 @@ static double timeBatch(float* in, float* out, int count, int calls) {
   return (MPI_Wtime() - start) / calls;
 }
 
-// Seconds of one call, from a batch that grows until it is long enough to trust; rank 0 decides for all.
+// Seconds of one call, from a batch that grows until it is long enough to trust; rank 0 decides for
+// all.
 static double warmUp(float* in, float* out, int count) {
   double each = 0;
   for (int calls = 1; calls <= 4096; calls *= 4) {
@@ -77,8 +79,8 @@ static void measure(size_t bytes, int inPlace, double seconds) {
   for (int i = 0; i < samples; ++i) times[i] = timeBatch(in, out, count, calls);
   MPI_Reduce(times, slowest, samples, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
   if (rank == 0) {
-    printf("{\"bytes\": %zu, \"place\": \"%s\", \"wrong\": %ld, \"calls\": %d, \"seconds\": [", bytes,
-           inPlace ? "in" : "out", wrong, calls);
+    printf("{\"bytes\": %zu, \"place\": \"%s\", \"wrong\": %ld, \"calls\": %d, \"seconds\": [",
+           bytes, inPlace ? "in" : "out", wrong, calls);
     for (int i = 0; i < samples; ++i) printf("%s%.9e", i == 0 ? "" : ", ", slowest[i]);
     printf("]}\n");
     fflush(stdout);
