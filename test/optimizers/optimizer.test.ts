@@ -1,0 +1,180 @@
+// What all optimizers share: names, options, rates, states, arguments.
+import { describe, expect, it } from 'vitest';
+
+import { createOptimizer, CosineScheduler, optimizerNames, SGD } from '../../lib/index.js';
+import type { Optimizer, OptimizerOptions } from '../../lib/index.js';
+
+function error(body: () => unknown): { name: string; code: unknown; message: string } {
+  try {
+    body();
+  } catch (thrown) {
+    const { name, message, code } = thrown as Error & { code?: unknown };
+    return { name, code, message };
+  }
+  throw new Error('nothing was thrown');
+}
+
+describe('creating', () => {
+  it.each(optimizerNames)('makes %s by name, in any case', (name) => {
+    const optimizer = createOptimizer(name.toUpperCase());
+    expect(optimizer.name).toBe(name === 'nag' ? 'sgd' : name);
+    const weight = Float32Array.of(1, 2, 3);
+    optimizer.update(0, weight, Float32Array.of(1, -1, 0.5));
+    expect(weight).not.toEqual(Float32Array.of(1, 2, 3));
+  });
+
+  it('lists the names when there is none of that name', () => {
+    expect(error(() => createOptimizer('sdg'))).toEqual({
+      name: 'TypeError',
+      code: 'ERR_INVALID_ARG_VALUE',
+      message:
+        'expected one of adadelta, adagrad, adam, adamw, ftrl, lamb, lars, nag, rmsprop, sgd, signum, test ' +
+        "for optimizer, got 'sdg'",
+    });
+    expect(error(() => createOptimizer('toString')).code).toBe('ERR_INVALID_ARG_VALUE');
+  });
+
+  it.each<[OptimizerOptions & Record<string, unknown>, string, string]>([
+    [{ momentun: 0.9 }, 'TypeError', "options of sgd, got 'momentun'"],
+    [{ momentum: '0.9' }, 'TypeError', "a finite number of at least 0 for momentum, got '0.9'"],
+    [{ momentum: -1 }, 'RangeError', 'a finite number of at least 0 for momentum, got -1'],
+    [{ learningRate: NaN }, 'RangeError', 'a finite number for learningRate, got NaN'],
+    [{ clipGradient: 0 }, 'RangeError', 'a finite number above 0 for clipGradient, got 0'],
+    [{ nesterov: 1 }, 'TypeError', 'true or false for nesterov, got 1'],
+    [{ beginNumUpdate: 1.5 }, 'RangeError', 'an integer of at least 0 for beginNumUpdate, got 1.5'],
+    [{ lrMult: { a: Infinity } }, 'RangeError', "a finite number for lrMult['a'], got Infinity"],
+    [{ lrScheduler: 'cosine' as unknown as CosineScheduler }, 'TypeError', "got 'cosine'"],
+  ])('refuses %j', (options, name, message) => {
+    const thrown = error(() => createOptimizer('sgd', options));
+    expect(thrown.name).toBe(name);
+    expect(thrown.message).toContain(message);
+  });
+
+  it('takes null for no bound', () => {
+    expect(createOptimizer('sgd', { clipGradient: null }).spec.numbers).not.toHaveProperty(
+      'clipGradient',
+    );
+  });
+});
+
+describe('the rate', () => {
+  const stepOf = (optimizer: Optimizer): number => {
+    const weight = Float64Array.of(0);
+    optimizer.update(0, weight, Float64Array.of(-1));
+    return weight[0]!;
+  };
+
+  it('can be changed between updates and is what a store would take', () => {
+    const optimizer = new SGD({ learningRate: 0.5 });
+    expect(stepOf(optimizer)).toBe(0.5);
+    optimizer.learningRate = 0.25;
+    expect(optimizer.learningRate).toBe(0.25);
+    expect(optimizer.spec.numbers['learningRate']).toBe(0.25);
+    expect(stepOf(optimizer)).toBe(0.25);
+    optimizer.rescaleGrad = 2;
+    expect(stepOf(optimizer)).toBe(0.5);
+  });
+
+  it('follows a schedule, which then may not be overruled', () => {
+    const lrScheduler = new CosineScheduler({ maxUpdate: 4, baseLr: 1 });
+    const optimizer = new SGD({ lrScheduler });
+    const steps = Array.from({ length: 5 }, () => stepOf(optimizer));
+    expect(steps).toEqual([1, 2, 3, 4, 5].map((n) => lrScheduler.at(n)));
+    expect(optimizer.learningRate).toBe(lrScheduler.at(5));
+    expect(error(() => (optimizer.learningRate = 1)).message).toContain('lrScheduler decides');
+  });
+
+  it('takes the base rate from learningRate, then the schedule, then its own default', () => {
+    const named = new CosineScheduler({ maxUpdate: 10, baseLr: 3 });
+    const nameless = new CosineScheduler({ maxUpdate: 10 });
+    expect(new SGD({ learningRate: 2, lrScheduler: named }).learningRate).toBe(2);
+    expect(new SGD({ lrScheduler: named }).learningRate).toBe(3);
+    expect(createOptimizer('adam', { lrScheduler: nameless }).learningRate).toBe(0.001);
+  });
+
+  it('counts updates by key', () => {
+    const optimizer = new SGD({ beginNumUpdate: 10 });
+    const update = (key: number): void =>
+      optimizer.update(key, Float32Array.of(1), Float32Array.of(1));
+    [0, 0, 1].forEach(update);
+    expect(optimizer.numUpdate).toBe(12);
+  });
+});
+
+describe('states', () => {
+  it.each(optimizerNames)('%s goes on bit for bit', (name) => {
+    const gradient = (step: number): Float32Array =>
+      Float32Array.from({ length: 50 }, (_, i) => Math.sin(step * 50 + i));
+    const unbroken = createOptimizer(name, { wd: 0.01 });
+    const weight = Float32Array.from({ length: 50 }, (_, i) => Math.cos(i));
+    for (let step = 0; step < 3; step += 1) unbroken.update('w', weight, gradient(step));
+    const resumed = createOptimizer(name, { wd: 0.01 });
+    resumed.loadStates(unbroken.saveStates());
+    const copy = weight.slice();
+    for (let step = 3; step < 6; step += 1) {
+      unbroken.update('w', weight, gradient(step));
+      resumed.update('w', copy, gradient(step));
+    }
+    expect(copy).toEqual(weight);
+    expect(resumed.numUpdate).toBe(6);
+  });
+
+  it('of another optimizer, of other options, or damaged are refused and change nothing', () => {
+    const weight = Float32Array.of(1);
+    const grad = Float32Array.of(1);
+    const momentum = new SGD({ momentum: 0.9 });
+    momentum.update(0, weight, grad);
+    const states = momentum.saveStates();
+    const plain = new SGD();
+    plain.update(0, weight, grad);
+    expect(error(() => plain.loadStates(states)).message).toContain(
+      'expected the arrays none of 1 elements, got momentum float32',
+    );
+    expect(error(() => createOptimizer('adam').loadStates(states)).message).toContain(
+      'states of sgd, this optimizer is adam',
+    );
+    states[states.length - 20] = states[states.length - 20]! ^ 1;
+    expect(error(() => momentum.loadStates(states)).message).toContain('checksum');
+    expect(plain.numUpdate).toBe(1);
+  });
+});
+
+describe('arguments of update', () => {
+  const optimizer = new SGD();
+  const floats = new Float32Array(4);
+
+  it.each<[string, () => void, string]>([
+    ['another length', () => optimizer.update(0, floats, new Float32Array(5)), '4 elements'],
+    [
+      'an integer array',
+      () => optimizer.update(0, new Int32Array(4), new Int32Array(4)),
+      'key 0 is int32',
+    ],
+    [
+      'mixed types',
+      () => optimizer.update(0, floats, new Float64Array(4), { dtype: 'float32' }),
+      "'float64' (what grad holds)",
+    ],
+    ['mixed types without a dtype', () => optimizer.update(0, floats, new Float64Array(4)), 'grad'],
+    ['no gradient', () => optimizer.update(0, floats, []), 'at least one gradient'],
+    ['one memory', () => optimizer.update(0, floats, floats), 'overlaps weight'],
+    [
+      'half a key',
+      () => optimizer.update(0.5, floats, new Float32Array(4)),
+      'a string or an integer',
+    ],
+  ])('%s is an error', (_, body, message) => {
+    expect(error(body).message).toContain(message);
+  });
+
+  it('the same key with another length is an error', () => {
+    optimizer.update('k', new Float32Array(4), new Float32Array(4));
+    expect(
+      error(() => optimizer.update('k', new Float32Array(5), new Float32Array(5))).message,
+    ).toContain('key k had 4 elements of float32 so far, got 5');
+  });
+
+  it('empty arrays are fine', () => {
+    optimizer.update('empty', new Float32Array(0), new Float32Array(0));
+  });
+});
