@@ -1,7 +1,13 @@
 // The commands, in the order of the help. A new one is a file beside this and a line here.
 import { registerCollectives } from './collectives.js';
 import { registerLaunch } from './launch.js';
+import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
 import type { Register } from './register.js';
 
-export const commands: readonly Register[] = [registerCollectives, registerModels, registerLaunch];
+export const commands: readonly Register[] = [
+  registerMeasure,
+  registerCollectives,
+  registerModels,
+  registerLaunch,
+];

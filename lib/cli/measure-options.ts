@@ -1,0 +1,256 @@
+// The options of `gradlink measure`: the original's, with its defaults, and ours; and all that can be wrong with them.
+import { totalmem } from 'node:os';
+
+import { InvalidArgumentError, type Command } from 'commander';
+
+import { choice, decimal, deviceList, imageShape, integer, list } from './parse.js';
+import { addReportOptions, type ReportOptions } from './report-output.js';
+import { asUsage, UsageError } from './usage-error.js';
+import { GradlinkError } from '../errors.js';
+import { parseStoreType } from '../kvstore/types.js';
+import { gradientTypes, type GradientType } from '../measure/gradients.js';
+import type { Compression } from '../measure/store-reference.js';
+import {
+  memoryNeed,
+  storeModes,
+  type StoreMode,
+  type StoreRunOptions,
+} from '../measure/store-run.js';
+import { network, type ImageShape } from '../models/index.js';
+import { createOptimizer, optimizerNames } from '../optimizers/index.js';
+
+export interface MeasureOptions extends ReportOptions {
+  readonly network: string;
+  readonly gpus?: string;
+  readonly cpus?: number;
+  readonly devices?: readonly string[];
+  readonly numLayers: number;
+  readonly kvStore: string;
+  readonly compare?: readonly string[];
+  readonly numBatches: number;
+  readonly dispBatches: number;
+  readonly testResults: number;
+  readonly imageShape: ImageShape;
+  readonly numClasses: number;
+  readonly multiplier?: number;
+  readonly optimizer: string | null;
+  readonly gcType: Compression['type'] | 'none';
+  readonly gcThreshold: number;
+  readonly dtype: GradientType;
+  readonly mode: StoreMode;
+  readonly warmup: number;
+  readonly seed: number;
+  readonly allParams?: true;
+  readonly progress?: true;
+}
+
+export const defaultCpus = 4;
+const mostDevices = 1024;
+
+const examples = `
+One batch pushes every array of the network from every device to the store and pulls the result back to every device;
+one line is the mean of --disp-batches batches, in MXNet's format, on standard error. The summary names the bytes that
+had to be moved, the machine's own copy bandwidth measured in this run, and the share of it that was reached.
+
+GB/sec per gpu is MXNet's figure per device: MB x 2(n-1)/n / sec / 1000, n devices. The error is that of MXNet:
+sum |out - expected| over all devices / sum |expected| over one. Expected is a sum in float64, or a second copy of the
+optimizer in float64 fed with it; with --gc-type the same compression is applied to what is expected, so that the
+error shows faults and not the compression itself. -1: not checked.
+
+Examples:
+  $ gradlink measure --kv-store device
+  $ gradlink measure --network resnet --num-layers 200 --cpus 2
+  $ gradlink measure --network inception-v3 --image-shape 3,299,299 --optimizer sgd
+  $ gradlink measure --network resnet --num-layers 50 --compare device,local --format markdown
+  $ gradlink measure --network alexnet --gc-type 2bit --gc-threshold 0.5 --format json --output run.json
+
+Exit status: 0 all right, 1 a wrong result or a failure, 2 wrong usage.`;
+
+function storeType(text: string): string {
+  try {
+    return parseStoreType(text).name;
+  } catch (error) {
+    if (!(error instanceof GradlinkError)) throw error;
+    throw new InvalidArgumentError(`${error.message}.`);
+  }
+}
+
+/** The original takes Python's None, since its default is that word. */
+function optimizerName(text: string): string | null {
+  const name = text.toLowerCase();
+  if (name === 'none') return null;
+  if (!optimizerNames.some((known) => known === name)) {
+    throw new InvalidArgumentError(`Expected None or one of: ${optimizerNames.join(', ')}.`);
+  }
+  return name;
+}
+
+export function addMeasureOptions(command: Command): Command {
+  const count = integer({ min: 1, max: 1e6 });
+  command
+    .option('--network <name>', 'network whose arrays are moved: see gradlink models', 'resnet')
+    .option('--gpus <list>', 'GPUs, by number: this version has none')
+    .option(
+      '--num-layers <count>',
+      'depth of the network, where it has several',
+      integer({ min: 1 }),
+      152,
+    )
+    .option('--kv-store <type>', 'type of the store', storeType, 'device')
+    .option('--num-batches <count>', 'timed batches', count, 5)
+    .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
+    .option(
+      '--test-results <0|1>',
+      'compare every batch with what is expected; 0: do not',
+      integer({ min: 0, max: 1 }),
+      1,
+    )
+    .option('--image-shape <c,h,w>', 'channels, height and width', imageShape, [3, 224, 224])
+    .option('--num-classes <count>', 'outputs of the network', integer({ min: 1 }), 1000)
+    .option(
+      '--optimizer <name>',
+      'optimizer of the store; None: pushes assign',
+      optimizerName,
+      null,
+    )
+    .option(
+      '--gc-type <type>',
+      'gradient compression: none, 2bit or 1bit',
+      choice(['none', '2bit', '1bit'] as const),
+      'none',
+    )
+    .option(
+      '--cpus <count>',
+      `so many CPU devices (default: ${String(defaultCpus)})`,
+      integer({ min: 1, max: mostDevices }),
+    )
+    .option('--devices <list>', 'devices by name: cpu:0,cpu:1', deviceList)
+    .option('--compare <types>', 'run these stores one after the other', list(storeType))
+    .option(
+      '--mode <mode>',
+      'push-pull: all pushes, then all pulls; pushpull: one call for both',
+      choice(storeModes),
+      'push-pull',
+    )
+    .option(
+      '--dtype <type>',
+      `element type of the gradients: ${gradientTypes.join(', ')}`,
+      choice(gradientTypes),
+      'float32',
+    )
+    .option(
+      '--warmup <count>',
+      'batches before the first timed one',
+      integer({ min: 0, max: 1e6 }),
+      1,
+    )
+    .option('--seed <number>', 'of the gradients', integer({ min: 0, max: 2 ** 32 - 1 }), 0)
+    .option('--gc-threshold <number>', 'threshold of the compression', decimal(0), 0.5)
+    .option('--all-params', 'the arrays of the batch normalisations too, which MXNet leaves out')
+    .option('--multiplier <width>', 'width of the mobile networks', decimal(0))
+    .option('--progress', 'a progress bar, on a terminal');
+  return addReportOptions(command).addHelpText('after', examples);
+}
+
+/** The devices, and whether nobody named any. */
+export function chooseDevices(options: MeasureOptions): {
+  names: readonly string[];
+  byDefault: boolean;
+} {
+  const { gpus, cpus, devices } = options;
+  if (gpus !== undefined) {
+    const wanted = gpus.split(',').filter((part) => part.trim() !== '').length;
+    const advice = `Use --cpus ${String(Math.max(wanted, 1))} for as many CPU devices.`;
+    throw UsageError.of(
+      '--gpus',
+      'a machine and a build with GPU support, which this is not',
+      gpus,
+      advice,
+    );
+  }
+  if (devices !== undefined && cpus !== undefined) {
+    throw UsageError.of('--cpus and --devices', 'one of the two', 'both', 'Leave one away.');
+  }
+  const names =
+    devices ?? Array.from({ length: cpus ?? defaultCpus }, (_, i) => `cpu:${String(i)}`);
+  if (names.length > mostDevices) {
+    throw UsageError.of('--devices', `at most ${String(mostDevices)}`, String(names.length));
+  }
+  return { names, byDefault: devices === undefined && cpus === undefined };
+}
+
+/** The stores to run: --compare's, after --kv-store's where that was given too. */
+export function chooseStores(options: MeasureOptions, kvStoreGiven: boolean): readonly string[] {
+  if (options.compare === undefined) return [options.kvStore];
+  return [...new Set([...(kvStoreGiven ? [options.kvStore] : []), ...options.compare])];
+}
+
+function checkCompression(options: MeasureOptions, stores: readonly string[]): Compression | null {
+  const { gcType, gcThreshold, dtype } = options;
+  if (gcType === 'none') return null;
+  if (dtype !== 'float32') {
+    throw UsageError.of('--gc-type', 'none with a --dtype other than float32', gcType);
+  }
+  const local = stores.find((type) => parseStoreType(type).kind === 'local');
+  if (local !== undefined) {
+    throw UsageError.of(
+      '--gc-type',
+      `none with --kv-store ${local}`,
+      gcType,
+      'Use --kv-store device.',
+    );
+  }
+  return { type: gcType, threshold: gcThreshold };
+}
+
+function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
+  const needed = memoryNeed(options);
+  if (needed <= totalmem()) return;
+  const gigabytes = (bytes: number): string => (bytes / 1e9).toFixed(1);
+  throw UsageError.of(
+    '--network and --cpus',
+    `arrays that fit into the ${gigabytes(totalmem())} GB of memory`,
+    `${gigabytes(needed)} GB`,
+    'Use fewer devices or a smaller network.',
+  );
+}
+
+/** Everything but the store's type, checked before anything is measured. */
+export function checkMeasure(
+  options: MeasureOptions,
+  devices: readonly string[],
+  stores: readonly string[],
+): Omit<StoreRunOptions, 'kvStore'> {
+  const { numBatches, dispBatches, optimizer, dtype, multiplier } = options;
+  if (dispBatches > numBatches) {
+    throw UsageError.of(
+      '--disp-batches',
+      `at most the ${String(numBatches)} of --num-batches, or no line is ever printed`,
+      String(dispBatches),
+    );
+  }
+  const chosen = asUsage(() =>
+    network(options.network, {
+      numLayers: options.numLayers,
+      imageShape: options.imageShape,
+      numClasses: options.numClasses,
+      allParams: options.allParams === true,
+      ...(multiplier === undefined ? {} : { multiplier }),
+    }),
+  );
+  if (optimizer !== null) asUsage(() => createOptimizer(optimizer));
+  const compression = checkCompression(options, stores);
+  checkMemory({ network: chosen, dtype, devices, compression, optimizer });
+  return {
+    devices,
+    network: chosen,
+    dtype,
+    mode: options.mode,
+    batches: numBatches,
+    display: dispBatches,
+    warmup: options.warmup,
+    check: options.testResults !== 0,
+    optimizer,
+    compression,
+  };
+}

@@ -1,0 +1,221 @@
+// `gradlink measure`: MXNet's tools/bandwidth/measure.py, with the limit of the machine beside every figure.
+import { SingleBar, Presets } from 'cli-progress';
+import type { Command } from 'commander';
+
+import { exitCodes, type Io } from './io.js';
+import {
+  addMeasureOptions,
+  checkMeasure,
+  chooseDevices,
+  chooseStores,
+  type MeasureOptions,
+} from './measure-options.js';
+import { packageVersion } from './package-version.js';
+import type { Register } from './register.js';
+import { ReportOutput } from './report-output.js';
+import { UsageError } from './usage-error.js';
+import { GradlinkError } from '../errors.js';
+import { KVStore } from '../kvstore/kvstore.js';
+import { failedCase, waivedCase } from '../measure/case.js';
+import { describeEnvironment } from '../measure/environment.js';
+import { measureMemoryLimit } from '../measure/memory-limit.js';
+import {
+  outcome,
+  schemaVersion,
+  type CaseResult,
+  type Report,
+  type Scalar,
+} from '../measure/result.js';
+import {
+  drawGradients,
+  runStore,
+  type StoreRunContext,
+  type StoreRunOptions,
+} from '../measure/store-run.js';
+import { native } from '../native.js';
+import { arraysLine, iterationLine, optionsLine, reportSummary } from '../report/index.js';
+
+/** The options with the values that are used, flat. */
+function usedOptions(
+  options: MeasureOptions,
+  devices: readonly string[],
+  stores: readonly string[],
+): Record<string, Scalar> {
+  const named = Object.entries(options) as [string, unknown][];
+  return {
+    ...Object.fromEntries(
+      named.map(([name, value]) => [
+        name,
+        Array.isArray(value) ? value.join(',') : (value as Scalar),
+      ]),
+    ),
+    // The original's default is the word.
+    optimizer: options.optimizer ?? 'None',
+    gpus: null,
+    devices: devices.join(','),
+    kvStore: stores.join(','),
+  };
+}
+
+/** Why this build or machine has no store of a type it knows by name; undefined where it has. */
+async function whyUnavailable(type: string): Promise<string | undefined> {
+  try {
+    await using _store = await KVStore.create(type, { devices: 1 });
+    return undefined;
+  } catch (error) {
+    const codes: readonly string[] = ['ERR_UNSUPPORTED', 'ERR_BACKEND_UNAVAILABLE'];
+    if (error instanceof GradlinkError && codes.includes(error.code)) return error.message;
+    throw error;
+  }
+}
+
+/** A bar on a terminal; elsewhere nothing. Drawn between batches only. */
+class Progress {
+  private readonly bar: SingleBar | undefined;
+
+  constructor(
+    private readonly io: Io,
+    wanted: boolean,
+    batches: number,
+  ) {
+    if (!wanted || io.stderr.isTTY !== true) return;
+    const format = '{bar} {value}/{total} batches, {eta} s left';
+    const options = { stream: io.stderr, format, clearOnComplete: true, hideCursor: true };
+    this.bar = new SingleBar(options, Presets.shades_classic);
+    this.bar.start(batches, 0);
+  }
+
+  advance(): void {
+    this.bar?.increment();
+  }
+
+  /** Writes lines above the bar. */
+  print(lines: readonly string[]): void {
+    // The bar is drawn again at the next batch.
+    const clear = this.bar === undefined ? '' : '\r\u001b[K';
+    this.io.stderr.write(clear + lines.map((line) => `${line}\n`).join(''));
+  }
+
+  stop(): void {
+    this.bar?.stop();
+  }
+}
+
+interface Job {
+  readonly stores: readonly string[];
+  /** By type: why it cannot run here. */
+  readonly unavailable: ReadonlyMap<string, string>;
+  readonly run: Omit<StoreRunOptions, 'kvStore'>;
+}
+
+async function runStores(
+  job: Job,
+  context: StoreRunContext,
+  progress: Progress,
+): Promise<CaseResult[]> {
+  const { stores, unavailable, run } = job;
+  const cases: CaseResult[] = [];
+  for (const kvStore of stores) {
+    const identity = {
+      name: 'kvstore',
+      parameters: { kvStore, network: run.network.name, devices: run.devices.length },
+    };
+    const reason = unavailable.get(kvStore);
+    if (reason !== undefined) {
+      cases.push(waivedCase(identity, reason));
+      continue;
+    }
+    if (stores.length > 1) progress.print([`store ${kvStore}`]);
+    progress.print([arraysLine(run.network.parameters.length, run.network.bytes(run.dtype))]);
+    try {
+      const events = {
+        onLine: (line: Parameters<typeof iterationLine>[0]): void => {
+          progress.print([iterationLine(line)]);
+        },
+        onBatch: (): void => {
+          progress.advance();
+        },
+      };
+      cases.push(await runStore({ ...run, kvStore }, context, events));
+    } catch (error) {
+      cases.push(failedCase(identity, error));
+    }
+  }
+  return cases;
+}
+
+async function measure(
+  options: MeasureOptions,
+  kvStoreGiven: boolean,
+  argv: readonly string[],
+  io: Io,
+): Promise<number> {
+  const { names: devices, byDefault } = chooseDevices(options);
+  const stores = chooseStores(options, kvStoreGiven);
+  const run = checkMeasure(options, devices, stores);
+  const output = new ReportOutput(options, io);
+  const unavailable = new Map<string, string>();
+  for (const type of stores) {
+    const reason = await whyUnavailable(type);
+    if (reason !== undefined) unavailable.set(type, reason);
+  }
+  const [only] = stores;
+  const onlyReason = only === undefined ? undefined : unavailable.get(only);
+  if (stores.length === 1 && onlyReason !== undefined)
+    throw new UsageError(`--kv-store: ${onlyReason}.`);
+
+  const used = usedOptions(options, devices, stores);
+  const startedAt = new Date().toISOString();
+  const batches = (run.warmup + run.batches) * (stores.length - unavailable.size);
+  const progress = new Progress(io, options.progress === true, batches);
+  try {
+    if (byDefault) {
+      progress.print([
+        `No GPU is used and neither --cpus nor --devices was given: ${String(devices.length)} CPU devices.`,
+      ]);
+    }
+    progress.print([optionsLine(used)]);
+    const addon = native();
+    const environment = describeEnvironment({
+      simdLevel: addon.simdLevel(),
+      threads: addon.numThreads(),
+    });
+    const limit = await measureMemoryLimit(environment.lastLevelCacheBytes);
+    const gradients = drawGradients(run, options.seed);
+    const cases = await runStores(
+      { stores, unavailable, run },
+      { gradients, limit, environment },
+      progress,
+    );
+    const report: Report = {
+      schemaVersion,
+      run: {
+        tool: 'measure',
+        packageVersion: packageVersion(),
+        commandLine: argv,
+        options: used,
+        startedAt,
+      },
+      environment,
+      cases,
+    };
+    if (output.showsText) progress.print(reportSummary(report));
+    output.write(report);
+    const { ok, error } = outcome(report);
+    return error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure;
+  } finally {
+    progress.stop();
+  }
+}
+
+export const registerMeasure: Register = (program, io, done, argv) => {
+  const command = program
+    .command('measure')
+    .description(
+      "time a network's gradients through a key-value store, as MXNet's tools/bandwidth/measure.py does",
+    );
+  addMeasureOptions(command).action(async (options: MeasureOptions, self: Command) => {
+    const kvStoreGiven = self.getOptionValueSource('kvStore') !== 'default';
+    done(await measure(options, kvStoreGiven, argv, io));
+  });
+};
