@@ -126,7 +126,7 @@ const busRules = {
  * Volume of one collective call, with the definitions of nccl-tests: S is the buffer of one rank, or for
  * all_gather, reduce_scatter, alltoall, gather and scatter the n chunks together.
  *
- * @param countPerRank elements of one rank's chunk (chunked collectives) or buffer (the others)
+ * @param call `countPerRank` is the elements of one rank's chunk (chunked collectives) or buffer (the others)
  */
 export function collectiveVolume(
   collective: Collective,
