@@ -9,7 +9,7 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-const folder = join(root, 'build', 'test-results');
+const folder = process.env.GRADLINK_TEST_RESULTS ?? join(root, 'build', 'test-results');
 
 /** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string}} Result */
 
