@@ -13,6 +13,12 @@ const folder = process.env.GRADLINK_TEST_RESULTS ?? join(root, 'build', 'test-re
 
 /** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string}} Result */
 
+/** Why tests were skipped, by full name, from vitest-skips.mjs. */
+function skipReasons() {
+  const file = join(folder, 'vitest-skips.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+}
+
 /** @returns {Result[]} */
 function fromVitest(text) {
   const report = JSON.parse(text);
@@ -21,7 +27,7 @@ function fromVitest(text) {
     const cases = file.assertionResults.map((test) => ({
       name: `${name}: ${test.fullName}`,
       status: test.status === 'passed' || test.status === 'failed' ? test.status : 'skipped',
-      reason: test.failureMessages?.[0]?.split('\n')[0] ?? test.meta?.skipReason,
+      reason: test.failureMessages?.[0]?.split('\n')[0] ?? skipReasons()[test.fullName],
     }));
     // A file that cannot be loaded fails without a case to show for it.
     const broken = file.status === 'failed' && !cases.some(({ status }) => status === 'failed');

@@ -14,7 +14,9 @@ rm -rf build/test-results
 mkdir -p build/test-results
 status=0
 bash scripts/test-native.sh </dev/null || status=1
-npx vitest run --reporter=default --reporter=json --outputFile.json=build/test-results/vitest.json </dev/null || status=1
+npx vitest run \
+  --reporter=default --reporter=json --outputFile.json=build/test-results/vitest.json \
+  --reporter=./scripts/vitest-skips.mjs </dev/null || status=1
 
 if [ "${1:-}" != --no-summary ]; then
   node scripts/test-summary.mjs native-plain native-address native-thread vitest || status=1
