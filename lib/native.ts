@@ -89,11 +89,13 @@ function openBuilt(root: string): { addon: unknown; path: string } {
   if (!existsSync(path)) throw new Error('not built');
   // Only this one place: a build of another kind (Debug, coverage) must be asked for through GRADLINK_BINARY.
   const bindings = require('bindings') as typeof import('bindings');
-  const addon: unknown = bindings({
+  const addon = bindings({
     bindings: 'gradlink.node',
     module_root: root,
     try: [['module_root', 'build', 'Release', 'bindings']],
-  });
+  }) as { path?: string };
+  // bindings notes the path on the exports, where it is no part of the native surface.
+  delete addon.path;
   return { addon, path };
 }
 

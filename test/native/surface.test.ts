@@ -1,0 +1,165 @@
+// The declared native surface and the addon's exports are the same. The tables are held complete by the compiler
+// (each must name every member of its interface, and no other), the addon by the test.
+import { describe, expect, it } from 'vitest';
+
+import { native, nativePath } from '../../lib/native.js';
+import type { NativeAddon } from '../../lib/native.js';
+import type { NativeCommunicator, NativeCommunicatorClass } from '../../lib/native/communicator.js';
+import type { NativeKVStore } from '../../lib/native/kvstore.js';
+import type { NativeOptimizer } from '../../lib/native/optimizer.js';
+
+type Members<T> = Readonly<Record<keyof T, 'property' | 'method'>>;
+
+const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
+  setErrorClass: 'function',
+  NativeCommunicator: 'class',
+  NativeKVStore: 'class',
+  NativeOptimizer: 'class',
+  simdLevel: 'function',
+  numThreads: 'function',
+  memoryBandwidth: 'function',
+  timeCollective: 'function',
+  fillPattern: 'function',
+  countWrong: 'function',
+};
+
+const communicator: Members<NativeCommunicator> = {
+  size: 'property',
+  heldRanks: 'property',
+  backend: 'property',
+  run: 'method',
+  runSync: 'method',
+  neighborAllReduce: 'method',
+  neighborAllReduceSync: 'method',
+  send: 'method',
+  sendSync: 'method',
+  receive: 'method',
+  receiveSync: 'method',
+  split: 'method',
+  allocShared: 'method',
+  cancel: 'method',
+  abort: 'method',
+  close: 'method',
+};
+
+const communicatorStatics: Members<Omit<NativeCommunicatorClass, 'prototype'>> = {
+  local: 'method',
+  join: 'method',
+  joinAll: 'method',
+};
+
+const kvstore: Members<NativeKVStore> = {
+  define: 'method',
+  submit: 'method',
+  rowSparsePull: 'method',
+  setOptimizer: 'method',
+  setLearningRate: 'method',
+  setUpdater: 'method',
+  setCompression: 'method',
+  barrier: 'method',
+  saveStates: 'method',
+  loadStates: 'method',
+  close: 'method',
+};
+
+const optimizer: Members<NativeOptimizer> = {
+  update: 'method',
+  learningRate: 'method',
+  setLearningRate: 'method',
+  setRescaleGrad: 'method',
+  numUpdate: 'method',
+  saveStates: 'method',
+  loadStates: 'method',
+};
+
+/** What a class gives its instances. */
+function membersOf(owner: object): Record<string, 'property' | 'method'> {
+  const all = Object.entries(Object.getOwnPropertyDescriptors(owner));
+  return Object.fromEntries(
+    all
+      .filter(([name]) => name !== 'constructor')
+      .map(([name, { value }]) => [name, typeof value === 'function' ? 'method' : 'property']),
+  );
+}
+
+describe('the native surface', () => {
+  it('is exported and declared alike', () => {
+    const found = Object.entries(native()).map(([name, value]) => [
+      name,
+      /^[A-Z]/.test(name) && typeof value === 'function' ? 'class' : typeof value,
+    ]);
+    expect(Object.fromEntries(found)).toEqual(exported);
+  });
+
+  it.each([
+    ['NativeCommunicator', native().NativeCommunicator.prototype, communicator],
+    ['NativeKVStore', native().NativeKVStore.prototype, kvstore],
+    ['NativeOptimizer', native().NativeOptimizer.prototype, optimizer],
+  ])('of %s has the declared members', (_, prototype, declared) => {
+    expect(membersOf(prototype)).toEqual(declared);
+  });
+
+  it('of NativeCommunicator has the declared static members', () => {
+    const builtIn = ['length', 'name', 'arguments', 'caller', 'prototype'];
+    const found = Object.getOwnPropertyNames(native().NativeCommunicator).filter(
+      (name) => !builtIn.includes(name),
+    );
+    expect(found.sort()).toEqual(Object.keys(communicatorStatics).sort());
+  });
+
+  it('comes from a file that can be told', () => {
+    expect(nativePath()).toMatch(/\.node$/);
+  });
+});
+
+// Past lib/, as a slip in it would reach the addon: an error, not a crash.
+describe('native checks', () => {
+  const { NativeCommunicator } = native();
+  const one = NativeCommunicator.local(2);
+  const data = [new Float32Array(4), new Float32Array(4)];
+  const float32 = 8 << 8;
+  const loose = one as unknown as Record<string, (...args: unknown[]) => unknown>;
+
+  it.each<[string, unknown[], RegExp]>([
+    ['an unknown operation', [9, data, data, 4, 0, -1], /a known operation/],
+    ['an unknown dtype', [10 << 8, data, data, 4, 0, -1], /a known operation/],
+    [
+      'an array that is too short',
+      [float32, data, data, 5, 0, -1],
+      /at least 5 elements for data, got 4/,
+    ],
+    [
+      'an out that is too short',
+      [3 | float32, data, data, 4, 0, -1],
+      /at least 8 elements for out, got 4/,
+    ],
+    ['a count that no memory holds', [float32, data, data, 2 ** 60, 0, -1], /for count/],
+    ['a negative count', [float32, data, data, -1, 0, -1], /for count/],
+    ['a root that is none', [2 | float32, data, data, 4, 2, -1], /from 0 to 1 for root/],
+    [
+      'a list too short',
+      [float32, [data[0]], data, 4, 0, -1],
+      /each of the 2 held ranks for data, got 1/,
+    ],
+    ['no list', [float32, data[0], data, 4, 0, -1], /an array for data/],
+    ['another element type', [float32, data, [new Int32Array(4), data[1]], 4, 0, -1], /for out/],
+    ['nothing at all', [], /got undefined/],
+  ])('refuse %s', (_, args, message) => {
+    expect(() => loose['runSync']?.(...args)).toThrow(message);
+    expect(() => loose['run']?.(...args, 0)).toThrow(message);
+  });
+
+  it('refuse another object as communicator', () => {
+    expect(() => loose['runSync']?.call({}, float32, data, data, 4, 0, -1)).toThrow();
+    const impostor = Object.create(NativeCommunicator.prototype) as typeof one;
+    expect(() => native().timeCollective(impostor, {} as never)).toThrow();
+  });
+
+  it('refuse calls after close', async () => {
+    const closed = NativeCommunicator.local(1);
+    await closed.close();
+    await closed.close();
+    expect(() => closed.runSync(8, null, null, 0, 0, -1)).toThrow(/closed/);
+    expect(() => closed.run(8, null, null, 0, 0, -1, 0)).toThrow(/closed/);
+  });
+});
