@@ -113,7 +113,7 @@ export abstract class Optimizer {
 
   /**
    * The rate of the next update, before multipliers. Where there is a schedule it decides, and setting the rate is a
-   * TypeError.
+   * TypeError. A store that was given the optimizer is told of a new rate by its own `setLearningRate`.
    */
   get learningRate(): number {
     return this.lrScheduler?.at(this.numUpdate, this.#learningRate) ?? this.#learningRate;

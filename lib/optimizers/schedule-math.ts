@@ -6,13 +6,15 @@ const ln2Low = 1.9082149292705877e-10;
 const halfPi = 1.57079632679489661923;
 const rootHalf = 0.7071067811865475244;
 
+/** Of x <= 0. */
 function exponential(x: number): number {
+  // Half of the least float64 above 0 rounds to 0.
+  if (x < -746) return 0;
   const n = Math.floor(x / (ln2High + ln2Low) + 0.5);
   const r = x - n * ln2High - n * ln2Low;
   let sum = 1;
   for (let k = 16; k >= 1; k -= 1) sum = 1 + (r * sum) / k;
   for (let i = n; i < 0; i += 1) sum *= 0.5;
-  for (let i = n; i > 0; i -= 1) sum *= 2;
   return sum;
 }
 

@@ -17,18 +17,18 @@ constexpr double kLn2High = 6.93147180369123816490e-01;
 constexpr double kLn2Low = 1.90821492927058770002e-10;
 constexpr double kHalfPi = 1.57079632679489661923;
 
+// Of x <= 0.
 double exponential(double x) {
+  // Half of the least float64 above 0 rounds to 0.
+  if (x < -746) return 0;
   const double n = std::floor(x / (kLn2High + kLn2Low) + 0.5);
   const double r = x - n * kLn2High - n * kLn2Low;
   double sum = 1;
   for (int k = 16; k >= 1; --k) {
     sum = 1 + r * sum / k;
   }
-  for (double i = n; i < 0; ++i) {
+  for (int i = static_cast<int>(n); i < 0; ++i) {
     sum *= 0.5;
-  }
-  for (double i = n; i > 0; --i) {
-    sum *= 2;
   }
   return sum;
 }
@@ -58,7 +58,7 @@ double power(double x, double p) {
   }
   if (p <= 64 && p == std::floor(p)) {
     double result = 1;
-    for (double i = 0; i < p; ++i) {
+    for (int i = 0; i < static_cast<int>(p); ++i) {
       result *= x;
     }
     return result;

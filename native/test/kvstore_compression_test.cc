@@ -24,8 +24,7 @@ struct Outcome {
   std::vector<float> residual;
   std::vector<float> decoded;
   bool operator==(const Outcome& other) const {
-    return codes == other.codes && decoded == other.decoded &&
-           sameBits(residual, other.residual);
+    return codes == other.codes && decoded == other.decoded && sameBits(residual, other.residual);
   }
 };
 

@@ -31,6 +31,7 @@ const schedules: readonly (readonly [string, LRScheduler])[] = [
   ['poly 0.9', new PolyScheduler({ maxUpdate: 150, power: 0.9, finalLr: 0.003, ...warmup })],
   ['poly 3.7', new PolyScheduler({ maxUpdate: 97, power: 3.7, finalLr: 1e-7 })],
   ['poly 100', new PolyScheduler({ maxUpdate: 97, power: 100 })],
+  ['poly 1e6 + 0.5', new PolyScheduler({ maxUpdate: 97, power: 1e6 + 0.5 })],
   ['cosine', new CosineScheduler({ maxUpdate: 131 })],
   ['cosine after warm-up', new CosineScheduler({ maxUpdate: 131, finalLr: 0.02, ...warmup })],
   ['constant warm-up', new CosineScheduler({ maxUpdate: 99, ...warmup, warmupMode: 'constant' })],

@@ -1,10 +1,10 @@
 // Fills one KvKernels from the loops above. Included last by one file a SIMD level.
 #pragma once
 
-#include "kvstore/simd/compression_loops.h"
-#include "kvstore/simd/half_loops.h"
+#include "kvstore/simd/compression_loops.inc"
+#include "kvstore/simd/half_loops.inc"
 #include "kvstore/simd/kernels.h"
-#include "kvstore/simd/step_loops.h"
+#include "kvstore/simd/step_loops.inc"
 
 namespace gradlink {
 namespace {
