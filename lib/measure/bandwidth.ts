@@ -47,7 +47,7 @@ const rules: Record<Collective, CollectiveRule> = {
     bus: 'all-reduce',
     mustMove: {
       'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
-      'in-place': { text: 'n S + n S, 0 for one rank', factor: (n) => (n > 1 ? 2 * n : 0) },
+      'in-place': { text: 'n S + n S', factor: (n) => (n > 1 ? 2 * n : 0) },
     },
   },
   all_gather: {
@@ -55,7 +55,7 @@ const rules: Record<Collective, CollectiveRule> = {
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'S + n S', factor: (n) => 1 + n },
-      'in-place': { text: 'S + (n-1) S, 0 for one rank', factor: (n) => (n > 1 ? n : 0) },
+      'in-place': { text: 'S + (n-1) S', factor: (n) => (n > 1 ? n : 0) },
     },
   },
   reduce_scatter: {
@@ -63,7 +63,7 @@ const rules: Record<Collective, CollectiveRule> = {
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
-      'in-place': { text: 'n S + S, 0 for one rank', factor: (n) => (n > 1 ? n + 1 : 0) },
+      'in-place': { text: 'n S + S', factor: (n) => (n > 1 ? n + 1 : 0) },
     },
   },
   alltoall: {
@@ -95,7 +95,7 @@ const rules: Record<Collective, CollectiveRule> = {
     bus: 'one',
     mustMove: {
       'out-of-place': { text: 'S + n S', factor: (n) => 1 + n },
-      'in-place': { text: 'S + (n-1) S, 0 for one rank', factor: (n) => (n > 1 ? n : 0) },
+      'in-place': { text: 'S + (n-1) S', factor: (n) => (n > 1 ? n : 0) },
     },
   },
   reduce: {
@@ -103,7 +103,7 @@ const rules: Record<Collective, CollectiveRule> = {
     bus: 'one',
     mustMove: {
       'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
-      'in-place': { text: 'n S + S, 0 for one rank', factor: (n) => (n > 1 ? n + 1 : 0) },
+      'in-place': { text: 'n S + S', factor: (n) => (n > 1 ? n + 1 : 0) },
     },
   },
   sendrecv: {

@@ -29,8 +29,8 @@ const fairRatio = 0.5;
 const latencyBoundSeconds = 20e-6;
 // An array whose share of the traffic takes less time than waking the threads for it.
 const smallArrayBytes = 64 * 1024;
-// Distance from median to 95th percentile, relative to the median, that a quiet machine stays below.
-const noisySpread = 0.25;
+// Distance from minimum to 95th percentile, relative to the median, that a quiet machine stays below.
+const noisySpread = 0.35;
 
 /** Judges a median time against its limit and names the likeliest reason when it is low or unsteady. */
 export function judge(context: VerdictContext): Verdict {
@@ -43,13 +43,6 @@ export function judge(context: VerdictContext): Verdict {
     };
   }
   const percent = `${(limit.ratio * 100).toFixed(limit.ratio < 0.1 ? 1 : 0)} %`;
-  if (limit.boundSeconds < latencyBoundSeconds) {
-    return {
-      level: 'none',
-      text: `${percent} of the copy limit; at this size the fixed cost of a call decides, not bandwidth`,
-      likelyCause: null,
-    };
-  }
   if (limit.ratio > 1) {
     return {
       level: 'good',
@@ -57,6 +50,13 @@ export function judge(context: VerdictContext): Verdict {
       likelyCause: inCache(context)
         ? 'the data fits in the last cache level, so main memory is not the limit'
         : 'part of the data stayed in a cache, or the copy was disturbed when it was measured',
+    };
+  }
+  if (limit.boundSeconds < latencyBoundSeconds) {
+    return {
+      level: 'none',
+      text: `${percent} of the copy limit; at this size the fixed cost of a call decides, not bandwidth`,
+      likelyCause: null,
     };
   }
   const level = levelOf(limit.ratio);
@@ -115,11 +115,11 @@ function likelyCause(context: VerdictContext): string {
 
 /** Times that scatter; null when they are steady or too few to tell. */
 function noise(statistics: Statistics): string | null {
-  const { samples, medianSeconds, p95Seconds } = statistics;
+  const { samples, minSeconds, medianSeconds, p95Seconds } = statistics;
   if (samples < 3 || medianSeconds <= 0) return null;
-  const spread = (p95Seconds - medianSeconds) / medianSeconds;
+  const spread = (p95Seconds - minSeconds) / medianSeconds;
   if (spread <= noisySpread) return null;
-  return `the times scatter (95th percentile ${Math.round(spread * 100)} % above the median): other load on the machine; repeat when it is quiet, with more batches`;
+  return `the times scatter (from minimum to 95th percentile ${Math.round(spread * 100)} % of the median): other load on the machine; repeat when it is quiet, with more batches`;
 }
 
 function inCache(context: VerdictContext): boolean {

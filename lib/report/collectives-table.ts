@@ -77,7 +77,8 @@ export function collectivesFooter(report: Pick<Report, 'cases'>): string[] {
   const largest = Math.max(0, ...measured.map(({ bytes }) => bytes));
   return [
     `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
-    `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)} (mean over all sizes: it depends on the sizes chosen)`,
+    `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)}`,
+    '# (a mean over all sizes and placements: it says more about the sizes chosen than about the machine)',
     '#',
     ...measured
       .filter(({ bytes }) => bytes === largest)

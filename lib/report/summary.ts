@@ -28,7 +28,9 @@ export function environmentLine(environment: EnvironmentInfo): string {
 
 /** `all_reduce bytes=8 dtype=float32`: which case it is. */
 export function caseTitle({ name, parameters }: CaseResult): string {
-  const shown = Object.entries(parameters).map(([key, value]) => `${key}=${String(value)}`);
+  const shown = Object.entries(parameters)
+    .filter(([, value]) => value !== null)
+    .map(([key, value]) => `${key}=${String(value)}`);
   return [name, ...shown].join(' ');
 }
 
@@ -77,7 +79,9 @@ function measurementLines(measurement: Measurement): string[] {
   if (check.kind === 'exact') lines.push(field('check', `${check.wrong ?? 0} wrong elements`));
   if (check.kind === 'error') {
     const error = check.error === null ? 'not a number' : check.error.toExponential(2);
-    lines.push(field('check', `relative error ${error}, at most ${check.tolerance ?? 0}`));
+    lines.push(
+      field('check', `relative error ${error}, at most ${(check.tolerance ?? 0).toExponential(2)}`),
+    );
   }
   lines.push(field('verdict', `${verdict.level}: ${verdict.text}`));
   if (verdict.likelyCause !== null) lines.push(field('cause', verdict.likelyCause));

@@ -64,6 +64,14 @@ describe('level', () => {
     expect(verdict.level).toBe('good');
     expect(verdict.likelyCause).toContain('cache level');
     expect(judge(run(3, { lastLevelCacheBytes: 1e6 })).likelyCause).toContain('part of the data');
+    const small: Limit = {
+      mustMoveBytes: 131072,
+      formula: 'n S + n S',
+      copyBytesPerSecond: 1e10,
+      boundSeconds: 1.3e-5,
+      ratio: 9.4,
+    };
+    expect(judge(run(9.4, { limit: small })).level).toBe('good');
   });
 });
 
@@ -81,6 +89,11 @@ describe('likely cause', () => {
     ['NUMA', {}],
   ])('%s: %o', (words, context) => {
     expect(judge(run(0.3, context)).likelyCause).toContain(words);
+  });
+
+  it('takes a run that was sometimes much faster for disturbed', () => {
+    const seconds = [0.067, 0.05, 0.073, 0.08, 0.034];
+    expect(judge(run(0.6, { statistics: summarize(seconds) })).likelyCause).toContain('scatter');
   });
 
   it('mentions scattered times of a good run too', () => {
