@@ -94,7 +94,7 @@ export class KVStore implements AsyncDisposable {
    *   On CPU devices both lie in host memory and are equally fast. MXNet's other spellings are accepted.
    * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
    */
-  static async create(type: string = 'local', options: KVStoreOptions = {}): Promise<KVStore> {
+  static async create(type = 'local', options: KVStoreOptions = {}): Promise<KVStore> {
     const parsed = parseStoreType(type);
     const devices = parseDevices(options.devices);
     const backend = await openBackend(parsed, devices.length);

@@ -1,0 +1,11 @@
+export { KVStore } from './kvstore.js';
+export type { GradientCompression, KVStoreOptions } from './kvstore.js';
+export type { DeviceArrays } from './arrays.js';
+export type { ArraysFor, Keys, StoreCallOptions } from './calls.js';
+export type { DeviceList } from './devices.js';
+export type { InitOptions, InitValues } from './init.js';
+export type { Key } from './keys.js';
+export type { RowIds } from './rows.js';
+export { storeKinds } from './types.js';
+export type { StoreKind } from './types.js';
+export type { Updater } from './updater.js';

@@ -1,0 +1,222 @@
+// The cases of MXNet's own kvstore tests (test_kvstore.py, test_kvstore_custom.py and the nightly one), exact.
+import { afterEach, describe, expect, it } from 'vitest';
+
+import type { KVStore } from '../../lib/kvstore/kvstore.js';
+import type { Key } from '../../lib/kvstore/keys.js';
+import { createOptimizer } from '../../lib/optimizers/create.js';
+import { filled, open, closeAll, random } from './support.js';
+
+const size = 16;
+const full = (value: number) => filled(size, value);
+const kinds: readonly { kind: string; single: Key; list: readonly Key[] }[] = [
+  { kind: 'int', single: 3, list: [5, 7, 11] },
+  { kind: 'string', single: 'a', list: ['b', 'c', 'd'] },
+];
+
+afterEach(closeAll);
+
+describe.each(kinds)('$kind keys', ({ single, list }) => {
+  async function zeros(type = 'local'): Promise<KVStore> {
+    const kv = await open(type);
+    await kv.init(single, full(0));
+    await kv.init(
+      list,
+      list.map(() => full(0)),
+    );
+    return kv;
+  }
+
+  it('pushes and pulls a single pair', async () => {
+    const kv = await zeros();
+    const out = full(9);
+    await kv.push(single, full(1));
+    await kv.pull(single, out);
+    expect(out).toEqual(full(1));
+  });
+
+  it('starts from the value of init', async () => {
+    const kv = await open('local');
+    const out = full(0);
+    await kv.init(single, full(4));
+    await kv.pull(single, out);
+    expect(out).toEqual(full(4));
+  });
+
+  it('pushes and pulls a list', async () => {
+    const kv = await zeros();
+    const outs = list.map(() => full(0));
+    await kv.push(
+      list,
+      list.map(() => full(4)),
+    );
+    await kv.pull(list, outs);
+    for (const out of outs) expect(out).toEqual(full(4));
+  });
+
+  it('aggregates over devices', async () => {
+    const kv = await zeros();
+    const devices = (value: number) => Array.from({ length: 4 }, () => full(value));
+    const outs = devices(0);
+    await kv.push(single, devices(1));
+    await kv.pull(single, outs);
+    for (const out of outs) expect(out).toEqual(full(4));
+    const lists = list.map(() => devices(0));
+    await kv.push(
+      list,
+      list.map(() => devices(2)),
+    );
+    await kv.pull(list, lists);
+    for (const out of lists.flat()) expect(out).toEqual(full(8));
+  });
+
+  it('runs an updater with keys of its kind', async () => {
+    const kv = await zeros();
+    const seen = new Set<string>();
+    await kv.setUpdater((key, received, stored) => {
+      seen.add(typeof key);
+      for (let i = 0; i < stored.length; i++) {
+        stored[i] = Number(stored[i]) + Number(received[i]);
+      }
+    });
+    const devices = () => Array.from({ length: 4 }, () => full(1));
+    const outs = devices();
+    await kv.push(single, devices());
+    await kv.pull(single, outs);
+    for (const out of outs) expect(out).toEqual(full(4));
+    const lists = list.map(() => devices());
+    for (let i = 0; i < 4; i++)
+      await kv.push(
+        list,
+        list.map(() => devices()),
+      );
+    await kv.pull(list, lists);
+    for (const out of lists.flat()) expect(out).toEqual(full(16));
+    expect([...seen]).toEqual([typeof single]);
+  });
+
+  it('refuses keys of the other kind', async () => {
+    const kv = await open('local');
+    await kv.init(single, full(1));
+    const other = typeof single === 'number' ? 'x' : 12;
+    const kind = { code: 'ERR_INVALID_ARG_TYPE' };
+    await expect(kv.init(other, full(0))).rejects.toMatchObject(kind);
+    await expect(kv.push(other, full(0))).rejects.toMatchObject(kind);
+    await expect(kv.pull(other, full(0))).rejects.toMatchObject(kind);
+    await expect(kv.rowSparsePull(other, full(0), [0])).rejects.toMatchObject(kind);
+    await expect(kv.init([other], [full(0)])).rejects.toMatchObject(kind);
+    await expect(kv.push([other], [full(0)])).rejects.toMatchObject(kind);
+    await expect(kv.pull([single, other], [full(0), full(1)])).rejects.toMatchObject(kind);
+  });
+
+  it.each(['device', 'local'])('broadcasts and push-pulls on %s', async (type) => {
+    const kv = await open(type);
+    const devices = (value: number) => Array.from({ length: 4 }, () => full(value));
+    const out = full(0);
+    await kv.broadcast(single, full(1), out);
+    expect(out).toEqual(full(1));
+    const lists = list.map(() => devices(5));
+    await kv.broadcast(
+      list,
+      list.map(() => full(0)),
+      lists,
+    );
+    for (const one of lists.flat()) expect(one).toEqual(full(0));
+    const outs = devices(0);
+    await kv.pushPull(single, devices(1), outs);
+    for (const one of outs) expect(one).toEqual(full(4));
+    const values = devices(1);
+    await kv.pushPull(single, values);
+    for (const one of values) expect(one).toEqual(full(4));
+    await kv.pushPull(
+      list,
+      list.map(() => devices(2)),
+      lists,
+    );
+    for (const one of lists.flat()) expect(one).toEqual(full(8));
+    const inPlace = list.map(() => devices(2));
+    await kv.pushPull(list, inPlace);
+    for (const one of inPlace.flat()) expect(one).toEqual(full(8));
+  });
+});
+
+it.each(['device', 'local'])('pulls sums of four and untouched zeros (%s)', async (type) => {
+  const kv = await open(type);
+  const out = full(7);
+  await kv.init('1', full(0));
+  await kv.push('1', [full(1), full(1), full(1), full(1)]);
+  await kv.pull('1', out);
+  expect(out).toEqual(full(4));
+  await kv.init('2', full(0));
+  await kv.pull('2', out);
+  expect(out).toEqual(full(0));
+});
+
+it('pulls some rows, the rest as zeros', async () => {
+  const kv = await open('local');
+  await kv.init('e', full(1), { shape: [4, 4] });
+  for (const outputs of [1, 4]) {
+    const outs = Array.from({ length: outputs }, () => full(9));
+    const ids = outs.map((_, i) => [i % 4, (i + 2) % 4, i % 4]);
+    await kv.rowSparsePull('e', outs, ids);
+    outs.forEach((out, i) => {
+      const expected = Float32Array.from(out, (_, at) =>
+        ids[i]?.includes(Math.floor(at / 4)) === true ? 1 : 0,
+      );
+      expect(out).toEqual(expected);
+    });
+  }
+});
+
+it('keeps the name of its type', async () => {
+  const kv = await open('local_allreduce_cpu');
+  expect(kv.type).toBe('local_allreduce_cpu');
+});
+
+describe.each(['local_update_cpu', 'local_allreduce_cpu', 'local_allreduce_device'])(
+  'ten rounds of an optimizer on %s',
+  (type) => {
+    // The original's largest is 2000 x 2000; this one is cut over several threads already.
+    const shapes = [4 * 4, 100 * 100, 300 * 200];
+    const keys = [3, 5, 7];
+
+    it.each(['single keys', 'a list'])('%s', async (form) => {
+      const kv = await open(type);
+      await kv.init(
+        keys,
+        shapes.map((length) => new Float32Array(length)),
+      );
+      await kv.setOptimizer(createOptimizer('test', { rescaleGrad: 0.1 }));
+      const sums = shapes.map((length) => new Float64Array(length));
+      const next = random(5);
+      for (let round = 0; round < 10; round++) {
+        const values = shapes.map((length, k) =>
+          Array.from({ length: 4 }, () => {
+            const value = Float32Array.from({ length }, () => 2 * next() - 1);
+            value.forEach((x, i) => ((sums[k] as Float64Array)[i] = (sums[k]?.[i] ?? 0) + x));
+            return value;
+          }),
+        );
+        const outs = shapes.map((length) =>
+          Array.from({ length: 4 }, () => new Float32Array(length)),
+        );
+        if (form === 'a list') {
+          await kv.push(keys, values);
+          await kv.pull(keys, outs);
+        } else {
+          const pushes = keys.map((key, k) => kv.push(key, values[k] ?? []));
+          const pulls = keys.map((key, k) => kv.pull(key, outs[k] ?? []));
+          await Promise.all([...pushes, ...pulls]);
+        }
+        outs.forEach((devices, k) => {
+          let wrong = 0;
+          let all = 0;
+          sums[k]?.forEach((sum, i) => {
+            all += Math.abs(0.1 * sum);
+            for (const out of devices) wrong += Math.abs(out[i]! - 0.1 * sum);
+          });
+          expect(wrong / all).toBeLessThan(1e-6);
+        });
+      }
+    });
+  },
+);

@@ -1,0 +1,377 @@
+import { setTimeout as delay } from 'node:timers/promises';
+
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { KVStore } from '../../lib/kvstore/kvstore.js';
+import { parseStoreType, storeKinds } from '../../lib/kvstore/types.js';
+import type { DType } from '../../lib/tensor/dtype.js';
+import { arrayOf, valuesOf } from '../support/numbers.js';
+import { closeAll, filled, open } from './support.js';
+
+afterEach(closeAll);
+
+describe('types', () => {
+  it.each([
+    ['LOCAL', 'local'],
+    ['local_update_cpu', 'local'],
+    ['local_allreduce_device', 'device'],
+    ['dist', 'dist_sync'],
+    ['dist_device_sync', 'dist_sync_device'],
+    ['dist_async_device', 'dist_async_device'],
+    ['dist_device_async', 'dist_async_device'],
+    ['horovod', 'allreduce'],
+  ])('%s means %s', (name, kind) => {
+    expect(parseStoreType(name)).toEqual({ kind, name: name.toLowerCase() });
+  });
+
+  it('does not take an unknown word for local', async () => {
+    const listing = new RegExp(`${storeKinds.join(', ')}.*got 'devise'`);
+    await expect(KVStore.create('devise')).rejects.toThrow(listing);
+  });
+
+  it.each([
+    ['dist_sync', 'ERR_UNSUPPORTED'],
+    ['allreduce', 'ERR_UNSUPPORTED'],
+    ['nccl', 'ERR_BACKEND_UNAVAILABLE'],
+  ])('says that %s is not available, and what is', async (type, code) => {
+    await expect(KVStore.create(type)).rejects.toMatchObject({
+      code,
+      message: expect.stringContaining('local and device') as string,
+    });
+  });
+
+  it('shows rank, workers, devices and what it can', async () => {
+    const kv = await open('device', { devices: 2 });
+    expect(kv).toMatchObject({ type: 'device', rank: 0, numWorkers: 1 });
+    expect(kv.devices).toEqual(['cpu:0', 'cpu:1']);
+    expect(kv.isCapable('optimizer')).toBe(true);
+    expect(() => kv.isCapable('flight' as 'optimizer')).toThrow("'optimizer'");
+    await kv.barrier();
+  });
+
+  it('names CPU devices where a GPU is asked for', async () => {
+    await expect(KVStore.create('device', { devices: ['gpu:0'] })).rejects.toMatchObject({
+      code: 'ERR_BACKEND_UNAVAILABLE',
+      message: expect.stringContaining('cpu:0') as string,
+    });
+  });
+
+  it.each([[0], [2.5], [[]], [['cpu']], [['cpu:0', 'cpu:0']]])(
+    'refuses the devices %j',
+    async (devices) => {
+      await expect(KVStore.create('device', { devices })).rejects.toMatchObject({
+        code: expect.stringMatching(/^ERR_/) as string,
+      });
+    },
+  );
+});
+
+describe('keys', () => {
+  it('tells ints apart that agree in 32 bits', async () => {
+    const kv = await open('local');
+    const keys = [2, 2 + 2 ** 32, Number.MAX_SAFE_INTEGER, -Number.MAX_SAFE_INTEGER];
+    await kv.init(
+      keys,
+      keys.map((_, i) => filled(1, i)),
+    );
+    const outs = keys.map(() => filled(1, -1));
+    await kv.pull(keys, outs);
+    expect(outs.map(([x]) => x)).toEqual([0, 1, 2, 3]);
+  });
+
+  it.each([[2 ** 53], [1.5], [Number.NaN]])('refuses %d', async (key) => {
+    const kv = await open('local');
+    await expect(kv.init(key, filled(1, 0))).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+  });
+
+  it('are initialised once', async () => {
+    const kv = await open('local');
+    await kv.init('a', filled(2, 1));
+    await expect(kv.init('a', filled(2, 2))).rejects.toThrow("got 'a'");
+    await expect(kv.init(['b', 'b'], [filled(1, 0), filled(1, 0)])).rejects.toThrow("got 'b'");
+    await kv.init('b', filled(1, 5));
+    const out = filled(2, 0);
+    await kv.pull('a', out);
+    expect(out).toEqual(filled(2, 1));
+  });
+
+  it('must be initialised before use', async () => {
+    const kv = await open('local');
+    await kv.init('a', filled(2, 1));
+    for (const call of [kv.push('z', filled(2, 1)), kv.pull('z', filled(2, 1))]) {
+      await expect(call).rejects.toThrow("a key that was initialised for key, got 'z'");
+    }
+  });
+
+  it('belong together where a list names one twice', async () => {
+    const kv = await open('device', { devices: 2 });
+    await kv.init([1, 2], [filled(3, 0), filled(3, 0)]);
+    await kv.push([1, 2, 1], [filled(3, 1), filled(3, 5), [filled(3, 10), filled(3, 100)]]);
+    const outs = [filled(3, 0), filled(3, 0), filled(3, 0)];
+    await kv.pull([1, 2, 1], outs);
+    expect(outs.map(([x]) => x)).toEqual([111, 5, 111]);
+  });
+});
+
+describe('arrays', () => {
+  const dtypes: DType[] = [
+    'int8',
+    'uint8',
+    'int32',
+    'uint32',
+    'int64',
+    'uint64',
+    'float16',
+    'bfloat16',
+    'float32',
+    'float64',
+  ];
+
+  it.each(dtypes)('of %s are summed', async (dtype) => {
+    const kv = await open('device');
+    await kv.init('a', arrayOf(dtype, [0, 0, 0, 0, 0]), { dtype });
+    await kv.push('a', [arrayOf(dtype, [1, 2, 3, 4, 5]), arrayOf(dtype, [10, 20, 30, 40, 50])]);
+    const out = arrayOf(dtype, [0, 0, 0, 0, 0]);
+    await kv.pull('a', out);
+    expect(valuesOf(dtype, out)).toEqual([11, 22, 33, 44, 55]);
+  });
+
+  it('may not differ from the first in type, length or number', async () => {
+    const kv = await open('device', { devices: 2 });
+    await kv.init('a', filled(3, 0));
+    await expect(kv.push('a', new Float64Array(3))).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+    await expect(kv.push('a', filled(4, 0))).rejects.toThrow('3 elements');
+    const three = [filled(3, 0), filled(3, 0), filled(3, 0)];
+    await expect(kv.push('a', three)).rejects.toThrow('at most 2');
+    await expect(kv.push('a', [])).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+    await expect(kv.pull(['a'], [filled(3, 0), filled(3, 0)])).rejects.toThrow('a list of 1 item');
+    await expect(kv.pull('a', undefined as never)).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_TYPE',
+    });
+  });
+
+  it('are never the stored value', async () => {
+    const kv = await open('local');
+    const first = filled(4, 1);
+    await kv.init('a', first);
+    first.fill(-1);
+    const out = filled(4, 0);
+    await kv.pull('a', out);
+    expect(out).toEqual(filled(4, 1));
+    out.fill(-2);
+    const pushed = filled(4, 3);
+    await kv.push('a', pushed);
+    pushed.fill(-3);
+    const again = filled(4, 0);
+    await kv.pull('a', again);
+    expect(again).toEqual(filled(4, 3));
+  });
+
+  it('are leased while an operation is pending', async () => {
+    const kv = await open('local');
+    await kv.init('a', filled(4, 0));
+    const [value, out] = [filled(4, 1), filled(4, 0)];
+    // The updater runs on this thread, so all that is issued together stays pending until the first await.
+    await kv.setUpdater((_, received, stored) => stored.set(received as never));
+    const fitting = [kv.push('a', value), kv.push('a', value), kv.pull('a', out)];
+    const refused = [
+      kv.pull('a', value), // being read
+      kv.push('a', out), // being written
+      kv.pull('a', out),
+      kv.pushPull('a', filled(4, 0), out.subarray()),
+    ];
+    for (const one of await Promise.allSettled(refused)) {
+      expect(one).toMatchObject({ reason: { code: 'ERR_BUFFER_IN_USE' } });
+    }
+    await Promise.all(fitting);
+    expect(out).toEqual(value);
+    await kv.pushPull('a', out, value);
+  });
+
+  it('that are written may not overlap', async () => {
+    const kv = await open('local');
+    await kv.init(['a', 'b'], [filled(4, 0), filled(4, 0)]);
+    const memory = new Float32Array(8);
+    const [low, middle] = [memory.subarray(0, 4), memory.subarray(2, 6)];
+    const overlaps = { code: 'ERR_BUFFER_OVERLAP' };
+    await expect(kv.pull('a', [low, middle])).rejects.toMatchObject(overlaps);
+    await expect(kv.pushPull('a', low, middle)).rejects.toMatchObject(overlaps);
+    await expect(kv.pull(['a', 'b'], [low, low])).rejects.toMatchObject(overlaps);
+    await kv.pushPull(['a', 'b'], [memory.subarray(0, 4), memory.subarray(4, 8)]);
+  });
+});
+
+describe('rows', () => {
+  it('may come as any array of numbers, for one output or each', async () => {
+    const kv = await open('local');
+    await kv.init('e', Float64Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
+    const out = new Float64Array(6).fill(9);
+    await kv.rowSparsePull('e', out, BigInt64Array.of(2n, 0n));
+    expect([...out]).toEqual([1, 2, 0, 0, 5, 6]);
+    await kv.rowSparsePull('e', out, []);
+    expect([...out]).toEqual([0, 0, 0, 0, 0, 0]);
+    const other = new Float64Array(6);
+    await kv.rowSparsePull('e', [out, other], [[1], Int32Array.of(0)]);
+    expect([...out, ...other]).toEqual([0, 0, 3, 4, 0, 0, 1, 2, 0, 0, 0, 0]);
+  });
+
+  it('must be there', async () => {
+    const kv = await open('local');
+    await kv.init('e', filled(6, 1), { shape: [3, 2] });
+    for (const ids of [[3], [-1], [0.5]]) {
+      await expect(kv.rowSparsePull('e', filled(6, 0), ids)).rejects.toThrow('rows from 0 to 2');
+    }
+    await expect(kv.rowSparsePull('e', filled(2, 0), [0])).rejects.toThrow('6 elements');
+    await expect(kv.init('f', filled(6, 1), { shape: [4, 2] })).rejects.toThrow('[4, 2]');
+  });
+});
+
+describe('order', () => {
+  it('of different keys goes by priority', async () => {
+    const kv = await open('local');
+    const keys = ['low', 'high', 'middle'];
+    await kv.init(
+      ['gate', ...keys],
+      [0, 1, 2, 3].map((value) => filled(1000, value)),
+    );
+    // The updater runs on this thread, so not before this test waits; the barrier behind it holds back what follows
+    // until everything has been queued.
+    const opening = [kv.setUpdater(() => undefined), kv.push('gate', filled(1000, 0))];
+    opening.push(kv.setUpdater(null), kv.barrier());
+    const ended: string[] = [];
+    const pushes = [-5, 50, 20].map(async (priority, i) => {
+      const key = keys[i] ?? '';
+      await kv.push(key, filled(1000, i), { priority });
+      ended.push(key);
+    });
+    await Promise.all([...opening, ...pushes]);
+    expect(ended).toEqual(['high', 'middle', 'low']);
+  });
+
+  it('of one key is that of the calls, whatever their priority', async () => {
+    const kv = await open('local');
+    const count = 1 << 18;
+    await kv.init('a', filled(count, 0));
+    const outs = [filled(count, 0), filled(count, 0)];
+    await Promise.all([
+      kv.push('a', filled(count, 1), { priority: -1 }),
+      kv.pull('a', outs[0] ?? [], { priority: 5 }),
+      kv.push('a', [filled(count, 2), filled(count, 3)], { priority: 9 }),
+      kv.pull('a', outs[1] ?? []),
+    ]);
+    expect(outs).toEqual([filled(count, 1), filled(count, 5)]);
+  });
+
+  it.each([[1.5], [2 ** 31], ['1']])('refuses the priority %j', async (priority) => {
+    const kv = await open('local');
+    await kv.init('a', filled(1, 0));
+    await expect(
+      kv.push('a', filled(1, 0), { priority: priority as number }),
+    ).rejects.toMatchObject({ code: expect.stringMatching(/OUT_OF_RANGE|ARG_TYPE/) as string });
+  });
+
+  it('holds for hundreds of keys at once', async () => {
+    const kv = await open('device', { devices: 2 });
+    const keys = Array.from({ length: 300 }, (_, i) => i);
+    const lengthOf = (key: number) => (key % 7 === 0 ? 50_000 : (key % 13) + 1);
+    await kv.init(
+      keys,
+      keys.map((key) => filled(lengthOf(key), 0)),
+    );
+    const pending: Promise<void>[] = [];
+    const pulled = keys.map((key) => {
+      const outs: Float32Array[] = [];
+      for (let round = 1; round <= 4; round++) {
+        const value = () => filled(lengthOf(key), key * round);
+        pending.push(kv.push(key, [value(), value()], { priority: -key }));
+        const out = filled(lengthOf(key), -1);
+        outs.push(out);
+        pending.push(kv.pull(key, out, { priority: -key }));
+      }
+      return outs;
+    });
+    await Promise.all(pending);
+    keys.forEach((key) =>
+      pulled[key]?.forEach((out, round) => {
+        expect(out.every((x) => x === 2 * key * (round + 1))).toBe(true);
+      }),
+    );
+  });
+});
+
+describe('close', () => {
+  it('waits for what is pending, and is final', async () => {
+    const kv = await KVStore.create('local');
+    await kv.init('a', filled(1 << 20, 0));
+    const out = filled(1 << 20, 0);
+    const value = filled(1 << 20, 4);
+    const pending = [kv.push('a', value), kv.pull('a', out)];
+    await kv.close();
+    expect(out[7]).toBe(4);
+    await Promise.all(pending);
+    await kv.close();
+    for (const call of [
+      kv.push('a', value),
+      kv.init('b', value),
+      kv.barrier(),
+      kv.rowSparsePull('a', out, []),
+      kv.setOptimizer(null),
+    ]) {
+      await expect(call).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    }
+  });
+
+  it('is what await using does', async () => {
+    let kept: KVStore;
+    {
+      await using kv = await KVStore.create('local');
+      await kv.init('a', filled(1, 0));
+      kept = kv;
+    }
+    await expect(kept.pull('a', filled(1, 0))).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+  });
+});
+
+describe('updater', () => {
+  it('that throws rejects its push with what it threw, and nothing else', async () => {
+    const kv = await open('local');
+    await kv.init('a', filled(2, 1));
+    const thrown = new Error('no more');
+    await kv.setUpdater((_, received, stored) => {
+      stored.fill(9 as never);
+      if (received[0] === 2) throw thrown;
+    });
+    const out = filled(2, 0);
+    const failing = kv.push('a', filled(2, 2));
+    const pulling = kv.pull('a', out);
+    await expect(failing).rejects.toBe(thrown);
+    await pulling;
+    expect(out).toEqual(filled(2, 1));
+    await kv.push('a', filled(2, 3));
+    await kv.pull('a', out);
+    expect(out).toEqual(filled(2, 9));
+    await kv.setUpdater(null);
+    await kv.push('a', filled(2, 3));
+    await kv.pull('a', out);
+    expect(out).toEqual(filled(2, 3));
+  });
+
+  it('keeps nothing: its arrays are copies', async () => {
+    const kv = await open('local');
+    await kv.init('a', filled(2, 1));
+    const kept: { fill(value: number): unknown }[] = [];
+    await kv.setUpdater((_, received, stored) => {
+      kept.push(received as Float32Array, stored as Float32Array);
+    });
+    await kv.push('a', filled(2, 2));
+    for (const array of kept) array.fill(-1);
+    await delay(0);
+    const out = filled(2, 0);
+    await kv.pull('a', out);
+    expect(out).toEqual(filled(2, 1));
+  });
+});
