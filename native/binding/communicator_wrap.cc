@@ -34,6 +34,7 @@ std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& opt
   std::vector<std::unique_ptr<Communicator>> ranks(options.size);
   std::vector<std::exception_ptr> errors(options.size);
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (int rank = 0; rank < options.size; ++rank) {
     threads.emplace_back([&, rank] {
       try {
@@ -318,7 +319,7 @@ Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
                   "(Electron does so); use ordinary arrays")
           .stillUsable();
     }
-    memory.release();
+    static_cast<void>(memory.release());  // the ArrayBuffer's from here on
     return Napi::Value(env, buffer);
   });
 }
