@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 
@@ -56,6 +58,12 @@ describe('schema', () => {
     const text = toJson(report('measure', [result]));
     expect(problems(text)).toEqual([]);
     expect(text).not.toMatch(/NaN|Infinity/);
+  });
+
+  it('takes the example of the documentation', () => {
+    const guide = readFileSync(new URL('../../docs/measuring.md', import.meta.url), 'utf8');
+    const example = /```json\n(.*?)```/s.exec(guide)?.[1] ?? '';
+    expect(problems(example)).toEqual([]);
   });
 
   it('writes an option that is not finite as null', () => {
