@@ -13,9 +13,8 @@ export function percentile(sorted: readonly number[], percent: number): number {
   if (!(percent > 0 && percent <= 100)) {
     throw new RangeError(`percent must be above 0 and at most 100, got ${percent}`);
   }
-  // Products such as 0.95 * 20 land a hair above the integer; without the slack they would round up one rank too far.
-  const rank = Math.ceil((percent / 100) * sorted.length - 1e-9);
-  return at(sorted, Math.max(rank, 1) - 1);
+  // Multiplied before it is divided: 0.07 * 100 is a hair above 7 and would round up one rank too far.
+  return at(sorted, Math.ceil((percent * sorted.length) / 100) - 1);
 }
 
 /**
@@ -29,7 +28,7 @@ export function medianInterval(sorted: readonly number[], confidence = 0.95): Me
   const n = sorted.length;
   const tails = lowerTails(n);
   let k = 1;
-  while (k + 1 <= n / 2 && 1 - 2 * (tails[k] ?? 1) >= confidence) k += 1;
+  while (1 - 2 * (tails[k] ?? 1) >= confidence) k += 1;
   return {
     lowerSeconds: at(sorted, k - 1),
     upperSeconds: at(sorted, n - k),

@@ -13,6 +13,7 @@ describe('percentile', () => {
     [99, 99, 99],
     [200, 99, 198],
     [1, 50, 1],
+    [100, 7, 7],
     [4, 25, 1],
     [4, 26, 2],
   ])('of 1..%i at %i %% is sample %i', (n, percent, expected) => {

@@ -150,6 +150,13 @@ describe('order, names and shapes', () => {
     expect(shapesOf(network('mobilenet'))[1]).toBe('conv_2_dw_conv2d_weight 32x1x3x3');
   });
 
+  it('widens the head of the mobile networks but does not narrow it', () => {
+    const last = (multiplier: number): string | undefined =>
+      shapesOf(network('mobilenetv2', { multiplier })).at(-3);
+    expect(last(1.4)).toBe('last-1x1-conv-conv2d_weight 1792x448x1x1');
+    expect(last(0.5)).toBe('last-1x1-conv-conv2d_weight 1280x160x1x1');
+  });
+
   it('numbers layers without a name as MXNet does', () => {
     expect(shapesOf(network('alexnet')).slice(-8, -4)).toEqual([
       'convolution4_weight 256x384x3x3',
