@@ -17,7 +17,7 @@ import {
   type StoreRunOptions,
 } from '../measure/store-run.js';
 import { network, type ImageShape } from '../models/index.js';
-import { createOptimizer, optimizerNames } from '../optimizers/index.js';
+import { optimizerNames } from '../optimizers/index.js';
 
 export interface MeasureOptions extends ReportOptions {
   readonly network: string;
@@ -33,7 +33,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly imageShape: ImageShape;
   readonly numClasses: number;
   readonly multiplier?: number;
-  readonly optimizer: string | null;
+  readonly optimizer: string;
   readonly gcType: Compression['type'] | 'none';
   readonly gcThreshold: number;
   readonly dtype: GradientType;
@@ -71,14 +71,16 @@ function storeType(text: string): string {
     return parseStoreType(text).name;
   } catch (error) {
     if (!(error instanceof GradlinkError)) throw error;
-    throw new InvalidArgumentError(`${error.message}.`);
+    throw new InvalidArgumentError(`E${error.message.slice(1)}.`);
   }
 }
 
-/** The original takes Python's None, since its default is that word. */
-function optimizerName(text: string): string | null {
+/** The original's default is this word, Python's None. */
+const noOptimizer = 'None';
+
+function optimizerName(text: string): string {
   const name = text.toLowerCase();
-  if (name === 'none') return null;
+  if (name === noOptimizer.toLowerCase()) return noOptimizer;
   if (!optimizerNames.some((known) => known === name)) {
     throw new InvalidArgumentError(`Expected None or one of: ${optimizerNames.join(', ')}.`);
   }
@@ -111,7 +113,7 @@ export function addMeasureOptions(command: Command): Command {
       '--optimizer <name>',
       'optimizer of the store; None: pushes assign',
       optimizerName,
-      null,
+      noOptimizer,
     )
     .option(
       '--gc-type <type>',
@@ -221,7 +223,8 @@ export function checkMeasure(
   devices: readonly string[],
   stores: readonly string[],
 ): Omit<StoreRunOptions, 'kvStore'> {
-  const { numBatches, dispBatches, optimizer, dtype, multiplier } = options;
+  const { numBatches, dispBatches, dtype, multiplier } = options;
+  const optimizer = options.optimizer === noOptimizer ? null : options.optimizer;
   if (dispBatches > numBatches) {
     throw UsageError.of(
       '--disp-batches',
@@ -238,7 +241,6 @@ export function checkMeasure(
       ...(multiplier === undefined ? {} : { multiplier }),
     }),
   );
-  if (optimizer !== null) asUsage(() => createOptimizer(optimizer));
   const compression = checkCompression(options, stores);
   checkMemory({ network: chosen, dtype, devices, compression, optimizer });
   return {

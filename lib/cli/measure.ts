@@ -49,8 +49,6 @@ function usedOptions(
         Array.isArray(value) ? value.join(',') : (value as Scalar),
       ]),
     ),
-    // The original's default is the word.
-    optimizer: options.optimizer ?? 'None',
     gpus: null,
     devices: devices.join(','),
     kvStore: stores.join(','),

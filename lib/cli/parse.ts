@@ -46,7 +46,9 @@ export function choice<T extends string>(
   aliases: Readonly<Record<string, T>> = {},
 ): (text: string) => T {
   return (text) => {
-    const found = names.find((name) => name === text) ?? aliases[text];
+    const found =
+      names.find((name) => name === text) ??
+      (Object.hasOwn(aliases, text) ? aliases[text] : undefined);
     if (found === undefined) {
       throw new InvalidArgumentError(`Expected one of: ${names.join(', ')}.`);
     }

@@ -16,9 +16,17 @@ export class UsageError extends Error {
   }
 }
 
+/** What the library calls the options, and what the user typed. */
+const optionNames: Readonly<Record<string, string>> = {
+  numLayers: '--num-layers',
+  imageShape: '--image-shape',
+  numClasses: '--num-classes',
+  multiplier: '--multiplier',
+};
+
 /**
  * Runs a check of the library on what the user typed: its TypeErrors and RangeErrors of misuse, which say what was
- * expected and what came, become usage errors.
+ * expected and what came, become usage errors that name the options.
  */
 export function asUsage<T>(check: () => T): T {
   try {
@@ -26,6 +34,10 @@ export function asUsage<T>(check: () => T): T {
   } catch (error) {
     const misuse = error instanceof TypeError || error instanceof RangeError;
     if (!misuse || !('code' in error)) throw error;
-    throw new UsageError(`${error.message}.`);
+    const named = error.message.replace(
+      / for (\w+)\b/,
+      (text, name: string) => ` for ${optionNames[name] ?? text.slice(' for '.length)}`,
+    );
+    throw new UsageError(`${named}.`);
   }
 }

@@ -42,11 +42,13 @@ const roundoff: Readonly<Record<GradientType, number>> = {
 /**
  * Bound of {@link Comparison.error} for right results. A sum of n numbers below 1 is off by at most n roundings of
  * partial sums below n, that is n u of what it may reach, on each of n devices: n n u, taken four times since random
- * sums come out smaller than they might. An optimizer adds about sixteen roundings an update to each of n weights.
+ * sums come out smaller than they might. Half types are summed in float32 and rounded once: n u. An optimizer adds
+ * about sixteen roundings an update to each of n weights, for half types those of their float32 copy.
  */
 export function errorTolerance(dtype: GradientType, devices: number, updates: number): number {
-  const unit = roundoff[dtype];
-  return 4 * devices * devices * unit + 16 * devices * updates * unit;
+  const half = dtype === 'float16' || dtype === 'bfloat16';
+  const summing = 4 * devices * (half ? 1 : devices) * roundoff[dtype];
+  return summing + 16 * devices * updates * roundoff[half ? 'float32' : dtype];
 }
 
 /** Compresses one gradient with its residual, in float32 as the stores do; adds the result to `sum`. */

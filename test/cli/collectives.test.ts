@@ -1,0 +1,287 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { Ajv } from 'ajv';
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+
+import { GradlinkError } from '../../lib/errors.js';
+import {
+  collectives,
+  reportSchema,
+  type CaseResult,
+  type Report,
+} from '../../lib/measure/index.js';
+import { native } from '../../lib/native.js';
+import { gradlink } from '../support/cli.js';
+
+// Takes a third of a second each time; the acceptance runs measure the real one.
+vi.mock('../../lib/measure/memory-limit.js', () => ({
+  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
+}));
+
+let scratch = '';
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'gradlink-collectives-'));
+});
+afterAll(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+const quick = ['--iters', '3', '-w', '1', '-m', '1'];
+const run = (...argv: string[]) => gradlink(['collectives', ...argv, ...quick]);
+
+/** The lines that are data, as columns. */
+function rows(stdout: string): string[][] {
+  const lines = stdout.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
+  return lines.map((line) => line.replaceAll(' %', '%').trim().split(/ +/));
+}
+
+async function report(
+  ...argv: string[]
+): Promise<{ code: number; cases: readonly CaseResult[]; value: Report }> {
+  const { code, stdout } = await run(...argv, '--format', 'json');
+  const value: unknown = JSON.parse(stdout);
+  const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
+  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
+  return { code, cases: (value as Report).cases, value: value as Report };
+}
+
+describe('the table', () => {
+  it("has nccl-tests' columns, ranks above and the sums below", async () => {
+    const { code, stdout, stderr } = await run(
+      'all_reduce',
+      '-n',
+      '4',
+      '-b',
+      '8',
+      '-e',
+      '128',
+      '-f',
+      '4',
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^# gradlink \S+: collectives all_reduce -n 4 /);
+    for (const rank of [0, 1, 2, 3]) {
+      expect(stdout).toMatch(
+        new RegExp(`^# {2}Rank {2}${String(rank)} Group {2}0 Pid +${String(process.pid)} on `, 'm'),
+      );
+    }
+    expect(stdout).toMatch(
+      /^# +size +count +type +redop +root +time +algbw +busbw +#wrong +time +algbw +busbw +#wrong +out +in$/m,
+    );
+    expect(rows(stdout).map((row) => row.slice(0, 5))).toEqual([
+      ['8', '2', 'float32', 'sum', '-1'],
+      ['32', '8', 'float32', 'sum', '-1'],
+      ['128', '32', 'float32', 'sum', '-1'],
+    ]);
+    for (const row of rows(stdout)) expect([row.length, row[8], row[12]]).toEqual([15, '0', '0']);
+    expect(stdout).toMatch(/^# Out of bounds values : 0 OK$/m);
+    expect(stdout).toMatch(/^# Avg bus bandwidth {4}: \d+\.\d{4}/m);
+  });
+
+  it('counts as nccl-tests does: busbw by the ranks, chunks by 16 bytes', async () => {
+    const { cases } = await report('all_gather', '-n', '3', '-b', '1000', '-e', '1000');
+    const [first] = cases;
+    // 1000 / 3 = 333.3 bytes a rank, rounded down to 320: 80 floats, 960 bytes together.
+    expect(first?.parameters).toMatchObject({ bytes: 960, count: 80, placement: 'out-of-place' });
+    if (first?.status !== 'ok') throw new Error('the case did not run');
+    const { algorithmBandwidth, busBandwidth, statistics } = first;
+    expect(algorithmBandwidth.bytesPerSecond).toBeCloseTo(960 / statistics.medianSeconds, 0);
+    expect(busBandwidth.bytesPerSecond / algorithmBandwidth.bytesPerSecond).toBeCloseTo(2 / 3, 12);
+  });
+
+  it('steps by addition while the factor is 1, and defaults to 32M', async () => {
+    const stepped = await run('broadcast', '-b', '1K', '-e', '3K', '-i', '1K');
+    expect(rows(stepped.stdout).map(([size]) => size)).toEqual(['1024', '2048', '3072']);
+    const { value } = await report('broadcast', '-c', '0');
+    expect(value.cases.map(({ parameters }) => parameters['bytes'])).toEqual([2 ** 25, 2 ** 25]);
+  });
+
+  it('repeats itself with -N', async () => {
+    const { stdout } = await run('reduce', '-b', '64', '-e', '64', '-N', '3');
+    expect(rows(stdout)).toHaveLength(3);
+  });
+});
+
+describe('what is run', () => {
+  it.each(collectives)('%s, right on every rank, in place where there is such', async (name) => {
+    const { code, cases } = await report(name, '-n', '3', '-b', '4K', '-e', '4K');
+    expect(code).toBe(0);
+    const outOnly = name === 'alltoall' || name === 'sendrecv';
+    expect(cases.map(({ parameters, status }) => [parameters['placement'], status])).toEqual([
+      ['out-of-place', 'ok'],
+      ['in-place', outOnly ? 'waived' : 'ok'],
+    ]);
+    for (const one of cases) {
+      if (one.status === 'ok')
+        expect(one.check).toMatchObject({ kind: 'exact', wrong: 0, passed: true });
+    }
+  });
+
+  it("takes nccl-tests' names of programs and types", async () => {
+    const { cases } = await report('all_reduce_perf', '-d', 'half', '-b', '64', '-e', '64');
+    expect(cases[0]).toMatchObject({
+      name: 'all_reduce',
+      parameters: { dtype: 'float16', count: 32 },
+    });
+  });
+
+  it('all types and all operations', async () => {
+    const { code, cases } = await report(
+      'all_reduce',
+      '-d',
+      'all',
+      '-o',
+      'all',
+      '-b',
+      '256',
+      '-e',
+      '256',
+    );
+    expect(code).toBe(0);
+    expect(new Set(cases.map(({ parameters }) => parameters['dtype'])).size).toBe(10);
+    expect(new Set(cases.map(({ parameters }) => parameters['op']))).toEqual(
+      new Set(['sum', 'prod', 'min', 'max', 'avg']),
+    );
+    expect(cases).toHaveLength(10 * 5 * 2);
+  });
+
+  it('every root with -r -1', async () => {
+    const { cases } = await report('gather', '-n', '3', '-r', '-1', '-b', '96', '-e', '96');
+    expect(cases.map(({ parameters }) => parameters['root'])).toEqual([0, 0, 1, 1, 2, 2]);
+  });
+
+  it('ranks with threads of their own, and shared arrays', async () => {
+    const { code, cases } = await report(
+      'all_reduce',
+      '-n',
+      '3',
+      '--threads',
+      '--shared',
+      '-b',
+      '1M',
+      '-e',
+      '1M',
+    );
+    expect(code).toBe(0);
+    expect(cases[0]?.parameters).toMatchObject({ ranks: 3, shared: true });
+  });
+
+  it('as many samples, calls and warm-ups as said, or a batch by size', async () => {
+    const { cases } = await report('all_reduce', '-b', '64', '-e', '64');
+    expect(cases[0]).toMatchObject({
+      iterationsPerSample: 1,
+      warmupIterations: 1,
+      statistics: { samples: 3 },
+    });
+    const { stdout } = await gradlink([
+      'collectives',
+      'all_reduce',
+      '-b',
+      '64',
+      '-e',
+      '64',
+      '--format',
+      'json',
+    ]);
+    expect((JSON.parse(stdout) as Report).cases[0]).toMatchObject({
+      iterationsPerSample: 100,
+      statistics: { samples: 20 },
+    });
+  });
+
+  it('without a check when told so', async () => {
+    const { cases } = await report('all_reduce', '-c', '0', '-b', '64', '-e', '64');
+    expect(cases[0]).toMatchObject({ check: { kind: 'none', passed: true } });
+  });
+});
+
+describe('reports', () => {
+  it('go to a file as JSON with -J, while the table is shown', async () => {
+    const file = join(scratch, 'run.data');
+    const { code, stdout } = await run('all_reduce', '-b', '64', '-e', '64', '-J', file);
+    expect(code).toBe(0);
+    expect(rows(stdout)).toHaveLength(1);
+    const written = JSON.parse(readFileSync(file, 'utf8')) as Report;
+    expect(written.cases).toHaveLength(2);
+    expect(written.run.options).toMatchObject({ collective: 'all_reduce', ranks: 2, iters: 3 });
+  });
+
+  it('go to standard output as CSV and Markdown', async () => {
+    const csv = await run('all_reduce', '-b', '64', '-e', '64', '--format', 'csv');
+    expect(csv.stdout).toMatch(/^name,status,/);
+    const markdown = await run('all_reduce', '-b', '64', '-e', '64', '--format', 'markdown');
+    expect(markdown.stdout).toMatch(/^## gradlink collectives\n/);
+  });
+});
+
+describe('failures', () => {
+  const sizes = ['-b', '64', '-e', '256', '-f', '2'];
+
+  it('wrong results are exit status 1, and are counted', async () => {
+    const original = native().timeCollective.bind(native());
+    vi.spyOn(native(), 'timeCollective').mockImplementation(async (communicator, options) => ({
+      ...(await original(communicator, options)),
+      wrongAfter: options.inPlace ? 5 : 0,
+    }));
+    const { code, stdout } = await run('all_reduce', ...sizes);
+    expect(code).toBe(1);
+    expect(rows(stdout).map((row) => [row[8], row[12]])).toEqual(Array(3).fill(['0', '5']));
+    expect(stdout).toMatch(/^# Out of bounds values : 15 FAILED$/m);
+  });
+
+  it('a call that fails is recorded, and the sweep goes on', async () => {
+    const original = native().timeCollective.bind(native());
+    vi.spyOn(native(), 'timeCollective').mockImplementation((communicator, options) =>
+      options.count === 32
+        ? Promise.reject(new GradlinkError('ERR_OUT_OF_MEMORY', 'no room', { usable: true }))
+        : original(communicator, options),
+    );
+    const { code, cases } = await report('all_reduce', ...sizes);
+    expect(code).toBe(1);
+    expect(cases.map(({ status }) => status)).toEqual(['ok', 'ok', 'error', 'error', 'ok', 'ok']);
+    expect(cases[2]).toMatchObject({ reason: 'no room', code: 'ERR_OUT_OF_MEMORY' });
+  });
+
+  it('a lost communicator ends the sweep', async () => {
+    vi.spyOn(native(), 'timeCollective').mockImplementation(() =>
+      Promise.reject(new GradlinkError('ERR_PEER_LOST', 'rank 1 is gone', { rank: 1 })),
+    );
+    const { code, cases } = await report('all_reduce', ...sizes);
+    expect(code).toBe(1);
+    expect(cases.length).toBeLessThanOrEqual(2);
+    expect(cases[0]).toMatchObject({ status: 'error', code: 'ERR_PEER_LOST' });
+  });
+});
+
+describe('bad usage is refused with 2', () => {
+  it.each([
+    [['all_reduse'], 'collective', 'all_reduce, all_gather'],
+    [['all_reduce', '-o', 'mulsum'], '-o', 'sum, prod, min, max, avg, all'],
+    [['all_reduce', '-d', 'f8e4m3'], '-d', 'half, float, double, all'],
+    [['all_reduce', '-n', '0'], '-n', 'from 1 to 1024'],
+    [['all_reduce', '-b', '2M', '-e', '1M'], '-e', 'at least the 2097152 bytes of -b'],
+    [['all_reduce', '-b', 'big'], '-b', '8, 64K, 128M or 1G'],
+    [['all_reduce', '-b', '1', '-e', '1M', '-i', '1'], '-f', 'at most 4096 sizes'],
+    [['all_reduce', '-e', '1T', '-f', '2'], '-e', 'fit into'],
+    [['broadcast', '-n', '2', '-r', '2'], '-r', 'a rank below 2'],
+    [['all_reduce', '-f', '0'], '-f', 'from 1'],
+    [['all_reduce', '-c', '2'], '-c', 'from 0 to 1'],
+    [['all_reduce', '-a', '4'], '-a', 'from 0 to 3'],
+    [['all_reduce', '-T', '0'], '-T', 'greater than 0'],
+    [['all_reduce', '-g', '4'], '-g', 'no GPU backend'],
+    [['all_reduce', '-t', '4'], '-t', 'no GPU backend'],
+    [['all_reduce', '--output', '/nonexistent/run.json'], '--output', 'can be written'],
+    [['all_reduce', '-J', '/nonexistent/run.json'], '--output', 'can be written'],
+  ])('%j', async (argv, option, message) => {
+    const { code, stdout, stderr } = await gradlink(['collectives', ...argv]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^gradlink: /);
+    expect(stderr).toContain(option);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,91 @@
+import { describe, expect, it } from 'vitest';
+
+import {
+  byteCount,
+  choice,
+  decimal,
+  deviceList,
+  imageShape,
+  integer,
+  list,
+} from '../../lib/cli/parse.js';
+
+describe('whole numbers', () => {
+  it.each([
+    ['0', 0],
+    ['12', 12],
+    ['-1', -1],
+    ['+7', 7],
+  ])('reads %s', (text, value) => {
+    expect(integer()(text)).toBe(value);
+  });
+
+  it.each(['', ' ', '1.5', '1e3', '0x10', 'one', '9007199254740993', '1 '])(
+    'refuses %j',
+    (text) => {
+      expect(() => integer()(text)).toThrow('Expected a whole number.');
+    },
+  );
+
+  it('names its range', () => {
+    expect(() => integer({ min: 1 })('0')).toThrow('of at least 1');
+    expect(() => integer({ max: 3 })('4')).toThrow('of at most 3');
+    expect(() => integer({ min: 0, max: 3 })('4')).toThrow('from 0 to 3');
+  });
+});
+
+describe('sizes', () => {
+  it.each([
+    ['0', 0],
+    ['8', 8],
+    ['64K', 65536],
+    ['64k', 65536],
+    ['1.5M', 1572864],
+    ['128M', 134217728],
+    ['1G', 1073741824],
+    ['2GiB', 2147483648],
+    ['16B', 16],
+  ])('reads %s with binary units', (text, value) => {
+    expect(byteCount(text)).toBe(value);
+  });
+
+  it.each(['', 'M', '-8', '1X', '0.3', '1,5M', '1e6'])('refuses %j', (text) => {
+    expect(() => byteCount(text)).toThrow('such as 8, 64K, 128M or 1G');
+  });
+});
+
+describe('other values', () => {
+  it('takes decimal numbers above a bound', () => {
+    expect(decimal(0)('0.25')).toBe(0.25);
+    for (const text of ['0', '-1', 'x', '', 'Infinity']) {
+      expect(() => decimal(0)(text)).toThrow('greater than 0');
+    }
+  });
+
+  it('takes one of a list, by its name or another', () => {
+    const parse = choice(['float32', 'float64'], { float: 'float32' });
+    expect([parse('float64'), parse('float')]).toEqual(['float64', 'float32']);
+    expect(() => parse('toString')).toThrow('one of: float32, float64');
+  });
+
+  it('takes lists without gaps and repeats', () => {
+    const parse = list((text) => text);
+    expect(parse('a, b')).toEqual(['a', 'b']);
+    expect(() => parse('a,,b')).toThrow('empty');
+    expect(() => parse('a,b,a')).toThrow('a is repeated');
+  });
+
+  it('takes image shapes', () => {
+    expect(imageShape('3,224,199')).toEqual([3, 224, 199]);
+    for (const text of ['3,224', '3,224,0', '3,224,224,1', '3;224;224', '3,a,224', '']) {
+      expect(() => imageShape(text)).toThrow('3,224,224');
+    }
+  });
+
+  it('takes CPU devices and says what to do about GPUs', () => {
+    expect(deviceList('cpu:0,cpu:3')).toEqual(['cpu:0', 'cpu:3']);
+    expect(() => deviceList('gpu:0')).toThrow('--cpus N');
+    expect(() => deviceList('tpu')).toThrow('cpu:0,cpu:1');
+    expect(() => deviceList('cpu:01')).toThrow('cpu:0,cpu:1');
+  });
+});
