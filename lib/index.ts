@@ -41,3 +41,4 @@ export type {
   SendOptions,
 } from './communicator/types.js';
 export * from './optimizers/index.js';
+export * from './kvstore/index.js';

@@ -90,11 +90,12 @@ export class KVStore implements AsyncDisposable {
   /**
    * Opens a store.
    *
-   * @param type - `'local'` (sums on the host) or `'device'` (sums where the devices are, with gradient compression).
+   * @param type - `'local'` (sums on the host) or `'device'`, the default (sums where the devices are, with
+   *   gradient compression).
    *   On CPU devices both lie in host memory and are equally fast. MXNet's other spellings are accepted.
    * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
    */
-  static async create(type = 'local', options: KVStoreOptions = {}): Promise<KVStore> {
+  static async create(type = 'device', options: KVStoreOptions = {}): Promise<KVStore> {
     const parsed = parseStoreType(type);
     const devices = parseDevices(options.devices);
     const backend = await openBackend(parsed, devices.length);
