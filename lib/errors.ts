@@ -85,7 +85,8 @@ export function describe(value: unknown): string {
       if (value === null) return 'null';
       if (Array.isArray(value)) return `an array of ${value.length}`;
       const name = (value as { constructor?: { name?: string } }).constructor?.name;
-      const length = ArrayBuffer.isView(value) && 'length' in value ? ` of ${value.length}` : '';
+      const length =
+        ArrayBuffer.isView(value) && 'length' in value ? ` of ${String(value.length)}` : '';
       return name === undefined || name === 'Object'
         ? 'an object'
         : `${article(name)} ${name}${length}`;

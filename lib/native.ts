@@ -5,6 +5,8 @@ import { createRequire } from 'node:module';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import type bindingsFunction from 'bindings';
+
 import { GradlinkError } from './errors.js';
 import type { CommunicatorNatives } from './native/communicator.js';
 import type { KVStoreNatives } from './native/kvstore.js';
@@ -88,7 +90,7 @@ function openBuilt(root: string): { addon: unknown; path: string } {
   const path = join(root, 'build', 'Release', 'gradlink.node');
   if (!existsSync(path)) throw new Error('not built');
   // Only this one place: a build of another kind (Debug, coverage) must be asked for through GRADLINK_BINARY.
-  const bindings = require('bindings') as typeof import('bindings');
+  const bindings = require('bindings') as typeof bindingsFunction;
   const addon = bindings({
     bindings: 'gradlink.node',
     module_root: root,

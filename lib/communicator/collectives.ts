@@ -290,6 +290,7 @@ export abstract class Collectives {
     return call.result as R;
   }
 
+  // eslint-disable-next-line @typescript-eslint/no-unnecessary-type-parameters -- one cast here, not one a method
   #runSync<R>(call: CollectiveCall): R {
     this.executor.runSync(call);
     return call.result as R;

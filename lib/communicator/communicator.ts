@@ -128,7 +128,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
     const timeoutMs = milliseconds(optionsObject(options).timeoutMs, 'timeoutMs', defaultTimeoutMs);
     const place = readJob();
     if (place === undefined) {
-      return new Communicator(joinAll(1, timeoutMs)[0] as NativeCommunicator, false);
+      return new Communicator(joinAll(1, timeoutMs)[0]!, false);
     }
     const { job, rank, size } = place;
     return Communicator.join({ name: 'world', job, rank, size, timeoutMs });
@@ -242,7 +242,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
     const number = parseDType(dtype);
     const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
     if (elements === 0) return allocate(number, 0) as ArrayOf[K];
-    const buffer = this.executor.native.allocShared(elements * (elementBytes[number] as number));
+    const buffer = this.executor.native.allocShared(elements * elementBytes[number]!);
     return arrayOver(number, buffer, elements) as ArrayOf[K];
   }
 

@@ -49,10 +49,10 @@ export function nonEmpty(value: unknown, name: string): string {
 }
 
 /** An object of options; absent is an empty one. */
-export function optionsObject<T extends object>(value: T | undefined, name = 'options'): T {
-  if (value === undefined) return {} as T;
-  if (typeof value !== 'object' || value === null) {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an object', value);
+export function optionsObject<T extends object>(value: T | undefined): T {
+  const given: unknown = value ?? {};
+  if (typeof given !== 'object') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'options', 'an object', given);
   }
-  return value;
+  return given as T;
 }

@@ -93,7 +93,7 @@ export type DTypeOf<A> = A extends Int8Array
 
 /** Bytes of one element. */
 export function elementSize(dtype: DType): number {
-  return elementBytes[numbers[dtype]] as number;
+  return elementBytes[numbers[dtype]]!;
 }
 
 /** Bytes of one element, by dtype number. */
@@ -191,10 +191,10 @@ export function parseDType(dtype: unknown, name = 'dtype'): number {
   return number;
 }
 
-type StorageConstructor = {
+interface StorageConstructor {
   new (length: number): StorageArray;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): StorageArray;
-};
+}
 
 const constructors: readonly StorageConstructor[] = [
   Int8Array,
@@ -211,12 +211,12 @@ const constructors: readonly StorageConstructor[] = [
 
 /** A zeroed array of `count` elements, by dtype number. */
 export function allocate(number: number, count: number): StorageArray {
-  return new (constructors[number] as StorageConstructor)(count);
+  return new constructors[number]!(count);
 }
 
 /** The elements of a buffer as an array, by dtype number. */
 export function arrayOver(number: number, buffer: ArrayBufferLike, count: number): StorageArray {
-  return new (constructors[number] as StorageConstructor)(buffer, 0, count);
+  return new constructors[number]!(buffer, 0, count);
 }
 
 /** A new array like `model` (a Float16Array stays one), of `count` elements. */

@@ -96,7 +96,7 @@ for (const { name, make } of subjects) {
           all
             .filter((rank) => rank !== root)
             .forEach((rank) => {
-              expect(valuesOf(dtype, datas[rank] as StorageArray)).toEqual(inputs[rank]);
+              expect(valuesOf(dtype, datas[rank]!)).toEqual(inputs[rank]);
             });
         }
       }

@@ -6,7 +6,7 @@ import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 
 let group: Communicator;
 let ranks: readonly Communicator[];
-const rank = (i: number) => ranks[i] as Communicator;
+const rank = (i: number) => ranks[i]!;
 const make = (n: number) => {
   group = Communicator.local(n);
   ranks = group.ranks;
@@ -91,9 +91,11 @@ describe('split', () => {
       [2, 0],
       [2, 0],
     ]);
-    const sums = await Promise.all(parts.map((part, i) => part?.allReduce(Int32Array.of(10 ** i))));
+    const sums = await Promise.all(
+      parts.map(async (part, i) => part?.allReduce(Int32Array.of(10 ** i))),
+    );
     expect(sums.map((sum) => sum?.[0])).toEqual([101, 1010, 101, 1010]);
-    await Promise.all(parts.map((part) => part?.close()));
+    await Promise.all(parts.map(async (part) => part?.close()));
     await Promise.all(ranks.map((one) => one.barrier()));
   });
 
@@ -101,7 +103,7 @@ describe('split', () => {
     make(3);
     const parts = await Promise.all(ranks.map((one) => one.split(one.rank === 1 ? null : 0)));
     expect(parts.map((part) => part?.rank)).toEqual([0, undefined, 1]);
-    await Promise.all(parts.map((part) => part?.close()));
+    await Promise.all(parts.map(async (part) => part?.close()));
   });
 });
 
@@ -145,7 +147,7 @@ describe('allocShared', () => {
     arrays.forEach((array) => {
       expect(array.length).toBe(1001);
       expect(array.byteOffset).toBe(0);
-      expect((array as ArrayLike<number | bigint>)[1000] == 0).toBe(true);
+      expect(Number((array as ArrayLike<number | bigint>)[1000])).toBe(0);
     });
     arrays.forEach((array, i) =>
       array.set(arrayOf(dtype, new Array<number>(1001).fill(i + 1)) as never),

@@ -24,7 +24,7 @@ export function input(
 /** Everybody's values combined, element by element. */
 export function reduced(op: ReduceOp, inputs: readonly (readonly number[])[]): number[] {
   return (inputs[0] ?? []).map((_, i) => {
-    const column = inputs.map((values) => values[i] as number);
+    const column = inputs.map((values) => values[i]!);
     switch (op) {
       case 'sum':
         return column.reduce((a, b) => a + b);
