@@ -5,6 +5,8 @@ import type { Register } from './register.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
 import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
+import { tableLines, type Column } from '../report/table.js';
+import { megabytes } from '../report/units.js';
 import { dtypes, type DType } from '../tensor/dtype.js';
 
 interface ModelsOptions {
@@ -26,26 +28,16 @@ Examples:
   $ gradlink models resnet --num-layers 50 --json
   $ gradlink models inception-v3 --image-shape 3,299,299`;
 
-const bytesPerMegabyte = 1e6;
-
-/** Rows as columns that line up; the first `left` columns are text, the others numbers. */
-function table(rows: readonly (readonly string[])[], left: number): string {
-  const widths = (rows[0] ?? []).map((_, column) =>
-    Math.max(...rows.map((row) => row[column]?.length ?? 0)),
-  );
-  return rows
-    .map((row) =>
-      row
-        .map((cell, i) => (i < left ? cell.padEnd(widths[i] ?? 0) : cell.padStart(widths[i] ?? 0)))
-        .join('  ')
-        .trimEnd(),
-    )
-    .map((line) => `${line}\n`)
-    .join('');
-}
-
-function megabytes(bytes: number): string {
-  return (bytes / bytesPerMegabyte).toFixed(6);
+/** The first `left` columns are text, the others numbers. */
+function table(
+  titles: readonly string[],
+  rows: readonly (readonly string[])[],
+  left: number,
+): string {
+  const columns = titles.map((title, index): Column => {
+    return { title, align: index < left ? 'left' : 'right' };
+  });
+  return `${tableLines(columns, rows).join('\n')}\n`;
 }
 
 /** Options of the library: what was not given is left to its defaults. */
@@ -113,7 +105,7 @@ function printAll(options: ModelsOptions, io: Io): void {
     String(row.elements),
     megabytes(row.bytes),
   ]);
-  io.stdout.write(table([header, ...cells], 4));
+  io.stdout.write(table(header, cells, 4));
 }
 
 function printOne(described: Network, options: ModelsOptions, io: Io): void {
@@ -142,7 +134,7 @@ function printOne(described: Network, options: ModelsOptions, io: Io): void {
     one.shape.join(' x '),
     String(elementsOf(one.shape)),
   ]);
-  io.stdout.write(table([['key', 'array', 'shape', 'elements'], ...rows], 3));
+  io.stdout.write(table(['key', 'array', 'shape', 'elements'], rows, 3));
   io.stdout.write(
     `${name}: num of arrays = ${String(parameters.length)}, total size = ${megabytes(bytes)} MB\n`,
   );
