@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <future>
 #include <latch>
@@ -285,6 +286,25 @@ TEST(LocalStore, ManyKeysFromManyRoundsKeepTheirOrder) {
       ASSERT_EQ(got, Floats(got.size(), 2.0f * static_cast<float>(r * kKeys + k))) << r << " " << k;
     }
   }
+}
+
+TEST(LocalStore, ABarrierWaitsForWhatIsHeld) {
+  LocalStore store(Placement::devices, 1);
+  const auto gate = std::make_shared<HeldUpdater>();
+  const KeyId key = makeKey(store, "a", Floats(4));
+  std::vector<Floats> one(1, Floats(4, 1));
+  store.setUpdater(gate);
+  Waiter held;
+  submitOne(store, operation(OperationKind::push, key, one, held.ticket()));
+  gate->awaitCall();
+  std::promise<void> passed;
+  std::future<void> future = passed.get_future();
+  store.barrier(std::make_shared<Ticket>([&](std::exception_ptr) { passed.set_value(); }));
+  // Only a broken barrier would use the time given to it.
+  EXPECT_EQ(future.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+  gate->release();
+  held.wait();
+  future.wait();
 }
 
 TEST(LocalStore, AFenceSeesAllBeforeAndNothingAfter) {
