@@ -1,0 +1,69 @@
+// The sizes and errors that MXNet's tool prints for whole networks, by the commands a user types.
+import { spawn } from 'node:child_process';
+
+import { describe, expect, it } from 'vitest';
+
+const script = new URL('../../bench/measure.js', import.meta.url).pathname;
+
+async function measure(...args: string[]): Promise<{ code: number | null; stderr: string }> {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'ignore', 'pipe'] });
+  let stderr = '';
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  return await new Promise((resolve) => {
+    child.on('close', (code) => {
+      resolve({ code, stderr });
+    });
+  });
+}
+
+function errors(stderr: string): number[] {
+  return [...stderr.matchAll(/^INFO:root:iter .* error (\S+)$/gm)].map((match) => Number(match[1]));
+}
+
+describe('published sizes, error 0.000000', () => {
+  it.each([
+    [['--network', 'resnet', '--num-layers', '200', '--cpus', '2'], 205, '257.991328'],
+    [
+      ['--network', 'inception-v3', '--image-shape', '3,299,299', '--optimizer', 'sgd'],
+      96,
+      '95.200544',
+    ],
+  ])('%j', async (args, arrays, megabytes) => {
+    const { code, stderr } = await measure(...args, '--num-batches', '2');
+    expect(stderr).toContain(
+      `INFO:root:num of arrays = ${String(arrays)}, total size = ${megabytes} MB\n`,
+    );
+    expect(errors(stderr)).toEqual([0, 0]);
+    expect(stderr).toMatch(/error 0\.000000$/m);
+    expect(stderr).toMatch(/verdict +(good|fair|poor|none): /);
+    expect(code).toBe(0);
+  });
+});
+
+// The five runs of the original's own test, which expects one line each and an error below 1e-4.
+describe("the runs of the original's test", () => {
+  it.each([
+    ['alexnet', '152', 'None', 'device'],
+    ['resnet', '50', 'sgd', 'device'],
+    ['inception-bn', '152', 'None', 'local'],
+    ['resnet', '50', 'None', 'local'],
+    ['resnet', '50', 'sgd', 'local'],
+  ])('%s %s, optimizer %s, store %s', async (network, layers, optimizer, store) => {
+    const { code, stderr } = await measure(
+      ...[
+        '--network',
+        network,
+        '--num-layers',
+        layers,
+        '--optimizer',
+        optimizer,
+        '--kv-store',
+        store,
+      ],
+      ...['--num-batches', '2', '--disp-batches', '2', '--cpus', '2'],
+    );
+    expect(errors(stderr)).toHaveLength(1);
+    expect(errors(stderr)[0]).toBeLessThan(1e-4);
+    expect(code).toBe(0);
+  });
+});

@@ -1,0 +1,155 @@
+// The commands as users start them: the scripts of bench/, in processes of their own.
+import { spawn } from 'node:child_process';
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const bench = new URL('../../bench/', import.meta.url).pathname;
+let scratch = '';
+
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'gradlink-commands-'));
+});
+afterAll(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+async function run(command: string, ...args: string[]): Promise<Ended> {
+  const child = spawn(command, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  return await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => {
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
+
+const smallNetwork = ['--network', 'mlp', '--image-shape', '1,28,28', '--cpus', '2'];
+
+describe('the scripts of bench/', () => {
+  it('measure.js runs the main job and ends by itself', async () => {
+    // Started as a program: the executable bit and first line count too.
+    const { code, stdout, stderr } = await run(join(bench, 'measure.js'), ...smallNetwork);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    expect(stderr).toContain('INFO:root:num of arrays = 6');
+    expect(stderr.match(/^INFO:root:iter /gm)).toHaveLength(5);
+    expect(stderr).toContain('verdict');
+  });
+
+  it('collectives.js times a collective', async () => {
+    const { code, stdout } = await run(
+      join(bench, 'collectives.js'),
+      'all_reduce',
+      '-b',
+      '1K',
+      '-e',
+      '1K',
+      '-n',
+      '3',
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ +1024 +256 +float32 +sum /m);
+  });
+
+  it('gradlink.js takes the command first', async () => {
+    const { code, stdout } = await run(join(bench, 'gradlink.js'), 'models');
+    expect(code).toBe(0);
+    expect(stdout).toContain('inception-v3');
+  });
+
+  it('bad usage is 2', async () => {
+    const { code, stderr } = await run(join(bench, 'measure.js'), '--gpus', '0,1');
+    expect(code).toBe(2);
+    expect(stderr).toContain('--cpus 2');
+  });
+
+  it('without a build they say what to do', async () => {
+    const copy = join(scratch, 'bench');
+    cpSync(bench, copy, { recursive: true, filter: (path) => !path.includes('peers') });
+    writeFileSync(join(scratch, 'package.json'), '{"type":"module"}');
+    const { code, stderr } = await run(join(copy, 'measure.js'));
+    expect(code).toBe(1);
+    expect(stderr).toContain('npm run build');
+  });
+
+  it('a reader that leaves early is no failure', async () => {
+    const child = spawn(join(bench, 'gradlink.js'), ['models', '--json'], {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    child.stdout.destroy();
+    let stderr = '';
+    child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+    const code = await new Promise((resolve) => child.on('close', resolve));
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
+describe('under gradlink launch', () => {
+  it('collectives run over the processes, and rank 0 prints', async () => {
+    const file = join(scratch, 'job.json');
+    const { code, stdout, stderr } = await run(
+      join(bench, 'gradlink.js'),
+      ...['launch', '-n', '3', '--tag-output', process.execPath, join(bench, 'collectives.js')],
+      ...[
+        'all_reduce',
+        '-b',
+        '8',
+        '-e',
+        '32K',
+        '-f',
+        '64',
+        '--iters',
+        '2',
+        '-m',
+        '1',
+        '-J',
+        file,
+        '-a',
+        '3',
+      ],
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.every((line) => line.startsWith('[0] '))).toBe(true);
+    const pids = [...stdout.matchAll(/Rank +\d Group +0 Pid +(\d+)/g)].map((match) => match[1]);
+    expect(new Set(pids).size).toBe(3);
+    expect(stdout).toMatch(/Out of bounds values : 0 OK/);
+  });
+
+  it('shared arrays and a number of ranks that contradicts the job', async () => {
+    const command = (...args: string[]) =>
+      run(
+        join(bench, 'gradlink.js'),
+        ...['launch', '-n', '2', process.execPath, join(bench, 'collectives.js')],
+        ...args,
+      );
+    const shared = await command(
+      'reduce_scatter',
+      '-b',
+      '64K',
+      '-e',
+      '64K',
+      '--shared',
+      '-n',
+      '2',
+      '--iters',
+      '2',
+    );
+    expect(shared.code).toBe(0);
+    const wrong = await command('reduce_scatter', '-n', '3');
+    expect(wrong.code).toBe(2);
+    expect(wrong.stderr).toContain('the 2 ranks of the job');
+  });
+});
