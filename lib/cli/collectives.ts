@@ -78,8 +78,8 @@ const typeAliases: Readonly<Record<string, DType>> = {
   float: 'float32',
   double: 'float64',
 };
-const collectiveAliases: Readonly<Record<string, Collective>> = Object.fromEntries([
-  ...collectives.map((name) => [`${name}_perf`, name]),
+const collectiveAliases: Readonly<Record<string, Collective>> = Object.fromEntries<Collective>([
+  ...collectives.map((name) => [`${name}_perf`, name] as const),
   ['all_to_all', 'alltoall'],
   ['send_recv', 'sendrecv'],
 ]);
@@ -303,7 +303,7 @@ export const registerCollectives: Register = (program, io, done, argv) => {
   const command = program
     .command('collectives')
     .description('time a collective over a range of sizes, with the columns of nccl-tests')
-    .argument('<collective>', `${collectives.join(', ')}`, choice(collectives, collectiveAliases));
+    .argument('<collective>', collectives.join(', '), choice(collectives, collectiveAliases));
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)
     .action(

@@ -58,7 +58,8 @@ function usedOptions(
 /** Why this build or machine has no store of a type it knows by name; undefined where it has. */
 async function whyUnavailable(type: string): Promise<string | undefined> {
   try {
-    await using _store = await KVStore.create(type, { devices: 1 });
+    const store = await KVStore.create(type, { devices: 1 });
+    await store.close();
     return undefined;
   } catch (error) {
     const codes: readonly string[] = ['ERR_UNSUPPORTED', 'ERR_BACKEND_UNAVAILABLE'];

@@ -34,6 +34,14 @@ class Gate {
   }
 }
 
+/** Resolves once a stream is closed; at once where there is none. */
+export async function closing(stream: Readable | Writable | null): Promise<void> {
+  if (stream === null || stream.closed) return;
+  await new Promise<void>((done) => {
+    stream.once('close', done);
+  });
+}
+
 export interface OutputOptions {
   readonly stdout: Writable;
   readonly stderr: Writable;
@@ -93,16 +101,7 @@ export class JobOutput {
 
   /** Resolves once every file is written. */
   async close(): Promise<void> {
-    await Promise.all(
-      this.files.map((file) =>
-        file.closed
-          ? undefined
-          : new Promise((done) =>
-              file.end().once('close', () => {
-                done(undefined);
-              }),
-            ),
-      ),
-    );
+    for (const file of this.files) file.end();
+    await Promise.all(this.files.map(closing));
   }
 }

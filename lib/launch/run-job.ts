@@ -3,7 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { JobOutput, type OutputOptions } from './output.js';
+import { closing, JobOutput, type OutputOptions } from './output.js';
 import type { ProcessPlan } from './job.js';
 import { jobProcesses, signalProcess } from './processes.js';
 import { startWatchdog } from './watchdog.js';
@@ -168,21 +168,15 @@ class Job {
   /** Waits until all that was written has come through. */
   private async drain(): Promise<void> {
     const streams = this.children.flatMap((child) => [child.stdout, child.stderr]);
-    let open = true;
-    const closed = Promise.all(
-      streams.map((stream) =>
-        stream === null || stream.closed
-          ? undefined
-          : new Promise((done) => stream.once('close', done)),
-      ),
-    ).then(() => (open = false));
+    const state = { open: true };
+    const closed = Promise.all(streams.map(closing)).then(() => (state.open = false));
     do {
       const cancel = new AbortController();
       const patience = sleep(killPatienceMs, undefined, { signal: cancel.signal });
       await Promise.race([closed, patience.catch(() => undefined)]);
       cancel.abort();
       // Lines that wait for a slow reader are waited for; a pipe that a survivor holds open is not.
-    } while (open && this.output.blocked);
+    } while (state.open && this.output.blocked);
     for (const stream of streams) stream?.destroy();
     await this.output.close();
     if (this.interruption?.kind === 'failure') {

@@ -150,7 +150,7 @@ export async function runStore(
   await using store = await KVStore.create(options.kvStore, { devices });
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
-  const named = options.optimizer === null ? undefined : options.optimizer;
+  const named = options.optimizer ?? undefined;
   if (named !== undefined) await store.setOptimizer(optimizerOf(named, dtype));
   const reference = options.check
     ? new StoreReference({

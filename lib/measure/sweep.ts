@@ -250,12 +250,12 @@ export async function runSweep(
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
   for (const point of points(sweep, context.world.size)) {
-    let usable = true;
+    const communicator = { usable: true };
     const run = async (placement: Placement): Promise<CaseResult> => {
       try {
         return await runCase(sweep, point, placement, context);
       } catch (error) {
-        usable &&= error instanceof GradlinkError ? error.usable : true;
+        communicator.usable &&= error instanceof GradlinkError ? error.usable : true;
         return failedCase(identity(sweep, point, placement, context), error);
       }
     };
@@ -264,7 +264,7 @@ export async function runSweep(
     results.push(outOfPlace, inPlace);
     const { parameters } = identity(sweep, point, 'in-place', context);
     onRow({ ...point, bytes: Number(parameters.bytes), outOfPlace, inPlace });
-    if (!usable) break;
+    if (!communicator.usable) break;
   }
   return results;
 }

@@ -67,7 +67,9 @@ function bearers(marker: string, except: readonly (number | undefined)[] = []): 
 }
 
 async function until(condition: () => boolean): Promise<void> {
-  for (const giveUp = Date.now() + 20_000; !condition(); await sleep(10)) {
+  const giveUp = Date.now() + 20_000;
+  while (!condition()) {
+    await sleep(10);
     if (Date.now() > giveUp) throw new Error(`waited in vain for ${condition.toString()}`);
   }
 }
