@@ -94,7 +94,7 @@ export function prepare(
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
   const arrays =
     group.heldRanks.length === 1
-      ? oneRank(group, op, form, root, data, options)
+      ? soleRank(group, op, form, root, data, options)
       : manyRanks(group, op, form, root, data, options);
   return {
     op,
@@ -133,7 +133,8 @@ interface Arrays {
   readonly result: unknown;
 }
 
-function oneRank(
+/** For the only held rank a list of one is welcome where a list of several would be; it comes back as a list. */
+function soleRank(
   group: Group,
   op: DataOp,
   form: Shape,
@@ -141,28 +142,48 @@ function oneRank(
   given: unknown,
   options: RawOptions,
 ): Arrays {
-  // A list of one is welcome where a list of several would be; it comes back as a list.
-  if (Array.isArray(op === 'scatter' ? options.out : given)) {
-    const data = op === 'scatter' ? given : oneEach(given, 'data', 1)[0];
-    const listed = options.out !== undefined && !form.outAtRoot;
-    const out = listed ? oneEach(options.out, 'out', 1)[0] : options.out;
-    const arrays = oneRank(group, op, form, root, data, { ...options, out });
-    return form.outAtRoot ? arrays : { ...arrays, result: [arrays.result] };
+  const { size, rank } = group;
+  if (!Array.isArray(op === 'scatter' ? options.out : given)) {
+    return oneRank(size, rank, op, form, root, given, options.out, options);
   }
-  const isRoot = group.rank === root;
+  const data = op === 'scatter' ? given : oneEach(given, 'data', 1)[0];
+  const listed = options.out !== undefined && !form.outAtRoot;
+  const out = listed ? oneEach(options.out, 'out', 1)[0] : options.out;
+  const arrays = oneRank(size, rank, op, form, root, data, out, options);
+  return form.outAtRoot ? arrays : { ...arrays, result: [arrays.result] };
+}
+
+function oneRank(
+  size: number,
+  rank: number,
+  op: DataOp,
+  form: Shape,
+  root: number,
+  given: unknown,
+  givenOut: unknown,
+  options: RawOptions,
+): Arrays {
+  const isRoot = rank === root;
   const reads = !form.inAtRoot || isRoot;
   const writes = !form.outAtRoot || isRoot;
-  const { dtype, data, out, count } = measure(group.size, op, form, given, options, reads, writes);
+  const { dtype, data, out, count } = measure(
+    size,
+    op,
+    form,
+    given,
+    givenOut,
+    options,
+    reads,
+    writes,
+  );
   let target = out;
   if (writes && target === undefined) {
-    target = form.inPlace
-      ? data
-      : freshArray(data, dtype, form.outAll ? count * group.size : count);
+    target = form.inPlace ? data : freshArray(data, dtype, form.outAll ? count * size : count);
   }
   if (data !== undefined) assertFixedLength(data, 'data');
   if (target !== undefined && (target !== data || !form.inPlace)) {
     assertFixedLength(target, 'out');
-    if (reads && data !== undefined) assertApart(form, group.rank, data, target, count);
+    if (reads && data !== undefined) assertApart(form, rank, data, target, count);
   }
   return {
     dtype,
@@ -179,13 +200,14 @@ function measure(
   op: DataOp,
   form: Shape,
   given: unknown,
+  givenOut: unknown,
   options: RawOptions,
   reads: boolean,
   writes: boolean,
 ): { dtype: number; data: NumericArray | undefined; out: NumericArray | undefined; count: number } {
-  const givenOut = writes && op !== 'broadcast' ? (options.out ?? undefined) : undefined;
+  const wantedOut = writes && op !== 'broadcast' ? (givenOut ?? undefined) : undefined;
   if ((given === undefined || given === null) && op === 'scatter' && !reads) {
-    return measureScattered(givenOut, options);
+    return measureScattered(wantedOut, options);
   }
   const dtype = dtypeNumber(given, options.dtype, 'data');
   const data = given as NumericArray;
@@ -203,7 +225,7 @@ function measure(
       );
     }
   }
-  const out = givenOut === undefined ? undefined : asOut(givenOut, dtype, options);
+  const out = wantedOut === undefined ? undefined : asOut(wantedOut, dtype, options);
   if (out !== undefined) assertLength(out, 'out', form.outAll ? count * size : count);
   return { dtype, data, out, count };
 }
@@ -286,10 +308,7 @@ function manyRanks(
   const output: (StorageArray | null)[] = [];
   const results: unknown[] = [];
   held.forEach((rank, i) => {
-    const one = oneRank({ size: group.size, rank, heldRanks: [rank] }, op, form, root, datas[i], {
-      ...options,
-      out: outs[i],
-    });
+    const one = oneRank(group.size, rank, op, form, root, datas[i], outs[i], options);
     first ??= one;
     if (one.dtype !== first.dtype || one.count !== first.count) {
       throw argumentError(

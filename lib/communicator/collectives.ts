@@ -29,7 +29,8 @@ interface AsyncRaw extends RawOptions {
  *
  * All ranks call the same collectives in the same order, with equal counts, dtypes, ops and roots; anything else is
  * `ERR_MISMATCH` on every rank. Each resolves (its `…Sync` twin returns) when this communicator's part is done. The
- * twin blocks the calling thread: for tight loops, and wherever no peer needs this thread to get on.
+ * twin blocks the calling thread: for tight loops, and wherever no peer needs this thread to get on. A worker thread
+ * that is terminated inside one ends when the call does, at its deadline at the latest.
  *
  * All reject with (the twin throws) a {@link GradlinkError} when a peer fails, and a `TypeError` or `RangeError` with
  * a `code` for misuse, which leaves the communicator usable. Until the promise settles the arrays belong to the

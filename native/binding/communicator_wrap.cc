@@ -1,6 +1,7 @@
 #include "binding/communicator_wrap.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <limits>
 #include <string>
@@ -35,16 +36,24 @@ std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& opt
   std::vector<std::exception_ptr> errors(options.size);
   std::vector<std::thread> threads;
   threads.reserve(ranks.size());
-  for (int rank = 0; rank < options.size; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        shm::JoinOptions own = options;
-        own.rank = rank;
-        ranks[rank] = shm::join(own);
-      } catch (...) {
-        errors[rank] = std::current_exception();
-      }
-    });
+  std::atomic<bool> cancelled = false;
+  const auto joinOne = [&](int rank) {
+    try {
+      shm::JoinOptions own = options;
+      own.rank = rank;
+      own.cancelled = &cancelled;
+      ranks[rank] = shm::join(own);
+    } catch (...) {
+      errors[rank] = std::current_exception();
+    }
+  };
+  try {
+    for (int rank = 0; rank < options.size; ++rank) threads.emplace_back(joinOne, rank);
+  } catch (...) {
+    // The system gives no more threads: those that wait must not wait for the missing.
+    cancelled = true;
+    for (std::thread& thread : threads) thread.join();
+    throw;
   }
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors) {

@@ -2,6 +2,7 @@
 
 #include <new>
 #include <string>
+#include <system_error>
 
 #include "binding/environment.h"
 
@@ -41,6 +42,9 @@ Napi::Value toJavaScript(Napi::Env env, const std::exception_ptr& exception) {
     Napi::TypeError misuse = Napi::TypeError::New(env, error.what());
     misuse.Set("code", Napi::String::New(env, nameOf(error.code)));
     return misuse.Value();
+  } catch (const std::system_error& error) {
+    // What std::thread throws when the system gives no more.
+    return makeError(env, nameOf(ErrorCode::system), error.what(), nullptr);
   } catch (const std::bad_alloc&) {
     return makeError(env, nameOf(ErrorCode::outOfMemory), "out of memory", nullptr);
   } catch (const std::exception& error) {

@@ -32,15 +32,20 @@ Napi::Promise PendingOp::start(Napi::Env env, WorkQueue& queue, Work work, Finis
                                Kept kept) {
   PendingOp& operation = create(env, std::move(finish), std::move(kept));
   const Napi::Promise promise = operation.promise();
-  queue.post([&operation, work = std::move(work)] {
-    std::exception_ptr error;
-    try {
-      work();
-    } catch (...) {
-      error = std::current_exception();
-    }
-    operation.complete(error);
-  });
+  try {
+    queue.post([&operation, work = std::move(work)] {
+      std::exception_ptr error;
+      try {
+        work();
+      } catch (...) {
+        error = std::current_exception();
+      }
+      operation.complete(error);
+    });
+  } catch (...) {
+    // The queue's thread could not be started: nobody would ever settle the operation.
+    operation.settle(env, std::current_exception());
+  }
   return promise;
 }
 
