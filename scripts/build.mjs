@@ -52,7 +52,11 @@ function step(args) {
   // To standard error: pack-platform.mjs and `npm pack --json` keep standard output for what they print. Without
   // MAKEFLAGS: under node-gyp they name the job server of a make that is not CMake's.
   const env = { ...process.env, MAKEFLAGS: '' };
-  const { status, error, signal } = spawnSync('cmake', args, { stdio: ['ignore', 2, 2], cwd: root, env });
+  const { status, error, signal } = spawnSync('cmake', args, {
+    stdio: ['ignore', 2, 2],
+    cwd: root,
+    env,
+  });
   if (error) throw error;
   if (status !== 0) {
     throw new Error(`"cmake ${args[0]}" failed (${signal ?? `exit status ${status}`}); see above.`);

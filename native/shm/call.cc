@@ -35,15 +35,6 @@ const char* nameOf(Kind kind) {
   return "an unknown operation";
 }
 
-bool hasOp(Kind kind) {
-  return kind == Kind::allReduce || kind == Kind::reduce || kind == Kind::reduceScatter;
-}
-
-bool hasRoot(Kind kind) {
-  return kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather ||
-         kind == Kind::scatter;
-}
-
 std::string describe(const Shape& shape) {
   std::string text = nameOf(shape.kind);
   if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
@@ -51,52 +42,6 @@ std::string describe(const Shape& shape) {
   if (hasOp(shape.kind)) text += std::string(", ") + gradlink::nameOf(shape.op);
   if (hasRoot(shape.kind)) text += ", root " + std::to_string(shape.root);
   return text + ")";
-}
-
-std::size_t inBlocks(const Shape& shape, int size, int rank) {
-  const auto blocks = static_cast<std::size_t>(size);
-  switch (shape.kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-    case Kind::allGather:
-    case Kind::gather:
-    case Kind::neighborAllReduce:
-    case Kind::split:
-      return 1;
-    case Kind::broadcast:
-      return rank == shape.root ? 1 : 0;
-    case Kind::reduceScatter:
-    case Kind::allToAll:
-      return blocks;
-    case Kind::scatter:
-      return rank == shape.root ? blocks : 0;
-    case Kind::barrier:
-      return 0;
-  }
-  return 0;
-}
-
-std::size_t outBlocks(const Shape& shape, int size, int rank) {
-  const auto blocks = static_cast<std::size_t>(size);
-  switch (shape.kind) {
-    case Kind::allReduce:
-    case Kind::broadcast:
-    case Kind::reduceScatter:
-    case Kind::scatter:
-    case Kind::neighborAllReduce:
-      return 1;
-    case Kind::reduce:
-      return rank == shape.root ? 1 : 0;
-    case Kind::allGather:
-    case Kind::allToAll:
-    case Kind::split:
-      return blocks;
-    case Kind::gather:
-      return rank == shape.root ? blocks : 0;
-    case Kind::barrier:
-      return 0;
-  }
-  return 0;
 }
 
 namespace {
@@ -180,8 +125,8 @@ void checkShape(const Shape& shape, int size) {
   if (shape.kind == Kind::neighborAllReduce && !isFloat) {
     throw bad(std::string("weights need a float type, not ") + gradlink::nameOf(shape.dtype));
   }
-  // The engine counts bytes of all blocks in size_t.
-  if (shape.count > SIZE_MAX / 2 / sizeOf(shape.dtype) / static_cast<std::size_t>(size)) {
+  // The engine counts bytes of all blocks in size_t: 8 bytes an element and 2^12 ranks at the most.
+  if (shape.count > SIZE_MAX >> 16) {
     throw bad("count " + std::to_string(shape.count) + " is more than memory can hold");
   }
 }

@@ -32,8 +32,13 @@ const char* nameOf(Kind kind);
 
 /// Which of the fields mean something for a kind; the others are left at their defaults, so that
 /// shapes compare equal field by field.
-bool hasOp(Kind kind);
-bool hasRoot(Kind kind);
+inline bool hasOp(Kind kind) {
+  return kind == Kind::allReduce || kind == Kind::reduce || kind == Kind::reduceScatter;
+}
+inline bool hasRoot(Kind kind) {
+  return kind == Kind::reduce || kind == Kind::broadcast || kind == Kind::gather ||
+         kind == Kind::scatter;
+}
 
 struct Shape {
   Kind kind = Kind::barrier;
@@ -50,8 +55,51 @@ std::string describe(const Shape& shape);
 
 /// Blocks of `count` elements that a rank reads from its input and writes to its output; 0 where
 /// the call does not need that pointer.
-std::size_t inBlocks(const Shape& shape, int size, int rank);
-std::size_t outBlocks(const Shape& shape, int size, int rank);
+inline std::size_t inBlocks(const Shape& shape, int size, int rank) {
+  const auto blocks = static_cast<std::size_t>(size);
+  switch (shape.kind) {
+    case Kind::allReduce:
+    case Kind::reduce:
+    case Kind::allGather:
+    case Kind::gather:
+    case Kind::neighborAllReduce:
+    case Kind::split:
+      return 1;
+    case Kind::broadcast:
+      return rank == shape.root ? 1 : 0;
+    case Kind::reduceScatter:
+    case Kind::allToAll:
+      return blocks;
+    case Kind::scatter:
+      return rank == shape.root ? blocks : 0;
+    case Kind::barrier:
+      return 0;
+  }
+  return 0;
+}
+
+inline std::size_t outBlocks(const Shape& shape, int size, int rank) {
+  const auto blocks = static_cast<std::size_t>(size);
+  switch (shape.kind) {
+    case Kind::allReduce:
+    case Kind::broadcast:
+    case Kind::reduceScatter:
+    case Kind::scatter:
+    case Kind::neighborAllReduce:
+      return 1;
+    case Kind::reduce:
+      return rank == shape.root ? 1 : 0;
+    case Kind::allGather:
+    case Kind::allToAll:
+    case Kind::split:
+      return blocks;
+    case Kind::gather:
+      return rank == shape.root ? blocks : 0;
+    case Kind::barrier:
+      return 0;
+  }
+  return 0;
+}
 
 /// A neighborhood whose weights are resolved: out = sum of weight * input of rank, in this order.
 using WeightRow = std::vector<std::pair<int, double>>;

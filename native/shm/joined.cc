@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/reduce_kernels.h"
 #include "shm/shared_direct.h"
 
 namespace gradlink::shm {
@@ -17,6 +18,7 @@ namespace {
 // the call's end.
 constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
 constexpr std::size_t kOneShotBytesOfProcesses = 16 << 10;
+constexpr int kFewRanks = 16;
 
 // The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
 std::size_t largestInput(const Shape& shape, int size) {
@@ -55,8 +57,8 @@ Joined::Joined(const JoinOptions& options, Membership membership)
 
 Joined::~Joined() { close(); }
 
-Deadline Joined::deadline(const CallOptions& options) const {
-  return Deadline::in(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);
+Patience Joined::patienceOf(const CallOptions& options) const {
+  return Patience(options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs);
 }
 
 void Joined::checkOpen(const char* op) {
@@ -78,11 +80,14 @@ auto Joined::guarded(const char* op, Body body) {
 }
 
 void Joined::run(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
-  guarded(nameOf(shape.kind), [&] { move(shape, buffers, {}, deadline(options)); });
+  guarded(nameOf(shape.kind), [&] {
+    Patience patience = patienceOf(options);
+    move(shape, buffers, {}, patience);
+  });
 }
 
 void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
-                  Deadline deadline) {
+                  Patience& patience) {
   checkShape(shape, size());
   if (buffers.in.size() != 1 || buffers.out.size() != 1) {
     throw Error(ErrorCode::invalidArgument,
@@ -93,21 +98,23 @@ void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const We
   }
   checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
   if (largestInput(shape, size()) <= oneShotBytes_)
-    return oneShot(shape, buffers, weights, deadline);
+    return oneShot(shape, buffers, weights, patience);
 
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const void* in = inBlocks(shape, size(), rank_) > 0 ? buffers.in[0] : nullptr;
   void* out = outBlocks(shape, size(), rank_) > 0 ? buffers.out[0] : nullptr;
   const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank_) * block),
                              regions_.refer(out, outBlocks(shape, size(), rank_) * block)};
-  const std::uint32_t call = session_.meet(shape, refs, deadline);
-  if (direct(shape, call, weights, deadline)) return;
+  // Long calls count their own work too.
+  patience.deadline();
+  const std::uint32_t call = session_.meet(shape, refs, patience);
+  if (direct(shape, call, weights, patience)) return;
   const StagedCall staged{shape, static_cast<const std::byte*>(in), static_cast<std::byte*>(out),
                           weights};
   if (shape.kind == Kind::allReduce) {
-    runStagedAllReduce(session_, staged, deadline, chunks_);
+    runStagedAllReduce(session_, staged, patience, staged_);
   } else {
-    runStaged(session_, staged, deadline, chunks_);
+    runStaged(session_, staged, patience, staged_);
   }
 }
 
@@ -115,13 +122,15 @@ void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const We
 // the others brought. The payload stays untouched until this rank's next call but one, when all
 // others are done with it.
 void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
-                     Deadline deadline) {
+                     Patience& patience) {
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const std::size_t room = largestInput(shape, size());
   const std::size_t blocks = inBlocks(shape, size(), rank_);
   if (blocks * block > 0) std::memcpy(session_.nextPayload(room), buffers.in[0], blocks * block);
-  const std::uint32_t call = session_.meetWithPayload(shape, deadline);
+  const std::uint32_t call = session_.meetWithPayload(shape, patience);
   if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
+  if (shape.kind == Kind::allReduce && size() <= kFewRanks)
+    return oneShotAllReduce(shape, buffers, call);
   for (int r = 0; r < size(); ++r) {
     const auto at = static_cast<std::size_t>(r);
     in_[at] = {
@@ -133,10 +142,21 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const
   runDirect({shape, in_, out_, weights}, 0, shape.count);
 }
 
+// The most frequent small call, without the general way's views.
+void Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers, std::uint32_t call) {
+  const void* src[kFewRanks];
+  for (int r = 0; r < size(); ++r) {
+    src[r] = session_.payload(r, call, shape.count * sizeOf(shape.dtype));
+  }
+  src[rank_] = buffers.in[0];
+  reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
+             shape.op);
+}
+
 // False where some buffer of the call is out of the others' reach: all ranks see the same
 // references and agree.
 bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
-                    Deadline deadline) {
+                    Patience& patience) {
   for (int r = 0; r < size(); ++r) {
     const BufferRef* refs = session_.refs(r, call);
     if (refs[0].region == BufferRef::kPrivate || refs[1].region == BufferRef::kPrivate)
@@ -157,7 +177,7 @@ bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const Weig
     }
     return {shape, in_, out_, weights, !inPlace && wantsStreaming(shape, size())};
   };
-  runSharedDirect(session_, shape, views, ++directCalls_, deadline);
+  runSharedDirect(session_, shape, views, ++directCalls_, patience);
   return true;
 }
 
@@ -192,7 +212,10 @@ void Joined::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
   run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o);
 }
 void Joined::barrier(const CallOptions& o) {
-  guarded("barrier", [&] { session_.meetWithPayload({}, deadline(o)); });
+  guarded("barrier", [&] {
+    Patience patience = patienceOf(o);
+    session_.meetWithPayload({}, patience);
+  });
 }
 
 void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
@@ -208,15 +231,15 @@ void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
           .stillUsable();
     }
     checkNeighborhood(neighborhoods[0], rank_, size());
-    const Deadline end = deadline(o);
-    const auto all = exchangeNeighborhoods(shape, neighborhoods[0], end);
-    move(shape, b, resolveNeighbors(all), end);
+    Patience patience = patienceOf(o);
+    const auto all = exchangeNeighborhoods(shape, neighborhoods[0], patience);
+    move(shape, b, resolveNeighbors(all), patience);
   });
 }
 
 // A table row of two doubles a rank: weight as a source and as a destination, NaN where it is none.
 std::vector<Neighborhood> Joined::exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
-                                                        Deadline deadline) {
+                                                        Patience& patience) {
   const auto n = static_cast<std::size_t>(size());
   const std::size_t bytes = (1 + 2 * n) * sizeof(double);
   static_assert((1 + 2 * kMaxRanks) * sizeof(double) <= Segment::kOneShotBytes);
@@ -225,7 +248,7 @@ std::vector<Neighborhood> Joined::exchangeNeighborhoods(const Shape& shape, cons
   for (const Neighbor& s : own.sources) row[1 + static_cast<std::size_t>(s.rank)] = s.weight;
   for (const Neighbor& d : own.destinations)
     row[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
-  const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(row)), deadline);
+  const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(row)), patience);
   std::vector<Neighborhood> all(n);
   for (std::size_t r = 0; r < n; ++r) {
     std::memcpy(row.data(), session_.payload(static_cast<int>(r), call, bytes), bytes);
@@ -243,7 +266,8 @@ void Joined::send(const void* data, std::size_t count, DType dtype, int destinat
                   const CallOptions& o) {
   guarded("send", [&] {
     checkPeer("send", destination, size(), false);
-    mailboxes_.send(data, count, dtype, destination, tag, deadline(o));
+    Patience patience = patienceOf(o);
+    mailboxes_.send(data, count, dtype, destination, tag, patience);
   });
 }
 
@@ -251,7 +275,8 @@ Received Joined::receive(void* data, std::size_t count, DType dtype, int source,
                          const CallOptions& o) {
   return guarded("receive", [&] {
     checkPeer("receive", source, size(), true);
-    return mailboxes_.receive(data, count, dtype, source, tag, deadline(o));
+    Patience patience = patienceOf(o);
+    return mailboxes_.receive(data, count, dtype, source, tag, patience);
   });
 }
 
@@ -262,11 +287,11 @@ void* Joined::allocShared(std::size_t bytes) {
 
 std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOptions& o) {
   return guarded("split", [&]() -> std::unique_ptr<Communicator> {
-    const Deadline end = deadline(o);
+    Patience patience = patienceOf(o);
     const std::int32_t mine[2] = {color, key};
     Shape shape;
     shape.kind = Kind::split;
-    const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(mine)), end);
+    const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(mine)), patience);
     ++splits_;
     std::vector<std::pair<int, int>> members;  // key, old rank
     for (int r = 0; r < size(); ++r) {
@@ -284,7 +309,7 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     options.rank = static_cast<int>(self - members.begin());
     options.size = static_cast<int>(members.size());
     options.cancelled = nullptr;  // of the call that made this communicator, long over
-    return std::make_unique<Joined>(options, meetOthers(options, end));
+    return std::make_unique<Joined>(options, meetOthers(options, patience.deadline()));
   });
 }
 

@@ -52,7 +52,7 @@ class Joined final : public Communicator {
   void close() override;
 
  private:
-  Deadline deadline(const CallOptions& options) const;
+  Patience patienceOf(const CallOptions& options) const;
   void checkOpen(const char* op);
   /// Runs a call; when it fails for good, returns only when no peer touches the caller's buffers
   /// any more.
@@ -60,13 +60,14 @@ class Joined final : public Communicator {
   auto guarded(const char* op, Body body);
   void run(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
-            Deadline deadline);
+            Patience& patience);
+  void oneShotAllReduce(const Shape& shape, const Buffers& buffers, std::uint32_t call);
   void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
-               Deadline deadline);
+               Patience& patience);
   bool direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
-              Deadline deadline);
+              Patience& patience);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
-                                                  Deadline deadline);
+                                                  Patience& patience);
 
   JoinOptions options_;
   const int rank_;
@@ -74,7 +75,7 @@ class Joined final : public Communicator {
   SharedRegions regions_;
   Mailboxes mailboxes_;
   std::atomic<bool> closed_{false};
-  ChunkCount chunks_ = 0;
+  StagedProgress staged_;
   std::uint32_t directCalls_ = 0;
   std::uint64_t splits_ = 0;
   /// Largest input that travels with the announcement of its call.

@@ -13,11 +13,11 @@ std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 /// The watch of a wait before any of a message has moved: running out of time changes nothing.
 class PeerWatch final : public Watch {
  public:
-  PeerWatch(Session& session, const char* op, int peer, Deadline deadline)
-      : Watch(deadline), session_(session), op_(op), peer_(peer) {}
+  PeerWatch(Session& session, const char* op, int peer, Patience& patience)
+      : Watch(patience), session_(session), op_(op), peer_(peer) {}
 
   bool troubled() override {
-    return session_.ended() || deadline.passed() || gone() || session_.deadPeer() >= 0;
+    return session_.ended() || patience.deadline().passed() || gone() || session_.deadPeer() >= 0;
   }
   [[noreturn]] void fail() override {
     if (session_.ended()) session_.throwVerdict(op_);
@@ -88,7 +88,7 @@ void Mailboxes::sendToSelf(const void* data, const Envelope& envelope) {
 }
 
 void Mailboxes::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-                     Deadline deadline) {
+                     Patience& patience) {
   const std::size_t bytes = count * sizeOf(dtype);
   Envelope envelope{count, reinterpret_cast<std::uintptr_t>(data), tag, dtype, bytes > kEagerBytes,
                     0};
@@ -98,7 +98,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
   Flag& ownMail = session_.own().mail;
   Flag& theirMail = session_.segment().rank(destination).mail;
-  PeerWatch harmless(session_, "send", destination, deadline);
+  PeerWatch harmless(session_, "send", destination, patience);
   if (session_.hasLeft(destination)) harmless.fail();
 
   const std::size_t needed = sizeof(Envelope) + (envelope.isLong ? 0 : padded(bytes));
@@ -114,7 +114,7 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   if (!envelope.isLong) return;
 
   // From here on the receiver counts on this message: giving up ends the communicator.
-  CallWatch watch(session_, "send", deadline);
+  CallWatch watch(session_, "send", patience);
   watch.on(destination);
   const std::uint32_t goal = session_.betweenProcesses() ? Mailbox::wanted : Mailbox::taken;
   waiter.awaitWhen(
@@ -160,7 +160,7 @@ bool Mailboxes::takeUnexpected(const Wanted& wanted, Received& received) {
 }
 
 void Mailboxes::takeLong(int source, const Envelope& envelope, const Wanted& wanted,
-                         Deadline deadline) {
+                         Patience& patience) {
   const Waiter& waiter = session_.waiter();
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   Flag& theirMail = session_.segment().rank(source).mail;
@@ -181,7 +181,7 @@ void Mailboxes::takeLong(int source, const Envelope& envelope, const Wanted& wan
   }
   box.answer.store(Mailbox::wanted, std::memory_order_release);
   waiter.raise(theirMail);
-  CallWatch watch(session_, "receive", deadline);
+  CallWatch watch(session_, "receive", patience);
   watch.on(source);
   const std::size_t step = session_.segment().mailboxBytes() / 4;
   for (std::size_t done = 0; done < bytes;) {
@@ -199,7 +199,7 @@ void Mailboxes::takeLong(int source, const Envelope& envelope, const Wanted& wan
 
 // Takes the wanted message, or sets short ones aside until there is none or a long one with another
 // tag: its sender waits, so nothing is behind it.
-bool Mailboxes::takeFrom(int source, const Wanted& wanted, Deadline deadline, Received& received) {
+bool Mailboxes::takeFrom(int source, const Wanted& wanted, Patience& patience, Received& received) {
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
@@ -213,7 +213,7 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, Deadline deadline, Re
       received = {source, envelope.count};
     }
     if (envelope.isLong) {
-      takeLong(source, envelope, wanted, deadline);
+      takeLong(source, envelope, wanted, patience);
       return true;
     }
     const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
@@ -231,10 +231,10 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, Deadline deadline, Re
 }
 
 Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                            Deadline deadline) {
+                            Patience& patience) {
   const Wanted wanted{data, count, dtype, source, tag};
   Flag& mail = session_.own().mail;
-  PeerWatch watch(session_, "receive", source, deadline);
+  PeerWatch watch(session_, "receive", source, patience);
   Received received{};
   for (;;) {
     const std::uint32_t seen = mail.value.load(std::memory_order_acquire);
@@ -243,7 +243,7 @@ Received Mailboxes::receive(void* data, std::size_t count, DType dtype, int sour
       // Any source: beginning after the last one served, so that a busy rank does not starve the
       // others.
       const int from = source == kAnySource ? (firstSource_ + i) % session_.size() : source;
-      if (from != session_.rank() && takeFrom(from, wanted, deadline, received)) {
+      if (from != session_.rank() && takeFrom(from, wanted, patience, received)) {
         firstSource_ = (from + 1) % session_.size();
         return received;
       }

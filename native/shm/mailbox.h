@@ -9,7 +9,6 @@
 #include <memory>
 
 #include "core/communicator.h"
-#include "core/deadline.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {
@@ -23,9 +22,9 @@ class Mailboxes {
   explicit Mailboxes(Session& session) : session_(session) {}
 
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-            Deadline deadline);
+            Patience& patience);
   Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                   Deadline deadline);
+                   Patience& patience);
 
  private:
   struct Envelope {
@@ -52,8 +51,8 @@ class Mailboxes {
 
   void sendToSelf(const void* data, const Envelope& envelope);
   bool takeUnexpected(const Wanted& wanted, Received& received);
-  bool takeFrom(int source, const Wanted& wanted, Deadline deadline, Received& received);
-  void takeLong(int source, const Envelope& envelope, const Wanted& wanted, Deadline deadline);
+  bool takeFrom(int source, const Wanted& wanted, Patience& patience, Received& received);
+  void takeLong(int source, const Envelope& envelope, const Wanted& wanted, Patience& patience);
   void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
 
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);

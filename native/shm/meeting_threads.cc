@@ -80,6 +80,7 @@ Membership meetThreads(const JoinOptions& options, Deadline deadline) {
     fail(rankTakenTwice(options, options.rank));
   } else {
     meeting->present[me] = true;
+    recordCores(meeting->segment, options.rank);
     if (++meeting->arrived == meeting->size) {
       meeting->complete = true;
       finish();

@@ -116,6 +116,7 @@ Membership enterSegment(const File& passed, int rank) {
   liveness->take(rank);
   membership.file = liveness->file();
   membership.liveness = std::move(liveness);
+  recordCores(membership.segment, rank);
   return membership;
 }
 

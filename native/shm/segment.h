@@ -3,6 +3,8 @@
 // state before the first call.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -49,6 +51,8 @@ struct alignas(kLine) RankBlock {
   /// Set while this rank touches buffers of others.
   alignas(kLine) std::atomic<std::uint32_t> working;
   std::atomic<std::uint32_t> left;
+  /// The cores this rank may run on, written before it says that it is ready.
+  cpu_set_t cores;
 };
 
 /// Why the communicator ended; the first to write it wins.
@@ -90,8 +94,6 @@ struct Header {
 /// Offsets of everything, computed alike by every rank.
 class Segment {
  public:
-  /// Chunks that may be under way at once in a staged call. A power of two: chunk numbers wrap.
-  static constexpr std::size_t kSlots = 4;
   /// Largest input of a rank that travels in its post; the calls that use it are limited further by
   /// measurement.
   static constexpr std::size_t kOneShotBytes = 64 << 10;
@@ -114,9 +116,15 @@ class Segment {
   std::byte* oneShot(int r, std::uint32_t call) const {
     return memory_ + oneShotAt_ + (2 * static_cast<std::size_t>(r) + (call & 1)) * kOneShotBytes;
   }
-  /// Where rank r puts chunk number `chunk` of its input, and its part of a result.
-  std::byte* stage(int r, std::uint32_t chunk) const { return slot(stageAt_, r, chunk); }
-  std::byte* result(int r, std::uint32_t chunk) const { return slot(resultAt_, r, chunk); }
+  /// Where rank r stages its input, and its part of results: rings that chunks go through in order.
+  std::byte* stage(int r) const {
+    return memory_ + stageAt_ + static_cast<std::size_t>(r) * stageBytes_;
+  }
+  std::byte* result(int r) const {
+    return memory_ + resultAt_ + static_cast<std::size_t>(r) * resultBytes_;
+  }
+  /// Bytes of a stage ring; a result ring has 1/size of it.
+  std::size_t stageBytes() const { return stageBytes_; }
   Mailbox& mailbox(int source, int destination) const {
     return *reinterpret_cast<Mailbox*>(memory_ + mailboxesAt_ +
                                        pair(source, destination) * mailboxStride());
@@ -126,9 +134,6 @@ class Segment {
   }
 
  private:
-  std::byte* slot(std::size_t area, int r, std::uint32_t chunk) const {
-    return memory_ + area + (static_cast<std::size_t>(r) * kSlots + chunk % kSlots) * slotBytes_;
-  }
   std::size_t pair(int a, int b) const {
     return static_cast<std::size_t>(a) * static_cast<std::size_t>(size_) +
            static_cast<std::size_t>(b);
@@ -138,6 +143,8 @@ class Segment {
   std::byte* memory_ = nullptr;
   int size_ = 0;
   std::size_t slotBytes_ = 0;
+  std::size_t stageBytes_ = 0;
+  std::size_t resultBytes_ = 0;
   std::size_t mailboxBytes_ = 0;
   std::size_t ranksAt_ = 0;
   std::size_t oneShotAt_ = 0;

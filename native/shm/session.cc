@@ -22,7 +22,21 @@ std::string listOf(const std::vector<int>& ranks) {
   return text;
 }
 
+// Each rank may be bound to cores of its own.
+bool haveOwnCores(const Segment& segment) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int r = 0; r < segment.size(); ++r) CPU_OR(&all, &all, &segment.rank(r).cores);
+  return CPU_COUNT(&all) >= segment.size();
+}
+
 }  // namespace
+
+void recordCores(const Segment& segment, int rank) {
+  cpu_set_t& cores = segment.rank(rank).cores;
+  // Fails where there are more than 1024 cores: then there is one for every rank.
+  if (sched_getaffinity(0, sizeof(cores), &cores) != 0) std::memset(&cores, 0xff, sizeof(cores));
+}
 
 Session::Session(Membership membership, int rank)
     : memory_(std::move(membership.memory)),
@@ -30,7 +44,7 @@ Session::Session(Membership membership, int rank)
       liveness_(std::move(membership.liveness)),
       file_(membership.file),
       rank_(rank),
-      waiter_(liveness_ != nullptr, segment_.size()) {}
+      waiter_(liveness_ != nullptr, haveOwnCores(segment_)) {}
 
 Session::~Session() { markLeft(); }
 
@@ -46,22 +60,22 @@ const std::byte* Session::payload(int rank, std::uint32_t call, std::size_t byte
 }
 
 std::uint32_t Session::meet(const Shape& shape, std::span<const std::byte> payload,
-                            Deadline deadline) {
+                            Patience& patience) {
   if (!payload.empty()) std::memcpy(nextPayload(payload.size()), payload.data(), payload.size());
-  return meetWithPayload(shape, deadline);
+  return meetWithPayload(shape, patience);
 }
 
-std::uint32_t Session::meet(const Shape& shape, const BufferRef (&refs)[2], Deadline deadline) {
+std::uint32_t Session::meet(const Shape& shape, const BufferRef (&refs)[2], Patience& patience) {
   std::memcpy(post(rank_, calls_ + 1).refs, refs, sizeof(refs));
-  return meetWithPayload(shape, deadline);
+  return meetWithPayload(shape, patience);
 }
 
-std::uint32_t Session::meetWithPayload(const Shape& shape, Deadline deadline) {
+std::uint32_t Session::meetWithPayload(const Shape& shape, Patience& patience) {
   const std::uint32_t call = ++calls_;
   Post& mine = post(rank_, call);
   mine.shape = shape;
   waiter_.publish(mine.posted, call);
-  CallWatch watch(*this, nameOf(shape.kind), deadline);
+  CallWatch watch(*this, nameOf(shape.kind), patience);
   bool agreed = true;
   for (int r = 0; r < size(); ++r) {
     if (r == rank_) continue;
@@ -163,7 +177,7 @@ int Session::deadPeer() {
 }
 
 bool CallWatch::troubled() {
-  if (session_.ended() || deadline.passed()) return true;
+  if (session_.ended() || patience.deadline().passed()) return true;
   if (awaited_ != kEverybody && session_.hasLeft(awaited_)) {
     lost_ = awaited_;
     return true;

@@ -9,7 +9,6 @@
 #include <span>
 #include <string>
 
-#include "core/deadline.h"
 #include "core/error.h"
 #include "shm/segment.h"
 #include "shm/wait.h"
@@ -35,6 +34,10 @@ struct Membership {
   int file = -1;
 };
 
+/// Called by each rank before the meeting ends: how ranks wait depends on the cores they have
+/// together.
+void recordCores(const Segment& segment, int rank);
+
 class Session {
  public:
   Session(Membership membership, int rank);
@@ -52,12 +55,12 @@ class Session {
   /// announced theirs and throws mismatch on all of them when they differ. Returns the call's
   /// number, by which payload() finds what the others brought: until this rank announces its next
   /// call.
-  std::uint32_t meet(const Shape& shape, std::span<const std::byte> payload, Deadline deadline);
+  std::uint32_t meet(const Shape& shape, std::span<const std::byte> payload, Patience& patience);
   /// The same for a call whose data lies elsewhere.
-  std::uint32_t meet(const Shape& shape, const BufferRef (&refs)[2], Deadline deadline);
+  std::uint32_t meet(const Shape& shape, const BufferRef (&refs)[2], Patience& patience);
   /// To fill in place, for the next meet() with this many bytes of payload.
   std::byte* nextPayload(std::size_t bytes);
-  std::uint32_t meetWithPayload(const Shape& shape, Deadline deadline);
+  std::uint32_t meetWithPayload(const Shape& shape, Patience& patience);
 
   const std::byte* payload(int rank, std::uint32_t call, std::size_t bytes) const;
   const BufferRef* refs(int rank, std::uint32_t call) const { return post(rank, call).refs; }
@@ -103,8 +106,8 @@ class CallWatch final : public Watch {
  public:
   static constexpr int kEverybody = -1;
 
-  CallWatch(Session& session, const char* op, Deadline deadline)
-      : Watch(deadline), session_(session), op_(op) {}
+  CallWatch(Session& session, const char* op, Patience& patience)
+      : Watch(patience), session_(session), op_(op) {}
 
   /// Whom the next wait is for.
   CallWatch& on(int rank) {

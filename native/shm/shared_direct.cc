@@ -63,7 +63,7 @@ void drainPeers(Session& session) {
 }
 
 void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
-                     std::uint32_t number, Deadline deadline) {
+                     std::uint32_t number, Patience& patience) {
   Header& header = session.segment().header();
   std::size_t part = partOf(shape, session.size());
   // The counter has 32 bits for the parts.
@@ -88,7 +88,7 @@ void runSharedDirect(Session& session, const Shape& shape, const std::function<D
     session.waiter().publish(header.finished, number);
     return;
   }
-  CallWatch watch(session, nameOf(shape.kind), deadline);
+  CallWatch watch(session, nameOf(shape.kind), patience);
   session.waiter().await(header.finished, number, watch.on(CallWatch::kEverybody));
 }
 

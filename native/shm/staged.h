@@ -4,9 +4,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
-#include "core/deadline.h"
 #include "shm/call.h"
 #include "shm/session.h"
 
@@ -20,14 +20,45 @@ struct StagedCall {
   std::span<const WeightRow> weights;
 };
 
-/// Chunks that went through the slots so far: the same on every rank.
-using ChunkCount = std::uint32_t;
+/// How far staged calls have come; the same on every rank. Chunks are numbered across calls, and
+/// the rings are used around and around.
+struct StagedProgress {
+  std::uint32_t chunks = 0;
+  std::size_t place = 0;
+};
 
-/// All ranks have met for this call. Advances `chunks`.
-void runStaged(Session& session, const StagedCall& call, Deadline deadline, ChunkCount& chunks);
+/// The places in the rings that one call's chunks take.
+class RingSlots {
+ public:
+  /// `bytes`: the largest chunk's.
+  RingSlots(const Segment& segment, std::size_t bytes, const StagedProgress& progress);
+  /// How many chunks later a place is used again; at least 4.
+  std::uint32_t count() const { return count_; }
+  std::byte* stage(int rank, std::uint32_t chunk) const {
+    return segment_.stage(rank) + place(chunk);
+  }
+  /// For the rank's part of a chunk: 1/size of it.
+  std::byte* result(int rank, std::uint32_t chunk) const {
+    return segment_.result(rank) + place(chunk) / static_cast<std::size_t>(segment_.size());
+  }
+  /// After `chunks` chunks.
+  StagedProgress after(const StagedProgress& before, std::uint32_t chunks) const;
+
+ private:
+  std::size_t place(std::uint32_t chunk) const { return (first_ + chunk) % count_ * bytes_; }
+
+  const Segment& segment_;
+  std::size_t bytes_;
+  std::uint32_t count_;
+  std::uint32_t first_;
+};
+
+/// All ranks have met for this call.
+void runStaged(Session& session, const StagedCall& call, Patience& patience,
+               StagedProgress& progress);
 
 /// All-reduce in which each rank reduces the part of every chunk that it owns.
-void runStagedAllReduce(Session& session, const StagedCall& call, Deadline deadline,
-                        ChunkCount& chunks);
+void runStagedAllReduce(Session& session, const StagedCall& call, Patience& patience,
+                        StagedProgress& progress);
 
 }  // namespace gradlink::shm

@@ -13,31 +13,34 @@ namespace {
 
 class OwnerReduce {
  public:
-  OwnerReduce(Session& session, const StagedCall& call, Deadline deadline, ChunkCount first)
+  OwnerReduce(Session& session, const StagedCall& call, Patience& patience,
+              const StagedProgress& progress)
       : session_(session),
         call_(call),
-        watch_(session, nameOf(call.shape.kind), deadline),
-        first_(first),
+        watch_(session, nameOf(call.shape.kind), patience),
+        first_(progress.chunks),
         rank_(session.rank()),
         size_(session.size()),
         elementSize_(sizeOf(call.shape.dtype)),
-        chunk_(session.segment().slotBytes() / elementSize_),
+        chunk_(
+            std::min<std::size_t>(session.segment().slotBytes() / elementSize_, call.shape.count)),
+        slots_(session.segment(), chunk_ * elementSize_, progress),
         streaming_(call.in != call.out && wantsStreaming(call.shape, size_)),
         sources_(static_cast<std::size_t>(size_)) {}
 
-  // A slot is used again kSlots chunks later. That its readers are done needs no counter of its
-  // own: a rank stages chunk k only after it copied the results of k - 3, and reduces k - 3 before
-  // it copies them; and a new call begins when all ranks have finished the one before.
-  static_assert(Segment::kSlots >= 4);
+  // A place is used again 4 chunks later at the earliest. That its readers are done needs no
+  // counter of its own: a rank stages chunk k only after it copied the results of k - 3, and
+  // reduces k - 3 before it copies them; and a new call begins when all ranks have finished the one
+  // before.
 
-  ChunkCount run() {
-    const auto total = static_cast<ChunkCount>((call_.shape.count + chunk_ - 1) / chunk_);
-    for (ChunkCount i = 0; i < total + 2; ++i) {
+  StagedProgress run(const StagedProgress& before) {
+    const auto total = static_cast<std::uint32_t>((call_.shape.count + chunk_ - 1) / chunk_);
+    for (std::uint32_t i = 0; i < total + 2; ++i) {
       if (i < total) stage(i);
       if (i >= 1 && i <= total) reduce(i - 1);
       if (i >= 2) collect(i - 2);
     }
-    return first_ + total;
+    return slots_.after(before, total);
   }
 
  private:
@@ -45,7 +48,7 @@ class OwnerReduce {
     std::size_t inChunk;  // elements from the chunk's start
     std::size_t length;
   };
-  Part part(ChunkCount i, int owner) const {
+  Part part(std::uint32_t i, int owner) const {
     const std::size_t length = std::min<std::size_t>(chunk_, call_.shape.count - i * chunk_);
     const std::size_t line = kLine / elementSize_;
     const std::size_t ranks = static_cast<std::size_t>(size_);
@@ -53,12 +56,12 @@ class OwnerReduce {
     const std::size_t from = std::min(static_cast<std::size_t>(owner) * share, length);
     return {from, std::min(share, length - from)};
   }
-  std::size_t offset(ChunkCount i, const Part& part) const {
+  std::size_t offset(std::uint32_t i, const Part& part) const {
     return (i * chunk_ + part.inChunk) * elementSize_;
   }
 
-  void stage(ChunkCount i) {
-    std::byte* slot = session_.segment().stage(rank_, first_ + i);
+  void stage(std::uint32_t i) {
+    std::byte* slot = slots_.stage(rank_, i);
     // What is owned before and after this rank's own part: two stretches at most.
     const Part own = part(i, rank_);
     const std::size_t length = std::min<std::size_t>(chunk_, call_.shape.count - i * chunk_);
@@ -67,14 +70,14 @@ class OwnerReduce {
     copyStretch(slot, i, {after, length - after});
     session_.waiter().publish(session_.own().staged, first_ + i + 1);
   }
-  void copyStretch(std::byte* slot, ChunkCount i, Part stretch) {
+  void copyStretch(std::byte* slot, std::uint32_t i, Part stretch) {
     if (stretch.length == 0) return;
     void* const dst[] = {slot + stretch.inChunk * elementSize_};
     copyMany(dst, call_.in + offset(i, stretch), stretch.length * elementSize_);
   }
 
-  void reduce(ChunkCount i) {
-    const ChunkCount number = first_ + i;
+  void reduce(std::uint32_t i) {
+    const std::uint32_t number = first_ + i;
     const Part own = part(i, rank_);
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) {
@@ -82,45 +85,45 @@ class OwnerReduce {
         continue;
       }
       session_.waiter().await(session_.segment().rank(r).staged, number + 1, watch_.on(r));
-      sources_[static_cast<std::size_t>(r)] =
-          session_.segment().stage(r, number) + own.inChunk * elementSize_;
+      sources_[static_cast<std::size_t>(r)] = slots_.stage(r, i) + own.inChunk * elementSize_;
     }
     if (own.length > 0) {
-      void* const dst[] = {session_.segment().result(rank_, number), call_.out + offset(i, own)};
+      void* const dst[] = {slots_.result(rank_, i), call_.out + offset(i, own)};
       reduceMany(dst, sources_, own.length, call_.shape.dtype, call_.shape.op);
     }
     session_.waiter().publish(session_.own().consumed, number + 1);
   }
 
-  void collect(ChunkCount i) {
-    const ChunkCount number = first_ + i;
+  void collect(std::uint32_t i) {
+    const std::uint32_t number = first_ + i;
     for (int step = 1; step < size_; ++step) {
       const int r = (rank_ + step) % size_;
       session_.waiter().await(session_.segment().rank(r).consumed, number + 1, watch_.on(r));
       const Part theirs = part(i, r);
       if (theirs.length == 0) continue;
       void* const dst[] = {call_.out + offset(i, theirs)};
-      copyMany(dst, session_.segment().result(r, number), theirs.length * elementSize_, streaming_);
+      copyMany(dst, slots_.result(r, i), theirs.length * elementSize_, streaming_);
     }
   }
 
   Session& session_;
   const StagedCall& call_;
   CallWatch watch_;
-  ChunkCount first_;
+  std::uint32_t first_;
   int rank_;
   int size_;
   std::size_t elementSize_;
   std::size_t chunk_;
+  RingSlots slots_;
   bool streaming_;
   std::vector<const void*> sources_;
 };
 
 }  // namespace
 
-void runStagedAllReduce(Session& session, const StagedCall& call, Deadline deadline,
-                        ChunkCount& chunks) {
-  chunks = OwnerReduce(session, call, deadline, chunks).run();
+void runStagedAllReduce(Session& session, const StagedCall& call, Patience& patience,
+                        StagedProgress& progress) {
+  progress = OwnerReduce(session, call, patience, progress).run(progress);
 }
 
 }  // namespace gradlink::shm

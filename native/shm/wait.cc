@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <climits>
 #include <ctime>
-#include <thread>
 
 namespace gradlink::shm {
 namespace {
@@ -24,19 +23,13 @@ constexpr int kYieldsOversubscribed = 200;
 // How long a sleeper may miss what no flag tells: a killed peer, an abort, a passed deadline.
 constexpr std::chrono::milliseconds kNap(10);
 
-int coresOfProcess() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return CPU_COUNT(&set);
-  return static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-}
-
 }  // namespace
 
-Waiter::Waiter(bool shared, int ranks) : shared_(shared) {
-  const bool ownCore = ranks <= coresOfProcess();
-  spins_ = ownCore ? kSpinsWithOwnCore : kSpinsOversubscribed;
-  yields_ = ownCore ? kYieldsWithOwnCore : kYieldsOversubscribed;
-}
+Waiter::Waiter(bool shared, bool ownCores)
+    : shared_(shared),
+      mostSpins_(ownCores ? kSpinsWithOwnCore : kSpinsOversubscribed),
+      yields_(ownCores ? kYieldsWithOwnCore : kYieldsOversubscribed),
+      spins_(mostSpins_) {}
 
 void Waiter::wake(Flag& flag) const {
   const int op = shared_ ? FUTEX_WAKE : FUTEX_WAKE_PRIVATE;
@@ -45,6 +38,7 @@ void Waiter::wake(Flag& flag) const {
 
 void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const {
   using Clock = std::chrono::steady_clock;
+  const Deadline deadline = watch.patience.deadline();
   for (int i = 0; i < yields_; ++i) {
     sched_yield();
     if (ready(context)) return;
@@ -61,7 +55,7 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
       }
       nextCheck = now + kNap;
     }
-    const auto end = std::min(nextCheck, watch.deadline.at());
+    const auto end = std::min(nextCheck, deadline.at());
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - now).count();
     const timespec nap{0, std::max<long>(left, 1)};
     flag.sleepers.fetch_add(1, std::memory_order_seq_cst);
@@ -70,7 +64,7 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
     if (!done) syscall(SYS_futex, &flag.value, op, seen, &nap, nullptr, 0);
     flag.sleepers.fetch_sub(1, std::memory_order_seq_cst);
     if (done || ready(context)) return;
-    if (watch.deadline.passed()) nextCheck = {};
+    if (deadline.passed()) nextCheck = {};
   }
 }
 

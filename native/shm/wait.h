@@ -2,6 +2,7 @@
 // part also looks at what can end a wait early: the deadline, an abort, a peer that died.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -23,17 +24,34 @@ inline bool reached(std::uint32_t value, std::uint32_t target) {
   return static_cast<std::int32_t>(value - target) >= 0;
 }
 
+/// How long one call may take. The clock starts when it is first asked: where nobody has to be
+/// waited for that saves its reading, which takes as long as the rest of an 8-byte call.
+class Patience {
+ public:
+  explicit Patience(double milliseconds) : milliseconds_(milliseconds) {}
+  Deadline deadline() {
+    if (!started_) deadline_ = Deadline::in(milliseconds_);
+    started_ = true;
+    return deadline_;
+  }
+
+ private:
+  double milliseconds_;
+  bool started_ = false;
+  Deadline deadline_ = Deadline::never();
+};
+
 /// What ends a wait early.
 class Watch {
  public:
-  explicit Watch(Deadline deadline) : deadline(deadline) {}
+  explicit Watch(Patience& patience) : patience(patience) {}
   /// Whether waiting on has become pointless. Called seldom.
   virtual bool troubled() = 0;
   /// Throws what troubled() found. Only called when the awaited did not come even so: what a rank
   /// did before it left or died counts.
   [[noreturn]] virtual void fail() = 0;
 
-  const Deadline deadline;
+  Patience& patience;
 
  protected:
   ~Watch() = default;
@@ -41,9 +59,8 @@ class Watch {
 
 class Waiter {
  public:
-  /// `shared`: the flags are in memory of several processes. `ranks`: how many wait for one another
-  /// on this host.
-  Waiter(bool shared, int ranks);
+  /// `shared`: the flags are in memory of several processes. `ownCores`: every rank has a core.
+  Waiter(bool shared, bool ownCores);
 
   void publish(Flag& flag, std::uint32_t value) const {
     // An exchange is a full barrier: the new value is visible before the sleepers are looked at,
@@ -66,10 +83,15 @@ class Waiter {
   /// Until ready() is true, which can become so only with a change of the flag's value.
   template <class Ready>
   void awaitWhen(Flag& flag, Ready ready, Watch& watch) const {
-    for (int i = 0; i < spins_; ++i) {
-      if (ready()) return;
+    const int spins = spins_.load(std::memory_order_relaxed);
+    for (int i = 0; i < spins; ++i) {
+      if (ready()) {
+        if (i > spins / 2) spins_.store(std::min(2 * spins, mostSpins_), std::memory_order_relaxed);
+        return;
+      }
       cpuRelax();
     }
+    spins_.store(std::max(spins / 2, kFewestSpins), std::memory_order_relaxed);
     slow(
         flag, [](void* context) -> bool { return (*static_cast<Ready*>(context))(); }, &ready,
         watch);
@@ -78,9 +100,15 @@ class Waiter {
  private:
   void slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const;
 
+  static constexpr int kFewestSpins = 20;
+
   bool shared_;
-  int spins_;
+  int mostSpins_;
   int yields_;
+  /// Learned: the awaited rank may share this core for a while even where there are cores enough,
+  /// and every turn of the loop then keeps it from running. Atomic only for abort() and the like on
+  /// other threads.
+  mutable std::atomic<int> spins_;
 };
 
 }  // namespace gradlink::shm

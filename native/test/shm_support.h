@@ -73,8 +73,8 @@ inline int valueOf(int rank, std::size_t index) {
   return static_cast<int>((index * 7 + static_cast<std::size_t>(rank) * 3 + index / 64) % 4) + 1;
 }
 
-template <class T>
-void fillAs(std::byte* to, std::size_t elements, int rank, const std::function<T(int)>& convert) {
+template <class T, class Convert>
+void fillAs(std::byte* to, std::size_t elements, int rank, Convert convert) {
   for (std::size_t i = 0; i < elements; ++i) {
     const T value = convert(valueOf(rank, i));
     std::memcpy(to + i * sizeof(T), &value, sizeof(T));

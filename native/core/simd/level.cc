@@ -4,12 +4,21 @@
 
 #include "core/simd/kernel_table.h"
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
 namespace gradlink::simd {
 namespace {
 
 #if defined(__x86_64__) || defined(__i386__)
+// clang before 15 does not know the name "f16c" in the builtin.
+bool machineHasF16c() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
 // These also ask whether the operating system saves the wide registers.
-bool machineHasAvx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"); }
+bool machineHasAvx2() { return __builtin_cpu_supports("avx2") && machineHasF16c(); }
 bool machineHasAvx512() {
   return machineHasAvx2() && __builtin_cpu_supports("avx512f") &&
          __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
