@@ -1,8 +1,9 @@
 // The one contract between backends and everything above them.
 //
-// A Communicator holds one rank (a process or thread of a job) or several (the devices of one process). Every call
-// therefore takes one input and one output pointer for each rank held, in the order of heldRanks(). Calls block
-// until the held ranks' part is done; all ranks of the communicator must make the same calls in the same order.
+// A Communicator holds one rank (a process or thread of a job) or several (the devices of one
+// process). Every call therefore takes one input and one output pointer for each rank held, in the
+// order of heldRanks(). Calls block until the held ranks' part is done; all ranks of the
+// communicator must make the same calls in the same order.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +17,11 @@
 
 namespace gradlink {
 
-/// Memory of one call: in[i] and out[i] belong to heldRanks()[i]. in[i] == out[i] means in place where input and
-/// output have the same length; for all-gather and gather in place means in == out + rank * count, for
-/// reduce-scatter and scatter out == in + rank * count (NCCL's convention). Otherwise they must not overlap.
-/// A pointer that its rank does not need (out on a non-root of reduce, in on a non-root of scatter) may be null.
+/// Memory of one call: in[i] and out[i] belong to heldRanks()[i]. in[i] == out[i] means in place
+/// where input and output have the same length; for all-gather and gather in place means in == out
+/// + rank * count, for reduce-scatter and scatter out == in + rank * count (NCCL's convention).
+/// Otherwise they must not overlap. A pointer that its rank does not need (out on a non-root of
+/// reduce, in on a non-root of scatter) may be null.
 struct Buffers {
   std::span<const void* const> in;
   std::span<void* const> out;
@@ -31,8 +33,9 @@ struct CallOptions {
   double timeoutMs = -1;
 };
 
-/// One rank's part of a neighborAllReduce: out = selfWeight * in + sum over sources of weight * (what it sent).
-/// What a source sends is its input times the weight its own `destinations` name for this rank.
+/// One rank's part of a neighborAllReduce: out = selfWeight * in + sum over sources of weight *
+/// (what it sent). What a source sends is its input times the weight its own `destinations` name
+/// for this rank.
 struct Neighbor {
   int rank;
   double weight;
@@ -65,28 +68,36 @@ class Communicator {
   // ---- collectives. `count` is in elements of `dtype`; what it counts is said at each.
 
   /// in: count, out: count. out = op over all ranks' in, the same bits on every rank.
-  virtual void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions& = {}) = 0;
+  virtual void allReduce(const Buffers&, std::size_t count, DType, ReduceOp,
+                         const CallOptions& = {}) = 0;
   /// As allReduce, but only the root's out is written.
-  virtual void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root, const CallOptions& = {}) = 0;
+  virtual void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
+                      const CallOptions& = {}) = 0;
   /// in (root's only): count, out: count.
-  virtual void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions& = {}) = 0;
+  virtual void broadcast(const Buffers&, std::size_t count, DType, int root,
+                         const CallOptions& = {}) = 0;
   /// in: count, out: size * count, rank r's input at r * count.
   virtual void allGather(const Buffers&, std::size_t count, DType, const CallOptions& = {}) = 0;
   /// in: size * count, out: count. Rank r gets the reduction of everybody's block r.
-  virtual void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions& = {}) = 0;
-  /// in and out: size * count. Block j of rank i's input becomes block i of rank j's output. Not in place.
+  virtual void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
+                             const CallOptions& = {}) = 0;
+  /// in and out: size * count. Block j of rank i's input becomes block i of rank j's output. Not in
+  /// place.
   virtual void allToAll(const Buffers&, std::size_t count, DType, const CallOptions& = {}) = 0;
   /// in: count, root's out: size * count.
-  virtual void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions& = {}) = 0;
+  virtual void gather(const Buffers&, std::size_t count, DType, int root,
+                      const CallOptions& = {}) = 0;
   /// root's in: size * count, out: count.
-  virtual void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions& = {}) = 0;
+  virtual void scatter(const Buffers&, std::size_t count, DType, int root,
+                       const CallOptions& = {}) = 0;
   virtual void barrier(const CallOptions& = {}) = 0;
   /// in and out: count, float types only. One neighborhood for each held rank.
-  virtual void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
-                                 const CallOptions& = {}) = 0;
+  virtual void neighborAllReduce(const Buffers&, std::size_t count, DType,
+                                 std::span<const Neighborhood>, const CallOptions& = {}) = 0;
 
-  // ---- point to point, for communicators that hold one rank. Messages of one (source, tag) arrive in order.
-  // A receive of a longer buffer takes a shorter message; the other way round is ERR_MISMATCH on both sides.
+  // ---- point to point, for communicators that hold one rank. Messages of one (source, tag) arrive
+  // in order. A receive of a longer buffer takes a shorter message; the other way round is
+  // ERR_MISMATCH on both sides.
 
   virtual void send(const void* data, std::size_t count, DType, int destination, int tag,
                     const CallOptions& = {}) = 0;
@@ -96,22 +107,26 @@ class Communicator {
 
   // ---- memory and lifetime
 
-  /// Memory that every rank of the host can map, so that collectives on it are not staged; 64-byte aligned, zeroed.
-  /// Local: peers find it when they first meet it in a call. Lives until freeShared or the communicator's end.
+  /// Memory that every rank of the host can map, so that collectives on it are not staged; 64-byte
+  /// aligned, zeroed. Local: peers find it when they first meet it in a call. Lives until
+  /// freeShared or the communicator's end.
   virtual void* allocShared(std::size_t bytes) = 0;
   virtual void freeShared(void* memory) = 0;
 
-  /// Collective. Ranks of equal color form a new communicator, ordered by (key, old rank); color < 0 takes no part
-  /// and gets null. One color and key for each held rank; only communicators that hold one rank can split.
+  /// Collective. Ranks of equal color form a new communicator, ordered by (key, old rank); color <
+  /// 0 takes no part and gets null. One color and key for each held rank; only communicators that
+  /// hold one rank can split.
   virtual std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) = 0;
-  /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any thread.
+  /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any
+  /// thread.
   virtual void abort(const std::string& reason) = 0;
-  /// As if the held ranks' process had died: their pending and later calls end with ERR_CLOSED, the peers' with
-  /// ERR_PEER_LOST naming them. Safe from any thread, also while a call runs on another: it is what a worker thread
-  /// that is terminated in mid-operation does. Backends that cannot tell the two apart abort.
+  /// As if the held ranks' process had died: their pending and later calls end with ERR_CLOSED, the
+  /// peers' with ERR_PEER_LOST naming them. Safe from any thread, also while a call runs on
+  /// another: it is what a worker thread that is terminated in mid-operation does. Backends that
+  /// cannot tell the two apart abort.
   virtual void leave() { abort("a rank's JavaScript environment ended"); }
-  /// Leaves in good order: later calls of peers that need this rank fail with ERR_PEER_LOST. Idempotent; no call
-  /// may be running on another thread.
+  /// Leaves in good order: later calls of peers that need this rank fail with ERR_PEER_LOST.
+  /// Idempotent; no call may be running on another thread.
   virtual void close() = 0;
 
  protected:

@@ -1,4 +1,5 @@
-// Element types: what the bytes of a buffer mean. The numbers cross the Node-API boundary (lib/native.ts).
+// Element types: what the bytes of a buffer mean. The numbers cross the Node-API boundary
+// (lib/native.ts).
 #pragma once
 
 #include <cstddef>
@@ -27,8 +28,9 @@ constexpr std::size_t sizeOf(DType dtype) {
 }
 
 constexpr const char* nameOf(DType dtype) {
-  constexpr const char* kNames[kDTypeCount] = {"int8",   "uint8",   "int32",    "uint32",  "int64",
-                                               "uint64", "float16", "bfloat16", "float32", "float64"};
+  constexpr const char* kNames[kDTypeCount] = {"int8",    "uint8",  "int32",   "uint32",
+                                               "int64",   "uint64", "float16", "bfloat16",
+                                               "float32", "float64"};
   return kNames[static_cast<int>(dtype)];
 }
 

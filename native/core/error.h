@@ -1,4 +1,5 @@
-// The one exception type of the native core. binding/ turns it into the JavaScript class GradlinkError.
+// The one exception type of the native core. binding/ turns it into the JavaScript class
+// GradlinkError.
 #pragma once
 
 #include <stdexcept>
@@ -32,7 +33,8 @@ class Error : public std::runtime_error {
   int rank = -1;
   /// The operation that failed, "allReduce" for example; empty where there is none.
   std::string op;
-  /// Whether the communicator can still be used afterwards. Lost peers and aborts poison it; misuse does not.
+  /// Whether the communicator can still be used afterwards. Lost peers and aborts poison it; misuse
+  /// does not.
   bool usable = false;
 
   Error& withRank(int value) {
@@ -49,7 +51,8 @@ class Error : public std::runtime_error {
   }
 };
 
-/// An Error of code `system` that ends in errno's text, for example "cannot map the segment: Cannot allocate memory".
+/// An Error of code `system` that ends in errno's text, for example "cannot map the segment: Cannot
+/// allocate memory".
 Error systemError(const std::string& what, int errnoValue);
 
 }  // namespace gradlink

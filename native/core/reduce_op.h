@@ -1,5 +1,6 @@
-// Reduce operations. Sums and products of integers wrap; avg of integers truncates towards zero, as NCCL's.
-// min and max propagate NaN. float16 and bfloat16 accumulate in float32 and round once, at the end.
+// Reduce operations. Sums and products of integers wrap; avg of integers truncates towards zero, as
+// NCCL's. min and max propagate NaN. float16 and bfloat16 accumulate in float32 and round once, at
+// the end.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// The threads that share one process's large collectives and stores: as many as cores, or GRADLINK_NUM_THREADS,
-// counting the caller. They start at the first use that needs them and sleep on a futex when idle.
+// The threads that share one process's large collectives and stores: as many as cores, or
+// GRADLINK_NUM_THREADS, counting the caller. They start at the first use that needs them and sleep
+// on a futex when idle.
 #pragma once
 
 #include <cstddef>
@@ -9,15 +10,16 @@ namespace gradlink {
 
 class ThreadPool {
  public:
-  /// The process-wide pool. Never destroyed: its threads sleep at exit (a static destructor would race them).
+  /// The process-wide pool. Never destroyed: its threads sleep at exit (a static destructor would
+  /// race them).
   static ThreadPool& shared();
 
   /// Threads a call can use, the caller included.
   int width() const;
 
-  /// Calls body(part) once for each part in 0..parts-1, on the caller and on idle pool threads, and returns when all
-  /// are done. Parts are claimed one by one, so a starved thread delays nobody. body must not throw. Safe to call
-  /// from several threads at once.
+  /// Calls body(part) once for each part in 0..parts-1, on the caller and on idle pool threads, and
+  /// returns when all are done. Parts are claimed one by one, so a starved thread delays nobody.
+  /// body must not throw. Safe to call from several threads at once.
   void parallel(std::size_t parts, const std::function<void(std::size_t)>& body);
 
  private:
