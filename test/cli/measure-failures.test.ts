@@ -1,0 +1,141 @@
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
+
+import { KVStore } from '../../lib/kvstore/kvstore.js';
+import { iterations, measure, parseReport } from '../support/measure.js';
+
+// Takes a third of a second each time; the acceptance runs measure the real one.
+vi.mock('../../lib/measure/memory-limit.js', () => ({
+  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
+}));
+
+let scratch = '';
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'gradlink-measure-'));
+});
+afterAll(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+afterEach(() => {
+  vi.restoreAllMocks();
+});
+
+describe('a wrong result', () => {
+  /** Spoils what the first pull of this key gives in the first device's array. */
+  function spoil(key: number, change: (out: Float32Array) => void): void {
+    // eslint-disable-next-line @typescript-eslint/unbound-method -- called with its store below
+    const original = KVStore.prototype.pull;
+    vi.spyOn(KVStore.prototype, 'pull').mockImplementation(async function (
+      this: KVStore,
+      one,
+      outs,
+      options,
+    ) {
+      await original.call(this, one, outs as never, options);
+      const [first] = outs as Float32Array[];
+      if (one === key && first !== undefined) change(first);
+    });
+  }
+
+  it('is exit status 1, even if it is one element of thousands', async () => {
+    spoil(0, (out) => {
+      out[77] = (out[77] ?? 0) + 1e-5;
+    });
+    const { code, stderr } = await measure('--cpus', '2', '--num-batches', '1');
+    expect(code).toBe(1);
+    // Far below what the original's error could show.
+    expect(iterations(stderr).map((line) => line[3])).toEqual([0]);
+    expect(stderr).toMatch(/wrong result: 2 elements/);
+  });
+
+  it('is found behind an optimizer too', async () => {
+    spoil(5, (out) => out.fill(0));
+    const { code, stderr } = await measure(
+      '--cpus',
+      '2',
+      '--num-batches',
+      '1',
+      '--optimizer',
+      'adam',
+    );
+    expect(code).toBe(1);
+    expect(stderr).toContain('wrong result');
+  });
+
+  it('is found when it is NaN', async () => {
+    spoil(3, (out) => {
+      out[0] = NaN;
+    });
+    const { code, stderr } = await measure('--cpus', '2', '--num-batches', '1');
+    expect(code).toBe(1);
+    expect(stderr).toContain('error nan');
+  });
+
+  it('and so is a store that fails', async () => {
+    vi.spyOn(KVStore.prototype, 'push').mockRejectedValue(new Error('the store broke'));
+    const { code, stdout } = await measure('--cpus', '2', '--num-batches', '1', '--format', 'json');
+    expect(code).toBe(1);
+    expect(parseReport(stdout).cases).toMatchObject([
+      { status: 'error', reason: 'the store broke' },
+    ]);
+  });
+});
+
+describe('bad usage is refused before anything is measured, with 2', () => {
+  it.each([
+    [['--gpus', '0,1'], '--gpus', 'Use --cpus 2'],
+    [['--cpus', '0'], '--cpus', 'from 1 to 1024'],
+    [['--cpus', '2', '--devices', 'cpu:0'], '--devices', 'one of the two'],
+    [['--devices', 'gpu:0'], '--devices', '--cpus N'],
+    [['--devices', 'cpu:0,cpu:0'], '--devices', 'repeated'],
+    [['--kv-store', 'devise'], '--kv-store', 'Expected a store type (local, device'],
+    [['--kv-store', 'nccl'], '--kv-store', 'available here: local and device'],
+    [['--kv-store', 'dist_sync'], '--kv-store', 'available here: local and device'],
+    [['--compare', 'device,'], '--compare', 'empty'],
+    [['--num-batches', '0'], '--num-batches', 'from 1'],
+    [['--num-batches', '3', '--disp-batches', '4'], '--disp-batches', 'at most the 3'],
+    [['--warmup', '-1'], '--warmup', 'from 0'],
+    [['--test-results', '2'], '--test-results', 'from 0 to 1'],
+    [['--image-shape', '3,224'], '--image-shape', '3,224,224'],
+    [['--num-classes', 'ten'], '--num-classes', 'whole number'],
+    [['--network', 'alexnot'], 'network', 'one of resnet,'],
+    [['--network', 'vgg'], '--num-layers of vgg', 'got 152'],
+    [['--network', 'inception-v3', '--image-shape', '3,224,224'], '--image-shape', '3,299,299'],
+    [['--optimizer', 'sdg'], '--optimizer', 'None or one of: adadelta'],
+    [['--dtype', 'int8'], '--dtype', 'float32, float64, float16, bfloat16'],
+    [['--gc-type', '4bit'], '--gc-type', 'none, 2bit, 1bit'],
+    [['--gc-type', '2bit', '--kv-store', 'local'], '--gc-type', 'Use --kv-store device'],
+    [
+      ['--gc-type', '2bit', '--dtype', 'float64'],
+      '--gc-type',
+      'none with a --dtype other than float32',
+    ],
+    [['--gc-threshold', '0'], '--gc-threshold', 'greater than 0'],
+    [['--mode', 'pull'], '--mode', 'push-pull, pushpull'],
+    [['--seed', '1.5'], '--seed', 'whole number'],
+    [['--format', 'xml'], '--format', 'text, json, csv, markdown'],
+    [['--output', '/nonexistent/run.json'], '--output', 'a file that can be written'],
+    [['--output', '/'], '--output', 'it is a directory'],
+    [
+      ['--cpus', '1024', '--network', 'alexnet', '--image-shape', '3,224,224'],
+      '--cpus',
+      'fit into',
+    ],
+  ])('%j', async (argv, option, message) => {
+    const { code, stdout, stderr } = await measure(...argv);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(/^gradlink: /);
+    expect(stderr).toContain(option);
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain('INFO:root');
+  });
+
+  it('leaves no file behind', async () => {
+    const file = join(scratch, 'never.json');
+    await measure('--gpus', '0', '--output', file);
+    expect(existsSync(file)).toBe(false);
+  });
+});

@@ -1,0 +1,34 @@
+import { Ajv } from 'ajv';
+import { expect } from 'vitest';
+
+import { reportSchema, type Report } from '../../lib/measure/index.js';
+import { gradlink } from './cli.js';
+
+/** 109,386 elements in 6 arrays: small enough for dozens of runs. */
+export const small = [
+  'measure',
+  '--network',
+  'mlp',
+  '--image-shape',
+  '1,28,28',
+  '--num-classes',
+  '10',
+];
+
+/** `gradlink measure` on a small network, in this process. */
+export const measure = (...argv: string[]) => gradlink([...small, ...argv]);
+
+/** The JSON report in a text, which must follow the schema. */
+export function parseReport(text: string): Report {
+  const value: unknown = JSON.parse(text);
+  const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
+  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
+  return value as Report;
+}
+
+/** The lines of the original, as a script that reads it would find them. */
+export function iterations(stderr: string) {
+  const pattern =
+    /^INFO:root:iter (\d+), (\d+\.\d{6}) sec, (\d+\.\d{6}) GB\/sec per gpu, error (-?\d+\.\d{6})$/gm;
+  return [...stderr.matchAll(pattern)].map((match) => match.slice(1).map(Number));
+}
