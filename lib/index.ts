@@ -36,6 +36,7 @@ export type {
   OutOptions,
   Received,
   ReceiveOptions,
+  RequiredOptions,
   RootOptions,
   ScatterCount,
   SendOptions,

@@ -16,6 +16,7 @@ import type {
   Options,
   Received,
   ReceiveOptions,
+  RequiredOptions,
   SendOptions,
 } from './types.js';
 import { integer, maxInt32, milliseconds, nonEmpty, optionsObject } from './validate.js';
@@ -270,8 +271,6 @@ export class Communicator extends Collectives implements AsyncDisposable {
     return this.close();
   }
 }
-
-type RequiredOptions<A, O extends object> = [options: O & NonNullable<Options<A, O>[0]>];
 
 function joinAll(size: number, timeoutMs: number): NativeCommunicator[] {
   // Unique in the process: threads count their groups apart.

@@ -87,6 +87,9 @@ export type Options<D, O extends object> = [ElementOf<D>] extends [Uint16Array]
   ? [options: O & { dtype: HalfDType }]
   : [options?: O & DTypeOption<D>];
 
+/** The same where some of the options are required, so that the argument is. */
+export type RequiredOptions<D, O extends object> = [options: O & NonNullable<Options<D, O>[0]>];
+
 /** Options of {@link Communicator.neighborAllReduce}. */
 export interface NeighborOptions {
   /** The weight of a rank's own data; 1 when absent. */

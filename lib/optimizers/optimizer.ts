@@ -105,7 +105,11 @@ export abstract class Optimizer {
     };
   }
 
-  /** The optimizer as plain data, as it is now: what a store takes. */
+  /**
+   * The optimizer as plain data, as it is now: what a store takes.
+   *
+   * @internal
+   */
   get spec(): NativeOptimizerSpec {
     const now = { learningRate: this.#learningRate, rescaleGrad: this.#rescaleGrad };
     return { ...this.#options, numbers: { ...this.#options.numbers, ...now } };

@@ -117,6 +117,7 @@ export abstract class LRScheduler {
    * The schedule as plain data, for native code and for files.
    *
    * @throws RangeError when the warm-up would begin above the base rate.
+   * @internal
    */
   spec(baseLr = this.baseLr ?? defaultBaseLr): NativeSchedulerSpec {
     this.#assertWarmsUp(baseLr);

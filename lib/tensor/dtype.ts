@@ -54,7 +54,7 @@ export interface Float16ArrayLike extends ArrayBufferView {
 /** Every array that holds elements. A Uint16Array holds float16 or bfloat16 bit patterns and must be told which. */
 export type NumericArray = StorageArray | Float16ArrayLike;
 
-/** The array made for a dtype: what {@link allocate} and `allocShared` return. */
+/** The array made for a dtype: what `allocate` and `allocShared` return. */
 export interface ArrayOf {
   int8: Int8Array;
   uint8: Uint8Array;
