@@ -109,6 +109,7 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
   const auto threads = static_cast<std::size_t>(options.threads);
   const std::size_t partBytes = std::max(kLine, options.bytes / threads / kLine * kLine);
   std::vector<PageBuffer> arrays;
+  arrays.reserve(static_cast<std::size_t>(arraysOf(options)));
   for (int i = 0; i < arraysOf(options); ++i) arrays.push_back(allocatePages(partBytes * threads));
 
   MemoryBandwidth result;
