@@ -1,0 +1,48 @@
+// GPUs by their ordinals, each with its primary context: the one that NCCL and frameworks share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "cuda/driver.h"
+
+namespace gradlink::cuda {
+
+class Device {
+ public:
+  /// Retains the primary context at the first call for this ordinal, for the life of the process.
+  /// Throws Error(backendUnavailable) without a driver, Error(invalidArgument) for an ordinal that
+  /// is not there, naming how many there are.
+  static Device& get(int ordinal);
+  /// Throws where there is no driver.
+  static int count();
+
+  int ordinal() const { return ordinal_; }
+  DeviceHandle handle() const { return handle_; }
+  ContextHandle context() const { return context_; }
+  /// "gpu:0 (NVIDIA H200)", for messages.
+  const std::string& label() const { return label_; }
+  int attribute(int id) const;
+  int multiprocessors() const { return multiprocessors_; }
+
+  /// Makes the context current on this thread: before anything that allocates, launches or records.
+  void makeCurrent() const;
+  /// Whether kernels and copies of this device reach `peer` directly: true for itself.
+  bool canReach(const Device& peer) const;
+  /// Enables that; once enabled it stays. False where it cannot be. Thread-safe.
+  bool enablePeer(const Device& peer);
+  /// For measuring what it is worth without; true when it was enabled.
+  bool disablePeer(const Device& peer);
+
+ private:
+  explicit Device(int ordinal);
+
+  int ordinal_;
+  DeviceHandle handle_ = 0;
+  ContextHandle context_ = nullptr;
+  int multiprocessors_ = 0;
+  std::string label_;
+};
+
+}  // namespace gradlink::cuda

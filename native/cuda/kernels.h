@@ -1,0 +1,75 @@
+// Launching the kernels of kernels.cu. Each call queues on the stream and returns; pointers are
+// device pointers that the stream's device reaches.
+//
+// Kernels take lists of tasks, so that two hundred small arrays are one launch: a list is put
+// together on the host, travels in one copy, and every block finds its piece in it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/reduce_op.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+
+namespace gradlink::cuda {
+
+/// targets[j][i] = sources[0][i] + sources[1][i] + ..., summed in this order; half types in float32.
+/// One source: a copy to every target. A target may be a source exactly.
+struct SumTask {
+  std::vector<const void*> sources;
+  std::vector<void*> targets;
+  std::size_t count = 0;
+};
+
+/// The kernels of one device, loaded once: before anything spins, because loading waits for the
+/// device. Thread-safe but for `launch` calls on one stream.
+class Kernels {
+ public:
+  static Kernels& of(Device&);
+
+  /// All tasks of one element type. `ring` keeps the list until the stream has read it.
+  void sum(Stream&, class TaskRing& ring, DType, std::span<const SumTask>);
+
+  /// Test data: native/measure/pattern.h's, element first + i for rank.
+  void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType, ReduceOp,
+                   int size, std::uint64_t seed, int rank);
+  /// Adds to *wrong (a device or mapped pinned u64) the elements that are not that; rank -1: not the
+  /// reduction of all ranks.
+  void countWrong(Stream&, const void* got, std::size_t first, std::size_t count, DType, ReduceOp,
+                  int size, std::uint64_t seed, int rank, std::uint64_t* wrong);
+
+  /// Holds the stream until *flag (mapped pinned memory) is not 0, or for `limitSeconds`.
+  void spin(Stream&, const std::uint32_t* flag, double limitSeconds);
+  /// Copies with the multiprocessors; bytes a multiple of 16, both 16-byte aligned. `blocks` 0: as
+  /// many as fill the device.
+  void copy(Stream&, void* to, const void* from, std::size_t bytes, unsigned blocks = 0);
+  /// Follows a list of `nodes` nodes that lie `stride` bytes apart for `steps` steps; writes the
+  /// clock ticks it took and the last address. Build the list with chaseList.
+  void chase(Stream&, const void* list, std::uint32_t steps, std::uint64_t* ticksAndEnd);
+
+ private:
+  explicit Kernels(Device&);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Pinned memory in which lists wait for their copy: reused in turn, each part only after the
+/// stream has passed it. One a stream.
+class TaskRing {
+ public:
+  explicit TaskRing(Stream&);
+  ~TaskRing();
+  struct Impl;
+  Impl& impl() { return *impl_; }
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace gradlink::cuda

@@ -1,0 +1,61 @@
+// Memory on a GPU, and page-locked memory of the host that GPUs reach at full speed.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+
+#include "cuda/device.h"
+
+namespace gradlink::cuda {
+
+/// At least 256-byte aligned, not zeroed. Zero bytes are a null pointer.
+class DeviceMemory {
+ public:
+  DeviceMemory() = default;
+  /// Throws Error(outOfMemory) that names the device, the bytes asked for and those free.
+  DeviceMemory(Device& device, std::size_t bytes);
+  DeviceMemory(DeviceMemory&& other) noexcept
+      : device_(std::exchange(other.device_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(std::exchange(other.bytes_, 0)) {}
+  DeviceMemory& operator=(DeviceMemory&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~DeviceMemory();
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  Device* device() const { return device_; }
+
+ private:
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+/// Page-locked, mapped into all contexts, zeroed.
+class PinnedMemory {
+ public:
+  PinnedMemory() = default;
+  explicit PinnedMemory(std::size_t bytes);
+  PinnedMemory(PinnedMemory&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~PinnedMemory();
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace gradlink::cuda
