@@ -12,10 +12,12 @@ const maxLines = 400;
 const below = {
   core: [],
   shm: ['core'],
-  kvstore: ['core', 'shm'],
-  measure: ['core', 'shm'],
-  binding: ['core', 'shm', 'kvstore', 'measure'],
-  test: ['core', 'shm', 'kvstore', 'measure'],
+  cuda: ['core'],
+  nccl: ['core', 'cuda'],
+  kvstore: ['core', 'shm', 'cuda', 'nccl'],
+  measure: ['core', 'shm', 'cuda', 'nccl'],
+  binding: ['core', 'shm', 'cuda', 'nccl', 'kvstore', 'measure'],
+  test: ['core', 'shm', 'cuda', 'nccl', 'kvstore', 'measure'],
 };
 
 function filesUnder(folder, pattern) {

@@ -23,6 +23,7 @@ target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_
 # Swallow: throwing into an environment that is going down would abort the process.
 target_compile_definitions(gradlink PRIVATE NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED
   NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
-target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_kvstore gradlink_measure ${CMAKE_DL_LIBS})
+target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_kvstore gradlink_measure gradlink_nccl gradlink_cuda
+  ${CMAKE_DL_LIBS})
 # nodelete: a worker's end may not unload code that other threads still run.
 target_link_options(gradlink PRIVATE -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)

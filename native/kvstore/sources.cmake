@@ -14,7 +14,7 @@ add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/state_file.cc
   ${CMAKE_CURRENT_LIST_DIR}/update_run.cc
   ${CMAKE_CURRENT_LIST_DIR}/whole_file.cc)
-target_link_libraries(gradlink_kvstore PUBLIC gradlink_core)
+target_link_libraries(gradlink_kvstore PUBLIC gradlink_core PRIVATE gradlink_nccl gradlink_cuda)
 
 # The loops of kvstore/simd are compiled once a SIMD level. errno and floating-point traps are nobody's business there,
 # and would keep roots and conditions from being vectorised; neither flag changes a result.

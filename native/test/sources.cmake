@@ -4,6 +4,12 @@ find_package(GTest REQUIRED)
 include(GoogleTest)
 
 # add_layer_tests(LAYER LIBRARY...): the executable LAYER_test from test/LAYER_*_test.cc, each case registered with CTest.
+# With GRADLINK_FAKES they run against the stand-ins, else against what the machine has.
+set(test_libraries $ENV{LD_LIBRARY_PATH})
+if(GRADLINK_FAKES)
+  list(PREPEND test_libraries ${CMAKE_CURRENT_BINARY_DIR}/fakes)
+endif()
+list(JOIN test_libraries ":" test_libraries)
 function(add_layer_tests layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/${layer}_*_test.cc)
   if(NOT sources)
@@ -13,15 +19,17 @@ function(add_layer_tests layer)
   target_link_libraries(${layer}_test PRIVATE ${ARGN} GTest::gtest GTest::gtest_main)
   # PRE_TEST: listing cases runs the executable, which would slow every build under a sanitizer.
   gtest_discover_tests(${layer}_test TEST_PREFIX ${layer}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 600 LABELS ${layer})
+    PROPERTIES TIMEOUT 600 LABELS ${layer} ENVIRONMENT LD_LIBRARY_PATH=${test_libraries})
 endfunction()
 
 add_layer_tests(core gradlink_core)
 add_layer_tests(shm gradlink_shm)
 # Ranks as forked processes: apart from shm, because ThreadSanitizer does not follow threads into a fork.
 add_layer_tests(process gradlink_shm)
-add_layer_tests(kvstore gradlink_kvstore gradlink_shm)
-add_layer_tests(measure gradlink_measure gradlink_shm)
+add_layer_tests(cuda gradlink_cuda)
+add_layer_tests(nccl gradlink_nccl)
+add_layer_tests(kvstore gradlink_kvstore gradlink_shm gradlink_cuda)
+add_layer_tests(measure gradlink_measure gradlink_shm gradlink_cuda)
 
 # Sanitizers add weak symbols of their own.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64" AND GRADLINK_SANITIZE STREQUAL "")
