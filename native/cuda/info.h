@@ -1,0 +1,110 @@
+// What GPUs are and how they are: as the driver says it, and from NVML where that is there. The
+// structs are those of lib/native/gpu.ts; what nobody says is empty.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace gradlink::cuda {
+
+/// One NVLink of a GPU.
+struct GpuLink {
+  int index = 0;
+  bool active = false;
+  /// "4.0".
+  std::optional<std::string> version;
+  /// One direction.
+  std::optional<double> bytesPerSecond;
+  /// In the form of GpuInfo::pciBusId; empty for a switch, for an inactive link, and when unknown.
+  std::optional<std::string> remotePciBusId;
+  bool remoteIsSwitch = false;
+  /// Replays, recoveries and CRC errors (NVLink 5: what was received or sent wrong) since the
+  /// driver was loaded.
+  std::optional<std::uint64_t> errors;
+};
+
+/// From NVML at the moment of the call: an idle GPU's clocks and PCIe generation are lower than a
+/// busy one's.
+struct GpuHealth {
+  /// Of the host memory and cores that are nearest.
+  std::optional<int> numaNode;
+  std::optional<int> pcieGeneration;
+  std::optional<int> pcieWidth;
+  std::optional<int> maxPcieGeneration;
+  std::optional<int> maxPcieWidth;
+  std::optional<int> smClockMHz;
+  std::optional<int> maxSmClockMHz;
+  std::optional<int> memoryClockMHz;
+  std::optional<int> temperatureC;
+  std::optional<double> powerW;
+  /// Names, see throttleReasonNames; no names when nothing holds the clocks back.
+  std::optional<std::vector<std::string>> throttleReasons;
+  /// Memory errors since the driver was loaded, corrected ones too.
+  std::optional<std::uint64_t> eccErrors;
+  std::optional<std::uint64_t> pcieReplays;
+  /// All links the GPU has, by index; none without NVLink.
+  std::vector<GpuLink> links;
+};
+
+struct GpuInfo {
+  int ordinal = 0;
+  /// "NVIDIA H200".
+  std::string name;
+  /// "GPU-8f2e..." or, for a part of a GPU, "MIG-...".
+  std::optional<std::string> uuid;
+  /// "0000:1b:00.0".
+  std::string pciBusId;
+  std::size_t memoryBytes = 0;
+  /// "9.0".
+  std::string computeCapability;
+  int multiprocessors = 0;
+  std::size_t l2Bytes = 0;
+  int copyEngines = 0;
+  int memoryBusBits = 0;
+  int memoryClockKHz = 0;
+  /// Empty without NVML, or where it does not know the GPU.
+  std::optional<GpuHealth> health;
+};
+
+/// How one GPU reaches another.
+struct GpuPeer {
+  /// Whether its kernels and copies reach the other's memory directly.
+  bool access = false;
+  /// The driver's rank of the link, lower is faster; empty without access.
+  std::optional<int> performanceRank;
+  /// The nearest thing the two share on the way over PCIe, as nvidia-smi topo names it: "X"
+  /// (itself), "PIX", "PXB", "PHB", "NODE", "SYS".
+  std::optional<std::string> path;
+};
+
+struct GpuLibraries {
+  std::string driverFile;
+  /// 13000 is CUDA 13.0.
+  int driverVersion = 0;
+  /// Of the display driver: "580.159.04".
+  std::optional<std::string> driverRelease;
+  /// The NVML that was loaded.
+  std::optional<std::string> nvmlFile;
+  /// Why there is no NVML.
+  std::optional<std::string> nvmlMissing;
+};
+
+/// These throw what Driver::get and Device::get throw.
+GpuInfo gpuInfo(int ordinal);
+GpuPeer gpuPeer(int from, int to);
+GpuLibraries gpuLibraries();
+
+/// The health alone, for reading again during a run: no context is made. `pciBusId` as in GpuInfo.
+std::optional<GpuHealth> gpuHealth(const std::string& pciBusId);
+
+/// NVML's bits by name: "softwarePowerCap" and so on. An idle GPU's clocks, clocks an application
+/// asked for and a display's are no throttling, and have no name.
+std::vector<std::string> throttleReasonNames(std::uint64_t bits);
+
+/// The form in which bus ids are compared: "0000:1b:00.0" of "00000000:1B:00.0" too.
+std::string canonicalPciBusId(const std::string& id);
+
+}  // namespace gradlink::cuda

@@ -1,0 +1,114 @@
+// NVML as a table of functions, each of which may be missing: libnvidia-ml.so.1 (or the file
+// GRADLINK_NVML_LIBRARY names), looked for at first use. Types are ours, with NVML's layout.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace gradlink::cuda {
+
+using NvmlStatus = int;  // nvmlReturn_t
+using NvmlDevice = struct NvmlDeviceTag*;
+
+inline constexpr NvmlStatus kNvmlSuccess = 0;
+
+struct NvmlPci {  // nvmlPciInfo_t
+  char shortBusId[16];
+  unsigned domain;
+  unsigned bus;
+  unsigned device;
+  unsigned deviceId;
+  unsigned subsystemId;
+  /// "00000000:1B:00.0".
+  char busId[32];
+};
+static_assert(sizeof(NvmlPci) == 68);
+
+struct NvmlField {  // nvmlFieldValue_t
+  unsigned id;
+  /// Of an NVLink's field: the index of the link.
+  unsigned scope;
+  std::int64_t timestamp;
+  std::int64_t latency;
+  /// 0 double, 1 unsigned, 2 unsigned long, 3 unsigned long long, 4 long long, 5 int, 6 unsigned
+  /// short.
+  int type;
+  NvmlStatus status;
+  union {
+    double asDouble;
+    std::uint64_t asU64;
+    std::int64_t asI64;
+    std::uint32_t asU32;
+    std::int32_t asI32;
+    std::uint16_t asU16;
+  } value;
+};
+static_assert(sizeof(NvmlField) == 40);
+
+/// X(exact exported name, member, argument types).
+#define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
+  X(nvmlInit_v2, init, ())                                                                         \
+  X(nvmlShutdown, shutdown, ())                                                                    \
+  X(nvmlSystemGetDriverVersion, driverRelease, (char*, unsigned))                                  \
+  X(nvmlDeviceGetHandleByPciBusId_v2, byPciBusId, (const char*, NvmlDevice*))                      \
+  X(nvmlDeviceGetTopologyCommonAncestor, commonAncestor, (NvmlDevice, NvmlDevice, int*))           \
+  X(nvmlDeviceGetMemoryAffinity, memoryAffinity, (NvmlDevice, unsigned, unsigned long*, int))      \
+  X(nvmlDeviceGetCurrPcieLinkGeneration, pcieGeneration, (NvmlDevice, unsigned*))                  \
+  X(nvmlDeviceGetCurrPcieLinkWidth, pcieWidth, (NvmlDevice, unsigned*))                            \
+  X(nvmlDeviceGetMaxPcieLinkGeneration, maxPcieGeneration, (NvmlDevice, unsigned*))                \
+  X(nvmlDeviceGetMaxPcieLinkWidth, maxPcieWidth, (NvmlDevice, unsigned*))                          \
+  X(nvmlDeviceGetPcieReplayCounter, pcieReplays, (NvmlDevice, unsigned*))                          \
+  X(nvmlDeviceGetClockInfo, clock, (NvmlDevice, int, unsigned*))                                   \
+  X(nvmlDeviceGetMaxClockInfo, maxClock, (NvmlDevice, int, unsigned*))                             \
+  X(nvmlDeviceGetTemperature, temperature, (NvmlDevice, int, unsigned*))                           \
+  X(nvmlDeviceGetPowerUsage, power, (NvmlDevice, unsigned*))                                       \
+  X(nvmlDeviceGetCurrentClocksEventReasons, clockReasons, (NvmlDevice, unsigned long long*))       \
+  X(nvmlDeviceGetCurrentClocksThrottleReasons, clockReasonsOld, (NvmlDevice, unsigned long long*)) \
+  X(nvmlDeviceGetTotalEccErrors, eccErrors, (NvmlDevice, int, int, unsigned long long*))           \
+  X(nvmlDeviceGetNvLinkState, linkState, (NvmlDevice, unsigned, int*))                             \
+  X(nvmlDeviceGetNvLinkVersion, linkVersion, (NvmlDevice, unsigned, unsigned*))                    \
+  X(nvmlDeviceGetNvLinkRemotePciInfo_v2, linkRemotePci, (NvmlDevice, unsigned, NvmlPci*))          \
+  X(nvmlDeviceGetNvLinkRemoteDeviceType, linkRemoteType, (NvmlDevice, unsigned, int*))             \
+  X(nvmlDeviceGetNvLinkErrorCounter, linkErrors, (NvmlDevice, unsigned, int, unsigned long long*)) \
+  X(nvmlDeviceGetFieldValues, fields, (NvmlDevice, int, NvmlField*))
+
+struct NvmlTable {
+#define GRADLINK_MEMBER(symbol, member, arguments) NvmlStatus(*member) arguments = nullptr;
+  GRADLINK_NVML_FUNCTIONS(GRADLINK_MEMBER)
+#undef GRADLINK_MEMBER
+};
+
+/// The library, once it is loaded and has started. One lock is around all its calls: not all
+/// releases of it can be called from several threads.
+class Nvml {
+ public:
+  /// Null where there is none; `missing` says why.
+  static const Nvml* get();
+  /// Empty when there is one.
+  static const std::string& missing();
+
+  const std::string& file() const { return file_; }
+  /// The device at this address, of GpuInfo::pciBusId's form.
+  std::optional<NvmlDevice> device(const std::string& pciBusId) const;
+
+  /// Calls a member of the table. False where it is missing or fails.
+  template <class... Parameters, class... Arguments>
+  bool call(NvmlStatus (*NvmlTable::*member)(Parameters...), Arguments... arguments) const {
+    const auto function = table_.*member;
+    if (function == nullptr) return false;
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return function(arguments...) == kNvmlSuccess;
+  }
+
+ private:
+  Nvml();
+
+  NvmlTable table_;
+  std::string file_;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace gradlink::cuda
