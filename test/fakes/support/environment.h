@@ -1,0 +1,29 @@
+// What the environment asks of the fakes; see README.md for the variables. Read at each call, so
+// that a test may change it before it loads a fake.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gradlink::fake {
+
+/// The pieces of a comma list; empty for an unset or empty variable.
+std::vector<std::string> listOf(const char* variable);
+/// A whole number or `otherwise`; a value that is none ends the process with a message, because a
+/// misspelt setting would make a test pass that tests nothing.
+long numberOf(const char* variable, long otherwise);
+
+/// The value of `name=value` in GRADLINK_FAKE_FAULTS, "" for `name` alone.
+std::optional<std::string> fault(std::string_view name);
+/// The same as a number.
+std::optional<double> faultNumber(std::string_view name);
+/// Whether the list has exactly `name=value`, which may be there for several values.
+bool hasFault(std::string_view name, std::string_view value);
+
+/// What a number of a setting means; ends the process where it is none.
+double parseNumber(std::string_view text, std::string_view setting);
+[[noreturn]] void badSetting(std::string_view setting, std::string_view value);
+
+}  // namespace gradlink::fake
