@@ -120,6 +120,10 @@ class Communicator {
   /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any
   /// thread.
   virtual void abort(const std::string& reason) = 0;
+  /// Throws what would end the next call for all ranks, where that is known without waiting: an
+  /// abort, a rank whose process died. From the thread that makes the calls. Backends that learn of
+  /// it only in a call do nothing.
+  virtual void check(const char* /*op*/) {}
   /// As if the held ranks' process had died: their pending and later calls end with ERR_CLOSED, the
   /// peers' with ERR_PEER_LOST naming them. Safe from any thread, also while a call runs on
   /// another: it is what a worker thread that is terminated in mid-operation does. Backends that

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <span>
 
-#include "shm/call.h"
+#include "core/call.h"
 
 namespace gradlink::shm {
 

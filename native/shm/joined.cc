@@ -320,6 +320,15 @@ void Joined::abort(const std::string& reason) {
       "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
 }
 
+void Joined::check(const char* op) {
+  checkOpen(op);
+  const int lost = session_.deadPeer();
+  if (lost >= 0) {
+    session_.end(ErrorCode::peerLost, lost, op,
+                 "rank " + std::to_string(lost) + " was lost: its process ended");
+  }
+}
+
 void Joined::close() {
   if (closed_.exchange(true)) return;
   session_.markLeft();

@@ -48,6 +48,7 @@ class Joined final : public Communicator {
   void freeShared(void* memory) override { regions_.release(memory); }
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
   void abort(const std::string& reason) override;
+  void check(const char* op) override;
   void leave() override { session_.leave(); }
   void close() override;
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "core/call.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "shm/call.h"
 #include "shm/direct.h"
 #include "shm/shm.h"
 

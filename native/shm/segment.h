@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "shm/call.h"
+#include "core/call.h"
 #include "shm/wait.h"
 
 namespace gradlink::shm {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <span>
 
-#include "shm/call.h"
+#include "core/call.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {

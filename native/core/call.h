@@ -12,7 +12,7 @@
 #include "core/dtype.h"
 #include "core/reduce_op.h"
 
-namespace gradlink::shm {
+namespace gradlink {
 
 enum class Kind : std::uint8_t {
   allReduce,
@@ -116,4 +116,4 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
 void checkShape(const Shape& shape, int size);
 void checkPointers(const Shape& shape, int size, int rank, const void* in, const void* out);
 
-}  // namespace gradlink::shm
+}  // namespace gradlink

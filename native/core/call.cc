@@ -1,11 +1,11 @@
-#include "shm/call.h"
+#include "core/call.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 
-namespace gradlink::shm {
+namespace gradlink {
 
 const char* nameOf(Kind kind) {
   switch (kind) {
@@ -38,8 +38,8 @@ const char* nameOf(Kind kind) {
 std::string describe(const Shape& shape) {
   std::string text = nameOf(shape.kind);
   if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
-  text += "(count " + std::to_string(shape.count) + ", " + gradlink::nameOf(shape.dtype);
-  if (hasOp(shape.kind)) text += std::string(", ") + gradlink::nameOf(shape.op);
+  text += "(count " + std::to_string(shape.count) + ", " + nameOf(shape.dtype);
+  if (hasOp(shape.kind)) text += std::string(", ") + nameOf(shape.op);
   if (hasRoot(shape.kind)) text += ", root " + std::to_string(shape.root);
   return text + ")";
 }
@@ -123,7 +123,7 @@ void checkShape(const Shape& shape, int size) {
   }
   const bool isFloat = shape.dtype >= DType::float16;
   if (shape.kind == Kind::neighborAllReduce && !isFloat) {
-    throw bad(std::string("weights need a float type, not ") + gradlink::nameOf(shape.dtype));
+    throw bad(std::string("weights need a float type, not ") + nameOf(shape.dtype));
   }
   // The engine counts bytes of all blocks in size_t: 8 bytes an element and 2^12 ranks at the most.
   if (shape.count > SIZE_MAX >> 16) {
@@ -145,4 +145,4 @@ void checkPointers(const Shape& shape, int size, int rank, const void* in, const
   }
 }
 
-}  // namespace gradlink::shm
+}  // namespace gradlink
