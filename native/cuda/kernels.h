@@ -2,12 +2,12 @@
 // device pointers that the stream's device reaches.
 //
 // Kernels take lists of tasks, so that two hundred small arrays are one launch: a list is put
-// together on the host, travels in one copy, and every block finds its piece in it.
+// together on the host, travels in one copy, and every block finds its piece in it. Steps of
+// optimizers are in step.h, gradient compression in compress.h.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -19,8 +19,11 @@
 
 namespace gradlink::cuda {
 
-/// targets[j][i] = sources[0][i] + sources[1][i] + ..., summed in this order; half types in float32.
-/// One source: a copy to every target. A target may be a source exactly.
+class TaskRing;
+
+/// targets[j][i] = sources[0][i] + sources[1][i] + ..., summed in this order; half types in
+/// float32. One source: a copy to every target, bit for bit. A target may be a source exactly. The
+/// same bits as reduceMany's, but that a NaN may have another payload.
 struct SumTask {
   std::vector<const void*> sources;
   std::vector<void*> targets;
@@ -28,19 +31,21 @@ struct SumTask {
 };
 
 /// The kernels of one device, loaded once: before anything spins, because loading waits for the
-/// device. Thread-safe but for `launch` calls on one stream.
+/// device. Thread-safe but for calls on one stream.
 class Kernels {
  public:
   static Kernels& of(Device&);
+  ~Kernels();
 
-  /// All tasks of one element type. `ring` keeps the list until the stream has read it.
-  void sum(Stream&, class TaskRing& ring, DType, std::span<const SumTask>);
+  /// All tasks of one element type in one launch. Fast where all arrays of a task start at
+  /// multiples of 16 bytes. `ring` keeps the list until the stream has read it.
+  void sum(Stream&, TaskRing& ring, DType, std::span<const SumTask>);
 
   /// Test data: native/measure/pattern.h's, element first + i for rank.
   void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType, ReduceOp,
                    int size, std::uint64_t seed, int rank);
-  /// Adds to *wrong (a device or mapped pinned u64) the elements that are not that; rank -1: not the
-  /// reduction of all ranks.
+  /// Adds to *wrong (a device or mapped pinned u64) the elements that are not that; rank -1: not
+  /// the reduction of all ranks.
   void countWrong(Stream&, const void* got, std::size_t first, std::size_t count, DType, ReduceOp,
                   int size, std::uint64_t seed, int rank, std::uint64_t* wrong);
 
@@ -49,9 +54,9 @@ class Kernels {
   /// Copies with the multiprocessors; bytes a multiple of 16, both 16-byte aligned. `blocks` 0: as
   /// many as fill the device.
   void copy(Stream&, void* to, const void* from, std::size_t bytes, unsigned blocks = 0);
-  /// Follows a list of `nodes` nodes that lie `stride` bytes apart for `steps` steps; writes the
-  /// clock ticks it took and the last address. Build the list with chaseList.
-  void chase(Stream&, const void* list, std::uint32_t steps, std::uint64_t* ticksAndEnd);
+  /// Follows a list (chaseList) for `steps` steps. result[0]: nanoseconds it took by the device's
+  /// global timer, which on some devices counts in microseconds; result[1]: the last address.
+  void chase(Stream&, const void* list, std::uint32_t steps, std::uint64_t* result);
 
  private:
   explicit Kernels(Device&);
@@ -59,11 +64,17 @@ class Kernels {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Pinned memory in which lists wait for their copy: reused in turn, each part only after the
-/// stream has passed it. One a stream.
+/// Writes into `image` (host memory) a ring of `nodes` nodes that lie `stride` bytes apart, each
+/// the address of the next, for a copy of it at `at`: nodes * stride bytes; stride a multiple of 8.
+void chaseList(void* image, const void* at, std::size_t nodes, std::size_t stride);
+
+/// Pinned memory in which lists wait for their copy, and the device memory they are copied to:
+/// reused in turn, each part only after the stream has passed it. One a stream; the stream must
+/// outlive it. Also holds what a step needs between its launches.
 class TaskRing {
  public:
   explicit TaskRing(Stream&);
+  /// Waits for the stream.
   ~TaskRing();
   struct Impl;
   Impl& impl() { return *impl_; }

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/optimizer_step.h"
 #include "kvstore/aligned_buffer.h"
 #include "kvstore/lr_scheduler.h"
 
@@ -147,10 +148,6 @@ class Optimizer {
   std::int64_t beginNumUpdate_ = 0;
   std::int64_t numUpdate_ = 0;
 };
-
-/// Elements of a block: the unit in which an update is cut. Small enough that a block of every
-/// array an optimizer touches stays in the first two cache levels.
-inline constexpr std::size_t kUpdateBlock = 4096;
 
 /// One update in progress. The arrays must stay as they are until it is done.
 class UpdateRun {

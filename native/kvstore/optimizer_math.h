@@ -12,9 +12,6 @@
 
 namespace gradlink {
 
-/// Which norm, if any, scales the rate of a whole array.
-enum class TrustRatio : std::uint8_t { none, lars, lamb };
-
 struct OptimizerMath {
   /// Resolves and checks the options; throws Error(invalidArgument).
   explicit OptimizerMath(const OptimizerSpec& spec);

@@ -16,31 +16,6 @@ namespace {
 // them.
 constexpr std::size_t kBlocksPerClaim = 16;
 
-template <class T>
-StepScalars<T> rounded(const StepScalars<double>& from) {
-  StepScalars<T> to;
-  to.lr = static_cast<T>(from.lr);
-  to.wd = static_cast<T>(from.wd);
-  to.lrWd = static_cast<T>(from.lrWd);
-  to.keep = static_cast<T>(from.keep);
-  to.rescale = static_cast<T>(from.rescale);
-  to.clip = static_cast<T>(from.clip);
-  to.momentum = static_cast<T>(from.momentum);
-  to.onePlusMomentum = static_cast<T>(from.onePlusMomentum);
-  to.oneMinusMomentum = static_cast<T>(from.oneMinusMomentum);
-  to.beta1 = static_cast<T>(from.beta1);
-  to.oneMinusBeta1 = static_cast<T>(from.oneMinusBeta1);
-  to.beta2 = static_cast<T>(from.beta2);
-  to.oneMinusBeta2 = static_cast<T>(from.oneMinusBeta2);
-  to.epsilon = static_cast<T>(from.epsilon);
-  to.correction1 = static_cast<T>(from.correction1);
-  to.correction2 = static_cast<T>(from.correction2);
-  to.lambda1 = static_cast<T>(from.lambda1);
-  to.ftrlBeta = static_cast<T>(from.ftrlBeta);
-  to.clipWeights = static_cast<T>(from.clipWeights);
-  return to;
-}
-
 const void* advance(const void* memory, std::size_t bytes) {
   return static_cast<const std::byte*>(memory) + bytes;
 }

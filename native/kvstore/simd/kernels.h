@@ -6,56 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/optimizer_step.h"
+
 namespace gradlink {
-
-enum class StepKernel : std::uint8_t {
-  sgd,
-  sgdMomentum,
-  nesterov,
-  adam,
-  adamw,
-  adagrad,
-  rmsprop,
-  rmspropCentered,
-  adadelta,
-  ftrl,
-  signSgd,
-  signum,
-  lambMoments,
-  lambApply,
-  addScaled,
-};
-inline constexpr std::size_t kStepKernelCount = 15;
-
-/// The numbers of one step in the precision of the loop. Each kernel uses some of them.
-template <class T>
-struct StepScalars {
-  T lr = 0;
-  T wd = 0;
-  T lrWd = 0;
-  /// 1 - lr * wd, or 1 - lr * wdLh for signum.
-  T keep = 1;
-  T rescale = 1;
-  /// Bound of the gradient; infinity where it is not clipped.
-  T clip = 0;
-  T momentum = 0;
-  T onePlusMomentum = 1;
-  T oneMinusMomentum = 1;
-  /// Decay of the first average: beta1, rho, gamma1.
-  T beta1 = 0;
-  T oneMinusBeta1 = 1;
-  T beta2 = 0;
-  T oneMinusBeta2 = 1;
-  T epsilon = 0;
-  /// Bias corrections of lamb: 1 - beta^t, or 1.
-  T correction1 = 1;
-  T correction2 = 1;
-  /// ftrl's L1 strength and beta.
-  T lambda1 = 0;
-  T ftrlBeta = 0;
-  /// Bound of the weights in rmsprop; infinity where they are not clipped.
-  T clipWeights = 0;
-};
 
 template <class T>
 struct StepArrays {

@@ -1,0 +1,92 @@
+// The words in which a step of an optimizer is said, whoever computes it: the host's loops
+// (kvstore) or a GPU's kernels (cuda).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gradlink {
+
+enum class StepKernel : std::uint8_t {
+  sgd,
+  sgdMomentum,
+  nesterov,
+  adam,
+  adamw,
+  adagrad,
+  rmsprop,
+  rmspropCentered,
+  adadelta,
+  ftrl,
+  signSgd,
+  signum,
+  lambMoments,
+  lambApply,
+  addScaled,
+};
+inline constexpr std::size_t kStepKernelCount = 15;
+
+/// Which norm, if any, scales the rate of a whole array.
+enum class TrustRatio : std::uint8_t { none, lars, lamb };
+
+/// Elements of a block: the unit in which an update is cut, and of which norms are partial sums.
+/// Small enough that a block of every array an optimizer touches stays in the first two cache
+/// levels.
+inline constexpr std::size_t kUpdateBlock = 4096;
+
+/// The numbers of one step in the precision of the loop. Each kernel uses some of them.
+template <class T>
+struct StepScalars {
+  T lr = 0;
+  T wd = 0;
+  T lrWd = 0;
+  /// 1 - lr * wd, or 1 - lr * wdLh for signum.
+  T keep = 1;
+  T rescale = 1;
+  /// Bound of the gradient; infinity where it is not clipped.
+  T clip = 0;
+  T momentum = 0;
+  T onePlusMomentum = 1;
+  T oneMinusMomentum = 1;
+  /// Decay of the first average: beta1, rho, gamma1.
+  T beta1 = 0;
+  T oneMinusBeta1 = 1;
+  T beta2 = 0;
+  T oneMinusBeta2 = 1;
+  T epsilon = 0;
+  /// Bias corrections of lamb: 1 - beta^t, or 1.
+  T correction1 = 1;
+  T correction2 = 1;
+  /// ftrl's L1 strength and beta.
+  T lambda1 = 0;
+  T ftrlBeta = 0;
+  /// Bound of the weights in rmsprop; infinity where they are not clipped.
+  T clipWeights = 0;
+};
+
+template <class T>
+StepScalars<T> rounded(const StepScalars<double>& from) {
+  StepScalars<T> to;
+  to.lr = static_cast<T>(from.lr);
+  to.wd = static_cast<T>(from.wd);
+  to.lrWd = static_cast<T>(from.lrWd);
+  to.keep = static_cast<T>(from.keep);
+  to.rescale = static_cast<T>(from.rescale);
+  to.clip = static_cast<T>(from.clip);
+  to.momentum = static_cast<T>(from.momentum);
+  to.onePlusMomentum = static_cast<T>(from.onePlusMomentum);
+  to.oneMinusMomentum = static_cast<T>(from.oneMinusMomentum);
+  to.beta1 = static_cast<T>(from.beta1);
+  to.oneMinusBeta1 = static_cast<T>(from.oneMinusBeta1);
+  to.beta2 = static_cast<T>(from.beta2);
+  to.oneMinusBeta2 = static_cast<T>(from.oneMinusBeta2);
+  to.epsilon = static_cast<T>(from.epsilon);
+  to.correction1 = static_cast<T>(from.correction1);
+  to.correction2 = static_cast<T>(from.correction2);
+  to.lambda1 = static_cast<T>(from.lambda1);
+  to.ftrlBeta = static_cast<T>(from.ftrlBeta);
+  to.clipWeights = static_cast<T>(from.clipWeights);
+  return to;
+}
+
+}  // namespace gradlink

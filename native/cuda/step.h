@@ -1,0 +1,57 @@
+// Optimizer steps on a GPU: the formulas of native/kvstore, to the same bits.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/optimizer_step.h"
+#include "cuda/kernels.h"
+
+namespace gradlink::cuda {
+
+/// What the rate of a whole array is scaled by, for steps with a trust ratio.
+struct TrustNumbers {
+  /// Before the ratio; StepScalars' lr, lrWd and keep are made anew from its product.
+  double learningRate = 0;
+  double wd = 0;
+  double rescaleGrad = 1;
+  /// False: the ratio of lars is 1.
+  bool layerwise = true;
+  /// lars only.
+  double eta = 0;
+  double epsilon = 0;
+  /// lamb only: bounds of the weights' norm; NaN where there is none.
+  double lowerBound = std::numeric_limits<double>::quiet_NaN();
+  double upperBound = std::numeric_limits<double>::quiet_NaN();
+};
+
+/// weight := step(weight, sum of grads). Half types sum and step in float32; the sum is rounded to
+/// the half type first, as on the host.
+struct StepTask {
+  /// `count` elements each, summed from the left in the same pass.
+  std::vector<const void*> grads;
+  void* weight = nullptr;
+  /// As Optimizer::createState names them: float64 for float64 weights, else float32. Null where
+  /// the optimizer has fewer.
+  std::array<void*, 3> states{};
+  /// multiPrecision's float32 weights of a half type; null without.
+  float* master = nullptr;
+  /// These get the new weights too.
+  std::vector<void*> targets;
+  std::size_t count = 0;
+  StepScalars<double> scalars;
+  TrustNumbers trust;
+};
+
+/// Loads the kernels, which waits for the device; the first step does it otherwise.
+void prepareSteps(Device&);
+
+/// All tasks of one element type and one optimizer: one launch, four with a trust ratio. Arrays
+/// that do not start at a multiple of 16 bytes are slower. For lamb `kernel` is lambApply.
+void step(Stream&, TaskRing&, DType, StepKernel kernel, TrustRatio, std::span<const StepTask>);
+
+}  // namespace gradlink::cuda
