@@ -3,7 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "cuda/driver.h"
 
@@ -17,6 +19,9 @@ class Device {
   static Device& get(int ordinal);
   /// Throws where there is no driver.
   static int count();
+  /// The device whose context is current on this thread, else the first that was ever asked for,
+  /// else gpu:0: for what belongs to no device, so that no further context is made for it.
+  static Device& any();
 
   int ordinal() const { return ordinal_; }
   DeviceHandle handle() const { return handle_; }
@@ -30,19 +35,26 @@ class Device {
   void makeCurrent() const;
   /// Whether kernels and copies of this device reach `peer` directly: true for itself.
   bool canReach(const Device& peer) const;
-  /// Enables that; once enabled it stays. False where it cannot be. Thread-safe.
+  /// Enables that; once enabled it stays. False where it cannot be, or where the hardware has no
+  /// room for a further peer. Thread-safe; makes the context current.
   bool enablePeer(const Device& peer);
-  /// For measuring what it is worth without; true when it was enabled.
+  /// For measuring what it is worth without; true when it was enabled. Nothing that uses it may
+  /// run.
   bool disablePeer(const Device& peer);
 
  private:
   explicit Device(int ordinal);
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
 
   int ordinal_;
   DeviceHandle handle_ = 0;
   ContextHandle context_ = nullptr;
   int multiprocessors_ = 0;
   std::string label_;
+  std::mutex peersMutex_;
+  /// By ordinal: whether this context reaches that one.
+  std::vector<bool> peers_;
 };
 
 }  // namespace gradlink::cuda

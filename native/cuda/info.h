@@ -61,6 +61,7 @@ struct GpuInfo {
   /// "9.0".
   std::string computeCapability;
   int multiprocessors = 0;
+  /// These are 0 where the driver does not tell.
   std::size_t l2Bytes = 0;
   int copyEngines = 0;
   int memoryBusBits = 0;

@@ -51,7 +51,6 @@ static_assert(sizeof(NvmlField) == 40);
 /// X(exact exported name, member, argument types).
 #define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
   X(nvmlInit_v2, init, ())                                                                         \
-  X(nvmlShutdown, shutdown, ())                                                                    \
   X(nvmlSystemGetDriverVersion, driverRelease, (char*, unsigned))                                  \
   X(nvmlDeviceGetHandleByPciBusId_v2, byPciBusId, (const char*, NvmlDevice*))                      \
   X(nvmlDeviceGetTopologyCommonAncestor, commonAncestor, (NvmlDevice, NvmlDevice, int*))           \
@@ -104,6 +103,8 @@ class Nvml {
   }
 
  private:
+  struct Found;
+  static const Found& found();
   Nvml();
 
   NvmlTable table_;

@@ -17,7 +17,13 @@ const char kernelsPtx[] = R"ptx(@ptx@)ptx";
 ]=])
 
 add_library(gradlink_cuda STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/device.cc
   ${CMAKE_CURRENT_LIST_DIR}/driver.cc
+  ${CMAKE_CURRENT_LIST_DIR}/health.cc
+  ${CMAKE_CURRENT_LIST_DIR}/info.cc
+  ${CMAKE_CURRENT_LIST_DIR}/memory.cc
+  ${CMAKE_CURRENT_LIST_DIR}/nvml.cc
   ${CMAKE_CURRENT_LIST_DIR}/shared_library.cc
+  ${CMAKE_CURRENT_LIST_DIR}/stream.cc
   ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc)
 target_link_libraries(gradlink_cuda PUBLIC gradlink_core PRIVATE ${CMAKE_DL_LIBS})

@@ -1,0 +1,58 @@
+#include "cuda/memory.h"
+
+#include <cstring>
+#include <string>
+
+#include "core/error.h"
+
+namespace gradlink::cuda {
+namespace {
+
+constexpr unsigned kHostPortable = 1;
+constexpr unsigned kHostMapped = 2;
+
+}  // namespace
+
+DeviceMemory::DeviceMemory(Device& device, std::size_t bytes) : device_(&device), bytes_(bytes) {
+  if (bytes == 0) return;
+  const Driver& driver = Driver::get();
+  device.makeCurrent();
+  Address address = 0;
+  const Status status = driver.memAlloc(&address, bytes);
+  if (status != kSuccess) {
+    std::string doing = "cannot allocate " + std::to_string(bytes) + " bytes on " + device.label();
+    std::size_t free = 0;
+    std::size_t total = 0;
+    if (status == kOutOfMemory && driver.memInfo(&free, &total) == kSuccess) {
+      doing +=
+          ", which has " + std::to_string(free) + " of " + std::to_string(total) + " bytes free";
+    }
+    check(status, doing);
+  }
+  data_ = reinterpret_cast<void*>(address);
+}
+
+DeviceMemory::~DeviceMemory() {
+  if (data_ == nullptr) return;
+  // A destructor cannot throw: what fails here is a context that is broken or a driver that has
+  // gone, and both have freed the memory.
+  const Driver& driver = Driver::get();
+  if (driver.setCurrent(device_->context()) == kSuccess) driver.memFree(addressOf(data_));
+}
+
+PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
+  if (bytes == 0) return;
+  Device::any().makeCurrent();
+  const Status status = Driver::get().hostAlloc(&data_, bytes, kHostPortable | kHostMapped);
+  if (status != kSuccess) {
+    data_ = nullptr;
+    check(status, "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
+  }
+  std::memset(data_, 0, bytes);
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (data_ != nullptr) Driver::get().hostFree(data_);
+}
+
+}  // namespace gradlink::cuda
