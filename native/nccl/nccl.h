@@ -3,15 +3,25 @@
 // In one process a communicator holds one rank for each GPU; in a job each process holds one rank.
 // libnccl.so.2 (or the file GRADLINK_NCCL_LIBRARY names) is loaded at first use; what a version
 // lacks is found by its symbols.
+//
+// Buffers are memory of their rank's GPU. Messages have the tag 0 and a known source, and are as
+// long as their receive says: NCCL sends no envelopes. A send waits for its receive, so that two
+// ranks that both send first wait for one another until the deadline.
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "core/call.h"
 #include "core/communicator.h"
+#include "cuda/device.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
 
 namespace gradlink::nccl {
 
@@ -22,12 +32,14 @@ using UniqueId = std::array<char, 128>;
 /// looked for and where.
 struct LibraryInfo {
   std::string file;
-  /// 2.28.9 as 22809; see decodeVersion.
-  int version;
-  bool float8;
-  bool simulation;    // ncclGroupSimulateEnd
-  bool registration;  // ncclCommRegister
-  bool split;
+  /// 2.28.9 as 22809; see versionText.
+  int version = 0;
+  bool float8 = false;
+  bool simulation = false;    // ncclGroupSimulateEnd: estimateSeconds
+  bool scaledSums = false;    // ncclRedOpCreatePreMulSum
+  bool registration = false;  // ncclCommRegister
+  bool windows = false;       // ncclCommWindowRegister: symmetric registration
+  bool exchanges = false;     // allToAll, gather, scatter of its own; else made of sends and receives
 };
 const LibraryInfo& libraryInfo();
 /// "2.28.9", of both of NCCL's encodings.
@@ -35,15 +47,100 @@ std::string versionText(int code);
 
 UniqueId makeUniqueId();
 
+/// One collective: its shape, its memory, and for sums the factors by which inputs are multiplied
+/// first, one for each held rank (float types only; none: not at all). Not barrier, split or
+/// neighborAllReduce.
+struct Launch {
+  Shape shape;
+  Buffers buffers;
+  std::span<const double> scales = {};
+};
+
+/// Device memory that the library allocates itself, where it can, so that it may be registered and
+/// peers map it; plain device memory where it cannot.
+class Memory {
+ public:
+  Memory() = default;
+  Memory(cuda::Device& device, std::size_t bytes);
+  Memory(Memory&& other) noexcept;
+  Memory& operator=(Memory&& other) noexcept;
+  ~Memory();
+
+  void* data() const { return own_ != nullptr ? own_ : plain_.data(); }
+  std::size_t bytes() const { return bytes_; }
+
+ private:
+  cuda::Device* device_ = nullptr;
+  void* own_ = nullptr;
+  cuda::DeviceMemory plain_;
+  std::size_t bytes_ = 0;
+};
+
+/// How memory is made known to the library ahead of its use.
+enum class RegistrationKind {
+  local,      // each rank for itself
+  symmetric,  // a window that all ranks open together
+};
+
+/// Ends with this object, or with the communicator if that is first.
+class Registration {
+ public:
+  virtual ~Registration() = default;
+  /// What was made: local where symmetric was asked for and the library has no windows.
+  virtual RegistrationKind kind() const = 0;
+};
+
+/// What measuring and the store need beside the contract.
+class NcclCommunicator : public Communicator {
+ public:
+  /// The GPU of each held rank.
+  virtual std::span<cuda::Device* const> devices() const = 0;
+
+  /// Queues all of these as one NCCL group, held rank i's part on streams[i], and returns when the
+  /// library has launched them, without waiting for the device: buffers stay in use until the
+  /// streams are past it. Streams may be capturing a CUDA graph. The other ranks must do the same;
+  /// that they do is not checked. While streams are waited for, call `check` now and then.
+  virtual void enqueue(std::span<const Launch>, std::span<cuda::Stream* const> streams,
+                       const CallOptions& = {}) = 0;
+  /// The same on streams of its own, and waits. Ranks agree first, as in every call.
+  virtual void run(std::span<const Launch>, const CallOptions& = {}) = 0;
+  /// Ends the communicator when the library, a peer or an abort has ended what is queued, so that
+  /// the streams come free; then and later throws why.
+  void check(const char* op) override = 0;
+
+  /// What the library expects a collective to take, in seconds; nothing where it has no model of
+  /// it (what is made of sends and receives) or no way to tell. Collective.
+  virtual std::optional<double> estimateSeconds(const Shape&, const CallOptions& = {}) = 0;
+
+  /// Makes bytes of device memory of each held rank known. Symmetric is collective, and wants Memory
+  /// of the same size on all ranks. Error(unsupported) where the library cannot register at all.
+  virtual std::unique_ptr<Registration> registerMemory(std::span<void* const> memory,
+                                                       std::size_t bytes, RegistrationKind,
+                                                       const CallOptions& = {}) = 0;
+};
+
 struct Options {
   /// Of each call, and of the meeting.
   double timeoutMs = 30000;
+  /// Looked at while waiting for the others: once true, the meeting is given up with ERR_CLOSED. May
+  /// be null.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 /// One rank for each of these GPUs, all in this process. Distinct, except where the library permits
 /// several ranks on one GPU.
-std::unique_ptr<Communicator> openLocal(std::span<const int> gpus, const Options&);
-/// One rank of `size`, on this GPU. Returns when all have come.
-std::unique_ptr<Communicator> join(const UniqueId&, int rank, int size, int gpu, const Options&);
+std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Options& = {});
+
+/// One rank of `size`, on this GPU. Returns when all have come. Peers that die, abort or make other
+/// calls are noticed by the deadline alone.
+std::unique_ptr<NcclCommunicator> join(const UniqueId&, int rank, int size, int gpu,
+                                       const Options& = {});
+
+/// The rank that `control` holds, on this GPU; `control` holds one rank of a communicator between
+/// hosts' memories and serves nothing else. Over it travels the unique id, ranks agree on each call
+/// before it is launched (mismatches are ERR_MISMATCH, a rank that does not come is named), and a
+/// lost or aborting rank ends the others' calls.
+std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
+                                       const Options& = {});
 
 }  // namespace gradlink::nccl
