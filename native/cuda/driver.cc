@@ -65,11 +65,16 @@ void load(Driver& driver) {
   GRADLINK_CUDA_OPTIONAL(GRADLINK_BIND)
 #undef GRADLINK_BIND
   if (!missing.empty()) {
-    throw Error(
-        ErrorCode::backendUnavailable,
-        "the CUDA driver " + driver.file + " has no " + listed(missing) +
-            ": it is too old or not a CUDA driver; gradlink needs one of CUDA 11.0 (release "
-            "450) or newer");
+    constexpr std::size_t kNamed = 3;
+    const std::size_t unnamed = missing.size() > kNamed + 1 ? missing.size() - kNamed : 0;
+    if (unnamed > 0) {
+      missing.resize(kNamed);
+      missing.push_back(std::to_string(unnamed) + " more functions");
+    }
+    throw Error(ErrorCode::backendUnavailable,
+                "the CUDA driver " + driver.file + " has no " + listed(missing) +
+                    ": it is too old or no CUDA driver; gradlink needs one of CUDA 11.0 (release "
+                    "450) or newer");
   }
   Status status = driver.init(0);
   int devices = 0;
