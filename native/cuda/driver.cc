@@ -58,7 +58,7 @@ void load(Driver& driver) {
   std::vector<std::string> missing;
 #define GRADLINK_BIND(symbol, member, arguments) \
   library.bind(driver.member, #symbol);          \
-  if (driver.member == nullptr) missing.push_back(#symbol);
+  if (driver.member == nullptr) missing.emplace_back(#symbol);
   GRADLINK_CUDA_REQUIRED(GRADLINK_BIND)
 #undef GRADLINK_BIND
 #define GRADLINK_BIND(symbol, member, arguments) library.bind(driver.member, #symbol);

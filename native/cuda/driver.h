@@ -38,66 +38,66 @@ inline constexpr Status kTooManyPeers = 711;
 
 /// X(exact exported name, member, argument types). Required: without one of these the driver is too
 /// old and is refused by name.
-#define GRADLINK_CUDA_REQUIRED(X)                                                                  \
-  X(cuInit, init, (unsigned))                                                                      \
-  X(cuDriverGetVersion, driverVersion, (int*))                                                     \
-  X(cuGetErrorName, errorName, (Status, const char**))                                             \
-  X(cuGetErrorString, errorString, (Status, const char**))                                         \
-  X(cuDeviceGetCount, deviceCount, (int*))                                                         \
-  X(cuDeviceGet, deviceGet, (DeviceHandle*, int))                                                  \
-  X(cuDeviceGetName, deviceName, (char*, int, DeviceHandle))                                       \
-  X(cuDeviceTotalMem_v2, deviceTotalMem, (std::size_t*, DeviceHandle))                             \
-  X(cuDeviceGetAttribute, deviceAttribute, (int*, int, DeviceHandle))                              \
-  X(cuDeviceGetPCIBusId, devicePciBusId, (char*, int, DeviceHandle))                               \
-  X(cuDevicePrimaryCtxRetain, primaryContextRetain, (ContextHandle*, DeviceHandle))                \
-  X(cuDevicePrimaryCtxRelease_v2, primaryContextRelease, (DeviceHandle))                           \
-  X(cuCtxSetCurrent, setCurrent, (ContextHandle))                                                  \
-  X(cuCtxGetCurrent, getCurrent, (ContextHandle*))                                                 \
-  X(cuCtxSynchronize, contextSynchronize, ())                                                      \
-  X(cuDeviceCanAccessPeer, canAccessPeer, (int*, DeviceHandle, DeviceHandle))                      \
-  X(cuDeviceGetP2PAttribute, peerAttribute, (int*, int, DeviceHandle, DeviceHandle))               \
-  X(cuCtxEnablePeerAccess, enablePeerAccess, (ContextHandle, unsigned))                            \
-  X(cuCtxDisablePeerAccess, disablePeerAccess, (ContextHandle))                                    \
-  X(cuMemGetInfo_v2, memInfo, (std::size_t*, std::size_t*))                                        \
-  X(cuMemAlloc_v2, memAlloc, (Address*, std::size_t))                                              \
-  X(cuMemFree_v2, memFree, (Address))                                                              \
-  X(cuMemHostAlloc, hostAlloc, (void**, std::size_t, unsigned))                                    \
-  X(cuMemFreeHost, hostFree, (void*))                                                              \
-  X(cuMemcpyAsync, copyAsync, (Address, Address, std::size_t, StreamHandle))                       \
-  X(cuMemcpyPeerAsync, copyPeerAsync,                                                              \
-    (Address, ContextHandle, Address, ContextHandle, std::size_t, StreamHandle))                   \
-  X(cuMemsetD8Async, fillBytesAsync, (Address, unsigned char, std::size_t, StreamHandle))          \
-  X(cuStreamCreate, streamCreate, (StreamHandle*, unsigned))                                       \
-  X(cuStreamDestroy_v2, streamDestroy, (StreamHandle))                                             \
-  X(cuStreamSynchronize, streamSynchronize, (StreamHandle))                                        \
-  X(cuStreamQuery, streamQuery, (StreamHandle))                                                    \
-  X(cuStreamWaitEvent, streamWaitEvent, (StreamHandle, EventHandle, unsigned))                     \
-  X(cuEventCreate, eventCreate, (EventHandle*, unsigned))                                          \
-  X(cuEventRecord, eventRecord, (EventHandle, StreamHandle))                                       \
-  X(cuEventQuery, eventQuery, (EventHandle))                                                       \
-  X(cuEventSynchronize, eventSynchronize, (EventHandle))                                           \
-  X(cuEventElapsedTime, eventElapsedTime, (float*, EventHandle, EventHandle))                      \
-  X(cuEventDestroy_v2, eventDestroy, (EventHandle))                                                \
-  X(cuModuleLoadData, moduleLoadData, (ModuleHandle*, const void*))                                \
-  X(cuModuleGetFunction, moduleGetFunction, (FunctionHandle*, ModuleHandle, const char*))          \
-  X(cuModuleUnload, moduleUnload, (ModuleHandle))                                                  \
-  X(cuLaunchKernel, launchKernel,                                                                  \
-    (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,         \
+#define GRADLINK_CUDA_REQUIRED(X)                                                          \
+  X(cuInit, init, (unsigned))                                                              \
+  X(cuDriverGetVersion, driverVersion, (int*))                                             \
+  X(cuGetErrorName, errorName, (Status, const char**))                                     \
+  X(cuGetErrorString, errorString, (Status, const char**))                                 \
+  X(cuDeviceGetCount, deviceCount, (int*))                                                 \
+  X(cuDeviceGet, deviceGet, (DeviceHandle*, int))                                          \
+  X(cuDeviceGetName, deviceName, (char*, int, DeviceHandle))                               \
+  X(cuDeviceTotalMem_v2, deviceTotalMem, (std::size_t*, DeviceHandle))                     \
+  X(cuDeviceGetAttribute, deviceAttribute, (int*, int, DeviceHandle))                      \
+  X(cuDeviceGetPCIBusId, devicePciBusId, (char*, int, DeviceHandle))                       \
+  X(cuDevicePrimaryCtxRetain, primaryContextRetain, (ContextHandle*, DeviceHandle))        \
+  X(cuCtxSetCurrent, setCurrent, (ContextHandle))                                          \
+  X(cuCtxGetCurrent, getCurrent, (ContextHandle*))                                         \
+  X(cuCtxSynchronize, contextSynchronize, ())                                              \
+  X(cuDeviceCanAccessPeer, canAccessPeer, (int*, DeviceHandle, DeviceHandle))              \
+  X(cuDeviceGetP2PAttribute, peerAttribute, (int*, int, DeviceHandle, DeviceHandle))       \
+  X(cuCtxEnablePeerAccess, enablePeerAccess, (ContextHandle, unsigned))                    \
+  X(cuCtxDisablePeerAccess, disablePeerAccess, (ContextHandle))                            \
+  X(cuMemGetInfo_v2, memInfo, (std::size_t*, std::size_t*))                                \
+  X(cuMemAlloc_v2, memAlloc, (Address*, std::size_t))                                      \
+  X(cuMemFree_v2, memFree, (Address))                                                      \
+  X(cuMemHostAlloc, hostAlloc, (void**, std::size_t, unsigned))                            \
+  X(cuMemFreeHost, hostFree, (void*))                                                      \
+  X(cuMemcpyAsync, copyAsync, (Address, Address, std::size_t, StreamHandle))               \
+  X(cuMemcpyPeerAsync, copyPeerAsync,                                                      \
+    (Address, ContextHandle, Address, ContextHandle, std::size_t, StreamHandle))           \
+  X(cuMemsetD8Async, fillBytesAsync, (Address, unsigned char, std::size_t, StreamHandle))  \
+  X(cuStreamCreate, streamCreate, (StreamHandle*, unsigned))                               \
+  X(cuStreamDestroy_v2, streamDestroy, (StreamHandle))                                     \
+  X(cuStreamSynchronize, streamSynchronize, (StreamHandle))                                \
+  X(cuStreamQuery, streamQuery, (StreamHandle))                                            \
+  X(cuStreamWaitEvent, streamWaitEvent, (StreamHandle, EventHandle, unsigned))             \
+  X(cuEventCreate, eventCreate, (EventHandle*, unsigned))                                  \
+  X(cuEventRecord, eventRecord, (EventHandle, StreamHandle))                               \
+  X(cuEventQuery, eventQuery, (EventHandle))                                               \
+  X(cuEventSynchronize, eventSynchronize, (EventHandle))                                   \
+  X(cuEventElapsedTime, eventElapsedTime, (float*, EventHandle, EventHandle))              \
+  X(cuEventDestroy_v2, eventDestroy, (EventHandle))                                        \
+  X(cuModuleLoadData, moduleLoadData, (ModuleHandle*, const void*))                        \
+  X(cuModuleGetFunction, moduleGetFunction, (FunctionHandle*, ModuleHandle, const char*))  \
+  X(cuModuleUnload, moduleUnload, (ModuleHandle))                                          \
+  X(cuLaunchKernel, launchKernel,                                                          \
+    (FunctionHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
      StreamHandle, void**, void**))
 
 /// Null where the driver has none; whoever needs one asks first.
-#define GRADLINK_CUDA_OPTIONAL(X)                                                                  \
-  X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))                                         \
-  X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))                                         \
-  X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))                                    \
-  X(cuStreamEndCapture, endCapture, (StreamHandle, GraphHandle*))                                  \
-  X(cuGraphInstantiateWithFlags, graphInstantiate,                                                 \
-    (GraphExecHandle*, GraphHandle, unsigned long long))                                           \
-  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))                                   \
-  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))                                       \
+#define GRADLINK_CUDA_OPTIONAL(X)                                 \
+  X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))        \
+  X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))        \
+  X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))   \
+  X(cuStreamEndCapture, endCapture, (StreamHandle, GraphHandle*)) \
+  X(cuGraphInstantiateWithFlags, graphInstantiate,                \
+    (GraphExecHandle*, GraphHandle, unsigned long long))          \
+  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))  \
+  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))      \
   X(cuGraphDestroy, graphDestroy, (GraphHandle))
 
 struct Driver {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters take none.
 #define GRADLINK_MEMBER(symbol, member, arguments) Status(*member) arguments = nullptr;
   GRADLINK_CUDA_REQUIRED(GRADLINK_MEMBER)
   GRADLINK_CUDA_OPTIONAL(GRADLINK_MEMBER)
@@ -108,8 +108,8 @@ struct Driver {
   int version = 0;
 
   /// Loads and initialises at the first call of the process; later calls give the same driver, or
-  /// throw the same Error(backendUnavailable), which says which file was looked for and where, which
-  /// symbol is missing, or that there is no device.
+  /// throw the same Error(backendUnavailable), which says which file was looked for and where,
+  /// which symbol is missing, or that there is no device.
   static const Driver& get();
 };
 

@@ -75,6 +75,7 @@ static_assert(sizeof(NvmlField) == 40);
   X(nvmlDeviceGetFieldValues, fields, (NvmlDevice, int, NvmlField*))
 
 struct NvmlTable {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters take none.
 #define GRADLINK_MEMBER(symbol, member, arguments) NvmlStatus(*member) arguments = nullptr;
   GRADLINK_NVML_FUNCTIONS(GRADLINK_MEMBER)
 #undef GRADLINK_MEMBER
