@@ -1,0 +1,147 @@
+// What kernels are written in: CUDA C++ for nvcc; plain C++ for a host compiler, where the one who
+// runs a kernel sets the thread's indices and calls the function once for each thread.
+//
+// Kernels have no shared memory and no communication inside a block: every thread runs to its end
+// alone, so that both ways give the same bits.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__CUDACC__)
+
+#define GRADLINK_DEVICE __device__ __forceinline__
+/// A kernel: found by its name in the module.
+#define GRADLINK_KERNEL extern "C" __global__ void __launch_bounds__(256)
+#define GRADLINK_UNROLL _Pragma("unroll")
+#define GRADLINK_KEEP_ROLLED _Pragma("unroll 1")
+#define GRADLINK_UNROLL_BY_16 _Pragma("unroll 16")
+
+#else
+
+#include <atomic>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <thread>
+
+#define GRADLINK_DEVICE inline
+#define GRADLINK_KERNEL inline void
+#define GRADLINK_UNROLL
+#define GRADLINK_KEEP_ROLLED
+#define GRADLINK_UNROLL_BY_16
+
+#endif
+
+namespace gradlink::kernels {
+
+/// Threads of a block, in every launch but spin's and chase's, which have one.
+inline constexpr unsigned kThreads = 256;
+
+#if defined(__CUDACC__)
+
+using Vector = uint4;
+
+GRADLINK_DEVICE float floatOf(std::uint32_t bits) { return __uint_as_float(bits); }
+GRADLINK_DEVICE std::uint32_t bitsOf(float x) { return __float_as_uint(x); }
+GRADLINK_DEVICE double doubleOf(std::uint64_t bits) {
+  return __longlong_as_double(static_cast<long long>(bits));
+}
+GRADLINK_DEVICE std::uint64_t bitsOf(double x) {
+  return static_cast<std::uint64_t>(__double_as_longlong(x));
+}
+GRADLINK_DEVICE float root(float x) { return __fsqrt_rn(x); }
+GRADLINK_DEVICE double root(double x) { return __dsqrt_rn(x); }
+GRADLINK_DEVICE std::uint64_t multiplyHigh(std::uint64_t a, std::uint64_t b) {
+  return __umul64hi(a, b);
+}
+GRADLINK_DEVICE void addTo(std::uint64_t* sum, std::uint64_t value) {
+  static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
+  atomicAdd(reinterpret_cast<unsigned long long*>(sum), value);
+}
+/// The hardware's conversions: at the rate of memory there is no room for ten instructions a value.
+/// A NaN loses its payload.
+GRADLINK_DEVICE float fromFloat16(std::uint16_t half) {
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
+  return x;
+}
+GRADLINK_DEVICE std::uint16_t toFloat16(float x) {
+  std::uint16_t half;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
+  return half;
+}
+/// Read anew each time, past every cache that the host does not reach.
+GRADLINK_DEVICE std::uint32_t readFlag(const std::uint32_t* flag) {
+  return *static_cast<const volatile std::uint32_t*>(flag);
+}
+GRADLINK_DEVICE std::uint64_t nanoseconds() {
+  std::uint64_t now;
+  asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now)::"memory");
+  return now;
+}
+GRADLINK_DEVICE void pauseBriefly() {}
+
+#else
+
+struct Index {
+  unsigned x = 0;
+};
+inline thread_local Index threadIdx;
+inline thread_local Index blockIdx;
+inline thread_local Index gridDim;
+
+struct alignas(16) Vector {
+  std::uint32_t x, y, z, w;
+};
+
+inline float floatOf(std::uint32_t bits) { return std::bit_cast<float>(bits); }
+inline std::uint32_t bitsOf(float x) { return std::bit_cast<std::uint32_t>(x); }
+inline double doubleOf(std::uint64_t bits) { return std::bit_cast<double>(bits); }
+inline std::uint64_t bitsOf(double x) { return std::bit_cast<std::uint64_t>(x); }
+inline float root(float x) { return std::sqrt(x); }
+inline double root(double x) { return std::sqrt(x); }
+inline std::uint64_t multiplyHigh(std::uint64_t a, std::uint64_t b) {
+  __extension__ using Wide = unsigned __int128;
+  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
+}
+inline void addTo(std::uint64_t* sum, std::uint64_t value) {
+  std::atomic_ref(*sum).fetch_add(value, std::memory_order_relaxed);
+}
+inline float fromFloat16(std::uint16_t half) {
+  const std::uint32_t magnitude = half & 0x7fffu;
+  const std::uint32_t sign = (half & 0x8000u) << 16;
+  if (magnitude > 0x7c00u) return floatOf(0x7fffffffu);
+  if (magnitude == 0x7c00u) return floatOf(sign | 0x7f800000u);
+  if (magnitude < 0x400u) {
+    const float unit = floatOf(0x33800000u);  // 2^-24
+    return floatOf(sign | bitsOf(static_cast<float>(magnitude) * unit));
+  }
+  return floatOf(sign | ((magnitude << 13) + 0x38000000u));
+}
+inline std::uint16_t toFloat16(float x) {
+  const std::uint32_t bits = bitsOf(x);
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  if (magnitude > 0x7f800000u) return 0x7fff;
+  if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
+  // Subnormal halves: adding 0.5 lets the float adder do the shift and the rounding.
+  if (magnitude < 0x38800000u) {
+    return static_cast<std::uint16_t>(sign | (bitsOf(floatOf(magnitude) + 0.5f) - 0x3f000000u));
+  }
+  // Rebase the exponent; adding just under half a unit, plus the odd bit, rounds to even.
+  return static_cast<std::uint16_t>(
+      sign | ((magnitude - 0x38000000u + 0xfffu + ((magnitude >> 13) & 1u)) >> 13));
+}
+inline std::uint32_t readFlag(const std::uint32_t* flag) {
+  return std::atomic_ref(*const_cast<std::uint32_t*>(flag)).load(std::memory_order_acquire);
+}
+inline std::uint64_t nanoseconds() {
+  return static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+}
+inline void pauseBriefly() { std::this_thread::yield(); }
+
+#endif
+
+}  // namespace gradlink::kernels

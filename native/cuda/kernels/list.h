@@ -1,0 +1,46 @@
+// Every kernel of a module by its name: GRADLINK_BASE_KERNELS(X) for kernels.cu,
+// GRADLINK_STEP_KERNELS(X) for step_kernels.cu. X(name) with the name of the function.
+#pragma once
+
+#define GRADLINK_BASE_KERNELS(X) \
+  X(gradlinkSumInt8)             \
+  X(gradlinkSumInt32)            \
+  X(gradlinkSumInt64)            \
+  X(gradlinkSumFloat16)          \
+  X(gradlinkSumBfloat16)         \
+  X(gradlinkSumFloat32)          \
+  X(gradlinkSumFloat64)          \
+  X(gradlinkFillPattern)         \
+  X(gradlinkCountWrong)          \
+  X(gradlinkCompress2)           \
+  X(gradlinkCompress1)           \
+  X(gradlinkDecompress2)         \
+  X(gradlinkDecompress1)         \
+  X(gradlinkCopy)                \
+  X(gradlinkChase)               \
+  X(gradlinkSpin)
+
+/// Four kernels a formula, one for each float type.
+#define GRADLINK_OF_FLOATS(X, formula) \
+  X(formula##Float16) X(formula##Bfloat16) X(formula##Float32) X(formula##Float64)
+
+#define GRADLINK_STEP_KERNELS(X)                 \
+  GRADLINK_OF_FLOATS(X, gradlinkSgd)             \
+  GRADLINK_OF_FLOATS(X, gradlinkSgdMomentum)     \
+  GRADLINK_OF_FLOATS(X, gradlinkNesterov)        \
+  GRADLINK_OF_FLOATS(X, gradlinkAdam)            \
+  GRADLINK_OF_FLOATS(X, gradlinkAdamw)           \
+  GRADLINK_OF_FLOATS(X, gradlinkAdagrad)         \
+  GRADLINK_OF_FLOATS(X, gradlinkRmsprop)         \
+  GRADLINK_OF_FLOATS(X, gradlinkRmspropCentered) \
+  GRADLINK_OF_FLOATS(X, gradlinkAdadelta)        \
+  GRADLINK_OF_FLOATS(X, gradlinkFtrl)            \
+  GRADLINK_OF_FLOATS(X, gradlinkSignSgd)         \
+  GRADLINK_OF_FLOATS(X, gradlinkSignum)          \
+  GRADLINK_OF_FLOATS(X, gradlinkLambApply)       \
+  GRADLINK_OF_FLOATS(X, gradlinkAddScaled)       \
+  GRADLINK_OF_FLOATS(X, gradlinkLarsSquares)     \
+  GRADLINK_OF_FLOATS(X, gradlinkLambSquares)     \
+  X(gradlinkFoldLanes)                           \
+  X(gradlinkScaleRate32)                         \
+  X(gradlinkScaleRate64)

@@ -1,0 +1,84 @@
+// How lists of tasks lie in memory: written by the host, read by kernels. A list is its tasks and
+// then the pointers that they refer to; work is cut into tiles, one a block, counted over all
+// tasks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/optimizer_step.h"
+
+namespace gradlink::kernels {
+
+/// Bytes of one array that a block of the sum kernel covers: four vectors of 16 bytes a thread.
+inline constexpr std::uint64_t kSumTileBytes = 16384;
+/// Elements that a block of a step covers.
+inline constexpr std::uint64_t kStepTile = 4096;
+/// Bytes of codes that a block of a compression kernel covers: four a thread.
+inline constexpr std::uint64_t kCodeTile = 1024;
+/// Elements that a block of the pattern kernels covers.
+inline constexpr std::uint64_t kPatternTile = 4096;
+/// Partial sums of squares of a block of kUpdateBlock elements: element i belongs to lane i modulo
+/// this, as on the host.
+inline constexpr unsigned kLanes = 16;
+
+struct SumData {
+  std::uint64_t firstTile;
+  std::uint64_t count;
+  /// The sources, and after them the targets.
+  void* const* pointers;
+  std::uint32_t sources;
+  std::uint32_t targets;
+  /// All pointers are multiples of 16.
+  std::uint32_t aligned;
+  std::uint32_t unused;
+};
+
+template <class T>
+struct StepData {
+  std::uint64_t firstTile;
+  std::uint64_t count;
+  /// The gradients, and after them the targets.
+  void* const* pointers;
+  std::uint32_t grads;
+  std::uint32_t targets;
+  std::uint32_t aligned;
+  std::uint32_t unused;
+  void* weight;
+  T* states[3];
+  float* master;
+  StepScalars<T> scalars;
+};
+
+/// The norms of one array. Where they lie: two sums a lane (weights; gradient or direction) and two
+/// a block of kUpdateBlock elements.
+struct NormData {
+  std::uint64_t firstBlock;
+  std::uint64_t blocks;
+  double* lanes;
+  double* sums;
+};
+
+struct TrustData {
+  double learningRate;
+  double wd;
+  double absoluteRescale;
+  double eta;
+  double epsilon;
+  double lowerBound;
+  double upperBound;
+  std::uint32_t layerwise;
+  TrustRatio ratio;
+};
+
+struct CodeData {
+  std::uint64_t firstTile;
+  std::uint64_t count;
+  const float* grad;
+  float* residual;
+  float* out;
+  std::uint8_t* codes;
+  std::uint64_t aligned;
+};
+
+}  // namespace gradlink::kernels
