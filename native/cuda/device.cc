@@ -10,6 +10,7 @@ namespace gradlink::cuda {
 namespace {
 
 constexpr int kMultiprocessorCount = 16;
+constexpr Status kPeerAccessUnsupported = 217;
 
 /// The devices that were asked for, by ordinal. Never destroyed: contexts last as long as the
 /// process.
@@ -109,7 +110,7 @@ bool Device::enablePeer(const Device& peer) {
   if (!canReach(peer)) return false;
   makeCurrent();
   const Status status = Driver::get().enablePeerAccess(peer.context_, 0);
-  if (status == kTooManyPeers) return false;
+  if (status == kTooManyPeers || status == kPeerAccessUnsupported) return false;
   // Another library of the process may have enabled it: the context is shared.
   if (status != kPeerAccessAlreadyEnabled) {
     check(status, "cannot let " + label_ + " reach " + peer.label_);
