@@ -23,8 +23,9 @@ int gradlinkFakeCanReach(int from, int to);
 /// In a function that cuLaunchHostFunc runs: the clock of its stream.
 double gradlinkFakeNow();
 
-/// In such a function: moves the clock on to `seconds`, never back. The ranks of a collective exchange
-/// their clocks, take the latest, add what the collective takes, and each goes on to there.
+/// In such a function: moves the clock on to `seconds`, never back. The ranks of a collective
+/// exchange their clocks, take the latest, add what the collective takes, and each goes on to
+/// there.
 void gradlinkFakeAdvanceTo(double seconds);
 
 /// The GPU of a stream; the current context's for the null stream; -1 for a handle that is none.

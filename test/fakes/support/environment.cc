@@ -4,6 +4,14 @@
 #include <cstdlib>
 
 namespace gradlink::fake {
+namespace {
+
+const std::vector<std::string>& faults() {
+  static const auto& list = *new std::vector<std::string>(listOf("GRADLINK_FAKE_FAULTS"));
+  return list;
+}
+
+}  // namespace
 
 std::vector<std::string> listOf(const char* variable) {
   std::vector<std::string> pieces;
@@ -39,7 +47,7 @@ long numberOf(const char* variable, long otherwise) {
 }
 
 std::optional<std::string> fault(std::string_view name) {
-  for (const std::string& piece : listOf("GRADLINK_FAKE_FAULTS")) {
+  for (const std::string& piece : faults()) {
     if (piece == name) return "";
     if (piece.size() > name.size() && piece.starts_with(name) && piece[name.size()] == '=') {
       return piece.substr(name.size() + 1);
@@ -55,7 +63,7 @@ std::optional<double> faultNumber(std::string_view name) {
 }
 
 bool hasFault(std::string_view name, std::string_view value) {
-  for (const std::string& piece : listOf("GRADLINK_FAKE_FAULTS")) {
+  for (const std::string& piece : faults()) {
     if (piece.size() == name.size() + 1 + value.size() && piece.starts_with(name) &&
         piece[name.size()] == '=' && piece.ends_with(value)) {
       return true;

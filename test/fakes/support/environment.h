@@ -1,5 +1,5 @@
-// What the environment asks of the fakes; see README.md for the variables. Read at each call, so
-// that a test may change it before it loads a fake.
+// What the environment asks of the fakes; see README.md for the variables. Faults are read once, at
+// the first look: threads of streams look too, and must not read what a test is changing.
 #pragma once
 
 #include <optional>

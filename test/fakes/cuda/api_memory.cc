@@ -1,0 +1,145 @@
+// Memory and copies.
+#include <cstring>
+#include <utility>
+
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/cost.h"
+#include "cuda/exports.h"
+#include "cuda/faults.h"
+#include "cuda/handles.h"
+#include "cuda/memory.h"
+#include "support/export.h"
+
+namespace gradlink::fake {
+namespace {
+
+void* pointer(Address address) { return reinterpret_cast<void*>(address); }
+
+/// Both ends, checked again when the copy runs: memory may have been freed since.
+Work copyWork(Address to, Address from, std::size_t bytes, double seconds, Ordinal fault) {
+  return [=](Execution& execution) -> Status {
+    if (fault == Ordinal::fails) return kIllegalAddress;
+    if (fault == Ordinal::hangs) Mark().wait();
+    const Memory& memory = Memory::get();
+    if (!memory.placeOf(to, bytes) || !memory.placeOf(from, bytes)) return kIllegalAddress;
+    std::memmove(pointer(to), pointer(from), bytes);
+    execution.now += seconds;
+    return kOk;
+  };
+}
+
+Status copy(Address to, Address from, std::size_t bytes, StreamHandle handle) {
+  const std::shared_ptr<Stream> stream = streamOf(handle);
+  if (!stream) return kInvalidHandle;
+  if (bytes == 0) return kOk;
+  const auto toPlace = Memory::get().placeOf(to, bytes);
+  const auto fromPlace = Memory::get().placeOf(from, bytes);
+  if (!toPlace || !fromPlace || to == 0 || from == 0) return kInvalidValue;
+  // The driver goes through a buffer of its own, and returns when it has no more need of the
+  // caller's: a graph could not.
+  const bool pageable = *toPlace == kPageable || *fromPlace == kPageable;
+  if (pageable && stream->captured().capture) return kCaptureUnsupported;
+  const double seconds = copySeconds(*fromPlace, *toPlace, bytes);
+  const Status status =
+      submit(*stream, copyWork(to, from, bytes, seconds, nextFault(Counted::copies)));
+  if (status != kOk || !pageable) return status;
+  stream->end()->wait();
+  return stream->context().status();
+}
+
+}  // namespace
+
+FAKE_EXPORT(Status, cuMemGetInfo_v2, (std::size_t * free, std::size_t* total)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  *free = Memory::get().freeBytes(context->device());
+  *total = Machine::get().gpu(context->device()).memoryBytes;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, cuMemAlloc_v2, (Address * address, std::size_t bytes)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  if (const Status status = checkUnsafeCall()) return status;
+  if (nextFault(Counted::allocations) == Ordinal::fails) return kOutOfMemory;
+  return Memory::get().allocate(context->device(), bytes, address);
+}
+
+FAKE_EXPORT(Status, cuMemFree_v2, (Address address)) {
+  if (const Status status = enter()) return status;
+  if (!currentContext()) return kInvalidContext;
+  if (address == 0) return kOk;
+  if (const Status status = checkUnsafeCall()) return status;
+  const auto place = Memory::get().placeOf(address, 1);
+  if (!place || *place < 0) return kInvalidValue;
+  // As the driver: what is freed is in nobody's use.
+  World::get().contexts[*place]->synchronize();
+  const Status status = Memory::get().release(true, address);
+  // A broken context's memory is gone all the same, so that the leak report names what nobody
+  // freed.
+  return status ? status : currentContext()->status();
+}
+
+FAKE_EXPORT(Status, cuMemHostAlloc, (void** memory, std::size_t bytes, unsigned flags)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  if (flags > 7) return kInvalidValue;
+  if (const Status status = checkUnsafeCall()) return status;
+  if (fault("pinned-oom")) return kOutOfMemory;
+  Address address = 0;
+  const Status status = Memory::get().allocate(kHost, bytes, &address);
+  *memory = pointer(address);
+  return status;
+}
+
+FAKE_EXPORT(Status, cuMemFreeHost, (void* memory)) {
+  if (const Status status = enter()) return status;
+  if (!currentContext()) return kInvalidContext;
+  if (const Status status = checkUnsafeCall()) return status;
+  for (const auto& each : World::get().contexts) each->synchronize();
+  const Status status = Memory::get().release(false, cuda::addressOf(memory));
+  return status ? status : currentContext()->status();
+}
+
+FAKE_EXPORT(Status, cuMemcpyAsync,
+            (Address to, Address from, std::size_t bytes, StreamHandle stream)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  return copy(to, from, bytes, stream);
+}
+
+FAKE_EXPORT(Status, cuMemcpyPeerAsync,
+            (Address to, ContextHandle toContext, Address from, ContextHandle fromContext,
+             std::size_t bytes, StreamHandle stream)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  const Context* const toPeer = contextOf(toContext);
+  const Context* const fromPeer = contextOf(fromContext);
+  if (!toPeer || !fromPeer) return kInvalidContext;
+  if (Memory::get().placeOf(to, bytes) != toPeer->device() ||
+      Memory::get().placeOf(from, bytes) != fromPeer->device()) {
+    return kInvalidValue;
+  }
+  return copy(to, from, bytes, stream);
+}
+
+FAKE_EXPORT(Status, cuMemsetD8Async,
+            (Address to, unsigned char value, std::size_t bytes, StreamHandle handle)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  const std::shared_ptr<Stream> stream = streamOf(handle);
+  if (!stream) return kInvalidHandle;
+  if (bytes == 0) return kOk;
+  const auto place = Memory::get().placeOf(to, bytes);
+  if (!place || *place == kPageable) return kInvalidValue;
+  return submit(*stream, [=](Execution& execution) -> Status {
+    Traffic traffic(execution.context);
+    if (const Status status = traffic.write(pointer(to), bytes)) return status;
+    std::memset(pointer(to), value, bytes);
+    execution.now += traffic.seconds();
+    return kOk;
+  });
+}
+
+}  // namespace gradlink::fake

@@ -1,0 +1,121 @@
+// Modules and launches. A module's text is looked at only for the names of its kernels; what they
+// compute comes from the host's build of the same source (kernel_table.h).
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/exports.h"
+#include "cuda/faults.h"
+#include "cuda/handles.h"
+#include "cuda/kernel_table.h"
+#include "support/export.h"
+
+namespace gradlink::fake {
+
+struct Function {
+  Context* context = nullptr;
+  const Kernel* kernel = nullptr;
+};
+
+struct Module {
+  Context* context = nullptr;
+  std::set<std::string, std::less<>> entries;
+  std::mutex mutex;
+  std::vector<FunctionHandle> functions;
+};
+
+namespace {
+
+constexpr unsigned kMostThreads = 1024;
+
+/// The word after each ".entry", up to its parameters.
+std::set<std::string, std::less<>> entriesOf(std::string_view ptx) {
+  constexpr std::string_view kEntry = ".entry ";
+  std::set<std::string, std::less<>> entries;
+  for (std::size_t at = ptx.find(kEntry); at != ptx.npos; at = ptx.find(kEntry, at)) {
+    at += kEntry.size();
+    entries.emplace(ptx.substr(at, ptx.find_first_of("( \n\r\t", at) - at));
+  }
+  return entries;
+}
+
+}  // namespace
+
+FAKE_EXPORT(Status, cuModuleLoadData, (ModuleHandle * handle, const void* image)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  if (const Status status = checkUnsafeCall()) return status;
+  if (fault("unsupported-ptx")) return kUnsupportedPtx;
+  const std::string_view ptx = static_cast<const char*>(image);
+  if (ptx.find(".version ") == ptx.npos) return kInvalidImage;
+  if (ptx.find(".target ") == ptx.npos) return kInvalidPtx;
+  // Loading waits for the device: a program that loads while a kernel spins stands still on a real
+  // one, and shall here.
+  context->synchronize();
+  auto module = std::make_shared<Module>();
+  module->context = context;
+  module->entries = entriesOf(ptx);
+  *handle = World::get().modules.add(std::move(module));
+  return kOk;
+}
+
+FAKE_EXPORT(Status, cuModuleGetFunction,
+            (FunctionHandle * handle, ModuleHandle moduleHandle, const char* name)) {
+  if (const Status status = enter()) return status;
+  const std::shared_ptr<Module> module = World::get().modules.find(moduleHandle);
+  if (!module) return kInvalidHandle;
+  const Kernel* const kernel = module->entries.contains(name) ? findKernel(name) : nullptr;
+  if (!kernel) return kNotFound;
+  *handle = World::get().functions.add(
+      std::make_shared<Function>(Function{.context = module->context, .kernel = kernel}));
+  const std::lock_guard lock(module->mutex);
+  module->functions.push_back(*handle);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, cuModuleUnload, (ModuleHandle handle)) {
+  if (const Status status = enter()) return status;
+  const std::shared_ptr<Module> module = World::get().modules.take(handle);
+  if (!module) return kInvalidHandle;
+  module->context->synchronize();
+  for (const FunctionHandle function : module->functions) World::get().functions.take(function);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, cuLaunchKernel,
+            (FunctionHandle functionHandle, unsigned gridX, unsigned gridY, unsigned gridZ,
+             unsigned blockX, unsigned blockY, unsigned blockZ, unsigned shared,
+             StreamHandle streamHandle, void** parameters, void** extra)) {
+  Context* context = nullptr;
+  if (const Status status = enter(context)) return status;
+  const std::shared_ptr<Function> function = World::get().functions.find(functionHandle);
+  const std::shared_ptr<Stream> stream = streamOf(streamHandle);
+  if (!function || !stream) return kInvalidHandle;
+  if (function->context != context || &stream->context() != context) return kInvalidHandle;
+  if (gridX == 0 || blockX == 0 || blockX > kMostThreads || extra || !parameters) {
+    return kInvalidValue;
+  }
+  // Which our kernels do not use.
+  if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared != 0) return kNotSupported;
+  Work work = function->kernel->bind({.blocks = gridX, .threads = blockX}, parameters);
+  switch (nextFault(Counted::launches)) {
+    case Ordinal::none:
+      break;
+    case Ordinal::fails:
+      work = [](Execution&) { return kLaunchFailed; };
+      break;
+    case Ordinal::hangs:
+      work = [](Execution&) -> Status {
+        Mark().wait();
+        return kOk;
+      };
+      break;
+  }
+  return submit(*stream, std::move(work));
+}
+
+}  // namespace gradlink::fake

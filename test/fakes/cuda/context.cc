@@ -1,0 +1,113 @@
+#include "cuda/context.h"
+
+#include "support/machine.h"
+
+namespace gradlink::fake {
+namespace {
+
+thread_local Context* currentOfThread = nullptr;
+thread_local Execution* hostFunction = nullptr;
+
+}  // namespace
+
+void Context::fail(Status status) {
+  Status none = kOk;
+  status_.compare_exchange_strong(none, status);
+}
+
+bool Context::reaches(int device) const {
+  const std::lock_guard lock(mutex_);
+  return device == device_ || peers_.contains(device);
+}
+
+void Context::enable(int device) {
+  const std::lock_guard lock(mutex_);
+  peers_.insert(device);
+}
+
+void Context::disable(int device) {
+  const std::lock_guard lock(mutex_);
+  peers_.erase(device);
+}
+
+int Context::enabled() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<int>(peers_.size());
+}
+
+std::shared_ptr<Stream> Context::startStream() {
+  std::shared_ptr<Stream> stream = Stream::start(*this);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(streams_, [](const std::weak_ptr<Stream>& old) { return old.expired(); });
+  streams_.push_back(stream);
+  return stream;
+}
+
+std::shared_ptr<Stream> Context::nullStream() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (null_) return null_;
+  }
+  std::shared_ptr<Stream> started = startStream();
+  const std::lock_guard lock(mutex_);
+  // Another thread may have been faster.
+  if (null_) {
+    started->close();
+  } else {
+    null_ = std::move(started);
+  }
+  return null_;
+}
+
+void Context::synchronize() {
+  std::vector<std::shared_ptr<Stream>> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::weak_ptr<Stream>& stream : streams_) {
+      if (std::shared_ptr<Stream> live = stream.lock()) streams.push_back(std::move(live));
+    }
+  }
+  // A stream that was destroyed and has finished sets no more marks.
+  for (const std::shared_ptr<Stream>& stream : streams) {
+    if (!stream->idle()) hostReached(stream->end()->wait());
+  }
+}
+
+World& World::get() {
+  static World& world = *new World;
+  return world;
+}
+
+World::World() {
+  for (int i = 0; i < Machine::get().count(); ++i) {
+    contexts.push_back(std::make_unique<Context>(i));
+  }
+}
+
+Status enter() {
+  if (!World::get().initialized) return kNotInitialized;
+  return hostFunction ? kNotPermitted : kOk;
+}
+
+Status enter(Context*& current) {
+  if (const Status status = enter()) return status;
+  if (!currentOfThread) return kInvalidContext;
+  current = currentOfThread;
+  return current->status();
+}
+
+Context* currentContext() { return currentOfThread; }
+void setCurrentContext(Context* context) { currentOfThread = context; }
+
+Context* contextOf(ContextHandle handle) {
+  for (const auto& context : World::get().contexts) {
+    if (handleOf(context.get()) == handle) return context.get();
+  }
+  return nullptr;
+}
+
+HostFunctionScope::HostFunctionScope(Execution& execution) { hostFunction = &execution; }
+HostFunctionScope::~HostFunctionScope() { hostFunction = nullptr; }
+Execution* HostFunctionScope::current() { return hostFunction; }
+
+}  // namespace gradlink::fake

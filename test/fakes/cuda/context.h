@@ -1,0 +1,128 @@
+// Primary contexts, and the handles that the driver has given out.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cuda/status.h"
+#include "cuda/stream.h"
+
+namespace gradlink::fake {
+
+/// A GPU's primary context. Lives as long as the process.
+class Context {
+ public:
+  explicit Context(int device) : device_(device) {}
+
+  int device() const { return device_; }
+  /// The first failure of its work: sticky, as a real context is lost after one.
+  Status status() const { return status_.load(); }
+  void fail(Status status);
+
+  bool reaches(int device) const;
+  void enable(int device);
+  void disable(int device);
+  int enabled() const;
+
+  /// The null stream: one like others here, which does not wait for the rest.
+  std::shared_ptr<Stream> nullStream();
+  /// Streams that may have work, destroyed ones too.
+  std::shared_ptr<Stream> startStream();
+  /// Waits for all work that is queued now.
+  void synchronize();
+
+ private:
+  const int device_;
+  std::atomic<Status> status_{kOk};
+  mutable std::mutex mutex_;
+  std::set<int> peers_;
+  std::shared_ptr<Stream> null_;
+  std::vector<std::weak_ptr<Stream>> streams_;
+};
+
+/// Objects by handle. A handle that was destroyed is unknown, where the driver may do anything.
+template <class T, class Handle>
+class Handles {
+ public:
+  Handle add(std::shared_ptr<T> object) {
+    const std::lock_guard lock(mutex_);
+    T* const address = object.get();
+    objects_[address] = std::move(object);
+    return reinterpret_cast<Handle>(address);
+  }
+  /// Null for an unknown handle.
+  std::shared_ptr<T> find(Handle handle) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(handle);
+    return found == objects_.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<T> take(Handle handle) {
+    const std::lock_guard lock(mutex_);
+    const auto found = objects_.find(handle);
+    if (found == objects_.end()) return nullptr;
+    std::shared_ptr<T> object = std::move(found->second);
+    objects_.erase(found);
+    return object;
+  }
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    return objects_.size();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<const void*, std::shared_ptr<T>> objects_;
+};
+
+struct Event;
+class Graph;
+class GraphExec;
+struct Module;
+struct Function;
+
+/// All of the process. Never destroyed: threads of streams run until the process is gone.
+struct World {
+  static World& get();
+
+  std::atomic<bool> initialized{false};
+  std::vector<std::unique_ptr<Context>> contexts;
+  Handles<Stream, StreamHandle> streams;
+  Handles<Event, EventHandle> events;
+  Handles<Graph, GraphHandle> graphs;
+  Handles<GraphExec, GraphExecHandle> graphExecs;
+  Handles<Module, ModuleHandle> modules;
+  Handles<Function, FunctionHandle> functions;
+
+ private:
+  World();
+};
+
+/// What every function of the driver checks first: cuInit was called, and not from within a
+/// function that cuLaunchHostFunc runs.
+Status enter();
+/// That, and that the thread has a current context which has not failed.
+Status enter(Context*& current);
+
+/// The calling thread's.
+Context* currentContext();
+void setCurrentContext(Context* context);
+Context* contextOf(ContextHandle handle);
+inline ContextHandle handleOf(Context* context) { return reinterpret_cast<ContextHandle>(context); }
+
+/// While one lives, its thread is inside a host function of a stream.
+class HostFunctionScope {
+ public:
+  explicit HostFunctionScope(Execution& execution);
+  ~HostFunctionScope();
+  HostFunctionScope(const HostFunctionScope&) = delete;
+  HostFunctionScope& operator=(const HostFunctionScope&) = delete;
+  /// Null outside.
+  static Execution* current();
+};
+
+}  // namespace gradlink::fake

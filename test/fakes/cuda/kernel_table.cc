@@ -1,0 +1,151 @@
+// The kernels of kernels.cu but for their tasks' types: see kernel_table.h.
+#include "cuda/kernel_table.h"
+
+#include <iterator>
+
+#include "cuda/kernels.cu"
+#include "cuda/memory.h"
+
+namespace gradlink::fake {
+namespace {
+
+using kernels::CodeData;
+using kernels::PatternCall;
+using kernels::SumData;
+
+/// All have to be reached, or the kernel fails.
+template <class... Statuses>
+Status first(Statuses... statuses) {
+  Status result = kOk;
+  ((result = result == kOk ? statuses : result), ...);
+  return result;
+}
+
+template <class Element>
+Status sumTraffic(Traffic& traffic, const SumData* tasks, std::uint32_t count) {
+  if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
+  for (const SumData* task = tasks; task != tasks + count; ++task) {
+    const std::uint32_t pointers = task->sources + task->targets;
+    if (const Status status = traffic.read(task->pointers, pointers * sizeof(void*))) return status;
+    const std::size_t bytes = task->count * sizeof(typename Element::Memory);
+    for (std::uint32_t i = 0; i < pointers; ++i) {
+      void* const array = task->pointers[i];
+      const Status status =
+          i < task->sources ? traffic.read(array, bytes) : traffic.write(array, bytes);
+      if (status != kOk) return status;
+    }
+  }
+  return kOk;
+}
+
+template <class Bits>
+Status codeTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, bool packs) {
+  if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
+  for (const CodeData* task = tasks; task != tasks + count; ++task) {
+    const std::size_t floats = task->count * sizeof(float);
+    const std::size_t codes = (task->count + Bits::kPerWord - 1) / Bits::kPerWord * 4;
+    Status status = kOk;
+    if (packs) {
+      status = first(traffic.read(task->grad, floats), traffic.read(task->residual, floats),
+                     traffic.write(task->residual, floats));
+      if (status == kOk && task->codes) status = traffic.write(task->codes, codes);
+      if (status == kOk && task->out) status = traffic.write(task->out, floats);
+    } else {
+      status = first(traffic.read(task->codes, codes), traffic.write(task->out, floats));
+    }
+    if (status != kOk) return status;
+  }
+  return kOk;
+}
+template <class Bits>
+Status compressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, float) {
+  return codeTraffic<Bits>(traffic, tasks, count, true);
+}
+template <class Bits>
+Status decompressTraffic(Traffic& traffic, const CodeData* tasks, std::uint32_t count, float) {
+  return codeTraffic<Bits>(traffic, tasks, count, false);
+}
+
+Status fillTraffic(Traffic& traffic, void* to, PatternCall call) {
+  return traffic.write(to, call.count * sizeOf(call.dtype));
+}
+Status countTraffic(Traffic& traffic, const void* got, PatternCall call, std::uint64_t* wrong) {
+  return first(traffic.read(got, call.count * sizeOf(call.dtype)),
+               traffic.write(wrong, sizeof *wrong));
+}
+Status copyTraffic(Traffic& traffic, void* to, const void* from, std::uint64_t vectors) {
+  const std::size_t bytes = vectors * sizeof(kernels::Vector);
+  return first(traffic.read(from, bytes), traffic.write(to, bytes));
+}
+Status spinTraffic(Traffic& traffic, const std::uint32_t* flag, std::uint64_t) {
+  return traffic.read(flag, sizeof *flag);
+}
+
+/// One access of a chase.
+constexpr double kLocalLatency = 600e-9;
+constexpr double kPeerLatency = 1200e-9;
+constexpr double kHostLatency = 1500e-9;
+
+/// A chase is timed by the kernel itself, with a clock that is not simulated; the result is made
+/// so.
+struct Chase {
+  static Work bind(Grid, void** parameters) {
+    const void* const list = *static_cast<const void**>(parameters[0]);
+    const std::uint32_t steps = *static_cast<std::uint32_t*>(parameters[1]);
+    std::uint64_t* const result = *static_cast<std::uint64_t**>(parameters[2]);
+    return [list, steps, result](Execution& execution) -> Status {
+      Traffic traffic(execution.context);
+      if (const Status status = traffic.write(result, 2 * sizeof *result)) return status;
+      const void* at = list;
+      for (std::uint32_t i = 0; i < steps; ++i) {
+        if (const Status status = traffic.read(at, sizeof(void*))) return status;
+        at = *static_cast<const void* const*>(at);
+      }
+      kernels::gradlinkChase(list, steps, result);
+      const int place = Memory::get().placeOf(cuda::addressOf(list), 1).value_or(kPageable);
+      double each = place == execution.context.device() ? kLocalLatency : kPeerLatency;
+      if (place == kHost) each = kHostLatency;
+      result[0] = static_cast<std::uint64_t>(each * steps * 1e9);
+      execution.now += each * steps;
+      return kOk;
+    };
+  }
+};
+
+#define GRADLINK_FAKE_SUM(Element)                                                  \
+  {                                                                                 \
+    "gradlinkSum" #Element,                                                         \
+        &Bound<&kernels::gradlinkSum##Element, &sumTraffic<kernels::Element>>::bind \
+  }
+#define GRADLINK_FAKE_KERNEL(name, traffic) \
+  { #name, &Bound < &kernels::name, &traffic> ::bind }
+
+constexpr Kernel kKernels[] = {
+    GRADLINK_FAKE_SUM(Int8),
+    GRADLINK_FAKE_SUM(Int32),
+    GRADLINK_FAKE_SUM(Int64),
+    GRADLINK_FAKE_SUM(Float16),
+    GRADLINK_FAKE_SUM(Bfloat16),
+    GRADLINK_FAKE_SUM(Float32),
+    GRADLINK_FAKE_SUM(Float64),
+    GRADLINK_FAKE_KERNEL(gradlinkCompress2, compressTraffic<kernels::TwoBit>),
+    GRADLINK_FAKE_KERNEL(gradlinkCompress1, compressTraffic<kernels::OneBit>),
+    GRADLINK_FAKE_KERNEL(gradlinkDecompress2, decompressTraffic<kernels::TwoBit>),
+    GRADLINK_FAKE_KERNEL(gradlinkDecompress1, decompressTraffic<kernels::OneBit>),
+    GRADLINK_FAKE_KERNEL(gradlinkFillPattern, fillTraffic),
+    GRADLINK_FAKE_KERNEL(gradlinkCountWrong, countTraffic),
+    GRADLINK_FAKE_KERNEL(gradlinkCopy, copyTraffic),
+    GRADLINK_FAKE_KERNEL(gradlinkSpin, spinTraffic),
+    {"gradlinkChase", &Chase::bind},
+};
+
+}  // namespace
+
+const Kernel* findKernel(std::string_view name) {
+  for (const Kernel& kernel : kKernels) {
+    if (kernel.name == name) return &kernel;
+  }
+  return findStepKernel(name);
+}
+
+}  // namespace gradlink::fake

@@ -1,0 +1,68 @@
+// The kernels of native/cuda/kernels, compiled for the host and found by their names: what
+// cuModuleGetFunction and cuLaunchKernel work with.
+#pragma once
+
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "cuda/cost.h"
+#include "cuda/kernels/language.h"
+#include "cuda/stream.h"
+
+namespace gradlink::fake {
+
+/// In one dimension: our kernels use no other.
+struct Grid {
+  unsigned blocks;
+  unsigned threads;
+};
+
+struct Kernel {
+  std::string_view name;
+  /// Reads the arguments, as cuLaunchKernel does when it is called.
+  Work (*bind)(Grid grid, void** parameters);
+};
+
+/// Null for a name that the host's build of the kernels does not have.
+const Kernel* findKernel(std::string_view name);
+/// The part of the table that is of step_kernels.cu.
+const Kernel* findStepKernel(std::string_view name);
+
+/// `kernel` is a kernel, `traffic` a function of Traffic& and the kernel's arguments that tells
+/// what it reads and writes. Every kernel has one: it is what finds memory that the GPU does not
+/// reach.
+template <auto kernel, auto traffic>
+struct Bound;
+
+template <class... Arguments, void (*kernel)(Arguments...),
+          Status (*traffic)(Traffic&, Arguments...)>
+struct Bound<kernel, traffic> {
+  static Work bind(Grid grid, void** parameters) {
+    return bindAll(grid, parameters, std::index_sequence_for<Arguments...>());
+  }
+
+ private:
+  template <std::size_t... index>
+  static Work bindAll(Grid grid, void** parameters, std::index_sequence<index...>) {
+    const std::tuple<Arguments...> arguments(*static_cast<Arguments*>(parameters[index])...);
+    return [grid, arguments](Execution& execution) -> Status {
+      Traffic moved(execution.context);
+      const Status status =
+          std::apply([&](const auto&... each) { return traffic(moved, each...); }, arguments);
+      if (status != kOk) return status;
+      kernels::gridDim.x = grid.blocks;
+      for (unsigned block = 0; block < grid.blocks; ++block) {
+        kernels::blockIdx.x = block;
+        for (unsigned thread = 0; thread < grid.threads; ++thread) {
+          kernels::threadIdx.x = thread;
+          std::apply(kernel, arguments);
+        }
+      }
+      execution.now += moved.seconds();
+      return kOk;
+    };
+  }
+};
+
+}  // namespace gradlink::fake

@@ -1,0 +1,64 @@
+// Memory of the simulated GPUs and page-locked host memory: host memory in address ranges of their
+// own, so that every address says whose it is, and one that was freed is not taken for another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cuda/status.h"
+#include "support/machine.h"
+
+namespace gradlink::fake {
+
+/// Where an address is: a GPU's ordinal, kHost for page-locked memory, kPageable for any other.
+inline constexpr int kPageable = -2;
+
+class Memory {
+ public:
+  static Memory& get();
+
+  /// Of GPU `place`, or page-locked for kHost. Zeroed for the host; a GPU's begins with a pattern,
+  /// so that who relies on zeros is found. kOutOfMemory where the GPU has no more.
+  Status allocate(int place, std::size_t bytes, Address* address);
+  /// kInvalidValue for what is no start of an allocation of this kind.
+  Status release(bool onGpu, Address address);
+
+  /// The place of `bytes` bytes; nothing where they are not all inside one allocation but begin in
+  /// its address range: freed memory, or past an end.
+  std::optional<int> placeOf(Address address, std::size_t bytes) const;
+  std::size_t freeBytes(int gpu) const;
+  /// One line for each allocation that is left and for each that was written past its end.
+  std::vector<std::string> left() const;
+
+ private:
+  Memory();
+
+  struct Block {
+    std::size_t bytes;   // asked for
+    std::size_t mapped;  // whole pages
+  };
+  struct Arena {
+    int place = 0;
+    Address begin = 0;
+    Address end = 0;
+    /// Where the next search for room starts: freed addresses are reused as late as possible.
+    Address next = 0;
+    std::size_t limit = 0;
+    std::size_t used = 0;
+    std::map<Address, Block> blocks;
+  };
+  static bool place(Arena& arena, std::size_t span, Address* address);
+  Arena* arenaOf(Address address);
+  const Arena* arenaOf(Address address) const;
+
+  mutable std::mutex mutex_;
+  std::vector<Arena> arenas_;
+  std::vector<std::string> overruns_;
+};
+
+}  // namespace gradlink::fake

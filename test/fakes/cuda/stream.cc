@@ -1,0 +1,136 @@
+#include "cuda/stream.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "cuda/capture.h"
+#include "cuda/context.h"
+
+namespace gradlink::fake {
+namespace {
+
+thread_local double latest = 0;
+
+}  // namespace
+
+double hostTime() { return latest; }
+void hostReached(double seconds) { latest = std::max(latest, seconds); }
+
+void Mark::set(double time) {
+  {
+    const std::lock_guard lock(mutex_);
+    set_ = true;
+    time_ = time;
+  }
+  changed_.notify_all();
+}
+
+double Mark::wait() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return set_; });
+  return time_;
+}
+
+bool Mark::done() const {
+  const std::lock_guard lock(mutex_);
+  return set_;
+}
+
+double Mark::time() const {
+  const std::lock_guard lock(mutex_);
+  return time_;
+}
+
+std::shared_ptr<Stream> Stream::start(Context& context) {
+  auto stream = std::make_shared<Stream>(context);
+  // Detached, as a destroyed stream goes on until its work is done, which may be never.
+  std::thread([stream] { stream->run(); }).detach();
+  return stream;
+}
+
+void Stream::add(Item item) {
+  item.queuedAt = hostTime();
+  {
+    const std::lock_guard lock(mutex_);
+    if (ended_) {
+      if (item.set) item.set->set(clock_);
+      return;
+    }
+    items_.push_back(std::move(item));
+  }
+  wake_.notify_one();
+}
+
+void Stream::push(Work work) { add({.work = std::move(work), .set = nullptr, .awaited = nullptr}); }
+
+void Stream::record(std::shared_ptr<Mark> mark) {
+  add({.work = nullptr, .set = std::move(mark), .awaited = nullptr});
+}
+
+void Stream::waitFor(std::shared_ptr<Mark> mark) {
+  add({.work = nullptr, .set = nullptr, .awaited = std::move(mark)});
+}
+
+std::shared_ptr<Mark> Stream::end() {
+  auto mark = std::make_shared<Mark>();
+  record(mark);
+  return mark;
+}
+
+bool Stream::idle() {
+  const std::lock_guard lock(mutex_);
+  if (busy_ || !items_.empty()) return false;
+  hostReached(clock_);
+  return true;
+}
+
+Stream::Captured Stream::captured() {
+  const std::lock_guard lock(mutex_);
+  if (captured_.capture && captured_.capture->ended()) captured_ = {};
+  return captured_;
+}
+
+void Stream::capture(Captured captured) {
+  const std::lock_guard lock(mutex_);
+  captured_ = std::move(captured);
+}
+
+void Stream::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+  }
+  wake_.notify_one();
+}
+
+void Stream::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return closed_ || !items_.empty(); });
+    if (items_.empty()) {
+      ended_ = true;
+      return;
+    }
+    Item item = std::move(items_.front());
+    items_.pop_front();
+    busy_ = true;
+    Execution execution{.context = context_, .now = std::max(clock_, item.queuedAt)};
+    lock.unlock();
+    // A broken context runs no more work, but releases those who wait.
+    if (item.work && context_.status() == kOk) {
+      const Status status = item.work(execution);
+      if (status != kOk) context_.fail(status);
+    }
+    if (item.awaited) execution.now = std::max(execution.now, item.awaited->wait());
+    const std::shared_ptr<Mark> mark = std::exchange(item.set, nullptr);
+    item = {};
+    lock.lock();
+    clock_ = execution.now;
+    busy_ = false;
+    // Under the lock: who sees the mark also sees the stream idle, as a driver would say it.
+    if (mark) mark->set(clock_);
+  }
+}
+
+}  // namespace gradlink::fake

@@ -1,0 +1,305 @@
+// libnvidia-ml.so.1 for the simulated machine: what support/machine.h says, in NVML's words.
+#include "cuda/nvml.h"
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <string_view>
+#include <type_traits>
+
+#include "support/export.h"
+#include "support/machine.h"
+
+namespace gradlink::fake {
+namespace {
+
+using Status = cuda::NvmlStatus;
+using Device = cuda::NvmlDevice;
+
+constexpr Status kOk = 0;
+constexpr Status kUninitialized = 1;
+constexpr Status kInvalidArgument = 2;
+constexpr Status kNotSupported = 3;
+constexpr Status kNotFound = 6;
+constexpr Status kInsufficientSize = 7;
+constexpr Status kDriverNotLoaded = 9;
+
+constexpr char kDriverRelease[] = "580.65.06";
+constexpr int kSmClock = 1;
+constexpr int kMemoryClock = 2;
+constexpr unsigned kLinkVersion = 6;  // 4.0
+/// nvmlIntNvLinkDeviceType_t.
+constexpr int kRemoteGpu = 0;
+constexpr int kRemoteSwitch = 2;
+constexpr unsigned kFieldCommonLinkSpeed = 90;
+constexpr unsigned kFieldLinkCount = 91;
+constexpr unsigned kFieldLinkSpeed = 164;
+/// Clock reasons of a GPU that is held back: software power cap, hardware thermal.
+constexpr unsigned long long kThrottleReasons = 0x4 | 0x40;
+constexpr double kThrottledShare = 0.6;
+
+std::atomic<bool> initialized{false};
+/// Errors so far of a GPU whose links lose packets: one more at each look.
+std::array<std::atomic<unsigned long long>, 64> linkErrors{};
+
+/// A handle is the address of the GPU's description.
+const Gpu* gpuOf(Device device) {
+  for (int i = 0; i < Machine::get().count(); ++i) {
+    const Gpu* const gpu = &Machine::get().gpu(i);
+    if (reinterpret_cast<const void*>(device) == gpu) return gpu;
+  }
+  return nullptr;
+}
+
+int indexOf(const Gpu& gpu) { return static_cast<int>(&gpu - &Machine::get().gpu(0)); }
+
+Status enter(Device device, const Gpu*& gpu) {
+  if (!initialized) return kUninitialized;
+  gpu = gpuOf(device);
+  return gpu ? kOk : kInvalidArgument;
+}
+
+/// kInvalidArgument past the last link, as NVML ends a loop over them.
+Status enter(Device device, unsigned link, const Gpu*& gpu) {
+  if (const Status status = enter(device, gpu)) return status;
+  return link < gpu->links.size() ? kOk : kInvalidArgument;
+}
+
+bool isFaulty(const char* name, const Gpu& gpu) {
+  return hasFault(name, std::to_string(indexOf(gpu)));
+}
+
+Status write(unsigned* to, unsigned value) {
+  *to = value;
+  return kOk;
+}
+
+/// "0000:1b:00.0" and "00000000:1B:00.0" are one.
+bool sameBusId(std::string_view id, const Gpu& gpu) {
+  unsigned domain = 0;
+  unsigned bus = 0;
+  unsigned device = 0;
+  return std::sscanf(std::string(id).c_str(), "%x:%x:%x", &domain, &bus, &device) == 3 &&
+         domain == 0 && bus == gpu.bus && device == 0;
+}
+
+void describe(const Gpu& gpu, cuda::NvmlPci* pci) {
+  *pci = {};
+  pci->bus = gpu.bus;
+  std::snprintf(pci->shortBusId, sizeof pci->shortBusId, "0000:%02X:00.0", gpu.bus);
+  std::snprintf(pci->busId, sizeof pci->busId, "00000000:%02X:00.0", gpu.bus);
+}
+
+Status readField(const Gpu& gpu, cuda::NvmlField& field) {
+  field.type = 1;
+  switch (field.id) {
+    case kFieldCommonLinkSpeed:
+      if (gpu.links.empty()) return kNotSupported;
+      field.value.asU32 = Machine::kLinkMegabytes;
+      return kOk;
+    case kFieldLinkCount:
+      field.value.asU32 = static_cast<std::uint32_t>(gpu.links.size());
+      return kOk;
+    case kFieldLinkSpeed:
+      if (field.scope >= gpu.links.size()) return kInvalidArgument;
+      field.value.asU32 = gpu.links[field.scope].active ? Machine::kLinkMegabytes : 0;
+      return kOk;
+    default:
+      return kNotSupported;
+  }
+}
+
+}  // namespace
+
+FAKE_EXPORT(Status, nvmlInit_v2, ()) {
+  if (fault("nvml-absent")) return kDriverNotLoaded;
+  initialized = true;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlShutdown, ()) {
+  if (!initialized.exchange(false)) return kUninitialized;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlSystemGetDriverVersion, (char* text, unsigned length)) {
+  if (!initialized) return kUninitialized;
+  if (length < sizeof kDriverRelease) return kInsufficientSize;
+  std::memcpy(text, kDriverRelease, sizeof kDriverRelease);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetHandleByPciBusId_v2, (const char* id, Device* device)) {
+  if (!initialized) return kUninitialized;
+  for (int i = 0; i < Machine::get().count(); ++i) {
+    const Gpu& gpu = Machine::get().gpu(i);
+    if (!sameBusId(id, gpu)) continue;
+    *device = reinterpret_cast<Device>(const_cast<Gpu*>(&gpu));
+    return kOk;
+  }
+  return kNotFound;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetTopologyCommonAncestor, (Device one, Device other, int* level)) {
+  const Gpu* first = nullptr;
+  const Gpu* second = nullptr;
+  if (const Status status = enter(one, first)) return status;
+  if (const Status status = enter(other, second)) return status;
+  // Two share a PCIe switch; all share a NUMA node.
+  *level = indexOf(*first) / 2 == indexOf(*second) / 2 ? 10 : 40;
+  if (first == second) *level = 0;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetMemoryAffinity,
+            (Device device, unsigned words, unsigned long* nodes, int)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  if (words == 0) return kInvalidArgument;
+  std::memset(nodes, 0, words * sizeof *nodes);
+  nodes[0] = 1;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetCurrPcieLinkGeneration, (Device device, unsigned* generation)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : write(generation, gpu->pcieGeneration);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetCurrPcieLinkWidth, (Device device, unsigned* width)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : write(width, gpu->pcieWidth);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetMaxPcieLinkGeneration, (Device device, unsigned* generation)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : write(generation, Machine::kMaxPcieGeneration);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetMaxPcieLinkWidth, (Device device, unsigned* width)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : write(width, Machine::kMaxPcieWidth);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetPcieReplayCounter, (Device device, unsigned* count)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : write(count, 0);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetMaxClockInfo, (Device device, int which, unsigned* megahertz)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  if (which == kSmClock) return write(megahertz, Machine::kClockKHz / 1000);
+  if (which == kMemoryClock) return write(megahertz, Machine::kMemoryClockKHz / 1000);
+  return kNotSupported;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetClockInfo, (Device device, int which, unsigned* megahertz)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  if (const Status status = fake_nvmlDeviceGetMaxClockInfo(device, which, megahertz)) {
+    return status;
+  }
+  if (gpu->throttled) *megahertz = static_cast<unsigned>(*megahertz * kThrottledShare);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetTemperature, (Device device, int sensor, unsigned* celsius)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  return sensor == 0 ? write(celsius, gpu->throttled ? 91 : 41) : kInvalidArgument;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetPowerUsage, (Device device, unsigned* milliwatts)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, gpu);
+  return status ? status : write(milliwatts, 123456);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetCurrentClocksEventReasons,
+            (Device device, unsigned long long* reasons)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  *reasons = gpu->throttled ? kThrottleReasons : 0;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetCurrentClocksThrottleReasons,
+            (Device device, unsigned long long* reasons)) {
+  return fake_nvmlDeviceGetCurrentClocksEventReasons(device, reasons);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetTotalEccErrors,
+            (Device device, int kind, int, unsigned long long* count)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  *count = kind == 0 && isFaulty("ecc-errors", *gpu) ? 5 : 0;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetNvLinkState, (Device device, unsigned link, int* active)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, link, gpu)) return status;
+  *active = gpu->links[link].active ? 1 : 0;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetNvLinkVersion, (Device device, unsigned link, unsigned* version)) {
+  const Gpu* gpu = nullptr;
+  const Status status = enter(device, link, gpu);
+  return status ? status : write(version, kLinkVersion);
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemotePciInfo_v2,
+            (Device device, unsigned link, cuda::NvmlPci* pci)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, link, gpu)) return status;
+  const NvLink& at = gpu->links[link];
+  if (!at.active) return kNotSupported;
+  if (at.remote == NvLink::kSwitch) {
+    *pci = {};
+    pci->bus = 0xf0;
+    std::snprintf(pci->busId, sizeof pci->busId, "00000000:F0:00.0");
+  } else {
+    describe(Machine::get().gpu(at.remote), pci);
+  }
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetNvLinkRemoteDeviceType,
+            (Device device, unsigned link, int* type)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, link, gpu)) return status;
+  *type = gpu->links[link].remote == NvLink::kSwitch ? kRemoteSwitch : kRemoteGpu;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetNvLinkErrorCounter,
+            (Device device, unsigned link, int counter, unsigned long long* count)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, link, gpu)) return status;
+  if (counter < 0 || counter > 4) return kInvalidArgument;
+  const bool counts = counter == 0 && link == 0 && isFaulty("link-errors", *gpu);
+  *count = counts ? ++linkErrors[indexOf(*gpu)] : 0;
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetFieldValues, (Device device, int count, cuda::NvmlField* fields)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  for (int i = 0; i < count; ++i) fields[i].status = readField(*gpu, fields[i]);
+  return kOk;
+}
+
+#define GRADLINK_CHECK(symbol, member, arguments) \
+  static_assert(std::is_same_v<decltype(&symbol), decltype(cuda::NvmlTable::member)>);
+GRADLINK_NVML_FUNCTIONS(GRADLINK_CHECK)
+#undef GRADLINK_CHECK
+
+}  // namespace gradlink::fake
