@@ -118,6 +118,19 @@ TEST_F(CudaDeviceDeathTest, WithoutPeersNothingIsEnabled) {
               ExitedWithCode(0), "");
 }
 
+TEST_F(CudaDeviceDeathTest, APeerForWhichThereIsNoRoomIsNotEnabled) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told how many peers there is room for";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "3"}, {"GRADLINK_FAKE_FAULTS", "peer-limit=1"}},
+                        [] {
+                          Device& device = Device::get(0);
+                          EXPECT_TRUE(device.enablePeer(Device::get(1)));
+                          EXPECT_FALSE(device.enablePeer(Device::get(2)));
+                          EXPECT_TRUE(device.disablePeer(Device::get(1)));
+                          EXPECT_TRUE(device.enablePeer(Device::get(2)));
+                        }),
+              ExitedWithCode(0), "");
+}
+
 TEST_F(CudaDeviceDeathTest, WhatBelongsToNoDeviceMakesNoFurtherContext) {
   EXPECT_EXIT(inProcess({},
                         [] {

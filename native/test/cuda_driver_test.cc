@@ -77,6 +77,19 @@ TEST_F(CudaDriverDeathTest, AMachineWithoutGpusIsToldFromOneWithoutADriver) {
               "CUDA_ERROR_NO_DEVICE \\(.*\\); CUDA_VISIBLE_DEVICES is '': run nvidia-smi");
 }
 
+TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to start";
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_FAKE_FAULTS", "init=803"}}, load), ExitedWithCode(1),
+      "is of another version than the kernel's module: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.*: "
+      "restart the machine after a driver update");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=34"}}, load), ExitedWithCode(1),
+              "is the toolkit's stand-in for linking: .*: take its folder out of LD_LIBRARY_PATH");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=999"}}, load), ExitedWithCode(1),
+              "^ERR_BACKEND_UNAVAILABLE: the CUDA driver .* does not start: CUDA.*: "
+              "run nvidia-smi");
+}
+
 TEST_F(CudaDriverDeathTest, AnOldDriverIsToldByTheFunctionItLacks) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-in can lack a function";
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "missing=cuMemAlloc_v2"}}, load),

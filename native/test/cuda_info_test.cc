@@ -142,7 +142,7 @@ class CudaHealthDeathTest : public FreshProcesses {
 };
 
 TEST_F(CudaHealthDeathTest, LinksTellWhereTheyLeadAndHowFastTheyAre) {
-  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}},
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "mesh"}},
                         [] {
                           const GpuInfo info = gpuInfo(0);
                           ASSERT_TRUE(info.health);
@@ -160,6 +160,41 @@ TEST_F(CudaHealthDeathTest, LinksTellWhereTheyLeadAndHowFastTheyAre) {
                           EXPECT_EQ(info.health->throttleReasons, Names{});
                           EXPECT_EQ(info.health->eccErrors, 0u);
                           EXPECT_EQ(info.health->pcieReplays, 0u);
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaHealthDeathTest, LinksOfASwitchLeadToNoGpu) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "switch"}},
+                        [] {
+                          const GpuHealth health = gpuInfo(1).health.value();
+                          ASSERT_EQ(health.links.size(), 18u);
+                          for (const GpuLink& link : health.links) {
+                            EXPECT_TRUE(link.active);
+                            EXPECT_TRUE(link.remoteIsSwitch);
+                            EXPECT_FALSE(link.remotePciBusId);
+                          }
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaHealthDeathTest, LinksThatAreDownAreListedWithoutASpeed) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"},
+                         {"GRADLINK_FAKE_NVLINK", "mesh"},
+                         {"GRADLINK_FAKE_FAULTS", "links-down=0-1:3,pcie-width=0:8"}},
+                        [] {
+                          const GpuHealth health = gpuInfo(0).health.value();
+                          ASSERT_EQ(health.links.size(), 18u);
+                          int down = 0;
+                          for (const GpuLink& link : health.links) {
+                            if (link.active) continue;
+                            ++down;
+                            EXPECT_FALSE(link.bytesPerSecond);
+                            EXPECT_FALSE(link.remotePciBusId);
+                          }
+                          EXPECT_EQ(down, 3);
+                          EXPECT_EQ(health.pcieWidth, 8);
+                          EXPECT_EQ(health.maxPcieWidth, 16);
                         }),
               ExitedWithCode(0), "");
 }

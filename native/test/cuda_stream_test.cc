@@ -181,6 +181,48 @@ TEST(CudaStream, ACopyToNowhereNamesTheDevice) {
   stream.synchronize();
 }
 
+using CudaStreamDeathTest = FreshProcesses;
+using testing::ExitedWithCode;
+
+TEST_F(CudaStreamDeathTest, WorkThatFailedIsReportedToWhoWaitsForIt) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in fails when it is told to";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "copy=2"}},
+                        [] {
+                          Device& device = Device::get(0);
+                          const PinnedMemory host(4096);
+                          const DeviceMemory memory(device, 4096);
+                          Stream stream(device);
+                          stream.copy(memory.data(), host.data(), 4096);
+                          stream.synchronize();
+                          stream.copy(memory.data(), host.data(), 4096);
+                          const std::string message =
+                              messageOf(ErrorCode::system, [&] { stream.synchronize(); });
+                          EXPECT_EQ(message.rfind("the work of a stream on " + device.label() +
+                                                      " failed: CUDA_ERROR_ILLEGAL_ADDRESS",
+                                                  0),
+                                    0u)
+                              << message;
+                          messageOf(ErrorCode::system, [&] { static_cast<void>(stream.done()); });
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaStreamDeathTest, WorkThatNeverEndsIsATimeout) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in hangs when it is told to";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "stuck-copy=1"}},
+                        [] {
+                          Device& device = Device::get(0);
+                          // Not freed: freeing would wait for the copy.
+                          static const PinnedMemory& host = *new PinnedMemory(4096);
+                          static const DeviceMemory& memory = *new DeviceMemory(device, 4096);
+                          static Stream& stream = *new Stream(device);
+                          stream.copy(memory.data(), host.data(), 4096);
+                          EXPECT_FALSE(stream.done());
+                          await([&] { return stream.done(); }, Deadline::in(5), "the copy");
+                        }),
+              ExitedWithCode(1), "^ERR_TIMEOUT: the copy did not end within the deadline\n$");
+}
+
 TEST(CudaAwait, ReturnsWhenItIsDone) {
   int asked = 0;
   await([&] { return ++asked == 3; }, Deadline::never(), "the third question");
