@@ -224,6 +224,11 @@ FAKE_CONTROL int gradlinkFakeDeviceOf(gradlink::cuda::StreamHandle stream) {
   return found ? found->context().device() : -1;
 }
 
+FAKE_CONTROL int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream) {
+  const auto found = gradlink::fake::streamOf(stream);
+  return found && found->captured().capture ? 1 : 0;
+}
+
 FAKE_CONTROL int gradlinkFakeCurrentDevice() {
   const auto* context = gradlink::fake::currentContext();
   return context ? context->device() : -1;

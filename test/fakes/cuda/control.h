@@ -31,6 +31,9 @@ void gradlinkFakeAdvanceTo(double seconds);
 /// The GPU of a stream; the current context's for the null stream; -1 for a handle that is none.
 int gradlinkFakeDeviceOf(gradlink::cuda::StreamHandle stream);
 
+/// Whether the stream is being captured: what is queued then runs with each launch of the graph.
+int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream);
+
 /// The GPU of the calling thread's current context, -1 without one.
 int gradlinkFakeCurrentDevice();
 

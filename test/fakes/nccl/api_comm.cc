@@ -1,0 +1,180 @@
+// The library's functions around communicators and memory.
+#include <algorithm>
+#include <climits>
+#include <cstring>
+
+#include "nccl/driver_link.h"
+#include "nccl/export.h"
+#include "nccl/group.h"
+
+namespace gradlink::fake {
+namespace {
+
+using abi::CommHandle;
+
+constexpr char kIdMark[] = "gradlink";
+constexpr std::size_t kWindowAlignment = 4096;
+
+/// Memory by the address that was given out: where it really begins.
+struct Allocations {
+  std::mutex mutex;
+  std::map<void*, cuda::Address> bases;
+};
+Allocations& allocations() {
+  static Allocations& all = *new Allocations;
+  return all;
+}
+
+FAKE_NCCL(20300, ncclGetVersion, (int* version)) {
+  *version = libraryVersion();
+  return abi::kSuccess;
+}
+
+FAKE_NCCL(20300, ncclGetUniqueId, (abi::UniqueId * id)) {
+  const std::string hub = openHub();
+  *id = {};
+  std::memcpy(id->bytes, kIdMark, sizeof(kIdMark));
+  std::memcpy(id->bytes + sizeof(kIdMark), hub.data(), hub.size());
+  return abi::kSuccess;
+}
+
+FAKE_NCCL(21403, ncclCommInitRankConfig,
+          (CommHandle * handle, int size, abi::UniqueId id, int rank, abi::Config* config)) {
+  if (handle == nullptr) return abi::kInvalidArgument;
+  *handle = nullptr;
+  if (size < 1 || rank < 0 || rank >= size) {
+    return complain(abi::kInvalidArgument, "Invalid rank requested: " + std::to_string(rank));
+  }
+  if (std::memcmp(id.bytes, kIdMark, sizeof(kIdMark)) != 0 || id.bytes[127] != '\0') {
+    return complain(abi::kInvalidArgument, "not an id of this library");
+  }
+  bool blocking = true;
+  if (config != nullptr) {
+    if (config->magic != abi::kConfigMagic || config->size < offsetof(abi::Config, netName)) {
+      return complain(abi::kInvalidArgument, "ncclConfig_t argument not initialized");
+    }
+    if (config->blocking != 0 && config->blocking != 1 && config->blocking != INT_MIN) {
+      return complain(abi::kInvalidArgument, "Invalid config blocking attribute value");
+    }
+    if (config->minCtas > config->maxCtas) {
+      return complain(abi::kInvalidArgument, "Invalid config min/max channels");
+    }
+    blocking = config->blocking != 0;
+  }
+  const DriverLink* driver = DriverLink::get();
+  const int device = driver != nullptr ? driver->currentDevice() : -1;
+  if (device < 0) return complain(abi::kUnhandledCudaError, "no device is current");
+  auto comm =
+      std::make_shared<Comm>(id.bytes + sizeof(kIdMark), rank, size, device, blocking);
+  *handle = Comm::add(comm);
+  return addJoin(std::move(comm));
+}
+
+FAKE_NCCL(21403, ncclCommFinalize, (CommHandle handle)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  return comm ? comm->finalize() : abi::kInvalidArgument;
+}
+
+FAKE_NCCL(20300, ncclCommDestroy, (CommHandle handle)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
+  comm->settle();
+  Comm::remove(handle);
+  return abi::kSuccess;
+}
+
+FAKE_NCCL(20402, ncclCommAbort, (CommHandle handle)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
+  comm->abort();
+  Comm::remove(handle);
+  return abi::kSuccess;
+}
+
+FAKE_NCCL(20402, ncclCommGetAsyncError, (CommHandle handle, abi::Result* result)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  if (!comm || result == nullptr) return abi::kInvalidArgument;
+  *result = comm->state();
+  return abi::kSuccess;
+}
+
+FAKE_NCCL(21901, ncclMemAlloc, (void** memory, std::size_t bytes)) {
+  const DriverLink* driver = DriverLink::get();
+  if (driver == nullptr) return abi::kUnhandledCudaError;
+  cuda::Address base = 0;
+  if (driver->memAlloc(&base, bytes + kWindowAlignment) != cuda::kSuccess) {
+    return complain(abi::kUnhandledCudaError, "Cuda failure 2 'out of memory'");
+  }
+  const cuda::Address aligned =
+      (base + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
+  *memory = reinterpret_cast<void*>(aligned);
+  const std::lock_guard lock(allocations().mutex);
+  allocations().bases.emplace(*memory, base);
+  return abi::kSuccess;
+}
+
+FAKE_NCCL(21901, ncclMemFree, (void* memory)) {
+  const std::lock_guard lock(allocations().mutex);
+  const auto found = allocations().bases.find(memory);
+  if (found == allocations().bases.end()) return abi::kInvalidArgument;
+  const cuda::Status status = DriverLink::get()->memFree(found->second);
+  allocations().bases.erase(found);
+  return status == cuda::kSuccess ? abi::kSuccess : abi::kUnhandledCudaError;
+}
+
+FAKE_NCCL(21901, ncclCommRegister,
+          (CommHandle handle, void* memory, std::size_t bytes, void** registration)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  if (!comm || memory == nullptr || bytes == 0) return abi::kInvalidArgument;
+  if (DriverLink::get()->owner(memory) != comm->device) {
+    return complain(abi::kInvalidArgument, "not memory of the communicator's GPU");
+  }
+  *registration = comm->addRegistration();
+  return abi::kSuccess;
+}
+FAKE_NCCL(21901, ncclCommDeregister, (CommHandle handle, void* registration)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  return comm && comm->removeRegistration(registration) ? abi::kSuccess : abi::kInvalidArgument;
+}
+
+FAKE_NCCL(22703, ncclCommWindowRegister,
+          (CommHandle handle, void* memory, std::size_t bytes, abi::WindowHandle* window,
+           int flags)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  if (!comm || bytes == 0 || flags < 0) return abi::kInvalidArgument;
+  const std::lock_guard lock(allocations().mutex);
+  if (!allocations().bases.contains(memory)) {
+    return complain(abi::kInvalidArgument, "window memory must come from ncclMemAlloc");
+  }
+  *window = static_cast<abi::WindowHandle>(comm->addRegistration());
+  return abi::kSuccess;
+}
+FAKE_NCCL(22703, ncclCommWindowDeregister, (CommHandle handle, abi::WindowHandle window)) {
+  const std::shared_ptr<Comm> comm = Comm::of(handle);
+  return comm && comm->removeRegistration(window) ? abi::kSuccess : abi::kInvalidArgument;
+}
+
+}  // namespace
+}  // namespace gradlink::fake
+
+extern "C" {
+
+__attribute__((visibility("default"))) const char* ncclGetErrorString(
+    gradlink::nccl::abi::Result result) {
+  constexpr const char* kTexts[] = {"no error",
+                                    "unhandled cuda error (run with NCCL_DEBUG=INFO for details)",
+                                    "unhandled system error (run with NCCL_DEBUG=INFO for details)",
+                                    "internal error - please report this issue to the NCCL "
+                                    "developers",
+                                    "invalid argument (run with NCCL_DEBUG=WARN for details)",
+                                    "invalid usage (run with NCCL_DEBUG=WARN for details)",
+                                    "remote process exited or there was a network error",
+                                    "NCCL operation in progress"};
+  return result >= 0 && result < 8 ? kTexts[result] : "unknown result code";
+}
+
+__attribute__((visibility("default"))) const char* ncclGetLastError(
+    gradlink::nccl::abi::CommHandle) {
+  return gradlink::fake::lastErrorText();
+}
+}

@@ -1,0 +1,257 @@
+#include "nccl/group.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <thread>
+#include <utility>
+
+#include "nccl/driver_link.h"
+
+namespace gradlink::fake {
+namespace {
+
+struct Pending {
+  int depth = 0;
+  abi::Result error = abi::kSuccess;
+  std::vector<std::shared_ptr<Comm>> joins;
+  std::vector<std::unique_ptr<Work>> works;
+};
+thread_local Pending pending;
+
+/// Launches for non-blocking handles, in the order of the groups.
+class Launcher {
+ public:
+  /// Never destroyed: its thread sleeps when the process ends.
+  static Launcher& get() {
+    static Launcher& launcher = *new Launcher;
+    return launcher;
+  }
+  void post(std::function<void()> task) {
+    const std::lock_guard lock(mutex_);
+    tasks_.push_back(std::move(task));
+    wake_.notify_one();
+  }
+
+ private:
+  Launcher() {
+    std::thread([this] {
+      for (;;) {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return !tasks_.empty(); });
+        const std::function<void()> task = std::move(tasks_.front());
+        tasks_.pop_front();
+        lock.unlock();
+        task();
+      }
+    }).detach();
+  }
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<std::function<void()>> tasks_;
+};
+
+/// As a group of its own where there is none around it.
+abi::Result within(const std::function<abi::Result()>& body) {
+  beginGroup();
+  const abi::Result result = body();
+  if (result != abi::kSuccess && pending.error == abi::kSuccess) pending.error = result;
+  if (pending.depth > 1) {
+    --pending.depth;
+    return result;
+  }
+  return endGroup();
+}
+
+abi::Result checkReady(const std::shared_ptr<Comm>& comm) {
+  if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
+  const abi::Result state = comm->state();
+  if (state == abi::kSuccess && !comm->aborted()) return abi::kSuccess;
+  return complain(abi::kInvalidUsage, state == abi::kInProgress
+                                          ? "Attempt to use communicator before the previous "
+                                            "operation returned ncclSuccess"
+                                          : "the communicator has failed");
+}
+
+abi::Result checkMemory(const Comm& comm, const char* name, const void* memory,
+                        std::size_t bytes) {
+  if (bytes == 0) return abi::kSuccess;
+  const DriverLink& driver = *DriverLink::get();
+  for (const void* at : {memory, static_cast<const void*>(static_cast<const char*>(memory) +
+                                                          (bytes - 1))}) {
+    const int owner = memory == nullptr ? -2 : driver.owner(at);
+    // Page-locked host memory is as good as the GPU's own.
+    if (owner == comm.device || owner == -1) continue;
+    return complain(abi::kInvalidArgument,
+                    std::string(name) + " is not memory of GPU " + std::to_string(comm.device) +
+                        (owner >= 0 ? " but of GPU " + std::to_string(owner) : ""));
+  }
+  return abi::kSuccess;
+}
+
+abi::Result checkStream(const Comm& comm, cuda::StreamHandle stream) {
+  if (DriverLink::get()->deviceOf(stream) == comm.device) return abi::kSuccess;
+  return complain(abi::kInvalidArgument, "the stream is of another GPU than the communicator");
+}
+
+/// The group's work for a communicator; null where it has one on another stream.
+Work* workFor(const std::shared_ptr<Comm>& comm, cuda::StreamHandle stream) {
+  for (const auto& work : pending.works) {
+    if (work->comm != comm) continue;
+    return work->stream == stream ? work.get() : nullptr;
+  }
+  auto work = std::make_unique<Work>();
+  work->comm = comm;
+  work->stream = stream;
+  pending.works.push_back(std::move(work));
+  return pending.works.back().get();
+}
+
+bool nonBlocking(const Pending& group) {
+  return std::any_of(group.joins.begin(), group.joins.end(),
+                     [](const auto& comm) { return !comm->blocking; }) ||
+         std::any_of(group.works.begin(), group.works.end(),
+                     [](const auto& work) { return !work->comm->blocking; });
+}
+
+abi::Result fail(Pending& group) {
+  for (const auto& comm : group.joins) comm->state(group.error);
+  for (const auto& work : group.works) {
+    if (!work->comm->blocking) work->comm->state(group.error);
+  }
+  return group.error;
+}
+
+abi::Result joinAll(const std::vector<std::shared_ptr<Comm>>& comms) {
+  for (const auto& comm : comms) comm->joinInBackground();
+  abi::Result result = abi::kSuccess;
+  for (const auto& comm : comms) {
+    comm->settle();
+    if (result == abi::kSuccess) result = comm->state();
+  }
+  return result;
+}
+
+abi::Result launchAll(std::vector<std::unique_ptr<Work>>& works) {
+  abi::Result result = abi::kSuccess;
+  for (auto& work : works) {
+    const std::shared_ptr<Comm> comm = work->comm;
+    if (comm->aborted()) continue;
+    const abi::Result one = comm->launch(std::move(work));
+    if (result == abi::kSuccess) result = one;
+  }
+  return result;
+}
+
+}  // namespace
+
+void beginGroup() { ++pending.depth; }
+
+abi::Result endGroup() {
+  if (pending.depth == 0) return complain(abi::kInvalidUsage, "ncclGroupEnd: not in a group call.");
+  if (--pending.depth > 0) return abi::kSuccess;
+  Pending group = std::exchange(pending, {});
+  if (group.error != abi::kSuccess) return fail(group);
+  if (!nonBlocking(group)) {
+    const abi::Result joined = joinAll(group.joins);
+    return joined == abi::kSuccess ? launchAll(group.works) : joined;
+  }
+  for (const auto& comm : group.joins) comm->joinInBackground();
+  if (group.works.empty()) return abi::kInProgress;
+  for (const auto& work : group.works) work->comm->state(abi::kInProgress);
+  auto shared = std::make_shared<std::vector<std::unique_ptr<Work>>>(std::move(group.works));
+  Launcher::get().post([shared] {
+    std::vector<std::shared_ptr<Comm>> comms;
+    for (const auto& work : *shared) comms.push_back(work->comm);
+    const abi::Result result = launchAll(*shared);
+    // What the work itself has found meanwhile stays.
+    for (const auto& comm : comms) comm->launched(result);
+  });
+  return abi::kInProgress;
+}
+
+abi::Result simulateGroup(abi::Simulation& simulation) {
+  if (simulation.magic != abi::kSimulationMagic || simulation.size < sizeof(simulation)) {
+    return complain(abi::kInvalidArgument, "ncclSimInfo_t argument not initialized");
+  }
+  if (pending.depth > 1 || pending.error != abi::kSuccess || nonBlocking(pending)) {
+    return endGroup();
+  }
+  if (pending.depth == 0) return complain(abi::kInvalidUsage, "not in a group call");
+  const Pending group = std::exchange(pending, {});
+  for (const auto& work : group.works) {
+    for (const Entry& entry : work->collectives) {
+      simulation.estimatedTime =
+          static_cast<float>(secondsOf(entry.step, work->comm->devices(), true) * 1e6);
+    }
+  }
+  return abi::kSuccess;
+}
+
+abi::Result addJoin(std::shared_ptr<Comm> comm) {
+  return within([&] {
+    pending.joins.push_back(std::move(comm));
+    return abi::kSuccess;
+  });
+}
+
+abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Step step,
+                          const void* in, void* out) {
+  return within([&] {
+    const std::shared_ptr<Comm> comm = Comm::of(handle);
+    if (const abi::Result ready = checkReady(comm)) return ready;
+    if (!isType(step.type)) return complain(abi::kInvalidArgument, "invalid type");
+    if (step.root < 0 || step.root >= comm->size) {
+      return complain(abi::kInvalidArgument, "invalid root " + std::to_string(step.root));
+    }
+    const bool reduces = step.kind == Collective::allReduce || step.kind == Collective::reduce ||
+                         step.kind == Collective::reduceScatter;
+    constexpr int kPlainOps = 5;
+    if (reduces && step.op >= kPlainOps) {
+      if (!comm->scaleOf(step.op, step.type, step.scale)) {
+        return complain(abi::kInvalidArgument, "invalid op " + std::to_string(step.op));
+      }
+      step.op = kScaledSum;
+    }
+    if (const abi::Result bad = checkStream(*comm, stream)) return bad;
+    const abi::Result badIn =
+        checkMemory(*comm, "sendbuff", in, inBytes(step, comm->rank, comm->size));
+    if (badIn) return badIn;
+    const abi::Result badOut =
+        checkMemory(*comm, "recvbuff", out, outBytes(step, comm->rank, comm->size));
+    if (badOut) return badOut;
+    Work* work = workFor(comm, stream);
+    if (work == nullptr) return complain(abi::kInvalidUsage, "several streams in one group");
+    comm->checkFaults(work->fails, work->stuck);
+    work->collectives.push_back({step, in, out});
+    if (comm->size > 1) return abi::kSuccess;
+    // One rank has nobody to wait for: its work starts at the call, group or not.
+    std::vector<std::unique_ptr<Work>> alone;
+    alone.push_back(std::move(pending.works.back()));
+    pending.works.pop_back();
+    return launchAll(alone);
+  });
+}
+
+abi::Result addMessage(abi::CommHandle handle, cuda::StreamHandle stream, int type,
+                       const Message& message) {
+  return within([&] {
+    const std::shared_ptr<Comm> comm = Comm::of(handle);
+    if (const abi::Result ready = checkReady(comm)) return ready;
+    if (!isType(type)) return complain(abi::kInvalidArgument, "invalid type");
+    if (message.peer < 0 || message.peer >= comm->size) {
+      return complain(abi::kInvalidArgument, "invalid peer " + std::to_string(message.peer));
+    }
+    if (const abi::Result bad = checkStream(*comm, stream)) return bad;
+    const abi::Result bad = checkMemory(*comm, "buff", message.data, message.bytes);
+    if (bad) return bad;
+    Work* work = workFor(comm, stream);
+    if (work == nullptr) return complain(abi::kInvalidUsage, "several streams in one group");
+    work->messages.push_back(message);
+    return abi::kSuccess;
+  });
+}
+
+}  // namespace gradlink::fake

@@ -1,0 +1,24 @@
+// Groups: what the calling thread collects until the outermost end.
+#pragma once
+
+#include <memory>
+
+#include "nccl/comm.h"
+
+namespace gradlink::fake {
+
+void beginGroup();
+/// Launches what was collected: at once, or in the background where handles are non-blocking.
+abi::Result endGroup();
+/// Estimates instead of launching, unless handles are non-blocking: those are launched as ever, and
+/// nothing is estimated.
+abi::Result simulateGroup(abi::Simulation& simulation);
+
+/// Put into the group; a call outside of one is a group of its own.
+abi::Result addJoin(std::shared_ptr<Comm> comm);
+abi::Result addCollective(abi::CommHandle comm, cuda::StreamHandle stream, Step step,
+                          const void* in, void* out);
+abi::Result addMessage(abi::CommHandle comm, cuda::StreamHandle stream, int type,
+                       const Message& message);
+
+}  // namespace gradlink::fake

@@ -1,0 +1,190 @@
+#include "nccl/steps.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/dtype.h"
+#include "core/reduce_kernels.h"
+#include "support/machine.h"
+
+namespace gradlink::fake {
+namespace {
+
+/// What starting a collective costs, and each of its steps from rank to rank.
+constexpr double kStartSeconds = 6e-6;
+constexpr double kHopSeconds = 0.7e-6;
+/// Sums of neighbouring chunks start at different ranks, as those of rings do: who relies on an
+/// order of summation finds out.
+constexpr std::size_t kChunk = 1024;
+
+/// In the order of NCCL's numbers. float8 is not reduced here, only moved.
+constexpr DType kTypes[] = {DType::int8,    DType::uint8,   DType::int32,   DType::uint32,
+                            DType::int64,   DType::uint64,  DType::float16, DType::float32,
+                            DType::float64, DType::bfloat16};
+constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min,
+                             ReduceOp::avg};
+constexpr int kFloat8 = 10;
+
+bool isFloat(DType dtype) { return dtype >= DType::float16; }
+
+/// outs[...][i] = the reduction of all ranks' ins[r][i].
+void reduceBlock(const std::vector<const void*>& ins, const std::vector<void*>& outs,
+                 const std::vector<Entry>& entries) {
+  const Step& step = entries[0].step;
+  const DType dtype = kTypes[step.type];
+  const std::size_t bytes = sizeOf(dtype);
+  const std::size_t ranks = ins.size();
+  std::vector<const void*> from(ranks);
+  std::vector<double> weights(ranks);
+  std::vector<std::byte> result(kChunk * bytes);
+  void* const target[] = {result.data()};
+  for (std::size_t first = 0; first < step.count; first += kChunk) {
+    const std::size_t count = std::min<std::size_t>(kChunk, step.count - first);
+    for (std::size_t r = 0; r < ranks; ++r) {
+      const std::size_t source = (first / kChunk + r) % ranks;
+      from[r] = static_cast<const std::byte*>(ins[source]) + first * bytes;
+      weights[r] = step.op == kScaledSum ? entries[source].step.scale
+                                         : 1.0 / static_cast<double>(ranks);
+    }
+    // As NCCL does it: averages of floats are scaled sums.
+    if (step.op == kScaledSum || (kOps[step.op] == ReduceOp::avg && isFloat(dtype))) {
+      weightedSum(result.data(), from, weights, count, dtype);
+    } else {
+      reduceMany(target, from, count, dtype, kOps[step.op]);
+    }
+    for (void* out : outs) {
+      std::memcpy(static_cast<std::byte*>(out) + first * bytes, result.data(), count * bytes);
+    }
+  }
+}
+
+/// Slowest link of the ring.
+double ringRate(const std::vector<int>& devices, bool nominal) {
+  const Machine& machine = Machine::get();
+  const std::size_t n = devices.size();
+  double slowest = 0;
+  double fastest = 0;
+  for (std::size_t i = 0; i < n; ++i) {
+    const int from = devices[i];
+    const int to = devices[(i + 1) % n];
+    const double rate = machine.rate(from, to, from == to || machine.canReach(from, to));
+    slowest = i == 0 ? rate : std::min(slowest, rate);
+    fastest = std::max(fastest, rate);
+  }
+  return nominal ? fastest : slowest;
+}
+
+}  // namespace
+
+bool isType(int type) { return type >= 0 && type <= kFloat8 + 1; }
+
+std::size_t bytesOf(int type) { return type >= kFloat8 ? 1 : sizeOf(kTypes[type]); }
+
+std::size_t inBytes(const Step& step, int rank, int size) {
+  const std::size_t block = step.count * bytesOf(step.type);
+  switch (step.kind) {
+    case Collective::broadcast:
+      return rank == step.root ? block : 0;
+    case Collective::reduceScatter:
+    case Collective::allToAll:
+      return block * static_cast<std::size_t>(size);
+    case Collective::scatter:
+      return rank == step.root ? block * static_cast<std::size_t>(size) : 0;
+    default:
+      return block;
+  }
+}
+
+std::size_t outBytes(const Step& step, int rank, int size) {
+  const std::size_t block = step.count * bytesOf(step.type);
+  switch (step.kind) {
+    case Collective::reduce:
+      return rank == step.root ? block : 0;
+    case Collective::allGather:
+    case Collective::allToAll:
+      return block * static_cast<std::size_t>(size);
+    case Collective::gather:
+      return rank == step.root ? block * static_cast<std::size_t>(size) : 0;
+    default:
+      return block;
+  }
+}
+
+void carryOut(const std::vector<Entry>& entries) {
+  const Step& step = entries[0].step;
+  const std::size_t n = entries.size();
+  const std::size_t block = step.count * bytesOf(step.type);
+  const auto root = static_cast<std::size_t>(step.root);
+  const auto in = [&](std::size_t rank, std::size_t at) -> const void* {
+    return static_cast<const std::byte*>(entries[rank].in) + at * block;
+  };
+  const auto copy = [&](std::size_t to, std::size_t at, const void* from) {
+    std::byte* out = static_cast<std::byte*>(entries[to].out) + at * block;
+    if (out != from) std::memmove(out, from, block);
+  };
+  const auto all = [&](std::size_t at) {
+    std::vector<const void*> ins;
+    for (std::size_t r = 0; r < n; ++r) ins.push_back(in(r, at));
+    return ins;
+  };
+  switch (step.kind) {
+    case Collective::allReduce: {
+      std::vector<void*> outs;
+      for (const Entry& entry : entries) outs.push_back(entry.out);
+      return reduceBlock(all(0), outs, entries);
+    }
+    case Collective::reduce:
+      return reduceBlock(all(0), {entries[root].out}, entries);
+    case Collective::reduceScatter:
+      for (std::size_t r = 0; r < n; ++r) reduceBlock(all(r), {entries[r].out}, entries);
+      return;
+    case Collective::broadcast:
+      for (std::size_t r = 0; r < n; ++r) copy(r, 0, in(root, 0));
+      return;
+    case Collective::allGather:
+      for (std::size_t r = 0; r < n; ++r) {
+        for (std::size_t from = 0; from < n; ++from) copy(r, from, in(from, 0));
+      }
+      return;
+    case Collective::allToAll:
+      for (std::size_t r = 0; r < n; ++r) {
+        for (std::size_t from = 0; from < n; ++from) copy(r, from, in(from, r));
+      }
+      return;
+    case Collective::gather:
+      for (std::size_t from = 0; from < n; ++from) copy(root, from, in(from, 0));
+      return;
+    case Collective::scatter:
+      for (std::size_t r = 0; r < n; ++r) copy(r, 0, in(root, r));
+      return;
+  }
+}
+
+double secondsOf(const Step& step, const std::vector<int>& devices, bool nominal) {
+  const auto n = static_cast<double>(devices.size());
+  const double block = static_cast<double>(step.count * bytesOf(step.type));
+  double bytes = block;
+  double hops = n - 1;
+  switch (step.kind) {
+    case Collective::allReduce:
+      // In place or not, one rank reads and writes its own memory.
+      bytes = n == 1 ? block : 2 * (n - 1) / n * block;
+      hops = 2 * (n - 1);
+      break;
+    case Collective::reduce:
+    case Collective::broadcast:
+      break;
+    default:
+      bytes = n == 1 ? block : (n - 1) * block;
+      break;
+  }
+  return kStartSeconds + hops * kHopSeconds + bytes / ringRate(devices, nominal);
+}
+
+double secondsOf(std::size_t bytes, int from, int to) {
+  const Machine& machine = Machine::get();
+  const double rate = machine.rate(from, to, from == to || machine.canReach(from, to));
+  return kStartSeconds + static_cast<double>(bytes) / rate;
+}
+
+}  // namespace gradlink::fake
