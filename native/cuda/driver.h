@@ -85,15 +85,16 @@ inline constexpr Status kTooManyPeers = 711;
      StreamHandle, void**, void**))
 
 /// Null where the driver has none; whoever needs one asks first.
-#define GRADLINK_CUDA_OPTIONAL(X)                                 \
-  X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))        \
-  X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))        \
-  X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))   \
-  X(cuStreamEndCapture, endCapture, (StreamHandle, GraphHandle*)) \
-  X(cuGraphInstantiateWithFlags, graphInstantiate,                \
-    (GraphExecHandle*, GraphHandle, unsigned long long))          \
-  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))  \
-  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))      \
+#define GRADLINK_CUDA_OPTIONAL(X)                                       \
+  X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))              \
+  X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))              \
+  X(cuFuncGetAttribute, functionAttribute, (int*, int, FunctionHandle)) \
+  X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))         \
+  X(cuStreamEndCapture, endCapture, (StreamHandle, GraphHandle*))       \
+  X(cuGraphInstantiateWithFlags, graphInstantiate,                      \
+    (GraphExecHandle*, GraphHandle, unsigned long long))                \
+  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))        \
+  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))            \
   X(cuGraphDestroy, graphDestroy, (GraphHandle))
 
 struct Driver {

@@ -1,10 +1,11 @@
-// The PTX text of kernels.cu, as scripts/ptx.mjs made it: the build puts native/cuda/kernels.ptx
-// into the library.
+// The PTX texts of kernels.cu and step_kernels.cu, as scripts/ptx.mjs made them: the build puts
+// native/cuda/*.ptx into the library.
 #pragma once
 
 namespace gradlink::cuda {
 
-/// Ends in a null character, as cuModuleLoadData wants it.
+/// Each ends in a null character, as cuModuleLoadData wants it.
 extern const char kernelsPtx[];
+extern const char stepKernelsPtx[];
 
 }  // namespace gradlink::cuda

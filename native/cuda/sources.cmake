@@ -1,29 +1,36 @@
 # The CUDA driver, NVML, and our kernels: loaded at run time, so that nothing of CUDA is needed to build.
 #
-# The kernels' PTX becomes a string of a source file in the build folder. A raw string: only its end mark could end it.
-set(ptx "")
-if(EXISTS ${CMAKE_CURRENT_LIST_DIR}/kernels.ptx)
-  file(READ ${CMAKE_CURRENT_LIST_DIR}/kernels.ptx ptx)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernels.ptx)
-endif()
-file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc @ONLY CONTENT [=[
+# The kernels' PTX becomes strings of source files in the build folder. Raw strings: only their end mark could end them.
+foreach(module kernels step_kernels)
+  set(file ${CMAKE_CURRENT_LIST_DIR}/${module}.ptx)
+  file(READ ${file} ptx)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  string(REPLACE step_kernels stepKernels name ${module})
+  file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${module}_ptx.cc @ONLY CONTENT [=[
 #include "cuda/kernels_ptx.h"
 
 namespace gradlink::cuda {
 
-const char kernelsPtx[] = R"ptx(@ptx@)ptx";
+const char @name@Ptx[] = R"ptx(@ptx@)ptx";
 
 }  // namespace gradlink::cuda
 ]=])
+endforeach()
 
 add_library(gradlink_cuda STATIC
+  ${CMAKE_CURRENT_LIST_DIR}/compress.cc
   ${CMAKE_CURRENT_LIST_DIR}/device.cc
   ${CMAKE_CURRENT_LIST_DIR}/driver.cc
   ${CMAKE_CURRENT_LIST_DIR}/health.cc
   ${CMAKE_CURRENT_LIST_DIR}/info.cc
+  ${CMAKE_CURRENT_LIST_DIR}/kernel_module.cc
+  ${CMAKE_CURRENT_LIST_DIR}/kernels.cc
   ${CMAKE_CURRENT_LIST_DIR}/memory.cc
   ${CMAKE_CURRENT_LIST_DIR}/nvml.cc
   ${CMAKE_CURRENT_LIST_DIR}/shared_library.cc
+  ${CMAKE_CURRENT_LIST_DIR}/step.cc
   ${CMAKE_CURRENT_LIST_DIR}/stream.cc
-  ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/task_ring.cc
+  ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc
+  ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc)
 target_link_libraries(gradlink_cuda PUBLIC gradlink_core PRIVATE ${CMAKE_DL_LIBS})

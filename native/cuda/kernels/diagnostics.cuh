@@ -3,6 +3,7 @@
 #pragma once
 
 #include "cuda/kernels/language.h"
+#include "cuda/kernels/tasks.h"
 
 namespace gradlink::kernels {
 

@@ -35,9 +35,6 @@
 
 namespace gradlink::kernels {
 
-/// Threads of a block, in every launch but spin's and chase's, which have one.
-inline constexpr unsigned kThreads = 256;
-
 #if defined(__CUDACC__)
 
 using Vector = uint4;

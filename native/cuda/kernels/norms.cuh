@@ -124,12 +124,12 @@ GRADLINK_DEVICE double trustRatio(const TrustData& trust, double weightSquares,
   return weightNorm == 0 || directionNorm == 0 ? 1 : weightNorm / directionNorm;
 }
 
-/// One thread an array, because the order of its blocks is the order of additions. Puts the scaled
-/// rate into the task.
+/// One block of one thread an array, because the order of its blocks is the order of additions.
+/// Puts the scaled rate into the task.
 template <class T>
 GRADLINK_DEVICE void scaleRate(StepData<T>* tasks, const NormData* norms, const TrustData* trusts,
                                std::uint32_t count) {
-  const std::uint32_t index = blockIdx.x * kThreads + threadIdx.x;
+  const std::uint32_t index = blockIdx.x;
   if (index >= count) return;
   const NormData& norm = norms[index];
   double weights = 0;

@@ -1,8 +1,6 @@
 // Test data made and checked on the device: element by element what native/measure/pattern.h says.
 #pragma once
 
-#include "core/dtype.h"
-#include "core/reduce_op.h"
 #include "cuda/kernels/elements.cuh"
 #include "cuda/kernels/tasks.h"
 
@@ -65,18 +63,6 @@ struct IntegerPattern {
       return static_cast<Memory>(x);
     }
   }
-};
-
-/// What one launch is about.
-struct PatternCall {
-  std::uint64_t first;
-  std::uint64_t count;
-  std::uint64_t seed;
-  std::uint64_t size;
-  /// -1: the reduction of all ranks.
-  std::int32_t rank;
-  ReduceOp op;
-  DType dtype;
 };
 
 template <class P>

@@ -6,10 +6,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/dtype.h"
 #include "core/optimizer_step.h"
+#include "core/reduce_op.h"
 
 namespace gradlink::kernels {
 
+/// Threads of a block, but for the kernels that say that they take one.
+inline constexpr unsigned kThreads = 256;
 /// Bytes of one array that a block of the sum kernel covers: four vectors of 16 bytes a thread.
 inline constexpr std::uint64_t kSumTileBytes = 16384;
 /// Elements that a block of a step covers.
@@ -21,6 +25,18 @@ inline constexpr std::uint64_t kPatternTile = 4096;
 /// Partial sums of squares of a block of kUpdateBlock elements: element i belongs to lane i modulo
 /// this, as on the host.
 inline constexpr unsigned kLanes = 16;
+
+/// What test data one launch makes or checks.
+struct PatternCall {
+  std::uint64_t first;
+  std::uint64_t count;
+  std::uint64_t seed;
+  std::uint64_t size;
+  /// -1: the reduction of all ranks.
+  std::int32_t rank;
+  ReduceOp op;
+  DType dtype;
+};
 
 struct SumData {
   std::uint64_t firstTile;

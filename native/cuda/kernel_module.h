@@ -1,0 +1,43 @@
+// One module of kernels on one device: loading it, and launching from it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string_view>
+
+#include "cuda/device.h"
+#include "cuda/stream.h"
+
+namespace gradlink::cuda {
+
+/// Never unloaded: contexts last as long as the process.
+class KernelModule {
+ public:
+  /// Has the driver compile `ptx` and loads every kernel now, because loading one later waits for
+  /// what runs on the device, and what runs may wait for the kernel.
+  KernelModule(Device&, const char* ptx, std::span<const char* const> names);
+  KernelModule(const KernelModule&) = delete;
+  KernelModule& operator=(const KernelModule&) = delete;
+
+  /// Queues `blocks` blocks of `threads` threads. The arguments' types must be the kernel's own.
+  template <class... Arguments>
+  void launch(Stream& stream, std::string_view kernel, std::uint64_t blocks, unsigned threads,
+              Arguments... arguments) const {
+    void* addresses[] = {&arguments...};
+    launchWith(stream, kernel, blocks, threads, addresses);
+  }
+
+ private:
+  void launchWith(Stream&, std::string_view kernel, std::uint64_t blocks, unsigned threads,
+                  void** arguments) const;
+
+  Device& device_;
+  std::map<std::string_view, FunctionHandle> functions_;
+};
+
+/// kernels.cu's and step_kernels.cu's on this device, loaded at the first call.
+const KernelModule& baseKernels(Device&);
+const KernelModule& stepKernels(Device&);
+
+}  // namespace gradlink::cuda

@@ -1,0 +1,200 @@
+#include "cuda/step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "core/error.h"
+#include "cuda/kernel_module.h"
+#include "cuda/kernels/tasks.h"
+#include "cuda/task_ring.h"
+
+namespace gradlink::cuda {
+namespace {
+
+using kernels::kThreads;
+using kernels::NormData;
+using kernels::StepData;
+using kernels::TrustData;
+
+constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
+/// In the order of StepKernel.
+constexpr const char* kFormulas[kStepKernelCount] = {
+    "Sgd",     "SgdMomentum", "Nesterov",        "Adam",      "Adamw",
+    "Adagrad", "Rmsprop",     "RmspropCentered", "Adadelta",  "Ftrl",
+    "SignSgd", "Signum",      "LambSquares",     "LambApply", "AddScaled"};
+
+const char* typeName(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return "Float16";
+    case DType::bfloat16:
+      return "Bfloat16";
+    case DType::float32:
+      return "Float32";
+    case DType::float64:
+      return "Float64";
+    default:
+      throw Error(ErrorCode::invalidArgument,
+                  std::string("an optimizer's step needs a float type, got ") + nameOf(dtype));
+  }
+}
+
+template <class T>
+struct Lists {
+  StepData<T>* tasks = nullptr;
+  NormData* norms = nullptr;
+  TrustData* trusts = nullptr;
+};
+
+/// One call, for steps in the precision T.
+template <class T>
+class Call {
+ public:
+  Call(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio)
+      : stream_(stream),
+        ring_(ring.impl()),
+        half_(dtype == DType::float16 || dtype == DType::bfloat16),
+        type_(typeName(dtype)),
+        kernel_(kernel),
+        ratio_(ratio) {}
+
+  void run(std::span<const StepTask> tasks) {
+    std::size_t pointerCount = 0;
+    for (const StepTask& task : tasks) {
+      if (task.count == 0) continue;
+      if (task.grads.empty()) {
+        throw Error(ErrorCode::invalidArgument, "a step needs at least one gradient");
+      }
+      count_ += 1;
+      blocks_ += divideUp(task.count, kUpdateBlock);
+      pointerCount += task.grads.size() + task.targets.size();
+    }
+    if (count_ == 0) return;
+    write(tasks, pointerCount);
+    if (ratio_ != TrustRatio::none) scaleRates();
+    launch(kFormulas[static_cast<std::size_t>(kernel_)], tiles_, constTasks(), count32());
+  }
+
+ private:
+  void write(std::span<const StepTask> tasks, std::size_t pointerCount) {
+    const std::size_t normCount = ratio_ == TrustRatio::none ? 0 : count_;
+    const TaskList list = ring_.reserve(count_ * sizeof(StepData<T>) +
+                                        normCount * (sizeof(NormData) + sizeof(TrustData)) +
+                                        pointerCount * sizeof(void*));
+    ListWriter writer(list);
+    void** pointersThere = nullptr;
+    auto* data = writer.template take<StepData<T>>(count_, there_.tasks).data();
+    auto* norm = writer.template take<NormData>(normCount, there_.norms).data();
+    auto* trust = writer.template take<TrustData>(normCount, there_.trusts).data();
+    auto* pointers = writer.template take<void*>(pointerCount, pointersThere).data();
+    // First the lanes' sums of all arrays, then the blocks'.
+    double* lanes = nullptr;
+    double* sums = nullptr;
+    if (normCount != 0) {
+      const std::size_t laneSums = 2 * blocks_ * kernels::kLanes;
+      lanes = static_cast<double*>(ring_.scratch((laneSums + 2 * blocks_) * sizeof(double)));
+      sums = lanes + laneSums;
+    }
+    std::uint64_t firstBlock = 0;
+    for (const StepTask& task : tasks) {
+      if (task.count == 0) continue;
+      const std::size_t all = task.grads.size() + task.targets.size();
+      *data++ = dataOf(task, pointers, pointersThere);
+      pointers += all;
+      pointersThere += all;
+      tiles_ += divideUp(task.count, kernels::kStepTile);
+      if (normCount == 0) continue;
+      const std::uint64_t blocks = divideUp(task.count, kUpdateBlock);
+      *norm++ = {firstBlock, blocks, lanes + 2 * firstBlock * kernels::kLanes,
+                 sums + 2 * firstBlock};
+      *trust++ = trustOf(task.trust);
+      firstBlock += blocks;
+    }
+    ring_.send(list);
+  }
+
+  StepData<T> dataOf(const StepTask& task, void** pointers, void* const* pointersThere) const {
+    // The kernel only reads through the first ones.
+    void** end = pointers;
+    for (const void* grad : task.grads) *end++ = const_cast<void*>(grad);
+    end = std::copy(task.targets.begin(), task.targets.end(), end);
+    StepData<T> data{};
+    data.firstTile = tiles_;
+    data.count = task.count;
+    data.pointers = pointersThere;
+    data.grads = static_cast<std::uint32_t>(task.grads.size());
+    data.targets = static_cast<std::uint32_t>(task.targets.size());
+    data.weight = task.weight;
+    for (std::size_t i = 0; i < task.states.size(); ++i) {
+      data.states[i] = static_cast<T*>(task.states[i]);
+    }
+    data.master = half_ ? task.master : nullptr;
+    // A null pointer, of a state that there is not, is aligned.
+    const bool aligned = std::all_of(pointers, end, isAligned) && isAligned(task.weight) &&
+                         std::all_of(task.states.begin(), task.states.end(), isAligned) &&
+                         isAligned(data.master);
+    data.aligned = aligned ? 1 : 0;
+    data.scalars = rounded<T>(task.scalars);
+    return data;
+  }
+
+  TrustData trustOf(const TrustNumbers& trust) const {
+    return {
+        trust.learningRate, trust.wd,         std::abs(trust.rescaleGrad), trust.eta, trust.epsilon,
+        trust.lowerBound,   trust.upperBound, trust.layerwise ? 1u : 0u,   ratio_};
+  }
+
+  /// Norms of every array, then the rates in the list itself.
+  void scaleRates() {
+    const auto* norms = static_cast<const NormData*>(there_.norms);
+    launch(ratio_ == TrustRatio::lars ? "LarsSquares" : "LambSquares",
+           divideUp(blocks_ * kernels::kLanes, kThreads), constTasks(), norms, count32(), blocks_);
+    const KernelModule& module = stepKernels(stream_.device());
+    module.launch(stream_, "gradlinkFoldLanes", divideUp(2 * blocks_, kThreads), kThreads, norms,
+                  count32(), blocks_);
+    module.launch(
+        stream_, sizeof(T) == sizeof(float) ? "gradlinkScaleRate32" : "gradlinkScaleRate64", count_,
+        1, there_.tasks, norms, static_cast<const TrustData*>(there_.trusts), count32());
+  }
+
+  template <class... Arguments>
+  void launch(const char* formula, std::uint64_t blocks, Arguments... arguments) {
+    stepKernels(stream_.device())
+        .launch(stream_, std::string("gradlink") + formula + type_, blocks, kThreads, arguments...);
+  }
+
+  const StepData<T>* constTasks() const { return there_.tasks; }
+  std::uint32_t count32() const { return static_cast<std::uint32_t>(count_); }
+
+  Stream& stream_;
+  TaskRing::Impl& ring_;
+  bool half_;
+  const char* type_;
+  StepKernel kernel_;
+  TrustRatio ratio_;
+  Lists<T> there_;
+  std::size_t count_ = 0;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t tiles_ = 0;
+};
+
+}  // namespace
+
+void prepareSteps(Device& device) { stepKernels(device); }
+
+void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio,
+          std::span<const StepTask> tasks) {
+  if (kernel == StepKernel::lambMoments ||
+      (kernel == StepKernel::lambApply) != (ratio == TrustRatio::lamb)) {
+    throw Error(ErrorCode::invalidArgument, "lamb's step is lambApply with lamb's trust ratio");
+  }
+  if (dtype == DType::float64) {
+    Call<double>(stream, ring, dtype, kernel, ratio).run(tasks);
+  } else {
+    Call<float>(stream, ring, dtype, kernel, ratio).run(tasks);
+  }
+}
+
+}  // namespace gradlink::cuda
