@@ -1,5 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
+import { fakesEnvironment } from './test/gpu/setup/fakes.js';
+
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
 export default defineConfig({
@@ -11,7 +13,19 @@ export default defineConfig({
           ...shared,
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/process/**'],
+          exclude: ['test/process/**', 'test/gpu/**'],
+          sequence: { groupOrder: 0 },
+        },
+      },
+      {
+        test: {
+          ...shared,
+          // On the stand-ins of test/fakes, or, with GRADLINK_GPU_TESTS=real, on the machine's GPUs.
+          name: 'gpu',
+          include: ['test/gpu/**/*.test.ts'],
+          globalSetup: ['test/gpu/setup/global.ts'],
+          setupFiles: ['test/gpu/setup/worker.ts'],
+          env: { ...fakesEnvironment },
           sequence: { groupOrder: 0 },
         },
       },

@@ -48,7 +48,8 @@ function headerFolder(name) {
   }
 }
 
-function step(args) {
+/** Runs CMake; throws when it fails. */
+export function cmake(args) {
   // To standard error: pack-platform.mjs and `npm pack --json` keep standard output for what they print. Without
   // MAKEFLAGS: under node-gyp they name the job server of a make that is not CMake's.
   const env = { ...process.env, MAKEFLAGS: '' };
@@ -64,11 +65,11 @@ function step(args) {
 }
 
 /** CMake refuses a cache made for another source folder, as after the checkout was moved or copied. */
-function dropForeignCache() {
-  const cache = join(cmakeFolder, 'CMakeCache.txt');
+export function dropForeignCache(folder) {
+  const cache = join(folder, 'CMakeCache.txt');
   if (!existsSync(cache)) return;
   const home = /^CMAKE_HOME_DIRECTORY:INTERNAL=(.*)$/m.exec(readFileSync(cache, 'utf8'))?.[1];
-  if (home !== join(root, 'native')) rmSync(cmakeFolder, { recursive: true });
+  if (home !== join(root, 'native')) rmSync(folder, { recursive: true });
 }
 
 /**
@@ -83,8 +84,8 @@ export function build({ strict = false, clean = false, jobs = availableParalleli
   // Left by a packing that failed half-way, it would be loaded instead of what is built now.
   if (isCheckout) rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
   mkdirSync(cmakeFolder, { recursive: true });
-  dropForeignCache();
-  step([
+  dropForeignCache(cmakeFolder);
+  cmake([
     ...['-S', join(root, 'native'), '-B', cmakeFolder],
     '-DCMAKE_BUILD_TYPE=Release',
     '-DGRADLINK_ADDON=ON',
@@ -94,7 +95,7 @@ export function build({ strict = false, clean = false, jobs = availableParalleli
     `-DNODE_API_HEADERS_DIR=${headerFolder('node-api-headers')}`,
     '-Wno-dev',
   ]);
-  step(['--build', cmakeFolder, '--target', 'gradlink', '--parallel', String(jobs)]);
+  cmake(['--build', cmakeFolder, '--target', 'gradlink', '--parallel', String(jobs)]);
   return join(output, 'gradlink.node');
 }
 

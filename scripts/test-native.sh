@@ -67,8 +67,8 @@ run() {
     if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   fi
   echo "== native tests: $kind$([ ${#select[@]} -gt 0 ] && echo " (${select[*]})")"
-  cmake -S native -B "$folder" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_SANITIZE="$sanitize" \
-    -DGRADLINK_WERROR=ON >"$folder.log" 2>&1 || {
+  cmake -S native -B "$folder" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_FAKES=ON \
+    -DGRADLINK_SANITIZE="$sanitize" -DGRADLINK_WERROR=ON >"$folder.log" 2>&1 || {
     cat "$folder.log" >&2
     return 1
   }

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 // Counts what really ran, from the result files in build/test-results: vitest's JSON, CTest's JUnit and, with --checks,
-// the lines lint.sh wrote ("pass NAME" or "fail NAME"). Prints failures, skips with their reasons, and, last, one line
+// the lines lint.sh and the GPU tests' teardown wrote ("pass NAME" or "fail NAME"). Prints failures, skips with their reasons, and, last, one line
 // `N passed, N failed[, N skipped]`. Exit status 1 when anything failed, or a result file that was expected is not there.
 //
-//   node scripts/test-summary.mjs [--checks] NAME...     NAME: vitest, native-plain, native-address, native-thread, …
+//   node scripts/test-summary.mjs [--checks] NAME...     NAME: vitest, gpu-leaks, native-plain, native-address, …
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -84,8 +84,8 @@ function read(name) {
   const [file, parse] =
     name === 'vitest'
       ? ['vitest.json', fromVitest]
-      : name === 'checks'
-        ? ['checks.txt', fromChecks]
+      : name === 'checks' || name === 'gpu-leaks'
+        ? [`${name}.txt`, fromChecks]
         : [`${name}.xml`, (text) => fromJUnit(text, name)];
   const path = join(folder, file);
   if (!existsSync(path))

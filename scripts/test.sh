@@ -19,6 +19,6 @@ npx vitest run \
   --reporter=./scripts/vitest-skips.mjs </dev/null || status=1
 
 if [ "${1:-}" != --no-summary ]; then
-  node scripts/test-summary.mjs native-plain native-address native-thread vitest || status=1
+  node scripts/test-summary.mjs native-plain native-address native-thread vitest gpu-leaks || status=1
 fi
 exit $status

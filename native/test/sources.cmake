@@ -28,6 +28,10 @@ add_layer_tests(shm gradlink_shm)
 add_layer_tests(process gradlink_shm)
 add_layer_tests(cuda gradlink_cuda)
 add_layer_tests(nccl gradlink_nccl)
+if(GRADLINK_FAKES)
+  # Of the stand-ins themselves.
+  add_layer_tests(fake gradlink_cuda)
+endif()
 add_layer_tests(kvstore gradlink_kvstore gradlink_shm gradlink_cuda)
 add_layer_tests(measure gradlink_measure gradlink_shm gradlink_cuda)
 

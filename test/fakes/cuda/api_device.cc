@@ -1,4 +1,5 @@
 // Start, devices, contexts and peers.
+#include <cctype>
 #include <cstdio>
 #include <cstring>
 
@@ -178,7 +179,10 @@ FAKE_EXPORT(Status, cuDeviceGetAttribute, (int* value, int attribute, DeviceHand
 
 FAKE_EXPORT(Status, cuDeviceGetPCIBusId, (char* id, int length, DeviceHandle device)) {
   if (const Status status = enterDevice(device)) return status;
-  copyText(id, length, Machine::get().gpu(device).pciBusId.c_str());
+  // The driver writes capitals, where the kernel's folders and others do not.
+  std::string text = Machine::get().gpu(device).pciBusId;
+  for (char& letter : text) letter = static_cast<char>(std::toupper(letter));
+  copyText(id, length, text.c_str());
   return kOk;
 }
 

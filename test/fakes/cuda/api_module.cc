@@ -31,6 +31,7 @@ struct Module {
 namespace {
 
 constexpr unsigned kMostThreads = 1024;
+constexpr int kRegisters = 32;
 
 /// The word after each ".entry", up to its parameters.
 std::set<std::string, std::less<>> entriesOf(std::string_view ptx) {
@@ -75,6 +76,21 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
   const std::lock_guard lock(module->mutex);
   module->functions.push_back(*handle);
   return kOk;
+}
+
+FAKE_EXPORT(Status, cuFuncGetAttribute, (int* value, int attribute, FunctionHandle handle)) {
+  if (const Status status = enter()) return status;
+  if (!World::get().functions.find(handle)) return kInvalidHandle;
+  switch (attribute) {
+    case 0:
+      *value = kMostThreads;
+      return kOk;
+    case 4:
+      *value = kRegisters;
+      return kOk;
+    default:
+      return kInvalidValue;
+  }
 }
 
 FAKE_EXPORT(Status, cuModuleUnload, (ModuleHandle handle)) {

@@ -1,0 +1,23 @@
+// Where the stand-ins are and which environment makes gradlink load them.
+import { join } from 'node:path';
+
+const root = join(import.meta.dirname, '../../..');
+
+/** Built by scripts/fakes.mjs. */
+export const fakesFolder = join(root, 'build/fakes/fakes');
+
+/** Of one run of vitest: a file for each test file, with what the fakes still held when its processes ended. */
+export const leaksFolder = (vitestPid: number): string =>
+  join(root, 'build/test-results/gpu-leaks', String(vitestPid));
+
+/** Whether the GPU tests run on the machine's own GPUs (`npm run test:gpu`). */
+export const onRealGpus = process.env.GRADLINK_GPU_TESTS === 'real';
+
+/** What a process loads the stand-ins with; nothing on real GPUs. */
+export const fakesEnvironment: Readonly<Record<string, string>> = onRealGpus
+  ? {}
+  : {
+      GRADLINK_CUDA_LIBRARY: join(fakesFolder, 'libcuda.so.1'),
+      GRADLINK_NVML_LIBRARY: join(fakesFolder, 'libnvidia-ml.so.1'),
+      GRADLINK_NCCL_LIBRARY: join(fakesFolder, 'libnccl.so.2'),
+    };
