@@ -2,7 +2,9 @@
 #include "cuda/driver.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "cuda/info.h"
@@ -67,6 +69,30 @@ TEST_F(CudaDriverDeathTest, SaysWhereALibraryWasLookedForAndWhatToDo) {
               "/nowhere/lib and /elsewhere \\(libgradlink-absent.so.1: .*No such file.*\\): "
               "install the thing, or "
               "set GRADLINK_ABSENT_LIBRARY to the file\n$");
+}
+
+TEST(SharedLibrary, IsFoundInTheFoldersOfItsSpecUnlessAnotherFileIsNamed) {
+  const LibrarySpec known{.what = "the thing",
+                          .file = "libm.so.6",
+                          .variable = "GRADLINK_TEST_LIBRARY",
+                          .folders = {},
+                          .remedy = "install the thing"};
+  const std::string path = SharedLibrary(known).file();
+  ASSERT_EQ(path.front(), '/') << path;
+  LibrarySpec elsewhere = known;
+  elsewhere.file = "libgradlink-thing-" + std::to_string(getpid()) + ".so.1";
+  const std::string link = testing::TempDir() + elsewhere.file;
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  messageOf(ErrorCode::backendUnavailable, [&] { SharedLibrary{elsewhere}; });
+  elsewhere.folders = {"/nowhere", testing::TempDir()};
+  EXPECT_NE(SharedLibrary(elsewhere).find("cos"), nullptr);
+  EXPECT_EQ(SharedLibrary(elsewhere).find("cuInit"), nullptr);
+  setenv("GRADLINK_TEST_LIBRARY", "/nowhere/libthing.so", 1);
+  messageOf(ErrorCode::backendUnavailable, [&] { SharedLibrary{elsewhere}; });
+  setenv("GRADLINK_TEST_LIBRARY", "", 1);
+  EXPECT_NE(SharedLibrary(elsewhere).find("cos"), nullptr);
+  unsetenv("GRADLINK_TEST_LIBRARY");
+  unlink(link.c_str());
 }
 
 TEST_F(CudaDriverDeathTest, AMachineWithoutGpusIsToldFromOneWithoutADriver) {

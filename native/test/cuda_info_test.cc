@@ -145,6 +145,7 @@ TEST_F(CudaHealthDeathTest, LinksTellWhereTheyLeadAndHowFastTheyAre) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_NVLINK", "mesh"}},
                         [] {
                           const GpuInfo info = gpuInfo(0);
+                          EXPECT_EQ(info.uuid.value_or("").rfind("GPU-", 0), 0u);
                           ASSERT_TRUE(info.health);
                           ASSERT_EQ(info.health->links.size(), 18u);
                           for (const GpuLink& link : info.health->links) {
