@@ -40,7 +40,6 @@ SharedLibrary::SharedLibrary(const LibrarySpec& spec) {
     // A file that is there and cannot be loaded tells more than one that is not there.
     const bool absent = text.find("No such file or directory") != std::string::npos;
     if (reason.empty() || !absent) reason = text;
-    if (!absent) break;
   }
   if (isNamed) {
     throw Error(ErrorCode::backendUnavailable,

@@ -95,7 +95,7 @@ Status Memory::allocate(int where, std::size_t bytes, Address* address) {
   const std::size_t mapped = (bytes + kPage - 1) / kPage * kPage;
   if (!place(arena, mapped, address)) return kOutOfMemory;
   if (::mprotect(pointer(*address), mapped, PROT_READ | PROT_WRITE) != 0) return kOutOfMemory;
-  if (where != kHost) std::memset(pointer(*address), kFill, std::min(bytes, kMostFilled));
+  std::memset(pointer(*address), kFill, std::min(bytes, kMostFilled));
   std::memset(static_cast<char*>(pointer(*address)) + bytes, kCanary, mapped - bytes);
   arena.blocks[*address] = {.bytes = bytes, .mapped = mapped};
   arena.next = *address + mapped;
