@@ -54,8 +54,8 @@ void load(Library& library) {
   info.scaledSums = library.redOpCreatePreMulSum != nullptr;
   info.registration = library.commRegister != nullptr;
   info.windows = library.commWindowRegister != nullptr;
-  info.exchanges = library.allToAll != nullptr && library.gather != nullptr &&
-                   library.scatter != nullptr;
+  info.exchanges =
+      library.allToAll != nullptr && library.gather != nullptr && library.scatter != nullptr;
 }
 
 /// The one library, or why there is none.

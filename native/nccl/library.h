@@ -13,48 +13,47 @@ namespace gradlink::nccl {
 
 /// X(exact exported name, member, argument types). All are there since 2.14; without one of these
 /// the library is refused by name.
-#define GRADLINK_NCCL_REQUIRED(X)                                                                 \
-  X(ncclGetVersion, getVersion, (int*))                                                           \
-  X(ncclGetUniqueId, getUniqueId, (abi::UniqueId*))                                               \
-  X(ncclCommInitRankConfig, commInitRankConfig,                                                   \
-    (abi::CommHandle*, int, abi::UniqueId, int, abi::Config*))                                    \
-  X(ncclCommFinalize, commFinalize, (abi::CommHandle))                                            \
-  X(ncclCommDestroy, commDestroy, (abi::CommHandle))                                              \
-  X(ncclCommAbort, commAbort, (abi::CommHandle))                                                  \
-  X(ncclCommGetAsyncError, commGetAsyncError, (abi::CommHandle, abi::Result*))                    \
-  X(ncclGroupStart, groupStart, ())                                                               \
-  X(ncclGroupEnd, groupEnd, ())                                                                   \
-  X(ncclAllReduce, allReduce,                                                                     \
-    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))             \
-  X(ncclReduce, reduce,                                                                           \
-    (const void*, void*, std::size_t, int, int, int, abi::CommHandle, cuda::StreamHandle))        \
-  X(ncclBroadcast, broadcast,                                                                     \
-    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))             \
-  X(ncclAllGather, allGather,                                                                     \
-    (const void*, void*, std::size_t, int, abi::CommHandle, cuda::StreamHandle))                  \
-  X(ncclReduceScatter, reduceScatter,                                                             \
-    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))             \
-  X(ncclSend, send,                                                                               \
-    (const void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))                    \
+#define GRADLINK_NCCL_REQUIRED(X)                                                              \
+  X(ncclGetVersion, getVersion, (int*))                                                        \
+  X(ncclGetUniqueId, getUniqueId, (abi::UniqueId*))                                            \
+  X(ncclCommInitRankConfig, commInitRankConfig,                                                \
+    (abi::CommHandle*, int, abi::UniqueId, int, abi::Config*))                                 \
+  X(ncclCommFinalize, commFinalize, (abi::CommHandle))                                         \
+  X(ncclCommDestroy, commDestroy, (abi::CommHandle))                                           \
+  X(ncclCommAbort, commAbort, (abi::CommHandle))                                               \
+  X(ncclCommGetAsyncError, commGetAsyncError, (abi::CommHandle, abi::Result*))                 \
+  X(ncclGroupStart, groupStart, ())                                                            \
+  X(ncclGroupEnd, groupEnd, ())                                                                \
+  X(ncclAllReduce, allReduce,                                                                  \
+    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))          \
+  X(ncclReduce, reduce,                                                                        \
+    (const void*, void*, std::size_t, int, int, int, abi::CommHandle, cuda::StreamHandle))     \
+  X(ncclBroadcast, broadcast,                                                                  \
+    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))          \
+  X(ncclAllGather, allGather,                                                                  \
+    (const void*, void*, std::size_t, int, abi::CommHandle, cuda::StreamHandle))               \
+  X(ncclReduceScatter, reduceScatter,                                                          \
+    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))          \
+  X(ncclSend, send, (const void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle)) \
   X(ncclRecv, recv, (void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))
 
 /// Null where the library has none; whoever needs one asks first.
-#define GRADLINK_NCCL_OPTIONAL(X)                                                                 \
-  X(ncclAlltoAll, allToAll,                                                                       \
-    (const void*, void*, std::size_t, int, abi::CommHandle, cuda::StreamHandle))                  \
-  X(ncclGather, gather,                                                                           \
-    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))             \
-  X(ncclScatter, scatter,                                                                         \
-    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))             \
-  X(ncclGroupSimulateEnd, groupSimulateEnd, (abi::Simulation*))                                   \
-  X(ncclRedOpCreatePreMulSum, redOpCreatePreMulSum, (int*, void*, int, int, abi::CommHandle))     \
-  X(ncclRedOpDestroy, redOpDestroy, (int, abi::CommHandle))                                       \
-  X(ncclMemAlloc, memAlloc, (void**, std::size_t))                                                \
-  X(ncclMemFree, memFree, (void*))                                                                \
-  X(ncclCommRegister, commRegister, (abi::CommHandle, void*, std::size_t, void**))                \
-  X(ncclCommDeregister, commDeregister, (abi::CommHandle, void*))                                 \
-  X(ncclCommWindowRegister, commWindowRegister,                                                   \
-    (abi::CommHandle, void*, std::size_t, abi::WindowHandle*, int))                               \
+#define GRADLINK_NCCL_OPTIONAL(X)                                                             \
+  X(ncclAlltoAll, allToAll,                                                                   \
+    (const void*, void*, std::size_t, int, abi::CommHandle, cuda::StreamHandle))              \
+  X(ncclGather, gather,                                                                       \
+    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))         \
+  X(ncclScatter, scatter,                                                                     \
+    (const void*, void*, std::size_t, int, int, abi::CommHandle, cuda::StreamHandle))         \
+  X(ncclGroupSimulateEnd, groupSimulateEnd, (abi::Simulation*))                               \
+  X(ncclRedOpCreatePreMulSum, redOpCreatePreMulSum, (int*, void*, int, int, abi::CommHandle)) \
+  X(ncclRedOpDestroy, redOpDestroy, (int, abi::CommHandle))                                   \
+  X(ncclMemAlloc, memAlloc, (void**, std::size_t))                                            \
+  X(ncclMemFree, memFree, (void*))                                                            \
+  X(ncclCommRegister, commRegister, (abi::CommHandle, void*, std::size_t, void**))            \
+  X(ncclCommDeregister, commDeregister, (abi::CommHandle, void*))                             \
+  X(ncclCommWindowRegister, commWindowRegister,                                               \
+    (abi::CommHandle, void*, std::size_t, abi::WindowHandle*, int))                           \
   X(ncclCommWindowDeregister, commWindowDeregister, (abi::CommHandle, abi::WindowHandle))
 
 struct Library {

@@ -39,7 +39,7 @@ struct LibraryInfo {
   bool scaledSums = false;    // ncclRedOpCreatePreMulSum
   bool registration = false;  // ncclCommRegister
   bool windows = false;       // ncclCommWindowRegister: symmetric registration
-  bool exchanges = false;     // allToAll, gather, scatter of its own; else made of sends and receives
+  bool exchanges = false;  // allToAll, gather, scatter of its own; else made of sends and receives
 };
 const LibraryInfo& libraryInfo();
 /// "2.28.9", of both of NCCL's encodings.
@@ -112,8 +112,9 @@ class NcclCommunicator : public Communicator {
   /// it (what is made of sends and receives) or no way to tell. Collective.
   virtual std::optional<double> estimateSeconds(const Shape&, const CallOptions& = {}) = 0;
 
-  /// Makes bytes of device memory of each held rank known. Symmetric is collective, and wants Memory
-  /// of the same size on all ranks. Error(unsupported) where the library cannot register at all.
+  /// Makes bytes of device memory of each held rank known. Symmetric is collective, and wants
+  /// Memory of the same size on all ranks. Error(unsupported) where the library cannot register at
+  /// all.
   virtual std::unique_ptr<Registration> registerMemory(std::span<void* const> memory,
                                                        std::size_t bytes, RegistrationKind,
                                                        const CallOptions& = {}) = 0;
@@ -122,8 +123,8 @@ class NcclCommunicator : public Communicator {
 struct Options {
   /// Of each call, and of the meeting.
   double timeoutMs = 30000;
-  /// Looked at while waiting for the others: once true, the meeting is given up with ERR_CLOSED. May
-  /// be null.
+  /// Looked at while waiting for the others: once true, the meeting is given up with ERR_CLOSED.
+  /// May be null.
   const std::atomic<bool>* cancelled = nullptr;
 };
 

@@ -1,0 +1,218 @@
+#include "nccl/comms.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <thread>
+
+#include "core/error.h"
+
+namespace gradlink::nccl {
+namespace {
+
+/// How long aborted work may take to leave the device before it is left to itself.
+constexpr double kGraceMs = 5000;
+
+std::string rankText(const Comms::Member& member) {
+  return "rank " + std::to_string(member.rank) + " (" + member.device.label() + ")";
+}
+
+/// Each on a thread of its own: some versions of the library let an abort wait for that of another
+/// communicator of the process.
+void abortAll(const Library& library, const Comms::Members& members) {
+  std::vector<std::thread> threads;
+  for (const auto& member : members) {
+    if (member->handle == nullptr) continue;
+    const auto abortOne = [&library, &member = *member] {
+      try {
+        member.device.makeCurrent();
+      } catch (const Error&) {
+        // A broken context: the library's own part can end even so.
+      }
+      library.commAbort(member.handle);
+      member.handle = nullptr;
+    };
+    if (members.size() == 1) {
+      abortOne();
+    } else {
+      threads.emplace_back(abortOne);
+    }
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+double Watch::leftMs() const {
+  if (deadline.at() == Deadline::Clock::time_point::max()) {
+    return std::numeric_limits<double>::infinity();
+  }
+  const std::chrono::duration<double, std::milli> left = deadline.at() - Deadline::Clock::now();
+  return std::max(left.count(), 0.0);
+}
+
+Group::Group(const Library& library) : library_(library) {
+  const abi::Result result = library.groupStart();
+  if (isFailure(result)) throw library.failure(result, "beginning a group");
+}
+
+Group::~Group() {
+  if (open_) library_.groupEnd();
+}
+
+abi::Result Group::end() {
+  open_ = false;
+  return library_.groupEnd();
+}
+
+abi::Result Group::simulate(abi::Simulation& simulation) {
+  open_ = false;
+  return library_.groupSimulateEnd(&simulation);
+}
+
+Comms::Comms(std::span<const int> ranks, std::span<cuda::Device* const> devices, int size)
+    : library_(Library::get()), size_(size) {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    members_.push_back(std::make_unique<Member>(ranks[i], *devices[i]));
+  }
+}
+
+Comms::~Comms() { abort(); }
+
+void Comms::open(const abi::UniqueId& id, const Watch& watch, bool blocking) {
+  abi::Config config;
+  config.blocking = blocking ? 1 : 0;
+  try {
+    Group group(library_);
+    abi::Result first = abi::kSuccess;
+    for (const auto& member : members_) {
+      member->device.makeCurrent();
+      first = library_.commInitRankConfig(&member->handle, size_, id, member->rank, &config);
+      if (isFailure(first)) break;
+    }
+    const abi::Result end = group.end();
+    if (isFailure(first) || isFailure(end)) {
+      throw library_.failure(isFailure(first) ? first : end, "opening the communicator");
+    }
+    settle(watch, "the meeting of all ranks");
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+void Comms::group(const Watch& watch, const std::function<abi::Result(std::size_t)>& queue) {
+  Group group(library_);
+  abi::Result first = abi::kSuccess;
+  int blamed = -1;
+  for (std::size_t i = 0; i < members_.size() && !isFailure(first); ++i) {
+    members_[i]->device.makeCurrent();
+    first = queue(i);
+    blamed = members_[i]->rank;
+  }
+  const abi::Result end = group.end();
+  if (isFailure(first)) throw library_.failure(first, watch.op).withRank(blamed).withOp(watch.op);
+  if (isFailure(end)) throw library_.failure(end, watch.op).withOp(watch.op);
+  settle(watch, watch.op);
+}
+
+void Comms::finish(const Watch& watch, std::span<cuda::Stream* const> streams) {
+  for (std::size_t i = 0; i < members_.size(); ++i) members_[i]->done.record(*streams[i]);
+  const auto allDone = [&] {
+    return std::all_of(members_.begin(), members_.end(),
+                       [](const auto& member) { return member->done.done(); });
+  };
+  try {
+    cuda::await(allDone, watch.deadline, watch.op, [&] {
+      check(watch.op);
+      if (watch.look) watch.look();
+    });
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::timeout || !watch.deadline.passed()) throw;
+    throwLate(watch);
+  }
+}
+
+void Comms::throwLate(const Watch& watch) const {
+  std::vector<const Member*> late;
+  for (const auto& member : members_) {
+    if (!member->done.done()) late.push_back(member.get());
+  }
+  std::string names;
+  for (const Member* member : late) names += (names.empty() ? "" : ", ") + rankText(*member);
+  Error error(ErrorCode::timeout,
+              std::string(watch.op) + ": the deadline has passed and not done: " + names +
+                  (members_.size() < static_cast<std::size_t>(size_)
+                       ? ". Did every rank make this call? timeoutMs sets the deadline"
+                       : ". timeoutMs sets the deadline"));
+  // That all of several wait for one another says nothing of which is stuck.
+  if (late.size() == 1 && members_.size() > 1) error.withRank(late.front()->rank);
+  throw error.withOp(watch.op);
+}
+
+bool Comms::settled(const char* op) const {
+  bool all = true;
+  const Member* failed = nullptr;
+  abi::Result failure = abi::kSuccess;
+  for (const auto& member : members_) {
+    if (member->handle == nullptr) continue;
+    abi::Result state = abi::kSuccess;
+    const abi::Result asked = library_.commGetAsyncError(member->handle, &state);
+    if (isFailure(asked)) state = asked;
+    if (state == abi::kInProgress) all = false;
+    // A remote error is a consequence: another rank has the cause.
+    if (isFailure(state) && (failed == nullptr || failure == abi::kRemoteError)) {
+      failed = member.get();
+      failure = state;
+    }
+  }
+  if (failed == nullptr) return all;
+  Error error = library_.failure(failure, std::string(op) + ": " + rankText(*failed));
+  if (failure != abi::kRemoteError) error.withRank(failed->rank);
+  throw error.withOp(op);
+}
+
+void Comms::check(const char* op) const { settled(op); }
+
+void Comms::settle(const Watch& watch, const char* what) const {
+  cuda::await([&] { return settled(watch.op); }, watch.deadline, what, watch.look);
+}
+
+void Comms::abort() {
+  const bool open = std::any_of(members_.begin(), members_.end(),
+                                [](const auto& member) { return member->handle != nullptr; });
+  if (!open) return;
+  abortAll(library_, members_);
+  // Until then the caller's buffers are in use.
+  const Deadline grace = Deadline::in(kGraceMs);
+  for (const auto& member : members_) {
+    try {
+      cuda::await([&] { return member->stream.done(); }, grace, "ending aborted work");
+    } catch (const Error&) {
+      // The device fails, or never comes back: there is nothing left to wait for.
+    }
+  }
+}
+
+void Comms::close(Deadline deadline) {
+  try {
+    const Watch watch{"close", deadline, {}};
+    for (const auto& member : members_) {
+      if (member->handle == nullptr) continue;
+      member->device.makeCurrent();
+      const abi::Result result = library_.commFinalize(member->handle);
+      if (isFailure(result)) throw library_.failure(result, watch.op);
+    }
+    settle(watch, watch.op);
+    for (const auto& member : members_) {
+      if (member->handle == nullptr) continue;
+      member->device.makeCurrent();
+      library_.commDestroy(member->handle);
+      member->handle = nullptr;
+    }
+  } catch (const Error&) {
+    abort();
+  }
+}
+
+}  // namespace gradlink::nccl

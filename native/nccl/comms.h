@@ -1,0 +1,100 @@
+// The held ranks' handles in the library, each with its GPU, stream and event: meeting, launching,
+// waiting and ending. Not thread-safe: NCCL allows one thread at a time in a communicator.
+//
+// Handles are non-blocking: what the library does in the background is asked about with a deadline,
+// so that nothing can hang here. The one exception is the blocking kind, of which see open().
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/deadline.h"
+#include "cuda/device.h"
+#include "cuda/stream.h"
+#include "nccl/abi.h"
+#include "nccl/library.h"
+
+namespace gradlink::nccl {
+
+/// What one wait is for and what ends it early.
+struct Watch {
+  /// The operation, for messages: "allReduce".
+  const char* op;
+  Deadline deadline;
+  /// Called now and then; throws to end the wait. May be empty.
+  std::function<void()> look;
+
+  /// Milliseconds until the deadline, infinity without one; 0 when it has passed.
+  double leftMs() const;
+};
+
+/// A group of the calling thread: what is called between its begin and its end is one launch.
+class Group {
+ public:
+  explicit Group(const Library& library);
+  /// What was called in a group that is left by an exception is not launched by us.
+  ~Group();
+  Group(const Group&) = delete;
+  Group& operator=(const Group&) = delete;
+  abi::Result end();
+  abi::Result simulate(abi::Simulation& simulation);
+
+ private:
+  const Library& library_;
+  bool open_ = true;
+};
+
+class Comms {
+ public:
+  struct Member {
+    Member(int rank, cuda::Device& device)
+        : rank(rank), device(device), stream(device), done(device, false) {}
+
+    int rank;
+    cuda::Device& device;
+    cuda::Stream stream;
+    cuda::Event done;
+    abi::CommHandle handle = nullptr;
+  };
+  using Members = std::vector<std::unique_ptr<Member>>;
+
+  Comms(std::span<const int> ranks, std::span<cuda::Device* const> devices, int size);
+  ~Comms();
+  Comms(const Comms&) = delete;
+  Comms& operator=(const Comms&) = delete;
+
+  const Members& members() const { return members_; }
+  int size() const { return size_; }
+
+  /// Meets the other ranks. Blocking: only once everybody is known to come, as nothing can end it;
+  /// for simulations, which a non-blocking group would run instead.
+  void open(const abi::UniqueId&, const Watch&, bool blocking = false);
+
+  /// Calls queue(i) for each member, its GPU being current, as one group, and returns when the
+  /// library has launched all of it.
+  void group(const Watch&, const std::function<abi::Result(std::size_t)>& queue);
+  /// Waits until streams[i] is past what was queued for member i, looking for trouble meanwhile.
+  void finish(const Watch&, std::span<cuda::Stream* const> streams);
+  /// Throws what the library reports of these communicators.
+  void check(const char* op) const;
+
+  /// Ends what is queued and frees the handles. Returns when the members' own streams are free.
+  void abort();
+  /// Frees the handles in good order; aborts where that fails.
+  void close(Deadline);
+
+ private:
+  void settle(const Watch&, const char* what) const;
+  /// Whether the library is done with what it was asked in the background.
+  bool settled(const char* op) const;
+  [[noreturn]] void throwLate(const Watch&) const;
+
+  const Library& library_;
+  int size_;
+  Members members_;
+};
+
+}  // namespace gradlink::nccl

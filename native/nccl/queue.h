@@ -1,0 +1,26 @@
+// What each collective is in the library's functions, for one rank.
+#pragma once
+
+#include "core/call.h"
+#include "nccl/comms.h"
+
+namespace gradlink::nccl {
+
+/// One rank's part of a collective.
+struct Part {
+  Shape shape;
+  const void* in;
+  void* out;
+  /// The library's number of the operation: shape.op's, or that of a scaled sum.
+  int op;
+  cuda::StreamHandle stream;
+};
+
+/// Queues it, inside a group. Collectives that the library does not have are made of its sends and
+/// receives. Not for barrier, split and neighborAllReduce.
+abi::Result queuePart(const Library&, const Comms::Member&, int size, const Part&);
+
+/// Whether queuePart makes this of sends and receives.
+bool madeOfMessages(const Library&, Kind);
+
+}  // namespace gradlink::nccl

@@ -1,0 +1,285 @@
+#include "nccl/ranks.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/error.h"
+#include "nccl/queue.h"
+#include "nccl/scaled_ops.h"
+
+namespace gradlink::nccl {
+Ranks::Ranks(Held held, const UniqueId& id, const Options& options)
+    : library_(Library::get()),
+      ranks_(std::move(held.ranks)),
+      devices_(std::move(held.devices)),
+      size_(held.size),
+      control_(std::move(held.control)),
+      options_(options),
+      core_(std::make_shared<Core>(ranks_, devices_, size_)) {
+  // Of the call that makes this communicator, and over with it.
+  const std::atomic<bool>* cancelled = std::exchange(options_.cancelled, nullptr);
+  const Watch watch{"join", Deadline::in(options.timeoutMs), [this, cancelled] {
+                      if (cancelled != nullptr && cancelled->load()) {
+                        throw Error(ErrorCode::closed, "join: given up").withOp("join");
+                      }
+                      if (control_) control_->check("join");
+                    }};
+  abi::UniqueId raw{};
+  std::copy(id.begin(), id.end(), raw.bytes);
+  try {
+    core_->comms.open(raw, watch);
+  } catch (const Error& error) {
+    if (control_) control_->abort(error.what());
+    throw;
+  }
+  for (const auto& member : core_->comms.members()) streams_.push_back(&member->stream);
+}
+
+Ranks::~Ranks() { close(); }
+
+// ---- how a call runs
+
+double Ranks::timeoutOf(const CallOptions& options) const {
+  return options.timeoutMs < 0 ? options_.timeoutMs : options.timeoutMs;
+}
+
+void Ranks::checkOpen(const char* op) const {
+  if (closed_.load()) {
+    throw Error(ErrorCode::closed, std::string(op) + ": the communicator is closed").withOp(op);
+  }
+  verdict_.check(op);
+}
+
+void Ranks::look(const char* op) {
+  verdict_.check(op);
+  if (control_) control_->check(op);
+}
+
+void Ranks::abortUnlessBusy() {
+  // Either this thread sees the verdict here, or who pronounces it finds the mutex free.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (!verdict_.there()) return;
+  const std::unique_lock lock(core_->calls, std::try_to_lock);
+  if (!lock.owns_lock()) return;
+  if (simulated_) simulated_->abort();
+  core_->comms.abort();
+}
+
+void Ranks::checkLaunch(const Launch& launch) const {
+  const Shape& shape = launch.shape;
+  const char* op = nameOf(shape.kind);
+  if (shape.kind == Kind::barrier || shape.kind == Kind::split ||
+      shape.kind == Kind::neighborAllReduce) {
+    throw misuse(op, "is not a collective that can be launched alone");
+  }
+  checkShape(shape, size_);
+  const Buffers& buffers = launch.buffers;
+  const std::size_t held = ranks_.size();
+  if (buffers.in.size() != held || buffers.out.size() != held) {
+    throw misuse(op, "expected " + std::to_string(held) +
+                         " inputs and outputs, one for each rank held, got " +
+                         std::to_string(buffers.in.size()) + " and " +
+                         std::to_string(buffers.out.size()));
+  }
+  for (std::size_t i = 0; i < held; ++i) {
+    checkPointers(shape, size_, ranks_[i], buffers.in[i], buffers.out[i]);
+  }
+  if (launch.scales.empty()) return;
+  if (library_.redOpCreatePreMulSum == nullptr) {
+    throw cannot(op, "NCCL " + versionText(library_.info.version) +
+                         " has no scaled sums (ncclRedOpCreatePreMulSum, since 2.11)");
+  }
+  if (launch.scales.size() != held || !hasOp(shape.kind) || shape.op != ReduceOp::sum ||
+      shape.dtype < DType::float16) {
+    throw misuse(op, "scales are for sums of float types, one for each of the " +
+                         std::to_string(held) + " ranks held");
+  }
+}
+
+void Ranks::launch(std::span<const Launch> launches, std::span<cuda::Stream* const> streams,
+                   const Watch& watch) {
+  Comms& comms = core_->comms;
+  const ScaledOps scaled(library_, comms, launches);
+  comms.group(watch, [&](std::size_t i) {
+    for (std::size_t j = 0; j < launches.size(); ++j) {
+      const Launch& each = launches[j];
+      const Part part{each.shape, each.buffers.in[i], each.buffers.out[i], scaled.op(j, i),
+                      streams[i]->handle()};
+      const abi::Result result = queuePart(library_, *comms.members()[i], size_, part);
+      if (isFailure(result)) return result;
+    }
+    return abi::kSuccess;
+  });
+}
+
+void Ranks::run(std::span<const Launch> launches, const CallOptions& options) {
+  const char* op = launches.empty() ? "run" : nameOf(launches.front().shape.kind);
+  guarded(op, options, [&](const Watch& watch) {
+    for (const Launch& each : launches) checkLaunch(each);
+    agree(launches, watch);
+    launch(launches, streams_, watch);
+    core_->comms.finish(watch, streams_);
+  });
+}
+
+void Ranks::enqueue(std::span<const Launch> launches, std::span<cuda::Stream* const> streams,
+                    const CallOptions& options) {
+  const char* op = launches.empty() ? "enqueue" : nameOf(launches.front().shape.kind);
+  guarded(op, options, [&](const Watch& watch) {
+    if (streams.size() != ranks_.size()) {
+      throw misuse(op, "expected " + std::to_string(ranks_.size()) +
+                           " streams, one for each rank held, got " +
+                           std::to_string(streams.size()));
+    }
+    for (const Launch& each : launches) checkLaunch(each);
+    launch(launches, streams, watch);
+  });
+}
+
+void Ranks::check(const char* op) {
+  guarded(op, {}, [&](const Watch& watch) {
+    core_->comms.check(op);
+    watch.look();
+  });
+}
+
+// ---- the contract's calls
+
+void Ranks::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                      const CallOptions& o) {
+  const Launch launch{{Kind::allReduce, dtype, op, 0, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
+                   const CallOptions& o) {
+  const Launch launch{{Kind::reduce, dtype, op, root, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
+                      const CallOptions& o) {
+  const Launch launch{{Kind::broadcast, dtype, ReduceOp::sum, root, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
+  const Launch launch{{Kind::allGather, dtype, ReduceOp::sum, 0, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                          const CallOptions& o) {
+  const Launch launch{{Kind::reduceScatter, dtype, op, 0, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
+  const Launch launch{{Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::gather(const Buffers& b, std::size_t count, DType dtype, int root,
+                   const CallOptions& o) {
+  const Launch launch{{Kind::gather, dtype, ReduceOp::sum, root, count}, b};
+  run({&launch, 1}, o);
+}
+void Ranks::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
+                    const CallOptions& o) {
+  const Launch launch{{Kind::scatter, dtype, ReduceOp::sum, root, count}, b};
+  run({&launch, 1}, o);
+}
+
+// ---- messages
+
+void Ranks::needOneRank(const char* op) const {
+  if (ranks_.size() == 1) return;
+  throw cannot(op, "this communicator holds all " + std::to_string(size_) +
+                       " ranks at once; messages are between communicators of one rank each");
+}
+
+void Ranks::checkMessage(const char* op, int peer, int tag) const {
+  needOneRank(op);
+  if (tag != 0) {
+    throw cannot(op, "NCCL's messages have no tags; expected 0, got " + std::to_string(tag));
+  }
+  if (peer == kAnySource) {
+    throw cannot(op, "NCCL cannot receive from any source; name the rank");
+  }
+  if (peer < 0 || peer >= size_) {
+    throw misuse(op,
+                 std::to_string(peer) + " is not a rank; expected 0.." + std::to_string(size_ - 1));
+  }
+  if (peer == ranks_.front()) {
+    throw cannot(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
+  }
+}
+
+void Ranks::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+                 const CallOptions& options) {
+  guarded("send", options, [&](const Watch& watch) {
+    checkMessage(watch.op, destination, tag);
+    if (count == 0) return;
+    core_->comms.group(watch, [&](std::size_t i) {
+      return library_.send(data, count, abi::typeOf(dtype), destination,
+                           core_->comms.members()[i]->handle, streams_[i]->handle());
+    });
+    core_->comms.finish(watch, streams_);
+  });
+}
+
+Received Ranks::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                        const CallOptions& options) {
+  guarded("receive", options, [&](const Watch& watch) {
+    checkMessage(watch.op, source, tag);
+    if (count == 0) return;
+    core_->comms.group(watch, [&](std::size_t i) {
+      return library_.recv(data, count, abi::typeOf(dtype), source,
+                           core_->comms.members()[i]->handle, streams_[i]->handle());
+    });
+    core_->comms.finish(watch, streams_);
+  });
+  return {source, count};
+}
+
+// ---- memory and lifetime
+
+void* Ranks::allocShared(std::size_t) {
+  throw cannot("allocShared",
+               "it gives host memory that all ranks map, and NCCL moves device memory; use a "
+               "buffer on each rank's GPU");
+}
+
+void Ranks::abort(const std::string& reason) {
+  if (closed_.load()) return;
+  const int rank = ranks_.front();
+  Error error(ErrorCode::aborted,
+              "the communicator was aborted" +
+                  (holdsAll() ? std::string() : " by rank " + std::to_string(rank)) + ": " +
+                  reason);
+  if (!holdsAll()) error.withRank(rank);
+  verdict_.pronounce(error, false);
+  if (control_) control_->abort(reason);
+  abortUnlessBusy();
+}
+
+void Ranks::leave() {
+  if (closed_.load()) return;
+  const int rank = ranks_.front();
+  verdict_.pronounce(
+      Error(ErrorCode::closed, "rank " + std::to_string(rank) + " has left the communicator")
+          .withRank(rank),
+      false);
+  if (control_) control_->leave();
+  abortUnlessBusy();
+}
+
+void Ranks::close() {
+  if (closed_.exchange(true)) return;
+  const std::lock_guard lock(core_->calls);
+  const Deadline deadline = Deadline::in(options_.timeoutMs);
+  if (verdict_.there()) {
+    if (simulated_) simulated_->abort();
+    core_->comms.abort();
+  } else {
+    if (simulated_) simulated_->close(deadline);
+    core_->comms.close(deadline);
+  }
+  if (control_) control_->close();
+}
+
+}  // namespace gradlink::nccl

@@ -1,0 +1,150 @@
+// The communicator of nccl.h: one or several ranks held, with or without a control communicator.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "core/error.h"
+#include "nccl/comms.h"
+#include "nccl/nccl.h"
+#include "nccl/verdict.h"
+
+namespace gradlink::nccl {
+
+/// What registrations share with their communicator, which may end before them.
+struct Core {
+  Core(std::span<const int> ranks, std::span<cuda::Device* const> devices, int size)
+      : comms(ranks, devices, size) {}
+
+  /// Held for the length of a call: NCCL wants one thread at a time.
+  std::mutex calls;
+  Comms comms;
+};
+
+/// Who is held, and how.
+struct Held {
+  std::vector<int> ranks;
+  std::vector<cuda::Device*> devices;
+  int size = 0;
+  /// Null where all ranks are held, or where there is none.
+  std::unique_ptr<Communicator> control;
+};
+
+class Ranks final : public NcclCommunicator {
+ public:
+  /// Meets the others under `id`.
+  Ranks(Held held, const UniqueId& id, const Options& options);
+  ~Ranks() override;
+
+  int size() const override { return size_; }
+  std::span<const int> heldRanks() const override { return ranks_; }
+  const char* backend() const override { return "nccl"; }
+  std::span<cuda::Device* const> devices() const override { return devices_; }
+
+  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
+  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
+              const CallOptions&) override;
+  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
+  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
+                     const CallOptions&) override;
+  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
+  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void barrier(const CallOptions&) override;
+  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
+                         const CallOptions&) override;
+  void send(const void* data, std::size_t count, DType, int destination, int tag,
+            const CallOptions&) override;
+  Received receive(void* data, std::size_t count, DType, int source, int tag,
+                   const CallOptions&) override;
+
+  void* allocShared(std::size_t bytes) override;
+  void freeShared(void*) override {}
+  std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
+  void abort(const std::string& reason) override;
+  void leave() override;
+  void close() override;
+
+  void enqueue(std::span<const Launch>, std::span<cuda::Stream* const>,
+               const CallOptions&) override;
+  void run(std::span<const Launch>, const CallOptions&) override;
+  void check(const char* op) override;
+  std::optional<double> estimateSeconds(const Shape&, const CallOptions&) override;
+  std::unique_ptr<Registration> registerMemory(std::span<void* const>, std::size_t bytes,
+                                               RegistrationKind, const CallOptions&) override;
+
+ private:
+  /// Runs a call with a Watch; an error that is not harmless ends the communicator.
+  template <class Body>
+  void guarded(const char* op, const CallOptions&, const Body& body);
+  void checkOpen(const char* op) const;
+  void look(const char* op);
+  double timeoutOf(const CallOptions&) const;
+  /// After somebody ended the communicator: frees the library's part, unless a call is running,
+  /// which then does.
+  void abortUnlessBusy();
+  bool holdsAll() const { return ranks_.size() == static_cast<std::size_t>(size_); }
+  void needOneRank(const char* op) const;
+  void checkMessage(const char* op, int peer, int tag) const;
+
+  void checkLaunch(const Launch&) const;
+  void launch(std::span<const Launch>, std::span<cuda::Stream* const>, const Watch&);
+  /// Every rank hears what the others are about to do; throws mismatch where they differ.
+  void agree(std::span<const Launch>, const Watch&);
+  void agree(const Shape& shape, const Watch& watch) {
+    const Launch launch{shape, {}};
+    agree({&launch, 1}, watch);
+  }
+  /// all[r] of `bytes` each becomes what rank r gave. One rank held.
+  void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
+  /// Rank 0's id, on all ranks.
+  UniqueId shareId(const Watch&);
+  std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
+
+  const Library& library_;
+  std::vector<int> ranks_;
+  std::vector<cuda::Device*> devices_;
+  int size_;
+  std::unique_ptr<Communicator> control_;
+  Options options_;
+  std::shared_ptr<Core> core_;
+  /// The members' own.
+  std::vector<cuda::Stream*> streams_;
+  Verdict verdict_;
+  std::atomic<bool> closed_{false};
+  /// Blocking handles of the same ranks, made at the first estimate.
+  std::unique_ptr<Comms> simulated_;
+};
+
+template <class Body>
+void Ranks::guarded(const char* op, const CallOptions& options, const Body& body) {
+  {
+    const std::lock_guard lock(core_->calls);
+    checkOpen(op);
+    try {
+      body(Watch{op, Deadline::in(timeoutOf(options)), [this, op] { look(op); }});
+    } catch (const Error& error) {
+      if (error.usable) throw;
+      verdict_.pronounce(error, true);
+      // The peers wait for this rank in vain.
+      if (control_) control_->abort(error.what());
+      if (simulated_) simulated_->abort();
+      core_->comms.abort();
+      throw;
+    }
+  }
+  abortUnlessBusy();
+}
+
+/// Misuse, and what NCCL cannot do: the communicator is as good as before.
+inline Error misuse(const char* op, const std::string& text) {
+  return Error(ErrorCode::invalidArgument, std::string(op) + ": " + text).withOp(op).stillUsable();
+}
+inline Error cannot(const char* op, const std::string& text) {
+  return Error(ErrorCode::unsupported, std::string(op) + ": " + text).withOp(op).stillUsable();
+}
+
+}  // namespace gradlink::nccl

@@ -1,0 +1,252 @@
+// What ranks of several processes settle with one another before the library moves anything, and
+// the ways into a communicator.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <set>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#include "cuda/memory.h"
+#include "nccl/ranks.h"
+
+namespace gradlink::nccl {
+namespace {
+
+/// What a rank is about to do, as the others compare it.
+struct Announcement {
+  std::uint64_t count = 0;
+  std::uint64_t launches = 0;
+  /// Of all launches after the first.
+  std::uint64_t rest = 0;
+  std::int32_t root = 0;
+  std::uint8_t kind = 0;
+  std::uint8_t dtype = 0;
+  std::uint8_t op = 0;
+  std::uint8_t scaled = 0;
+
+  bool operator==(const Announcement&) const = default;
+};
+static_assert(std::has_unique_object_representations_v<Announcement>);
+
+Announcement announce(const Launch& launch) {
+  const Shape& shape = launch.shape;
+  return {.count = shape.count,
+          .root = shape.root,
+          .kind = static_cast<std::uint8_t>(shape.kind),
+          .dtype = static_cast<std::uint8_t>(shape.dtype),
+          .op = static_cast<std::uint8_t>(shape.op),
+          .scaled = !launch.scales.empty()};
+}
+
+Announcement announce(std::span<const Launch> launches) {
+  Announcement all;
+  std::uint64_t rest = 14695981039346656037u;  // FNV-1a
+  for (std::size_t i = 1; i < launches.size(); ++i) {
+    unsigned char bytes[sizeof(Announcement)];
+    const Announcement one = announce(launches[i]);
+    std::memcpy(bytes, &one, sizeof(one));
+    for (const unsigned char byte : bytes) rest = (rest ^ byte) * 1099511628211u;
+  }
+  if (!launches.empty()) all = announce(launches.front());
+  all.launches = launches.size();
+  all.rest = rest;
+  return all;
+}
+
+std::string textOf(const Announcement& a) {
+  std::string text = describe({static_cast<Kind>(a.kind), static_cast<DType>(a.dtype),
+                               static_cast<ReduceOp>(a.op), a.root, a.count});
+  if (a.scaled != 0) text += " with scales";
+  if (a.launches > 1) text += " and " + std::to_string(a.launches - 1) + " more";
+  return text;
+}
+
+/// The library tells duplicates by a general error; here it is known which they are.
+Error explained(Error error, std::span<const int> gpus) {
+  std::set<int> seen;
+  for (const int gpu : gpus) {
+    if (seen.insert(gpu).second || error.code != ErrorCode::invalidArgument) continue;
+    Error better(error.code,
+                 std::string(error.what()) + ". gpu:" + std::to_string(gpu) +
+                     " was given to several ranks, and this NCCL takes one rank a GPU: use "
+                     "distinct GPUs, or a store of type device, which needs none (NCCL 2.30.3 and "
+                     "newer take two with NCCL_MULTI_RANK_GPU_ENABLE=1)");
+    return better.stillUsable();
+  }
+  return error;
+}
+
+std::unique_ptr<NcclCommunicator> meet(Held held, const UniqueId& id, const Options& options) {
+  return std::make_unique<Ranks>(std::move(held), id, options);
+}
+
+void checkSize(int rank, int size) {
+  if (size < 1) throw misuse("join", "size must be 1 or more, got " + std::to_string(size));
+  if (rank < 0 || rank >= size) {
+    throw misuse("join",
+                 "rank must be 0.." + std::to_string(size - 1) + ", got " + std::to_string(rank));
+  }
+}
+
+UniqueId shareIdOver(Communicator& control, double timeoutMs) {
+  UniqueId id{};
+  if (control.heldRanks()[0] == 0) id = makeUniqueId();
+  const void* const in[] = {id.data()};
+  void* const out[] = {id.data()};
+  control.broadcast({in, out}, id.size(), DType::uint8, 0, {.timeoutMs = timeoutMs});
+  return id;
+}
+
+}  // namespace
+
+void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
+  if (!control_) return;
+  const Announcement own = announce(launches);
+  std::vector<Announcement> all(static_cast<std::size_t>(size_));
+  exchange(&own, all.data(), sizeof(own), watch);
+  const auto other = std::find_if(all.begin(), all.end(),
+                                  [&](const Announcement& a) { return !(a == all.front()); });
+  if (other == all.end()) return;
+  // All ranks see the same and throw; nothing was launched.
+  const int rank = static_cast<int>(other - all.begin());
+  throw Error(ErrorCode::mismatch,
+              std::string(watch.op) + ": the ranks made different calls: rank 0 called " +
+                  textOf(all.front()) + "; rank " + std::to_string(rank) + " called " +
+                  textOf(*other) +
+                  ". All ranks must call the same operation with the same count, type, op and root")
+      .withRank(rank)
+      .withOp(watch.op)
+      .stillUsable();
+}
+
+void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch& watch) {
+  if (control_) {
+    const void* const in[] = {own};
+    void* const out[] = {all};
+    try {
+      control_->allGather({in, out}, bytes, DType::uint8, {.timeoutMs = watch.leftMs()});
+    } catch (const Error& error) {
+      Error ours(error.code, std::string(watch.op) + ": as the ranks agree on it: " + error.what());
+      throw ours.withRank(error.rank).withOp(watch.op);
+    }
+    return;
+  }
+  cuda::Stream& stream = *streams_.front();
+  const cuda::DeviceMemory memory(*devices_.front(), (static_cast<std::size_t>(size_) + 1) * bytes);
+  auto* gathered = static_cast<char*>(memory.data());
+  char* mine = gathered + static_cast<std::size_t>(size_) * bytes;
+  stream.copy(mine, own, bytes);
+  const void* const in[] = {mine};
+  void* const out[] = {gathered};
+  const Launch gather{{Kind::allGather, DType::uint8, ReduceOp::sum, 0, bytes}, {in, out}};
+  launch({&gather, 1}, streams_, watch);
+  core_->comms.finish(watch, streams_);
+  stream.copy(all, gathered, static_cast<std::size_t>(size_) * bytes);
+  stream.synchronize();
+}
+
+UniqueId Ranks::shareId(const Watch& watch) {
+  if (holdsAll()) return makeUniqueId();
+  if (control_) return shareIdOver(*control_, watch.leftMs());
+  UniqueId own{};
+  if (ranks_.front() == 0) own = makeUniqueId();
+  std::vector<UniqueId> all(static_cast<std::size_t>(size_));
+  exchange(own.data(), all.data(), sizeof(UniqueId), watch);
+  return all.front();
+}
+
+void Ranks::barrier(const CallOptions& options) {
+  guarded("barrier", options, [&](const Watch& watch) {
+    // Nothing is pending between calls: where all ranks are held, all are here.
+    if (holdsAll()) return;
+    if (control_) return agree(Shape{}, watch);
+    const char nothing = 0;
+    std::vector<char> all(static_cast<std::size_t>(size_));
+    exchange(&nothing, all.data(), 1, watch);
+  });
+}
+
+std::unique_ptr<Communicator> Ranks::split(int color, int key, const CallOptions& options) {
+  std::unique_ptr<Communicator> part;
+  guarded("split", options, [&](const Watch& watch) {
+    needOneRank(watch.op);
+    agree(Shape{.kind = Kind::split}, watch);
+    Options own = options_;
+    own.timeoutMs = watch.leftMs();
+    if (control_) {
+      std::unique_ptr<Communicator> control =
+          control_->split(color, key, {.timeoutMs = own.timeoutMs});
+      if (control) part = join(std::move(control), devices_.front()->ordinal(), own);
+      return;
+    }
+    const int mine[2] = {color, key};
+    std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size_));
+    exchange(mine, all.data(), sizeof(mine), watch);
+    std::vector<std::pair<int, int>> members;  // key, old rank
+    for (int r = 0; r < size_; ++r) {
+      const auto& theirs = all[static_cast<std::size_t>(r)];
+      if (theirs[0] == color) members.emplace_back(theirs[1], r);
+    }
+    std::sort(members.begin(), members.end());
+    // The first of each part makes its id; all ids travel together.
+    UniqueId id{};
+    const bool leads = color >= 0 && members.front().second == ranks_.front();
+    if (leads) id = makeUniqueId();
+    std::vector<UniqueId> ids(static_cast<std::size_t>(size_));
+    exchange(id.data(), ids.data(), sizeof(UniqueId), watch);
+    if (color < 0) return;
+    const auto self = std::find_if(members.begin(), members.end(), [&](const auto& member) {
+      return member.second == ranks_.front();
+    });
+    part = join(ids[static_cast<std::size_t>(members.front().second)],
+                static_cast<int>(self - members.begin()), static_cast<int>(members.size()),
+                devices_.front()->ordinal(), own);
+  });
+  return part;
+}
+
+std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Options& options) {
+  if (gpus.empty()) throw misuse("openLocal", "expected at least one GPU, got none");
+  Library::get();
+  Held held;
+  held.size = static_cast<int>(gpus.size());
+  held.ranks.resize(gpus.size());
+  std::iota(held.ranks.begin(), held.ranks.end(), 0);
+  for (const int gpu : gpus) held.devices.push_back(&cuda::Device::get(gpu));
+  try {
+    return meet(std::move(held), makeUniqueId(), options);
+  } catch (const Error& error) {
+    throw explained(error, gpus);
+  }
+}
+
+std::unique_ptr<NcclCommunicator> join(const UniqueId& id, int rank, int size, int gpu,
+                                       const Options& options) {
+  checkSize(rank, size);
+  Library::get();
+  return meet({{rank}, {&cuda::Device::get(gpu)}, size, nullptr}, id, options);
+}
+
+std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
+                                       const Options& options) {
+  if (!control || control->heldRanks().size() != 1) {
+    throw misuse("join", "the control communicator must hold one rank");
+  }
+  Held held{{control->heldRanks()[0]}, {}, control->size(), nullptr};
+  UniqueId id;
+  try {
+    held.devices.push_back(&cuda::Device::get(gpu));
+    Library::get();
+    id = shareIdOver(*control, options.timeoutMs);
+  } catch (const Error& error) {
+    // The others wait for this rank.
+    control->abort(error.what());
+    throw;
+  }
+  held.control = std::move(control);
+  return meet(std::move(held), id, options);
+}
+
+}  // namespace gradlink::nccl

@@ -1,0 +1,170 @@
+// What measuring asks for beside the contract: the library's own estimates, and memory that it
+// knows ahead.
+#include <algorithm>
+#include <utility>
+
+#include "cuda/memory.h"
+#include "nccl/queue.h"
+#include "nccl/ranks.h"
+
+namespace gradlink::nccl {
+namespace {
+
+/// The library estimates collectives of its own, not what is made of messages.
+bool hasModel(const Library& library, const Shape& shape) {
+  switch (shape.kind) {
+    case Kind::barrier:
+    case Kind::split:
+    case Kind::neighborAllReduce:
+      return false;
+    default:
+      return shape.count > 0 && !madeOfMessages(library, shape.kind);
+  }
+}
+
+/// What the library gave for each held rank's memory; one of the two is null.
+struct Handles {
+  std::vector<void*> local;
+  std::vector<abi::WindowHandle> windows;
+
+  explicit Handles(std::size_t ranks) : local(ranks), windows(ranks) {}
+
+  /// With the communicator's mutex held. What ended the communicator ended its registrations.
+  void release(const Library& library, const Comms& comms) {
+    for (std::size_t i = 0; i < local.size(); ++i) {
+      abi::CommHandle comm = comms.members()[i]->handle;
+      if (comm == nullptr) continue;
+      if (local[i] != nullptr) library.commDeregister(comm, local[i]);
+      if (windows[i] != nullptr) library.commWindowDeregister(comm, windows[i]);
+    }
+  }
+};
+
+class RankRegistration final : public Registration {
+ public:
+  RankRegistration(const Library& library, std::shared_ptr<Core> core, RegistrationKind kind,
+                   Handles handles)
+      : library_(library), core_(std::move(core)), kind_(kind), handles_(std::move(handles)) {}
+  ~RankRegistration() override {
+    const std::lock_guard lock(core_->calls);
+    handles_.release(library_, core_->comms);
+  }
+
+  RegistrationKind kind() const override { return kind_; }
+
+ private:
+  const Library& library_;
+  std::shared_ptr<Core> core_;
+  RegistrationKind kind_;
+  Handles handles_;
+};
+
+}  // namespace
+
+Memory::Memory(cuda::Device& device, std::size_t bytes) : device_(&device), bytes_(bytes) {
+  if (bytes == 0) return;
+  const Library& library = Library::get();
+  device.makeCurrent();
+  if (library.memAlloc == nullptr || library.memAlloc(&own_, bytes) != abi::kSuccess) {
+    // Where there is no room this says so better than the library.
+    own_ = nullptr;
+    plain_ = cuda::DeviceMemory(device, bytes);
+  }
+}
+
+Memory::Memory(Memory&& other) noexcept
+    : device_(std::exchange(other.device_, nullptr)),
+      own_(std::exchange(other.own_, nullptr)),
+      plain_(std::move(other.plain_)),
+      bytes_(std::exchange(other.bytes_, 0)) {}
+
+Memory& Memory::operator=(Memory&& other) noexcept {
+  std::swap(device_, other.device_);
+  std::swap(own_, other.own_);
+  std::swap(plain_, other.plain_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+Memory::~Memory() {
+  if (own_ == nullptr) return;
+  try {
+    device_->makeCurrent();
+    Library::get().memFree(own_);
+  } catch (const Error&) {
+    // A broken context has no memory any more.
+  }
+}
+
+// A one-rank communicator copies at the call, without a group; a non-blocking one runs the group
+// in the background as if it were no simulation. So neither may be simulated.
+std::optional<double> Ranks::estimateSeconds(const Shape& shape, const CallOptions& options) {
+  std::optional<double> seconds;
+  guarded("estimateSeconds", options, [&](const Watch& watch) {
+    checkShape(shape, size_);
+    if (library_.groupSimulateEnd == nullptr || size_ == 1 || !hasModel(library_, shape)) return;
+    agree(shape, watch);
+    if (!simulated_) {
+      const UniqueId id = shareId(watch);
+      abi::UniqueId raw{};
+      std::copy(id.begin(), id.end(), raw.bytes);
+      auto comms = std::make_unique<Comms>(ranks_, devices_, size_);
+      comms->open(raw, watch, true);
+      simulated_ = std::move(comms);
+    }
+    // Addresses that are looked at, of memory that is not.
+    std::vector<cuda::DeviceMemory> places;
+    for (cuda::Device* device : devices_) places.emplace_back(*device, 512);
+    abi::Simulation simulation;
+    Group group(library_);
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      Comms::Member& member = *simulated_->members()[i];
+      auto* place = static_cast<char*>(places[i].data());
+      member.device.makeCurrent();
+      const Part part{shape, place, place + 256, abi::opOf(shape.op), member.stream.handle()};
+      const abi::Result result = queuePart(library_, member, size_, part);
+      if (isFailure(result)) throw library_.failure(result, watch.op).withRank(member.rank);
+    }
+    const abi::Result end = group.simulate(simulation);
+    if (isFailure(end)) throw library_.failure(end, watch.op);
+    if (simulation.estimatedTime > 0) seconds = simulation.estimatedTime * 1e-6;
+  });
+  return seconds;
+}
+
+std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memory,
+                                                    std::size_t bytes, RegistrationKind kind,
+                                                    const CallOptions& options) {
+  std::unique_ptr<Registration> made;
+  guarded("registerMemory", options, [&](const Watch& watch) {
+    if (memory.size() != ranks_.size()) {
+      throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
+                                 " addresses, one for each rank held, got " +
+                                 std::to_string(memory.size()));
+    }
+    const bool windows =
+        kind == RegistrationKind::symmetric && library_.commWindowRegister != nullptr;
+    if (!windows && library_.commRegister == nullptr) {
+      throw cannot(watch.op, "NCCL " + versionText(library_.info.version) +
+                                 " cannot register memory (ncclCommRegister, since 2.19)");
+    }
+    Handles handles(ranks_.size());
+    try {
+      core_->comms.group(watch, [&](std::size_t i) {
+        abi::CommHandle comm = core_->comms.members()[i]->handle;
+        return windows ? library_.commWindowRegister(comm, memory[i], bytes, &handles.windows[i],
+                                                     abi::kWindowSymmetric)
+                       : library_.commRegister(comm, memory[i], bytes, &handles.local[i]);
+      });
+    } catch (...) {
+      handles.release(library_, core_->comms);
+      throw;
+    }
+    made = std::make_unique<RankRegistration>(
+        library_, core_, windows ? RegistrationKind::symmetric : RegistrationKind::local,
+        std::move(handles));
+  });
+  return made;
+}
+
+}  // namespace gradlink::nccl
