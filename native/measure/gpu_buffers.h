@@ -1,0 +1,57 @@
+// Memory that a measurement copies from and to, filled with a pattern and compared with it by a
+// GPU.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "cuda/kernels.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+
+namespace gradlink::measure {
+
+/// On a GPU, or page-locked on the host near one.
+class GpuBuffer {
+ public:
+  /// place: a GPU's ordinal or kHostMemory; `user`: the GPU that works with host memory, near which
+  /// it is allocated unless `affinity` is false.
+  GpuBuffer(int place, int user, std::size_t bytes, bool affinity);
+
+  bool isHost() const { return place_ < 0; }
+  void* data() const { return isHost() ? pinned_.data() : memory_.data(); }
+  std::size_t bytes() const { return bytes_; }
+  /// The GPU that fills and compares it.
+  int keeper() const { return isHost() ? user_ : place_; }
+  /// Whether the thread was on the GPU's node as host memory was allocated.
+  bool isNear() const { return near_; }
+
+ private:
+  int place_;
+  int user_;
+  std::size_t bytes_;
+  bool near_ = false;
+  cuda::DeviceMemory memory_;
+  cuda::PinnedMemory pinned_;
+};
+
+/// Fills and compares with the kernels of native/measure/pattern.h's data, on streams of its own.
+class GpuChecker {
+ public:
+  /// Writes the data of `number` (0 .. numbers - 1) and waits.
+  void fill(const GpuBuffer&, int number, int numbers);
+  /// Writes zeros and waits, so that what lay there before cannot pass for a copy.
+  void spoil(const GpuBuffer&);
+  /// Elements of four bytes that are not the data of `number`.
+  std::uint64_t countWrong(const GpuBuffer&, int number, int numbers);
+
+ private:
+  cuda::Stream& streamOf(int gpu);
+
+  std::map<int, std::unique_ptr<cuda::Stream>> streams_;
+  cuda::PinnedMemory wrong_{sizeof(std::uint64_t)};
+};
+
+}  // namespace gradlink::measure
