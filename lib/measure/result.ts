@@ -85,8 +85,13 @@ export interface Limit {
   mustMoveBytes: number;
   /** How mustMoveBytes comes about. */
   formula: string;
-  /** Bytes read plus bytes written in a second by a plain copy, with the same threads. */
+  /**
+   * Bytes read plus bytes written in a second by a plain copy, with the same threads; where `basis` says so, what
+   * the links carry.
+   */
   copyBytesPerSecond: number;
+  /** Where the rate comes from when it was not measured: `18 NVLinks x 26.56 GB/s`. */
+  basis?: string;
   /** mustMoveBytes / copyBytesPerSecond. */
   boundSeconds: number;
   /** boundSeconds / median time: 1 is the limit; above 1 the data came from a cache. */

@@ -98,13 +98,17 @@ const definitions = {
     upperBytesPerSecond: positive,
     formula: text,
   }),
-  limit: object({
-    mustMoveBytes: positive,
-    formula: text,
-    copyBytesPerSecond: positive,
-    boundSeconds: positive,
-    ratio: positive,
-  }),
+  limit: object(
+    {
+      mustMoveBytes: positive,
+      formula: text,
+      copyBytesPerSecond: positive,
+      basis: text,
+      boundSeconds: positive,
+      ratio: positive,
+    },
+    ['basis'],
+  ),
   check: object({
     kind: { enum: ['exact', 'error', 'none'] },
     wrong: nullable(count),
