@@ -67,8 +67,9 @@ TEST_F(FakeTimeDeathTest, WithoutPeerAccessCopiesGoThroughTheHost) {
 TEST_F(FakeTimeDeathTest, StreamsOverlapAndWaitersTakeTheLatestTime) {
   run("host-0=1e9,0-0=4e9", [] {
     const RawMemory host(-1, kBytes);
-    const RawMemory memory(0, 2 * kBytes);
-    const RawMemory other(0, kBytes);
+    const RawMemory memory(0, kBytes);
+    const RawMemory from(0, kBytes);
+    const RawMemory to(0, kBytes);
     RawStream slow;
     RawStream fast;
     const RawEvent begin;
@@ -78,11 +79,11 @@ TEST_F(FakeTimeDeathTest, StreamsOverlapAndWaitersTakeTheLatestTime) {
     ASSERT_EQ(begin.record(slow), kSuccess);
     ASSERT_EQ(begin.holds(fast), kSuccess);
     ASSERT_EQ(copy(memory, host, kBytes, slow), kSuccess);
-    ASSERT_EQ(copy(other, memory, kBytes, fast), kSuccess);
+    ASSERT_EQ(copy(to, from, kBytes, fast), kSuccess);
     ASSERT_EQ(slowEnd.record(slow), kSuccess);
     ASSERT_EQ(fastEnd.record(fast), kSuccess);
     ASSERT_EQ(slowEnd.holds(fast), kSuccess);
-    ASSERT_EQ(copy(other, memory, kBytes, fast), kSuccess);
+    ASSERT_EQ(copy(to, from, kBytes, fast), kSuccess);
     ASSERT_EQ(end.record(fast), kSuccess);
     ASSERT_EQ(fast.synchronize(), kSuccess);
     const double unit = kBytes / 1e9;

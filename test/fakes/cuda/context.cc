@@ -15,26 +15,6 @@ void Context::fail(Status status) {
   status_.compare_exchange_strong(none, status);
 }
 
-bool Context::reaches(int device) const {
-  const std::lock_guard lock(mutex_);
-  return device == device_ || peers_.contains(device);
-}
-
-void Context::enable(int device) {
-  const std::lock_guard lock(mutex_);
-  peers_.insert(device);
-}
-
-void Context::disable(int device) {
-  const std::lock_guard lock(mutex_);
-  peers_.erase(device);
-}
-
-int Context::enabled() const {
-  const std::lock_guard lock(mutex_);
-  return static_cast<int>(peers_.size());
-}
-
 std::shared_ptr<Stream> Context::startStream() {
   std::shared_ptr<Stream> stream = Stream::start(*this);
   const std::lock_guard lock(mutex_);

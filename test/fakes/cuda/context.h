@@ -2,10 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -24,10 +24,10 @@ class Context {
   Status status() const { return status_.load(); }
   void fail(Status status);
 
-  bool reaches(int device) const;
-  void enable(int device);
-  void disable(int device);
-  int enabled() const;
+  bool reaches(int device) const { return device == device_ || (peers_ >> device & 1) != 0; }
+  void enable(int device) { peers_ |= 1u << device; }
+  void disable(int device) { peers_ &= ~(1u << device); }
+  int enabled() const { return std::popcount(peers_.load()); }
 
   /// The null stream: one like others here, which does not wait for the rest.
   std::shared_ptr<Stream> nullStream();
@@ -39,8 +39,8 @@ class Context {
  private:
   const int device_;
   std::atomic<Status> status_{kOk};
-  mutable std::mutex mutex_;
-  std::set<int> peers_;
+  std::atomic<unsigned> peers_{0};
+  std::mutex mutex_;
   std::shared_ptr<Stream> null_;
   std::vector<std::weak_ptr<Stream>> streams_;
 };

@@ -12,6 +12,7 @@ namespace {
 using kernels::CodeData;
 using kernels::PatternCall;
 using kernels::SumData;
+using kernels::WeightedData;
 
 /// All have to be reached, or the kernel fails.
 template <class... Statuses>
@@ -36,6 +37,19 @@ Status sumTraffic(Traffic& traffic, const SumData* tasks, std::uint32_t count) {
     }
   }
   return kOk;
+}
+
+template <class Element>
+Status weightedTraffic(Traffic& traffic, const WeightedData* task) {
+  if (const Status status = traffic.read(task, sizeof *task)) return status;
+  const std::size_t bytes = task->count * sizeof(typename Element::Memory);
+  Status status = first(traffic.read(task->sources, task->sourceCount * sizeof(void*)),
+                        traffic.read(task->weights, task->sourceCount * sizeof(double)),
+                        traffic.write(task->target, bytes));
+  for (std::uint64_t i = 0; i < task->sourceCount && status == kOk; ++i) {
+    status = traffic.read(task->sources[i], bytes);
+  }
+  return status;
 }
 
 template <class Bits>
@@ -117,6 +131,11 @@ struct Chase {
     "gradlinkSum" #Element,                                                         \
         &Bound<&kernels::gradlinkSum##Element, &sumTraffic<kernels::Element>>::bind \
   }
+#define GRADLINK_FAKE_WEIGHTED(Element)                                                       \
+  {                                                                                           \
+    "gradlinkWeighted" #Element,                                                              \
+        &Bound<&kernels::gradlinkWeighted##Element, &weightedTraffic<kernels::Element>>::bind \
+  }
 #define GRADLINK_FAKE_KERNEL(name, traffic) \
   { #name, &Bound < &kernels::name, &traffic> ::bind }
 
@@ -128,6 +147,10 @@ constexpr Kernel kKernels[] = {
     GRADLINK_FAKE_SUM(Bfloat16),
     GRADLINK_FAKE_SUM(Float32),
     GRADLINK_FAKE_SUM(Float64),
+    GRADLINK_FAKE_WEIGHTED(Float16),
+    GRADLINK_FAKE_WEIGHTED(Bfloat16),
+    GRADLINK_FAKE_WEIGHTED(Float32),
+    GRADLINK_FAKE_WEIGHTED(Float64),
     GRADLINK_FAKE_KERNEL(gradlinkCompress2, compressTraffic<kernels::TwoBit>),
     GRADLINK_FAKE_KERNEL(gradlinkCompress1, compressTraffic<kernels::OneBit>),
     GRADLINK_FAKE_KERNEL(gradlinkDecompress2, decompressTraffic<kernels::TwoBit>),

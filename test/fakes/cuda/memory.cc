@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
 
 namespace gradlink::fake {
 namespace {
@@ -132,7 +133,7 @@ const Memory::Arena* Memory::arenaOf(Address address) const {
 }
 
 std::optional<int> Memory::placeOf(Address address, std::size_t bytes) const {
-  const std::lock_guard lock(mutex_);
+  const std::shared_lock lock(mutex_);
   const Arena* const arena = arenaOf(address);
   if (!arena) return kPageable;
   const auto after = arena->blocks.upper_bound(address);

@@ -1,7 +1,9 @@
 #include "support/environment.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 namespace gradlink::fake {
 namespace {
@@ -46,14 +48,21 @@ long numberOf(const char* variable, long otherwise) {
   return text && *text ? static_cast<long>(parseNumber(text, variable)) : otherwise;
 }
 
-std::optional<std::string> fault(std::string_view name) {
+std::vector<std::string> faultValues(std::string_view name) {
+  std::vector<std::string> values;
   for (const std::string& piece : faults()) {
-    if (piece == name) return "";
+    if (piece == name) values.emplace_back();
     if (piece.size() > name.size() && piece.starts_with(name) && piece[name.size()] == '=') {
-      return piece.substr(name.size() + 1);
+      values.push_back(piece.substr(name.size() + 1));
     }
   }
-  return std::nullopt;
+  return values;
+}
+
+std::optional<std::string> fault(std::string_view name) {
+  std::vector<std::string> values = faultValues(name);
+  if (values.empty()) return std::nullopt;
+  return std::move(values.front());
 }
 
 std::optional<double> faultNumber(std::string_view name) {
@@ -63,13 +72,8 @@ std::optional<double> faultNumber(std::string_view name) {
 }
 
 bool hasFault(std::string_view name, std::string_view value) {
-  for (const std::string& piece : faults()) {
-    if (piece.size() == name.size() + 1 + value.size() && piece.starts_with(name) &&
-        piece[name.size()] == '=' && piece.ends_with(value)) {
-      return true;
-    }
-  }
-  return false;
+  const std::vector<std::string> values = faultValues(name);
+  return std::find(values.begin(), values.end(), value) != values.end();
 }
 
 }  // namespace gradlink::fake

@@ -15,11 +15,13 @@ std::vector<std::string> listOf(const char* variable);
 /// misspelt setting would make a test pass that tests nothing.
 long numberOf(const char* variable, long otherwise);
 
-/// The value of `name=value` in GRADLINK_FAKE_FAULTS, "" for `name` alone.
+/// The values of each `name=value` in GRADLINK_FAKE_FAULTS, "" for `name` alone.
+std::vector<std::string> faultValues(std::string_view name);
+/// The first of them.
 std::optional<std::string> fault(std::string_view name);
 /// The same as a number.
 std::optional<double> faultNumber(std::string_view name);
-/// Whether the list has exactly `name=value`, which may be there for several values.
+/// Whether the list has exactly `name=value`.
 bool hasFault(std::string_view name, std::string_view value);
 
 /// What a number of a setting means; ends the process where it is none.

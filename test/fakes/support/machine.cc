@@ -138,17 +138,17 @@ void Machine::readFaults() {
     if (index == kHost) badSetting(kFaults, text);
     return gpus_[index];
   };
-  if (const auto device = fault("throttle")) gpuOf(*device).throttled = true;
-  if (const auto value = fault("pcie-width")) {
-    const Setting setting = split(*value, ':', kFaults);
+  for (const std::string& gpu : faultValues("throttle")) gpuOf(gpu).throttled = true;
+  for (const std::string& value : faultValues("pcie-width")) {
+    const Setting setting = split(value, ':', kFaults);
     gpuOf(setting.name).pcieWidth = static_cast<int>(parseNumber(setting.value, kFaults));
   }
-  if (const auto value = fault("pcie-generation")) {
-    const Setting setting = split(*value, ':', kFaults);
+  for (const std::string& value : faultValues("pcie-generation")) {
+    const Setting setting = split(value, ':', kFaults);
     gpuOf(setting.name).pcieGeneration = static_cast<int>(parseNumber(setting.value, kFaults));
   }
-  if (const auto value = fault("links-down")) {
-    const Setting setting = split(*value, ':', kFaults);
+  for (const std::string& value : faultValues("links-down")) {
+    const Setting setting = split(value, ':', kFaults);
     const Pair pair = pairOf(setting.name, count(), kFaults);
     const auto lose = [&](int at, int remote) {
       int left = static_cast<int>(parseNumber(setting.value, kFaults));
