@@ -3,13 +3,14 @@
 find_package(GTest REQUIRED)
 include(GoogleTest)
 
-# add_layer_tests(LAYER LIBRARY...): the executable LAYER_test from test/LAYER_*_test.cc, each case registered with CTest.
-# With GRADLINK_FAKES they run against the stand-ins, else against what the machine has.
+# With GRADLINK_FAKES the tests load the stand-ins, else what the machine has: fakes/ is where the loader looks first.
 set(test_libraries $ENV{LD_LIBRARY_PATH})
 if(GRADLINK_FAKES)
   list(PREPEND test_libraries ${CMAKE_CURRENT_BINARY_DIR}/fakes)
 endif()
 list(JOIN test_libraries ":" test_libraries)
+
+# add_layer_tests(LAYER LIBRARY...): the executable LAYER_test from test/LAYER_*_test.cc, each case registered with CTest.
 function(add_layer_tests layer)
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/${layer}_*_test.cc)
   if(NOT sources)
@@ -27,7 +28,7 @@ add_layer_tests(shm gradlink_shm)
 # Ranks as forked processes: apart from shm, because ThreadSanitizer does not follow threads into a fork.
 add_layer_tests(process gradlink_shm)
 add_layer_tests(cuda gradlink_cuda)
-add_layer_tests(nccl gradlink_nccl)
+add_layer_tests(nccl gradlink_nccl gradlink_shm)
 if(GRADLINK_FAKES)
   # Of the stand-ins themselves.
   add_layer_tests(fake gradlink_cuda)
