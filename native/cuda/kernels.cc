@@ -15,6 +15,7 @@ namespace {
 
 using kernels::kThreads;
 using kernels::SumData;
+using kernels::WeightedData;
 
 constexpr std::size_t kVectorBytes = 16;
 constexpr std::uint64_t kCopyTile = std::uint64_t{4} * kThreads;
@@ -43,6 +44,22 @@ const char* sumKernel(DType dtype) {
       break;
   }
   return "gradlinkSumFloat64";
+}
+
+/// Null for integers.
+const char* weightedKernel(DType dtype) {
+  switch (dtype) {
+    case DType::float16:
+      return "gradlinkWeightedFloat16";
+    case DType::bfloat16:
+      return "gradlinkWeightedBfloat16";
+    case DType::float32:
+      return "gradlinkWeightedFloat32";
+    case DType::float64:
+      return "gradlinkWeightedFloat64";
+    default:
+      return nullptr;
+  }
 }
 
 }  // namespace
@@ -101,6 +118,34 @@ void Kernels::sum(Stream& stream, TaskRing& ring, DType dtype, std::span<const S
   ring.impl().send(list);
   impl_->module.launch(stream, sumKernel(dtype), tiles, kThreads,
                        static_cast<const SumData*>(tasksThere), static_cast<std::uint32_t>(count));
+}
+
+void Kernels::weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
+                          std::span<const void* const> from, std::span<const double> weights,
+                          std::size_t count) {
+  const char* const kernel = weightedKernel(dtype);
+  if (kernel == nullptr || from.empty() || from.size() != weights.size()) {
+    throw Error(ErrorCode::invalidArgument,
+                "a weighted sum needs arrays of a float type and a weight for each");
+  }
+  if (count == 0) return;
+  const TaskList list = ring.impl().reserve(sizeof(WeightedData) +
+                                            from.size() * (sizeof(const void*) + sizeof(double)));
+  ListWriter writer(list);
+  WeightedData* dataThere = nullptr;
+  const void** sourcesThere = nullptr;
+  double* weightsThere = nullptr;
+  WeightedData& data = writer.take(1, dataThere).front();
+  std::copy(from.begin(), from.end(), writer.take(from.size(), sourcesThere).begin());
+  std::copy(weights.begin(), weights.end(), writer.take(from.size(), weightsThere).begin());
+  data = {.count = count,
+          .sources = sourcesThere,
+          .weights = weightsThere,
+          .sourceCount = from.size(),
+          .target = to};
+  ring.impl().send(list);
+  impl_->module.launch(stream, kernel, divideUp(count, kernels::kStepTile), kThreads,
+                       static_cast<const WeightedData*>(dataThere));
 }
 
 void Kernels::fillPattern(Stream& stream, void* to, std::size_t first, std::size_t count,

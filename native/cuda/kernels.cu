@@ -4,3 +4,4 @@
 #include "cuda/kernels/diagnostics.cuh"
 #include "cuda/kernels/pattern.cuh"
 #include "cuda/kernels/sum.cuh"
+#include "cuda/kernels/weighted.cuh"

@@ -41,6 +41,11 @@ class Kernels {
   /// multiples of 16 bytes. `ring` keeps the list until the stream has read it.
   void sum(Stream&, TaskRing& ring, DType, std::span<const SumTask>);
 
+  /// to[i] = weights[0] * from[0][i] + weights[1] * from[1][i] + ..., in this order: the bits of
+  /// core/reduce_kernels.h's weightedSum. Float types only; `to` may be a source exactly.
+  void weightedSum(Stream&, TaskRing& ring, DType, void* to, std::span<const void* const> from,
+                   std::span<const double> weights, std::size_t count);
+
   /// Test data: native/measure/pattern.h's, element first + i for rank.
   void fillPattern(Stream&, void* to, std::size_t first, std::size_t count, DType, ReduceOp,
                    int size, std::uint64_t seed, int rank);

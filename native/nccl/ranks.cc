@@ -65,6 +65,20 @@ void Ranks::abortUnlessBusy() {
   core_->comms.abort();
 }
 
+void Ranks::checkBuffers(const Shape& shape, const Buffers& buffers) const {
+  checkShape(shape, size_);
+  const std::size_t held = ranks_.size();
+  if (buffers.in.size() != held || buffers.out.size() != held) {
+    throw misuse(nameOf(shape.kind), "expected " + std::to_string(held) +
+                                         " inputs and outputs, one for each rank held, got " +
+                                         std::to_string(buffers.in.size()) + " and " +
+                                         std::to_string(buffers.out.size()));
+  }
+  for (std::size_t i = 0; i < held; ++i) {
+    checkPointers(shape, size_, ranks_[i], buffers.in[i], buffers.out[i]);
+  }
+}
+
 void Ranks::checkLaunch(const Launch& launch) const {
   const Shape& shape = launch.shape;
   const char* op = nameOf(shape.kind);
@@ -72,27 +86,16 @@ void Ranks::checkLaunch(const Launch& launch) const {
       shape.kind == Kind::neighborAllReduce) {
     throw misuse(op, "is not a collective that can be launched alone");
   }
-  checkShape(shape, size_);
-  const Buffers& buffers = launch.buffers;
-  const std::size_t held = ranks_.size();
-  if (buffers.in.size() != held || buffers.out.size() != held) {
-    throw misuse(op, "expected " + std::to_string(held) +
-                         " inputs and outputs, one for each rank held, got " +
-                         std::to_string(buffers.in.size()) + " and " +
-                         std::to_string(buffers.out.size()));
-  }
-  for (std::size_t i = 0; i < held; ++i) {
-    checkPointers(shape, size_, ranks_[i], buffers.in[i], buffers.out[i]);
-  }
+  checkBuffers(shape, launch.buffers);
   if (launch.scales.empty()) return;
   if (library_.redOpCreatePreMulSum == nullptr) {
     throw cannot(op, "NCCL " + versionText(library_.info.version) +
                          " has no scaled sums (ncclRedOpCreatePreMulSum, since 2.11)");
   }
-  if (launch.scales.size() != held || !hasOp(shape.kind) || shape.op != ReduceOp::sum ||
+  if (launch.scales.size() != ranks_.size() || !hasOp(shape.kind) || shape.op != ReduceOp::sum ||
       shape.dtype < DType::float16) {
     throw misuse(op, "scales are for sums of float types, one for each of the " +
-                         std::to_string(held) + " ranks held");
+                         std::to_string(ranks_.size()) + " ranks held");
   }
 }
 
@@ -279,6 +282,7 @@ void Ranks::close() {
     if (simulated_) simulated_->close(deadline);
     core_->comms.close(deadline);
   }
+  neighbors_.reset();
   if (control_) control_->close();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/kernels.h"
 #include "nccl/comms.h"
 #include "nccl/nccl.h"
 #include "nccl/verdict.h"
@@ -30,6 +31,22 @@ struct Held {
   int size = 0;
   /// Null where all ranks are held, or where there is none.
   std::unique_ptr<Communicator> control;
+};
+
+/// Where a GPU's neighbors' inputs arrive, and what its weighted sums are launched with.
+class Neighbors {
+ public:
+  explicit Neighbors(const Comms&);
+  /// Memory of this many bytes at the least, kept for later calls.
+  char* inbox(std::size_t member, cuda::Device& device, std::size_t bytes);
+  cuda::TaskRing& ring(std::size_t member) { return *places_[member].ring; }
+
+ private:
+  struct Place {
+    cuda::DeviceMemory inbox;
+    std::unique_ptr<cuda::TaskRing> ring;
+  };
+  std::vector<Place> places_;
 };
 
 class Ranks final : public NcclCommunicator {
@@ -91,6 +108,7 @@ class Ranks final : public NcclCommunicator {
   void checkMessage(const char* op, int peer, int tag) const;
 
   void checkLaunch(const Launch&) const;
+  void checkBuffers(const Shape&, const Buffers&) const;
   void launch(std::span<const Launch>, std::span<cuda::Stream* const>, const Watch&);
   /// Every rank hears what the others are about to do; throws mismatch where they differ.
   void agree(std::span<const Launch>, const Watch&);
@@ -102,6 +120,7 @@ class Ranks final : public NcclCommunicator {
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
   /// Rank 0's id, on all ranks.
   UniqueId shareId(const Watch&);
+  void runNeighbors(const Shape&, const Buffers&, std::span<const WeightRow> rows, const Watch&);
   std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
 
   const Library& library_;
@@ -115,6 +134,8 @@ class Ranks final : public NcclCommunicator {
   std::vector<cuda::Stream*> streams_;
   Verdict verdict_;
   std::atomic<bool> closed_{false};
+  /// Made at the first use.
+  std::unique_ptr<Neighbors> neighbors_;
   /// Blocking handles of the same ranks, made at the first estimate.
   std::unique_ptr<Comms> simulated_;
 };

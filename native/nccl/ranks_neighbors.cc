@@ -1,10 +1,126 @@
+// neighborAllReduce: the inputs travel as one group of messages, then each GPU weighs and sums what
+// it got.
+#include <cmath>
+#include <limits>
+
 #include "nccl/ranks.h"
 
 namespace gradlink::nccl {
+namespace {
 
-void Ranks::neighborAllReduce(const Buffers&, std::size_t, DType, std::span<const Neighborhood>,
-                              const CallOptions&) {
-  throw cannot("neighborAllReduce", "weighted sums are not made on GPUs");
+/// Inputs of other ranks that a row asks for.
+std::size_t strangers(const WeightRow& row) { return row.size() - 1; }
+
+}  // namespace
+
+Neighbors::Neighbors(const Comms& comms) {
+  for (const auto& member : comms.members()) {
+    Place& place = places_.emplace_back();
+    place.ring = std::make_unique<cuda::TaskRing>(member->stream);
+  }
+}
+
+char* Neighbors::inbox(std::size_t member, cuda::Device& device, std::size_t bytes) {
+  cuda::DeviceMemory& inbox = places_[member].inbox;
+  if (inbox.bytes() < bytes) {
+    inbox = cuda::DeviceMemory();
+    inbox = cuda::DeviceMemory(device, bytes);
+  }
+  return static_cast<char*>(inbox.data());
+}
+
+void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType dtype,
+                              std::span<const Neighborhood> neighborhoods,
+                              const CallOptions& options) {
+  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
+  guarded(nameOf(shape.kind), options, [&](const Watch& watch) {
+    checkBuffers(shape, buffers);
+    if (neighborhoods.size() != ranks_.size()) {
+      throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
+                                 " neighborhoods, one for each rank held, got " +
+                                 std::to_string(neighborhoods.size()));
+    }
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      checkNeighborhood(neighborhoods[i], ranks_[i], size_);
+    }
+    agree(shape, watch);
+    const std::vector<WeightRow> rows = resolveNeighbors(allNeighborhoods(neighborhoods, watch));
+    if (count == 0) return;
+    if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
+    runNeighbors(shape, buffers, rows, watch);
+  });
+}
+
+void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
+                         std::span<const WeightRow> rows, const Watch& watch) {
+  const std::size_t bytes = shape.count * sizeOf(shape.dtype);
+  const int type = abi::typeOf(shape.dtype);
+  std::vector<char*> inboxes;
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    const WeightRow& row = rows[static_cast<std::size_t>(ranks_[i])];
+    inboxes.push_back(neighbors_->inbox(i, *devices_[i], strangers(row) * bytes));
+  }
+  core_->comms.group(watch, [&](std::size_t i) {
+    abi::CommHandle comm = core_->comms.members()[i]->handle;
+    cuda::StreamHandle stream = streams_[i]->handle();
+    abi::Result result = abi::kSuccess;
+    char* next = inboxes[i];
+    for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])]) {
+      if (source == ranks_[i] || isFailure(result)) continue;
+      result = library_.recv(next, shape.count, type, source, comm, stream);
+      next += bytes;
+    }
+    for (int to = 0; to < size_; ++to) {
+      for (const auto& [source, weight] : rows[static_cast<std::size_t>(to)]) {
+        if (source != ranks_[i] || to == source || isFailure(result)) continue;
+        result = library_.send(buffers.in[i], shape.count, type, to, comm, stream);
+      }
+    }
+    return result;
+  });
+  for (std::size_t i = 0; i < ranks_.size(); ++i) {
+    std::vector<const void*> from;
+    std::vector<double> weights;
+    const char* next = inboxes[i];
+    for (const auto& [source, weight] : rows[static_cast<std::size_t>(ranks_[i])]) {
+      const bool own = source == ranks_[i];
+      from.push_back(own ? buffers.in[i] : next);
+      weights.push_back(weight);
+      if (!own) next += bytes;
+    }
+    cuda::Kernels::of(*devices_[i])
+        .weightedSum(*streams_[i], neighbors_->ring(i), shape.dtype, buffers.out[i], from, weights,
+                     shape.count);
+  }
+  core_->comms.finish(watch, streams_);
+}
+
+// A table row of doubles a rank: its own weight, then its weights as a source's receiver and as a
+// sender, NaN where there is none.
+std::vector<Neighborhood> Ranks::allNeighborhoods(std::span<const Neighborhood> own,
+                                                  const Watch& watch) {
+  if (holdsAll()) return {own.begin(), own.end()};
+  const auto n = static_cast<std::size_t>(size_);
+  const std::size_t width = 1 + 2 * n;
+  std::vector<double> mine(width, std::numeric_limits<double>::quiet_NaN());
+  mine[0] = own[0].selfWeight;
+  for (const Neighbor& s : own[0].sources) mine[1 + static_cast<std::size_t>(s.rank)] = s.weight;
+  for (const Neighbor& d : own[0].destinations) {
+    mine[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
+  }
+  std::vector<double> rows(n * width);
+  exchange(mine.data(), rows.data(), width * sizeof(double), watch);
+  std::vector<Neighborhood> all(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    const double* row = rows.data() + r * width;
+    all[r].selfWeight = row[0];
+    for (std::size_t p = 0; p < n; ++p) {
+      const int peer = static_cast<int>(p);
+      if (!std::isnan(row[1 + p])) all[r].sources.push_back({peer, row[1 + p]});
+      if (!std::isnan(row[1 + n + p])) all[r].destinations.push_back({peer, row[1 + n + p]});
+    }
+  }
+  return all;
 }
 
 }  // namespace gradlink::nccl

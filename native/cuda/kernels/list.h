@@ -10,6 +10,10 @@
   X(gradlinkSumBfloat16)         \
   X(gradlinkSumFloat32)          \
   X(gradlinkSumFloat64)          \
+  X(gradlinkWeightedFloat16)     \
+  X(gradlinkWeightedBfloat16)    \
+  X(gradlinkWeightedFloat32)     \
+  X(gradlinkWeightedFloat64)     \
   X(gradlinkFillPattern)         \
   X(gradlinkCountWrong)          \
   X(gradlinkCompress2)           \

@@ -50,6 +50,16 @@ struct SumData {
   std::uint32_t unused;
 };
 
+/// One task a launch.
+struct WeightedData {
+  std::uint64_t count;
+  const void* const* sources;
+  const double* weights;
+  std::uint64_t sourceCount;
+  /// May be one of the sources.
+  void* target;
+};
+
 template <class T>
 struct StepData {
   std::uint64_t firstTile;

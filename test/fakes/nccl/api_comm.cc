@@ -64,8 +64,7 @@ FAKE_NCCL(21403, ncclCommInitRankConfig,
   const DriverLink* driver = DriverLink::get();
   const int device = driver != nullptr ? driver->currentDevice() : -1;
   if (device < 0) return complain(abi::kUnhandledCudaError, "no device is current");
-  auto comm =
-      std::make_shared<Comm>(id.bytes + sizeof(kIdMark), rank, size, device, blocking);
+  auto comm = std::make_shared<Comm>(id.bytes + sizeof(kIdMark), rank, size, device, blocking);
   *handle = Comm::add(comm);
   return addJoin(std::move(comm));
 }
@@ -105,8 +104,7 @@ FAKE_NCCL(21901, ncclMemAlloc, (void** memory, std::size_t bytes)) {
   if (driver->memAlloc(&base, bytes + kWindowAlignment) != cuda::kSuccess) {
     return complain(abi::kUnhandledCudaError, "Cuda failure 2 'out of memory'");
   }
-  const cuda::Address aligned =
-      (base + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
+  const cuda::Address aligned = (base + kWindowAlignment - 1) / kWindowAlignment * kWindowAlignment;
   *memory = reinterpret_cast<void*>(aligned);
   const std::lock_guard lock(allocations().mutex);
   allocations().bases.emplace(*memory, base);

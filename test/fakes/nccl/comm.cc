@@ -74,11 +74,7 @@ const char* lastErrorText() {
 }
 
 Comm::Comm(const std::string& hub, int rank, int size, int device, bool blocking)
-    : rank(rank),
-      size(size),
-      device(device),
-      blocking(blocking),
-      port_(makePort(hub, rank)) {}
+    : rank(rank), size(size), device(device), blocking(blocking), port_(makePort(hub, rank)) {}
 
 Comm::~Comm() { settle(); }
 

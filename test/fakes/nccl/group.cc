@@ -75,18 +75,39 @@ abi::Result checkReady(const std::shared_ptr<Comm>& comm) {
                                           : "the communicator has failed");
 }
 
-abi::Result checkMemory(const Comm& comm, const char* name, const void* memory,
-                        std::size_t bytes) {
-  if (bytes == 0) return abi::kSuccess;
+/// Whether memory is of the communicator's GPU; the whole of it, where `bytes` is not 0.
+abi::Result checkMemory(const Comm& comm, const char* name, const void* memory, std::size_t bytes) {
   const DriverLink& driver = *DriverLink::get();
-  for (const void* at : {memory, static_cast<const void*>(static_cast<const char*>(memory) +
-                                                          (bytes - 1))}) {
+  const char* const first = static_cast<const char*>(memory);
+  for (const char* at : {first, first + (bytes > 0 ? bytes - 1 : 0)}) {
     const int owner = memory == nullptr ? -2 : driver.owner(at);
     // Page-locked host memory is as good as the GPU's own.
     if (owner == comm.device || owner == -1) continue;
     return complain(abi::kInvalidArgument,
                     std::string(name) + " is not memory of GPU " + std::to_string(comm.device) +
                         (owner >= 0 ? " but of GPU " + std::to_string(owner) : ""));
+  }
+  return abi::kSuccess;
+}
+
+/// Of a collective's two arrays; simulated ones need not be as long as they say.
+abi::Result checkArrays(const Comm& comm, const Entry& entry, bool whole) {
+  const std::size_t in = inBytes(entry.step, comm.rank, comm.size);
+  const std::size_t out = outBytes(entry.step, comm.rank, comm.size);
+  abi::Result result = abi::kSuccess;
+  if (in > 0) result = checkMemory(comm, "sendbuff", entry.in, whole ? in : 0);
+  if (out > 0 && result == abi::kSuccess) {
+    result = checkMemory(comm, "recvbuff", entry.out, whole ? out : 0);
+  }
+  return result;
+}
+
+abi::Result checkWholes(const std::vector<std::unique_ptr<Work>>& works) {
+  for (const auto& work : works) {
+    for (const Entry& entry : work->collectives) {
+      const abi::Result result = checkArrays(*work->comm, entry, true);
+      if (result != abi::kSuccess) return result;
+    }
   }
   return abi::kSuccess;
 }
@@ -153,6 +174,7 @@ abi::Result endGroup() {
   if (pending.depth == 0) return complain(abi::kInvalidUsage, "ncclGroupEnd: not in a group call.");
   if (--pending.depth > 0) return abi::kSuccess;
   Pending group = std::exchange(pending, {});
+  if (group.error == abi::kSuccess) group.error = checkWholes(group.works);
   if (group.error != abi::kSuccess) return fail(group);
   if (!nonBlocking(group)) {
     const abi::Result joined = joinAll(group.joins);
@@ -216,16 +238,12 @@ abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Ste
       step.op = kScaledSum;
     }
     if (const abi::Result bad = checkStream(*comm, stream)) return bad;
-    const abi::Result badIn =
-        checkMemory(*comm, "sendbuff", in, inBytes(step, comm->rank, comm->size));
-    if (badIn) return badIn;
-    const abi::Result badOut =
-        checkMemory(*comm, "recvbuff", out, outBytes(step, comm->rank, comm->size));
-    if (badOut) return badOut;
+    const Entry entry{step, in, out};
+    if (const abi::Result bad = checkArrays(*comm, entry, comm->size == 1)) return bad;
     Work* work = workFor(comm, stream);
     if (work == nullptr) return complain(abi::kInvalidUsage, "several streams in one group");
     comm->checkFaults(work->fails, work->stuck);
-    work->collectives.push_back({step, in, out});
+    work->collectives.push_back(entry);
     if (comm->size > 1) return abi::kSuccess;
     // One rank has nobody to wait for: its work starts at the call, group or not.
     std::vector<std::unique_ptr<Work>> alone;
@@ -245,8 +263,10 @@ abi::Result addMessage(abi::CommHandle handle, cuda::StreamHandle stream, int ty
       return complain(abi::kInvalidArgument, "invalid peer " + std::to_string(message.peer));
     }
     if (const abi::Result bad = checkStream(*comm, stream)) return bad;
-    const abi::Result bad = checkMemory(*comm, "buff", message.data, message.bytes);
-    if (bad) return bad;
+    if (message.bytes > 0) {
+      const abi::Result bad = checkMemory(*comm, "buff", message.data, message.bytes);
+      if (bad) return bad;
+    }
     Work* work = workFor(comm, stream);
     if (work == nullptr) return complain(abi::kInvalidUsage, "several streams in one group");
     work->messages.push_back(message);

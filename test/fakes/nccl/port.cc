@@ -10,8 +10,8 @@
 namespace gradlink::fake {
 namespace {
 
-/// The hubs of this process, while their names are in use. Never destroyed: threads that serve other
-/// processes may outlast main.
+/// The hubs of this process, while their names are in use. Never destroyed: threads that serve
+/// other processes may outlast main.
 struct Hubs {
   std::mutex mutex;
   std::map<std::string, std::shared_ptr<Hub>> byName;

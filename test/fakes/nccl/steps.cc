@@ -43,8 +43,8 @@ void reduceBlock(const std::vector<const void*>& ins, const std::vector<void*>& 
     for (std::size_t r = 0; r < ranks; ++r) {
       const std::size_t source = (first / kChunk + r) % ranks;
       from[r] = static_cast<const std::byte*>(ins[source]) + first * bytes;
-      weights[r] = step.op == kScaledSum ? entries[source].step.scale
-                                         : 1.0 / static_cast<double>(ranks);
+      weights[r] =
+          step.op == kScaledSum ? entries[source].step.scale : 1.0 / static_cast<double>(ranks);
     }
     // As NCCL does it: averages of floats are scaled sums.
     if (step.op == kScaledSum || (kOps[step.op] == ReduceOp::avg && isFloat(dtype))) {

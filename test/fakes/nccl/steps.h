@@ -1,5 +1,5 @@
-// What ranks do together: one collective or one set of messages, its arithmetic, and the time that a
-// machine with the configured links would take.
+// What ranks do together: one collective or one set of messages, its arithmetic, and the time that
+// a machine with the configured links would take.
 #pragma once
 
 #include <cstddef>
