@@ -11,5 +11,5 @@ case "$mode" in
     exit 2
     ;;
 esac
-find native bench test/fakes -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' \) -print0 |
+find native bench test/fakes -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
   xargs -0 -r clang-format "${flags[@]}"

@@ -3,7 +3,8 @@
 // own GPU when it is loaded. Checked in, so that nobody who builds or installs needs the CUDA toolkit.
 //
 //   node scripts/ptx.mjs           writes the files; needs nvcc and ptxas (CUDA 12 or 13) in PATH
-//   node scripts/ptx.mjs --check   writes nothing; exit status 1 when a file is not what its source gives
+//   node scripts/ptx.mjs --check   writes nothing; exit status 1 when a file is not what its source gives, 3 when that
+//                                  cannot be said here: no nvcc, or another release than the one that made the files
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -15,7 +16,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, 'native', 'cuda');
 
 /** native/cuda/NAME.cu becomes native/cuda/NAME.ptx. */
-export const modules = ['kernels', 'step_kernels'];
+const modules = ['kernels', 'step_kernels'];
 
 /** The oldest GPU that is served; newer ones take its PTX too. */
 const architecture = 'compute_75';
@@ -28,7 +29,7 @@ const targets = ['sm_75', 'sm_80', 'sm_90', 'sm_100'];
 const versions = ['6.3', '6.4', '6.5', '7.0', '7.1', '7.2', '7.3', '7.4', '7.8', '8.0', '8.4'];
 
 /** The release of nvcc that is here, as "13.0"; undefined where it or ptxas is missing. */
-export function compiler() {
+function compiler() {
   const run = spawnSync('nvcc', ['--version'], { encoding: 'utf8' });
   if (run.status !== 0 || spawnSync('ptxas', ['--version']).status !== 0) return undefined;
   return /release ([0-9.]+)/.exec(run.stdout)?.[1];
@@ -37,18 +38,18 @@ export function compiler() {
 const madeBy = '// Made by scripts/ptx.mjs with nvcc';
 
 /** The nvcc release that made the file that is checked in: another one writes the same code in other words. */
-export const madeWith = (module) =>
+const madeWith = (module) =>
   new RegExp(`^${madeBy} ([0-9.]+) `).exec(readFileSync(fileOf(module), 'utf8'))?.[1];
 
 /** The file that is checked in. */
-export const fileOf = (module) => join(folder, `${module}.ptx`);
+const fileOf = (module) => join(folder, `${module}.ptx`);
 
 function assembles(file, target) {
   return spawnSync('ptxas', [`-arch=${target}`, '-o', '/dev/null', file], { encoding: 'utf8' });
 }
 
 /** The PTX of a module, for the oldest version that the assembler takes. */
-export function ptxOf(module) {
+function ptxOf(module, release) {
   const scratch = mkdtempSync(join(tmpdir(), 'gradlink-ptx-'));
   try {
     const file = join(scratch, `${module}.ptx`);
@@ -61,11 +62,13 @@ export function ptxOf(module) {
         .concat(['-I', join(root, 'native'), '-o', file, join(folder, `${module}.cu`)]),
       { stdio: ['ignore', 'ignore', 'inherit'] },
     );
-    // The header names the compiler's build; without it, equal code is equal text.
+    // The header names the compiler's build; without it, equal code is equal text. The pragma is a hint, for versions from
+    // 8.3 on, that some bytes of a load are not used.
     const made = readFileSync(file, 'utf8')
       .replace(/^\/\/.*\n/gm, '')
+      .replace(/^\s*\.pragma "used_bytes_mask .*\n/gm, '')
       .trimStart();
-    const header = `${madeBy} ${compiler()} from ${module}.cu.\n`;
+    const header = `${madeBy} ${release} from ${module}.cu.\n`;
     let complaint = '';
     for (const version of versions) {
       const text = header + made.replace(/^\.version .*$/m, `.version ${version}`);
@@ -84,30 +87,38 @@ export function ptxOf(module) {
   }
 }
 
-/** Whether what is checked in is what the source gives with the compiler that is here. */
-export const isCurrent = (module) =>
-  existsSync(fileOf(module)) && readFileSync(fileOf(module), 'utf8') === ptxOf(module);
+/** Why nothing can be compared here; undefined where it can. */
+function obstacle(release) {
+  if (release === undefined) {
+    return 'nvcc and ptxas are not in PATH: install the CUDA toolkit (12 or 13)';
+  }
+  const other = modules.find(
+    (module) => existsSync(fileOf(module)) && madeWith(module) !== release,
+  );
+  return other && `${other}.ptx was made with nvcc ${madeWith(other)}, here is ${release}`;
+}
 
 function main() {
   const { values } = parseArgs({ options: { check: { type: 'boolean', default: false } } });
-  if (compiler() === undefined) {
-    console.error(
-      'ptx.mjs: nvcc and ptxas are needed: install the CUDA toolkit (12 or 13) and put them in PATH',
-    );
-    return 1;
+  const release = compiler();
+  const reason = values.check || release === undefined ? obstacle(release) : undefined;
+  if (reason !== undefined) {
+    console.error(reason);
+    return 3;
   }
-  let stale = 0;
+  let status = 0;
   for (const module of modules) {
+    const text = ptxOf(module, release);
     if (!values.check) {
-      writeFileSync(fileOf(module), ptxOf(module));
-    } else if (!isCurrent(module)) {
+      writeFileSync(fileOf(module), text);
+    } else if (!existsSync(fileOf(module)) || readFileSync(fileOf(module), 'utf8') !== text) {
       console.error(
         `native/cuda/${module}.ptx is not what ${module}.cu gives: run "node scripts/ptx.mjs"`,
       );
-      stale = 1;
+      status = 1;
     }
   }
-  return stale;
+  return status;
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) process.exitCode = main();
+process.exitCode = main();

@@ -1,0 +1,53 @@
+// The kernels' PTX that is checked in is what its source gives, and nothing that would change a bit or refuse an old driver.
+import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { describe, expect, test } from 'vitest';
+
+const run = promisify(execFile);
+const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+const read = (file: string) => readFile(join(root, 'native', 'cuda', file), 'utf8');
+
+describe('the PTX of the kernels', () => {
+  test('is what nvcc makes of the source', async (context) => {
+    const { code, stderr } = await run(process.execPath, ['scripts/ptx.mjs', '--check'], {
+      cwd: root,
+    }).then(
+      () => ({ code: 0, stderr: '' }),
+      (error: unknown) => error as { code: number; stderr: string },
+    );
+    if (code === 3) context.skip(stderr.trim());
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+  });
+
+  test.each(['kernels', 'step_kernels'])(
+    '%s: for old drivers, and rounds as the host does',
+    async (module) => {
+      const ptx = await read(`${module}.ptx`);
+      expect(ptx).toMatch(/^\.version 6\.3\n\.target sm_75$/m);
+      expect(ptx).not.toMatch(/^\s*(fma|mad)\.[a-z.]*f(32|64)/m);
+      // Without a rounding mode a driver may fuse them itself.
+      expect(ptx).not.toMatch(/^\s*(add|sub|mul)\.f(32|64)/m);
+      expect(ptx).not.toMatch(/\.(approx|full|ftz)\./);
+      // Threads run to their ends alone: what the stand-in can run.
+      expect(ptx).not.toMatch(/^\s*(bar|barrier|shfl|vote|\.shared)\b/m);
+    },
+  );
+
+  test('has every kernel that is looked up', async () => {
+    const list = await read('kernels/list.h');
+    const wanted = [...list.matchAll(/^ {2}X\((gradlink\w+)\)/gm)].map(([, name]) => name);
+    for (const [, formula] of list.matchAll(/GRADLINK_OF_FLOATS\(X, (gradlink\w+)\)/g)) {
+      wanted.push(
+        ...['Float16', 'Bfloat16', 'Float32', 'Float64'].map((type) => `${formula}${type}`),
+      );
+    }
+    const ptx = (await read('kernels.ptx')) + (await read('step_kernels.ptx'));
+    const found = [...ptx.matchAll(/^\.visible \.entry (\w+)\(/gm)].map(([, name]) => name);
+    expect(found.sort()).toEqual(wanted.sort());
+    expect(found.length).toBeGreaterThan(50);
+  });
+});
