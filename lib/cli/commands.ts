@@ -3,11 +3,13 @@ import { registerCollectives } from './collectives.js';
 import { registerLaunch } from './launch.js';
 import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
+import { registerP2p } from './p2p.js';
 import type { Register } from './register.js';
 
 export const commands: readonly Register[] = [
   registerMeasure,
   registerCollectives,
+  registerP2p,
   registerModels,
   registerLaunch,
 ];

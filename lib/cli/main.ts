@@ -10,6 +10,7 @@ const examples = `
 Examples:
   $ gradlink measure --kv-store device               time a network's gradients through a key-value store
   $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -n 4
+  $ gradlink p2p --matrix                            what links GPUs have, and which is slow
   $ gradlink models resnet --num-layers 50 --json
   $ gradlink launch -n 4 node app.js
 

@@ -120,3 +120,6 @@ export const deviceList = list((text: string): string => {
   }
   return text === 'cpu' ? 'cpu:0' : text;
 });
+
+/** GPUs by ordinal, each once: `0,1,2`. */
+export const gpuList = list(integer({ min: 0, max: 1023 }));

@@ -77,9 +77,7 @@ function alone(copy: NativeGpuCopy, beside: readonly NativeGpuCopy[] = []): Copy
 }
 
 function pairs(gpus: readonly number[]): (readonly [number, number])[] {
-  return gpus.flatMap((from) =>
-    gpus.filter((to) => to !== from).map((to) => [from, to] as const),
-  );
+  return gpus.flatMap((from) => gpus.filter((to) => to !== from).map((to) => [from, to] as const));
 }
 
 const others = (gpus: readonly number[], one: number): number[] =>

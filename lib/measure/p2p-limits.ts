@@ -44,9 +44,7 @@ function pcieOf(health: NativeGpuHealth | null): ExpectedRate | undefined {
 }
 
 /** The least of those that are known. */
-export function narrowest(
-  rates: readonly (ExpectedRate | undefined)[],
-): ExpectedRate | undefined {
+export function narrowest(rates: readonly (ExpectedRate | undefined)[]): ExpectedRate | undefined {
   return rates
     .filter((rate) => rate !== undefined)
     .reduce<ExpectedRate | undefined>(

@@ -104,6 +104,7 @@ export class P2pRun {
         quantity: 'latency',
         limit: undefined,
         bytes: pointerBytes,
+        total: false,
         from: plan.memory,
         to: plan.by,
         gpus,
@@ -181,7 +182,8 @@ export class P2pRun {
         evidence: {
           quantity: record.latency === undefined ? 'bandwidth' : 'latency',
           limit: total ? this.totalLimit(plan, staged) : this.limitOf(copy, staged, record),
-          bytes: context.bytes,
+          bytes,
+          total,
           from: copy.from,
           to: copy.to,
           gpus,

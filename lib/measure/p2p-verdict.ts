@@ -12,8 +12,10 @@ export interface P2pEvidence {
   readonly value: number;
   readonly limit: ExpectedRate | undefined;
   readonly statistics: Statistics;
-  /** Of one copy. */
+  /** Of one copy, or of all copies of a sum. */
   readonly bytes: number;
+  /** The sum of several copies, of which `from` and `to` are the first's. */
+  readonly total: boolean;
   /** What data goes between; host memory is -1. */
   readonly from: number;
   readonly to: number;
@@ -37,6 +39,8 @@ const fairRatio = 0.5;
 // Like pairs of one machine are within a few percent of each other.
 const fairOfPeers = 0.8;
 const poorOfPeers = 0.5;
+// A copy takes microseconds to start, whatever it moves.
+const shortestJudged = 5e-6;
 const smallBuffer = 16 * 2 ** 20;
 const noisySpread = 0.35;
 
@@ -65,6 +69,7 @@ function isLike(one: P2pEvidence, other: P2pEvidence): boolean {
   const local = (evidence: P2pEvidence): boolean => evidence.from === evidence.to;
   return (
     one !== other &&
+    one.total === other.total &&
     local(one) === local(other) &&
     one.staged === other.staged &&
     one.limit?.over === other.limit?.over &&
@@ -81,8 +86,7 @@ function shareOfPeers(
   const median = medianOf(values);
   if (values.length < 2 || median === undefined || !(median > 0) || !(evidence.value > 0))
     return undefined;
-  const share =
-    evidence.quantity === 'latency' ? median / evidence.value : evidence.value / median;
+  const share = evidence.quantity === 'latency' ? median / evidence.value : evidence.value / median;
   return { share, median, count: values.length };
 }
 
@@ -117,6 +121,19 @@ export function judgeP2p(
       likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
     };
   }
+  if (
+    limit !== undefined &&
+    ratio !== undefined &&
+    ratio < goodRatio &&
+    evidence.errors.length === 0 &&
+    evidence.bytes / limit.bytesPerSecond < shortestJudged
+  ) {
+    return {
+      level: 'none',
+      text: `${percent(ratio)} of ${limit.basis}; for a copy of ${evidence.bytes} bytes its fixed cost decides: use a larger --buffer-size`,
+      likelyCause: null,
+    };
+  }
   let level = ratio === undefined ? 'good' : levelOf(ratio, goodRatio, fairRatio);
   if (peerLevel !== undefined) level = worse(level, peerLevel);
   if (evidence.errors.length > 0 || downText(machine, evidence) !== undefined) {
@@ -131,7 +148,9 @@ export function judgeP2p(
     level,
     text: `${share}${comparison}`,
     likelyCause:
-      level === 'good' ? unsteady(evidence.statistics) : cause(machine, evidence, slow !== undefined),
+      level === 'good'
+        ? unsteady(evidence.statistics)
+        : cause(machine, evidence, slow !== undefined),
   };
 }
 
@@ -144,7 +163,9 @@ function comparisonText(
   { share, median, count }: { share: number; median: number; count: number },
 ): string {
   const shown =
-    quantity === 'latency' ? `${(median * 1e9).toFixed(0)} ns` : `${(median / 1e9).toFixed(2)} GB/s`;
+    quantity === 'latency'
+      ? `${(median * 1e9).toFixed(0)} ns`
+      : `${(median / 1e9).toFixed(2)} GB/s`;
   const times = quantity === 'latency' ? 1 / share : share;
   return `; ${times.toFixed(2)} times the median of ${count} like figures (${shown})`;
 }
@@ -160,11 +181,13 @@ function cause(machine: Machine, evidence: P2pEvidence, slowerThanPeers: boolean
     stagedText(machine, evidence),
     throttleText(evidence),
   ].filter((text) => text !== undefined);
-  const [first] = findings;
-  if (first !== undefined) return findings.slice(1).length > 0 ? findings.join('; ') : first;
+  if (findings.length > 0) return findings.join('; ');
   const unsteadiness = unsteady(evidence.statistics);
   if (evidence.crowded && sharedText(machine, evidence) !== undefined) {
     return sharedText(machine, evidence) ?? '';
+  }
+  if (evidence.total && evidence.gpus.length > 2) {
+    return 'a sum is as slow as the slowest copy in it: see the cases of single pairs';
   }
   if (slowerThanPeers) {
     const way = `${placeName(evidence.from)} to ${placeName(evidence.to)}`;
@@ -177,17 +200,23 @@ function cause(machine: Machine, evidence: P2pEvidence, slowerThanPeers: boolean
   return 'nothing that this run records explains it; look for other load, a virtual machine, or IOMMU and ACS settings';
 }
 
-function downText(machine: Machine, { from, to }: P2pEvidence): string | undefined {
-  if (from < 0 || to < 0 || from === to) return undefined;
+/** `gpu:0 and gpu:1`, whichever way the data goes. */
+function bothEnds({ from, to }: P2pEvidence): string {
+  return `${placeName(Math.min(from, to))} and ${placeName(Math.max(from, to))}`;
+}
+
+function downText(machine: Machine, evidence: P2pEvidence): string | undefined {
+  const { from, to } = evidence;
+  if (evidence.gpus.length !== 2 || from < 0 || to < 0) return undefined;
   const links = linksBetween(machine, from, to);
   if (links !== undefined && links.expected > links.active) {
     const down = links.expected - links.active;
-    return `${down} of ${links.expected} NVLinks between ${placeName(from)} and ${placeName(to)} ${down === 1 ? 'is' : 'are'} down`;
+    return `${down} of ${links.expected} NVLinks between ${bothEnds(evidence)} ${down === 1 ? 'is' : 'are'} down`;
   }
   const without = [from, to].filter((gpu) => linksDown(machine, gpu) > 0);
   // Only where both lack links may they be missing between the two.
   if (links !== undefined || without.length < 2) return undefined;
-  return `the NVLinks between ${placeName(from)} and ${placeName(to)} are down`;
+  return `the NVLinks between ${bothEnds(evidence)} are down`;
 }
 
 function narrowText(evidence: P2pEvidence): string | undefined {
@@ -208,11 +237,12 @@ function narrowText(evidence: P2pEvidence): string | undefined {
   return texts.length === 0 ? undefined : texts.join('; ');
 }
 
-function stagedText(machine: Machine, { staged, from, to }: P2pEvidence): string | undefined {
-  if (!staged) return undefined;
+function stagedText(machine: Machine, evidence: P2pEvidence): string | undefined {
+  const { staged, from, to } = evidence;
+  if (!staged || evidence.gpus.length !== 2) return undefined;
   const { path } = machine.peer(from, to);
   const way = path === null ? '' : ` (they meet at ${path})`;
-  return `${placeName(from)} and ${placeName(to)} do not reach each other's memory${way}, so the driver stages through host memory: P2P is off for this pair (driver, IOMMU or ACS, or a GPU without it)`;
+  return `${bothEnds(evidence)} do not reach each other's memory${way}, so the driver stages through host memory: P2P is off for this pair (driver, IOMMU or ACS, or a GPU without it)`;
 }
 
 function throttleText({ gpus, health }: P2pEvidence): string | undefined {

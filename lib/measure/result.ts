@@ -48,6 +48,35 @@ export interface EnvironmentInfo {
   variables: Readonly<Record<string, string>>;
 }
 
+/** One GPU, as far as it explains a figure; null where nobody says. */
+export interface GpuDevice {
+  ordinal: number;
+  name: string;
+  uuid: string | null;
+  pciBusId: string;
+  memoryBytes: number;
+  computeCapability: string;
+  numaNode: number | null;
+  /** The most that its PCIe link can be. */
+  pcieGeneration: number | null;
+  pcieWidth: number | null;
+  /** NVLinks that it has, those that are up, and what one of these carries in one direction. */
+  links: number | null;
+  activeLinks: number | null;
+  linkBytesPerSecond: number | null;
+}
+
+/** The GPUs of a run and what drives them. */
+export interface GpuEnvironment {
+  /** The newest CUDA that the driver takes: `13.0`. */
+  cudaVersion: string;
+  driverRelease: string | null;
+  ncclVersion: string | null;
+  /** Why there is no NVML, and so nothing about links; null when there is one. */
+  nvmlMissing: string | null;
+  devices: readonly GpuDevice[];
+}
+
 /** Distribution-free interval of the median, from order statistics. */
 export interface MedianInterval {
   lowerSeconds: number;
@@ -187,6 +216,8 @@ export interface Report {
   schemaVersion: typeof schemaVersion;
   run: RunInfo;
   environment: EnvironmentInfo;
+  /** Absent where no GPU was used. */
+  gpus?: GpuEnvironment;
   cases: readonly CaseResult[];
 }
 

@@ -78,6 +78,27 @@ const definitions = {
     nodeVersion: text,
     variables: { type: 'object', additionalProperties: text },
   }),
+  gpus: object({
+    cudaVersion: text,
+    driverRelease: nullable(text),
+    ncclVersion: nullable(text),
+    nvmlMissing: nullable(text),
+    devices: { type: 'array', items: reference('gpu') },
+  }),
+  gpu: object({
+    ordinal: count,
+    name: text,
+    uuid: nullable(text),
+    pciBusId: text,
+    memoryBytes: count,
+    computeCapability: text,
+    numaNode: nullable(count),
+    pcieGeneration: nullable(count),
+    pcieWidth: nullable(count),
+    links: nullable(count),
+    activeLinks: nullable(count),
+    linkBytesPerSecond: nullable(positive),
+  }),
   statistics: object({
     samples: { type: 'integer', minimum: 1 },
     minSeconds: positive,
@@ -139,14 +160,18 @@ const definitions = {
 export const reportSchema = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'gradlink report',
-  ...object({
-    schemaVersion: { const: schemaVersion },
-    run: reference('run'),
-    environment: reference('environment'),
-    cases: {
-      type: 'array',
-      items: { oneOf: [reference('measured'), reference('waived'), reference('failed')] },
+  ...object(
+    {
+      schemaVersion: { const: schemaVersion },
+      run: reference('run'),
+      environment: reference('environment'),
+      gpus: reference('gpus'),
+      cases: {
+        type: 'array',
+        items: { oneOf: [reference('measured'), reference('waived'), reference('failed')] },
+      },
     },
-  }),
+    ['gpus'],
+  ),
   definitions,
 } as const;

@@ -73,7 +73,24 @@ export interface NativeTimingOptions {
   readonly seed: number;
   /** Of each call; below 0 takes the communicator's own default. */
   readonly timeoutMs: number;
+  /** What only GPUs have; ignored elsewhere. */
+  readonly gpu?: NativeGpuTimingOptions;
 }
+
+export interface NativeGpuTimingOptions {
+  /** The batch is captured as a graph that a sample launches so often; 0: no graph. */
+  readonly graphLaunches: number;
+  /** Whether each call is waited for: nativeWaiting. */
+  readonly waiting: number;
+  /** How memory is made known to NCCL: nativeRegistration. */
+  readonly registration: number;
+}
+
+/** Of nccl-tests' -z; waiting calls are timed by the host's clock. */
+export const nativeWaiting = { none: 0, withBarrier: 1, alone: 2, untimedBarrier: 3 } as const;
+
+/** Of nccl-tests' -R. */
+export const nativeRegistration = { none: 0, local: 1, symmetric: 2 } as const;
 
 export interface NativeTiming {
   /** Of one call, a value a sample. */
@@ -83,6 +100,10 @@ export interface NativeTiming {
   /** Wrong elements on all ranks before the timing, and of the last timed call; 0 without `verify`. */
   readonly wrongBefore: number;
   readonly wrongAfter: number;
+  /** Of one call, as NCCL expects it; null where it has no model of it, and elsewhere. */
+  readonly expectedSeconds: number | null;
+  /** What the registration became: an old library makes local of symmetric. */
+  readonly registration: number;
 }
 
 /** Test data whose reductions are exact in any order: native/measure/pattern.h. */

@@ -5,6 +5,7 @@ export {
   groupBySize,
 } from './collectives-table.js';
 export { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
+export { p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 export {
   renderReport,
   reportFormats,
@@ -13,5 +14,5 @@ export {
   toMarkdown,
   type ReportFormat,
 } from './render.js';
-export { caseTitle, environmentLine, reportSummary, summaryLines } from './summary.js';
+export { caseTitle, environmentLine, gpuLines, reportSummary, summaryLines } from './summary.js';
 export { markdownTable, tableLines, type Column } from './table.js';

@@ -8,8 +8,9 @@ import {
   groupBySize,
 } from './collectives-table.js';
 import { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
+import { groupByName, p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 import { columnNames, flatRecord } from './rows.js';
-import { caseTitle, environmentLine, reportSummary } from './summary.js';
+import { caseTitle, environmentLine, gpuLines, reportSummary } from './summary.js';
 import { markdownTable, type Column } from './table.js';
 import { bandwidthText, percentText, sizeText, timeText } from './units.js';
 
@@ -62,13 +63,14 @@ const markdownColumns: readonly Column[] = [
 
 /** A heading, the machine, and a table with a row for each case. */
 export function toMarkdown(report: Report): string {
-  const { run, environment, cases } = report;
+  const { run, environment, gpus, cases } = report;
   const lines = [
     `## gradlink ${run.tool}`,
     '',
     `- Command: \`${[run.tool, ...run.commandLine].join(' ')}\``,
     `- Started: ${run.startedAt}, gradlink ${run.packageVersion}`,
     `- Machine: ${environmentLine(environment)}`,
+    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `- ${line}`)),
     '',
     ...markdownTable(markdownColumns, cases.map(markdownRow)),
   ];
@@ -90,6 +92,13 @@ function textLines(report: Report): string[] {
       ...collectivesHeader(report),
       ...groupBySize(report.cases).flatMap(collectivesRow),
       ...collectivesFooter(report),
+    ];
+  }
+  if (report.run.tool === 'p2p') {
+    return [
+      ...p2pHeader(report),
+      ...groupByName(report.cases).flatMap(p2pCaseLines),
+      ...p2pFooter(report),
     ];
   }
   const lines = [optionsLine(report.run.options)];

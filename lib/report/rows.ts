@@ -25,6 +25,7 @@ const fields: readonly Field[] = [
   ['busBytesPerSecond', ({ busBandwidth }) => busBandwidth.bytesPerSecond],
   ['mustMoveBytes', ({ limit }) => limit?.mustMoveBytes ?? null],
   ['copyBytesPerSecond', ({ limit }) => limit?.copyBytesPerSecond ?? null],
+  ['limitBasis', ({ limit }) => limit?.basis ?? null],
   ['boundSeconds', ({ limit }) => limit?.boundSeconds ?? null],
   ['limitRatio', ({ limit }) => limit?.ratio ?? null],
   ['wrong', ({ check }) => check.wrong],

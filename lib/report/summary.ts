@@ -3,6 +3,8 @@ import {
   type Bandwidth,
   type CaseResult,
   type EnvironmentInfo,
+  type GpuEnvironment,
+  type Limit,
   type Measurement,
   type Report,
 } from '../measure/result.js';
@@ -26,8 +28,47 @@ export function environmentLine(environment: EnvironmentInfo): string {
   ].join(', ');
 }
 
-/** `all_reduce bytes=8 dtype=float32`: which case it is. */
+/** The libraries that drive the GPUs, and a line for each of these. */
+export function gpuLines({
+  cudaVersion,
+  driverRelease,
+  ncclVersion,
+  nvmlMissing,
+  devices,
+}: GpuEnvironment): string[] {
+  const libraries = [
+    `CUDA ${cudaVersion}`,
+    ...(driverRelease === null ? [] : [`driver ${driverRelease}`]),
+    ...(ncclVersion === null ? [] : [`NCCL ${ncclVersion}`]),
+    ...(nvmlMissing === null ? [] : [`no NVML, so nothing is known of links: ${nvmlMissing}`]),
+  ];
+  return [libraries.join(', '), ...devices.map(gpuLine)];
+}
+
+function gpuLine(gpu: GpuEnvironment['devices'][number]): string {
+  const { links, activeLinks, linkBytesPerSecond } = gpu;
+  const facts = [
+    `gpu:${gpu.ordinal} ${gpu.name}`,
+    gpu.pciBusId,
+    `${(gpu.memoryBytes / 2 ** 30).toFixed(0)} GiB`,
+  ];
+  if (gpu.pcieGeneration !== null && gpu.pcieWidth !== null)
+    facts.push(`PCIe generation ${gpu.pcieGeneration} x${gpu.pcieWidth}`);
+  if (activeLinks !== null && activeLinks > 0) {
+    const rate = linkBytesPerSecond === null ? '' : ` x ${bandwidthText(linkBytesPerSecond)}`;
+    const down = (links ?? activeLinks) - activeLinks;
+    facts.push(`${activeLinks} NVLinks${rate}${down > 0 ? ` (${down} more are not up)` : ''}`);
+  }
+  if (gpu.numaNode !== null) facts.push(`NUMA node ${gpu.numaNode}`);
+  return facts.join(', ');
+}
+
+/** `all_reduce bytes=8 dtype=float32`: which case it is; what says in words which way data goes says it all. */
 export function caseTitle({ name, parameters }: CaseResult): string {
+  if (typeof parameters.flow === 'string') {
+    const { flow, beside } = parameters;
+    return `${name}: ${flow}${typeof beside === 'string' ? `, beside ${beside}` : ''}`;
+  }
   const shown = Object.entries(parameters)
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key}=${String(value)}`);
@@ -69,10 +110,7 @@ function measurementLines(measurement: Measurement): string[] {
   if (limit !== null) {
     lines.push(
       field('must move', `${sizeText(limit.mustMoveBytes)}: ${limit.formula}`),
-      field(
-        'copy',
-        `${bandwidthText(limit.copyBytesPerSecond)} read and written by this machine's copy, so at least ${timeText(limit.boundSeconds)}`,
-      ),
+      field('copy', limitText(limit)),
       field('ratio', `${percentText(limit.ratio)} of that limit`),
     );
   }
@@ -86,6 +124,12 @@ function measurementLines(measurement: Measurement): string[] {
   lines.push(field('verdict', `${verdict.level}: ${verdict.text}`));
   if (verdict.likelyCause !== null) lines.push(field('cause', verdict.likelyCause));
   return lines;
+}
+
+function limitText({ basis, copyBytesPerSecond, boundSeconds }: Limit): string {
+  const rate =
+    basis ?? `${bandwidthText(copyBytesPerSecond)} read and written by this machine's copy`;
+  return `${rate}, so at least ${timeText(boundSeconds)}`;
 }
 
 function bandwidthLine(bandwidth: Bandwidth, confidence?: number): string {

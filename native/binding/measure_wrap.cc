@@ -9,10 +9,13 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
+#include "binding/measure_thread.h"
+#include "binding/measure_values.h"
 #include "binding/pending_op.h"
 #include "core/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "measure/collective_loop.h"
+#include "measure/gpu_collective.h"
 #include "measure/memory_bandwidth.h"
 #include "measure/pattern.h"
 
@@ -20,44 +23,12 @@ namespace gradlink::binding {
 namespace {
 
 using measure::CollectiveOptions;
-using measure::CollectiveResult;
+using measure::GpuCollectiveOptions;
+using measure::GpuCollectiveResult;
 using measure::MemoryBandwidth;
 using measure::MemoryBandwidthOptions;
 using measure::Pattern;
-
-constexpr std::int64_t kMaxInt = 0x7fffffff;
-
-int intOf(const Napi::Object& options, const char* name, int low, std::int64_t high = kMaxInt) {
-  return static_cast<int>(integerArg(options.Get(name), name, low, high));
-}
-
-template <class Enum>
-Enum enumOf(const Napi::Object& options, const char* name, int count) {
-  return static_cast<Enum>(intOf(options, name, 0, count - 1));
-}
-
-Napi::Float64Array toArray(Napi::Env env, const std::vector<double>& values) {
-  Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
-  for (std::size_t i = 0; i < values.size(); ++i) array[i] = values[i];
-  return array;
-}
-
-/// One environment's thread for measurements that belong to no communicator.
-class MeasureThread final : public Resident {
- private:
-  std::shared_ptr<Environment> environment_;
-
- public:
-  explicit MeasureThread(Environment& environment) : environment_(environment.shared_from_this()) {
-    environment_->add(this);
-  }
-  ~MeasureThread() override { environment_->remove(this); }
-  /// Nothing to hurry: a measurement waits for nobody and ends in seconds.
-  void abandon() override {}
-  void join() override { queue.drain(); }
-
-  WorkQueue queue;
-};
+using nccl::RegistrationKind;
 
 Napi::Value simdLevelName(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), simdLevel());
@@ -110,28 +81,51 @@ CollectiveOptions collectiveOptions(const Napi::Object& given) {
   return options;
 }
 
+/// With the options that only GPUs have, where they are given.
+GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
+  GpuCollectiveOptions options{collectiveOptions(all)};
+  if (all.Get("gpu").IsUndefined()) return options;
+  const Napi::Object given = objectArg(all.Get("gpu"), "gpu");
+  options.graphLaunches = intOf(given, "graphLaunches", 0);
+  options.waiting = enumOf<measure::Waiting>(given, "waiting", 4);
+  const int registration = intOf(given, "registration", 0, 2);
+  if (registration != 0) options.registration = static_cast<RegistrationKind>(registration - 1);
+  return options;
+}
+
+Napi::Object toObject(Napi::Env env, const GpuCollectiveResult& result) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("seconds", toArray(env, result.seconds));
+  object.Set("totalSeconds", result.totalSeconds);
+  object.Set("wrongBefore", static_cast<double>(result.wrongBefore));
+  object.Set("wrongAfter", static_cast<double>(result.wrongAfter));
+  object.Set("expectedSeconds", result.expectedSeconds
+                                    ? Napi::Value(Napi::Number::New(env, *result.expectedSeconds))
+                                    : env.Null());
+  object.Set("registration", result.registered ? static_cast<int>(*result.registered) + 1 : 0);
+  return object;
+}
+
 Napi::Value timeCollective(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
     handle->open();
-    const CollectiveOptions options = collectiveOptions(objectArg(info[1], "options"));
-    auto result = std::make_shared<CollectiveResult>();
+    const GpuCollectiveOptions options = gpuCollectiveOptions(objectArg(info[1], "options"));
+    auto result = std::make_shared<GpuCollectiveResult>();
     Kept kept;
     keep(kept, info[0]);  // and with it the handle
     return PendingOp::start(
         env, handle->queue(),
         [handle, options, result] {
-          *result = measure::timeCollective(handle->communicator(), options);
+          Communicator& communicator = handle->communicator();
+          if (auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&communicator)) {
+            *result = measure::timeGpuCollective(*onGpus, options);
+          } else {
+            *result = {measure::timeCollective(communicator, options), {}, {}};
+          }
         },
-        [result](Napi::Env ended) -> Napi::Value {
-          Napi::Object object = Napi::Object::New(ended);
-          object.Set("seconds", toArray(ended, result->seconds));
-          object.Set("totalSeconds", result->totalSeconds);
-          object.Set("wrongBefore", static_cast<double>(result->wrongBefore));
-          object.Set("wrongAfter", static_cast<double>(result->wrongAfter));
-          return object;
-        },
+        [result](Napi::Env ended) -> Napi::Value { return toObject(ended, *result); },
         std::move(kept));
   });
 }
@@ -175,6 +169,7 @@ Napi::Value countWrong(const Napi::CallbackInfo& info) {
 
 void exportMeasure(Napi::Env env, Napi::Object exports) {
   const auto thread = std::make_shared<MeasureThread>(Environment::of(env));
+  exportGpuMeasure(env, exports, thread);
   exports.Set("simdLevel", Napi::Function::New<simdLevelName>(env, "simdLevel"));
   exports.Set("numThreads", Napi::Function::New<numThreads>(env, "numThreads"));
   exports.Set("memoryBandwidth", Napi::Function::New(

@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+// The same as `gradlink p2p`.
+import { start } from './start.js';
+
+await start('p2p');

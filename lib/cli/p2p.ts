@@ -1,0 +1,207 @@
+// `gradlink p2p`: bandwidth and latency between host memory and GPUs, with nvbandwidth's cases and options.
+import type { Command } from 'commander';
+
+import { exitCodes, type Io } from './io.js';
+import { packageVersion } from './package-version.js';
+import { gpuList, integer } from './parse.js';
+import type { Register } from './register.js';
+import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
+import { UsageError } from './usage-error.js';
+import { describeEnvironment } from '../measure/environment.js';
+import { describeGpus } from '../measure/gpu-environment.js';
+import { p2pCases, type P2pCase } from '../measure/p2p-cases.js';
+import { readMachine } from '../measure/p2p-machine.js';
+import { p2pMatrixCases } from '../measure/p2p-matrix.js';
+import { P2pRun } from '../measure/p2p-run.js';
+import {
+  outcome,
+  schemaVersion,
+  type CaseResult,
+  type Report,
+  type Scalar,
+} from '../measure/result.js';
+import { native } from '../native.js';
+import { p2pCaseLines, p2pFooter, p2pHeader } from '../report/index.js';
+
+interface P2pOptions extends ReportOptions {
+  readonly list?: true;
+  readonly testcase?: readonly string[];
+  readonly prefix?: readonly string[];
+  readonly matrix?: true;
+  readonly bufferSize: number;
+  readonly samples: number;
+  readonly loopCount: number;
+  readonly mean?: true;
+  readonly skipVerification?: true;
+  readonly disableAffinity?: true;
+  readonly gpus?: readonly number[];
+  readonly timeout: number;
+}
+
+const examples = `
+Names, order and meaning of the cases are those of nvbandwidth; "ce" is a GPU's copy engine, "sm" its multiprocessors.
+Data always goes FROM the place of the row TO the place of the column; which GPU reads or writes is said at each case.
+GB is 1e9 bytes. Host memory is page-locked, and allocated near its GPU.
+
+A figure is the median of --samples samples of --loop-count copies. All copies of a sample are queued behind a kernel
+that waits for a flag, so that the host's speed does not enter and copies that disturb each other begin together. After
+every sample all bytes are compared. Beside each figure stands what its link allows (NVLinks x their rate, PCIe
+generation x width, memory bus), as NVML says, and what is likely at fault where it falls short.
+
+Examples:
+  $ gradlink p2p                                   all cases
+  $ gradlink p2p --list
+  $ gradlink p2p -t device_to_device_memcpy_write_ce host_to_device_memcpy_ce
+  $ gradlink p2p -p device_to_device --samples 9 --format json --output links.json
+  $ gradlink p2p --matrix                          all pairs with peer access off and on, as cuda-samples' peer test
+
+Exit status: 0 all that ran was right, 1 wrong data, a failure, or nothing could run, 2 wrong usage.`;
+
+const mebibyte = 2 ** 20;
+
+function addOptions(command: Command): Command {
+  const count = integer({ min: 1, max: 1e6 });
+  return command
+    .option('-l, --list', 'list the cases')
+    .option('-t, --testcase <names...>', 'only these cases, by name or number')
+    .option('-p, --prefix <prefixes...>', 'only cases whose names begin so')
+    .option('--matrix', 'all pairs: bandwidth, both directions, latency; peer access off and on')
+    .option('-b, --buffer-size <MiB>', 'size of one copy', integer({ min: 1, max: 2 ** 20 }), 512)
+    .option('-i, --samples <count>', 'samples of each figure', count, 3)
+    .option('--loop-count <count>', 'copies that one sample times together', count, 16)
+    .option('-m, --mean', 'figures at the mean of the samples instead of the median')
+    .option('-s, --skip-verification', 'do not compare what was copied')
+    .option('-d, --disable-affinity', 'allocate host memory wherever the process runs')
+    .option('--gpus <list>', 'only these GPUs, such as 0,2 (default: all)', gpuList)
+    .option(
+      '--timeout <seconds>',
+      'a sample that takes longer fails',
+      integer({ min: 1, max: 86_400 }),
+      120,
+    );
+}
+
+/** What the options ask for, in the order of the table. */
+function chooseCases({ testcase, prefix, matrix }: P2pOptions): readonly P2pCase[] {
+  if (testcase !== undefined && prefix !== undefined) {
+    throw UsageError.of('--testcase and --prefix', 'one of them', 'both');
+  }
+  if (matrix === true) {
+    if (testcase !== undefined || prefix !== undefined) {
+      throw UsageError.of('--matrix', 'no --testcase or --prefix beside it', 'both');
+    }
+    return p2pMatrixCases;
+  }
+  if (prefix !== undefined) {
+    const none = prefix.find((start) => !p2pCases.some(({ name }) => name.startsWith(start)));
+    if (none !== undefined) {
+      throw UsageError.of('--prefix', 'the beginning of a case', none, 'See gradlink p2p --list.');
+    }
+    return p2pCases.filter(({ name }) => prefix.some((start) => name.startsWith(start)));
+  }
+  if (testcase === undefined) return p2pCases;
+  const chosen = new Set(testcase.map(caseOf));
+  return p2pCases.filter((record) => chosen.has(record));
+}
+
+function caseOf(text: string): P2pCase {
+  const found = /^\d+$/.test(text)
+    ? p2pCases[Number(text)]
+    : p2pCases.find(({ name }) => name === text);
+  if (found === undefined) {
+    throw UsageError.of(
+      '--testcase',
+      `a case or its number below ${p2pCases.length}`,
+      text,
+      'See gradlink p2p --list.',
+    );
+  }
+  return found;
+}
+
+function listLines(): string[] {
+  return p2pCases.map(
+    ({ name, what }, index) => `${String(index).padStart(2)} ${name}\n     ${what}`,
+  );
+}
+
+function usedOptions(options: P2pOptions): Record<string, Scalar> {
+  return Object.fromEntries(
+    Object.entries(options).map(([name, value]: [string, unknown]) => [
+      name,
+      Array.isArray(value) ? value.join(',') : (value as Scalar),
+    ]),
+  );
+}
+
+async function measure(options: P2pOptions, argv: readonly string[], io: Io): Promise<number> {
+  const records = chooseCases(options);
+  const output = new ReportOutput(options, io);
+  const print = (lines: readonly string[]): void => {
+    if (output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+  };
+  const addon = native();
+  const present = addon.gpuCount();
+  const absent = options.gpus?.find((gpu) => gpu >= present);
+  if (absent !== undefined) {
+    throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
+  }
+  const machine = readMachine(options.gpus);
+  const head = {
+    schemaVersion,
+    run: {
+      tool: 'p2p',
+      packageVersion: packageVersion(),
+      commandLine: argv,
+      options: usedOptions(options),
+      startedAt: new Date().toISOString(),
+    },
+    environment: describeEnvironment({
+      simdLevel: addon.simdLevel(),
+      threads: addon.numThreads(),
+    }),
+    gpus: describeGpus(machine.gpus),
+  } as const;
+  print(p2pHeader(head));
+  const run = new P2pRun(machine, {
+    bytes: options.bufferSize * mebibyte,
+    warmup: 4,
+    loops: options.loopCount,
+    samples: options.samples,
+    mean: options.mean === true,
+    verify: options.skipVerification !== true,
+    affinity: options.disableAffinity !== true,
+    timeoutMs: options.timeout * 1000,
+  });
+  const cases: CaseResult[] = [];
+  for (const record of records) {
+    const results = await run.run(record);
+    cases.push(...results);
+    print(p2pCaseLines(results));
+  }
+  const report: Report = { ...head, cases };
+  print(p2pFooter(report));
+  output.write(report);
+  const { ok, error } = outcome(report);
+  return error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure;
+}
+
+export const registerP2p: Register = (program, io, done, argv) => {
+  const command = program
+    .command('p2p')
+    .description('bandwidth and latency between host memory and GPUs, and which link is slow');
+  addReportOptions(addOptions(command))
+    .addHelpText('after', examples)
+    .action(async (options: P2pOptions) => {
+      if (options.list === true) {
+        io.stdout.write(
+          listLines()
+            .map((line) => `${line}\n`)
+            .join(''),
+        );
+        done(exitCodes.ok);
+        return;
+      }
+      done(await measure(options, argv, io));
+    });
+};

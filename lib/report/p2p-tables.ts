@@ -1,0 +1,223 @@
+// `gradlink p2p` as text: a matrix for each case, what fell short beneath it, and the slow links at the end.
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Measurement,
+  type Report,
+} from '../measure/result.js';
+import { p2pCases } from '../measure/p2p-cases.js';
+import { p2pMatrixCases } from '../measure/p2p-matrix.js';
+import { environmentLine, gpuLines } from './summary.js';
+import { tableLines } from './table.js';
+import { percentText } from './units.js';
+
+type Measured = CaseResult & Measurement;
+
+/** Lines above the cases. */
+export function p2pHeader(report: Pick<Report, 'run' | 'environment' | 'gpus'>): string[] {
+  const { run, environment, gpus } = report;
+  return [
+    `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
+    `# ${environmentLine(environment)}`,
+    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `# ${line}`)),
+    '# Data goes from the place of the row to the place of the column.',
+  ];
+}
+
+/** Cases side by side that have a name in common, in the order of the report. */
+export function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
+  const groups = new Map<string, CaseResult[]>();
+  for (const result of cases) {
+    const group = groups.get(result.name);
+    if (group === undefined) groups.set(result.name, [result]);
+    else group.push(result);
+  }
+  return [...groups.values()];
+}
+
+/** The results of one case: at most two matrices, then a line for whatever is not good. */
+export function p2pCaseLines(results: readonly CaseResult[]): string[] {
+  const [first] = results;
+  if (first === undefined) return [];
+  const what = [...p2pCases, ...p2pMatrixCases].find(({ name }) => name === first.name)?.what;
+  const measured = results.filter(hasMeasurement);
+  const singles = results.filter(({ parameters }) => parameters.figure === 'one');
+  const totals = results.filter(({ parameters }) => parameters.figure === 'total');
+  const both = singles.length > 0 && totals.length > 0;
+  return [
+    '',
+    what === undefined ? first.name : `${first.name}: ${what}`,
+    ...(measured.length === 0 ? [] : matrixLines(singles, both ? ', each direction' : '')),
+    ...(measured.length === 0 ? [] : matrixLines(totals, both ? ', both directions' : '')),
+    ...spreadLine(measured),
+    ...verdictLines(measured),
+    ...reasonLines(results),
+  ];
+}
+
+/** How many ran, and every way that is slow, by name. */
+export function p2pFooter({ cases }: Pick<Report, 'cases'>): string[] {
+  const statuses = groupByName(cases).map((results) =>
+    results.some(({ status }) => status === 'error')
+      ? 'failed'
+      : results.some(({ status }) => status === 'ok')
+        ? 'ran'
+        : 'waived',
+  );
+  const count = (status: string): number => statuses.filter((one) => one === status).length;
+  const slow = slowWays(cases.filter(hasMeasurement));
+  return [
+    '',
+    `# ${statuses.length} cases: ${count('ran')} ran, ${count('waived')} waived, ${count('failed')} failed`,
+    ...(slow.length === 0
+      ? cases.some(hasMeasurement)
+        ? ['# Nothing is slow that can be judged.']
+        : []
+      : ['# Slow:', ...slow.map((line) => `#   ${line}`)]),
+  ];
+}
+
+function text(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}
+
+function isLatency({ parameters }: CaseResult): boolean {
+  return parameters.quantity === 'latency';
+}
+
+/** What stands in the matrix: GB/s, or nanoseconds. */
+function cell(result: Measured): string {
+  const { busBandwidth, statistics } = result;
+  if (!isLatency(result)) return (busBandwidth.bytesPerSecond / 1e9).toFixed(2);
+  const seconds = busBandwidth.formula.endsWith('mean')
+    ? statistics.meanSeconds
+    : statistics.medianSeconds;
+  return (seconds * 1e9).toFixed(0);
+}
+
+function matrixLines(results: readonly CaseResult[], which: string): string[] {
+  const [first] = results;
+  if (first === undefined) return [];
+  const sides = (side: 'from' | 'to'): string[] =>
+    [...new Set(results.map(({ parameters }) => text(parameters[side])))].sort((a, b) =>
+      a.localeCompare(b, 'en', { numeric: true }),
+    );
+  const rows = sides('from');
+  const columns = sides('to');
+  const at = (from: string, to: string): string => {
+    const result = results.find(
+      ({ parameters }) => parameters.from === from && parameters.to === to,
+    );
+    if (result === undefined) return '-';
+    return hasMeasurement(result) ? cell(result) : result.status === 'waived' ? 'waived' : 'failed';
+  };
+  const unit = isLatency(first) ? 'ns' : 'GB/s';
+  return tableLines(
+    [
+      { title: `${unit}${which}`, align: 'left' },
+      ...columns.map((title) => ({ title, align: 'right' as const })),
+    ],
+    rows.map((from) => [from, ...columns.map((to) => at(from, to))]),
+  ).map((line) => `  ${line}`);
+}
+
+function spreadLine(measured: readonly Measured[]): string[] {
+  const samples = Math.max(0, ...measured.map(({ statistics }) => statistics.samples));
+  if (samples === 0) return [];
+  const spread = Math.max(
+    ...measured.map(({ statistics: { minSeconds, maxSeconds, medianSeconds } }) =>
+      medianSeconds > 0 ? (maxSeconds - minSeconds) / medianSeconds : 0,
+    ),
+  );
+  const mean = measured.some(({ busBandwidth }) => busBandwidth.formula.endsWith('mean'));
+  return [
+    `  ${mean ? 'mean' : 'median'} of ${samples} sample${samples === 1 ? '' : 's'}, which spread by at most ${percentText(spread)}`,
+  ];
+}
+
+function verdictLines(measured: readonly Measured[]): string[] {
+  const good = measured.filter(({ verdict }) => verdict.level === 'good');
+  const ratios = good.map(({ limit }) => limit?.ratio).filter((ratio) => ratio !== undefined);
+  const bases = new Set(
+    good.map(({ limit }) => limit?.basis).filter((basis) => basis !== undefined),
+  );
+  const shares = new Set([Math.min(...ratios), Math.max(...ratios)].map(percentText));
+  const range =
+    ratios.length === 0
+      ? ''
+      : `, ${[...shares].join(' to ')} of ${bases.size === 1 ? [...bases].join('') : 'their limits'}`;
+  const shown = measured.filter(({ verdict }) => verdict.level !== 'good');
+  const unjudged = shown.filter(({ verdict }) => verdict.level === 'none');
+  return [
+    ...(good.length === 0 ? [] : [`  good: ${good.length} of ${measured.length}${range}`]),
+    ...good
+      .filter(({ verdict }) => verdict.likelyCause !== null)
+      .map((result) => `  note: ${wayOf(result)}: ${result.verdict.likelyCause ?? ''}`),
+    ...shown
+      .filter(({ verdict }) => verdict.level !== 'none')
+      .map((result) => {
+        const { level, text: words, likelyCause } = result.verdict;
+        const because = likelyCause === null ? '' : `; ${likelyCause}`;
+        return `  ${level}: ${wayOf(result)}: ${cell(result)} ${isLatency(result) ? 'ns' : 'GB/s'}, ${words}${because}`;
+      }),
+    ...[...new Set(unjudged.map(({ verdict }) => verdict.text.split(';')[0] ?? ''))].map(
+      (words) => `  not judged: ${words}`,
+    ),
+  ];
+}
+
+function reasonLines(results: readonly CaseResult[]): string[] {
+  const lines = results.flatMap((result) => {
+    if (result.status === 'ok') return [];
+    const way = wayOf(result);
+    return [`  ${result.status}: ${way === '' ? '' : `${way}: `}${result.reason}`];
+  });
+  return [...new Set(lines)];
+}
+
+function wayOf({ parameters: { from, to, figure } }: CaseResult): string {
+  if (typeof from !== 'string' || typeof to !== 'string') return '';
+  if (figure === 'total' && from.startsWith('gpu') && to.startsWith('gpu'))
+    return `${from} and ${to}`;
+  return from === to ? `within ${from}` : `${from} to ${to}`;
+}
+
+interface SlowWay {
+  readonly way: string;
+  readonly figures: number;
+  readonly worst: Measured;
+}
+
+/** Each way once, with its worst figure; those with the same cause in one line. */
+function slowWays(measured: readonly Measured[]): string[] {
+  const ways = new Map<string, Measured[]>();
+  for (const result of measured) {
+    const { level } = result.verdict;
+    if (level !== 'poor' && level !== 'fair') continue;
+    const way = wayOf(result);
+    ways.set(way, [...(ways.get(way) ?? []), result]);
+  }
+  const share = ({ limit }: Measured): number => limit?.ratio ?? 1;
+  const causes = new Map<string, SlowWay[]>();
+  for (const [way, results] of ways) {
+    const worst = results.reduce((least, one) => (share(one) < share(least) ? one : least));
+    const cause = worst.verdict.likelyCause ?? '';
+    const like = causes.get(cause) ?? [];
+    causes.set(cause, [...like, { way, figures: results.length, worst }]);
+  }
+  return [...causes].map(([cause, slow]) => slowLine(cause, slow));
+}
+
+function slowLine(cause: string, slow: readonly SlowWay[]): string {
+  const figures = slow.reduce((sum, one) => sum + one.figures, 0);
+  const [first] = slow;
+  if (first === undefined) return cause;
+  const share = ({ worst }: SlowWay): number => worst.limit?.ratio ?? 1;
+  const { worst } = slow.reduce((least, one) => (share(one) < share(least) ? one : least), first);
+  const limit =
+    worst.limit === null
+      ? ''
+      : `, ${percentText(worst.limit.ratio)} of ${worst.limit.basis ?? 'the limit'}`;
+  const unit = isLatency(worst) ? 'ns' : 'GB/s';
+  return `${slow.map(({ way }) => way).join(', ')}, in ${figures} figure${figures === 1 ? '' : 's'}, worst ${cell(worst)} ${unit}${limit} (${worst.name})${cause === '' ? '' : `: ${cause}`}`;
+}

@@ -1,0 +1,36 @@
+// Options and results of measurements between JavaScript and C++.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/napi_setup.h"
+
+namespace gradlink::binding {
+
+class MeasureThread;
+
+inline constexpr std::int64_t kMaxInt = 0x7fffffff;
+
+inline int intOf(const Napi::Object& options, const char* name, int low,
+                 std::int64_t high = kMaxInt) {
+  return static_cast<int>(integerArg(options.Get(name), name, low, high));
+}
+
+template <class Enum>
+Enum enumOf(const Napi::Object& options, const char* name, int count) {
+  return static_cast<Enum>(intOf(options, name, 0, count - 1));
+}
+
+inline Napi::Float64Array toArray(Napi::Env env, const std::vector<double>& values) {
+  Napi::Float64Array array = Napi::Float64Array::New(env, values.size());
+  for (std::size_t i = 0; i < values.size(); ++i) array[i] = values[i];
+  return array;
+}
+
+/// The measurements of GPUs (lib/native/gpu-measure.ts), on this thread.
+void exportGpuMeasure(Napi::Env, Napi::Object exports, const std::shared_ptr<MeasureThread>&);
+
+}  // namespace gradlink::binding
