@@ -1,10 +1,10 @@
 // The stores of one process on GPUs: `device`, `nccl` and `local`.
 //
 // Every key's value lives on one GPU, its home, chosen so that all carry about the same bytes (for
-// `local`: in pinned host memory). A push sums the devices' arrays into the home, a pull copies from
-// there; a push and the pulls that follow it on its key are one pass. All operations that are queued
-// when the engine looks are planned together: arrays of one kind travel in one NCCL group or one
-// kernel launch, however many keys they are of.
+// `local`: in pinned host memory). A push sums the devices' arrays into the home, a pull copies
+// from there; a push and the pulls that follow it on its key are one pass. All operations that are
+// queued when the engine looks are planned together: arrays of one kind travel in one NCCL group or
+// one kernel launch, however many keys they are of.
 #pragma once
 
 #include <memory>

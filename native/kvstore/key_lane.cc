@@ -2,20 +2,11 @@
 
 #include <utility>
 
-#include "core/error.h"
 #include "kvstore/key_work.h"
+#include "kvstore/store_checks.h"
 
 namespace gradlink {
 namespace {
-
-bool isFloat(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 ||
-         dtype == DType::float64;
-}
-
-bool isPush(OperationKind kind) {
-  return kind == OperationKind::push || kind == OperationKind::pushPull;
-}
 
 OperationKind kindOf(const Item& item) { return static_cast<const KeyItem&>(item).operation.kind; }
 
@@ -40,11 +31,7 @@ void KeyLane::admit(Item& admitted) {
   item.external = rule.external;
   if (!rule.optimizer) return;
   if (!isFloat(dtype)) {
-    item.error = std::make_exception_ptr(
-        Error(ErrorCode::invalidArgument,
-              "an optimizer updates float arrays only; key " + name + " holds " + nameOf(dtype) +
-                  ": use a float type, setUpdater, or another store for it")
-            .stillUsable());
+    item.error = needsFloats(name, dtype);
     return;
   }
   if (!state || state->optimizer != rule.optimizer) {

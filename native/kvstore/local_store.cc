@@ -6,14 +6,11 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kvstore/store_checks.h"
 #include "kvstore/whole_file.h"
 
 namespace gradlink {
 namespace {
-
-Error misuse(const std::string& message) {
-  return Error(ErrorCode::invalidArgument, message).stillUsable();
-}
 
 std::size_t lastLevelCacheBytes() {
   constexpr std::size_t kUsual = 32 << 20;
@@ -32,14 +29,9 @@ void LocalStore::stop() { scheduler_.stop(); }
 
 KeyId LocalStore::define(const std::string& name, DType dtype, std::size_t count,
                          std::size_t rowLength) {
-  if (rowLength == 0 || count % rowLength != 0) {
-    throw misuse("key " + name + ": rows of " + std::to_string(rowLength) +
-                 " elements do not divide " + std::to_string(count) + " elements");
-  }
+  checkRowLength(name, count, rowLength);
   const std::lock_guard lock(keysMutex_);
-  if (names_.contains(name)) {
-    throw misuse("key " + name + " is initialised already: a key is initialised once");
-  }
+  if (names_.contains(name)) refuseSecondInit(name);
   const auto id = static_cast<KeyId>(lanes_.size());
   lanes_.push_back(std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(), id, name, dtype,
                                              count, rowLength));
@@ -50,22 +42,9 @@ KeyId LocalStore::define(const std::string& name, DType dtype, std::size_t count
 
 /// The lane of an operation that fits it; throws where it does not. keysMutex_ is held.
 KeyLane& LocalStore::laneFor(const Operation& operation) const {
-  if (operation.key >= lanes_.size()) throw misuse("no such key");
+  if (operation.key >= lanes_.size()) throw storeMisuse("no such key");
   KeyLane& lane = *lanes_[operation.key];
-  const bool takes = operation.kind == OperationKind::init ||
-                     operation.kind == OperationKind::push ||
-                     operation.kind == OperationKind::pushPull;
-  if (takes == operation.in.empty()) {
-    throw misuse("key " + lane.name + ": an operation has " + (takes ? "no" : "an unwanted") +
-                 " input array");
-  }
-  const auto rows = static_cast<std::int64_t>(lane.count / lane.rowLength);
-  for (const std::int64_t row : operation.rows) {
-    if (row < 0 || row >= rows) {
-      throw misuse("key " + lane.name + " has " + std::to_string(rows) + " rows, there is no row " +
-                   std::to_string(row));
-    }
-  }
+  checkOperation(operation, lane.name, lane.count, lane.rowLength);
   return lane;
 }
 
@@ -109,13 +88,8 @@ void LocalStore::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
 }
 
 void LocalStore::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
-  scheduler_.fence(
-      [this, value] {
-        if (!rule_.optimizer)
-          throw misuse("there is no learning rate to set: set an optimizer first");
-        rule_.optimizer->setLearningRate(value);
-      },
-      std::move(ticket));
+  scheduler_.fence([this, value] { changeLearningRate(rule_.optimizer.get(), value); },
+                   std::move(ticket));
 }
 
 void LocalStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {
@@ -123,15 +97,7 @@ void LocalStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {
 }
 
 void LocalStore::setCompression(const GradientCompression& compression) {
-  if (placement_ == Placement::host) {
-    throw Error(
-        ErrorCode::unsupported,
-        "a local store has no gradient compression: it merges on the host, so nothing leaves "
-        "a device compressed; use the type 'device'")
-        .stillUsable();
-  }
-  if (!allLanes().empty()) throw misuse("gradient compression must be set before the first init");
-  if (compression_) throw misuse("gradient compression is set already, and for good");
+  checkCompressible(placement_ == Placement::host, !allLanes().empty(), compression_ != nullptr);
   compression_ = std::make_unique<const GradientCompression>(compression);
 }
 
@@ -150,8 +116,7 @@ void LocalStore::loadStates(const std::string& file, std::shared_ptr<Ticket> tic
 }
 
 void LocalStore::writeStates(const std::string& file, bool dumpOptimizer) const {
-  if (!rule_.optimizer)
-    throw misuse("there are no optimizer states to save: set an optimizer first");
+  checkSaveable(rule_.optimizer.get());
   std::vector<const OptimizerState*> states;
   for (const KeyLane* lane : allLanes()) {
     if (lane->state && lane->state->optimizer == rule_.optimizer) {
@@ -162,39 +127,13 @@ void LocalStore::writeStates(const std::string& file, bool dumpOptimizer) const 
 }
 
 void LocalStore::readStates(const std::string& file) {
-  LoadedStates loaded = [&] {
-    const auto bytes = readWholeFile(file);
-    try {
-      return gradlink::loadStates(bytes);
-    } catch (const Error& error) {
-      throw misuse(file + ": " + error.what());
-    }
-  }();
-  std::shared_ptr<Optimizer> optimizer = rule_.optimizer;
-  if (loaded.spec) {
-    optimizer = Optimizer::create(*loaded.spec);
-  } else if (!optimizer) {
-    throw misuse(file + " holds states of " + loaded.optimizerName +
-                 " without the optimizer itself: set that optimizer first");
-  } else if (optimizer->spec().name != loaded.optimizerName) {
-    throw misuse(file + " holds states of " + loaded.optimizerName +
-                 ", but the store's optimizer is " + optimizer->spec().name);
-  }
-  // All checks come before the first change: a file that does not fit leaves the store as it was.
-  for (const auto& state : loaded.states) {
-    const KeyLane* const lane = laneNamed(state->key);
-    if (lane == nullptr) {
-      throw misuse(file + " holds a state of key " + state->key +
-                   ", which this store does not have: initialise the keys before loading");
-    }
-    if (lane->dtype != state->dtype || lane->count != state->count) {
-      throw misuse(file + ": key " + state->key + " was " + std::to_string(state->count) + " " +
-                   nameOf(state->dtype) + ", here it is " + std::to_string(lane->count) + " " +
-                   nameOf(lane->dtype));
-    }
-    optimizer->checkState(*state);
-  }
-  optimizer->setNumUpdate(loaded.numUpdate);
+  FittingStates loaded = readFittingStates(
+      file, rule_.optimizer, [this](const std::string& key) -> std::optional<StateShape> {
+        const KeyLane* const lane = laneNamed(key);
+        if (lane == nullptr) return std::nullopt;
+        return StateShape{lane->dtype, lane->count};
+      });
+  const std::shared_ptr<Optimizer> optimizer = loaded.optimizer;
   rule_ = {optimizer, nullptr};
   for (KeyLane* const lane : allLanes()) lane->state = nullptr;
   for (auto& loadedState : loaded.states) {

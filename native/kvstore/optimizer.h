@@ -100,6 +100,8 @@ class Optimizer {
   ~Optimizer();
 
   const OptimizerSpec& spec() const { return spec_; }
+  /// For whoever runs its steps: kvstore/optimizer_math.h.
+  const OptimizerMath& math() const { return *math_; }
 
   /// State for one key, zeroed; `weight` is read where the state starts as a copy of it
   /// (multi-precision's master). Throws Error(invalidArgument) for a dtype that is not a float

@@ -2,6 +2,15 @@
 add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/aligned_buffer.cc
   ${CMAKE_CURRENT_LIST_DIR}/compression.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_collectives.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_device_site.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_engine.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_host_site.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_marks.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_places.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_round.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_step.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_store.cc
   ${CMAKE_CURRENT_LIST_DIR}/key_lane.cc
   ${CMAKE_CURRENT_LIST_DIR}/key_work.cc
   ${CMAKE_CURRENT_LIST_DIR}/local_store.cc
@@ -12,6 +21,7 @@ add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/simd/kernels.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/kernels_generic.cc
   ${CMAKE_CURRENT_LIST_DIR}/state_file.cc
+  ${CMAKE_CURRENT_LIST_DIR}/store_checks.cc
   ${CMAKE_CURRENT_LIST_DIR}/update_run.cc
   ${CMAKE_CURRENT_LIST_DIR}/whole_file.cc)
 target_link_libraries(gradlink_kvstore PUBLIC gradlink_core PRIVATE gradlink_nccl gradlink_cuda)

@@ -63,6 +63,10 @@ struct Operation {
   std::vector<const void*> in;
   /// As in. An array of `out` may be one of `in` exactly, but may not overlap one otherwise.
   std::vector<void*> out;
+  /// Stores of GPUs: the GPU on which each array lies, -1 for the host's memory (init only). Empty:
+  /// array i is on the store's device i. Other stores do not look at them.
+  std::vector<int> inGpus;
+  std::vector<int> outGpus;
   /// rowSparsePull: the rows wanted, in any order, repeats allowed.
   std::vector<std::int64_t> rows;
   std::shared_ptr<Ticket> ticket;

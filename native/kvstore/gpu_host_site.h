@@ -1,0 +1,45 @@
+// Values in page-locked memory of the host: what GPUs push is copied there, summed and stepped by
+// the CPU, and copied back. While one key is summed, the next ones arrive and the ones before
+// leave.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "kvstore/gpu_marks.h"
+#include "kvstore/gpu_site.h"
+#include "kvstore/gpu_store.h"
+
+namespace gradlink {
+
+class GpuHostSite final : public GpuSite {
+ public:
+  GpuHostSite(const GpuStoreOptions& options, std::function<void()> wake);
+  ~GpuHostSite() override;
+
+  /// kHostPlace where no GPU of the store has that ordinal.
+  std::size_t placeOf(int ordinal) const;
+
+  void makeRoom(GpuKey&) override;
+  bool blocksKey(const GpuUnit&) const override { return true; }
+  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
+  std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
+  void restoreState(GpuKey&, GpuKeyState&) override {}
+  void quiesce() noexcept override;
+
+ private:
+  class Visit;
+  /// One GPU, with a stream for each direction, so that both copy engines are busy.
+  struct Place {
+    explicit Place(cuda::Device& device) : device(device), down(device), up(device) {}
+    cuda::Device& device;
+    cuda::Stream down;
+    cuda::Stream up;
+  };
+
+  const std::function<void()> wake_;
+  std::vector<std::unique_ptr<Place>> places_;
+  GpuEvents events_;
+};
+
+}  // namespace gradlink

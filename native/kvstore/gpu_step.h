@@ -1,0 +1,34 @@
+// Optimizers on a GPU: their states, and the host's numbers of an update as the kernels take them.
+#pragma once
+
+#include <memory>
+
+#include "core/optimizer_step.h"
+#include "cuda/step.h"
+#include "kvstore/gpu_key.h"
+#include "kvstore/gpu_places.h"
+
+namespace gradlink {
+
+/// Which launch a step belongs to: tasks of one kind share it.
+struct GpuStepKind {
+  DType dtype;
+  StepKernel kernel;
+  TrustRatio ratio;
+  auto operator<=>(const GpuStepKind&) const = default;
+};
+GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
+
+/// Makes the state's arrays on the home, where they were not made yet. Reads the weights back where
+/// an array starts as their copy.
+void makeState(GpuKey&, GpuKeyState&, GpuPlace& home);
+
+/// The update of a unit's key without its gradients and targets.
+cuda::StepTask stepOf(GpuKey&, const GpuItem&);
+
+/// A copy of the state with its data.
+std::unique_ptr<OptimizerState> downloadState(const GpuKeyState&, GpuPlace& home);
+/// Moves the state's data to the home.
+void uploadState(GpuKeyState&, GpuPlace& home);
+
+}  // namespace gradlink

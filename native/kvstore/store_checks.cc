@@ -1,0 +1,104 @@
+#include "kvstore/store_checks.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "kvstore/whole_file.h"
+
+namespace gradlink {
+
+void checkRowLength(const std::string& name, std::size_t count, std::size_t rowLength) {
+  if (rowLength != 0 && count % rowLength == 0) return;
+  throw storeMisuse("key " + name + ": rows of " + std::to_string(rowLength) +
+                    " elements do not divide " + std::to_string(count) + " elements");
+}
+
+void refuseSecondInit(const std::string& name) {
+  throw storeMisuse("key " + name + " is initialised already: a key is initialised once");
+}
+
+void checkOperation(const Operation& operation, const std::string& name, std::size_t count,
+                    std::size_t rowLength) {
+  const bool takes = operation.kind == OperationKind::init || isPush(operation.kind);
+  if (takes == operation.in.empty()) {
+    throw storeMisuse("key " + name + ": an operation has " + (takes ? "no" : "an unwanted") +
+                      " input array");
+  }
+  const auto rows = static_cast<std::int64_t>(count / rowLength);
+  for (const std::int64_t row : operation.rows) {
+    if (row < 0 || row >= rows) {
+      throw storeMisuse("key " + name + " has " + std::to_string(rows) + " rows, there is no row " +
+                        std::to_string(row));
+    }
+  }
+}
+
+std::exception_ptr needsFloats(const std::string& name, DType dtype) {
+  return std::make_exception_ptr(
+      storeMisuse("an optimizer updates float arrays only; key " + name + " holds " +
+                  nameOf(dtype) + ": use a float type, setUpdater, or another store for it"));
+}
+
+FittingStates readFittingStates(
+    const std::string& file, std::shared_ptr<Optimizer> present,
+    const std::function<std::optional<StateShape>(const std::string& key)>& shapeOf) {
+  LoadedStates loaded = [&] {
+    const auto bytes = readWholeFile(file);
+    try {
+      return loadStates(bytes);
+    } catch (const Error& error) {
+      throw storeMisuse(file + ": " + error.what());
+    }
+  }();
+  std::shared_ptr<Optimizer> optimizer = std::move(present);
+  if (loaded.spec) {
+    optimizer = Optimizer::create(*loaded.spec);
+  } else if (!optimizer) {
+    throw storeMisuse(file + " holds states of " + loaded.optimizerName +
+                      " without the optimizer itself: set that optimizer first");
+  } else if (optimizer->spec().name != loaded.optimizerName) {
+    throw storeMisuse(file + " holds states of " + loaded.optimizerName +
+                      ", but the store's optimizer is " + optimizer->spec().name);
+  }
+  for (const auto& state : loaded.states) {
+    const std::optional<StateShape> here = shapeOf(state->key);
+    if (!here) {
+      throw storeMisuse(file + " holds a state of key " + state->key +
+                        ", which this store does not have: initialise the keys before loading");
+    }
+    if (here->dtype != state->dtype || here->count != state->count) {
+      throw storeMisuse(file + ": key " + state->key + " was " + std::to_string(state->count) +
+                        " " + nameOf(state->dtype) + ", here it is " + std::to_string(here->count) +
+                        " " + nameOf(here->dtype));
+    }
+    optimizer->checkState(*state);
+  }
+  optimizer->setNumUpdate(loaded.numUpdate);
+  return {std::move(optimizer), std::move(loaded.states)};
+}
+
+void changeLearningRate(Optimizer* optimizer, double value) {
+  if (optimizer == nullptr) {
+    throw storeMisuse("there is no learning rate to set: set an optimizer first");
+  }
+  optimizer->setLearningRate(value);
+}
+
+void checkCompressible(bool onHost, bool hasKeys, bool isSet) {
+  if (onHost) {
+    throw Error(
+        ErrorCode::unsupported,
+        "a local store has no gradient compression: it merges on the host, so nothing leaves "
+        "a device compressed; use the type 'device'")
+        .stillUsable();
+  }
+  if (hasKeys) throw storeMisuse("gradient compression must be set before the first init");
+  if (isSet) throw storeMisuse("gradient compression is set already, and for good");
+}
+
+void checkSaveable(const Optimizer* optimizer) {
+  if (optimizer != nullptr) return;
+  throw storeMisuse("there are no optimizer states to save: set an optimizer first");
+}
+
+}  // namespace gradlink

@@ -1,0 +1,68 @@
+// What every store checks alike, whatever it is made of.
+#pragma once
+
+#include <cstddef>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/error.h"
+#include "kvstore/optimizer.h"
+#include "kvstore/store.h"
+
+namespace gradlink {
+
+inline Error storeMisuse(const std::string& message) {
+  return Error(ErrorCode::invalidArgument, message).stillUsable();
+}
+
+inline bool isPush(OperationKind kind) {
+  return kind == OperationKind::push || kind == OperationKind::pushPull;
+}
+
+inline bool isFloat(DType dtype) {
+  return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 ||
+         dtype == DType::float64;
+}
+
+/// Rows must divide the elements.
+void checkRowLength(const std::string& name, std::size_t count, std::size_t rowLength);
+[[noreturn]] void refuseSecondInit(const std::string& name);
+
+/// Inputs where the kind takes them and only there; rows that exist.
+void checkOperation(const Operation&, const std::string& name, std::size_t count,
+                    std::size_t rowLength);
+
+/// An optimizer updates float types only: the error for a key of another.
+std::exception_ptr needsFloats(const std::string& name, DType);
+
+/// What a key's state must fit.
+struct StateShape {
+  DType dtype;
+  std::size_t count;
+};
+
+/// The states of a file and the optimizer they go with: the file's own, else `present`, counting on
+/// from the file. Throws Error(invalidArgument) where the file does not fit, with nothing changed.
+struct FittingStates {
+  std::shared_ptr<Optimizer> optimizer;
+  std::vector<std::unique_ptr<OptimizerState>> states;
+};
+FittingStates readFittingStates(
+    const std::string& file, std::shared_ptr<Optimizer> present,
+    const std::function<std::optional<StateShape>(const std::string& key)>& shapeOf);
+
+/// Throws where there is none, or a schedule decides its rate.
+void changeLearningRate(Optimizer*, double value);
+
+/// Compression is set once, before the first key, and not where values are merged on the host.
+void checkCompressible(bool onHost, bool hasKeys, bool isSet);
+
+/// Throws where there is no optimizer whose states could be saved.
+void checkSaveable(const Optimizer*);
+
+}  // namespace gradlink
