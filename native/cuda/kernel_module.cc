@@ -84,12 +84,12 @@ void KernelModule::launchWith(Stream& stream, std::string_view kernel, std::uint
 }
 
 const KernelModule& baseKernels(Device& device) {
-  static Modules& modules = *new Modules(kernelsPtx, kBaseNames);
+  static Modules& modules = *new Modules(kKernelsPtx, kBaseNames);
   return modules.of(device);
 }
 
 const KernelModule& stepKernels(Device& device) {
-  static Modules& modules = *new Modules(stepKernelsPtx, kStepNames);
+  static Modules& modules = *new Modules(kStepKernelsPtx, kStepNames);
   return modules.of(device);
 }
 

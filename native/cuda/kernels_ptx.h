@@ -5,7 +5,7 @@
 namespace gradlink::cuda {
 
 /// Each ends in a null character, as cuModuleLoadData wants it.
-extern const char kernelsPtx[];
-extern const char stepKernelsPtx[];
+extern const char kKernelsPtx[];
+extern const char kStepKernelsPtx[];
 
 }  // namespace gradlink::cuda

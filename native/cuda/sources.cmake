@@ -5,13 +5,14 @@ foreach(module kernels step_kernels)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${module}.ptx)
   file(READ ${file} ptx)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-  string(REPLACE step_kernels stepKernels name ${module})
+  string(REPLACE step_kernels StepKernels name ${module})
+  string(REGEX REPLACE "^kernels$" Kernels name ${name})
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${module}_ptx.cc @ONLY CONTENT [=[
 #include "cuda/kernels_ptx.h"
 
 namespace gradlink::cuda {
 
-const char @name@Ptx[] = R"ptx(@ptx@)ptx";
+const char k@name@Ptx[] = R"ptx(@ptx@)ptx";
 
 }  // namespace gradlink::cuda
 ]=])

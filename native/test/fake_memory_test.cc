@@ -64,7 +64,7 @@ class RawKernel {
  public:
   RawKernel(int device, const char* name) : device_(device) {
     use(device);
-    EXPECT_EQ(driver().moduleLoadData(&module_, kernelsPtx), kSuccess);
+    EXPECT_EQ(driver().moduleLoadData(&module_, kKernelsPtx), kSuccess);
     EXPECT_EQ(driver().moduleGetFunction(&function_, module_, name), kSuccess);
   }
   ~RawKernel() { driver().moduleUnload(module_); }
@@ -98,7 +98,7 @@ std::vector<std::string> entriesOf(const std::string& ptx) {
 }
 
 TEST(FakeKernels, EveryKernelOfTheEmbeddedModulesIsThere) {
-  for (const char* ptx : {kernelsPtx, stepKernelsPtx}) {
+  for (const char* ptx : {kKernelsPtx, kStepKernelsPtx}) {
     use(0);
     ModuleHandle module = nullptr;
     ASSERT_EQ(driver().moduleLoadData(&module, ptx), kSuccess);
