@@ -16,8 +16,9 @@ export type {
   NumericArray,
   StorageArray,
 } from './tensor/dtype.js';
+export * from './gpu/index.js';
 export { Communicator } from './communicator/communicator.js';
-export type { JoinOptions, WorldOptions } from './communicator/communicator.js';
+export type { JoinOptions, NcclOptions, WorldOptions } from './communicator/communicator.js';
 export type { Collectives } from './communicator/collectives.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';

@@ -9,13 +9,21 @@ import type bindingsFunction from 'bindings';
 
 import { GradlinkError } from './errors.js';
 import type { CommunicatorNatives } from './native/communicator.js';
+import type { GpuMeasureNatives } from './native/gpu-measure.js';
+import type { GpuNatives } from './native/gpu.js';
 import type { KVStoreNatives } from './native/kvstore.js';
 import type { MeasureNatives } from './native/measure.js';
 import type { OptimizerNatives } from './native/optimizer.js';
 
 /** Everything the addon exports. */
 export interface NativeAddon
-  extends CommunicatorNatives, KVStoreNatives, MeasureNatives, OptimizerNatives {
+  extends
+    CommunicatorNatives,
+    GpuMeasureNatives,
+    GpuNatives,
+    KVStoreNatives,
+    MeasureNatives,
+    OptimizerNatives {
   /** Hands over the class that native failures are made of. */
   setErrorClass(errorClass: typeof GradlinkError): void;
 }

@@ -1,9 +1,11 @@
-import type { ArrayOf, DType, NumericArray } from '../tensor/dtype.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { prepare, prepareBarrier } from './collective-call.js';
-import type { CollectiveCall, RawOptions } from './collective-call.js';
+import type { CollectiveCall } from './collective-call.js';
 import type { Executor } from './executor.js';
 import { prepareNeighbor } from './neighbor-call.js';
+import type { RawOptions } from './rank-arrays.js';
 import type {
   AsyncOptions,
   CallOptions,
@@ -198,7 +200,7 @@ export abstract class Collectives {
     data: ElementOf<O> | null | undefined,
     options: { out: O } & RootOptions & DTypeOption<O> & AsyncOptions,
   ): Promise<Given<O>>;
-  scatter<A extends NumericArray>(
+  scatter<A extends AnyArray>(
     data: A,
     ...options: Options<A, RootOptions & AsyncOptions>
   ): Promise<Like<A>>;
@@ -214,7 +216,7 @@ export abstract class Collectives {
     data: ElementOf<O> | null | undefined,
     options: { out: O } & RootOptions & DTypeOption<O> & CallOptions,
   ): Given<O>;
-  scatterSync<A extends NumericArray>(
+  scatterSync<A extends AnyArray>(
     data: A,
     ...options: Options<A, RootOptions & CallOptions>
   ): Like<A>;
@@ -242,7 +244,7 @@ export abstract class Collectives {
    *
    * @param data - `count` elements, the result's place when there is no `out`.
    */
-  async neighborAllReduce<A extends NumericArray>(
+  async neighborAllReduce<A extends AnyArray>(
     data: A,
     options: NeighborOptions & OutOptions<A> & DTypeOption<A> & AsyncOptions,
   ): Promise<A> {
@@ -269,7 +271,7 @@ export abstract class Collectives {
     return call.result as A;
   }
   /** {@link neighborAllReduce}, blocking. */
-  neighborAllReduceSync<A extends NumericArray>(
+  neighborAllReduceSync<A extends AnyArray>(
     data: A,
     options: NeighborOptions & OutOptions<A> & DTypeOption<A> & CallOptions,
   ): A {

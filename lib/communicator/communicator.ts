@@ -1,10 +1,11 @@
 import { threadId } from 'node:worker_threads';
 
-import { argumentError } from '../errors.js';
+import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native.js';
-import type { NativeCommunicator } from '../native/communicator.js';
+import type { NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
+import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
-import type { ArrayOf, DType, NumericArray } from '../tensor/dtype.js';
+import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
@@ -19,7 +20,7 @@ import type {
   RequiredOptions,
   SendOptions,
 } from './types.js';
-import { integer, maxInt32, milliseconds, nonEmpty, optionsObject } from './validate.js';
+import { integer, maxInt32, milliseconds, nonEmpty, optionsObject } from '../validate.js';
 
 /** Until everybody has come, and for each call, when nothing else is said. */
 const defaultTimeoutMs = 30_000;
@@ -50,6 +51,21 @@ export interface JoinOptions {
 export interface WorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
+  /** `'nccl'`: each rank is a GPU; `'shm'` when absent: arrays are in the memory of the host. All ranks say the same. */
+  backend?: 'shm' | 'nccl' | undefined;
+  /**
+   * With `'nccl'`, this rank's GPU by the ordinal of its process; when absent the GPUs are dealt out by rank. No two
+   * ranks may have the same.
+   */
+  gpu?: number | undefined;
+}
+
+/** Options of {@link Communicator.nccl}. */
+export interface NcclOptions {
+  /** The GPU of each rank, all different; all GPUs when absent. */
+  gpus?: readonly number[] | undefined;
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
 }
 
 let groupsOfRanks = 0;
@@ -57,7 +73,7 @@ let executorOf: (communicator: Communicator) => Executor;
 
 /**
  * Ranks that exchange and combine arrays. One communicator holds one rank of its group (from {@link join},
- * {@link world}, {@link split}, {@link ranks}), or all of them (from {@link local}).
+ * {@link world}, {@link split}, {@link ranks}), or all of them (from {@link local}, {@link nccl}).
  *
  * Operations of one communicator run in the order they were issued, on a thread of its own. A process with no pending
  * operation exits by itself; {@link close} (or `await using`) leaves in good order.
@@ -67,7 +83,10 @@ export class Communicator extends Collectives implements AsyncDisposable {
   /** The first held rank. */
   readonly rank: number;
   readonly heldRanks: readonly number[];
-  readonly backend: 'shm';
+  /** `'shm'`: the embedded engine, over the memory of the host. `'nccl'`: ranks are GPUs. */
+  readonly backend: 'shm' | 'nccl';
+  /** The GPU of each held rank, whose data is a {@link DeviceBuffer} there; empty for `'shm'`. */
+  readonly gpus: readonly number[];
   #ranks: readonly Communicator[] | undefined;
   readonly #local: boolean;
 
@@ -81,7 +100,8 @@ export class Communicator extends Collectives implements AsyncDisposable {
     this.size = executor.size;
     this.rank = executor.rank;
     this.heldRanks = executor.heldRanks;
-    this.backend = wrapped.backend as 'shm';
+    this.backend = wrapped.backend as 'shm' | 'nccl';
+    this.gpus = executor.gpus;
     this.#local = local;
   }
 
@@ -91,6 +111,26 @@ export class Communicator extends Collectives implements AsyncDisposable {
    */
   static local(n: number): Communicator {
     return new Communicator(native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks)), true);
+  }
+
+  /**
+   * One communicator that holds a rank for each of these GPUs: each call takes a {@link DeviceBuffer} of each GPU.
+   * NCCL moves the data. Sending, receiving and splitting need one rank a process: see {@link world}.
+   *
+   * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver, a GPU or libnccl.so.2; TypeError for a GPU that is
+   *   not there or given twice.
+   */
+  static async nccl(options?: NcclOptions): Promise<Communicator> {
+    const given = optionsObject(options);
+    const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
+    const gpus = given.gpus ?? Array.from({ length: native().gpuCount() }, (_, gpu) => gpu);
+    if (!Array.isArray(gpus) || gpus.length === 0) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'gpus', 'an array of at least one GPU', gpus);
+    }
+    const ordinals = Int32Array.from(gpus as readonly number[], (gpu, i) =>
+      integer(gpu, `gpus[${i}]`, 0, maxInt32),
+    );
+    return new Communicator(await native().NativeCommunicator.openNccl(ordinals, timeoutMs), false);
   }
 
   /**
@@ -123,14 +163,35 @@ export class Communicator extends Collectives implements AsyncDisposable {
    * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
    * this order. Alone it is a world of one.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED for a job of more than one host; else as {@link join}.
+   * @throws GradlinkError ERR_UNSUPPORTED for a job of more than one host; with `backend: 'nccl'` what {@link nccl}
+   *   throws; else as {@link join}.
    */
   static async world(options?: WorldOptions): Promise<Communicator> {
-    const timeoutMs = milliseconds(optionsObject(options).timeoutMs, 'timeoutMs', defaultTimeoutMs);
+    const { backend = 'shm', gpu, ...given } = optionsObject(options);
+    const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
+    // All ranks are on this host, so that the rank is the place among its processes too.
     const place = readJob();
-    if (place === undefined) {
-      return new Communicator(joinAll(1, timeoutMs)[0]!, false);
+    if (backend === 'nccl') {
+      const own = gpuOf(gpu, place?.rank ?? 0);
+      if (place === undefined) return Communicator.nccl({ gpus: [own], timeoutMs });
+      const { job, rank, size } = place;
+      // Another name than the ranks' meeting in the memory of the host, which a program may want too.
+      const meeting: NativeJoinOptions = {
+        ...{ name: 'world of GPUs', job, rank, size },
+        ...{ timeoutMs, threads: false },
+      };
+      const joined = await native().NativeCommunicator.joinNccl(meeting, own);
+      return new Communicator(joined, false);
     }
+    if ((backend as unknown) !== 'shm') {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm' or 'nccl'", backend);
+    }
+    if (gpu !== undefined) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' with it", {
+        text: "backend 'shm'",
+      });
+    }
+    if (place === undefined) return new Communicator(joinAll(1, timeoutMs)[0]!, false);
     const { job, rank, size } = place;
     return Communicator.join({ name: 'world', job, rank, size, timeoutMs });
   }
@@ -143,7 +204,15 @@ export class Communicator extends Collectives implements AsyncDisposable {
    * For a communicator that holds one rank: itself.
    */
   get ranks(): readonly Communicator[] {
-    if (!this.#local) return [this];
+    if (!this.#local) {
+      if (this.heldRanks.length === 1) return [this];
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        'ranks: the GPUs of Communicator.nccl() are driven together; for one rank a process, start processes with ' +
+          "`gradlink launch` and use Communicator.world({ backend: 'nccl' })",
+        { usable: true },
+      );
+    }
     return (this.#ranks ??= Object.freeze(
       joinAll(this.size, defaultTimeoutMs).map((one) => new Communicator(one, false)),
     ));
@@ -156,7 +225,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
    * @throws GradlinkError ERR_MISMATCH, on both sides, when the receiver's array is shorter or of another dtype (a
    *   sender that has not waited learns it from its next call).
    */
-  async send<A extends NumericArray>(
+  async send<A extends AnyArray>(
     data: A,
     ...[options]: RequiredOptions<A, SendOptions & AsyncOptions>
   ): Promise<void> {
@@ -170,7 +239,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
     );
   }
   /** {@link send}, blocking. */
-  sendSync<A extends NumericArray>(
+  sendSync<A extends AnyArray>(
     data: A,
     ...[options]: RequiredOptions<A, SendOptions & CallOptions>
   ): void {
@@ -184,7 +253,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
    *
    * @param options - `from`: the sender, any when absent; `tag`.
    */
-  async receive<A extends NumericArray>(
+  async receive<A extends AnyArray>(
     data: A,
     ...[options]: Options<A, ReceiveOptions & AsyncOptions>
   ): Promise<Received> {
@@ -198,7 +267,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
     );
   }
   /** {@link receive}, blocking. */
-  receiveSync<A extends NumericArray>(
+  receiveSync<A extends AnyArray>(
     data: A,
     ...[options]: Options<A, ReceiveOptions & CallOptions>
   ): Received {
@@ -270,6 +339,10 @@ export class Communicator extends Collectives implements AsyncDisposable {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
+}
+
+function gpuOf(given: unknown, rank: number): number {
+  return given === undefined ? rank % native().gpuCount() : integer(given, 'gpu', 0, maxInt32);
 }
 
 function joinAll(size: number, timeoutMs: number): NativeCommunicator[] {

@@ -1,4 +1,6 @@
 // Runs prepared calls on one native communicator: leases, signals, the caller's stack, and closing.
+import { setImmediate as turn } from 'node:timers/promises';
+
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { assertUsable, lease, release } from '../tensor/leases.js';
@@ -25,6 +27,7 @@ export class Executor implements Group {
   readonly size: number;
   readonly rank: number;
   readonly heldRanks: readonly number[];
+  readonly gpus: readonly number[];
   /** Never waits for a peer: all ranks are here. */
   readonly #local: boolean;
   #pending = 0;
@@ -37,13 +40,22 @@ export class Executor implements Group {
   ) {
     this.size = native.size;
     this.heldRanks = Object.freeze([...native.heldRanks]);
+    this.gpus = Object.freeze([...native.gpus]);
     this.rank = this.heldRanks[0] ?? 0;
     this.#local = local;
   }
 
   runSync(call: CollectiveCall): void {
     assertUsable(call.op, call.input, call.output);
-    this.native.runSync(call.code, call.input, call.output, call.count, call.root, call.timeoutMs);
+    this.native.runSync(
+      call.code,
+      call.input,
+      call.output,
+      call.count,
+      call.root,
+      call.timeoutMs,
+      call.scales,
+    );
   }
 
   async run(call: CollectiveCall, signal: AbortSignal | undefined): Promise<void> {
@@ -66,6 +78,7 @@ export class Executor implements Group {
             call.root,
             call.timeoutMs,
             ticket,
+            call.scales,
           ),
       },
       signal,
@@ -116,6 +129,12 @@ export class Executor implements Group {
   }
 
   close(): Promise<void> {
-    return (this.#closing ??= this.native.close());
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    await this.native.close();
+    // What ended with it may have been settled in the same turn: its callers go first.
+    await turn();
   }
 }

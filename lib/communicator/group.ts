@@ -5,4 +5,6 @@ export interface Group {
   /** The first held rank. */
   readonly rank: number;
   readonly heldRanks: readonly number[];
+  /** The GPU of each held rank; empty where the ranks' arrays are in the memory of the host. */
+  readonly gpus: readonly number[];
 }

@@ -1,9 +1,11 @@
 // From a caller's data and options to what native send and receive take.
-import { dtypeNumber, storageOf } from '../tensor/dtype.js';
-import type { NumericArray, StorageArray } from '../tensor/dtype.js';
+import type { NativeBuffer } from '../native/communicator.js';
+import { dtypeNumber, storageOf } from '../tensor/any-array.js';
+import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import type { Group } from './group.js';
-import { integer, maxInt32, milliseconds, optionsObject, rankOf } from './validate.js';
+import { assertPlace } from './place.js';
+import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../validate.js';
 
 /** What native code calls "any source". */
 const anySource = -1;
@@ -11,7 +13,7 @@ const anySource = -1;
 /** One message, ready to go or come. */
 export interface MessageCall {
   readonly dtype: number;
-  readonly data: StorageArray;
+  readonly data: NativeBuffer;
   /** The other rank. */
   readonly peer: number;
   readonly tag: number;
@@ -32,7 +34,7 @@ export function prepareSend(
   options: RawMessageOptions | undefined,
 ): MessageCall {
   const given = optionsObject(options);
-  return prepareMessage(data, given, rankOf(given.to, 'to', group.size));
+  return prepareMessage(group, data, given, rankOf(given.to, 'to', group.size));
 }
 
 export function prepareReceive(
@@ -42,12 +44,18 @@ export function prepareReceive(
 ): MessageCall {
   const given = optionsObject(options);
   const source = given.from === undefined ? anySource : rankOf(given.from, 'from', group.size);
-  return prepareMessage(data, given, source);
+  return prepareMessage(group, data, given, source);
 }
 
-function prepareMessage(data: unknown, options: RawMessageOptions, peer: number): MessageCall {
+function prepareMessage(
+  group: Group,
+  data: unknown,
+  options: RawMessageOptions,
+  peer: number,
+): MessageCall {
   const dtype = dtypeNumber(data, options.dtype, 'data');
-  const array = data as NumericArray;
+  const array = data as AnyArray;
+  assertPlace(group, 0, array, 'data');
   assertFixedLength(array, 'data');
   return {
     dtype,

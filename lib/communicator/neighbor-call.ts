@@ -1,17 +1,19 @@
 // From a caller's weights to what native neighborAllReduce takes.
 import { argumentError } from '../errors.js';
-import type { NativeNeighborhood } from '../native/communicator.js';
-import { dtypeNumber, dtypes, storageOf } from '../tensor/dtype.js';
-import type { NumericArray, StorageArray } from '../tensor/dtype.js';
+import type { NativeBuffer, NativeNeighborhood } from '../native/communicator.js';
+import { dtypeNumber, storageOf } from '../tensor/any-array.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import { dtypes } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Group } from './group.js';
-import { milliseconds } from './validate.js';
+import { assertPlace } from './place.js';
+import { milliseconds } from '../validate.js';
 
 /** One neighborAllReduce of the one held rank, ready to run. */
 export interface NeighborCall {
   readonly dtype: number;
-  readonly data: StorageArray;
-  readonly out: StorageArray;
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
   readonly count: number;
   readonly neighborhood: NativeNeighborhood;
   readonly timeoutMs: number;
@@ -39,12 +41,13 @@ export function prepareNeighbor(
       text: dtypes[dtype] ?? '',
     });
   }
-  const data = given as NumericArray;
+  const data = given as AnyArray;
+  assertPlace(group, 0, data, 'data');
   assertFixedLength(data, 'data');
   let out = data;
   if (options.out !== undefined && options.out !== null) {
     const outType = dtypeNumber(options.out, options.dtype, 'out');
-    out = options.out as NumericArray;
+    out = options.out as AnyArray;
     if (outType !== dtype || out.length !== data.length) {
       throw argumentError(
         'ERR_INVALID_ARG_VALUE',
@@ -53,6 +56,7 @@ export function prepareNeighbor(
         out,
       );
     }
+    assertPlace(group, 0, out, 'out');
     assertFixedLength(out, 'out');
     if (overlap(data, out) && data.byteOffset !== out.byteOffset) throw overlapError('out', 'data');
   }

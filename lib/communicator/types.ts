@@ -1,12 +1,14 @@
 // The types of data, options and results. They tie the type of an array to the dtype that may be named with it.
+import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { DType, DTypeOf, Float16ArrayLike, HalfDType, NumericArray } from '../tensor/dtype.js';
 import type { ReduceOp } from './reduce-op.js';
 
 /**
  * One array, or, for a communicator that holds several ranks (see {@link Communicator.local}), one for each held
- * rank in the order of `heldRanks`.
+ * rank in the order of `heldRanks`. Where ranks are GPUs (see {@link Communicator.nccl}), each is a
+ * {@link DeviceBuffer} on its rank's GPU.
  */
-export type Data = NumericArray | readonly NumericArray[];
+export type Data = NumericArray | DeviceBuffer | readonly NumericArray[] | readonly DeviceBuffer[];
 
 /** The array type of one rank. */
 export type ElementOf<D> = D extends readonly (infer A)[] ? A : D;
@@ -33,7 +35,7 @@ export type Fresh<A> = A extends Int8Array
                 ? Float32Array
                 : A extends Float64Array
                   ? Float64Array
-                  : A extends Float16ArrayLike
+                  : A extends Float16ArrayLike | DeviceBuffer
                     ? A
                     : never;
 
@@ -60,6 +62,11 @@ export interface AsyncOptions extends CallOptions {
 export interface OpOptions {
   /** How values are combined; `'sum'` when absent. */
   op?: ReduceOp | undefined;
+  /**
+   * What each rank's data is multiplied by before it is added, one number for all held ranks or one for each: saves a
+   * pass over the data. For sums of float types where ranks are GPUs.
+   */
+  scale?: number | readonly number[] | undefined;
 }
 
 /** For operations with one special rank. */

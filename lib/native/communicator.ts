@@ -1,9 +1,13 @@
 // The native surface of communicators: native/binding/communicator_wrap*.cc. No meaning is checked there, only what
 // memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
+import type { NativeDeviceBuffer } from './gpu.js';
+
+/** The array of one rank: in host memory, or on the GPU that is the rank. */
+export type NativeBuffer = StorageArray | NativeDeviceBuffer;
 
 /** What one rank or, as an array, each held rank brings; null where a rank needs no such memory. */
-export type NativeBuffers = StorageArray | readonly (StorageArray | null)[] | null;
+export type NativeBuffers = NativeBuffer | readonly (NativeBuffer | null)[] | null;
 
 /** Numbers of the collectives: the low byte of the `call` argument. */
 export const nativeOps = {
@@ -55,7 +59,13 @@ export interface NativeCommunicator {
   readonly size: number;
   readonly heldRanks: readonly number[];
   readonly backend: string;
-  /** @param call - see encodeCall; @param count - in elements, as native/core/communicator.h defines it. */
+  /** The GPU of each held rank; empty where the ranks' memory is the host's. */
+  readonly gpus: readonly number[];
+  /**
+   * @param call - see encodeCall
+   * @param count - in elements, as native/core/communicator.h defines it
+   * @param scales - for each held rank what its input is multiplied by first; ranks that are GPUs only
+   */
   run(
     call: number,
     input: NativeBuffers,
@@ -64,6 +74,7 @@ export interface NativeCommunicator {
     root: number,
     timeoutMs: number,
     ticket: number,
+    scales?: Float64Array,
   ): Promise<void>;
   /** As run, on the caller's thread when nothing is pending, else after it. */
   runSync(
@@ -73,6 +84,7 @@ export interface NativeCommunicator {
     count: number,
     root: number,
     timeoutMs: number,
+    scales?: Float64Array,
   ): void;
   neighborAllReduce(
     dtype: number,
@@ -93,7 +105,7 @@ export interface NativeCommunicator {
   ): void;
   send(
     dtype: number,
-    data: StorageArray,
+    data: NativeBuffer,
     destination: number,
     tag: number,
     timeoutMs: number,
@@ -101,7 +113,7 @@ export interface NativeCommunicator {
   ): Promise<void>;
   sendSync(
     dtype: number,
-    data: StorageArray,
+    data: NativeBuffer,
     destination: number,
     tag: number,
     timeoutMs: number,
@@ -109,7 +121,7 @@ export interface NativeCommunicator {
   /** @param source - a rank, or -1 for any. */
   receive(
     dtype: number,
-    data: StorageArray,
+    data: NativeBuffer,
     source: number,
     tag: number,
     timeoutMs: number,
@@ -117,7 +129,7 @@ export interface NativeCommunicator {
   ): Promise<NativeReceived>;
   receiveSync(
     dtype: number,
-    data: StorageArray,
+    data: NativeBuffer,
     source: number,
     tag: number,
     timeoutMs: number,
@@ -139,6 +151,10 @@ export interface NativeCommunicatorClass {
   join(options: NativeJoinOptions): Promise<NativeCommunicator>;
   /** `size` communicators of one rank each, joined in this process; returns when all have met. */
   joinAll(size: number, name: string, timeoutMs: number): NativeCommunicator[];
+  /** One communicator that holds a rank for each of these GPUs. */
+  openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
+  /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */
+  joinNccl(options: NativeJoinOptions, gpu: number): Promise<NativeCommunicator>;
 }
 
 export interface CommunicatorNatives {

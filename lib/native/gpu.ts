@@ -1,6 +1,5 @@
 // The native surface of GPUs: native/binding/gpu_*.cc. No meaning is checked there, only what memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
-import type { NativeCommunicator } from './communicator.js';
 import type { NativeKVStore } from './kvstore.js';
 
 /** What one GPU is and how it is; null where the driver or NVML does not say. */
@@ -56,60 +55,70 @@ export interface NativeGpuLibraries {
   readonly driverVersion: number;
   /** Of the display driver, for example '580.159.04'; null without NVML. */
   readonly driverRelease: string | null;
+  readonly nvmlFile: string | null;
+  /** Why there is no NVML; null when there is one. */
+  readonly nvmlMissing: string | null;
   readonly ncclFile: string | null;
   readonly ncclVersion: string | null;
   /** Why there is no NCCL; null when there is one. */
   readonly ncclMissing: string | null;
 }
 
-/** An array on a GPU. Freed by dispose() or when collected. */
+/** How one GPU reaches another. */
+export interface NativeGpuPeer {
+  /** Whether its kernels and copies reach the other's memory directly. */
+  readonly access: boolean;
+  /** The driver's rank of the link, lower is faster; null without access. */
+  readonly performanceRank: number | null;
+  /** What they share on the way over PCIe: 'X' (itself), 'PIX', 'PXB', 'PHB', 'NODE', 'SYS'; null without NVML. */
+  readonly path: string | null;
+}
+
+/**
+ * An array on a GPU, or a part of one. Its memory is freed by dispose() of the buffer that was allocated, or when that
+ * and its slices are collected; an operation that is pending still has it until it is done.
+ */
 export interface NativeDeviceBuffer {
   readonly device: number;
   readonly dtype: number;
   readonly length: number;
+  /** What was allocated, the same object for all slices of it: overlaps are told by it and these bytes. */
+  readonly buffer: object;
+  readonly byteOffset: number;
+  readonly byteLength: number;
   readonly disposed: boolean;
   /** Another view of the same memory. */
   slice(begin: number, end: number): NativeDeviceBuffer;
-  /** Queued on the device's own stream; `from` may be a TypedArray or a buffer of any device. */
+  /** On the device's own thread; `from` may be a TypedArray or a buffer of any device, of the same length and dtype. */
   copyFrom(from: StorageArray | NativeDeviceBuffer): Promise<void>;
   copyTo(to: StorageArray): Promise<void>;
-  /** Every element becomes this number (a bigint for 64-bit integers). */
-  fill(value: number | bigint): Promise<void>;
+  /** Every element becomes the first of this array. */
+  fill(element: StorageArray): Promise<void>;
+  /** Idempotent. Of a slice: ends that only. */
   dispose(): void;
 }
 
-export interface NativeNcclOptions {
-  readonly gpus: readonly number[];
-  readonly timeoutMs: number;
+export interface NativeDeviceBufferClass {
+  readonly prototype: NativeDeviceBuffer;
+  /** What the memory holds is undefined. */
+  alloc(device: number, dtype: number, count: number): NativeDeviceBuffer;
+}
+
+/** All load the driver, and throw ERR_BACKEND_UNAVAILABLE without one. */
+export interface GpuNatives {
+  readonly NativeDeviceBuffer: NativeDeviceBufferClass;
+  gpuCount(): number;
+  gpuInfo(ordinal: number): NativeGpuInfo;
+  /** The health alone, for reading it again; null without NVML. */
+  gpuHealth(pciBusId: string): NativeGpuHealth | null;
+  gpuPeer(from: number, to: number): NativeGpuPeer;
+  gpuLibraries(): NativeGpuLibraries;
+  /** Page-locked host memory; freed when the ArrayBuffer is collected. */
+  allocPinned(bytes: number): ArrayBuffer;
 }
 
 export const nativeGpuMerges = { automatic: 0, nccl: 1, peer: 2, host: 3 } as const;
 
-export interface GpuNatives {
-  readonly NativeDeviceBuffer: {
-    readonly prototype: NativeDeviceBuffer;
-    alloc(device: number, dtype: number, count: number): NativeDeviceBuffer;
-  };
-  /** Loads the driver; throws ERR_BACKEND_UNAVAILABLE without one. */
-  gpuCount(): number;
-  gpuInfo(ordinal: number): NativeGpuInfo;
-  gpuLibraries(): NativeGpuLibraries;
-  /** From one GPU to another: whether it reaches the memory directly, and NVML's common ancestor ('PIX', 'NODE', ...). */
-  gpuPeer(
-    from: number,
-    to: number,
-  ): { readonly access: boolean; readonly performanceRank: number | null; readonly path: string | null };
-  /** Page-locked host memory; freed when the ArrayBuffer is collected. */
-  allocPinned(bytes: number): ArrayBuffer;
-  /** One communicator that holds a rank for each GPU. */
-  openNccl(options: NativeNcclOptions): Promise<NativeCommunicator>;
-  ncclUniqueId(): Uint8Array;
-  joinNccl(
-    id: Uint8Array,
-    rank: number,
-    size: number,
-    gpu: number,
-    timeoutMs: number,
-  ): Promise<NativeCommunicator>;
+export interface GpuStoreNatives {
   openGpuStore(gpus: readonly number[], merge: number): NativeKVStore;
 }

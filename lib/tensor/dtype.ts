@@ -1,5 +1,6 @@
 // Element types: their names, the numbers that cross into native code, and the TypedArrays that store them.
 import { argumentError } from '../errors.js';
+import type { DeviceBuffer } from './device-buffer.js';
 
 /** What the elements of an array are. */
 export type DType =
@@ -69,27 +70,30 @@ export interface ArrayOf {
 }
 
 /** The element types an array type can hold. */
-export type DTypeOf<A> = A extends Int8Array
-  ? 'int8'
-  : A extends Uint8Array
-    ? 'uint8'
-    : A extends Int32Array
-      ? 'int32'
-      : A extends Uint32Array
-        ? 'uint32'
-        : A extends BigInt64Array
-          ? 'int64'
-          : A extends BigUint64Array
-            ? 'uint64'
-            : A extends Uint16Array
-              ? HalfDType
-              : A extends Float32Array
-                ? 'float32'
-                : A extends Float64Array
-                  ? 'float64'
-                  : A extends Float16ArrayLike
-                    ? 'float16'
-                    : never;
+export type DTypeOf<A> =
+  A extends DeviceBuffer<infer K>
+    ? K
+    : A extends Int8Array
+      ? 'int8'
+      : A extends Uint8Array
+        ? 'uint8'
+        : A extends Int32Array
+          ? 'int32'
+          : A extends Uint32Array
+            ? 'uint32'
+            : A extends BigInt64Array
+              ? 'int64'
+              : A extends BigUint64Array
+                ? 'uint64'
+                : A extends Uint16Array
+                  ? HalfDType
+                  : A extends Float32Array
+                    ? 'float32'
+                    : A extends Float64Array
+                      ? 'float64'
+                      : A extends Float16ArrayLike
+                        ? 'float16'
+                        : never;
 
 /** Bytes of one element. */
 export function elementSize(dtype: DType): number {

@@ -1,10 +1,10 @@
 // Which memory pending operations use. Native code reads and writes it on other threads: until an operation settles,
 // nothing else may write what it uses, nor use what it writes.
 import { argumentError } from '../errors.js';
-import type { NumericArray } from './dtype.js';
+import type { Region } from './memory.js';
 
 interface Lease {
-  readonly buffer: ArrayBufferLike;
+  readonly buffer: object;
   readonly start: number;
   readonly end: number;
   readonly writes: boolean;
@@ -15,10 +15,10 @@ interface Lease {
 /** What one operation has leased. */
 export type Leases = readonly Lease[];
 
-const active = new Map<ArrayBufferLike, Lease[]>();
+const active = new Map<object, Lease[]>();
 
 /** Arrays of an operation; null where a rank needs none. */
-export type LeasedArrays = NumericArray | readonly (NumericArray | null)[] | null;
+export type LeasedArrays = Region | readonly (Region | null)[] | null;
 
 /**
  * Leases the arrays of one operation until {@link release}. What is both read and written is given as written only.
@@ -73,7 +73,7 @@ function add(to: Lease[], op: string, arrays: LeasedArrays, writes: boolean): vo
   to.push({ buffer: arrays.buffer, start, end: start + arrays.byteLength, writes, op });
 }
 
-function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (NumericArray | null)[] {
+function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (Region | null)[] {
   return Array.isArray(arrays);
 }
 

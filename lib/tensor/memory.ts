@@ -1,11 +1,18 @@
 // What the memory under an array may not be: resizable, or the same as another array's.
 import { argumentError } from '../errors.js';
-import type { NumericArray } from './dtype.js';
+
+/** What arrays of any kind say of their bytes. */
+export interface Region {
+  /** Arrays share bytes only if this is the same object. */
+  readonly buffer: object;
+  readonly byteOffset: number;
+  readonly byteLength: number;
+}
 
 /**
  * @throws TypeError when the array's buffer can change its length under a running operation.
  */
-export function assertFixedLength(array: NumericArray, name: string): void {
+export function assertFixedLength(array: Region, name: string): void {
   const buffer = array.buffer as { readonly resizable?: boolean; readonly growable?: boolean };
   if (buffer.resizable === true || buffer.growable === true) {
     throw argumentError('ERR_INVALID_ARG_VALUE', name, 'an array over memory of fixed length', {
@@ -15,7 +22,7 @@ export function assertFixedLength(array: NumericArray, name: string): void {
 }
 
 /** Whether two arrays share bytes. */
-export function overlap(a: NumericArray, b: NumericArray): boolean {
+export function overlap(a: Region, b: Region): boolean {
   return (
     a.buffer === b.buffer &&
     a.byteOffset < b.byteOffset + b.byteLength &&

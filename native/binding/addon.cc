@@ -17,6 +17,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   Environment::install(env);
   exports.Set("setErrorClass", Napi::Function::New<setErrorClass>(env, "setErrorClass"));
   exportCommunicator(env, exports);
+  exportGpu(env, exports);
   exportKVStore(env, exports);
   exportMeasure(env, exports);
   exportOptimizer(env, exports);

@@ -5,6 +5,7 @@
 
 #include "binding/args.h"
 #include "binding/errors.h"
+#include "binding/gpu_buffer.h"
 
 namespace gradlink::binding {
 
@@ -18,6 +19,13 @@ constexpr napi_typedarray_type kStorage[kDTypeCount] = {
 constexpr const char* kStorageNames[kDTypeCount] = {
     "an Int8Array",     "a Uint8Array",  "an Int32Array", "a Uint32Array",  "a BigInt64Array",
     "a BigUint64Array", "a Uint16Array", "a Uint16Array", "a Float32Array", "a Float64Array"};
+
+/// What came, for messages.
+std::string got(const Napi::Value& value) {
+  if (value.IsTypedArray()) return "a TypedArray of another type";
+  const DeviceBufferWrap* buffer = DeviceBufferWrap::of(value);
+  return buffer != nullptr ? buffer->description() : describe(value);
+}
 
 }  // namespace
 
@@ -33,7 +41,7 @@ BufferView viewOf(const Napi::Value& value, DType dtype, const char* name) {
           napi_ok ||
       type != kStorage[index]) {
     throw argumentError(env, name, std::string(kStorageNames[index]) + " for " + nameOf(dtype),
-                        value.IsTypedArray() ? "a TypedArray of another type" : describe(value));
+                        got(value));
   }
   if (view.length == 0) {
     // A detached array has length 0, like an empty one.
@@ -48,8 +56,30 @@ BufferView viewOf(const Napi::Value& value, DType dtype, const char* name) {
   return view;
 }
 
-void* memoryOf(const Napi::Value& value, DType dtype, std::size_t length, const char* name) {
-  const BufferView view = viewOf(value, dtype, name);
+BufferView viewOn(int device, const Napi::Value& value, DType dtype, const char* name) {
+  if (device == kHost) return viewOf(value, dtype, name);
+  const DeviceBufferWrap* buffer = DeviceBufferWrap::of(value);
+  if (buffer == nullptr || buffer->device() != device || buffer->dtype() != dtype) {
+    const std::string came = value.IsTypedArray() ? "a TypedArray" : got(value);
+    throw argumentError(
+        value.Env(), name,
+        std::string("a DeviceBuffer of ") + nameOf(dtype) + " on gpu:" + std::to_string(device),
+        came);
+  }
+  if (buffer->disposed()) {
+    throw argumentError(value.Env(), name, "a DeviceBuffer with memory", "a disposed one");
+  }
+  return {buffer->data(), buffer->length(), device};
+}
+
+BufferView viewOfAny(const Napi::Value& value, DType dtype, const char* name) {
+  const DeviceBufferWrap* buffer = value.IsTypedArray() ? nullptr : DeviceBufferWrap::of(value);
+  return viewOn(buffer != nullptr ? buffer->device() : kHost, value, dtype, name);
+}
+
+void* memoryOf(const Napi::Value& value, DType dtype, std::size_t length, const char* name,
+               int device) {
+  const BufferView view = viewOn(device, value, dtype, name);
   if (view.length < length) {
     throw argumentError(value.Env(), name, "at least " + std::to_string(length) + " elements",
                         std::to_string(view.length));

@@ -1,4 +1,4 @@
-// A TypedArray's memory, checked.
+// The memory of a TypedArray or a NativeDeviceBuffer, checked.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,14 @@
 
 namespace gradlink::binding {
 
+/// Where a TypedArray's memory is; a NativeDeviceBuffer's is on the GPU of its ordinal.
+inline constexpr int kHost = -1;
+
 struct BufferView {
   void* data = nullptr;
   /// In elements.
   std::size_t length = 0;
+  int device = kHost;
 };
 
 /// The memory of a TypedArray whose elements store `dtype` (a Uint16Array for float16 and
@@ -20,8 +24,16 @@ struct BufferView {
 /// where it must live longer.
 BufferView viewOf(const Napi::Value&, DType, const char* name);
 
-/// As viewOf, and at least `length` elements long.
-void* memoryOf(const Napi::Value&, DType, std::size_t length, const char* name);
+/// As viewOf for `device` kHost; else the memory of a NativeDeviceBuffer on this GPU that holds
+/// `dtype`. Throws a TypeError that names both devices where it is on another, and for a disposed
+/// one.
+BufferView viewOn(int device, const Napi::Value&, DType, const char* name);
+
+/// Of either kind, wherever it is.
+BufferView viewOfAny(const Napi::Value&, DType, const char* name);
+
+/// As viewOn, and at least `length` elements long.
+void* memoryOf(const Napi::Value&, DType, std::size_t length, const char* name, int device = kHost);
 
 /// The dtype that crosses the boundary as a number.
 DType dtypeArg(const Napi::Value&);

@@ -7,6 +7,8 @@
 #include "binding/args.h"
 #include "binding/buffer_view.h"
 #include "binding/errors.h"
+#include "core/call.h"
+#include "nccl/nccl.h"
 
 namespace gradlink::binding {
 
@@ -26,21 +28,22 @@ std::size_t blocks(Napi::Env env, std::size_t count, int size) {
 }
 
 template <typename Pointer>
-void readOne(const Napi::Value& value, const Needed& needed, DType dtype, const char* name,
-             Pointer& into, Kept* kept) {
+void readOne(const Napi::Value& value, const Needed& needed, DType dtype, int device,
+             const char* name, Pointer& into, Kept* kept) {
   into = nullptr;
   if (!needed) return;
-  into = memoryOf(value, dtype, *needed, name);
+  into = memoryOf(value, dtype, *needed, name, device);
   if (kept != nullptr) keep(*kept, value);
 }
 
 /// One array, or, where the communicator holds several ranks, an array of one for each.
 template <typename Pointer, typename NeededBy>
-void read(const Napi::Value& value, std::span<const int> ranks, const NeededBy& neededBy,
-          DType dtype, const char* name, PointerList<Pointer>& into, Kept* kept) {
+void read(const Napi::Value& value, const Side& side, const NeededBy& neededBy, DType dtype,
+          const char* name, PointerList<Pointer>& into, Kept* kept) {
+  const std::span<const int> ranks = side.communicator.heldRanks();
   into.resize(ranks.size());
   if (ranks.size() == 1 && !value.IsArray()) {
-    readOne(value, neededBy(ranks[0]), dtype, name, into[0], kept);
+    readOne(value, neededBy(ranks[0]), dtype, side.deviceOf(0), name, into[0], kept);
     return;
   }
   const Napi::Array list = arrayArg(value, name);
@@ -50,8 +53,28 @@ void read(const Napi::Value& value, std::span<const int> ranks, const NeededBy& 
                         std::to_string(list.Length()));
   }
   for (std::uint32_t i = 0; i < list.Length(); ++i) {
-    readOne(list.Get(i), neededBy(ranks[i]), dtype, name, into[i], kept);
+    readOne(list.Get(i), neededBy(ranks[i]), dtype, side.deviceOf(i), name, into[i], kept);
   }
+}
+
+/// One factor for each held rank.
+std::vector<double> readScales(const Napi::Value& value, const Side& side) {
+  const BufferView view = viewOf(value, DType::float64, "scales");
+  const std::size_t held = side.communicator.heldRanks().size();
+  if (side.gpus.empty() || view.length != held) {
+    throw argumentError(
+        value.Env(), "scales",
+        side.gpus.empty() ? "none but for ranks that are GPUs" : std::to_string(held) + " numbers",
+        std::to_string(view.length));
+  }
+  const auto* first = static_cast<const double*>(view.data);
+  return {first, first + held};
+}
+
+/// The enumerations are of the same order.
+Kind kindOf(CollectiveOp op) {
+  static_assert(static_cast<int>(CollectiveOp::barrier) == static_cast<int>(Kind::barrier));
+  return static_cast<Kind>(op);
 }
 
 /// Below 0 the communicator's own default.
@@ -78,8 +101,9 @@ std::vector<Neighbor> readNeighbors(const Napi::Value& ranks, const Napi::Value&
 
 }  // namespace
 
-CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Communicator& communicator,
-                               Kept* kept) {
+CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value& scales,
+                               const Side& side, Kept* kept) {
+  const Communicator& communicator = side.communicator;
   const Napi::Env env = info.Env();
   const auto call = integerArg(info[0], "call", 0, 0xFFFFFF);
   const auto op = call & 0xFF;
@@ -125,13 +149,18 @@ CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Communicato
         return one;
     }
   };
-  const auto ranks = communicator.heldRanks();
-  read(info[1], ranks, inNeeded, dtype_, "data", in_, kept);
-  read(info[2], ranks, outNeeded, dtype_, "out", out_, kept);
+  read(info[1], side, inNeeded, dtype_, "data", in_, kept);
+  read(info[2], side, outNeeded, dtype_, "out", out_, kept);
+  if (!scales.IsUndefined()) scales_ = readScales(scales, side);
 }
 
 void CollectiveCall::operator()(Communicator& communicator) const {
   const Buffers buffers{in_.span(), out_.span()};
+  if (!scales_.empty()) {
+    const Shape shape{kindOf(op_), dtype_, reduceOp_, root_, count_};
+    const nccl::Launch launch{shape, buffers, scales_};
+    return dynamic_cast<nccl::NcclCommunicator&>(communicator).run({&launch, 1}, options_);
+  }
   switch (op_) {
     case CollectiveOp::allReduce:
       return communicator.allReduce(buffers, count_, dtype_, reduceOp_, options_);
@@ -154,18 +183,17 @@ void CollectiveCall::operator()(Communicator& communicator) const {
   }
 }
 
-NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Communicator& communicator,
-                           Kept* kept) {
+NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kept* kept) {
+  const Communicator& communicator = side.communicator;
   dtype_ = dtypeArg(info[0]);
   count_ = countArg(info[3], "count");
   options_ = readOptions(info[5]);
   const Needed one = count_;
   const auto needed = [&](int) { return one; };
-  const auto ranks = communicator.heldRanks();
-  read(info[1], ranks, needed, dtype_, "data", in_, kept);
-  read(info[2], ranks, needed, dtype_, "out", out_, kept);
+  read(info[1], side, needed, dtype_, "data", in_, kept);
+  read(info[2], side, needed, dtype_, "out", out_, kept);
   const Napi::Array list = arrayArg(info[4], "neighborhoods");
-  if (list.Length() != ranks.size()) {
+  if (list.Length() != communicator.heldRanks().size()) {
     throw argumentError(info.Env(), "neighborhoods", "one for each held rank",
                         std::to_string(list.Length()));
   }
@@ -186,14 +214,14 @@ void NeighborCall::operator()(Communicator& communicator) const {
                                  options_);
 }
 
-MessageCall::MessageCall(const Napi::CallbackInfo& info, const Communicator& communicator,
-                         int lowestPeer, Kept* kept) {
+MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int lowestPeer,
+                         Kept* kept) {
   dtype_ = dtypeArg(info[0]);
-  const BufferView view = viewOf(info[1], dtype_, "data");
+  const BufferView view = viewOn(side.deviceOf(0), info[1], dtype_, "data");
   if (kept != nullptr) keep(*kept, info[1]);
   data_ = view.data;
   count_ = view.length;
-  peer_ = static_cast<int>(integerArg(info[2], "rank", lowestPeer, communicator.size() - 1));
+  peer_ = static_cast<int>(integerArg(info[2], "rank", lowestPeer, side.communicator.size() - 1));
   tag_ = static_cast<int>(integerArg(info[3], "tag", 0, kMaxInt));
   options_ = readOptions(info[4]);
 }

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "binding/buffer_view.h"
 #include "binding/napi_setup.h"
 #include "binding/pending_op.h"
 #include "core/communicator.h"
@@ -47,12 +48,21 @@ enum class CollectiveOp {
 };
 inline constexpr int kCollectiveOpCount = 9;
 
+/// What buffers are checked against: the communicator, and the GPU of each held rank (none: they
+/// are in host memory).
+struct Side {
+  const Communicator& communicator;
+  std::span<const int> gpus;
+
+  int deviceOf(std::size_t held) const { return gpus.empty() ? kHost : gpus[held]; }
+};
+
 /// What run and runSync do.
 class CollectiveCall {
  public:
-  /// Reads (call, input, output, count, root, timeoutMs). Checks lengths against the communicator;
+  /// Reads (call, input, output, count, root, timeoutMs) and scales. Checks lengths and devices;
   /// appends the arrays to `kept` unless it is null.
-  CollectiveCall(const Napi::CallbackInfo&, const Communicator&, Kept* kept);
+  CollectiveCall(const Napi::CallbackInfo&, const Napi::Value& scales, const Side&, Kept* kept);
   void operator()(Communicator&) const;
 
  private:
@@ -64,13 +74,15 @@ class CollectiveCall {
   CallOptions options_;
   PointerList<const void*> in_;
   PointerList<void*> out_;
+  /// One for each held rank, or none.
+  std::vector<double> scales_;
 };
 
 /// What neighborAllReduce and its twin do.
 class NeighborCall {
  public:
   /// Reads (dtype, input, output, count, neighborhoods, timeoutMs).
-  NeighborCall(const Napi::CallbackInfo&, const Communicator&, Kept* kept);
+  NeighborCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
   void operator()(Communicator&) const;
 
  private:
@@ -86,7 +98,7 @@ class NeighborCall {
 class MessageCall {
  public:
   /// Reads (dtype, data, peer, tag, timeoutMs). lowestPeer: 0 for a send, kAnySource for a receive.
-  MessageCall(const Napi::CallbackInfo&, const Communicator&, int lowestPeer, Kept* kept);
+  MessageCall(const Napi::CallbackInfo&, const Side&, int lowestPeer, Kept* kept);
   void send(Communicator&) const;
   Received receive(Communicator&) const;
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "nccl/nccl.h"
 
 namespace gradlink::binding {
 
@@ -22,11 +23,21 @@ CommunicatorHandle::~CommunicatorHandle() {
   queue_.drain();
 }
 
-void CommunicatorHandle::connect(shm::JoinOptions options) {
-  options.cancelled = &cancelled_;
-  std::unique_ptr<Communicator> joined = shm::join(options);
+void CommunicatorHandle::connect(const Join& join) {
+  std::unique_ptr<Communicator> joined = join(&cancelled_);
   std::lock_guard lock(connecting_);
   communicator_ = std::move(joined);
+}
+
+std::span<const int> CommunicatorHandle::gpus() {
+  if (!gpus_) {
+    gpus_.emplace();
+    const auto* ranks = dynamic_cast<const nccl::NcclCommunicator*>(communicator_.get());
+    if (ranks != nullptr) {
+      for (const cuda::Device* device : ranks->devices()) gpus_->push_back(device->ordinal());
+    }
+  }
+  return *gpus_;
 }
 
 Communicator& CommunicatorHandle::open() {

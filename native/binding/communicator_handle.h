@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "binding/environment.h"
 #include "core/communicator.h"
 #include "core/work_queue.h"
-#include "shm/shm.h"
 
 namespace gradlink::binding {
 
@@ -38,13 +40,17 @@ class CommunicatorHandle final : public Resident {
   explicit CommunicatorHandle(Environment&);
   ~CommunicatorHandle() override;
 
-  /// Joins as told; on the queue's thread. Ends early when the environment goes.
-  void connect(shm::JoinOptions);
+  using Join = std::function<std::unique_ptr<Communicator>(const std::atomic<bool>* cancelled)>;
+  /// Joins as told; on the queue's thread. `cancelled` becomes true when the environment goes.
+  void connect(const Join&);
 
   /// For calls that begin now: throws ERR_CLOSED after markClosed().
   Communicator& open();
   /// For work that was queued before a close, and for close itself.
   Communicator& communicator() { return *communicator_; }
+  /// The ordinals of the held ranks' GPUs; empty where ranks have host memory. On the JavaScript
+  /// thread.
+  std::span<const int> gpus();
   WorkQueue& queue() { return queue_; }
   void markClosed() { closed_ = true; }
 
@@ -65,6 +71,8 @@ class CommunicatorHandle final : public Resident {
   std::unordered_map<double, std::weak_ptr<Ticket>> tickets_;
   std::atomic<bool> cancelled_ = false;
   bool closed_ = false;
+  /// Asked for once: this is on the path of the shortest calls.
+  std::optional<std::vector<int>> gpus_;
   /// Guards communicator_ while connect(), on the queue's thread, and abandon() may meet.
   std::mutex connecting_;
   std::unique_ptr<Communicator> communicator_;

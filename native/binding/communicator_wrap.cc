@@ -1,11 +1,8 @@
 #include "binding/communicator_wrap.h"
 
 #include <algorithm>
-#include <atomic>
-#include <exception>
 #include <limits>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,47 +16,12 @@ namespace gradlink::binding {
 namespace {
 
 constexpr const char* kClassName = "NativeCommunicator";
-/// A guard against a slip of the pen, far above any machine: each rank of a joined group is a
-/// thread.
-constexpr int kMaxRanks = 1 << 16;
 
 Napi::Value toObject(Napi::Env env, const Received& received) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("source", received.source);
   object.Set("count", static_cast<double>(received.count));
   return object;
-}
-
-/// Every rank on a thread of its own until all have met; they wait for nobody else.
-std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options) {
-  std::vector<std::unique_ptr<Communicator>> ranks(options.size);
-  std::vector<std::exception_ptr> errors(options.size);
-  std::vector<std::thread> threads;
-  threads.reserve(ranks.size());
-  std::atomic<bool> cancelled = false;
-  const auto joinOne = [&](int rank) {
-    try {
-      shm::JoinOptions own = options;
-      own.rank = rank;
-      own.cancelled = &cancelled;
-      ranks[rank] = shm::join(own);
-    } catch (...) {
-      errors[rank] = std::current_exception();
-    }
-  };
-  try {
-    for (int rank = 0; rank < options.size; ++rank) threads.emplace_back(joinOne, rank);
-  } catch (...) {
-    // The system gives no more threads: those that wait must not wait for the missing.
-    cancelled = true;
-    for (std::thread& thread : threads) thread.join();
-    throw;
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
-  return ranks;
 }
 
 /// Memory of allocShared while an ArrayBuffer shows it.
@@ -92,9 +54,12 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       StaticMethod<&Wrap::local>("local"),
                       StaticMethod<&Wrap::join>("join"),
                       StaticMethod<&Wrap::joinAll>("joinAll"),
+                      StaticMethod<&Wrap::openNccl>("openNccl"),
+                      StaticMethod<&Wrap::joinNccl>("joinNccl"),
                       InstanceAccessor<&Wrap::size>("size"),
                       InstanceAccessor<&Wrap::heldRanks>("heldRanks"),
                       InstanceAccessor<&Wrap::backend>("backend"),
+                      InstanceAccessor<&Wrap::gpus>("gpus"),
                       InstanceMethod<&Wrap::run>("run"),
                       InstanceMethod<&Wrap::runSync>("runSync"),
                       InstanceMethod<&Wrap::neighborAllReduce>("neighborAllReduce"),
@@ -132,54 +97,9 @@ std::shared_ptr<CommunicatorHandle> CommunicatorWrap::unwrap(const Napi::Value& 
 
 CommunicatorWrap::CommunicatorWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   if (!info[0].IsExternal()) {
-    throw argumentError(info.Env(), kClassName, "a call of local, join or joinAll", "new");
+    throw argumentError(info.Env(), kClassName, "a call of one of its static methods", "new");
   }
   handle_ = *info[0].As<Napi::External<std::shared_ptr<CommunicatorHandle>>>().Data();
-}
-
-Napi::Value CommunicatorWrap::local(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&] {
-    const int size = static_cast<int>(integerArg(info[0], "size", 1, kMaxRanks));
-    return make(
-        env, std::make_shared<CommunicatorHandle>(Environment::of(env), shm::makeLocalGroup(size)));
-  });
-}
-
-Napi::Value CommunicatorWrap::join(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  const Napi::Object from = objectArg(info[0], "options");
-  shm::JoinOptions options;
-  options.job = stringArg(from.Get("job"), "job");
-  options.name = stringArg(from.Get("name"), "name");
-  options.size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
-  options.rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, options.size - 1));
-  options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
-  options.threads = booleanArg(from.Get("threads"), "threads");
-  auto handle = std::make_shared<CommunicatorHandle>(Environment::of(env));
-  // The finisher owns the handle: the queue's own thread may not be the last to let it go.
-  return PendingOp::start(
-      env, handle->queue(),
-      [raw = handle.get(), options = std::move(options)] { raw->connect(options); },
-      [handle](Napi::Env at) -> Napi::Value { return make(at, handle); });
-}
-
-Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
-  const Napi::Env env = info.Env();
-  return guarded(env, [&] {
-    shm::JoinOptions options;
-    options.size = static_cast<int>(integerArg(info[0], "size", 1, kMaxRanks));
-    options.name = stringArg(info[1], "name");
-    options.timeoutMs = numberArg(info[2], "timeoutMs");
-    options.threads = true;
-    auto ranks = joinRanks(options);
-    const Napi::Array list = Napi::Array::New(env, ranks.size());
-    for (std::uint32_t i = 0; i < ranks.size(); ++i) {
-      list.Set(i, make(env, std::make_shared<CommunicatorHandle>(Environment::of(env),
-                                                                 std::move(ranks[i]))));
-    }
-    return list;
-  });
 }
 
 Napi::Value CommunicatorWrap::size(const Napi::CallbackInfo& info) {
@@ -193,9 +113,18 @@ Napi::Value CommunicatorWrap::heldRanks(const Napi::CallbackInfo& info) {
   return list;
 }
 
+Napi::Value CommunicatorWrap::gpus(const Napi::CallbackInfo& info) {
+  const auto gpus = handle_->gpus();
+  const Napi::Array list = Napi::Array::New(info.Env(), gpus.size());
+  for (std::uint32_t i = 0; i < gpus.size(); ++i) list.Set(i, gpus[i]);
+  return list;
+}
+
 Napi::Value CommunicatorWrap::backend(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), handle_->communicator().backend());
 }
+
+Side CommunicatorWrap::side() { return {handle_->open(), handle_->gpus()}; }
 
 Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
                                     std::function<void(Communicator&)> call,
@@ -220,14 +149,14 @@ Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
 Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Kept kept;
-    CollectiveCall call(info, handle_->open(), &kept);
+    CollectiveCall call(info, info[7], side(), &kept);
     return start(info.Env(), info[6], std::move(call), {}, std::move(kept));
   });
 }
 
 Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const CollectiveCall call(info, handle_->open(), nullptr);
+    const CollectiveCall call(info, info[6], side(), nullptr);
     handle_->runNow(std::cref(call));
     return info.Env().Undefined();
   });
@@ -236,14 +165,14 @@ Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
 Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Kept kept;
-    NeighborCall call(info, handle_->open(), &kept);
+    NeighborCall call(info, side(), &kept);
     return start(info.Env(), info[6], std::move(call), {}, std::move(kept));
   });
 }
 
 Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const NeighborCall call(info, handle_->open(), nullptr);
+    const NeighborCall call(info, side(), nullptr);
     handle_->runNow(std::cref(call));
     return info.Env().Undefined();
   });
@@ -252,7 +181,7 @@ Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& in
 Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Kept kept;
-    const MessageCall call(info, handle_->open(), 0, &kept);
+    const MessageCall call(info, side(), 0, &kept);
     return start(
         info.Env(), info[5], [call](Communicator& at) { call.send(at); }, {}, std::move(kept));
   });
@@ -260,7 +189,7 @@ Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {
 
 Napi::Value CommunicatorWrap::sendSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const MessageCall call(info, handle_->open(), 0, nullptr);
+    const MessageCall call(info, side(), 0, nullptr);
     handle_->runNow([&](Communicator& at) { call.send(at); });
     return info.Env().Undefined();
   });
@@ -269,7 +198,7 @@ Napi::Value CommunicatorWrap::sendSync(const Napi::CallbackInfo& info) {
 Napi::Value CommunicatorWrap::receive(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Kept kept;
-    const MessageCall call(info, handle_->open(), kAnySource, &kept);
+    const MessageCall call(info, side(), kAnySource, &kept);
     auto received = std::make_shared<Received>();
     return start(
         info.Env(), info[5], [call, received](Communicator& at) { *received = call.receive(at); },
@@ -279,7 +208,7 @@ Napi::Value CommunicatorWrap::receive(const Napi::CallbackInfo& info) {
 
 Napi::Value CommunicatorWrap::receiveSync(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const MessageCall call(info, handle_->open(), kAnySource, nullptr);
+    const MessageCall call(info, side(), kAnySource, nullptr);
     Received received{};
     handle_->runNow([&](Communicator& at) { received = call.receive(at); });
     return toObject(info.Env(), received);

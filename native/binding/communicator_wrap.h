@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "binding/communicator_calls.h"
 #include "binding/communicator_handle.h"
 #include "binding/napi_setup.h"
 #include "binding/pending_op.h"
@@ -25,10 +26,15 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   static Napi::Value local(const Napi::CallbackInfo&);
   static Napi::Value join(const Napi::CallbackInfo&);
   static Napi::Value joinAll(const Napi::CallbackInfo&);
+  static Napi::Value openNccl(const Napi::CallbackInfo&);
+  static Napi::Value joinNccl(const Napi::CallbackInfo&);
+  /// Connects on a thread of its own; a promise of the object.
+  static Napi::Value connect(Napi::Env, CommunicatorHandle::Join);
 
   Napi::Value size(const Napi::CallbackInfo&);
   Napi::Value heldRanks(const Napi::CallbackInfo&);
   Napi::Value backend(const Napi::CallbackInfo&);
+  Napi::Value gpus(const Napi::CallbackInfo&);
 
   Napi::Value run(const Napi::CallbackInfo&);
   Napi::Value runSync(const Napi::CallbackInfo&);
@@ -44,6 +50,8 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value abort(const Napi::CallbackInfo&);
   Napi::Value close(const Napi::CallbackInfo&);
 
+  /// For calls that begin now: throws ERR_CLOSED after close().
+  Side side();
   /// A queued operation with the ticket of this number; keeps this object.
   Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
                     PendingOp::Finish, Kept);

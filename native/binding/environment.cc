@@ -163,6 +163,7 @@ void Environment::teardown() {
   for (Resident* resident : residents_) resident->join();
   residents_.clear();
   operations_.clear();
+  areas_.clear();
   constructors_.clear();
   errorClass_.Reset();
 }

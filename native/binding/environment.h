@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <typeindex>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -66,6 +67,15 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void adopt(std::unique_ptr<PendingOp>);
   void discard(PendingOp*);
 
+  /// What an area of the addon keeps for this environment: made at its first use, destroyed at the
+  /// teardown, when no resident's thread runs any more.
+  template <class Area>
+  Area& area() {
+    std::shared_ptr<void>& slot = areas_[typeid(Area)];
+    if (!slot) slot = std::make_shared<Area>(*this);
+    return *static_cast<Area*>(slot.get());
+  }
+
   /// True once the teardown has begun.
   bool closing() const;
 
@@ -93,9 +103,11 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::size_t holds_ = 0;
 
   // The teardown empties these in the order: residents' threads, then operations (whose memory
-  // those threads used), then the references that settling an operation needs.
+  // those threads used), then what operations were run by, then the references that settling an
+  // operation needs.
   std::unordered_set<Resident*> residents_;
   std::unordered_map<PendingOp*, std::unique_ptr<PendingOp>> operations_;
+  std::unordered_map<std::type_index, std::shared_ptr<void>> areas_;
   std::unordered_map<std::string, Napi::FunctionReference> constructors_;
   Napi::FunctionReference errorClass_;
 };

@@ -7,6 +7,7 @@
 namespace gradlink::binding {
 
 void exportCommunicator(Napi::Env, Napi::Object exports);
+void exportGpu(Napi::Env, Napi::Object exports);
 void exportKVStore(Napi::Env, Napi::Object exports);
 void exportMeasure(Napi::Env, Napi::Object exports);
 void exportOptimizer(Napi::Env, Napi::Object exports);

@@ -4,11 +4,18 @@
 #include <utility>
 
 #include "binding/errors.h"
+#include "binding/gpu_buffer.h"
 
 namespace gradlink::binding {
 
 void keep(Kept& kept, const Napi::Value& value) {
-  if (value.IsObject()) kept.push_back(Napi::Persistent(value.As<Napi::Object>()));
+  if (!value.IsObject()) return;
+  std::shared_ptr<void> memory;
+  if (!value.IsTypedArray()) {
+    const DeviceBufferWrap* buffer = DeviceBufferWrap::of(value);
+    if (buffer != nullptr) memory = buffer->hold();
+  }
+  kept.emplace_back(Napi::Persistent(value.As<Napi::Object>()), std::move(memory));
 }
 
 PendingOp::PendingOp(Napi::Env env, Finish finish, Kept kept)

@@ -4,6 +4,8 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "binding/environment.h"
@@ -12,8 +14,18 @@
 
 namespace gradlink::binding {
 
-/// JavaScript values whose memory an operation uses; kept until it is settled.
-using Kept = std::vector<Napi::ObjectReference>;
+/// A JavaScript value whose memory an operation uses.
+struct KeptValue {
+  // NOLINTNEXTLINE(google-explicit-constructor): most values are nothing but their reference.
+  KeptValue(Napi::ObjectReference object, std::shared_ptr<void> memory = nullptr)
+      : object(std::move(object)), memory(std::move(memory)) {}
+
+  Napi::ObjectReference object;
+  /// What a DeviceBuffer frees at its dispose(), unless somebody still holds it.
+  std::shared_ptr<void> memory;
+};
+/// Kept until the operation is settled.
+using Kept = std::vector<KeptValue>;
 
 /// Appends a reference unless the value is null or undefined.
 void keep(Kept&, const Napi::Value&);

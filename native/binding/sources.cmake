@@ -8,9 +8,15 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/buffer_view.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_calls.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_handle.cc
+  ${CMAKE_CURRENT_LIST_DIR}/communicator_join.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/environment.cc
   ${CMAKE_CURRENT_LIST_DIR}/errors.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_buffer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_info.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_measure.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_queue.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_args.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_handle.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc

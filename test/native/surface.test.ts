@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { native, nativePath } from '../../lib/native.js';
 import type { NativeAddon } from '../../lib/native.js';
 import type { NativeCommunicator, NativeCommunicatorClass } from '../../lib/native/communicator.js';
+import type { NativeDeviceBuffer, NativeDeviceBufferClass } from '../../lib/native/gpu.js';
 import type { NativeKVStore } from '../../lib/native/kvstore.js';
 import type { NativeOptimizer } from '../../lib/native/optimizer.js';
 
@@ -13,12 +14,22 @@ type Members<T> = Readonly<Record<keyof T, 'property' | 'method'>>;
 const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
   setErrorClass: 'function',
   NativeCommunicator: 'class',
+  NativeDeviceBuffer: 'class',
   NativeKVStore: 'class',
   NativeOptimizer: 'class',
+  gpuCount: 'function',
+  gpuInfo: 'function',
+  gpuHealth: 'function',
+  gpuPeer: 'function',
+  gpuLibraries: 'function',
+  allocPinned: 'function',
   simdLevel: 'function',
   numThreads: 'function',
   memoryBandwidth: 'function',
   timeCollective: 'function',
+  gpuCopies: 'function',
+  gpuLatency: 'function',
+  gpuLoop: 'function',
   fillPattern: 'function',
   countWrong: 'function',
 };
@@ -27,6 +38,7 @@ const communicator: Members<NativeCommunicator> = {
   size: 'property',
   heldRanks: 'property',
   backend: 'property',
+  gpus: 'property',
   run: 'method',
   runSync: 'method',
   neighborAllReduce: 'method',
@@ -46,6 +58,26 @@ const communicatorStatics: Members<Omit<NativeCommunicatorClass, 'prototype'>> =
   local: 'method',
   join: 'method',
   joinAll: 'method',
+  openNccl: 'method',
+  joinNccl: 'method',
+};
+
+/** Its other members are values of each object: test/gpu/buffers.test.ts looks at one. */
+type NativeBufferMembers = Omit<
+  NativeDeviceBuffer,
+  'device' | 'dtype' | 'length' | 'buffer' | 'byteOffset' | 'byteLength'
+>;
+const deviceBuffer: Members<NativeBufferMembers> = {
+  disposed: 'property',
+  slice: 'method',
+  copyFrom: 'method',
+  copyTo: 'method',
+  fill: 'method',
+  dispose: 'method',
+};
+
+const deviceBufferStatics: Members<Omit<NativeDeviceBufferClass, 'prototype'>> = {
+  alloc: 'method',
 };
 
 const kvstore: Members<NativeKVStore> = {
@@ -93,18 +125,20 @@ describe('the native surface', () => {
 
   it.each([
     ['NativeCommunicator', native().NativeCommunicator.prototype, communicator],
+    ['NativeDeviceBuffer', native().NativeDeviceBuffer.prototype, deviceBuffer],
     ['NativeKVStore', native().NativeKVStore.prototype, kvstore],
     ['NativeOptimizer', native().NativeOptimizer.prototype, optimizer],
   ])('of %s has the declared members', (_, prototype, declared) => {
     expect(membersOf(prototype)).toEqual(declared);
   });
 
-  it('of NativeCommunicator has the declared static members', () => {
+  it.each([
+    ['NativeCommunicator', native().NativeCommunicator, communicatorStatics],
+    ['NativeDeviceBuffer', native().NativeDeviceBuffer, deviceBufferStatics],
+  ])('of %s has the declared static members', (_, of, declared) => {
     const builtIn = ['length', 'name', 'arguments', 'caller', 'prototype'];
-    const found = Object.getOwnPropertyNames(native().NativeCommunicator).filter(
-      (name) => !builtIn.includes(name),
-    );
-    expect(found.sort()).toEqual(Object.keys(communicatorStatics).sort());
+    const found = Object.getOwnPropertyNames(of).filter((name) => !builtIn.includes(name));
+    expect(found.sort()).toEqual(Object.keys(declared).sort());
   });
 
   it('comes from a file that can be told', () => {

@@ -1,5 +1,5 @@
 // Checks of numbers and names, all in the one formula of argument errors.
-import { argumentError } from '../errors.js';
+import { argumentError } from './errors.js';
 
 /** An integer from low to high, both included. */
 export function integer(value: unknown, name: string, low: number, high: number): number {

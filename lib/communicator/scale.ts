@@ -1,0 +1,40 @@
+// The factors of a scaled sum.
+import { GradlinkError, argumentError } from '../errors.js';
+import { dtypes } from '../tensor/dtype.js';
+import type { Group } from './group.js';
+
+/**
+ * One factor for each held rank; undefined when none was given.
+ *
+ * @throws GradlinkError ERR_UNSUPPORTED where ranks are not GPUs; TypeError for anything but a sum of floats.
+ */
+export function scalesOf(
+  group: Group,
+  op: string,
+  dtype: number,
+  reduceOp: number,
+  given: unknown,
+): Float64Array | undefined {
+  if (given === undefined) return undefined;
+  if (group.gpus.length === 0) {
+    const message = `${op}: scale is for ranks that are GPUs; multiply the data before the call`;
+    throw new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
+  }
+  if (reduceOp !== 0) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' with a scale", { text: 'another' });
+  }
+  // float16, bfloat16, float32 and float64 are the last four.
+  if (dtype < 6) {
+    const text = dtypes[dtype] ?? '';
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'data', 'floats with a scale', { text });
+  }
+  const held = group.heldRanks.length;
+  const list: readonly unknown[] = Array.isArray(given)
+    ? given
+    : new Array<unknown>(held).fill(given);
+  if (list.length !== held || !list.every((one) => Number.isFinite(one))) {
+    const expected = `a finite number, or an array of ${held}, one for each held rank`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', expected, given);
+  }
+  return Float64Array.from(list as readonly number[]);
+}

@@ -1,0 +1,41 @@
+// Arrays of either kind: of the host or on a GPU. Nothing of CUDA is loaded by asking what one is.
+import { argumentError } from '../errors.js';
+import type { NativeBuffer } from '../native/communicator.js';
+import { DeviceBuffer, isDeviceBuffer, usable } from './device-buffer.js';
+import {
+  allocateLike as allocateHostLike,
+  dtypeNumber as hostDtypeNumber,
+  dtypes,
+  parseDType,
+  storageOf as hostStorageOf,
+} from './dtype.js';
+import type { NumericArray } from './dtype.js';
+
+export type AnyArray = NumericArray | DeviceBuffer;
+
+/**
+ * The dtype number of an array, from the array alone or checked against `dtype`.
+ *
+ * @throws TypeError when it is no array, a disposed one, or `dtype` contradicts it or is missing for a Uint16Array.
+ */
+export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
+  if (!isDeviceBuffer(array)) return hostDtypeNumber(array, dtype, name);
+  usable(array, name);
+  if (dtype !== undefined && dtypes[parseDType(dtype)] !== array.dtype) {
+    const expected = `'${array.dtype}' (what ${name} holds)`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', expected, dtype);
+  }
+  return dtypes.indexOf(array.dtype);
+}
+
+/** The array as native code takes it. */
+export function storageOf(array: AnyArray): NativeBuffer {
+  return isDeviceBuffer(array) ? usable(array, 'data') : hostStorageOf(array);
+}
+
+/** A new array like `model`, on the same GPU or in the host's memory. */
+export function allocateLike(model: AnyArray, number: number, count: number): AnyArray {
+  return isDeviceBuffer(model)
+    ? DeviceBuffer.alloc(model.device, model.dtype, count)
+    : allocateHostLike(model, number, count);
+}

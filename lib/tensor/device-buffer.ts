@@ -1,0 +1,199 @@
+// Arrays on GPUs.
+import { argumentError } from '../errors.js';
+import { native } from '../native.js';
+import type { NativeDeviceBuffer } from '../native/gpu.js';
+import { integer, maxInt32 } from '../validate.js';
+import { allocate, dtypeNumber, dtypes, parseDType, storageOf } from './dtype.js';
+import type { ArrayOf, DType, Float16ArrayLike, NumericArray } from './dtype.js';
+import { elementOf } from './element.js';
+import type { Element } from './element.js';
+import { lease, release } from './leases.js';
+import { assertFixedLength, overlap, overlapError } from './memory.js';
+
+/** The arrays of the host that hold a dtype. */
+export type HostArray<K extends DType> = K extends 'float16'
+  ? Uint16Array | Float16ArrayLike
+  : ArrayOf[K];
+
+let wrap: (wrapped: NativeDeviceBuffer) => DeviceBuffer;
+let unwrap: (buffer: DeviceBuffer) => NativeDeviceBuffer;
+
+/**
+ * `length` elements in the memory of one GPU.
+ *
+ * The memory is freed by {@link dispose} (`using` does it), or when the buffer and its slices are collected. Copies
+ * resolve when the GPU has done them; until then the arrays belong to the operation, as with collectives.
+ */
+export class DeviceBuffer<K extends DType = DType> implements Disposable {
+  /** The GPU, by the driver's ordinal. */
+  readonly device: number;
+  readonly dtype: K;
+  /** In elements. */
+  readonly length: number;
+  readonly byteLength: number;
+  /** Where a slice begins in what was allocated. */
+  readonly byteOffset: number;
+  readonly #native: NativeDeviceBuffer;
+
+  static {
+    wrap = (wrapped) => new DeviceBuffer(wrapped);
+    unwrap = (buffer) => buffer.#native;
+  }
+
+  private constructor(wrapped: NativeDeviceBuffer) {
+    this.device = wrapped.device;
+    this.dtype = dtypes[wrapped.dtype] as K;
+    this.length = wrapped.length;
+    this.byteLength = wrapped.byteLength;
+    this.byteOffset = wrapped.byteOffset;
+    this.#native = wrapped;
+  }
+
+  /**
+   * Memory for `count` elements on the GPU `device`. What it holds is undefined until something is written.
+   *
+   * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY naming what is free.
+   * @throws TypeError for a GPU that is not there.
+   */
+  static alloc<K extends DType>(device: number, dtype: K, count: number): DeviceBuffer<K> {
+    const ordinal = integer(device, 'device', 0, maxInt32);
+    const number = parseDType(dtype);
+    const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
+    return wrap(native().NativeDeviceBuffer.alloc(ordinal, number, elements)) as DeviceBuffer<K>;
+  }
+
+  /** Copies a buffer to another one of the same dtype and length, on the same GPU or between GPUs. */
+  static async copyBetween<K extends DType>(
+    from: DeviceBuffer<K>,
+    to: DeviceBuffer<NoInfer<K>>,
+  ): Promise<void> {
+    const source = usable(from, 'from');
+    const target = usable(to, 'to');
+    if (from.dtype !== to.dtype || from.length !== to.length) {
+      const expected = `a DeviceBuffer of ${from.length} ${from.dtype}, as from`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'to', expected, { text: describeBuffer(to) });
+    }
+    if (overlap(from, to)) throw overlapError('to', 'from');
+    await run('copyBetween', from, to, () => target.copyFrom(source));
+  }
+
+  /** True once this, or the buffer it is a slice of, was disposed of. */
+  get disposed(): boolean {
+    return this.#native.disposed;
+  }
+
+  /** @internal What was allocated: the same object for all slices of it. */
+  get buffer(): object {
+    return this.#native.buffer;
+  }
+
+  /** Copies an array of the host, of this dtype and length, to the GPU; fastest from {@link pinned} memory. */
+  async copyFrom(from: HostArray<K>): Promise<void> {
+    const own = usable(this, 'this');
+    const source = hostArray(this, from, 'from');
+    await run('copyFrom', source, this, () => own.copyFrom(storageOf(source)));
+  }
+
+  /**
+   * Copies to an array of the host, of this dtype and length; to a new one when none is given.
+   *
+   * @returns that array.
+   */
+  async copyTo(): Promise<ArrayOf[K]>;
+  async copyTo<A extends HostArray<K>>(to: A): Promise<A>;
+  async copyTo(to?: HostArray<K>): Promise<unknown> {
+    const own = usable(this, 'this');
+    const target =
+      to === undefined
+        ? allocate(dtypes.indexOf(this.dtype), this.length)
+        : hostArray(this, to, 'to');
+    await run('copyTo', this, target, () => own.copyTo(storageOf(target)));
+    return target;
+  }
+
+  /**
+   * The elements from `begin` up to `end`, as a view of the same memory. It ends with the buffer it is of.
+   */
+  slice(begin = 0, end = this.length): DeviceBuffer<K> {
+    const own = usable(this, 'this');
+    const first = integer(begin, 'begin', 0, this.length);
+    const last = integer(end, 'end', first, this.length);
+    return wrap(own.slice(first, last)) as DeviceBuffer<K>;
+  }
+
+  /**
+   * Gives every element this value: a bigint for 64-bit integers, else a number, which must be an integer in range for
+   * integer types and is rounded for float types.
+   */
+  async fill(value: Element<K>): Promise<void> {
+    const own = usable(this, 'this');
+    const element = elementOf(this.dtype, value);
+    await run('fill', null, this, () => own.fill(element));
+  }
+
+  /**
+   * Frees the memory at once, or, where a pending operation uses it, when that is done. Slices of it end too; of a
+   * slice, only that slice ends. Idempotent.
+   */
+  dispose(): void {
+    this.#native.dispose();
+  }
+
+  [Symbol.dispose](): void {
+    this.dispose();
+  }
+}
+
+/** The array, checked to hold what the buffer does. */
+function hostArray<K extends DType>(buffer: DeviceBuffer<K>, given: unknown, name: string) {
+  dtypeNumber(given, buffer.dtype, name);
+  const array = given as NumericArray;
+  if (array.length !== buffer.length) {
+    const expected = `an array of ${buffer.length} elements, as the DeviceBuffer`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, { text: `${array.length}` });
+  }
+  assertFixedLength(array, name);
+  return array;
+}
+
+async function run(
+  op: string,
+  reads: NumericArray | DeviceBuffer | null,
+  writes: NumericArray | DeviceBuffer,
+  start: () => Promise<void>,
+): Promise<void> {
+  const leases = lease(op, reads, writes);
+  try {
+    await start();
+  } finally {
+    release(leases);
+  }
+}
+
+/** Whether a value is a {@link DeviceBuffer}. */
+export function isDeviceBuffer(value: unknown): value is DeviceBuffer {
+  return value instanceof DeviceBuffer;
+}
+
+/** "a DeviceBuffer of 4 float32 on gpu:0", for messages. */
+export function describeBuffer(buffer: DeviceBuffer): string {
+  return `a DeviceBuffer of ${buffer.length} ${buffer.dtype} on gpu:${buffer.device}`;
+}
+
+/**
+ * The native side of a buffer.
+ *
+ * @throws TypeError for anything else, and for a disposed one.
+ */
+export function usable(value: unknown, name: string): NativeDeviceBuffer {
+  if (!isDeviceBuffer(value)) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'a DeviceBuffer', value);
+  }
+  const buffer = unwrap(value);
+  if (buffer.disposed) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a DeviceBuffer with memory', {
+      text: 'a disposed one',
+    });
+  }
+  return buffer;
+}

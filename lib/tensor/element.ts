@@ -1,0 +1,48 @@
+// One element of a dtype, checked.
+import { argumentError } from '../errors.js';
+import { allocate, dtypes } from './dtype.js';
+import type { DType, StorageArray } from './dtype.js';
+import { toHalf } from './half.js';
+
+/** The value of one element. */
+export type Element<K extends DType> = K extends 'int64' | 'uint64' ? bigint : number;
+
+/** The smallest and the largest of the integer types. */
+const ranges: Readonly<Partial<Record<DType, readonly [bigint, bigint]>>> = {
+  int8: [-(2n ** 7n), 2n ** 7n - 1n],
+  uint8: [0n, 2n ** 8n - 1n],
+  int32: [-(2n ** 31n), 2n ** 31n - 1n],
+  uint32: [0n, 2n ** 32n - 1n],
+  int64: [-(2n ** 63n), 2n ** 63n - 1n],
+  uint64: [0n, 2n ** 64n - 1n],
+};
+
+/**
+ * An array of this one element.
+ *
+ * @throws TypeError for a value of another type, RangeError for an integer out of range.
+ */
+export function elementOf(dtype: DType, value: unknown): StorageArray {
+  const one = allocate(dtypes.indexOf(dtype), 1);
+  const wide = dtype === 'int64' || dtype === 'uint64';
+  if (typeof value !== (wide ? 'bigint' : 'number')) {
+    const expected = `a ${wide ? 'bigint' : 'number'} for ${dtype}`;
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'value', expected, value);
+  }
+  const range = ranges[dtype];
+  if (range !== undefined) assertInteger(dtype, value as number | bigint, range);
+  const half = dtype === 'float16' || dtype === 'bfloat16';
+  (one as Record<number, unknown>)[0] = half ? toHalf(dtype, value as number) : value;
+  return one;
+}
+
+function assertInteger(
+  dtype: DType,
+  value: number | bigint,
+  [low, high]: readonly [bigint, bigint],
+) {
+  if ((typeof value === 'bigint' || Number.isInteger(value)) && value >= low && value <= high)
+    return;
+  const expected = `an integer from ${low} to ${high} for ${dtype}`;
+  throw argumentError('ERR_OUT_OF_RANGE', 'value', expected, value);
+}
