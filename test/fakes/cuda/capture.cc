@@ -144,8 +144,7 @@ void GraphExec::launch(Stream& stream) {
   };
   // A graph never runs beside itself.
   if (last_) stream.waitFor(last_);
-  const std::shared_ptr<Mark> begin = stream.end();
-  for (const std::shared_ptr<Stream>& other : streams_) other->waitFor(begin);
+  // Other lanes begin with a wait for an event that comes, in the end, of the first.
   std::vector<std::shared_ptr<Mark>> marks(graph_->events);
   for (std::shared_ptr<Mark>& mark : marks) mark = std::make_shared<Mark>();
   for (const Graph::Node& node : graph_->nodes) {

@@ -1,9 +1,8 @@
 // The kernels of kernels.cu but for their tasks' types: see kernel_table.h.
 #include "cuda/kernel_table.h"
 
-#include <iterator>
-
 #include "cuda/kernels.cu"
+#include "cuda/kernels/list.h"
 #include "cuda/memory.h"
 
 namespace gradlink::fake {
@@ -126,18 +125,12 @@ struct Chase {
   }
 };
 
-#define GRADLINK_FAKE_SUM(Element)                                                  \
-  {                                                                                 \
-    "gradlinkSum" #Element,                                                         \
-        &Bound<&kernels::gradlinkSum##Element, &sumTraffic<kernels::Element>>::bind \
-  }
-#define GRADLINK_FAKE_WEIGHTED(Element)                                                       \
-  {                                                                                           \
-    "gradlinkWeighted" #Element,                                                              \
-        &Bound<&kernels::gradlinkWeighted##Element, &weightedTraffic<kernels::Element>>::bind \
-  }
-#define GRADLINK_FAKE_KERNEL(name, traffic) \
-  { #name, &Bound < &kernels::name, &traffic> ::bind }
+#define GRADLINK_FAKE_SUM(Element) \
+  entry<&kernels::gradlinkSum##Element, &sumTraffic<kernels::Element>>("gradlinkSum" #Element)
+#define GRADLINK_FAKE_WEIGHTED(Element)                                           \
+  entry<&kernels::gradlinkWeighted##Element, &weightedTraffic<kernels::Element>>( \
+      "gradlinkWeighted" #Element)
+#define GRADLINK_FAKE_KERNEL(name, traffic) entry<&kernels::name, &traffic>(#name)
 
 constexpr Kernel kKernels[] = {
     GRADLINK_FAKE_SUM(Int8),
@@ -162,13 +155,15 @@ constexpr Kernel kKernels[] = {
     {"gradlinkChase", &Chase::bind},
 };
 
+#define GRADLINK_FAKE_IS_THERE(name) \
+  static_assert(find(kKernels, #name) != nullptr, #name " has no entry in this table");
+GRADLINK_BASE_KERNELS(GRADLINK_FAKE_IS_THERE)
+
 }  // namespace
 
 const Kernel* findKernel(std::string_view name) {
-  for (const Kernel& kernel : kKernels) {
-    if (kernel.name == name) return &kernel;
-  }
-  return findStepKernel(name);
+  const Kernel* const found = find(kKernels, name);
+  return found ? found : findStepKernel(name);
 }
 
 }  // namespace gradlink::fake

@@ -24,6 +24,14 @@ struct Kernel {
   Work (*bind)(Grid grid, void** parameters);
 };
 
+template <std::size_t count>
+constexpr const Kernel* find(const Kernel (&kernels)[count], std::string_view name) {
+  for (const Kernel& kernel : kernels) {
+    if (kernel.name == name) return &kernel;
+  }
+  return nullptr;
+}
+
 /// Null for a name that the host's build of the kernels does not have.
 const Kernel* findKernel(std::string_view name);
 /// The part of the table that is of step_kernels.cu.
@@ -64,5 +72,10 @@ struct Bound<kernel, traffic> {
     };
   }
 };
+
+template <auto kernel, auto traffic>
+constexpr Kernel entry(std::string_view name) {
+  return {.name = name, .bind = &Bound<kernel, traffic>::bind};
+}
 
 }  // namespace gradlink::fake

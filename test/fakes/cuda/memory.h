@@ -22,8 +22,8 @@ class Memory {
  public:
   static Memory& get();
 
-  /// Of GPU `place`, or page-locked for kHost. Zeroed for the host; a GPU's begins with a pattern,
-  /// so that who relies on zeros is found. kOutOfMemory where the GPU has no more.
+  /// Of GPU `place`, or page-locked for kHost. It begins with a pattern, so that who relies on
+  /// zeros is found. kOutOfMemory where the GPU has no more.
   Status allocate(int place, std::size_t bytes, Address* address);
   /// kInvalidValue for what is no start of an allocation of this kind.
   Status release(bool onGpu, Address address);

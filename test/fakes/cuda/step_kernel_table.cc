@@ -1,5 +1,6 @@
 // The kernels of step_kernels.cu: see kernel_table.h.
 #include "cuda/kernel_table.h"
+#include "cuda/kernels/list.h"
 #include "cuda/step_kernels.cu"
 
 namespace gradlink::fake {
@@ -103,19 +104,15 @@ Status scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
   return traffic.write(tasks, count * sizeof *tasks);
 }
 
-#define GRADLINK_FAKE_STEP_OF(Formula, E)                                                        \
-  {                                                                                              \
-    "gradlink" #Formula #E,                                                                      \
-        &Bound<&kernels::gradlink##Formula##E, &stepTraffic<kernels::Formula, kernels::E>>::bind \
-  }
+#define GRADLINK_FAKE_STEP_OF(Formula, E)                                            \
+  entry<&kernels::gradlink##Formula##E, &stepTraffic<kernels::Formula, kernels::E>>( \
+      "gradlink" #Formula #E)
 #define GRADLINK_FAKE_STEP(Formula)                                                  \
   GRADLINK_FAKE_STEP_OF(Formula, Float16), GRADLINK_FAKE_STEP_OF(Formula, Bfloat16), \
       GRADLINK_FAKE_STEP_OF(Formula, Float32), GRADLINK_FAKE_STEP_OF(Formula, Float64)
 #define GRADLINK_FAKE_SQUARES_OF(Squares, E)                                            \
-  {                                                                                     \
-    "gradlink" #Squares #E, &Bound<&kernels::gradlink##Squares##E,                      \
-                                   &squaresTraffic<kernels::Squares, kernels::E>>::bind \
-  }
+  entry<&kernels::gradlink##Squares##E, &squaresTraffic<kernels::Squares, kernels::E>>( \
+      "gradlink" #Squares #E)
 #define GRADLINK_FAKE_SQUARES(Squares)                                                     \
   GRADLINK_FAKE_SQUARES_OF(Squares, Float16), GRADLINK_FAKE_SQUARES_OF(Squares, Bfloat16), \
       GRADLINK_FAKE_SQUARES_OF(Squares, Float32), GRADLINK_FAKE_SQUARES_OF(Squares, Float64)
@@ -137,18 +134,17 @@ constexpr Kernel kKernels[] = {
     GRADLINK_FAKE_STEP(AddScaled),
     GRADLINK_FAKE_SQUARES(LarsSquares),
     GRADLINK_FAKE_SQUARES(LambSquares),
-    {"gradlinkFoldLanes", &Bound<&kernels::gradlinkFoldLanes, &foldTraffic>::bind},
-    {"gradlinkScaleRate32", &Bound<&kernels::gradlinkScaleRate32, &scaleTraffic<float>>::bind},
-    {"gradlinkScaleRate64", &Bound<&kernels::gradlinkScaleRate64, &scaleTraffic<double>>::bind},
+    entry<&kernels::gradlinkFoldLanes, &foldTraffic>("gradlinkFoldLanes"),
+    entry<&kernels::gradlinkScaleRate32, &scaleTraffic<float>>("gradlinkScaleRate32"),
+    entry<&kernels::gradlinkScaleRate64, &scaleTraffic<double>>("gradlinkScaleRate64"),
 };
+
+#define GRADLINK_FAKE_IS_THERE(name) \
+  static_assert(find(kKernels, #name) != nullptr, #name " has no entry in this table");
+GRADLINK_STEP_KERNELS(GRADLINK_FAKE_IS_THERE)
 
 }  // namespace
 
-const Kernel* findStepKernel(std::string_view name) {
-  for (const Kernel& kernel : kKernels) {
-    if (kernel.name == name) return &kernel;
-  }
-  return nullptr;
-}
+const Kernel* findStepKernel(std::string_view name) { return find(kKernels, name); }
 
 }  // namespace gradlink::fake

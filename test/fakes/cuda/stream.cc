@@ -1,6 +1,7 @@
 #include "cuda/stream.h"
 
 #include <algorithm>
+#include <list>
 #include <thread>
 #include <utility>
 
@@ -11,6 +12,19 @@ namespace gradlink::fake {
 namespace {
 
 thread_local double latest = 0;
+
+struct Running {
+  std::shared_ptr<Stream> stream;
+  std::thread thread;
+};
+struct Threads {
+  std::mutex mutex;
+  std::list<Running> running;
+  static Threads& get() {
+    static Threads& threads = *new Threads;
+    return threads;
+  }
+};
 
 }  // namespace
 
@@ -43,10 +57,30 @@ double Mark::time() const {
 }
 
 std::shared_ptr<Stream> Stream::start(Context& context) {
+  joinFinished();
   auto stream = std::make_shared<Stream>(context);
-  // Detached, as a destroyed stream goes on until its work is done, which may be never.
-  std::thread([stream] { stream->run(); }).detach();
+  Threads& threads = Threads::get();
+  const std::lock_guard lock(threads.mutex);
+  threads.running.push_back({.stream = stream, .thread = std::thread([stream] { stream->run(); })});
   return stream;
+}
+
+void Stream::joinFinished() {
+  Threads& threads = Threads::get();
+  std::list<Running> finished;
+  {
+    const std::lock_guard lock(threads.mutex);
+    for (auto at = threads.running.begin(); at != threads.running.end();) {
+      const auto here = at++;
+      if (here->stream->finished()) finished.splice(finished.end(), threads.running, here);
+    }
+  }
+  for (Running& each : finished) each.thread.join();
+}
+
+bool Stream::finished() {
+  const std::lock_guard lock(mutex_);
+  return closed_ && !busy_ && items_.empty();
 }
 
 void Stream::add(Item item) {

@@ -53,6 +53,9 @@ class Stream {
  public:
   /// Starts the thread; throws std::system_error where there is none to be had.
   static std::shared_ptr<Stream> start(Context& context);
+  /// Waits for the threads of streams that are closed and have nothing left to do. Others may never
+  /// end.
+  static void joinFinished();
 
   Context& context() const { return context_; }
   void push(Work work);
@@ -83,6 +86,7 @@ class Stream {
     double queuedAt = 0;
   };
   void add(Item item);
+  bool finished();
   void run();
 
   Context& context_;
