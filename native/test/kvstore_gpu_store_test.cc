@@ -97,9 +97,9 @@ TEST_P(GpuStores, OperationsOnOneKeyKeepTheirOrder) {
     pushed.emplace_back(gpus, Floats(1000, static_cast<float>(i + 1)));
     pulled.emplace_back(gpus, Floats(1000, -1));
   }
-  Waiter waiter;
-  const auto ticket = waiter.ticket();
+  std::vector<Waiter> waiters(20);
   for (int i = 0; i < 20; ++i) {
+    const auto ticket = waiters[i].ticket();
     std::vector<Operation> operations;
     operations.push_back(pushOf(key, pushed[i], ticket));
     operations.back().priority = -i;
@@ -107,7 +107,7 @@ TEST_P(GpuStores, OperationsOnOneKeyKeepTheirOrder) {
     operations.back().priority = i;
     store->submit(std::move(operations));
   }
-  waiter.wait();
+  for (Waiter& waiter : waiters) waiter.wait();
   for (int i = 0; i < 20; ++i) {
     const float sum = static_cast<float>(i + 1) * static_cast<float>(gpus.size());
     EXPECT_EQ(pulled[i].read(), std::vector<Floats>(gpus.size(), Floats(1000, sum))) << i;
@@ -249,9 +249,9 @@ TEST_P(GpuStores, StoppedWithWorkUnderWay) {
   const auto store = open();
   const KeyId key = defineWith(*store, "a", Floats(100'000));
   const GpuArrays arrays(gpus, Floats(100'000, 1));
-  // Never looked at: what is queued is dropped.
-  const auto ticket = std::make_shared<Ticket>([](std::exception_ptr) {});
   for (int i = 0; i < 50; ++i) {
+    // Never looked at: what is queued is dropped.
+    const auto ticket = std::make_shared<Ticket>([](std::exception_ptr) {});
     std::vector<Operation> operations;
     operations.push_back(pushOf(key, arrays, ticket));
     store->submit(std::move(operations));
