@@ -28,10 +28,10 @@ export default function setup(): undefined | (() => Promise<void>) {
   return reportLeaks;
 }
 
-/** `name.pid.running`, which a worker removes when it ends. */
-function stillRunning(): number[] {
+/** Of the files `name.pid.running`, which a worker renames to `name.pid.ended` before its libraries say what is left. */
+function workers(): number[] {
   return readdirSync(leaks)
-    .filter((file) => file.endsWith('.running'))
+    .filter((file) => /\.(running|ended)$/.test(file))
     .map((file) => Number(file.split('.').at(-2)));
 }
 
@@ -47,8 +47,9 @@ function isAlive(pid: number): boolean {
 async function reportLeaks(): Promise<void> {
   // The last workers end while this runs.
   const deadline = Date.now() + patienceMs;
-  while (stillRunning().some(isAlive) && Date.now() < deadline) await pause(20);
+  while (workers().some(isAlive) && Date.now() < deadline) await pause(20);
   const left = readdirSync(leaks).flatMap((file) => {
+    if (file.endsWith('.ended')) return [];
     if (file.endsWith('.running')) return [`${file}: its process did not end by itself`];
     const lines = readFileSync(join(leaks, file), 'utf8').split('\n').filter(Boolean);
     return lines.map((line) => `${file}: ${line}`);

@@ -1,6 +1,6 @@
 // Runs in the process of each test file, before it: gives the file a report of leaks of its own, and lets the process
 // end as a program does, not by a signal, so that the report is written.
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect } from 'vitest';
 
@@ -14,7 +14,7 @@ if (!onRealGpus) {
   process.env.GRADLINK_FAKE_LEAKS = join(folder, `${name}.leaks`);
   writeFileSync(running, '');
   process.once('exit', () => {
-    rmSync(running, { force: true });
+    renameSync(running, running.replace(/running$/, 'ended'));
   });
   // vitest ends its workers with SIGTERM. Without the channel to it nothing keeps the process alive but what the
   // tests have left open.
