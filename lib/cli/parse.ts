@@ -121,5 +121,10 @@ export const deviceList = list((text: string): string => {
   return text === 'cpu' ? 'cpu:0' : text;
 });
 
+/** Ordinals, which may be repeated: `0,0,1`. */
+export function ordinals(text: string): number[] {
+  return text.split(',').map((part) => integer({ min: 0, max: 1023 })(part.trim()));
+}
+
 /** GPUs by ordinal, each once: `0,1,2`. */
 export const gpuList = list(integer({ min: 0, max: 1023 }));

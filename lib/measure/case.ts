@@ -13,6 +13,17 @@ import type {
 import { describe } from './statistics.js';
 import { judge, type VerdictContext } from './verdict.js';
 
+/** What an operation takes at best by what is known of the machine. */
+export interface ExpectedTime {
+  /** That count against the rate. */
+  bytes: number;
+  bytesPerSecond: number;
+  /** How `bytes` comes about. */
+  formula: string;
+  /** Where the rate comes from. */
+  basis: string;
+}
+
 /** Everything a tool has to hand over for a case; the rest of the record follows from it. */
 export interface CaseInput extends CaseIdentity {
   /** At least one; each the mean of `iterationsPerSample` operations. */
@@ -22,6 +33,8 @@ export interface CaseInput extends CaseIdentity {
   volume: Volume;
   /** Bytes read plus written in a second by the machine's own copy, measured in this run; null when not measured. */
   copyBytesPerSecond: number | null;
+  /** Instead of the copy: what links, or a library that knows them, allow. */
+  expected?: ExpectedTime | undefined;
   check: Check;
   /** What else the verdict should know: threads, cores, processes, compression. */
   context?: Omit<VerdictContext, 'statistics' | 'limit' | 'bytes' | 'arrays'>;
@@ -34,7 +47,10 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
   const { name, parameters, volume, check } = input;
   const samplesSeconds = [...input.samplesSeconds];
   const statistics = describe(samplesSeconds);
-  const limit = limitOf(volume, statistics, input.copyBytesPerSecond);
+  const limit =
+    input.expected === undefined
+      ? limitOf(volume, statistics, input.copyBytesPerSecond)
+      : expectedLimit(input.expected, statistics);
   const measurement: Measurement = {
     samplesSeconds,
     iterationsPerSample: input.iterationsPerSample ?? 1,
@@ -109,6 +125,19 @@ export const unchecked: Check = {
   tolerance: null,
   passed: true,
 };
+
+function expectedLimit(expected: ExpectedTime, statistics: Statistics): Limit {
+  const { bytes, bytesPerSecond, formula, basis } = expected;
+  const boundSeconds = bytes / bytesPerSecond;
+  return {
+    mustMoveBytes: bytes,
+    formula,
+    copyBytesPerSecond: bytesPerSecond,
+    basis,
+    boundSeconds,
+    ratio: perSecond(boundSeconds, statistics.medianSeconds),
+  };
+}
 
 function limitOf(
   volume: Volume,

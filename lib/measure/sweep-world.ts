@@ -4,6 +4,7 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../communicator/communicator.js';
 import { readJob } from '../communicator/job.js';
 import { native } from '../native.js';
+import type { NativeCommunicator } from '../native/communicator.js';
 import type { NativeTiming, NativeTimingOptions } from '../native/measure.js';
 
 /** How the ranks of one process are held. */
@@ -13,6 +14,8 @@ export interface RankInfo {
   readonly rank: number;
   readonly pid: number;
   readonly host: string;
+  /** The GPU that the rank is; absent where its memory is the host's. */
+  readonly device?: string;
 }
 
 /** Ranks that time collectives together. */
@@ -28,6 +31,21 @@ export interface SweepWorld {
   /** Waits for all processes. */
   barrier(): Promise<void>;
   close(): Promise<void>;
+}
+
+/** Times on all communicators of this process at once; every rank gets the same result. */
+export async function timeOnAll(
+  members: readonly NativeCommunicator[],
+  options: NativeTimingOptions,
+): Promise<NativeTiming> {
+  const all = members.map((one) => native().timeCollective(one, options));
+  // All are awaited, so that a failure leaves none behind.
+  const settled = await Promise.allSettled(all);
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  const [first] = settled;
+  if (first?.status !== 'fulfilled') throw new RangeError('a world has at least one rank');
+  return first.value;
 }
 
 /** Whether a launcher has started this process as one rank of a job, and of how many. */
@@ -68,16 +86,7 @@ export async function openWorld(
     rank: 0,
     processes: 1,
     ranks: Array.from({ length: size }, (_, rank) => ({ rank, pid: process.pid, host })),
-    time: async (options) => {
-      const all = members.map((one) => native().timeCollective(nativeOf(one), options));
-      // Every rank gets the same list; all are awaited, so that a failure leaves none behind.
-      const settled = await Promise.allSettled(all);
-      const failed = settled.find((one) => one.status === 'rejected');
-      if (failed !== undefined) throw failed.reason;
-      const [first] = settled;
-      if (first?.status !== 'fulfilled') throw new RangeError('a world has at least one rank');
-      return first.value;
-    },
+    time: (options) => timeOnAll(members.map(nativeOf), options),
     barrier: () => Promise.resolve(),
     close: () => local.close(),
   };

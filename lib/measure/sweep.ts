@@ -1,10 +1,15 @@
 // Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
 import { GradlinkError } from '../errors.js';
-import { nativeCombine, nativeTimedCollectives } from '../native/measure.js';
+import {
+  nativeCombine,
+  nativeTimedCollectives,
+  type NativeGpuTimingOptions,
+} from '../native/measure.js';
 import { dtypes, elementBytes, parseDType, type DType } from '../tensor/dtype.js';
 import { collectiveVolume, type Collective, type Placement } from './bandwidth.js';
 import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from './case.js';
+import { expectedOf, type GpuSweepLimit } from './gpu-sweep-limit.js';
 import type { MemoryLimit } from './memory-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from './result.js';
 import type { SweepWorld } from './sweep-world.js';
@@ -65,6 +70,8 @@ export interface Sweep {
   readonly shared: boolean;
   readonly timeoutMs?: number;
   readonly seed: number;
+  /** Where ranks are GPUs. */
+  readonly gpu?: NativeGpuTimingOptions;
 }
 
 /** One line of the table. */
@@ -80,6 +87,9 @@ export interface SweepRow {
   readonly outOfPlace: CaseResult;
   readonly inPlace: CaseResult;
 }
+
+/** By nativeRegistration, what memory was registered as; none is not told. */
+const registrationNames: Readonly<Record<number, string>> = { 1: 'local', 2: 'symmetric' };
 
 /** No table is longer. */
 const mostSizes = 4096;
@@ -133,7 +143,7 @@ function batchFor(bytes: number): number {
 
 interface Context {
   readonly world: SweepWorld;
-  readonly limit: MemoryLimit;
+  readonly limit: MemoryLimit | GpuSweepLimit;
   readonly environment: EnvironmentInfo;
 }
 
@@ -188,7 +198,7 @@ async function runCase(
     placement,
   });
   const batch = sweep.batch ?? batchFor(volume.bytes);
-  const { seconds, wrongBefore, wrongAfter } = await world.time({
+  const timing = await world.time({
     collective: traits.native,
     count: point.count,
     dtype: dtypes.indexOf(point.dtype),
@@ -203,17 +213,24 @@ async function runCase(
     verify: sweep.check,
     seed: sweep.seed,
     timeoutMs: sweep.timeoutMs ?? -1,
+    ...(sweep.gpu === undefined ? {} : { gpu: sweep.gpu }),
   });
+  const { seconds, wrongBefore, wrongAfter } = timing;
+  const onHost = 'gpus' in limit ? null : limit;
+  const registered = registrationNames[timing.registration] ?? null;
   return completeCase({
-    ...name,
+    name: name.name,
+    parameters:
+      registered === null ? name.parameters : { ...name.parameters, registration: registered },
     samplesSeconds: [...seconds],
     iterationsPerSample: batch,
     warmupIterations: sweep.warmup,
     volume,
-    copyBytesPerSecond: limit.copyBytesPerSecond,
+    copyBytesPerSecond: onHost?.copyBytesPerSecond ?? null,
+    expected: 'gpus' in limit ? expectedOf(volume, limit, timing.expectedSeconds) : undefined,
     check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
     context: {
-      threads: limit.threads,
+      threads: onHost?.threads ?? null,
       availableCores: environment.availableCores,
       lastLevelCacheBytes: environment.lastLevelCacheBytes,
       processes: world.processes,

@@ -25,6 +25,8 @@ export interface VerdictContext {
 // At three quarters of the copy bandwidth there is little left to win; below half something specific is wrong.
 const goodRatio = 0.75;
 const fairRatio = 0.5;
+// An estimate is no clock: a hair above it is at it.
+const aboveRatio = 1.02;
 // Below this bound a call's fixed cost (waking threads, crossing into native code) outweighs any copying.
 const latencyBoundSeconds = 20e-6;
 // An array whose share of the traffic takes less time than waking the threads for it.
@@ -43,6 +45,7 @@ export function judge(context: VerdictContext): Verdict {
     };
   }
   const percent = `${(limit.ratio * 100).toFixed(limit.ratio < 0.1 ? 1 : 0)} %`;
+  if (limit.basis !== undefined) return judgeExpected(context, limit, limit.basis, percent);
   if (limit.ratio > 1) {
     return {
       level: 'good',
@@ -65,6 +68,36 @@ export function judge(context: VerdictContext): Verdict {
     text: `${percent} of the copy limit: ${texts[level]}`,
     likelyCause: level === 'good' ? noise(statistics) : likelyCause(context),
   };
+}
+
+/** Against a limit that is known rather than measured: that of links, or a library's own estimate. */
+function judgeExpected(
+  context: VerdictContext,
+  limit: Limit,
+  basis: string,
+  percent: string,
+): Verdict {
+  const text = `${percent} of ${basis}`;
+  if (limit.ratio > aboveRatio) {
+    return {
+      level: 'good',
+      text: `${text}: above it`,
+      likelyCause:
+        'sums in the switch and trees send fewer bytes than the formula counts, and small data stays in caches',
+    };
+  }
+  const steady = noise(context.statistics);
+  if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
+    return {
+      level: 'none',
+      text: `${text}; at this size the fixed cost of a call decides`,
+      likelyCause: null,
+    };
+  }
+  const level = levelOf(limit.ratio);
+  if (level === 'good') return { level, text, likelyCause: steady };
+  const advice = 'measure the links by themselves: gradlink p2p --matrix';
+  return { level, text, likelyCause: steady === null ? advice : `${steady}; ${advice}` };
 }
 
 const texts: Record<Exclude<VerdictLevel, 'none'>, string> = {

@@ -5,7 +5,7 @@ import {
   type Report,
   type Scalar,
 } from '../measure/result.js';
-import { environmentLine, summaryLines } from './summary.js';
+import { environmentLine, gpuLines, summaryLines } from './summary.js';
 import { percentText } from './units.js';
 
 /**
@@ -17,14 +17,15 @@ const groupWidths = [10, 8, 8, 7] as const;
 const ratioWidth = 8;
 
 /** Lines above the rows. */
-export function collectivesHeader(report: Pick<Report, 'run' | 'environment'>): string[] {
-  const { run, environment } = report;
+export function collectivesHeader(report: Pick<Report, 'run' | 'environment' | 'gpus'>): string[] {
+  const { run, environment, gpus } = report;
   const group = groupWidths.reduce((sum, width) => sum + width, 0);
   const left = leftWidths.reduce((sum, width) => sum + width, 0);
   const blank = ' '.repeat(left);
   return [
     `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
     `# ${environmentLine(environment)}`,
+    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `# ${line}`)),
     comment(
       `${blank}${centred('out-of-place', group)}${centred('in-place', group)}${centred('of limit', 2 * ratioWidth)}`,
     ),

@@ -110,7 +110,7 @@ function measurementLines(measurement: Measurement): string[] {
   if (limit !== null) {
     lines.push(
       field('must move', `${sizeText(limit.mustMoveBytes)}: ${limit.formula}`),
-      field('copy', limitText(limit)),
+      field(limit.basis === undefined ? 'copy' : 'limit', limitText(limit)),
       field('ratio', `${percentText(limit.ratio)} of that limit`),
     );
   }

@@ -42,8 +42,8 @@ Kind kindOf(Collective collective) {
     case Collective::sendReceive:
       break;
   }
-  refuse(ErrorCode::unsupported,
-         std::string(recordOf(collective).name) + " cannot be timed on GPUs");
+  // Neither is a collective that NCCL knows.
+  return Kind::barrier;
 }
 
 void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options) {
@@ -55,6 +55,9 @@ void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& optio
   if (options.root < 0 || options.root >= comm.size()) {
     refuse(ErrorCode::invalidArgument, "root must be a rank below " + std::to_string(comm.size()) +
                                            ", got " + std::to_string(options.root));
+  }
+  if (options.collective == Collective::barrier) {
+    refuse(ErrorCode::unsupported, "NCCL has no barrier of its own that could be timed");
   }
   const CollectiveRecord& record = recordOf(options.collective);
   if (options.inPlace && record.inPlace == InPlace::none) {
@@ -86,7 +89,7 @@ class Measurement {
   GpuCollectiveResult run() {
     if (options_.registration)
       result_.registered = data_.registerAll(*options_.registration, call_);
-    result_.expectedSeconds = comm_.estimateSeconds(shape_, call_);
+    if (!isRing()) result_.expectedSeconds = comm_.estimateSeconds(shape_, call_);
     comm_.barrier(call_);
     if (options_.verify) {
       callAndWait(1);
@@ -106,9 +109,17 @@ class Measurement {
  private:
   double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
 
+  bool isRing() const { return options_.collective == Collective::sendReceive; }
+
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
-    for (int i = 0; i < times; ++i) comm_.enqueue({&launch, 1}, data_.streams(), call_);
+    for (int i = 0; i < times; ++i) {
+      if (isRing()) {
+        comm_.enqueueRing(launch.buffers, shape_.count, shape_.dtype, data_.streams(), call_);
+      } else {
+        comm_.enqueue({&launch, 1}, data_.streams(), call_);
+      }
+    }
   }
 
   void wait() {

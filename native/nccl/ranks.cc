@@ -125,15 +125,17 @@ void Ranks::run(std::span<const Launch> launches, const CallOptions& options) {
   });
 }
 
+void Ranks::checkStreams(const char* op, std::span<cuda::Stream* const> streams) const {
+  if (streams.size() == ranks_.size()) return;
+  throw misuse(op, "expected " + std::to_string(ranks_.size()) +
+                       " streams, one for each rank held, got " + std::to_string(streams.size()));
+}
+
 void Ranks::enqueue(std::span<const Launch> launches, std::span<cuda::Stream* const> streams,
                     const CallOptions& options) {
   const char* op = launches.empty() ? "enqueue" : nameOf(launches.front().shape.kind);
   guarded(op, options, [&](const Watch& watch) {
-    if (streams.size() != ranks_.size()) {
-      throw misuse(op, "expected " + std::to_string(ranks_.size()) +
-                           " streams, one for each rank held, got " +
-                           std::to_string(streams.size()));
-    }
+    checkStreams(op, streams);
     for (const Launch& each : launches) checkLaunch(each);
     launch(launches, streams, watch);
   });

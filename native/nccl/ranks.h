@@ -87,6 +87,8 @@ class Ranks final : public NcclCommunicator {
 
   void enqueue(std::span<const Launch>, std::span<cuda::Stream* const>,
                const CallOptions&) override;
+  void enqueueRing(const Buffers&, std::size_t count, DType, std::span<cuda::Stream* const>,
+                   const CallOptions&) override;
   void run(std::span<const Launch>, const CallOptions&) override;
   void check(const char* op) override;
   std::optional<double> estimateSeconds(const Shape&, const CallOptions&) override;
@@ -108,6 +110,7 @@ class Ranks final : public NcclCommunicator {
   void checkMessage(const char* op, int peer, int tag) const;
 
   void checkLaunch(const Launch&) const;
+  void checkStreams(const char* op, std::span<cuda::Stream* const>) const;
   void checkBuffers(const Shape&, const Buffers&) const;
   void launch(std::span<const Launch>, std::span<cuda::Stream* const>, const Watch&);
   /// Every rank hears what the others are about to do; throws mismatch where they differ.

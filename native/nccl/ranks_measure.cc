@@ -132,6 +132,28 @@ std::optional<double> Ranks::estimateSeconds(const Shape& shape, const CallOptio
   return seconds;
 }
 
+void Ranks::enqueueRing(const Buffers& buffers, std::size_t count, DType dtype,
+                        std::span<cuda::Stream* const> streams, const CallOptions& options) {
+  constexpr const char* kOp = "sendReceive";
+  guarded(kOp, options, [&](const Watch& watch) {
+    checkStreams(kOp, streams);
+    if (buffers.in.size() != ranks_.size() || buffers.out.size() != ranks_.size()) {
+      throw misuse(kOp, "expected an input and an output for each rank held");
+    }
+    if (count == 0) return;
+    core_->comms.group(watch, [&](std::size_t i) {
+      const int next = (ranks_[i] + 1) % size_;
+      const int before = (ranks_[i] + size_ - 1) % size_;
+      abi::CommHandle comm = core_->comms.members()[i]->handle;
+      const abi::Result sent =
+          library_.send(buffers.in[i], count, abi::typeOf(dtype), next, comm, streams[i]->handle());
+      if (isFailure(sent)) return sent;
+      return library_.recv(buffers.out[i], count, abi::typeOf(dtype), before, comm,
+                           streams[i]->handle());
+    });
+  });
+}
+
 std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memory,
                                                     std::size_t bytes, RegistrationKind kind,
                                                     const CallOptions& options) {

@@ -1,0 +1,135 @@
+// `gradlink collectives` on GPUs: which ranks there are, and what they need.
+import type { CollectivesOptions, Room } from './collectives-options.js';
+import { UsageError } from './usage-error.js';
+import { readJob, type JobPlace } from '../communicator/job.js';
+import { openGpuWorld } from '../measure/gpu-world.js';
+import { readMachine, type Machine } from '../measure/p2p-machine.js';
+import type { SweepWorld } from '../measure/sweep-world.js';
+import { native } from '../native.js';
+import type { NativeGpuTimingOptions } from '../native/measure.js';
+
+/** Ranks that are to be opened. */
+export interface Plan {
+  readonly ranks: number;
+  readonly room: Room;
+  readonly open: (timeoutMs: number) => Promise<SweepWorld>;
+  // Where ranks are GPUs:
+  readonly timing?: NativeGpuTimingOptions;
+  /** All GPUs that take part, as far as this process sees them. */
+  readonly machine?: Machine;
+  /** Of all ranks. */
+  readonly ordinals?: readonly number[];
+}
+
+/** What makes no sense on GPUs, by the name that was typed. */
+function refuseHostOptions(options: CollectivesOptions): void {
+  const given = [
+    ...(options.ranks === undefined ? [] : ['-n']),
+    ...(options.shared === true ? ['--shared'] : []),
+    ...(options.threads === true ? ['--threads'] : []),
+  ];
+  const [first] = given;
+  if (first !== undefined) {
+    throw UsageError.of(first, 'no option of ranks in host memory beside -g, -t or --gpus', first);
+  }
+}
+
+function refuseGpuOptions({ cudagraph, local_register, blocking }: CollectivesOptions): void {
+  const flags = [
+    ...(cudagraph > 0 ? ['-G'] : []),
+    ...(local_register > 0 ? ['-R'] : []),
+    ...(blocking > 0 ? ['-z'] : []),
+  ];
+  const [first] = flags;
+  if (first !== undefined) {
+    throw UsageError.of(first, 'ranks that are GPUs', 'ranks in host memory', 'Add -g GPUS.');
+  }
+}
+
+/**
+ * The GPUs that -g, -t and --gpus ask for; undefined where none of them was given.
+ *
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
+ */
+export function planGpus(options: CollectivesOptions): Plan | undefined {
+  if (options.ngpus === undefined && options.nthreads === undefined && options.gpus === undefined) {
+    refuseGpuOptions(options);
+    return undefined;
+  }
+  refuseHostOptions(options);
+  if (options.cudagraph > 0 && options.blocking > 0) {
+    throw UsageError.of('-G and -z', 'one of them', 'both', 'A graph is waited for as a whole.');
+  }
+  const place = readJob();
+  const present = native().gpuCount();
+  const absent = options.gpus?.find((gpu) => gpu >= present);
+  if (absent !== undefined) {
+    throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
+  }
+  const timing = {
+    graphLaunches: options.cudagraph,
+    waiting: options.blocking,
+    registration: options.local_register,
+  };
+  return place === undefined
+    ? { ...ofProcess(options, present), timing }
+    : { ...ofJob(options, place, present), timing };
+}
+
+function ofProcess(options: CollectivesOptions, present: number): Plan {
+  const { ngpus, nthreads = 1, gpus } = options;
+  const ranks = ngpus === undefined ? (gpus?.length ?? nthreads) : ngpus * nthreads;
+  if (gpus !== undefined && gpus.length !== ranks) {
+    throw UsageError.of('--gpus', `${ranks} GPUs, as -g and -t say`, String(gpus.length));
+  }
+  if (ranks > present && gpus === undefined) {
+    throw UsageError.of(
+      '-g and -t',
+      `at most the ${present} GPU${present === 1 ? '' : 's'} that are there`,
+      String(ranks),
+      'Name them with --gpus to have one several times, where the library permits it.',
+    );
+  }
+  const ordinals = gpus ?? Array.from({ length: ranks }, (_, gpu) => gpu);
+  const machine = readMachine([...new Set(ordinals)]);
+  return {
+    ranks,
+    machine,
+    ordinals,
+    room: roomOf(machine, ordinals),
+    open: (timeoutMs) => openGpuWorld({ gpus: ordinals, threads: nthreads > 1, timeoutMs }),
+  };
+}
+
+function ofJob(options: CollectivesOptions, place: JobPlace, present: number): Plan {
+  const { ngpus = 1, nthreads = 1, gpus } = options;
+  if (ngpus * nthreads !== 1) {
+    throw UsageError.of(
+      '-g and -t',
+      'one GPU for each process of a job',
+      String(ngpus * nthreads),
+      'Start as many processes as there are GPUs.',
+    );
+  }
+  // Every process says the same, so that each knows all.
+  const list = gpus ?? Array.from({ length: present }, (_, gpu) => gpu);
+  const ordinals = Array.from({ length: place.size }, (_, rank) => list[rank % list.length] ?? 0);
+  const machine = readMachine([...new Set(ordinals)]);
+  return {
+    ranks: place.size,
+    machine,
+    ordinals,
+    room: roomOf(machine, ordinals),
+    open: (timeoutMs) =>
+      openGpuWorld({ gpus: ordinals.slice(place.rank).slice(0, 1), threads: false, timeoutMs }),
+  };
+}
+
+/** The smallest memory, and the most ranks that share one. */
+function roomOf({ gpus }: Machine, ordinals: readonly number[]): Room {
+  const bytes = Math.min(...gpus.map(({ memoryBytes }) => memoryBytes));
+  const ranks = Math.max(
+    ...gpus.map(({ ordinal }) => ordinals.filter((one) => one === ordinal).length),
+  );
+  return { bytes, words: `${(bytes / 1e9).toFixed(1)} GB of a GPU's memory`, ranks };
+}

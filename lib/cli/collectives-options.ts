@@ -1,0 +1,268 @@
+// Options of `gradlink collectives`, and the sweep that they ask for.
+import { totalmem } from 'node:os';
+
+import { InvalidArgumentError, Option, type Command } from 'commander';
+
+import { byteCount, choice, decimal, integer, ordinals } from './parse.js';
+import type { ReportOptions } from './report-output.js';
+import { UsageError } from './usage-error.js';
+import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
+import { collectives, type Collective } from '../measure/bandwidth.js';
+import { averages, collectiveTraits, sweepSizes, type Sweep } from '../measure/sweep.js';
+import { dtypes, type DType } from '../tensor/dtype.js';
+
+export interface CollectivesOptions extends ReportOptions {
+  readonly ranks?: number;
+  readonly minbytes: number;
+  readonly maxbytes?: number;
+  readonly stepbytes: number;
+  readonly stepfactor: number;
+  readonly iters: number;
+  readonly warmup_iters: number;
+  readonly agg_iters?: number;
+  readonly run_cycles: number;
+  readonly check: number;
+  readonly op: readonly ReduceOp[];
+  readonly datatype: readonly DType[];
+  readonly root: number;
+  readonly timeout: number;
+  readonly average: number;
+  readonly shared?: true;
+  readonly threads?: true;
+  readonly seed: number;
+  readonly output_file?: string;
+  // Where ranks are GPUs.
+  readonly ngpus?: number;
+  readonly nthreads?: number;
+  readonly gpus?: readonly number[];
+  readonly cudagraph: number;
+  readonly local_register: number;
+  readonly blocking: number;
+}
+
+export const examples = `
+Ranks are those of this process (-n), each with its own arrays in one memory, or, under gradlink launch, mpirun or
+srun, the processes of the job; then only rank 0 prints.
+
+With -g, -t or --gpus ranks are GPUs, and NCCL moves their data: -t x -g of this process, or the one of each process
+of a job. Times are then those of the devices' own clocks (-z: of the host's).
+
+Differences to nccl-tests: -n is the number of RANKS in host memory here and --iters that of iterations; with -t each
+GPU has a thread of its own; a name that is not known is an error instead of a default; a sample times several calls
+together on small sizes, unless -m says how many; -T covers initialisation too. The two last columns are the share of
+the limit that was reached: the machine's own copy bandwidth by the bytes that must be moved, or, between GPUs, NCCL's
+own estimate where it has one, else the links of a GPU by the bytes of busbw.
+
+algbw = size / time. busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter, alltoall,
+gather and scatter (whose size is that of all ranks' parts together), x 1 for the others. GB is 1e9 bytes; K, M and G
+on the command line are 1024, 1024^2 and 1024^3. #wrong counts the elements that are not right to the bit.
+
+Examples:
+  $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -n 4
+  $ gradlink collectives reduce_scatter -n 2 -d all -o sum -b 1M -e 1M
+  $ gradlink launch -n 2 gradlink collectives all_reduce -b 1M -e 64M -f 2 --shared
+  $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -g 4
+  $ gradlink launch -n 4 gradlink collectives all_reduce -b 1M -e 1G -f 2 -g 1
+  $ gradlink collectives all_gather -n 4 --format json --output all_gather.json
+
+Exit status: 0 all right, 1 wrong results or a failure, 2 wrong usage.`;
+
+// nccl-tests' names, and ours.
+const typeAliases: Readonly<Record<string, DType>> = {
+  half: 'float16',
+  float: 'float32',
+  double: 'float64',
+};
+export const collectiveAliases: Readonly<Record<string, Collective>> =
+  Object.fromEntries<Collective>([
+    ...collectives.map((name) => [`${name}_perf`, name] as const),
+    ['all_to_all', 'alltoall'],
+    ['send_recv', 'sendrecv'],
+  ]);
+
+/** One name, or `all` of them. */
+function oneOrAll<T extends string>(
+  names: readonly T[],
+  aliases: Readonly<Record<string, T>> = {},
+): (text: string) => readonly T[] {
+  const one = choice(names, aliases);
+  return (text) => {
+    if (text === 'all') return names;
+    try {
+      return [one(text)];
+    } catch {
+      const all = [...names, ...Object.keys(aliases), 'all'];
+      throw new InvalidArgumentError(`Expected one of: ${all.join(', ')}.`);
+    }
+  };
+}
+
+export function addOptions(command: Command): Command {
+  const count = integer({ min: 1 });
+  const upTo = (max: number): ((text: string) => number) => integer({ min: 0, max });
+  return command
+    .option(
+      '-n, --ranks <count>',
+      'ranks of this process (default: 2; a job has its own)',
+      integer({ min: 1, max: 1024 }),
+    )
+    .option('-b, --minbytes <size>', 'smallest size', byteCount, 32 * 2 ** 20)
+    .option(
+      '-e, --maxbytes <size>',
+      'largest size (default: 32M, or -b where that is larger)',
+      byteCount,
+    )
+    .option('-i, --stepbytes <size>', 'step from size to size, while -f is 1', byteCount, 2 ** 20)
+    .option(
+      '-f, --stepfactor <factor>',
+      'factor from size to size; 1: -i counts',
+      integer({ min: 1, max: 1024 }),
+      1,
+    )
+    .option('--iters <count>', 'timed samples of each size', count, 20)
+    .option('-w, --warmup_iters <count>', 'calls before the first sample', upTo(1e6), 5)
+    .option(
+      '-m, --agg_iters <count>',
+      'calls that a sample times together (default: 100, 10 or 1 by size)',
+      count,
+    )
+    .option('-N, --run_cycles <count>', 'repeat the whole table', count, 1)
+    .option(
+      '-c, --check <0|1>',
+      'check every element before the timing and of the last timed call',
+      upTo(1),
+      1,
+    )
+    .option('-o, --op <name>', 'sum, prod, min, max, avg or all', oneOrAll(reduceOps), ['sum'])
+    .option(
+      '-d, --datatype <type>',
+      "element type, nccl-tests' names too, or all",
+      oneOrAll(dtypes, typeAliases),
+      ['float32'],
+    )
+    .option(
+      '-r, --root <rank>',
+      'root of broadcast, reduce, gather and scatter; -1: every rank in turn',
+      integer({ min: -1 }),
+      0,
+    )
+    .option(
+      '-T, --timeout <seconds>',
+      'a call, or the meeting of the ranks, that takes longer fails',
+      decimal(0),
+      30,
+    )
+    .option(
+      '-a, --average <0-3>',
+      "times of a job's processes: 0 rank 0's, 1 mean, 2 min, 3 max",
+      upTo(3),
+      1,
+    )
+    .option('--shared', 'arrays from allocShared: nothing is staged between processes')
+    .option(
+      '--threads',
+      'each rank has a communicator and thread of its own, as worker threads have',
+    )
+    .option('--seed <number>', 'of the data', upTo(2 ** 31), 0)
+    .addOption(new Option('-J, --output_file <file>', 'as --output FILE --format json'))
+    .option(
+      '-g, --ngpus <count>',
+      'ranks are GPUs: so many a thread',
+      integer({ min: 1, max: 1024 }),
+    )
+    .option(
+      '-t, --nthreads <count>',
+      'threads of this process, with -g GPUs each; every GPU then has its own',
+      integer({ min: 1, max: 1024 }),
+    )
+    .option('--gpus <list>', 'the GPUs to take, such as 0,2 (default: the first ones)', ordinals)
+    .option(
+      '-G, --cudagraph <count>',
+      'capture the calls of a sample as a CUDA graph and launch it so often; 0: do not',
+      upTo(1e6),
+      0,
+    )
+    .option(
+      '-R, --local_register <0-2>',
+      'register memory with NCCL: 0 no, 1 each rank, 2 symmetric windows',
+      upTo(2),
+      0,
+    )
+    .option(
+      '-z, --blocking <0-3>',
+      'wait for each GPU call: 0 no, 1 and for all ranks, 2 alone, 3 and for all ranks, untimed',
+      upTo(3),
+      0,
+    );
+}
+
+/** Where the arrays of all ranks must fit. */
+export interface Room {
+  readonly bytes: number;
+  /** `the 16.0 GB of memory`. */
+  readonly words: string;
+  /** Ranks that share it. */
+  readonly ranks: number;
+}
+
+export function hostRoom(ranks: number): Room {
+  const bytes = totalmem();
+  return { bytes, words: `${(bytes / 1e9).toFixed(1)} GB of memory`, ranks };
+}
+
+/** Everything that can be known to be wrong before a rank is opened. */
+export function toSweep(
+  collective: Collective,
+  ranks: number,
+  room: Room,
+  options: CollectivesOptions,
+): Sweep {
+  const maxbytes = options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20);
+  if (maxbytes < options.minbytes) {
+    throw UsageError.of(
+      '-e',
+      `at least the ${String(options.minbytes)} bytes of -b`,
+      String(maxbytes),
+    );
+  }
+  const sizes = sweepSizes({ ...options, maxbytes });
+  if (sizes === undefined) {
+    throw UsageError.of(
+      '-b, -e, -i and -f',
+      'at most 4096 sizes',
+      'more',
+      'Raise -i, or use -f 2.',
+    );
+  }
+  if (options.root >= ranks) {
+    throw UsageError.of('-r', `a rank below ${String(ranks)}, or -1 for all`, String(options.root));
+  }
+  // Every rank's input and output; their share of the largest size where it is one of all ranks together.
+  const perRank = 2 * maxbytes;
+  if (perRank * room.ranks > room.bytes) {
+    const needed = ((perRank * room.ranks) / 1e9).toFixed(1);
+    throw UsageError.of(
+      '-e',
+      `sizes whose arrays fit into the ${room.words}`,
+      `${String(maxbytes)} bytes, which takes ${needed} GB for ${String(room.ranks)} ranks`,
+      'Use a smaller -e or fewer ranks.',
+    );
+  }
+  const { rooted } = collectiveTraits[collective];
+  const everyRoot = Array.from({ length: ranks }, (_, rank) => rank);
+  return {
+    collective,
+    sizes,
+    dtypes: options.datatype,
+    ops: options.op,
+    roots: rooted && options.root === -1 ? everyRoot : [Math.max(options.root, 0)],
+    iterations: options.iters,
+    ...(options.agg_iters === undefined ? {} : { batch: options.agg_iters }),
+    warmup: options.warmup_iters,
+    check: options.check !== 0,
+    average: averages[options.average] ?? 'mean',
+    shared: options.shared === true,
+    timeoutMs: options.timeout * 1000,
+    seed: options.seed,
+  };
+}
