@@ -1,27 +1,38 @@
 // Reading the arrays of an operation: one a device for each key.
-import { argumentError } from '../errors.js';
-import { dtypeNumber, dtypes, storageOf } from '../tensor/dtype.js';
-import type { NumericArray, StorageArray } from '../tensor/dtype.js';
+import { argumentError, describe } from '../errors.js';
+import type { NativeBuffer } from '../native/communicator.js';
+import { dtypeNumber, storageOf } from '../tensor/any-array.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import { DeviceBuffer, describeBuffer } from '../tensor/device-buffer.js';
+import { dtypes } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
+import type { StoreDevices } from './devices.js';
 import type { KeyInfo } from './keys.js';
 
-/** One array, or one for each device. */
-export type DeviceArrays = NumericArray | readonly NumericArray[];
+/** One array, or one for each device: TypedArrays for CPU devices, DeviceBuffers for GPUs. */
+export type DeviceArrays = AnyArray | readonly AnyArray[];
+
+/** What the arrays of a store may be. */
+export interface ArrayRules {
+  readonly devices: StoreDevices;
+  /** Arrays that one operation may bring for a key. */
+  readonly limit: number;
+}
 
 /**
  * The arrays of one key.
  *
- * @param limit - the number of devices.
- * @throws TypeError for anything but arrays of the key's type and length, at most one a device.
+ * @throws TypeError for anything but arrays of the key's type and length on the store's devices, at most one a device.
  */
 export function arraysOf(
   given: unknown,
   info: KeyInfo,
   name: string,
-  limit: number,
-): NumericArray[] {
-  if (!Array.isArray(given)) return [checked(given, info, name)];
+  rules: ArrayRules,
+): AnyArray[] {
+  if (!Array.isArray(given)) return [checked(given, info, name, rules)];
   const list = given as readonly unknown[];
+  const { limit } = rules;
   if (list.length === 0 || list.length > limit) {
     const devices = Number.isFinite(limit) ? `, at most ${limit} (one for each device)` : '';
     throw argumentError(
@@ -31,12 +42,13 @@ export function arraysOf(
       given,
     );
   }
-  return list.map((array) => checked(array, info, name));
+  return list.map((array) => checked(array, info, name, rules));
 }
 
-function checked(array: unknown, info: KeyInfo, name: string): NumericArray {
+function checked(array: unknown, info: KeyInfo, name: string, { devices }: ArrayRules): AnyArray {
+  assertPlace(array, name, devices);
   dtypeNumber(array, dtypes[info.dtype], name);
-  const typed = array as NumericArray;
+  const typed = array as AnyArray;
   if (typed.length !== info.count) {
     throw argumentError(
       'ERR_INVALID_ARG_VALUE',
@@ -49,22 +61,47 @@ function checked(array: unknown, info: KeyInfo, name: string): NumericArray {
   return typed;
 }
 
+/**
+ * An array that the host gives to either kind of store, or a DeviceBuffer on one of the store's GPUs.
+ *
+ * @throws TypeError that names the array's device and the store's.
+ */
+export function assertReachable(array: unknown, name: string, devices: StoreDevices): void {
+  if (array instanceof DeviceBuffer) assertPlace(array, name, devices);
+}
+
+/** @throws TypeError that names the array's device and the store's. */
+function assertPlace(array: unknown, name: string, { names, gpus }: StoreDevices): void {
+  const onGpu = array instanceof DeviceBuffer;
+  if (gpus === null ? !onGpu : onGpu && gpus.includes(array.device)) return;
+  const where = [...new Set(names)].join(', ');
+  const expected =
+    gpus === null
+      ? `an array of the host (the store's devices are ${where})`
+      : `a DeviceBuffer on a device of the store (${where})`;
+  throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, {
+    text: onGpu ? describeBuffer(array) : describe(array),
+  });
+}
+
 /** The arrays as native code takes them; the same list where nothing needs to change. */
-export function storagesOf(arrays: readonly NumericArray[]): readonly StorageArray[] {
+export function storagesOf(arrays: readonly AnyArray[]): readonly NativeBuffer[] {
   for (const array of arrays) {
-    if (array[Symbol.toStringTag] === 'Float16Array') return arrays.map(storageOf);
+    if (array instanceof DeviceBuffer || array[Symbol.toStringTag] === 'Float16Array') {
+      return arrays.map(storageOf);
+    }
   }
-  return arrays as readonly StorageArray[];
+  return arrays as readonly NativeBuffer[];
 }
 
 /** The inputs and outputs of one key. */
 export interface KeyArrays {
-  readonly inputs: readonly NumericArray[];
-  readonly outputs: readonly NumericArray[];
+  readonly inputs: readonly AnyArray[];
+  readonly outputs: readonly AnyArray[];
 }
 
 interface Use {
-  readonly array: NumericArray;
+  readonly array: AnyArray;
   readonly of: KeyArrays;
   readonly writes: boolean;
 }
@@ -76,14 +113,14 @@ interface Use {
  * @throws TypeError ERR_BUFFER_OVERLAP
  */
 export function assertApart(keys: readonly KeyArrays[]): void {
-  const users = new Map<ArrayBufferLike, Use | Use[]>();
+  const users = new Map<object, Use | Use[]>();
   for (const of of keys) {
     for (const array of of.outputs) addUse(users, { array, of, writes: true });
     for (const array of of.inputs) addUse(users, { array, of, writes: false });
   }
 }
 
-function addUse(users: Map<ArrayBufferLike, Use | Use[]>, use: Use): void {
+function addUse(users: Map<object, Use | Use[]>, use: Use): void {
   const { buffer } = use.array;
   const others = users.get(buffer);
   if (others === undefined) {
@@ -102,12 +139,12 @@ function assertPair(a: Use, b: Use): void {
   if (!inPlace) throw overlapError('out', a.writes && b.writes ? 'another out' : 'a value');
 }
 
-function sameMemory(a: NumericArray, b: NumericArray): boolean {
+function sameMemory(a: AnyArray, b: AnyArray): boolean {
   return a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
 }
 
 /** The inputs that are not also outputs: what is both counts as written. */
-export function readOnly({ inputs, outputs }: KeyArrays): readonly NumericArray[] {
+export function readOnly({ inputs, outputs }: KeyArrays): readonly AnyArray[] {
   if (outputs.length === 0 || inputs.length === 0) return inputs;
   return inputs.filter(
     (input) =>

@@ -1,8 +1,9 @@
 // What each kind of store is opened with. A new kind is one entry here and a folder of its own.
 import { GradlinkError } from '../errors.js';
 import { native } from '../native.js';
-import { nativePlacements } from '../native/kvstore.js';
+import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
+import type { StoreDevices } from './devices.js';
 import { storeKinds } from './types.js';
 import type { StoreKind, StoreType } from './types.js';
 
@@ -14,35 +15,58 @@ export interface StoreBackend {
   readonly numWorkers: number;
 }
 
-/** Opens a store for the arrays of `devices` devices. */
-type Open = (devices: number) => Promise<StoreBackend>;
+/** How long NCCL may take for anything it does for a store. */
+const ncclTimeoutMs = 30_000;
 
-function onHost(placement: number): Open {
-  return (devices) =>
-    Promise.resolve({
-      native: new (native().NativeKVStore)(placement, devices),
-      rank: 0,
-      numWorkers: 1,
-    });
+/** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
+interface Backend {
+  readonly onHost?: (devices: number) => Promise<StoreBackend>;
+  readonly onGpus?: (gpus: readonly number[]) => Promise<StoreBackend>;
 }
 
-const backends: Readonly<Partial<Record<StoreKind, Open>>> = {
-  local: onHost(nativePlacements.host),
-  device: onHost(nativePlacements.devices),
+function alone(store: NativeKVStore): StoreBackend {
+  return { native: store, rank: 0, numWorkers: 1 };
+}
+
+function onHost(placement: number): NonNullable<Backend['onHost']> {
+  return (devices) => Promise.resolve(alone(new (native().NativeKVStore)(placement, devices)));
+}
+
+function onGpus(merge: number): NonNullable<Backend['onGpus']> {
+  return async (gpus) => {
+    const store = native().NativeKVStore.onGpus(gpus, merge, ncclTimeoutMs);
+    try {
+      await store.barrier();
+    } catch (error) {
+      store.close();
+      throw error;
+    }
+    return alone(store);
+  };
+}
+
+const backends: Readonly<Partial<Record<StoreKind, Backend>>> = {
+  local: { onHost: onHost(nativePlacements.host), onGpus: onGpus(nativeGpuMerges.host) },
+  device: { onHost: onHost(nativePlacements.devices), onGpus: onGpus(nativeGpuMerges.automatic) },
+  nccl: { onGpus: onGpus(nativeGpuMerges.nccl) },
 };
 
-/** Why a kind without a backend has none. */
-function whyNot(kind: StoreKind): GradlinkError {
-  const available = storeKinds.filter((other) => other in backends).join(' and ');
-  const [code, reason] =
-    kind === 'nccl'
-      ? (['ERR_BACKEND_UNAVAILABLE', 'needs GPUs and NCCL, which this build does not use'] as const)
-      : (['ERR_UNSUPPORTED', 'needs several workers, which this build does not connect'] as const);
-  return new GradlinkError(
-    code,
-    `the store type '${kind}' ${reason}; available here: ${available}`,
-    { usable: true },
-  );
+/** The kinds that can be opened on such devices. */
+function available(where: keyof Backend): string {
+  return storeKinds.filter((kind) => backends[kind]?.[where] !== undefined).join(', ');
+}
+
+/** Why a kind cannot be opened on these devices. */
+function whyNot(kind: StoreKind, { names, gpus }: StoreDevices): GradlinkError {
+  const where = gpus === null ? 'onHost' : 'onGpus';
+  const message =
+    kind in backends
+      ? `the store type '${kind}' needs GPUs (devices: ['gpu:0', ...]), not ${names.join(', ')}`
+      : `the store type '${kind}' needs several workers, which this build does not connect`;
+  const code = kind in backends ? 'ERR_BACKEND_UNAVAILABLE' : 'ERR_UNSUPPORTED';
+  return new GradlinkError(code, `${message}; available here: ${available(where)}`, {
+    usable: true,
+  });
 }
 
 /**
@@ -50,8 +74,9 @@ function whyNot(kind: StoreKind): GradlinkError {
  *
  * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE where this build or machine has no such store.
  */
-export async function openBackend(type: StoreType, devices: number): Promise<StoreBackend> {
-  const open = backends[type.kind];
-  if (open === undefined) throw whyNot(type.kind);
-  return await open(devices);
+export async function openBackend(type: StoreType, devices: StoreDevices): Promise<StoreBackend> {
+  const { onHost, onGpus } = backends[type.kind] ?? {};
+  if (devices.gpus === null && onHost !== undefined) return await onHost(devices.names.length);
+  if (devices.gpus !== null && onGpus !== undefined) return await onGpus(devices.gpus);
+  throw whyNot(type.kind, devices);
 }

@@ -1,8 +1,8 @@
 // Turning the arguments of push, pull and their kin, for one key or a list, into one list of keys with their arrays.
 import { argumentError, describe } from '../errors.js';
-import type { NumericArray } from '../tensor/dtype.js';
+import type { AnyArray } from '../tensor/any-array.js';
 import { arraysOf, assertApart } from './arrays.js';
-import type { DeviceArrays, KeyArrays } from './arrays.js';
+import type { ArrayRules, DeviceArrays, KeyArrays } from './arrays.js';
 import type { Key, KeyInfo, KeyTable } from './keys.js';
 
 /** One key, or a list of keys. */
@@ -16,8 +16,8 @@ export type ArraysFor<K extends Keys> = K extends readonly Key[]
 /** One key's part of a call. */
 export interface KeyCall extends KeyArrays {
   readonly info: KeyInfo;
-  readonly inputs: NumericArray[];
-  readonly outputs: NumericArray[];
+  readonly inputs: AnyArray[];
+  readonly outputs: AnyArray[];
 }
 
 /** The key and its argument, for each key of a call. */
@@ -53,7 +53,7 @@ export function readCall(
   op: keyof typeof brings,
   values: unknown,
   outs: unknown,
-  limit: number,
+  rules: ArrayRules,
 ): readonly KeyCall[] {
   const wanted = brings[op];
   const from: Given = {
@@ -61,8 +61,8 @@ export function readCall(
     outs: wanted.outs ? { given: outs } : undefined,
   };
   const calls = Array.isArray(keys)
-    ? readList(table, keys, from, limit)
-    : [readOne(table, keys, from, limit)];
+    ? readList(table, keys, from, rules)
+    : [readOne(table, keys, from, rules)];
   assertApart(calls);
   return calls;
 }
@@ -72,12 +72,17 @@ interface Given {
   readonly outs: { readonly given: unknown } | undefined;
 }
 
-function readOne(table: KeyTable, key: unknown, { values, outs }: Given, limit: number): KeyCall {
+function readOne(
+  table: KeyTable,
+  key: unknown,
+  { values, outs }: Given,
+  rules: ArrayRules,
+): KeyCall {
   const info = table.find(key);
   return {
     info,
-    inputs: values === undefined ? [] : arraysOf(values.given, info, 'value', limit),
-    outputs: outs === undefined ? [] : arraysOf(outs.given, info, 'out', limit),
+    inputs: values === undefined ? [] : arraysOf(values.given, info, 'value', rules),
+    outputs: outs === undefined ? [] : arraysOf(outs.given, info, 'out', rules),
   };
 }
 
@@ -85,7 +90,7 @@ function readList(
   table: KeyTable,
   keys: readonly unknown[],
   { values, outs }: Given,
-  limit: number,
+  rules: ArrayRules,
 ): KeyCall[] {
   const inputs = values && pairsOf(keys, values.given, 'values');
   const outputs = outs && pairsOf(keys, outs.given, 'outs');
@@ -95,7 +100,7 @@ function readList(
       values: inputs && { given: inputs[index]?.[1] },
       outs: outputs && { given: outputs[index]?.[1] },
     };
-    const one = readOne(table, key, own, limit);
+    const one = readOne(table, key, own, rules);
     const earlier = calls.get(one.info.id);
     if (earlier === undefined) {
       calls.set(one.info.id, one);

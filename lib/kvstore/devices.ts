@@ -1,51 +1,70 @@
 // Which devices a store's arrays belong to.
-import { argumentError, GradlinkError } from '../errors.js';
+import { argumentError } from '../errors.js';
 
-/** A number of CPU devices, or their names: `4`, or `['cpu:0', 'cpu:1']`. */
+/**
+ * A number of CPU devices, or the devices' names: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A GPU may be named
+ * several times: then it is several devices.
+ */
 export type DeviceList = number | readonly string[];
+
+/** The devices of a store: all CPU devices, or all GPUs. */
+export interface StoreDevices {
+  readonly names: readonly string[];
+  /** The ordinals, one a device; null for CPU devices. */
+  readonly gpus: readonly number[] | null;
+}
 
 const maxDevices = 4096;
 
 /**
- * The names of the devices; `['cpu:0']` when none are given.
+ * The devices; `cpu:0` when none are given.
  *
- * @throws GradlinkError ERR_BACKEND_UNAVAILABLE for a GPU: this build has CPU devices.
+ * @throws TypeError or RangeError for what names no devices, for CPU devices named twice, and for both kinds together.
  */
-export function parseDevices(devices: DeviceList | undefined): readonly string[] {
-  if (devices === undefined) return Object.freeze(['cpu:0']);
-  const expected = `a number of CPU devices from 1 to ${maxDevices}, or names such as ['cpu:0', 'cpu:1']`;
+export function parseDevices(devices: DeviceList | undefined): StoreDevices {
+  if (devices === undefined) return onHost(['cpu:0']);
+  const expected = `a number of CPU devices from 1 to ${maxDevices}, or names such as ['cpu:0', 'cpu:1'] or ['gpu:0', 'gpu:1']`;
   if (typeof devices === 'number') {
     if (!Number.isInteger(devices) || devices < 1 || devices > maxDevices) {
       throw argumentError('ERR_OUT_OF_RANGE', 'devices', expected, devices);
     }
-    return Object.freeze(Array.from({ length: devices }, (_, index) => `cpu:${index}`));
+    return onHost(Array.from({ length: devices }, (_, index) => `cpu:${index}`));
   }
   if (!Array.isArray(devices) || devices.length === 0 || devices.length > maxDevices) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'devices', expected, devices);
   }
-  const names = devices.map(parseDevice);
+  const parsed = devices.map(parseDevice);
+  const names = Object.freeze(parsed.map(({ kind, index }) => `${kind}:${index}`));
+  const gpus = parsed.filter(({ kind }) => kind === 'gpu').map(({ index }) => index);
+  if (gpus.length === names.length) return { names, gpus };
+  if (gpus.length > 0) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'devices', 'CPU devices only, or GPUs only', {
+      text: names.join(', '),
+    });
+  }
   const repeated = names.find((name, index) => names.indexOf(name) !== index);
   if (repeated !== undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'devices', 'each device once', {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'devices', 'each CPU device once', {
       text: `${repeated} twice`,
     });
   }
-  return Object.freeze(names);
+  return { names, gpus: null };
 }
 
-function parseDevice(device: unknown): string {
+function onHost(names: string[]): StoreDevices {
+  return { names: Object.freeze(names), gpus: null };
+}
+
+function parseDevice(device: unknown): { kind: string; index: number } {
   const [, kind, index] =
     (typeof device === 'string' ? /^(cpu|gpu):(\d{1,9})$/i.exec(device) : null) ?? [];
   if (kind === undefined || index === undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'devices', "'cpu:' and a number", device);
-  }
-  if (kind.toLowerCase() === 'gpu') {
-    throw new GradlinkError(
-      'ERR_BACKEND_UNAVAILABLE',
-      `there are no GPU devices in this build, so ${String(device)} cannot be used; ` +
-        "use CPU devices: { devices: 4 } or { devices: ['cpu:0', 'cpu:1'] }",
-      { usable: true },
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'devices',
+      "'cpu:' or 'gpu:' and a number",
+      device,
     );
   }
-  return `cpu:${Number(index)}`;
+  return { kind: kind.toLowerCase(), index: Number(index) };
 }

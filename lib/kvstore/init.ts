@@ -1,18 +1,19 @@
 // The arguments of init.
 import { argumentError } from '../errors.js';
-import { dtypeNumber } from '../tensor/dtype.js';
-import type { DType, NumericArray } from '../tensor/dtype.js';
+import { dtypeNumber } from '../tensor/any-array.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
+import { assertReachable } from './arrays.js';
 import { pairsOf } from './calls.js';
 import type { Keys } from './calls.js';
+import type { StoreDevices } from './devices.js';
 import { duplicateKey } from './keys.js';
 import type { Key, KeyTable } from './keys.js';
 import { rowLengthOf } from './rows.js';
 
-/** One value for one key, a list for a list. */
-export type InitValues<K extends Keys> = K extends readonly Key[]
-  ? readonly NumericArray[]
-  : NumericArray;
+/** One value for one key, a list for a list: TypedArrays, or DeviceBuffers on the store's GPUs. */
+export type InitValues<K extends Keys> = K extends readonly Key[] ? readonly AnyArray[] : AnyArray;
 
 /** Options of init. */
 export interface InitOptions {
@@ -28,7 +29,7 @@ export interface InitOptions {
 /** A key to be made. */
 export interface NewKey {
   readonly key: Key;
-  readonly value: NumericArray;
+  readonly value: AnyArray;
   readonly dtype: number;
   readonly rowLength: number;
 }
@@ -39,6 +40,7 @@ export function readInit(
   keys: unknown,
   values: unknown,
   options: InitOptions,
+  devices: StoreDevices,
 ): NewKey[] {
   const isList = Array.isArray(keys);
   const seen = new Set<Key>();
@@ -51,8 +53,9 @@ export function readInit(
     }
     if (table.has(key) || seen.has(key)) throw duplicateKey(key);
     seen.add(key);
+    assertReachable(value, 'value', devices);
     const dtype = dtypeNumber(value, options.dtype, 'value');
-    const array = value as NumericArray;
+    const array = value as AnyArray;
     assertFixedLength(array, 'value');
     const shapes = options.shape;
     const shape: unknown = isList && Array.isArray(shapes?.[0]) ? shapes[index] : shapes;

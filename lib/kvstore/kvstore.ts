@@ -3,9 +3,10 @@ import { argumentError } from '../errors.js';
 import { nativeStoreOps } from '../native/kvstore.js';
 import type { NativeKVStore, NativeStoreArrays } from '../native/kvstore.js';
 import type { Optimizer } from '../optimizers/optimizer.js';
-import type { NumericArray } from '../tensor/dtype.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
-import type { DeviceArrays } from './arrays.js';
+import type { ArrayRules, DeviceArrays } from './arrays.js';
 import { openBackend } from './backends.js';
 import type { StoreBackend } from './backends.js';
 import { pairsOf, priorityOf, readCall } from './calls.js';
@@ -26,8 +27,9 @@ import type { Updater } from './updater.js';
 /** Options of {@link KVStore.create}. */
 export interface KVStoreOptions {
   /**
-   * The devices whose arrays are pushed and pulled: `4`, or `['cpu:0', 'cpu:1']`. A push brings at most one array a
-   * device. When absent, the number of arrays is not limited.
+   * The devices whose arrays are pushed and pulled: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A push brings at
+   * most one array a device: TypedArrays for CPU devices, DeviceBuffers for GPUs. A GPU may be named several times.
+   * When absent, the arrays are the host's and their number is not limited.
    */
   devices?: DeviceList | undefined;
 }
@@ -67,40 +69,36 @@ export class KVStore implements AsyncDisposable {
   readonly numWorkers: number;
   readonly devices: readonly string[];
   readonly #native: NativeKVStore;
-  readonly #arrayLimit: number;
+  readonly #rules: ArrayRules;
   readonly #keys = new KeyTable();
   readonly #pending = new PendingOperations();
   #updater: UpdaterCalls | undefined;
   #closing: Promise<void> | undefined;
 
-  private constructor(
-    type: string,
-    backend: StoreBackend,
-    devices: readonly string[],
-    arrayLimit: number,
-  ) {
+  private constructor(type: string, backend: StoreBackend, rules: ArrayRules) {
     this.type = type;
     this.rank = backend.rank;
     this.numWorkers = backend.numWorkers;
-    this.devices = devices;
+    this.devices = rules.devices.names;
     this.#native = backend.native;
-    this.#arrayLimit = arrayLimit;
+    this.#rules = rules;
   }
 
   /**
    * Opens a store.
    *
-   * @param type - `'local'` (sums on the host) or `'device'`, the default (sums where the devices are, with
-   *   gradient compression).
-   *   On CPU devices both lie in host memory and are equally fast. MXNet's other spellings are accepted.
+   * @param type - `'local'` (sums on the host), `'device'`, the default (sums where the devices are, with gradient
+   *   compression; on GPUs with NCCL where it is there and no GPU is named twice), or `'nccl'` (GPUs; NCCL must be
+   *   there). On CPU devices local and device both lie in host memory and are equally fast. MXNet's other spellings
+   *   are accepted.
    * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
    */
   static async create(type = 'device', options: KVStoreOptions = {}): Promise<KVStore> {
     const parsed = parseStoreType(type);
     const devices = parseDevices(options.devices);
-    const backend = await openBackend(parsed, devices.length);
-    const limit = options.devices === undefined ? Infinity : devices.length;
-    return new KVStore(parsed.name, backend, devices, limit);
+    const backend = await openBackend(parsed, devices);
+    const limit = options.devices === undefined ? Infinity : devices.names.length;
+    return new KVStore(parsed.name, backend, { devices, limit });
   }
 
   /**
@@ -113,7 +111,7 @@ export class KVStore implements AsyncDisposable {
     options: InitOptions = {},
   ): Promise<void> {
     this.#pending.assertOpen('init');
-    const entries = readInit(this.#keys, keys, values, options);
+    const entries = readInit(this.#keys, keys, values, options, this.#rules.devices);
     const calls = entries.map(({ key, value, dtype, rowLength }): KeyCall => {
       const id = this.#native.define(String(key), dtype, value.length, rowLength);
       const info = { key, id, dtype, count: value.length, rowLength };
@@ -178,7 +176,7 @@ export class KVStore implements AsyncDisposable {
     const priority = priorityOf(options);
     const calls = pairsOf(key, outs, 'outs').map(([one, given], index) => {
       const info = this.#keys.find(one);
-      const outputs = arraysOf(given, info, 'out', this.#arrayLimit);
+      const outputs = arraysOf(given, info, 'out', this.#rules);
       const ids: unknown = Array.isArray(key) ? (rowIds as readonly unknown[])[index] : rowIds;
       return { info, inputs: [], outputs, rows: rowsOf(ids, info, outputs.length) };
     });
@@ -313,7 +311,7 @@ export class KVStore implements AsyncDisposable {
     try {
       this.#pending.assertOpen(op);
       const priority = priorityOf(options);
-      const calls = readCall(this.#keys, keys, op, values, outs, this.#arrayLimit);
+      const calls = readCall(this.#keys, keys, op, values, outs, this.#rules);
       return this.#submit(op, calls, priority);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it is, it came as thrown
@@ -346,7 +344,7 @@ export class KVStore implements AsyncDisposable {
   }
 }
 
-function listed(arrays: readonly NumericArray[]): NativeStoreArrays {
+function listed(arrays: readonly AnyArray[]): NativeStoreArrays {
   return arrays.length === 0 ? null : storagesOf(arrays);
 }
 
@@ -355,6 +353,7 @@ function isOptions(given: unknown): given is StoreCallOptions {
     typeof given === 'object' &&
     given !== null &&
     !Array.isArray(given) &&
+    !(given instanceof DeviceBuffer) &&
     !ArrayBuffer.isView(given)
   );
 }

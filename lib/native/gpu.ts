@@ -1,6 +1,5 @@
 // The native surface of GPUs: native/binding/gpu_*.cc. No meaning is checked there, only what memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
-import type { NativeKVStore } from './kvstore.js';
 
 /** What one GPU is and how it is; null where the driver or NVML does not say. */
 export interface NativeGpuInfo {
@@ -115,10 +114,4 @@ export interface GpuNatives {
   gpuLibraries(): NativeGpuLibraries;
   /** Page-locked host memory; freed when the ArrayBuffer is collected. */
   allocPinned(bytes: number): ArrayBuffer;
-}
-
-export const nativeGpuMerges = { automatic: 0, nccl: 1, peer: 2, host: 3 } as const;
-
-export interface GpuStoreNatives {
-  openGpuStore(gpus: readonly number[], merge: number): NativeKVStore;
 }

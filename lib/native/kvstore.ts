@@ -1,6 +1,7 @@
 // The native surface of the key-value store: native/binding/kvstore_wrap*.cc. No meaning is checked there, only what
 // memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
+import type { NativeBuffer } from './communicator.js';
 import type { NativeOptimizerSpec } from './optimizer.js';
 
 /** Numbers of the operations of {@link NativeKVStore.submit}. */
@@ -9,9 +10,12 @@ export const nativeStoreOps = { init: 0, push: 1, pull: 2, pushPull: 3 } as cons
 /** Where values are merged and kept: native/kvstore/local_store.h. */
 export const nativePlacements = { host: 0, devices: 1 } as const;
 
+/** How a store on GPUs sums: native/kvstore/gpu_store.h. */
+export const nativeGpuMerges = { automatic: 0, nccl: 1, peer: 2, host: 3 } as const;
+
 /** The arrays of one key, or, for a list of keys, of each. */
 export type NativeStoreArrays =
-  readonly StorageArray[] | readonly (readonly StorageArray[])[] | null;
+  readonly NativeBuffer[] | readonly (readonly NativeBuffer[])[] | null;
 
 /** What an updater is called with; what it leaves in `stored` becomes the value. */
 export type NativeUpdater = (key: number, received: StorageArray, stored: StorageArray) => void;
@@ -38,7 +42,7 @@ export interface NativeKVStore {
   /** @param rows - the rows wanted, for each output. */
   rowSparsePull(
     key: number,
-    outputs: readonly StorageArray[],
+    outputs: readonly NativeBuffer[],
     rows: readonly Float64Array[],
     priority: number,
     here: boolean,
@@ -57,10 +61,17 @@ export interface NativeKVStore {
   close(): void;
 }
 
+export interface NativeKVStoreClass {
+  readonly prototype: NativeKVStore;
+  /** The store of one process on CPU devices; its arrays are TypedArrays. */
+  new (placement: number, devices: number): NativeKVStore;
+  /**
+   * The store of one process on GPUs, one ordinal a device; its arrays are NativeDeviceBuffers, an init's may be a
+   * TypedArray too. What opening NCCL fails with comes with the first operation.
+   */
+  onGpus(gpus: readonly number[], merge: number, timeoutMs: number): NativeKVStore;
+}
+
 export interface KVStoreNatives {
-  readonly NativeKVStore: {
-    readonly prototype: NativeKVStore;
-    /** The store of one process on CPU devices. */
-    new (placement: number, devices: number): NativeKVStore;
-  };
+  readonly NativeKVStore: NativeKVStoreClass;
 }

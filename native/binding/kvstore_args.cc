@@ -1,5 +1,6 @@
 #include "binding/kvstore_args.h"
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <utility>
@@ -12,21 +13,37 @@ namespace gradlink::binding {
 
 namespace {
 
+/// Where the arrays of an operation may be.
+enum class Memory : std::uint8_t { host, gpus, either };
+
+/// `gpus` gets the GPU of each array where they need not be on the host.
 template <class Pointer>
-void readArrays(const Napi::Value& value, const KeyShape& shape, const char* name,
-                std::vector<Pointer>& into) {
+void readArrays(const Napi::Value& value, const KeyShape& shape, const char* name, Memory memory,
+                std::vector<Pointer>& into, std::vector<int>& gpus) {
   if (value.IsNull() || value.IsUndefined()) return;
   const Napi::Array list = arrayArg(value, name);
   const std::uint32_t length = list.Length();
   into.reserve(length);
+  if (memory != Memory::host) gpus.reserve(length);
   for (std::uint32_t i = 0; i < length; ++i) {
-    const BufferView view = viewOf(list.Get(i), shape.dtype, name);
+    const Napi::Value item = list.Get(i);
+    const BufferView view = memory == Memory::host ? viewOf(item, shape.dtype, name)
+                                                   : viewOfAny(item, shape.dtype, name);
+    if (memory == Memory::gpus && view.device == kHost) {
+      throw argumentError(value.Env(), name, "a DeviceBuffer, on one of the store's GPUs",
+                          "an array of the host");
+    }
     if (view.length != shape.count) {
       throw argumentError(value.Env(), name, std::to_string(shape.count) + " elements",
                           std::to_string(view.length));
     }
     into.push_back(view.data);
+    if (memory != Memory::host) gpus.push_back(view.device);
   }
+}
+
+Memory memoryOf(const KVStoreHandle& handle) {
+  return handle.onGpus() ? Memory::gpus : Memory::host;
 }
 
 KeyId keyArg(const Napi::Value& value) {
@@ -57,8 +74,11 @@ std::vector<Operation> operationsArg(const Napi::CallbackInfo& info, const KVSto
     operation.key = keyArg(key);
     operation.priority = priority;
     const KeyShape& shape = handle.shapeOf(operation.key);
-    readArrays(inputs, shape, "value", operation.in);
-    readArrays(outputs, shape, "out", operation.out);
+    const Memory memory = memoryOf(handle);
+    const bool either = memory == Memory::gpus && kind == OperationKind::init;
+    readArrays(inputs, shape, "value", either ? Memory::either : memory, operation.in,
+               operation.inGpus);
+    readArrays(outputs, shape, "out", memory, operation.out, operation.outGpus);
     return operation;
   };
   std::vector<Operation> operations;
@@ -82,7 +102,8 @@ std::vector<Operation> rowOperationsArg(const Napi::CallbackInfo& info,
   const KeyId key = keyArg(info[0]);
   const KeyShape& shape = handle.shapeOf(key);
   std::vector<void*> outputs;
-  readArrays(info[1], shape, "out", outputs);
+  std::vector<int> gpus;
+  readArrays(info[1], shape, "out", memoryOf(handle), outputs, gpus);
   const Napi::Array rows = arrayArg(info[2], "rowIds");
   std::vector<Operation> operations;
   for (std::uint32_t i = 0; i < outputs.size(); ++i) {
@@ -93,6 +114,7 @@ std::vector<Operation> rowOperationsArg(const Napi::CallbackInfo& info,
     operation.key = key;
     operation.priority = priorityArg(info[3]);
     operation.out = {outputs[i]};
+    if (!gpus.empty()) operation.outGpus = {gpus[i]};
     operation.rows.reserve(view.length);
     for (std::size_t j = 0; j < view.length; ++j) {
       // Written so that NaN fails too; what is left converts without overflow.

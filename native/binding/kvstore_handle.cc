@@ -58,8 +58,11 @@ class KVStoreHandle::ScriptUpdater final : public ExternalUpdater {
   const std::uint32_t function_;
 };
 
-KVStoreHandle::KVStoreHandle(Napi::Env env, std::unique_ptr<Store> store)
-    : environment_(Environment::of(env).shared_from_this()), env_(env), store_(std::move(store)) {
+KVStoreHandle::KVStoreHandle(Napi::Env env, std::unique_ptr<Store> store, bool onGpus)
+    : environment_(Environment::of(env).shared_from_this()),
+      env_(env),
+      onGpus_(onGpus),
+      store_(std::move(store)) {
   environment_->add(this);
 }
 

@@ -20,13 +20,16 @@ struct KeyShape {
 /// Made and destroyed on the JavaScript thread. Pending operations keep the object that owns it.
 class KVStoreHandle final : public Resident {
  public:
-  KVStoreHandle(Napi::Env, std::unique_ptr<Store>);
+  /// `onGpus`: its arrays are DeviceBuffers, else TypedArrays.
+  KVStoreHandle(Napi::Env, std::unique_ptr<Store>, bool onGpus);
   ~KVStoreHandle() override;
 
   /// Throws ERR_CLOSED after close().
   Store& open();
   /// Nothing may be pending. Idempotent.
   void close();
+
+  bool onGpus() const { return onGpus_; }
 
   KeyId define(const std::string& name, const KeyShape&, std::size_t rowLength);
   /// Throws a TypeError where there is no such key.
@@ -45,6 +48,7 @@ class KVStoreHandle final : public Resident {
 
   std::shared_ptr<Environment> environment_;
   Napi::Env env_;
+  const bool onGpus_;
   std::unordered_map<KeyId, KeyShape> shapes_;
   /// Never shrinks before the end: operations that were queued under an earlier updater still call
   /// it.

@@ -1,5 +1,6 @@
 #include "binding/kvstore_wrap.h"
 
+#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "binding/exports.h"
 #include "binding/kvstore_args.h"
 #include "binding/optimizer_spec.h"
+#include "kvstore/gpu_store.h"
 #include "kvstore/local_store.h"
 
 namespace gradlink::binding {
@@ -57,26 +59,55 @@ void exportKVStore(Napi::Env env, Napi::Object exports) { KVStoreWrap::define(en
 
 void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = KVStoreWrap;
-  exports.Set(kClassName, DefineClass(env, kClassName,
-                                      {InstanceMethod<&Wrap::defineKey>("define"),
-                                       InstanceMethod<&Wrap::submit>("submit"),
-                                       InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
-                                       InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
-                                       InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
-                                       InstanceMethod<&Wrap::setUpdater>("setUpdater"),
-                                       InstanceMethod<&Wrap::setCompression>("setCompression"),
-                                       InstanceMethod<&Wrap::barrier>("barrier"),
-                                       InstanceMethod<&Wrap::saveStates>("saveStates"),
-                                       InstanceMethod<&Wrap::loadStates>("loadStates"),
-                                       InstanceMethod<&Wrap::close>("close")}));
+  const Napi::Function constructor = DefineClass(
+      env, kClassName,
+      {StaticMethod<&Wrap::onGpus>("onGpus"), InstanceMethod<&Wrap::defineKey>("define"),
+       InstanceMethod<&Wrap::submit>("submit"),
+       InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
+       InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
+       InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
+       InstanceMethod<&Wrap::setUpdater>("setUpdater"),
+       InstanceMethod<&Wrap::setCompression>("setCompression"),
+       InstanceMethod<&Wrap::barrier>("barrier"), InstanceMethod<&Wrap::saveStates>("saveStates"),
+       InstanceMethod<&Wrap::loadStates>("loadStates"), InstanceMethod<&Wrap::close>("close")});
+  Environment::of(env).setConstructor(kClassName, constructor);
+  exports.Set(kClassName, constructor);
+}
+
+Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Array list = arrayArg(info[0], "gpus");
+    GpuStoreOptions options;
+    if (list.Length() > kMaxDevices) {
+      throw argumentError(env, "gpus", "at most " + std::to_string(kMaxDevices),
+                          std::to_string(list.Length()));
+    }
+    for (std::uint32_t i = 0; i < list.Length(); ++i) {
+      options.gpus.push_back(
+          static_cast<int>(integerArg(list.Get(i), "gpus", 0, std::numeric_limits<int>::max())));
+    }
+    options.merge = static_cast<GpuMerge>(integerArg(info[1], "merge", 0, 3));
+    options.timeoutMs = numberArg(info[2], "timeoutMs");
+    std::unique_ptr<Store> store = makeGpuStore(options);
+    return Environment::of(env)
+        .constructor(kClassName)
+        .New({Napi::External<std::unique_ptr<Store>>::New(env, &store)});
+  });
 }
 
 KVStoreWrap::KVStoreWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KVStoreWrap>(info) {
   guarded(info.Env(), [&] {
+    if (info[0].IsExternal()) {  // from onGpus
+      handle_ = std::make_shared<KVStoreHandle>(
+          info.Env(), std::move(*info[0].As<Napi::External<std::unique_ptr<Store>>>().Data()),
+          true);
+      return;
+    }
     const auto placement = static_cast<Placement>(integerArg(info[0], "placement", 0, 1));
     const auto devices = static_cast<std::size_t>(integerArg(info[1], "devices", 1, kMaxDevices));
-    handle_ = std::make_shared<KVStoreHandle>(info.Env(),
-                                              std::make_unique<LocalStore>(placement, devices));
+    handle_ = std::make_shared<KVStoreHandle>(
+        info.Env(), std::make_unique<LocalStore>(placement, devices), false);
   });
 }
 

@@ -18,6 +18,7 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   explicit KVStoreWrap(const Napi::CallbackInfo&);
 
  private:
+  static Napi::Value onGpus(const Napi::CallbackInfo&);
   Napi::Value defineKey(const Napi::CallbackInfo&);
   Napi::Value submit(const Napi::CallbackInfo&);
   Napi::Value rowSparsePull(const Napi::CallbackInfo&);
