@@ -21,7 +21,8 @@ TEST(FakeStream, RunsBesideOthers) {
   });
   third.run([&] { second.set_value(); });
   EXPECT_EQ(one.synchronize(), kSuccess);
-  EXPECT_EQ(other.query(), kSuccess);
+  EXPECT_EQ(other.synchronize(), kSuccess);
+  EXPECT_EQ(third.synchronize(), kSuccess);
 }
 
 TEST(FakeStream, ReturnsBeforeItsWorkIsDone) {
