@@ -122,8 +122,9 @@ TEST_F(NcclFaults, WhatIsEnqueuedIsEndedByACheck) {
                   const nccl::Launch launch{
                       {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
                       ones.buffers.view()};
-                  comm->enqueue({&launch, 1}, streams);
+                  // The error may come while it is still being launched.
                   std::string wrong = expectError(ErrorCode::system, 0, "allReduce", [&] {
+                    comm->enqueue({&launch, 1}, streams);
                     cuda::await([&] { return first.done() && second.done(); }, Deadline::in(20000),
                                 "allReduce", [&] { comm->check("allReduce"); });
                   });

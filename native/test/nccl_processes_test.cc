@@ -216,7 +216,7 @@ TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
     const HeldBuffers buffers(comm, c);
     const nccl::Launch launch{{Kind::allReduce, c.dtype, c.reduceOp, 0, c.count}, buffers.view()};
     if (rank == 1) {
-      shared->ready = 1;
+      shared->ready.fetch_add(1);
       Shared::waitFor(shared->go, 1);
       return "";
     }
@@ -234,6 +234,25 @@ TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
   ranks[1].kill();
   EXPECT_EQ(ranks[0].wait(), "");
   EXPECT_EQ(ranks[1].wait(), "killed");
+}
+
+TEST_F(GpuPairs, HearOfAPeersFailure) {
+  if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that fail when asked to";
+  auto ranks = start(
+      2,
+      [](auto& comm, int rank) {
+        const Case c{Op::allReduce, 2, 11};
+        const HeldBuffers buffers(comm, c);
+        const ErrorCode code = rank == 1 ? ErrorCode::system : ErrorCode::aborted;
+        return expectError(code, 1, "unhandled system error", [&] {
+          comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
+        });
+      },
+      20000,
+      [](int) {
+        return Settings{{"GRADLINK_FAKE_FAULTS", "nccl-async=1@1"}};
+      });
+  expectNone(ranks);
 }
 
 TEST_F(GpuPairs, NameARankThatLeft) {

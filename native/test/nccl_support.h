@@ -101,6 +101,9 @@ class Process {
     } catch (const Error& error) {
       return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
              std::to_string(error.rank) + ": " + error.what();
+    } catch (const std::exception& error) {
+      // It may not get to the test's frame, which is the parent's.
+      return std::string("threw ") + error.what();
     }
   }
 
