@@ -80,7 +80,7 @@ Bytes randomFloats(DType dtype, std::size_t count, unsigned seed) {
       }
       break;
     default:
-      std::memcpy(bytes.data(), values.data(), bytes.size());
+      if (count != 0) std::memcpy(bytes.data(), values.data(), bytes.size());
   }
   return bytes;
 }
