@@ -3,7 +3,7 @@ import { totalmem } from 'node:os';
 
 import { InvalidArgumentError, type Command } from 'commander';
 
-import { choice, decimal, deviceList, imageShape, integer, list } from './parse.js';
+import { choice, decimal, deviceList, imageShape, integer, list, ordinals } from './parse.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
@@ -17,11 +17,12 @@ import {
   type StoreRunOptions,
 } from '../measure/store-run.js';
 import { network, type ImageShape } from '../models/index.js';
+import { native } from '../native.js';
 import { optimizerNames } from '../optimizers/index.js';
 
 export interface MeasureOptions extends ReportOptions {
   readonly network: string;
-  readonly gpus?: string;
+  readonly gpus?: readonly number[];
   readonly cpus?: number;
   readonly devices?: readonly string[];
   readonly numLayers: number;
@@ -50,7 +51,8 @@ const mostDevices = 1024;
 const examples = `
 One batch pushes every array of the network from every device to the store and pulls the result back to every device;
 one line is the mean of --disp-batches batches, in MXNet's format, on standard error. The summary names the bytes that
-had to be moved, the machine's own copy bandwidth measured in this run, and the share of it that was reached.
+had to be moved, the machine's or the GPU's own copy bandwidth measured in this run (between GPUs: what their links
+carry), and the share of it that was reached. On GPUs a batch is one call for all arrays.
 
 GB/sec per gpu is MXNet's figure per device: MB x 2(n-1)/n / sec / 1000, n devices. The error is that of MXNet:
 sum |out - expected| over all devices / sum |expected| over one. Expected is a sum in float64, or a second copy of the
@@ -59,6 +61,7 @@ error shows faults and not the compression itself. -1: not checked.
 
 Examples:
   $ gradlink measure --kv-store device
+  $ gradlink measure --kv-store device --gpus 0,1,2,3
   $ gradlink measure --network resnet --num-layers 200 --cpus 2
   $ gradlink measure --network inception-v3 --image-shape 3,299,299 --optimizer sgd
   $ gradlink measure --network resnet --num-layers 50 --compare device,local --format markdown
@@ -91,7 +94,11 @@ export function addMeasureOptions(command: Command): Command {
   const count = integer({ min: 1, max: 1e6 });
   command
     .option('--network <name>', 'network whose arrays are moved: see gradlink models', 'resnet')
-    .option('--gpus <list>', 'GPUs, by number: this version has none')
+    .option(
+      '--gpus <list>',
+      'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0',
+      ordinals,
+    )
     .option(
       '--num-layers <count>',
       'depth of the network, where it has several',
@@ -126,7 +133,7 @@ export function addMeasureOptions(command: Command): Command {
       `so many CPU devices (default: ${String(defaultCpus)})`,
       integer({ min: 1, max: mostDevices }),
     )
-    .option('--devices <list>', 'devices by name: cpu:0,cpu:1', deviceList)
+    .option('--devices <list>', 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1', deviceList)
     .option('--compare <types>', 'run these stores one after the other', list(storeType))
     .option(
       '--mode <mode>',
@@ -154,31 +161,62 @@ export function addMeasureOptions(command: Command): Command {
   return addReportOptions(command).addHelpText('after', examples);
 }
 
-/** The devices, and whether nobody named any. */
-export function chooseDevices(options: MeasureOptions): {
-  names: readonly string[];
-  byDefault: boolean;
-} {
+/** The devices that a run uses. */
+export interface ChosenDevices {
+  readonly names: readonly string[];
+  /** The GPU of each; null for CPU devices. */
+  readonly gpus: readonly number[] | null;
+  /** Nobody named any. */
+  readonly byDefault: boolean;
+}
+
+/** @throws UsageError where several options name devices, and for GPUs that are not there. */
+export function chooseDevices(options: MeasureOptions): ChosenDevices {
   const { gpus, cpus, devices } = options;
-  if (gpus !== undefined) {
-    const wanted = gpus.split(',').filter((part) => part.trim() !== '').length;
-    const advice = `Use --cpus ${String(Math.max(wanted, 1))} for as many CPU devices.`;
-    throw UsageError.of(
-      '--gpus',
-      'a machine and a build with GPU support, which this is not',
-      gpus,
-      advice,
-    );
-  }
-  if (devices !== undefined && cpus !== undefined) {
-    throw UsageError.of('--cpus and --devices', 'one of the two', 'both', 'Leave one away.');
+  const given = Object.entries({ '--gpus': gpus, '--cpus': cpus, '--devices': devices })
+    .filter(([, value]) => value !== undefined)
+    .map(([name]) => name);
+  if (given.length > 1) {
+    const several = given.length === 2 ? 'both' : 'all of them';
+    throw UsageError.of(given.join(' and '), 'one of the two', several, 'Leave one away.');
   }
   const names =
-    devices ?? Array.from({ length: cpus ?? defaultCpus }, (_, i) => `cpu:${String(i)}`);
+    gpus?.map((gpu) => `gpu:${String(gpu)}`) ??
+    devices ??
+    Array.from({ length: cpus ?? defaultCpus }, (_, i) => `cpu:${String(i)}`);
+  const [option = '--cpus'] = given;
   if (names.length > mostDevices) {
-    throw UsageError.of('--devices', `at most ${String(mostDevices)}`, String(names.length));
+    throw UsageError.of(option, `at most ${String(mostDevices)}`, String(names.length));
   }
-  return { names, byDefault: devices === undefined && cpus === undefined };
+  const ordinals = names.filter((name) => name.startsWith('gpu:')).map((name) => +name.slice(4));
+  if (ordinals.length === 0) return { names, gpus: null, byDefault: given.length === 0 };
+  checkGpus(option, ordinals);
+  return { names, gpus: ordinals, byDefault: false };
+}
+
+function checkGpus(option: string, gpus: readonly number[]): void {
+  const advice = `Use --cpus ${String(gpus.length)} for as many CPU devices.`;
+  const present = gpuCount((reason) => {
+    throw new UsageError(`${option}: ${reason}. ${advice}`);
+  });
+  const absent = gpus.find((gpu) => gpu >= present);
+  if (absent === undefined) return;
+  throw UsageError.of(
+    option,
+    present === 1 ? 'the one GPU that is there, 0' : `GPUs from 0 to ${String(present - 1)}`,
+    String(absent),
+    advice,
+  );
+}
+
+/** How many there are; `without` gets the reason where there is no driver. */
+function gpuCount(without: (reason: string) => never): number {
+  try {
+    return native().gpuCount();
+  } catch (error) {
+    if (!(error instanceof GradlinkError) || error.code !== 'ERR_BACKEND_UNAVAILABLE') throw error;
+    return without(error.message);
+  }
 }
 
 /** The stores to run: --compare's, after --kv-store's where that was given too. */
@@ -210,7 +248,7 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
   if (needed <= totalmem()) return;
   const gigabytes = (bytes: number): string => (bytes / 1e9).toFixed(1);
   throw UsageError.of(
-    '--network and --cpus',
+    '--network and the number of devices',
     `arrays that fit into the ${gigabytes(totalmem())} GB of memory`,
     `${gigabytes(needed)} GB`,
     'Use fewer devices or a smaller network.',

@@ -18,7 +18,8 @@ import { GradlinkError } from '../errors.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { failedCase, waivedCase } from '../measure/case.js';
 import { describeEnvironment } from '../measure/environment.js';
-import { measureMemoryLimit } from '../measure/memory-limit.js';
+import { describeGpus } from '../measure/gpu-environment.js';
+import { readMachine } from '../measure/p2p-machine.js';
 import {
   outcome,
   schemaVersion,
@@ -26,6 +27,7 @@ import {
   type Report,
   type Scalar,
 } from '../measure/result.js';
+import { measureGpuLimits, measureHostLimits } from '../measure/store-limit.js';
 import {
   drawGradients,
   runStore,
@@ -49,16 +51,19 @@ function usedOptions(
         Array.isArray(value) ? value.join(',') : (value as Scalar),
       ]),
     ),
-    gpus: null,
+    gpus: options.gpus?.join(',') ?? null,
     devices: devices.join(','),
     kvStore: stores.join(','),
   };
 }
 
 /** Why this build or machine has no store of a type it knows by name; undefined where it has. */
-async function whyUnavailable(type: string): Promise<string | undefined> {
+async function whyUnavailable(
+  type: string,
+  devices: readonly string[],
+): Promise<string | undefined> {
   try {
-    const store = await KVStore.create(type, { devices: 1 });
+    const store = await KVStore.create(type, { devices });
     await store.close();
     return undefined;
   } catch (error) {
@@ -149,13 +154,13 @@ async function measure(
   argv: readonly string[],
   io: Io,
 ): Promise<number> {
-  const { names: devices, byDefault } = chooseDevices(options);
+  const { names: devices, gpus, byDefault } = chooseDevices(options);
   const stores = chooseStores(options, kvStoreGiven);
   const run = checkMeasure(options, devices, stores);
   const output = new ReportOutput(options, io);
   const unavailable = new Map<string, string>();
   for (const type of stores) {
-    const reason = await whyUnavailable(type);
+    const reason = await whyUnavailable(type, devices);
     if (reason !== undefined) unavailable.set(type, reason);
   }
   const [only] = stores;
@@ -179,13 +184,10 @@ async function measure(
       simdLevel: addon.simdLevel(),
       threads: addon.numThreads(),
     });
-    const limit = await measureMemoryLimit(environment.lastLevelCacheBytes);
+    const limits =
+      gpus === null ? await measureHostLimits(environment) : await measureGpuLimits(gpus);
     const gradients = drawGradients(run, options.seed);
-    const cases = await runStores(
-      { stores, unavailable, run },
-      { gradients, limit, environment },
-      progress,
-    );
+    const cases = await runStores({ stores, unavailable, run }, { gradients, limits }, progress);
     const report: Report = {
       schemaVersion,
       run: {
@@ -196,6 +198,7 @@ async function measure(
         startedAt,
       },
       environment,
+      ...(gpus === null ? {} : { gpus: describeGpus(readMachine([...new Set(gpus)]).gpus) }),
       cases,
     };
     if (output.showsText) progress.print(reportSummary(report));

@@ -56,13 +56,19 @@ export function choice<T extends string>(
   };
 }
 
+/** The items of a comma list without gaps. */
+function items(text: string): string[] {
+  const parts = text.split(',').map((part) => part.trim());
+  if (parts.some((part) => part === '')) {
+    throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
+  }
+  return parts;
+}
+
 /** A comma list without gaps or repeats, each item through `item`. */
 export function list<T>(item: (text: string) => T): (text: string) => T[] {
   return (text) => {
-    const parts = text.split(',').map((part) => part.trim());
-    if (parts.some((part) => part === '')) {
-      throw new InvalidArgumentError('Expected a comma-separated list without empty items.');
-    }
+    const parts = items(text);
     const repeated = parts.find((part, i) => parts.indexOf(part) !== i);
     if (repeated !== undefined) {
       throw new InvalidArgumentError(`Expected each item once, but ${repeated} is repeated.`);
@@ -108,23 +114,31 @@ export function imageShape(text: string): readonly [number, number, number] {
   return [channels, height, width];
 }
 
-/** CPU devices by name: `cpu:0,cpu:1`; `cpu` alone means `cpu:0`. */
-export const deviceList = list((text: string): string => {
-  if (/^gpu(:\d+)?$/.test(text)) {
-    throw new InvalidArgumentError(
-      'Expected CPU devices: this version has no GPU backend. Use --cpus N or --devices cpu:0,cpu:1.',
-    );
+/** Devices by name: `cpu:0,cpu:1` or `gpu:0,gpu:1`; `cpu` alone means `cpu:0`. A GPU may be repeated. */
+export function deviceList(text: string): string[] {
+  const names = items(text).map((part) => {
+    const [, kind, index] = /^(cpu|gpu)(?::(0|[1-9]\d{0,3}))?$/.exec(part) ?? [];
+    if (kind === undefined) {
+      throw new InvalidArgumentError('Expected devices such as cpu:0,cpu:1 or gpu:0,gpu:1.');
+    }
+    return `${kind}:${index ?? '0'}`;
+  });
+  const repeated = names.find((name, i) => name.startsWith('cpu') && names.indexOf(name) !== i);
+  if (repeated !== undefined) {
+    throw new InvalidArgumentError(`Expected each CPU device once, but ${repeated} is repeated.`);
   }
-  if (!/^cpu(:(0|[1-9]\d{0,3}))?$/.test(text)) {
-    throw new InvalidArgumentError('Expected devices such as cpu:0,cpu:1.');
+  if (new Set(names.map((name) => name.slice(0, 3))).size > 1) {
+    throw new InvalidArgumentError('Expected CPU devices only, or GPUs only.');
   }
-  return text === 'cpu' ? 'cpu:0' : text;
-});
-
-/** Ordinals, which may be repeated: `0,0,1`. */
-export function ordinals(text: string): number[] {
-  return text.split(',').map((part) => integer({ min: 0, max: 1023 })(part.trim()));
+  return names;
 }
 
+const gpuOrdinal = integer({ min: 0, max: 1023 });
+
 /** GPUs by ordinal, each once: `0,1,2`. */
-export const gpuList = list(integer({ min: 0, max: 1023 }));
+export const gpuList = list(gpuOrdinal);
+
+/** GPUs by ordinal, each as many times as it is to be a device: `0,0,0,0`. */
+export function ordinals(text: string): number[] {
+  return items(text).map(gpuOrdinal);
+}

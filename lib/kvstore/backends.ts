@@ -34,8 +34,9 @@ function onHost(placement: number): NonNullable<Backend['onHost']> {
 
 function onGpus(merge: number): NonNullable<Backend['onGpus']> {
   return async (gpus) => {
-    const store = native().NativeKVStore.onGpus(gpus, merge, ncclTimeoutMs);
+    const store = openOnGpus(gpus, merge);
     try {
+      // What NCCL's start fails with.
       await store.barrier();
     } catch (error) {
       store.close();
@@ -43,6 +44,22 @@ function onGpus(merge: number): NonNullable<Backend['onGpus']> {
     }
     return alone(store);
   };
+}
+
+function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
+  // Without a driver that is the whole story; with one, NCCL may be what is missing.
+  try {
+    native().gpuCount();
+  } catch (error) {
+    if (!(error instanceof GradlinkError) || error.code !== 'ERR_BACKEND_UNAVAILABLE') throw error;
+    const advice =
+      "without GPUs use CPU devices: { devices: 4 } or { devices: ['cpu:0', 'cpu:1'] }";
+    throw new GradlinkError(error.code, `${error.message}; ${advice}`, {
+      cause: error,
+      usable: true,
+    });
+  }
+  return native().NativeKVStore.onGpus(gpus, merge, ncclTimeoutMs);
 }
 
 const backends: Readonly<Partial<Record<StoreKind, Backend>>> = {
@@ -53,7 +70,8 @@ const backends: Readonly<Partial<Record<StoreKind, Backend>>> = {
 
 /** The kinds that can be opened on such devices. */
 function available(where: keyof Backend): string {
-  return storeKinds.filter((kind) => backends[kind]?.[where] !== undefined).join(', ');
+  const kinds = storeKinds.filter((kind) => backends[kind]?.[where] !== undefined);
+  return new Intl.ListFormat('en', { type: 'conjunction' }).format(kinds);
 }
 
 /** Why a kind cannot be opened on these devices. */

@@ -3,12 +3,14 @@ import { KVStore } from '../kvstore/kvstore.js';
 import type { Network } from '../models/index.js';
 import { elementsOf } from '../models/index.js';
 import { createOptimizer, type Optimizer } from '../optimizers/index.js';
+import { parseDevices } from '../kvstore/devices.js';
 import { allocate, parseDType } from '../tensor/dtype.js';
 import { mxnetBandwidth, storeVolume } from './bandwidth.js';
 import { completeCase, errorCheck, unchecked } from './case.js';
 import { drawGradient, type GradientArray, type GradientType } from './gradients.js';
-import type { MemoryLimit } from './memory-limit.js';
-import type { CaseResult, EnvironmentInfo, IterationLine } from './result.js';
+import type { CaseResult, IterationLine } from './result.js';
+import { openStoreArrays, type StoreArrays } from './store-arrays.js';
+import type { StoreLimits } from './store-limit.js';
 import { StoreReference, type Compression } from './store-reference.js';
 
 /** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
@@ -36,8 +38,7 @@ export interface StoreRunOptions {
 export interface StoreRunContext {
   /** gradients[array][device]. */
   readonly gradients: readonly (readonly GradientArray[])[];
-  readonly limit: MemoryLimit;
-  readonly environment: EnvironmentInfo;
+  readonly limits: StoreLimits;
 }
 
 export interface StoreRunEvents {
@@ -87,28 +88,48 @@ function stateArrays(name: string, dtype: GradientType): number {
   return isHalf(dtype) ? 2 * (arrays + 1) : arrays;
 }
 
-/** One batch, as fast as the interface allows: everything is issued before anything is awaited. */
-async function runBatch(
-  store: KVStore,
-  mode: StoreMode,
-  keys: readonly number[],
-  gradients: readonly (readonly GradientArray[])[],
-  outs: readonly (readonly GradientArray[])[],
-): Promise<number> {
-  const pending: Promise<void>[] = [];
-  const start = performance.now();
-  // The original's priorities: the index, so the last layers come first.
-  if (mode === 'pushpull') {
-    for (const key of keys) {
-      pending.push(store.pushPull(key, gradients[key] ?? [], outs[key] ?? [], { priority: key }));
+/** One batch: the same arrays pushed and pulled. */
+type Batch = () => Promise<void>[];
+
+/**
+ * Each array by a call of its own, as the original: everything is issued before anything is awaited. Its priorities
+ * are the index, so the last layers come first.
+ */
+function eachArray(store: KVStore, mode: StoreMode, { gradients, outs }: StoreArrays): Batch {
+  const keys = gradients.map((_, key) => key);
+  return () => {
+    const pending: Promise<void>[] = [];
+    if (mode === 'pushpull') {
+      for (const key of keys) {
+        pending.push(store.pushPull(key, gradients[key] ?? [], outs[key] ?? [], { priority: key }));
+      }
+      return pending;
     }
-  } else {
     for (const key of keys) {
       pending.push(store.push(key, gradients[key] ?? [], { priority: key }));
     }
     for (const key of keys) pending.push(store.pull(key, outs[key] ?? [], { priority: key }));
-  }
-  await Promise.all(pending);
+    return pending;
+  };
+}
+
+/**
+ * All arrays in one call, in the order that the original's priorities come down to. A GPU moves a network's arrays in
+ * less time than JavaScript takes for a call for each.
+ */
+function allArrays(store: KVStore, mode: StoreMode, arrays: StoreArrays): Batch {
+  const keys = arrays.gradients.map((_, key) => key).reverse();
+  const gradients = arrays.gradients.toReversed();
+  const outs = arrays.outs.toReversed();
+  return mode === 'pushpull'
+    ? () => [store.pushPull(keys, gradients, outs)]
+    : () => [store.push(keys, gradients), store.pull(keys, outs)];
+}
+
+/** @returns seconds */
+async function time(batch: Batch): Promise<number> {
+  const start = performance.now();
+  await Promise.all(batch());
   return (performance.now() - start) / 1000;
 }
 
@@ -140,13 +161,14 @@ export async function runStore(
   events: StoreRunEvents,
 ): Promise<CaseResult> {
   const { network, devices, dtype, mode } = options;
-  const { gradients, limit, environment } = context;
+  const { gradients, limits } = context;
+  const { gpus } = parseDevices(devices);
   const bytes = network.bytes(dtype);
   const keys = network.parameters.map((_, key) => key);
   const empty = (key: number): GradientArray =>
     allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
-  const outs = keys.map((key) => devices.map(() => empty(key)));
 
+  await using arrays = await openStoreArrays(dtype, gradients, gpus);
   await using store = await KVStore.create(options.kvStore, { devices });
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
@@ -161,14 +183,16 @@ export async function runStore(
         compression: options.compression ?? undefined,
       })
     : undefined;
+  const batchOf = gpus === null ? eachArray : allArrays;
+  const pushAndPull = batchOf(store, mode, arrays);
 
   const samples: number[] = [];
   const lines: IterationLine[] = [];
   let worstError = 0;
   let wrong = 0;
   for (let batch = 1 - options.warmup; batch <= options.batches; batch += 1) {
-    const seconds = await runBatch(store, mode, keys, gradients, outs);
-    const compared = reference?.compare(outs);
+    const seconds = await time(pushAndPull);
+    const compared = reference?.compare(await arrays.results());
     worstError = Math.max(worstError, compared?.error ?? 0);
     wrong += compared?.wrong ?? 0;
     if (batch > 0) samples.push(seconds);
@@ -181,6 +205,13 @@ export async function runStore(
     events.onBatch();
   }
 
+  const volume = storeVolume({
+    bytes,
+    devices: devices.length,
+    optimizerStates: named === undefined ? null : stateArrays(named, dtype),
+    compressed: options.compression !== null,
+  });
+  const limit = limits(options.kvStore, volume);
   return completeCase({
     name: 'kvstore',
     parameters: {
@@ -194,18 +225,12 @@ export async function runStore(
     },
     samplesSeconds: samples,
     warmupIterations: options.warmup,
-    volume: storeVolume({
-      bytes,
-      devices: devices.length,
-      optimizerStates: named === undefined ? null : stateArrays(named, dtype),
-      compressed: options.compression !== null,
-    }),
+    volume,
     copyBytesPerSecond: limit.copyBytesPerSecond,
+    expected: limit.expected,
     check: reference === undefined ? unchecked : errorCheck(worstError, reference.tolerance, wrong),
     context: {
-      threads: limit.threads,
-      availableCores: environment.availableCores,
-      lastLevelCacheBytes: environment.lastLevelCacheBytes,
+      ...limit.context,
       compressed: options.compression !== null,
       optimizer: options.optimizer,
     },

@@ -18,6 +18,8 @@ export interface VerdictContext {
   /** Whether the memory is mapped by every rank (`allocShared`), so that nothing is staged between processes. */
   sharedMemory?: boolean;
   compressed?: boolean;
+  /** Whether GPUs do the work. */
+  onGpus?: boolean;
   /** Name of the optimizer that runs in the timed region. */
   optimizer?: string | null;
 }
@@ -142,6 +144,9 @@ function likelyCause(context: VerdictContext): string {
   }
   if (processes > 1 && context.sharedMemory !== true) {
     return 'plain arrays of other processes are copied through a shared segment; arrays from allocShared are not';
+  }
+  if (context.onGpus === true) {
+    return 'the GPU waits for calls and launches between its work, or its clocks are held back: see gradlink p2p -t device_local_copy';
   }
   return 'nothing that this run records explains it; look for a virtual machine with shared memory bandwidth, or memory of another NUMA node';
 }

@@ -83,10 +83,13 @@ export function summaryLines(result: CaseResult): string[] {
   return lines;
 }
 
-/** The summary of every case, and the machine. */
-export function reportSummary(report: Report): string[] {
-  const cases = report.cases.flatMap((result) => ['', ...summaryLines(result)]);
-  return [...cases, field('machine', environmentLine(report.environment))];
+/** The summary of every case, and the machine with the GPUs that were used. */
+export function reportSummary({ cases, environment, gpus }: Report): string[] {
+  return [
+    ...cases.flatMap((result) => ['', ...summaryLines(result)]),
+    field('machine', environmentLine(environment)),
+    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => field('gpus', line))),
+  ];
 }
 
 function measurementLines(measurement: Measurement): string[] {

@@ -1,0 +1,93 @@
+// The limit that a store's time stands beside: what must move, against what the memory or the links carry.
+import { parseStoreType } from '../kvstore/types.js';
+import type { Volume } from './bandwidth.js';
+import type { CaseInput, ExpectedTime } from './case.js';
+import { measureGpuCopyLimit } from './gpu-limit.js';
+import { gpuSweepLimit } from './gpu-sweep-limit.js';
+import { measureMemoryLimit } from './memory-limit.js';
+import { hostLimit, narrowest } from './p2p-limits.js';
+import { readMachine, type Machine } from './p2p-machine.js';
+import type { EnvironmentInfo } from './result.js';
+
+/** What a case says of its limit. */
+export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
+  readonly context: Pick<
+    NonNullable<CaseInput['context']>,
+    'threads' | 'availableCores' | 'lastLevelCacheBytes' | 'onGpus'
+  >;
+};
+
+/** By the type of the store and what it moves. */
+export type StoreLimits = (kvStore: string, volume: Volume) => StoreLimit;
+
+/** Of CPU devices: the machine's own copy bandwidth, measured now. */
+export async function measureHostLimits(environment: EnvironmentInfo): Promise<StoreLimits> {
+  const { availableCores, lastLevelCacheBytes } = environment;
+  const { copyBytesPerSecond, threads } = await measureMemoryLimit(lastLevelCacheBytes);
+  const limit: StoreLimit = {
+    copyBytesPerSecond,
+    expected: undefined,
+    context: { threads, availableCores, lastLevelCacheBytes },
+  };
+  return () => limit;
+}
+
+/**
+ * Of GPUs: on one GPU its own copies, measured now; between GPUs, and to the host's memory, what NVML says of the links,
+ * or where it says nothing the copies of all GPUs together.
+ *
+ * @param gpus one for each device; may repeat
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
+ */
+export async function measureGpuLimits(gpus: readonly number[]): Promise<StoreLimits> {
+  const distinct = [...new Set(gpus)];
+  const machine = readMachine(distinct);
+  let copyBytesPerSecond = 0;
+  for (const gpu of distinct) {
+    copyBytesPerSecond += (await measureGpuCopyLimit(gpu)).copyBytesPerSecond;
+  }
+  const caches = machine.gpus.map(({ l2Bytes }) => l2Bytes).reduce((sum, bytes) => sum + bytes, 0);
+  return (kvStore, volume) => ({
+    copyBytesPerSecond,
+    expected:
+      parseStoreType(kvStore).kind === 'local'
+        ? throughHost(machine, gpus, volume)
+        : betweenGpus(machine, distinct, volume),
+    context: { lastLevelCacheBytes: caches === 0 ? null : caches, onGpus: true },
+  });
+}
+
+/** All arrays of a GPU go down its link, and come up, both at a time. */
+function throughHost(
+  machine: Machine,
+  gpus: readonly number[],
+  { bytes }: Volume,
+): ExpectedTime | undefined {
+  const distinct = [...new Set(gpus)];
+  const rate = narrowest(distinct.map((gpu) => hostLimit(machine, gpu)));
+  if (rate === undefined) return undefined;
+  const most = Math.max(...distinct.map((gpu) => gpus.filter((one) => one === gpu).length));
+  return {
+    bytes: most * bytes,
+    bytesPerSecond: rate.bytesPerSecond,
+    formula: `${most === 1 ? '' : `${most} `}S down each GPU's link while as much comes up`,
+    basis: rate.basis,
+  };
+}
+
+/** As in an all-reduce between the distinct GPUs. */
+function betweenGpus(
+  machine: Machine,
+  distinct: readonly number[],
+  { bytes }: Volume,
+): ExpectedTime | undefined {
+  const { rate } = gpuSweepLimit(machine, distinct);
+  if (distinct.length === 1 || rate === undefined) return undefined;
+  const n = distinct.length;
+  return {
+    bytes: (bytes * 2 * (n - 1)) / n,
+    bytesPerSecond: rate.bytesPerSecond,
+    formula: `S 2(n-1)/n, what each of n = ${n} GPUs must send`,
+    basis: rate.basis,
+  };
+}
