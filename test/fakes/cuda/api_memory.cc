@@ -24,6 +24,7 @@ Work copyWork(Address to, Address from, std::size_t bytes, double seconds, Ordin
     const Memory& memory = Memory::get();
     if (!memory.placeOf(to, bytes) || !memory.placeOf(from, bytes)) return kIllegalAddress;
     std::memmove(pointer(to), pointer(from), bytes);
+    if (fault == Ordinal::spoils) static_cast<unsigned char*>(pointer(to))[bytes / 2] ^= 1;
     execution.now += seconds;
     return kOk;
   };

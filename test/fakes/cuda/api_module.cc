@@ -120,6 +120,7 @@ FAKE_EXPORT(Status, cuLaunchKernel,
   Work work = function->kernel->bind({.blocks = gridX, .threads = blockX}, parameters);
   switch (nextFault(Counted::launches)) {
     case Ordinal::none:
+    case Ordinal::spoils:
       break;
     case Ordinal::fails:
       work = [](Execution&) { return kLaunchFailed; };

@@ -6,10 +6,11 @@
 namespace gradlink::fake {
 
 enum class Counted { allocations, copies, launches };
-enum class Ordinal { none, fails, hangs };
+enum class Ordinal { none, fails, hangs, spoils };
 
 /// Counts a call, and says what becomes of it. Allocations: "oom-at=N" fails. Copies: "copy=N"
-/// fails, "stuck-copy=N" never ends. Launches: "launch=N" and "stuck-launch=N".
+/// fails, "stuck-copy=N" never ends, "wrong-copy=N" leaves a wrong byte. Launches: "launch=N" and
+/// "stuck-launch=N".
 Ordinal nextFault(Counted kind);
 
 }  // namespace gradlink::fake

@@ -1,0 +1,268 @@
+// What `gradlink p2p` says of machines that are not as they should be. Real GPUs have no settings for that.
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/measure/result.js';
+import { reportOf, runScript } from '../support/gpu-commands.js';
+import { onRealGpus } from './setup/fakes.js';
+
+const quick = ['--buffer-size', '1', '--samples', '1', '--loop-count', '1'];
+
+type Measured = CaseResult & Measurement;
+
+async function measure(
+  args: readonly string[],
+  env: Readonly<Record<string, string>>,
+): Promise<{ readonly code: number | null; readonly cases: readonly Measured[] }> {
+  const { code, report } = await reportOf('p2p.js', [...quick, ...args], env);
+  return { code, cases: report.cases.filter(hasMeasurement) };
+}
+
+const between = (cases: readonly Measured[], from: string, to: string): Measured => {
+  const found = cases.find(({ parameters }) => parameters.from === from && parameters.to === to);
+  if (found === undefined) throw new Error(`nothing from ${from} to ${to}`);
+  return found;
+};
+const gigabytes = ({ algorithmBandwidth }: Measured): number =>
+  Math.round(algorithmBandwidth.bytesPerSecond / 1e8) / 10;
+
+beforeEach((context) => {
+  if (onRealGpus) context.skip('only the stand-ins can be told to be slow or broken');
+});
+
+describe('a slow link', () => {
+  it('is named, and no other is', async () => {
+    const { code, stdout } = await runScript('p2p.js', [...quick, '-t', '5'], {
+      GRADLINK_FAKE_LINKS: '0-1=25e9',
+    });
+    expect(code).toBe(0);
+    const slow = stdout.slice(stdout.indexOf('# Slow:')).trim().split('\n').slice(1);
+    expect(slow.map((line) => line.slice(4, line.indexOf(',')))).toEqual([
+      'gpu:0 to gpu:1',
+      'gpu:1 to gpu:0',
+    ]);
+    expect(slow[0]).toContain('25.00 GB/s, 16 % of 6 NVLinks x 26.56 GB/s');
+    expect(slow[0]).toContain('only gpu:0 to gpu:1 is slow');
+  });
+
+  it.each(['read_ce', 'write_ce', 'read_sm', 'write_sm'])(
+    'of one direction is found in that direction: %s',
+    async (way) => {
+      const { cases } = await measure(['-t', `device_to_device_memcpy_${way}`], {
+        GRADLINK_FAKE_LINKS: '0>2=30e9',
+      });
+      expect(gigabytes(between(cases, 'gpu:0', 'gpu:2'))).toBe(30);
+      expect(gigabytes(between(cases, 'gpu:2', 'gpu:0'))).toBe(144);
+      const poor = cases.filter(({ verdict }) => verdict.level === 'poor');
+      expect(poor.map(({ parameters }) => [parameters.from, parameters.to])).toEqual([
+        ['gpu:0', 'gpu:2'],
+      ]);
+      const { by } = between(cases, 'gpu:0', 'gpu:2').parameters;
+      expect(by).toBe(way.startsWith('read') ? 'gpu:2' : 'gpu:0');
+    },
+  );
+
+  it.each(['read_ce', 'write_ce', 'read_sm', 'write_sm'])(
+    'counts in its direction while both are used: %s',
+    async (way) => {
+      const { cases } = await measure(['-t', `device_to_device_bidirectional_memcpy_${way}`], {
+        GRADLINK_FAKE_LINKS: '1>0=36e9',
+      });
+      const single = cases.filter(({ parameters }) => parameters.figure === 'one');
+      expect(gigabytes(between(single, 'gpu:1', 'gpu:0'))).toBe(36);
+      expect(gigabytes(between(single, 'gpu:0', 'gpu:1'))).toBe(144);
+      const total = cases.filter(({ parameters }) => parameters.figure === 'total');
+      // Both are done when the slow one is.
+      expect(gigabytes(between(total, 'gpu:0', 'gpu:1'))).toBe(72);
+      expect(gigabytes(between(total, 'gpu:2', 'gpu:3'))).toBe(288);
+    },
+  );
+
+  it('between the host and a GPU is found in its direction', async () => {
+    const env = { GRADLINK_FAKE_LINKS: 'host>1=10e9' };
+    const names = ['ce', 'sm'].flatMap((engine) => [
+      `host_to_device_memcpy_${engine}`,
+      `host_to_device_bidirectional_memcpy_${engine}`,
+      `device_to_host_memcpy_${engine}`,
+      `device_to_host_bidirectional_memcpy_${engine}`,
+    ]);
+    const { cases } = await measure(['-t', ...names], env);
+    for (const name of names) {
+      const own = cases.filter((one) => one.name === name);
+      const toDevice = name.startsWith('host');
+      const slow = toDevice ? between(own, 'host', 'gpu:1') : between(own, 'gpu:1', 'host');
+      const other = toDevice ? between(own, 'host', 'gpu:2') : between(own, 'gpu:2', 'host');
+      expect([name, gigabytes(slow), gigabytes(other)]).toEqual([name, toDevice ? 10 : 55, 55]);
+    }
+  });
+
+  it('is in every sum that goes over it', async () => {
+    const env = { GRADLINK_FAKE_LINKS: '3>0=24e9' };
+    const { cases } = await measure(['-p', 'all_to_one', 'one_to_all'], env);
+    for (const result of cases) {
+      const { name, parameters } = result;
+      const over = name.startsWith('all') ? parameters.to === 'gpu:0' : parameters.from === 'gpu:3';
+      // Three copies, done when the slowest is.
+      expect([name, parameters.flow, gigabytes(result)]).toEqual([
+        name,
+        parameters.flow,
+        over ? 72 : 432,
+      ]);
+    }
+  });
+});
+
+describe('a likely cause', () => {
+  const causes = async (
+    args: readonly string[],
+    env: Readonly<Record<string, string>>,
+    from: string,
+    to: string,
+  ) => {
+    const { cases } = await measure(args, env);
+    const { verdict } = between(cases, from, to);
+    const others = cases.filter(({ parameters }) => ![from, to].includes(String(parameters.from)));
+    return { verdict, others };
+  };
+
+  it('names NVLinks that are down', async () => {
+    const { verdict } = await causes(
+      ['-t', '5'],
+      { GRADLINK_FAKE_FAULTS: 'links-down=0-1:2' },
+      'gpu:0',
+      'gpu:1',
+    );
+    expect(verdict.level).toBe('fair');
+    expect(verdict.likelyCause).toBe('2 of 6 NVLinks between gpu:0 and gpu:1 are down');
+  });
+
+  it('names a PCIe link that is narrow, read while it is busy', async () => {
+    const { verdict } = await causes(
+      ['-t', '0'],
+      { GRADLINK_FAKE_FAULTS: 'pcie-width=2:4' },
+      'host',
+      'gpu:2',
+    );
+    expect(verdict.level).toBe('poor');
+    expect(verdict.likelyCause).toContain('PCIe link of gpu:2 ran at generation 5 x4');
+  });
+
+  it('says that a pair without peer access is staged, and waives kernels', async () => {
+    const env = { GRADLINK_FAKE_PEERS: '0-1' };
+    const { verdict } = await causes(['-t', '4'], env, 'gpu:2', 'gpu:3');
+    expect(verdict.level).toBe('poor');
+    expect(verdict.likelyCause).toContain('gpu:2 and gpu:3 do not reach each other');
+    expect(verdict.likelyCause).toContain('stages through host memory');
+    const { code, report } = await reportOf('p2p.js', [...quick, '-t', '20'], env);
+    expect(code).toBe(0);
+    const waived = report.cases.filter(({ status }) => status === 'waived');
+    expect(waived).toHaveLength(10);
+    for (const result of waived) expect(result).toMatchObject({ reason: /no peer access/ });
+  });
+
+  it('names clocks that are held back', async () => {
+    const { verdict } = await causes(
+      ['-t', '5'],
+      { GRADLINK_FAKE_FAULTS: 'throttle=3' },
+      'gpu:0',
+      'gpu:3',
+    );
+    expect(verdict.likelyCause).toBe(
+      'the clocks of gpu:3 were held back (softwarePowerCap, hardwareThermal)',
+    );
+  });
+
+  it('names errors that were counted meanwhile, however fast the copies were', async () => {
+    const { verdict, others } = await causes(
+      ['-t', '5'],
+      { GRADLINK_FAKE_FAULTS: 'link-errors=0' },
+      'gpu:0',
+      'gpu:1',
+    );
+    expect(verdict.level).toBe('fair');
+    expect(verdict.likelyCause).toMatch(/^gpu:0 counted \d+ NVLink errors? during the run/);
+    const untouched = others.filter(({ parameters }) => parameters.to !== 'gpu:0');
+    expect(untouched.every(({ verdict: { level } }) => level === 'good')).toBe(true);
+  });
+
+  it('is still looked for without NVML, by comparing pairs', async () => {
+    const { cases } = await measure(['-t', '5'], {
+      GRADLINK_FAKE_FAULTS: 'nvml-absent',
+      GRADLINK_FAKE_LINKS: '0>1=40e9',
+    });
+    expect(cases.every(({ limit }) => limit === null)).toBe(true);
+    expect(between(cases, 'gpu:0', 'gpu:1').verdict).toMatchObject({
+      level: 'poor',
+      likelyCause: /only gpu:0 to gpu:1 is slow/,
+    });
+    expect(between(cases, 'gpu:1', 'gpu:0').verdict.level).toBe('good');
+  });
+});
+
+describe('the matrix', () => {
+  it('shows what peer access is worth', async () => {
+    const { cases } = await measure(['--matrix'], { GRADLINK_FAKE_LINKS: '0>1=80e9' });
+    const of = (name: string): Measured[] => cases.filter((one) => one.name === name);
+    expect(gigabytes(between(of('p2p_on_unidirectional'), 'gpu:0', 'gpu:1'))).toBe(80);
+    expect(gigabytes(between(of('p2p_on_unidirectional'), 'gpu:1', 'gpu:0'))).toBe(144);
+    // Up and down at 55 GB/s, one after the other.
+    expect(gigabytes(between(of('p2p_off_unidirectional'), 'gpu:2', 'gpu:3'))).toBe(27.5);
+    expect(gigabytes(between(of('p2p_off_bidirectional'), 'gpu:2', 'gpu:3'))).toBe(55);
+    expect(of('p2p_off_latency').every(({ bytes }) => bytes === 16)).toBe(true);
+  });
+});
+
+describe('failures', () => {
+  it('a byte that is wrong after a copy is an error, and exit status 1', async () => {
+    // Four copies to warm up, then the one that is timed.
+    const { code, report } = await reportOf('p2p.js', [...quick, '-t', '0', '--gpus', '0'], {
+      GRADLINK_FAKE_FAULTS: 'wrong-copy=5',
+    });
+    expect(code).toBe(1);
+    expect(report.cases).toMatchObject([
+      { status: 'error', code: 'ERR_WRONG_RESULT', check: { wrong: 1, passed: false } },
+    ]);
+  });
+
+  it('no room on a GPU fails the case and lets the others run', async () => {
+    const { code, report } = await reportOf('p2p.js', [...quick, '-t', '0', '1'], {
+      GRADLINK_FAKE_FAULTS: 'oom-at=2',
+    });
+    expect(code).toBe(1);
+    const failed = report.cases.filter(({ status }) => status === 'error');
+    expect(failed).toMatchObject([{ code: 'ERR_OUT_OF_MEMORY' }]);
+    expect(report.cases.filter(({ status }) => status === 'ok')).toHaveLength(7);
+  });
+
+  it('a copy that never ends is an error after the deadline', async () => {
+    const { code, stdout, stderr } = await runScript(
+      'p2p.js',
+      [...quick, '-t', '0', '--gpus', '0', '--timeout', '1', '--format', 'json'],
+      { GRADLINK_FAKE_FAULTS: 'stuck-copy=3', GRADLINK_FAKE_LEAKS: '' },
+    );
+    expect({ code, stderr }).toEqual({ code: 1, stderr: '' });
+    expect(stdout).toContain('did not end within the deadline');
+  });
+
+  it.each([
+    [{ GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1' }, 'the CUDA driver is not available'],
+    [{ GRADLINK_FAKE_GPUS: '0' }, 'no GPU'],
+  ])('without a driver or a GPU there is one clear message: %j', async (env, message) => {
+    for (const script of ['p2p.js', 'gpu.js']) {
+      const { code, stdout, stderr } = await runScript(script, [], env);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr.trim().split('\n')).toHaveLength(1);
+      expect(stderr).toContain(message);
+    }
+    const { code, stderr } = await runScript('collectives.js', ['all_reduce', '-g', '1'], env);
+    expect(code).toBe(1);
+    expect(stderr).toContain(message);
+  });
+
+  it('the list of cases needs no driver', async () => {
+    const { code, stdout } = await runScript('p2p.js', ['--list'], {
+      GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1',
+    });
+    expect(code).toBe(0);
+    expect(stdout.match(/^ ?\d+ \w+$/gm)).toHaveLength(35);
+  });
+});

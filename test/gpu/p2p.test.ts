@@ -1,0 +1,168 @@
+// `gradlink p2p` on whatever GPUs there are: every case runs or says why not.
+import { Ajv } from 'ajv';
+import { describe, expect, it } from 'vitest';
+
+import { hasMeasurement, type CaseResult, type Report } from '../../lib/measure/result.js';
+import { reportSchema } from '../../lib/measure/schema.js';
+import { native } from '../../lib/native.js';
+import { gradlink } from '../support/cli.js';
+
+const gpus = native().gpuCount();
+const quick = ['--buffer-size', '1', '--samples', '2', '--loop-count', '2'];
+const run = (...argv: string[]) => gradlink(['p2p', ...quick, ...argv]);
+const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
+
+async function report(...argv: string[]): Promise<{ code: number; value: Report }> {
+  const { code, stdout, stderr } = await run(...argv, '--format', 'json');
+  expect(stderr).toBe('');
+  const value: unknown = JSON.parse(stdout);
+  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
+  return { code, value: value as Report };
+}
+
+// nvbandwidth's, in its order.
+const engineCases = (engine: string): string[] => [
+  `host_to_device_memcpy_${engine}`,
+  `device_to_host_memcpy_${engine}`,
+  `host_to_device_bidirectional_memcpy_${engine}`,
+  `device_to_host_bidirectional_memcpy_${engine}`,
+  `device_to_device_memcpy_read_${engine}`,
+  `device_to_device_memcpy_write_${engine}`,
+  `device_to_device_bidirectional_memcpy_read_${engine}`,
+  `device_to_device_bidirectional_memcpy_write_${engine}`,
+  `all_to_host_memcpy_${engine}`,
+  `all_to_host_bidirectional_memcpy_${engine}`,
+  `host_to_all_memcpy_${engine}`,
+  `host_to_all_bidirectional_memcpy_${engine}`,
+  `all_to_one_write_${engine}`,
+  `all_to_one_read_${engine}`,
+  `one_to_all_write_${engine}`,
+  `one_to_all_read_${engine}`,
+];
+const names = [
+  ...engineCases('ce'),
+  ...engineCases('sm'),
+  'host_device_latency_sm',
+  'device_to_device_latency_sm',
+  'device_local_copy',
+];
+
+const named = (cases: readonly CaseResult[], name: string): CaseResult[] =>
+  cases.filter((one) => one.name === name);
+
+describe('gradlink p2p', () => {
+  it('runs every case of nvbandwidth, or waives it with the reason', async () => {
+    const { code, value } = await report();
+    expect(code).toBe(0);
+    expect([...new Set(value.cases.map(({ name }) => name))]).toEqual(names);
+    for (const result of value.cases) {
+      if (result.status === 'waived') {
+        expect(result.reason).toMatch(/^needs at least 2 GPUs|no peer access/);
+        continue;
+      }
+      expect(result.status, `${result.name}: ${'reason' in result ? result.reason : ''}`).toBe(
+        'ok',
+      );
+      if (!hasMeasurement(result)) throw new Error(`${result.name} has no figures`);
+      expect(result.check).toMatchObject({ kind: 'exact', wrong: 0 });
+      expect(result.samplesSeconds).toHaveLength(2);
+      expect(result.algorithmBandwidth.bytesPerSecond).toBeGreaterThan(0);
+      expect(result.parameters.flow).toMatch(/^(host|gpu:\d|within gpu:\d)/);
+    }
+  });
+
+  it('has a figure for every GPU and every ordered pair', async () => {
+    const { value } = await report('-t', '0', '1', '5', '34');
+    expect(named(value.cases, 'host_to_device_memcpy_ce')).toHaveLength(gpus);
+    expect(named(value.cases, 'device_to_host_memcpy_ce')).toHaveLength(gpus);
+    expect(named(value.cases, 'device_local_copy')).toHaveLength(gpus);
+    const pairs = named(value.cases, 'device_to_device_memcpy_write_ce');
+    expect(pairs).toHaveLength(gpus > 1 ? gpus * (gpus - 1) : 1);
+    for (const { status, parameters } of pairs) {
+      if (status === 'ok') {
+        const { from, to, by } = parameters;
+        expect({ from, by }).toEqual({ from, by: from });
+        expect(to).not.toBe(from);
+      }
+    }
+  });
+
+  it('tells the GPUs, and counts local copies as read and written', async () => {
+    const { value } = await report('-t', 'device_local_copy');
+    expect(value.gpus?.devices).toHaveLength(gpus);
+    for (const result of value.cases.filter(hasMeasurement)) {
+      expect(result.bytes).toBe(2 ** 20);
+      expect(result.busBandwidth.bytesPerSecond).toBeCloseTo(
+        2 * result.algorithmBandwidth.bytesPerSecond,
+        -3,
+      );
+      expect(result.busBandwidth.formula).toContain('read + written');
+    }
+  });
+
+  it('--matrix measures all pairs with peer access off and on', async () => {
+    const { code, value } = await report('--matrix');
+    expect(code).toBe(0);
+    expect([...new Set(value.cases.map(({ name }) => name))]).toEqual([
+      'p2p_off_unidirectional',
+      'p2p_off_bidirectional',
+      'p2p_off_latency',
+      'p2p_on_unidirectional',
+      'p2p_on_bidirectional',
+      'p2p_on_latency',
+    ]);
+    expect(named(value.cases, 'p2p_on_unidirectional')).toHaveLength(gpus * gpus);
+    // Access is given back: kernels reach their peers again.
+    const again = await report('-t', 'device_to_device_memcpy_read_sm');
+    expect(again.value.cases.every(({ status }) => status !== 'error')).toBe(true);
+  });
+
+  it('--prefix, --gpus, --mean and --skip-verification do as they say', async () => {
+    const { value } = await report('-p', 'host_to_device', '--gpus', '0', '--mean', '-s', '-d');
+    expect(new Set(value.cases.map(({ name }) => name))).toEqual(
+      new Set(names.filter((name) => name.startsWith('host_to_device'))),
+    );
+    for (const result of value.cases) {
+      if (!hasMeasurement(result)) throw new Error(`${result.name} did not run`);
+      expect(result.parameters.to).toBe('gpu:0');
+      expect(result.check.kind).toBe('none');
+      expect(result.algorithmBandwidth.formula).toBe('bytes / t, t = mean');
+      const { meanSeconds } = result.statistics;
+      expect(result.algorithmBandwidth.bytesPerSecond).toBeCloseTo(result.bytes / meanSeconds, -3);
+    }
+  });
+
+  it('writes a matrix, CSV and Markdown of the same figures', async () => {
+    const text = await run('-t', '0');
+    expect(text.code).toBe(0);
+    expect(text.stdout).toMatch(/^host_to_device_memcpy_ce: from page-locked host memory/m);
+    expect(text.stdout).toMatch(/^ {2}GB\/s +gpu:0/m);
+    expect(text.stdout).toMatch(/^ {2}host +\d+\.\d\d/m);
+    expect(text.stdout).toMatch(/^# 1 cases: 1 ran, 0 waived, 0 failed$/m);
+    const csv = await run('-t', '0', '--format', 'csv');
+    expect(csv.stdout.split('\n')[0]).toContain('parameter.flow');
+    expect(csv.stdout.trim().split('\n')).toHaveLength(1 + gpus);
+    const markdown = await run('-t', '0', '--format', 'markdown');
+    expect(markdown.stdout).toMatch(
+      /^\| host_to_device_memcpy_ce: host to gpu:0, by its copy engine \|/m,
+    );
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    [['-t', 'no_such_case'], '--testcase', 'no_such_case'],
+    [['-t', '35'], '--testcase', 'below 35'],
+    [['-p', 'nothing'], '--prefix', 'the beginning of a case'],
+    [['-t', '0', '-p', 'host'], '--testcase and --prefix', 'one of them'],
+    [['--matrix', '-t', '0'], '--matrix', 'no --testcase'],
+    [['--gpus', '1000'], '--gpus', 'ordinals below'],
+    [['--gpus', '0,0'], '--gpus', 'repeated'],
+    [['--buffer-size', '0'], '--buffer-size', 'from 1'],
+  ])('%j', async (argv, option, message) => {
+    const { code, stdout, stderr } = await gradlink(['p2p', ...argv]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(option);
+    expect(stderr).toContain(message);
+  });
+});

@@ -1,0 +1,50 @@
+// Runs gradlink's commands as processes, each with settings of the stand-ins of its own: they are read once a process.
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+
+import type { Report } from '../../lib/measure/result.js';
+
+const root = join(import.meta.dirname, '../..');
+
+export interface Ended {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+/** `node bench/SCRIPT ARGS` with these variables beside those of the test. */
+export async function runScript(
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<Ended> {
+  if (!existsSync(join(root, 'dist/lib/cli/main.js'))) {
+    throw new Error('dist/ is missing: run "npm run build:ts" first');
+  }
+  const child = spawn(process.execPath, [join(root, 'bench', script), ...args], {
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let stdout = '';
+  let stderr = '';
+  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+  return await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => {
+      resolve({ code, stdout, stderr });
+    });
+  });
+}
+
+/** The same with a report, which it must write. */
+export async function reportOf(
+  script: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly code: number | null; readonly report: Report }> {
+  const { code, stdout, stderr } = await runScript(script, [...args, '--format', 'json'], env);
+  if (stdout === '') throw new Error(`no report: ${stderr}`);
+  return { code, report: JSON.parse(stdout) as Report };
+}
