@@ -10,11 +10,29 @@
 namespace gradlink::nccl {
 namespace {
 
+/// How long what this rank has in hand may go on after a peer was lost. A peer that is done with a
+/// call may end at once, and this rank then has all that the call needs.
+constexpr double kPartingMs = 100;
+
 /// How long aborted work may take to leave the device before it is left to itself.
 constexpr double kGraceMs = 5000;
 
 std::string rankText(const Comms::Member& member) {
   return "rank " + std::to_string(member.rank) + " (" + member.device.label() + ")";
+}
+
+/// Looks for trouble; a lost peer is none where `done` comes true all the same.
+void lookUnlessDone(const Watch& watch, const std::function<bool()>& done) {
+  try {
+    if (watch.look) watch.look();
+  } catch (const Error& lost) {
+    if (lost.code != ErrorCode::peerLost) throw;
+    try {
+      cuda::await(done, Deadline::in(std::min(kPartingMs, watch.leftMs())), watch.op);
+    } catch (const Error&) {
+      throw lost;
+    }
+  }
 }
 
 /// Each on a thread of its own: some versions of the library let an abort wait for that of another
@@ -125,7 +143,7 @@ void Comms::finish(const Watch& watch, std::span<cuda::Stream* const> streams) {
   try {
     cuda::await(allDone, watch.deadline, watch.op, [&] {
       check(watch.op);
-      if (watch.look) watch.look();
+      lookUnlessDone(watch, allDone);
     });
   } catch (const Error& error) {
     if (error.code != ErrorCode::timeout || !watch.deadline.passed()) throw;
@@ -175,7 +193,8 @@ bool Comms::settled(const char* op) const {
 void Comms::check(const char* op) const { settled(op); }
 
 void Comms::settle(const Watch& watch, const char* what) const {
-  cuda::await([&] { return settled(watch.op); }, watch.deadline, what, watch.look);
+  const auto done = [&] { return settled(watch.op); };
+  cuda::await(done, watch.deadline, what, [&] { lookUnlessDone(watch, done); });
 }
 
 void Comms::abort() {

@@ -1,0 +1,360 @@
+// Communicators that hold a rank for each GPU of this process.
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  expectTypeOf,
+  it,
+} from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { reduceOps } from '../../lib/communicator/reduce-op.js';
+import { devices } from '../../lib/gpu/devices.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
+import { dtypes } from '../../lib/tensor/dtype.js';
+import type { DType } from '../../lib/tensor/dtype.js';
+import { arrayOf, floats, valuesOf } from '../support/numbers.js';
+import { block, input, reduced } from '../support/reference.js';
+
+const gpus = devices().map(({ ordinal }) => ordinal);
+/** As many ranks as there are GPUs: NCCL takes one a GPU. */
+const sizes = [1, 2, 3, 4].filter((n) => n <= gpus.length);
+const lengths = [0, 1, 13, 70_001];
+
+const made: DeviceBuffer[] = [];
+const own = <B extends DeviceBuffer>(buffer: B): B => {
+  made.push(buffer);
+  return buffer;
+};
+afterEach(() => made.splice(0).forEach((buffer) => buffer.dispose()));
+
+async function bufferOf<K extends DType>(device: number, dtype: K, values: readonly number[]) {
+  const buffer = own(DeviceBuffer.alloc<DType>(device, dtype, values.length));
+  await buffer.copyFrom(arrayOf(dtype, values));
+  return buffer as DeviceBuffer<K>;
+}
+const blank = <K extends DType>(device: number, dtype: K, length: number) =>
+  own(DeviceBuffer.alloc(device, dtype, length));
+
+async function expectValues(
+  buffers: readonly (DeviceBuffer | undefined)[],
+  expected: readonly (readonly number[] | undefined)[],
+) {
+  const found = await Promise.all(
+    buffers.map(async (one) => one && valuesOf(one.dtype, await one.copyTo())),
+  );
+  expect(found).toEqual(expected);
+}
+/** What `dtype` holds of these values: integers wrap. */
+const held = (dtype: DType, values: readonly number[]) => valuesOf(dtype, arrayOf(dtype, values));
+
+describe.each(sizes)('on %i GPUs', (n) => {
+  const all = gpus.slice(0, n);
+  let group: Communicator;
+  beforeAll(async () => {
+    group = await Communicator.nccl({ gpus: all });
+  });
+  afterAll(() => group.close());
+
+  const inputsOf = (dtype: DType, op: (typeof reduceOps)[number], length: number) =>
+    all.map((rank) => input(dtype, op, rank, n, length));
+  const buffersOf = (dtype: DType, inputs: readonly (readonly number[])[]) =>
+    Promise.all(inputs.map((values, i) => bufferOf(all[i]!, dtype, values)));
+
+  it('says who it holds', () => {
+    expect(group).toMatchObject({ backend: 'nccl', size: n, rank: 0, gpus: all, heldRanks: all });
+  });
+
+  it.each(dtypes)('allReduce combines %s with every op, in place and not', async (dtype) => {
+    for (const op of reduceOps) {
+      for (const length of op === 'sum' ? lengths : [13]) {
+        const inputs = inputsOf(dtype, op, length);
+        const expected = all.map(() => held(dtype, reduced(op, inputs)));
+        const datas = await buffersOf(dtype, inputs);
+        const outs = all.map((gpu) => blank(gpu, dtype, length));
+        const apart = await group.allReduce(datas, { op, out: outs });
+        expect(apart.map((one, i) => one === outs[i])).toEqual(all.map(() => true));
+        await expectValues(outs, expected);
+        await expectValues(datas, inputs);
+        const inPlace = await group.allReduce(datas, { op });
+        expect(inPlace.map((one, i) => one === datas[i])).toEqual(all.map(() => true));
+        await expectValues(datas, expected);
+      }
+    }
+  });
+
+  it.each(dtypes)('moves %s with every other collective', async (dtype) => {
+    const count = 7;
+    const root = n - 1;
+    const one = inputsOf(dtype, 'sum', count);
+    const many = inputsOf(dtype, 'sum', count * n);
+    const joined = one.flat();
+
+    const summed = held(dtype, reduced('sum', one));
+    const datas = await buffersOf(dtype, one);
+    const atRoot = await group.reduce(datas, { root });
+    expect(atRoot).toBe(datas[root]);
+    await expectValues([atRoot], [summed]);
+
+    await expectValues(
+      await group.broadcast(await buffersOf(dtype, one), { root }),
+      all.map(() => one[root]),
+    );
+    const gathered = await group.allGather(await buffersOf(dtype, one));
+    gathered.forEach(own);
+    expect(gathered.map(({ device }) => device)).toEqual(all);
+    await expectValues(
+      gathered,
+      all.map(() => joined),
+    );
+
+    const scattered = await group.reduceScatter(await buffersOf(dtype, many));
+    scattered.forEach(own);
+    const total = held(dtype, reduced('sum', many));
+    await expectValues(
+      scattered,
+      all.map((rank) => block(total, rank, count)),
+    );
+
+    const exchanged = await group.allToAll(await buffersOf(dtype, many));
+    exchanged.forEach(own);
+    await expectValues(
+      exchanged,
+      all.map((to) => all.flatMap((from) => block(many[from]!, to, count))),
+    );
+
+    const collected = own((await group.gather(await buffersOf(dtype, one), { root }))!);
+    expect(collected.device).toBe(root);
+    await expectValues([collected], [joined]);
+
+    const spread = all.map((gpu) => blank(gpu, dtype, count));
+    const source = await bufferOf(root, dtype, many[0]!);
+    await group.scatter(source, { root, out: spread });
+    await expectValues(
+      spread,
+      all.map((rank) => block(many[0]!, rank, count)),
+    );
+    await group.barrier();
+  });
+
+  it.each(floats)('scales what is summed, of %s', async (dtype) => {
+    const inputs = inputsOf(dtype, 'sum', 13).map((values) => values.map((one) => one * 2));
+    const alike = await group.allReduce(await buffersOf(dtype, inputs), { scale: 0.5 });
+    const halved = reduced('sum', inputs).map((one) => one / 2);
+    await expectValues(
+      alike,
+      all.map(() => halved),
+    );
+
+    const scale = all.map((rank) => rank + 1);
+    const weighted = reduced(
+      'sum',
+      inputs.map((values, rank) => values.map((one) => one * (rank + 1))),
+    );
+    const datas = await buffersOf(dtype, inputs);
+    await expectValues([await group.reduce(datas, { scale, op: 'sum' })], [weighted]);
+    group.allReduceSync(await buffersOf(dtype, inputs), { scale });
+  });
+
+  it('blocks in the twins', async () => {
+    const inputs = inputsOf('float32', 'sum', 5);
+    const datas = await buffersOf('float32', inputs);
+    expect(group.allReduceSync(datas)[0]).toBe(datas[0]);
+    await expectValues(
+      datas,
+      all.map(() => reduced('sum', inputs)),
+    );
+    group.barrierSync();
+  });
+
+  it('takes parts of buffers', async () => {
+    const wholes = await buffersOf('int32', inputsOf('int32', 'sum', 8));
+    await group.allReduce(wholes.map((one) => one.slice(2, 5)));
+    const inputs = inputsOf('int32', 'sum', 8);
+    const sums = reduced('sum', inputs);
+    await expectValues(
+      wholes,
+      inputs.map((values) => [...values.slice(0, 2), ...sums.slice(2, 5), ...values.slice(5)]),
+    );
+  });
+});
+
+describe('a communicator of GPUs', () => {
+  const last = gpus.length - 1;
+  let group: Communicator;
+  beforeEach(async () => {
+    group = await Communicator.nccl();
+  });
+  afterEach(() => group.close());
+  const zeros = (length = 4) => gpus.map((gpu) => blank(gpu, 'float32', length));
+
+  it('has all GPUs when none are named', () => {
+    expect(group.gpus).toEqual(gpus);
+  });
+
+  it('wants buffers of its own GPUs, and says which came', async () => {
+    const datas = zeros();
+    const strayed = [...datas];
+    strayed[last] = blank(0, 'float32', 4);
+    if (last > 0) {
+      await expect(group.allReduce(strayed)).rejects.toMatchObject({
+        code: 'ERR_INVALID_ARG_TYPE',
+        message:
+          `expected a DeviceBuffer on gpu:${last} for data of rank ${last}, ` +
+          'got a DeviceBuffer of 4 float32 on gpu:0',
+      });
+      await expect(group.allReduce(datas, { out: strayed })).rejects.toThrow(
+        `expected a DeviceBuffer on gpu:${last} for out of rank ${last}`,
+      );
+    }
+    await expect(group.allReduce(gpus.map(() => new Float32Array(4)))).rejects.toThrow(
+      /expected a DeviceBuffer on gpu:0 for data.*, got a Float32Array of 4/,
+    );
+    await expect(group.allReduce(new Float32Array(4) as unknown as DeviceBuffer)).rejects.toThrow(
+      gpus.length === 1 ? /got a Float32Array/ : /DeviceBuffers, one for each held rank for data/,
+    );
+    // The communicator is as good as before.
+    await group.allReduce(datas);
+  });
+
+  it('is told apart from one over the memory of the host', async () => {
+    const one = Communicator.local(1);
+    const buffer = blank(0, 'float32', 4);
+    await expect(one.allReduce(buffer)).rejects.toThrow(
+      "expected a TypedArray (this communicator's ranks are not GPUs: see Communicator.nccl) for data, " +
+        'got a DeviceBuffer of 4 float32 on gpu:0',
+    );
+    await expect(one.allReduce(new Float32Array(4), { out: buffer as never })).rejects.toThrow(
+      /got a DeviceBuffer of 4 float32 on gpu:0/,
+    );
+    await expect(one.allReduce(new Float32Array(4), { scale: 2 })).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED',
+      usable: true,
+    });
+    expect(one.gpus).toEqual([]);
+    await one.close();
+  });
+
+  it('checks dtypes, lengths, scales and disposed buffers', async () => {
+    const datas = zeros();
+    const list = <T>(one: T) => gpus.map(() => one);
+    await expect(group.allReduce(datas, { dtype: 'int32' as 'float32' })).rejects.toThrow(
+      "expected 'float32' (what data holds) for dtype, got 'int32'",
+    );
+    await expect(group.allReduce(datas, { out: zeros(5) })).rejects.toThrow(/4 elements for out/);
+    await expect(
+      group.allReduce(datas, { out: gpus.map((gpu) => blank(gpu, 'int32', 4)) as never }),
+    ).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
+    await expect(group.allReduce(datas, { scale: 2, op: 'max' })).rejects.toThrow(/'sum' with a/);
+    await expect(group.allReduce(datas, { scale: NaN })).rejects.toThrow(/finite number/);
+    await expect(group.allReduce(datas, { scale: [...list(1), 1] })).rejects.toThrow(/for scale/);
+    const ints = gpus.map((gpu) => blank(gpu, 'int32', 4));
+    await expect(group.allReduce(ints, { scale: 2 })).rejects.toThrow(/floats with a scale/);
+    datas[last]!.dispose();
+    await expect(group.allReduce(datas)).rejects.toThrow(/got a disposed one/);
+    await group.barrier();
+  });
+
+  it('leases buffers until the GPUs are done', async () => {
+    const datas = zeros(100_000);
+    await Promise.all(datas.map((one) => one.fill(1)));
+    const pending = group.allReduce(datas);
+    await expect(group.allReduce(datas)).rejects.toThrow(
+      'got memory that allReduce is writing: await that first',
+    );
+    await expect(datas[0]!.fill(3)).rejects.toMatchObject({ code: 'ERR_BUFFER_IN_USE' });
+    await expect(datas[last]!.copyTo()).rejects.toMatchObject({ code: 'ERR_BUFFER_IN_USE' });
+    expect(() => group.broadcastSync(datas)).toThrow(/is writing/);
+    // Freed when the operation is over, not under it.
+    datas.forEach((one) => one.dispose());
+    await pending;
+  });
+
+  it('refuses memory that overlaps', async () => {
+    const whole = gpus.map((gpu) => blank(gpu, 'float32', 6));
+    await expect(
+      group.allReduce(
+        whole.map((one) => one.slice(0, 4)),
+        { out: whole.map((one) => one.slice(1, 5)) },
+      ),
+    ).rejects.toMatchObject({ code: 'ERR_BUFFER_OVERLAP' });
+  });
+
+  it('says what it cannot do, and stays usable', async () => {
+    if (gpus.length > 1) {
+      const unsupported = { code: 'ERR_UNSUPPORTED', usable: true };
+      await expect(group.split(0)).rejects.toMatchObject(unsupported);
+      await expect(group.send(blank(0, 'int8', 1), { to: 1 })).rejects.toMatchObject(unsupported);
+    }
+    expect(() => group.allocShared('float32', 4)).toThrow(/host memory that all ranks map/);
+    if (gpus.length > 1) expect(() => group.ranks).toThrow(/one rank a process/);
+    await group.barrier();
+  });
+
+  it('refuses GPUs given twice, and those that are not there', async () => {
+    await expect(Communicator.nccl({ gpus: [0, 0] })).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringContaining('gpu:0 was given to several ranks') as string,
+    });
+    await expect(Communicator.nccl({ gpus: [gpus.length] })).rejects.toThrow(
+      new RegExp(`no gpu:${gpus.length}`),
+    );
+    await expect(Communicator.nccl({ gpus: [] })).rejects.toThrow(/at least one GPU for gpus/);
+    await expect(Communicator.nccl({ gpus: [0.5] })).rejects.toThrow(/for gpus\[0\], got 0.5/);
+    await expect(Communicator.nccl({ timeoutMs: 0 })).rejects.toThrow(RangeError);
+  });
+
+  it('is closed once', async () => {
+    const datas = zeros();
+    const pending = group.allReduce(datas);
+    await Promise.all([group.close(), group.close(), pending]);
+    await expect(group.allReduce(datas)).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+    expect(() => group.barrierSync()).toThrow(/closed/);
+  });
+
+  it('is ended by an abort', async () => {
+    group.abort('enough');
+    await expect(group.allReduce(zeros())).rejects.toMatchObject({
+      code: 'ERR_ABORTED',
+      usable: false,
+      message: expect.stringContaining('enough') as string,
+    });
+  });
+
+  it('ties options to the buffers by types', () => {
+    const floatsOnGpu = [blank(0, 'float32', 1)];
+    const check = async () => {
+      expectTypeOf(await group.allReduce(floatsOnGpu)).toEqualTypeOf<DeviceBuffer<'float32'>[]>();
+      expectTypeOf(await group.gather(floatsOnGpu)).toEqualTypeOf<
+        DeviceBuffer<'float32'> | undefined
+      >();
+      // A half needs no dtype named: the buffer has it.
+      await group.allReduce(blank(0, 'bfloat16', 1));
+      // @ts-expect-error -- the buffers hold float32
+      await group.allReduce(floatsOnGpu, { dtype: 'int32' });
+      // @ts-expect-error -- out must hold the same
+      await group.allReduce(floatsOnGpu, { out: [blank(0, 'float64', 1)] });
+    };
+    expect(check).toBeTypeOf('function');
+  });
+});
+
+describe('a world of one', () => {
+  it('is a GPU', async () => {
+    await using world = await Communicator.world({ backend: 'nccl' });
+    expect(world).toMatchObject({ backend: 'nccl', size: 1, gpus: [0], ranks: [world] });
+    const data = await bufferOf(0, 'float32', [1, 2]);
+    expect(await world.allReduce(data)).toBe(data);
+    await expectValues([data], [[1, 2]]);
+    const part = await world.split(0);
+    expect(part).toMatchObject({ size: 1, gpus: [0] });
+    await part?.close();
+    await expect(Communicator.world({ gpu: 0 })).rejects.toThrow(/backend 'nccl' with it for gpu/);
+    await expect(Communicator.world({ backend: 'mpi' as 'shm' })).rejects.toThrow(
+      "expected 'shm' or 'nccl' for backend, got 'mpi'",
+    );
+  });
+});

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest';
+
+import { devices } from '../../lib/gpu/devices.js';
+import { native } from '../../lib/native.js';
+
+it('devices tells what each GPU is', () => {
+  const all = devices();
+  expect(all).toHaveLength(native().gpuCount());
+  expect(new Set(all.map(({ pciBusId }) => pciBusId)).size).toBe(all.length);
+  all.forEach((gpu, ordinal) => {
+    expect(gpu).toMatchObject({
+      ordinal,
+      name: expect.stringMatching(/./) as string,
+      pciBusId: expect.stringMatching(/^[\da-f]{4,8}:[\da-f]{2}:[\da-f]{2}\.\d$/) as string,
+      computeCapability: expect.stringMatching(/^\d+\.\d+$/) as string,
+    });
+    expect(gpu.uuid).toMatch(/^(GPU|MIG)-/);
+    for (const number of [gpu.memoryBytes, gpu.multiprocessors, gpu.l2Bytes, gpu.copyEngines]) {
+      expect(number).toBeGreaterThan(0);
+    }
+  });
+});
+
+it('devices tells how each GPU is, which can be asked again', () => {
+  for (const { health, pciBusId } of devices()) {
+    // NVML comes with the driver.
+    expect(health).not.toBeNull();
+    expect(health?.pcieWidth).toBeLessThanOrEqual(health?.maxPcieWidth ?? 0);
+    expect(health?.throttleReasons).toBeInstanceOf(Array);
+    expect(health?.temperatureC).toBeGreaterThan(0);
+    health?.links.forEach((link, index) => {
+      expect(link.index).toBe(index);
+      expect(link.active).toBeTypeOf('boolean');
+    });
+    const again = native().gpuHealth(pciBusId);
+    expect(Object.keys(again ?? {})).toEqual(Object.keys(health ?? {}));
+  }
+  expect(native().gpuHealth('ffff:ff:1f.7')).toBeNull();
+});
+
+it('GPUs reach themselves, and tell how they reach others', () => {
+  for (const { ordinal: from } of devices()) {
+    for (const { ordinal: to } of devices()) {
+      const peer = native().gpuPeer(from, to);
+      expect(peer.access).toBeTypeOf('boolean');
+      if (from === to) expect(peer).toMatchObject({ access: true, path: 'X' });
+      else expect(['PIX', 'PXB', 'PHB', 'NODE', 'SYS']).toContain(peer.path);
+    }
+  }
+  expect(() => native().gpuPeer(0, devices().length)).toThrow(TypeError);
+});
+
+it('libraries are told with their files', () => {
+  const libraries = native().gpuLibraries();
+  expect(libraries.driverFile).toContain('libcuda');
+  expect(libraries.driverVersion).toBeGreaterThanOrEqual(11_000);
+  expect(libraries).toMatchObject({ nvmlMissing: null, ncclMissing: null });
+  expect(libraries.ncclFile).toContain('libnccl');
+  expect(libraries.ncclVersion).toMatch(/^2\.\d+\.\d+$/);
+  expect(libraries.driverRelease).toMatch(/^\d+\.\d+/);
+});
