@@ -235,7 +235,7 @@ class Measurement {
     finish();
   }
 
-  const GpuCopiesOptions& options_;
+  const GpuCopiesOptions options_;
   /// Before the lanes, and so put back after them.
   PeerAccess peers_;
   std::vector<std::unique_ptr<Lane>> lanes_;
@@ -248,7 +248,15 @@ class Measurement {
 }  // namespace
 
 GpuCopiesResult timeGpuCopies(const GpuCopiesOptions& options) {
-  return Measurement(options).run();
+  auto measurement = std::make_unique<Measurement>(options);
+  try {
+    return measurement->run();
+  } catch (const Error& error) {
+    // Freeing what a device still uses would wait for what never ends: it is left to the process's
+    // end.
+    if (error.code == ErrorCode::timeout) static_cast<void>(measurement.release());
+    throw;
+  }
 }
 
 }  // namespace gradlink::measure

@@ -1,0 +1,165 @@
+// `gradlink collectives` where ranks are GPUs: on whatever GPUs there are.
+import { Ajv } from 'ajv';
+import { beforeEach, describe, expect, it } from 'vitest';
+
+import { collectives } from '../../lib/measure/bandwidth.js';
+import { hasMeasurement, type Report } from '../../lib/measure/result.js';
+import { reportSchema } from '../../lib/measure/schema.js';
+import { native } from '../../lib/native.js';
+import { gradlink } from '../support/cli.js';
+import { reportOf, runScript } from '../support/gpu-commands.js';
+import { onRealGpus } from './setup/fakes.js';
+
+const gpus = native().gpuCount();
+const quick = ['-b', '4K', '-e', '4K', '--iters', '2', '-w', '1', '-m', '2'];
+const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
+
+async function report(...argv: string[]): Promise<Report> {
+  const { code, stdout, stderr } = await gradlink([
+    'collectives',
+    ...argv,
+    ...quick,
+    '--format',
+    'json',
+  ]);
+  expect({ code, stderr }, stdout).toEqual({ code: 0, stderr: '' });
+  const value: unknown = JSON.parse(stdout);
+  expect(validate(value), JSON.stringify(validate.errors)).toBe(true);
+  return value as Report;
+}
+
+/** All that ran is right, and something did. */
+function expectRight({ cases }: Report, ranks: number): void {
+  const measured = cases.filter(hasMeasurement);
+  expect(measured).not.toHaveLength(0);
+  for (const { parameters, check, samplesSeconds } of measured) {
+    expect(check).toMatchObject({ kind: 'exact', wrong: 0, passed: true });
+    expect(parameters.ranks).toBe(ranks);
+    expect(samplesSeconds).toHaveLength(2);
+    expect(Math.min(...samplesSeconds)).toBeGreaterThan(0);
+  }
+}
+
+describe('one process', () => {
+  it.each(collectives)('%s on all GPUs is right', async (collective) => {
+    const value = await report(collective, '-g', String(gpus));
+    expectRight(value, gpus);
+    expect(value.gpus?.devices).toHaveLength(gpus);
+    expect(value.gpus?.ncclVersion).toMatch(/^\d+\.\d+/);
+  });
+
+  it('every element type and operation is right', async () => {
+    expectRight(await report('all_reduce', '-g', String(gpus), '-d', 'all', '-o', 'all'), gpus);
+  });
+
+  it('every root is right', async () => {
+    const value = await report('broadcast', '-g', String(gpus), '-r', '-1');
+    expectRight(value, gpus);
+    expect(new Set(value.cases.map(({ parameters }) => parameters.root)).size).toBe(gpus);
+  });
+
+  it('-t: every GPU with a thread and communicator of its own', async () => {
+    expectRight(await report('all_reduce', '-t', String(gpus)), gpus);
+    expectRight(await report('sendrecv', '-t', String(gpus), '-g', '1'), gpus);
+  });
+
+  it('-G: replays of a graph are right, in place too', async () => {
+    expectRight(await report('all_reduce', '-g', String(gpus), '-G', '3'), gpus);
+    expectRight(await report('all_gather', '-g', String(gpus), '-G', '2'), gpus);
+  });
+
+  it.each([0, 1, 2, 3])('-z %d: whatever is waited for', async (waiting) => {
+    expectRight(await report('all_reduce', '-g', String(gpus), '-z', String(waiting)), gpus);
+  });
+
+  it('-R: registered memory, and what the registration became', async () => {
+    const local = await report('reduce_scatter', '-g', String(gpus), '-R', '1');
+    expectRight(local, gpus);
+    expect(local.cases[0]?.parameters.registration).toBe('local');
+    const symmetric = await report('all_reduce', '-g', String(gpus), '-R', '2');
+    expectRight(symmetric, gpus);
+    // A library without windows makes local of it, and the report says so.
+    expect(symmetric.cases[0]?.parameters.registration).toMatch(/^(symmetric|local)$/);
+  });
+
+  it('-c 0 checks nothing, --gpus names them', async () => {
+    const value = await report('all_reduce', '--gpus', '0', '-c', '0');
+    expect(value.cases.map(({ parameters }) => parameters.ranks)).toEqual([1, 1]);
+    expect(value.cases.filter(hasMeasurement).every(({ check }) => check.kind === 'none')).toBe(
+      true,
+    );
+    expect(value.gpus?.devices.map(({ ordinal }) => ordinal)).toEqual([0]);
+  });
+
+  it('names each rank and its GPU', async () => {
+    const { stdout } = await gradlink(['collectives', 'all_reduce', '-g', String(gpus), ...quick]);
+    for (let gpu = 0; gpu < gpus; gpu += 1) {
+      expect(stdout).toMatch(
+        new RegExp(`^# {2}Rank +${gpu} Group {2}0 Pid +\\d+ on \\S+ device gpu:${gpu} \\[`, 'm'),
+      );
+    }
+    expect(stdout).toContain('# Out of bounds values : 0 OK');
+  });
+
+  it('more GPUs than there are is wrong usage', async () => {
+    const { code, stderr } = await gradlink(['collectives', 'all_reduce', '-g', String(gpus + 1)]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('-g and -t');
+  });
+});
+
+describe('a job', () => {
+  it('has one GPU for each process, and prints once', async () => {
+    const script = new URL('../../bench/collectives.js', import.meta.url).pathname;
+    const args = ['launch', '-n', String(gpus), process.execPath, script];
+    const { code, stdout } = await runScript('gradlink.js', [
+      ...args,
+      ...['all_reduce', '-g', '1', ...quick],
+    ]);
+    expect(code).toBe(0);
+    expect(stdout.match(/Rank +\d+ Group/g)).toHaveLength(gpus);
+    expect(stdout.match(/# Out of bounds values : 0 OK/g)).toHaveLength(1);
+  });
+});
+
+describe('what goes wrong', () => {
+  beforeEach((context) => {
+    if (onRealGpus) context.skip('only the stand-ins can be told to fail');
+  });
+  const small = ['all_reduce', '-g', '2', '-T', '2', ...quick];
+
+  it('-T covers initialisation: a rank that never comes', async () => {
+    const { code, stderr } = await runScript('collectives.js', small, {
+      GRADLINK_FAKE_FAULTS: 'nccl-never=1',
+    });
+    expect(code).toBe(1);
+    expect(stderr).toContain('ERR_TIMEOUT');
+  });
+
+  it.each(['nccl-async=3', 'nccl-stuck=3@1'])('%s ends as an error', async (fault) => {
+    const { code, report: value } = await reportOf('collectives.js', small, {
+      GRADLINK_FAKE_FAULTS: fault,
+    });
+    expect(code).toBe(1);
+    expect(value.cases.some(({ status }) => status === 'error')).toBe(true);
+  });
+
+  it('a library without symmetric windows registers locally', async () => {
+    const { code, report: value } = await reportOf('collectives.js', [...small, '-R', '2'], {
+      GRADLINK_FAKE_FAULTS: 'nccl-version=22005',
+    });
+    expect(code).toBe(0);
+    expect(value.cases[0]?.parameters.registration).toBe('local');
+  });
+
+  it('the limit is that of the links where NCCL has no estimate', async () => {
+    const args = ['all_reduce', '-g', '4', '-b', '64M', '-e', '64M', '--iters', '1', '-w', '0'];
+    const { report: value } = await reportOf('collectives.js', args, {
+      GRADLINK_FAKE_FAULTS: 'nccl-version=22005',
+    });
+    for (const { limit, verdict } of value.cases.filter(hasMeasurement)) {
+      expect(limit?.basis).toBe('18 NVLinks x 26.56 GB/s of a GPU');
+      expect(verdict.text).toContain('18 NVLinks');
+    }
+  });
+});
