@@ -56,9 +56,9 @@ void Ranks::look(const char* op) {
 }
 
 void Ranks::abortUnlessBusy() {
-  // Either this thread sees the verdict here, or who pronounces it finds the mutex free.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (!verdict_.there()) return;
+  // Either this thread, which has let go of the mutex, sees the verdict here; or who pronounces it
+  // finds the mutex free.
+  if (!verdict_.pronounced()) return;
   const std::unique_lock lock(core_->calls, std::try_to_lock);
   if (!lock.owns_lock()) return;
   if (simulated_) simulated_->abort();

@@ -18,9 +18,15 @@ class Verdict {
     if (error_) return;
     error_ = error;
     failure_ = failure;
-    there_.store(true, std::memory_order_seq_cst);
+    there_.store(true, std::memory_order_release);
   }
-  bool there() const { return there_.load(std::memory_order_seq_cst); }
+  /// Quick; may be late to see what another thread pronounces.
+  bool there() const { return there_.load(std::memory_order_acquire); }
+  /// In one order with pronounce().
+  bool pronounced() const {
+    const std::lock_guard lock(mutex_);
+    return error_.has_value();
+  }
 
   /// Throws what was pronounced, if anything was, as the reason why `op` fails.
   void check(const char* op) const {
