@@ -146,9 +146,9 @@ describe('a worker thread', () => {
         await once(worker, 'message');
         await worker.terminate();
       }
-      using mine = DeviceBuffer.alloc(0, 'int8', 3);
+      const mine = DeviceBuffer.alloc(0, 'int8', 3);
       await mine.fill(1);
-      report([...(await mine.copyTo())]);`.replace('using mine', 'const mine'),
+      report([...(await mine.copyTo())]);`,
       env(),
     );
     expect(ended).toMatchObject({ ...well, reports: [[1, 1, 1]] });
@@ -286,13 +286,19 @@ describe('of several ranks', () => {
   });
 
   it('one that does not make the call is named at the deadline', async () => {
-    const reports = await reportsOf(`${aWorld}
-      if (comm.rank !== 0) report(await outcome(comm.allReduce(data, { timeoutMs: 300 })));
-      else report(await new Promise((resolve) => setTimeout(resolve, 600, 'slept')));`);
-    expect(reports[0]).toEqual(['slept']);
-    for (const [error] of reports.slice(1)) {
-      expect(error).toMatchObject({ code: 'ERR_TIMEOUT', rank: 0, op: 'allReduce' });
+    const [idle, ...others] = scripts.startRanks(
+      size,
+      `${aWorld}
+      if (comm.rank === 0) setInterval(() => undefined, 1000);
+      else report(await outcome(comm.allReduce(data, { timeoutMs: 300 })));`,
+      env(),
+    );
+    for (const one of others) {
+      const ended = await one.ended;
+      expect(ended).toMatchObject(well);
+      expect(ended.reports).toMatchObject([{ code: 'ERR_TIMEOUT', rank: 0, op: 'allReduce' }]);
     }
+    idle!.child.kill('SIGKILL');
     expectNothingLeft();
   });
 
@@ -304,7 +310,9 @@ describe('of several ranks', () => {
     );
     expect(ended).toMatchObject({
       ...well,
-      reports: [{ code: 'ERR_TIMEOUT', message: expect.stringMatching(/have not come: 1\./) as string }],
+      reports: [
+        { code: 'ERR_TIMEOUT', message: expect.stringMatching(/have not come: 1\./) as string },
+      ],
     });
   });
 });
@@ -388,6 +396,46 @@ describe('faults', () => {
       faults('nccl-stuck=2@1'),
     );
     expect(ended).toMatchObject({ ...well, reports: [{ code: 'ERR_TIMEOUT', op: 'allReduce' }] });
+    expectNothingLeft();
+  });
+
+  it('a collective that would never end is ended by a signal', async () => {
+    const ended = await scripts.run(
+      `${aGroup}
+      const reason = new Error('long enough');
+      // One that has not begun is only dropped: then with more patience.
+      for (let ms = 5, code; code === undefined; ms *= 2) {
+        const controller = new AbortController();
+        const pending = group.allReduce(buffers, { timeoutMs: Infinity, signal: controller.signal });
+        setTimeout(() => controller.abort(reason), ms);
+        report(await pending.catch((error) => error === reason));
+        code = (await outcome(group.barrier())).code;
+        if (code) report(code);
+      }`,
+      faults('nccl-stuck=2@1'),
+    );
+    expect(ended).toMatchObject(well);
+    expect(new Set(ended.reports)).toEqual(new Set([true, 'ERR_ABORTED']));
+    expectNothingLeft();
+  });
+
+  it('and by the end of its worker thread', async () => {
+    const worker = scripts.write(`
+      import { parentPort } from 'node:worker_threads';
+      ${aGroup}
+      const never = group.allReduce(buffers, { timeoutMs: Infinity });
+      parentPort.postMessage('pending');
+      await never;
+    `);
+    const ended = await scripts.run(
+      `import { once } from 'node:events';
+      import { Worker } from 'node:worker_threads';
+      const worker = new Worker(${JSON.stringify(worker)});
+      await once(worker, 'message');
+      report(await worker.terminate());`,
+      faults('nccl-stuck=2@1'),
+    );
+    expect(ended).toMatchObject({ ...well, reports: [1] });
     expectNothingLeft();
   });
 });
