@@ -1,52 +1,12 @@
 // The native surface of GPUs: native/binding/gpu_*.cc. No meaning is checked there, only what memory safety needs.
+import type { GpuHealth, GpuInfo } from '../gpu/info.js';
 import type { StorageArray } from '../tensor/dtype.js';
 
-/** What one GPU is and how it is; null where the driver or NVML does not say. */
-export interface NativeGpuInfo {
-  readonly ordinal: number;
-  readonly name: string;
-  readonly uuid: string | null;
-  readonly pciBusId: string;
-  readonly memoryBytes: number;
-  readonly computeCapability: string;
-  readonly multiprocessors: number;
-  readonly l2Bytes: number;
-  readonly copyEngines: number;
-  readonly memoryBusBits: number;
-  readonly memoryClockKHz: number;
-  readonly health: NativeGpuHealth | null;
-}
-
-/** From NVML, at the moment of the call. */
-export interface NativeGpuHealth {
-  readonly numaNode: number | null;
-  readonly pcieGeneration: number | null;
-  readonly pcieWidth: number | null;
-  readonly maxPcieGeneration: number | null;
-  readonly maxPcieWidth: number | null;
-  readonly smClockMHz: number | null;
-  readonly maxSmClockMHz: number | null;
-  readonly memoryClockMHz: number | null;
-  readonly temperatureC: number | null;
-  readonly powerW: number | null;
-  /** Names, for example 'softwarePowerCap'; empty when nothing holds the clocks back. */
-  readonly throttleReasons: readonly string[] | null;
-  readonly eccErrors: number | null;
-  readonly pcieReplays: number | null;
-  readonly links: readonly NativeLink[];
-}
-
-export interface NativeLink {
-  readonly index: number;
-  readonly active: boolean;
-  readonly version: string | null;
-  /** One direction. */
-  readonly bytesPerSecond: number | null;
-  /** PCI bus id of the other end; null for a switch or when unknown. */
-  readonly remotePciBusId: string | null;
-  readonly remoteIsSwitch: boolean;
-  readonly errors: number | null;
-}
+export type {
+  GpuHealth as NativeGpuHealth,
+  GpuInfo as NativeGpuInfo,
+  GpuLink as NativeLink,
+} from '../gpu/info.js';
 
 export interface NativeGpuLibraries {
   readonly driverFile: string;
@@ -107,9 +67,9 @@ export interface NativeDeviceBufferClass {
 export interface GpuNatives {
   readonly NativeDeviceBuffer: NativeDeviceBufferClass;
   gpuCount(): number;
-  gpuInfo(ordinal: number): NativeGpuInfo;
+  gpuInfo(ordinal: number): GpuInfo;
   /** The health alone, for reading it again; null without NVML. */
-  gpuHealth(pciBusId: string): NativeGpuHealth | null;
+  gpuHealth(pciBusId: string): GpuHealth | null;
   gpuPeer(from: number, to: number): NativeGpuPeer;
   gpuLibraries(): NativeGpuLibraries;
   /** Page-locked host memory; freed when the ArrayBuffer is collected. */

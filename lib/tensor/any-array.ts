@@ -11,6 +11,7 @@ import {
 } from './dtype.js';
 import type { NumericArray } from './dtype.js';
 
+/** An array of the host or on a GPU. */
 export type AnyArray = NumericArray | DeviceBuffer;
 
 /**

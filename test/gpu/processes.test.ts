@@ -1,45 +1,20 @@
 // How processes and worker threads with GPUs meet, fail and end.
-import { existsSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { devices } from '../../lib/gpu/devices.js';
-import { Scripts, well } from '../support/processes.js';
-import { onRealGpus } from './setup/fakes.js';
+import { GpuScripts, aGroup } from '../support/gpu-processes.js';
+import { well } from '../support/processes.js';
 
 const gpus = devices().length;
 /** Ranks that are processes: one a GPU. */
 const size = Math.min(gpus, 3);
 
-let scripts: Scripts;
-let leaks: string;
-let files = 0;
+let scripts: GpuScripts;
 beforeEach(() => {
-  scripts = new Scripts();
-  leaks = join(tmpdir(), `gradlink-leaks-${process.pid}-${files++}`);
+  scripts = new GpuScripts();
 });
-afterEach(async () => {
-  await scripts.remove();
-  rmSync(leaks, { force: true });
-});
+afterEach(() => scripts.remove());
 
-/** What a script is run with; the fakes say in a file what each process leaves. */
-const env = (more: Record<string, string> = {}) => ({ GRADLINK_FAKE_LEAKS: leaks, ...more });
-
-/** On the fakes: somebody has written the file, and there was nothing to write. */
-function expectNothingLeft(): void {
-  if (onRealGpus) return;
-  expect(existsSync(leaks)).toBe(true);
-  expect(readFileSync(leaks, 'utf8')).toBe('');
-}
-
-const aGroup = `
-  const group = await Communicator.nccl();
-  const buffers = group.gpus.map((gpu) => DeviceBuffer.alloc(gpu, 'float32', 1000));
-  await Promise.all(buffers.map((one) => one.fill(2)));
-  await group.allReduce(buffers);
-`;
 const aWorld = `
   const comm = await Communicator.world({ backend: 'nccl' });
   const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
@@ -54,19 +29,19 @@ describe('a process', () => {
       const array = pinned('float32', 1000);
       await buffers[0].slice(10, 20).copyTo(array.subarray(0, 10));
       report([...array.slice(8, 12)]);`,
-      env(),
+      scripts.env(),
     );
     expect(ended).toMatchObject({ ...well, reports: [[2 * gpus, 2 * gpus, 0, 0]] });
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('that has closed and disposed of everything exits by itself', async () => {
     const ended = await scripts.run(
       `${aGroup} await group.close(); buffers.forEach((one) => one.dispose()); report('closed');`,
-      env(),
+      scripts.env(),
     );
     expect(ended).toMatchObject({ ...well, reports: ['closed'] });
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('may exit in the middle of copies and collectives', async () => {
@@ -77,7 +52,7 @@ describe('a process', () => {
       for (let i = 0; i < 8; ++i) void large.slice(i).copyTo(host.subarray(i)).catch(() => undefined);
       void group.allReduce(buffers).catch(() => undefined);
       process.exit(3);`,
-      env(),
+      scripts.env(),
     );
     // Node ends at once then, and nobody is asked to clean up: the system takes everything back.
     expect(ended).toMatchObject({ code: 3, signal: null, stderr: '' });
@@ -94,7 +69,7 @@ describe('a process', () => {
       devices();
       found.push(loaded());
       report(found);`,
-      env(),
+      scripts.env(),
     );
     expect(ended).toMatchObject({
       ...well,
@@ -113,7 +88,7 @@ describe('a process', () => {
   ])('without the library of %s (%s) is told so by %s', async (variable, _, call) => {
     const ended = await scripts.run(
       `try { ${call}; report('done'); } catch (error) { report({ ...plain(error), name: error.name }); }`,
-      { ...env(), [variable]: '/nonexistent/library.so' },
+      { ...scripts.env(), [variable]: '/nonexistent/library.so' },
     );
     expect(ended).toMatchObject({
       ...well,
@@ -149,10 +124,10 @@ describe('a worker thread', () => {
       const mine = DeviceBuffer.alloc(0, 'int8', 3);
       await mine.fill(1);
       report([...(await mine.copyTo())]);`,
-      env(),
+      scripts.env(),
     );
     expect(ended).toMatchObject({ ...well, reports: [[1, 1, 1]] });
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 });
 
@@ -165,7 +140,7 @@ describe('ranks that are processes', () => {
       report([comm.rank, comm.gpus[0], (await data.slice(998).copyTo()).join()]);
       const all = await comm.allGather(data.slice(0, 1), { out: DeviceBuffer.alloc(comm.rank, 'float32', comm.size) });
       report((await all.copyTo()).join());`,
-      env(),
+      scripts.env(),
     );
     const ended = await Promise.all(ranks.map((one) => one.ended));
     expect(ended).toMatchObject(
@@ -174,7 +149,7 @@ describe('ranks that are processes', () => {
         reports: [[rank, rank, `${total},${total}`], new Array<number>(size).fill(total).join()],
       })),
     );
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('may each name a GPU', async () => {
@@ -189,14 +164,14 @@ describe('ranks that are processes', () => {
           await comm.broadcast(data, { root: ${size - 1} });
           report([comm.gpus, [...(await data.copyTo())]]);
           await comm.close();`,
-          env(),
+          scripts.env(),
         )
         .map((one) => one.ended),
     );
     expect(ended).toMatchObject(
       ended.map((_, rank) => ({ ...well, reports: [[[size - 1 - rank], [size - 1]]] })),
     );
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 });
 
@@ -208,7 +183,7 @@ describe('of several ranks', () => {
   /** Of each rank, what it reported. */
   const reportsOf = async (source: string, more?: Record<string, string>) => {
     const ended = await Promise.all(
-      scripts.startRanks(size, source, env(more)).map((one) => one.ended),
+      scripts.startRanks(size, source, scripts.env(more)).map((one) => one.ended),
     );
     expect(ended).toMatchObject(ended.map(() => well));
     return ended.map(({ reports }) => reports);
@@ -242,7 +217,7 @@ describe('of several ranks', () => {
         ];
       }),
     );
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('one that makes another call is named to all', async () => {
@@ -254,7 +229,7 @@ describe('of several ranks', () => {
       expect(error).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
       expect(after).toBe('done');
     }
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('one that is killed is named to the others within the deadline', async () => {
@@ -269,7 +244,7 @@ describe('of several ranks', () => {
         report(await outcome(comm.allReduce(data, { timeoutMs: 60_000 })));
         report(await outcome(comm.allReduce(data)));
       }`,
-      env(),
+      scripts.env(),
     );
     await ranks[1]!.said('ready');
     ranks[1]!.child.kill('SIGKILL');
@@ -282,7 +257,7 @@ describe('of several ranks', () => {
         { code: 'ERR_PEER_LOST', rank: 1 },
       ]);
     }
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('one that does not make the call is named at the deadline', async () => {
@@ -291,7 +266,7 @@ describe('of several ranks', () => {
       `${aWorld}
       if (comm.rank === 0) setInterval(() => undefined, 1000);
       else report(await outcome(comm.allReduce(data, { timeoutMs: 300 })));`,
-      env(),
+      scripts.env(),
     );
     for (const one of others) {
       const ended = await one.ended;
@@ -299,14 +274,14 @@ describe('of several ranks', () => {
       expect(ended.reports).toMatchObject([{ code: 'ERR_TIMEOUT', rank: 0, op: 'allReduce' }]);
     }
     idle!.child.kill('SIGKILL');
-    expectNothingLeft();
+    scripts.expectNothingLeft();
   });
 
   it('one that never comes is named', async () => {
     const job = `absent-${process.pid}`;
     const ended = await scripts.run(
       `report(await outcome(Communicator.world({ backend: 'nccl', timeoutMs: 200 })));`,
-      env({ GRADLINK_JOB: job, GRADLINK_RANK: '0', GRADLINK_SIZE: '2' }),
+      scripts.env({ GRADLINK_JOB: job, GRADLINK_RANK: '0', GRADLINK_SIZE: '2' }),
     );
     expect(ended).toMatchObject({
       ...well,
@@ -314,128 +289,5 @@ describe('of several ranks', () => {
         { code: 'ERR_TIMEOUT', message: expect.stringMatching(/have not come: 1\./) as string },
       ],
     });
-  });
-});
-
-/** What a machine's own GPUs do not do to order. */
-describe('faults', () => {
-  beforeEach((context) => {
-    if (onRealGpus) context.skip('needs the fakes, which fail to order');
-  });
-  const faults = (list: string, more: Record<string, string> = {}) =>
-    env({ GRADLINK_FAKE_FAULTS: list, ...more });
-
-  it('without a GPU, one clear error', async () => {
-    const ended = await scripts.run(
-      `try { devices(); } catch (error) { report(plain(error)); }`,
-      env({ GRADLINK_FAKE_GPUS: '0' }),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: [
-        { code: 'ERR_BACKEND_UNAVAILABLE', message: expect.stringMatching(/GPU/) as string },
-      ],
-    });
-  });
-
-  it('a copy that the GPU fails rejects, and nothing is left', async () => {
-    const ended = await scripts.run(
-      `const buffer = DeviceBuffer.alloc(0, 'float32', 4);
-      report(await outcome(buffer.copyFrom(new Float32Array(4))));
-      report(await outcome(buffer.copyTo()));
-      buffer.dispose();`,
-      faults('copy=2'),
-    );
-    expect(ended).toMatchObject({ ...well, reports: ['done', { code: 'ERR_SYSTEM' }] });
-    expectNothingLeft();
-  });
-
-  it('memory that is short is an error that says what is free', async () => {
-    const ended = await scripts.run(
-      `const buffer = DeviceBuffer.alloc(0, 'uint8', 600);
-      try { DeviceBuffer.alloc(0, 'uint8', 600); } catch (error) { report(plain(error)); }
-      try { pinned('uint8', 600); } catch (error) { report(plain(error)); }`,
-      faults('oom=1000,pinned-oom'),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: [
-        {
-          code: 'ERR_OUT_OF_MEMORY',
-          message: expect.stringMatching(/of 1000 bytes free/) as string,
-        },
-        { code: 'ERR_OUT_OF_MEMORY', message: expect.stringMatching(/page-locked/) as string },
-      ],
-    });
-    expectNothingLeft();
-  });
-
-  it('a collective that fails on the way ends its communicator alone', async () => {
-    const ended = await scripts.run(
-      `${aGroup}
-      report(await outcome(group.allReduce(buffers)));
-      report(await outcome(group.allReduce(buffers)));
-      await group.close();
-      const next = await Communicator.nccl();
-      report(await outcome(next.barrier()));`,
-      faults('nccl-async=2@1'),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: [{ code: 'ERR_SYSTEM', rank: 1 }, { rank: 1 }, 'done'],
-    });
-    expectNothingLeft();
-  });
-
-  it('a rank that is stuck is named at the deadline, and the buffers come free', async () => {
-    const ended = await scripts.run(
-      `${aGroup}
-      report(await outcome(group.allReduce(buffers, { timeoutMs: 200 })));
-      buffers.forEach((one) => one.dispose());
-      await group.close();`,
-      faults('nccl-stuck=2@1'),
-    );
-    expect(ended).toMatchObject({ ...well, reports: [{ code: 'ERR_TIMEOUT', op: 'allReduce' }] });
-    expectNothingLeft();
-  });
-
-  it('a collective that would never end is ended by a signal', async () => {
-    const ended = await scripts.run(
-      `${aGroup}
-      const reason = new Error('long enough');
-      // One that has not begun is only dropped: then with more patience.
-      for (let ms = 5, code; code === undefined; ms *= 2) {
-        const controller = new AbortController();
-        const pending = group.allReduce(buffers, { timeoutMs: Infinity, signal: controller.signal });
-        setTimeout(() => controller.abort(reason), ms);
-        report(await pending.catch((error) => error === reason));
-        code = (await outcome(group.barrier())).code;
-        if (code) report(code);
-      }`,
-      faults('nccl-stuck=2@1'),
-    );
-    expect(ended).toMatchObject(well);
-    expect(new Set(ended.reports)).toEqual(new Set([true, 'ERR_ABORTED']));
-    expectNothingLeft();
-  });
-
-  it('and by the end of its worker thread', async () => {
-    const worker = scripts.write(`
-      import { parentPort } from 'node:worker_threads';
-      ${aGroup}
-      const never = group.allReduce(buffers, { timeoutMs: Infinity });
-      parentPort.postMessage('pending');
-      await never;
-    `);
-    const ended = await scripts.run(
-      `import { once } from 'node:events';
-      import { Worker } from 'node:worker_threads';
-      const worker = new Worker(${JSON.stringify(worker)});
-      await once(worker, 'message');
-      report(await worker.terminate());`,
-      faults('nccl-stuck=2@1'),
-    );
-    expect(ended).toMatchObject({ ...well, reports: [1] });
-    expectNothingLeft();
   });
 });

@@ -1,0 +1,131 @@
+// GPUs that fail in the middle of things.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { GpuScripts, aGroup } from '../support/gpu-processes.js';
+import { well } from '../support/processes.js';
+import { onRealGpus } from './setup/fakes.js';
+
+/** What a machine's own GPUs do not do to order. */
+describe('faults', () => {
+  let scripts: GpuScripts;
+  beforeEach((context) => {
+    scripts = new GpuScripts();
+    if (onRealGpus) context.skip('needs the fakes, which fail to order');
+  });
+  afterEach(() => scripts.remove());
+  const faults = (list: string) => scripts.env({ GRADLINK_FAKE_FAULTS: list });
+
+  it('without a GPU, one clear error', async () => {
+    const ended = await scripts.run(
+      `try { devices(); } catch (error) { report(plain(error)); }`,
+      scripts.env({ GRADLINK_FAKE_GPUS: '0' }),
+    );
+    expect(ended).toMatchObject({
+      ...well,
+      reports: [
+        { code: 'ERR_BACKEND_UNAVAILABLE', message: expect.stringMatching(/GPU/) as string },
+      ],
+    });
+  });
+
+  it('a copy that the GPU fails rejects, and nothing is left', async () => {
+    const ended = await scripts.run(
+      `const buffer = DeviceBuffer.alloc(0, 'float32', 4);
+      report(await outcome(buffer.copyFrom(new Float32Array(4))));
+      report(await outcome(buffer.copyTo()));
+      buffer.dispose();`,
+      faults('copy=2'),
+    );
+    expect(ended).toMatchObject({ ...well, reports: ['done', { code: 'ERR_SYSTEM' }] });
+    scripts.expectNothingLeft();
+  });
+
+  it('memory that is short is an error that says what is free', async () => {
+    const ended = await scripts.run(
+      `const buffer = DeviceBuffer.alloc(0, 'uint8', 600);
+      try { DeviceBuffer.alloc(0, 'uint8', 600); } catch (error) { report(plain(error)); }
+      try { pinned('uint8', 600); } catch (error) { report(plain(error)); }`,
+      faults('oom=1000,pinned-oom'),
+    );
+    expect(ended).toMatchObject({
+      ...well,
+      reports: [
+        {
+          code: 'ERR_OUT_OF_MEMORY',
+          message: expect.stringMatching(/of 1000 bytes free/) as string,
+        },
+        { code: 'ERR_OUT_OF_MEMORY', message: expect.stringMatching(/page-locked/) as string },
+      ],
+    });
+    scripts.expectNothingLeft();
+  });
+
+  it('a collective that fails on the way ends its communicator alone', async () => {
+    const ended = await scripts.run(
+      `${aGroup}
+      report(await outcome(group.allReduce(buffers)));
+      report(await outcome(group.allReduce(buffers)));
+      await group.close();
+      const next = await Communicator.nccl();
+      report(await outcome(next.barrier()));`,
+      faults('nccl-async=2@1'),
+    );
+    expect(ended).toMatchObject({
+      ...well,
+      reports: [{ code: 'ERR_SYSTEM', rank: 1 }, { rank: 1 }, 'done'],
+    });
+    scripts.expectNothingLeft();
+  });
+
+  it('a rank that is stuck is named at the deadline, and the buffers come free', async () => {
+    const ended = await scripts.run(
+      `${aGroup}
+      report(await outcome(group.allReduce(buffers, { timeoutMs: 200 })));
+      buffers.forEach((one) => one.dispose());
+      await group.close();`,
+      faults('nccl-stuck=2@1'),
+    );
+    expect(ended).toMatchObject({ ...well, reports: [{ code: 'ERR_TIMEOUT', op: 'allReduce' }] });
+    scripts.expectNothingLeft();
+  });
+
+  it('a collective that would never end is ended by a signal', async () => {
+    const ended = await scripts.run(
+      `${aGroup}
+      const reason = new Error('long enough');
+      // One that has not begun is only dropped: then with more patience.
+      for (let ms = 5, code; code === undefined; ms *= 2) {
+        const controller = new AbortController();
+        const pending = group.allReduce(buffers, { timeoutMs: Infinity, signal: controller.signal });
+        setTimeout(() => controller.abort(reason), ms);
+        report(await pending.catch((error) => error === reason));
+        code = (await outcome(group.barrier())).code;
+        if (code) report(code);
+      }`,
+      faults('nccl-stuck=2@1'),
+    );
+    expect(ended).toMatchObject(well);
+    expect(new Set(ended.reports)).toEqual(new Set([true, 'ERR_ABORTED']));
+    scripts.expectNothingLeft();
+  });
+
+  it('and by the end of its worker thread', async () => {
+    const worker = scripts.write(`
+      import { parentPort } from 'node:worker_threads';
+      ${aGroup}
+      const never = group.allReduce(buffers, { timeoutMs: Infinity });
+      parentPort.postMessage('pending');
+      await never;
+    `);
+    const ended = await scripts.run(
+      `import { once } from 'node:events';
+      import { Worker } from 'node:worker_threads';
+      const worker = new Worker(${JSON.stringify(worker)});
+      await once(worker, 'message');
+      report(await worker.terminate());`,
+      faults('nccl-stuck=2@1'),
+    );
+    expect(ended).toMatchObject({ ...well, reports: [1] });
+    scripts.expectNothingLeft();
+  });
+});
