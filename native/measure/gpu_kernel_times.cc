@@ -58,10 +58,11 @@ class Arrays {
  private:
   int sources() const { return options_.loop == GpuLoop::copy ? 1 : options_.arrays; }
   void* target(int index) const {
-    return memory_[static_cast<std::size_t>(sources() + index)].data();
+    return memory_[static_cast<std::size_t>(sources()) + static_cast<std::size_t>(index)].data();
   }
   std::vector<const void*> given() const {
     std::vector<const void*> pointers;
+    pointers.reserve(static_cast<std::size_t>(sources()));
     for (int i = 0; i < sources(); ++i) pointers.push_back(memory_[i].data());
     return pointers;
   }
