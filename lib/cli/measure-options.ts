@@ -248,7 +248,7 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
   if (needed <= totalmem()) return;
   const gigabytes = (bytes: number): string => (bytes / 1e9).toFixed(1);
   throw UsageError.of(
-    '--network and the number of devices',
+    `--network and --${options.devices[0]?.startsWith('gpu') === true ? 'gpus' : 'cpus'}`,
     `arrays that fit into the ${gigabytes(totalmem())} GB of memory`,
     `${gigabytes(needed)} GB`,
     'Use fewer devices or a smaller network.',

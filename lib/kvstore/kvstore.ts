@@ -18,6 +18,8 @@ import type { InitOptions, InitValues } from './init.js';
 import { KeyTable } from './keys.js';
 import type { Key } from './keys.js';
 import { PendingOperations } from './pending.js';
+import { RepeatedCalls } from './repeated.js';
+import type { RepeatedCall } from './repeated.js';
 import { rowsOf } from './rows.js';
 import type { RowIds } from './rows.js';
 import { parseStoreType } from './types.js';
@@ -72,6 +74,8 @@ export class KVStore implements AsyncDisposable {
   readonly #rules: ArrayRules;
   readonly #keys = new KeyTable();
   readonly #pending = new PendingOperations();
+  /** Of stores on GPUs. */
+  readonly #repeated: RepeatedCalls | undefined;
   #updater: UpdaterCalls | undefined;
   #closing: Promise<void> | undefined;
 
@@ -82,6 +86,7 @@ export class KVStore implements AsyncDisposable {
     this.devices = rules.devices.names;
     this.#native = backend.native;
     this.#rules = rules;
+    this.#repeated = rules.devices.gpus === null ? undefined : new RepeatedCalls();
   }
 
   /**
@@ -311,12 +316,45 @@ export class KVStore implements AsyncDisposable {
     try {
       this.#pending.assertOpen(op);
       const priority = priorityOf(options);
+      const known = this.#repeated?.find(op, keys, values, outs);
+      if (known !== undefined) return this.#repeat(op, known, priority);
       const calls = readCall(this.#keys, keys, op, values, outs, this.#rules);
+      const repeated = this.#repeated?.remember(op, keys, values, outs, calls, () =>
+        this.#native.prepare(
+          nativeStoreOps[op],
+          calls.map(({ info }) => info.id),
+          calls.map(({ inputs }) => storagesOf(inputs)),
+          calls.map(({ outputs }) => storagesOf(outputs)),
+          priority,
+        ),
+      );
+      if (repeated !== undefined) return this.#repeat(op, repeated, priority);
       return this.#submit(op, calls, priority);
     } catch (error) {
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it is, it came as thrown
       return Promise.reject(error);
     }
+  }
+
+  #repeat(
+    op: 'push' | 'pull' | 'pushPull',
+    { native, leases, ids }: RepeatedCall,
+    priority: number,
+  ): Promise<void> {
+    return this.#pending.runGroup(leases, () =>
+      this.#rethrowing(op, ids, this.#native.submitPrepared(native, priority)),
+    );
+  }
+
+  /** What an updater throws is what its push rejects with. */
+  #rethrowing(
+    op: string,
+    ids: readonly number[],
+    started: Promise<void> | undefined,
+  ): Promise<void> | undefined {
+    const updater = op === 'push' || op === 'pushPull' ? this.#updater : undefined;
+    if (started === undefined || updater === undefined) return started;
+    return updater.rethrow(ids, started);
   }
 
   #submit(
@@ -336,10 +374,11 @@ export class KVStore implements AsyncDisposable {
         priority,
         this.#pending.none,
       );
-      const updater = op === 'push' || op === 'pushPull' ? this.#updater : undefined;
-      if (started === undefined || updater === undefined) return started;
-      const ids = calls.map(({ info }) => info.id);
-      return updater.rethrow(ids, started);
+      return this.#rethrowing(
+        op,
+        calls.map(({ info }) => info.id),
+        started,
+      );
     });
   }
 }

@@ -1,6 +1,7 @@
 // Operations on their way: their leases, how many there are, and where their errors point.
 import { GradlinkError } from '../errors.js';
 import { lease, release } from '../tensor/leases.js';
+import type { LeaseGroup } from '../tensor/leases.js';
 import { readOnly } from './arrays.js';
 import type { KeyArrays } from './arrays.js';
 
@@ -40,20 +41,32 @@ export class PendingOperations {
     start: () => Promise<void> | undefined,
   ): Promise<void> {
     const leases = lease(op, keys.flatMap(readOnly), keys.flatMap(outputsOf));
+    return this.#start(start, () => {
+      release(leases);
+    });
+  }
+
+  /** {@link run} for arrays that are leased as one. */
+  runGroup(leases: LeaseGroup, start: () => Promise<void> | undefined): Promise<void> {
+    leases.lease();
+    return this.#start(start, () => {
+      leases.release();
+    });
+  }
+
+  #start(start: () => Promise<void> | undefined, end: () => void): Promise<void> {
     let started: Promise<void> | undefined;
     try {
       started = start();
     } catch (error) {
-      release(leases);
+      end();
       throw error;
     }
     if (started === undefined) {
-      release(leases);
+      end();
       return done;
     }
-    return this.#settle(started, () => {
-      release(leases);
-    });
+    return this.#settle(started, end);
   }
 
   async #settle(started: Promise<void>, end: () => void): Promise<void> {

@@ -20,6 +20,13 @@ export type NativeStoreArrays =
 /** What an updater is called with; what it leaves in `stored` becomes the value. */
 export type NativeUpdater = (key: number, received: StorageArray, stored: StorageArray) => void;
 
+/** Operations on the arrays of GPUs that {@link NativeKVStore.prepare} has read. */
+export interface NativeStoreCall {
+  /** Nothing else is one. */
+  readonly [storeCall]: never;
+}
+declare const storeCall: unique symbol;
+
 /**
  * One store. Keys are the numbers that {@link define} gives. What returns a promise or undefined returns undefined when
  * it was done at once.
@@ -39,6 +46,16 @@ export interface NativeKVStore {
     priority: number,
     here: boolean,
   ): Promise<void> | undefined;
+  /** Reads what submit would submit; nobody may change the lists afterwards. For stores on GPUs, with lists of keys. */
+  prepare(
+    op: number,
+    keys: readonly number[],
+    inputs: NativeStoreArrays,
+    outputs: NativeStoreArrays,
+    priority: number,
+  ): NativeStoreCall;
+  /** @throws TypeError where one of the buffers was disposed of. */
+  submitPrepared(call: NativeStoreCall, priority: number): Promise<void> | undefined;
   /** @param rows - the rows wanted, for each output. */
   rowSparsePull(
     key: number,

@@ -29,7 +29,7 @@ export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Le
   const made: Lease[] = [];
   add(made, op, writes, true);
   if (reads !== writes) add(made, op, reads, false);
-  for (const one of made) if (active.size > 0) assertFree(one);
+  if (active.size > 0 || groups.size > 0) made.forEach(assertFree);
   for (const one of made) {
     const others = active.get(one.buffer);
     if (others === undefined) active.set(one.buffer, [one]);
@@ -37,6 +37,63 @@ export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Le
   }
   return made;
 }
+
+/**
+ * The arrays of one operation that comes again and again: leased and released as one, however many they are.
+ */
+export class LeaseGroup {
+  /** By allocation. */
+  readonly #leases = new Map<object, Lease[]>();
+  readonly #writes: boolean;
+  /** Groups that were found to share nothing that one of them writes. */
+  readonly #apart = new WeakSet<LeaseGroup>();
+
+  /** What is both read and written is given as written only. */
+  constructor(op: string, reads: LeasedArrays, writes: LeasedArrays) {
+    const made: Lease[] = [];
+    add(made, op, writes, true);
+    this.#writes = made.length > 0;
+    add(made, op, reads, false);
+    for (const one of made) {
+      const others = this.#leases.get(one.buffer);
+      if (others === undefined) this.#leases.set(one.buffer, [one]);
+      else others.push(one);
+    }
+  }
+
+  /** @throws TypeError ERR_BUFFER_IN_USE as {@link lease} */
+  lease(): void {
+    for (const other of groups.keys()) this.#assertApart(other);
+    if (active.size > 0) {
+      for (const leases of this.#leases.values()) {
+        for (const one of leases) assertApart(one, active.get(one.buffer));
+      }
+    }
+    groups.set(this, (groups.get(this) ?? 0) + 1);
+  }
+
+  release(): void {
+    const left = (groups.get(this) ?? 0) - 1;
+    if (left > 0) groups.set(this, left);
+    else groups.delete(this);
+  }
+
+  /** Its leases of an allocation. */
+  of(buffer: object): readonly Lease[] | undefined {
+    return this.#leases.get(buffer);
+  }
+
+  #assertApart(other: LeaseGroup): void {
+    if (this.#apart.has(other) || !(this.#writes || other.#writes)) return;
+    for (const leases of this.#leases.values()) {
+      for (const one of leases) assertApart(one, other.of(one.buffer));
+    }
+    this.#apart.add(other);
+  }
+}
+
+/** Groups that are leased, and how many times. */
+const groups = new Map<LeaseGroup, number>();
 
 /** Gives leases back. */
 export function release(leases: Leases): void {
@@ -55,7 +112,7 @@ export function release(leases: Leases): void {
  * @throws TypeError ERR_BUFFER_IN_USE
  */
 export function assertUsable(op: string, reads: LeasedArrays, writes: LeasedArrays): void {
-  if (active.size === 0) return;
+  if (active.size === 0 && groups.size === 0) return;
   const wanted: Lease[] = [];
   add(wanted, op, writes, true);
   if (reads !== writes) add(wanted, op, reads, false);
@@ -78,7 +135,12 @@ function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (Region |
 }
 
 function assertFree(wanted: Lease): void {
-  for (const other of active.get(wanted.buffer) ?? []) {
+  assertApart(wanted, active.get(wanted.buffer));
+  for (const group of groups.keys()) assertApart(wanted, group.of(wanted.buffer));
+}
+
+function assertApart(wanted: Lease, others: readonly Lease[] | undefined): void {
+  for (const other of others ?? []) {
     const overlaps = wanted.start < other.end && other.start < wanted.end;
     if (!overlaps || !(wanted.writes || other.writes)) continue;
     throw argumentError(

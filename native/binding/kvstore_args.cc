@@ -50,18 +50,18 @@ KeyId keyArg(const Napi::Value& value) {
   return static_cast<KeyId>(integerArg(value, "key", 0, std::numeric_limits<KeyId>::max()));
 }
 
-std::int32_t priorityArg(const Napi::Value& value) {
-  return static_cast<std::int32_t>(integerArg(value, "priority",
-                                              std::numeric_limits<std::int32_t>::min(),
-                                              std::numeric_limits<std::int32_t>::max()));
-}
-
 Napi::Value itemOf(const Napi::Value& list, std::uint32_t index, const char* name) {
   if (list.IsNull() || list.IsUndefined()) return list;
   return arrayArg(list, name).Get(index);
 }
 
 }  // namespace
+
+std::int32_t priorityArg(const Napi::Value& value) {
+  return static_cast<std::int32_t>(integerArg(value, "priority",
+                                              std::numeric_limits<std::int32_t>::min(),
+                                              std::numeric_limits<std::int32_t>::max()));
+}
 
 std::vector<Operation> operationsArg(const Napi::CallbackInfo& info, const KVStoreHandle& handle) {
   const auto kind = static_cast<OperationKind>(

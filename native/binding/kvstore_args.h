@@ -14,6 +14,9 @@ namespace gradlink::binding {
 /// a list of numbers with lists of lists. Every array must have exactly its key's length and type.
 std::vector<Operation> operationsArg(const Napi::CallbackInfo&, const KVStoreHandle&);
 
+/// An int32.
+std::int32_t priorityArg(const Napi::Value&);
+
 /// Reads (key, outputs, rows, priority): for each output a Float64Array of row numbers.
 std::vector<Operation> rowOperationsArg(const Napi::CallbackInfo&, const KVStoreHandle&);
 

@@ -1,5 +1,6 @@
 #include "binding/kvstore_wrap.h"
 
+#include <iterator>
 #include <limits>
 #include <mutex>
 #include <string>
@@ -10,6 +11,7 @@
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/kvstore_args.h"
+#include "binding/kvstore_call.h"
 #include "binding/optimizer_spec.h"
 #include "kvstore/gpu_store.h"
 #include "kvstore/local_store.h"
@@ -62,7 +64,8 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
   const Napi::Function constructor = DefineClass(
       env, kClassName,
       {StaticMethod<&Wrap::onGpus>("onGpus"), InstanceMethod<&Wrap::defineKey>("define"),
-       InstanceMethod<&Wrap::submit>("submit"),
+       InstanceMethod<&Wrap::submit>("submit"), InstanceMethod<&Wrap::prepare>("prepare"),
+       InstanceMethod<&Wrap::submitPrepared>("submitPrepared"),
        InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
        InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
        InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
@@ -70,6 +73,7 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
        InstanceMethod<&Wrap::setCompression>("setCompression"),
        InstanceMethod<&Wrap::barrier>("barrier"), InstanceMethod<&Wrap::saveStates>("saveStates"),
        InstanceMethod<&Wrap::loadStates>("loadStates"), InstanceMethod<&Wrap::close>("close")});
+  StoreCallWrap::define(env);
   Environment::of(env).setConstructor(kClassName, constructor);
   exports.Set(kClassName, constructor);
 }
@@ -121,7 +125,7 @@ Napi::Value KVStoreWrap::defineKey(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
-                               const std::vector<Napi::Value>& arrays,
+                               const std::function<void(Kept&)>& keepMore,
                                const std::function<void(std::shared_ptr<Ticket>)>& begin) {
   const auto meeting = std::make_shared<Meeting>();
   begin(std::make_shared<Ticket>(
@@ -130,7 +134,7 @@ Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
   const bool ended = meeting->endedOr([&]() -> PendingOp& {
     Kept kept;
     keep(kept, info.This());
-    for (const Napi::Value& list : arrays) keepArrays(list, kept);
+    if (keepMore) keepMore(kept);
     PendingOp& pending = PendingOp::create(info.Env(), {}, std::move(kept));
     promise = pending.promise();
     return pending;
@@ -139,11 +143,11 @@ Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
 }
 
 Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
-                               const std::vector<Napi::Value>& arrays,
+                               const std::function<void(Kept&)>& keepMore,
                                std::vector<Operation> operations, bool here) {
   if (operations.empty()) return info.Env().Undefined();
   Store& store = handle_->open();
-  return await(info, arrays, [&](const std::shared_ptr<Ticket>& ticket) {
+  return await(info, keepMore, [&](const std::shared_ptr<Ticket>& ticket) {
     for (Operation& operation : operations) operation.ticket = ticket;
     store.submit(std::move(operations), here);
   });
@@ -151,14 +155,39 @@ Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
 
 Napi::Value KVStoreWrap::submit(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    return await(info, {info[2], info[3]}, operationsArg(info, *handle_),
-                 booleanArg(info[5], "here"));
+    const auto keepLists = [&](Kept& kept) {
+      keepArrays(info[2], kept);
+      keepArrays(info[3], kept);
+    };
+    return await(info, keepLists, operationsArg(info, *handle_), booleanArg(info[5], "here"));
+  });
+}
+
+Napi::Value KVStoreWrap::prepare(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->open();
+    return StoreCallWrap::make(info.Env(), handle_, operationsArg(info, *handle_),
+                               {info[2], info[3]});
+  });
+}
+
+Napi::Value KVStoreWrap::submitPrepared(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept held;
+    std::vector<Operation> operations =
+        StoreCallWrap::of(info[0], handle_).operations(priorityArg(info[1]), held);
+    const auto keepHeld = [&](Kept& kept) {
+      std::move(held.begin(), held.end(), std::back_inserter(kept));
+    };
+    return await(info, keepHeld, std::move(operations), false);
   });
 }
 
 Napi::Value KVStoreWrap::rowSparsePull(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    return await(info, {info[1]}, rowOperationsArg(info, *handle_), booleanArg(info[4], "here"));
+    return await(
+        info, [&](Kept& kept) { keepArrays(info[1], kept); }, rowOperationsArg(info, *handle_),
+        booleanArg(info[4], "here"));
   });
 }
 
@@ -174,7 +203,8 @@ Napi::Value KVStoreWrap::setLearningRate(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Store& store = handle_->open();
     const double value = numberArg(info[0], "learningRate");
-    return await(info, {}, [&](auto ticket) { store.setLearningRate(value, std::move(ticket)); });
+    return await(info, nullptr,
+                 [&](auto ticket) { store.setLearningRate(value, std::move(ticket)); });
   });
 }
 
@@ -198,7 +228,7 @@ Napi::Value KVStoreWrap::setCompression(const Napi::CallbackInfo& info) {
 Napi::Value KVStoreWrap::barrier(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Store& store = handle_->open();
-    return await(info, {}, [&](auto ticket) { store.barrier(std::move(ticket)); });
+    return await(info, nullptr, [&](auto ticket) { store.barrier(std::move(ticket)); });
   });
 }
 
@@ -207,7 +237,8 @@ Napi::Value KVStoreWrap::saveStates(const Napi::CallbackInfo& info) {
     Store& store = handle_->open();
     const std::string file = stringArg(info[0], "file");
     const bool dump = booleanArg(info[1], "dumpOptimizer");
-    return await(info, {}, [&](auto ticket) { store.saveStates(file, dump, std::move(ticket)); });
+    return await(info, nullptr,
+                 [&](auto ticket) { store.saveStates(file, dump, std::move(ticket)); });
   });
 }
 
@@ -215,7 +246,7 @@ Napi::Value KVStoreWrap::loadStates(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Store& store = handle_->open();
     const std::string file = stringArg(info[0], "file");
-    return await(info, {}, [&](auto ticket) { store.loadStates(file, std::move(ticket)); });
+    return await(info, nullptr, [&](auto ticket) { store.loadStates(file, std::move(ticket)); });
   });
 }
 

@@ -21,6 +21,8 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   static Napi::Value onGpus(const Napi::CallbackInfo&);
   Napi::Value defineKey(const Napi::CallbackInfo&);
   Napi::Value submit(const Napi::CallbackInfo&);
+  Napi::Value prepare(const Napi::CallbackInfo&);
+  Napi::Value submitPrepared(const Napi::CallbackInfo&);
   Napi::Value rowSparsePull(const Napi::CallbackInfo&);
   Napi::Value setOptimizer(const Napi::CallbackInfo&);
   Napi::Value setLearningRate(const Napi::CallbackInfo&);
@@ -32,10 +34,10 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   Napi::Value close(const Napi::CallbackInfo&);
 
   /// Calls `begin` with a ticket; a promise, or undefined where all was done before begin returned.
-  /// `arrays`: lists of arrays to keep until then.
-  Napi::Value await(const Napi::CallbackInfo&, const std::vector<Napi::Value>& arrays,
+  /// `keepMore` adds to what is kept until then, this object.
+  Napi::Value await(const Napi::CallbackInfo&, const std::function<void(Kept&)>& keepMore,
                     const std::function<void(std::shared_ptr<Ticket>)>& begin);
-  Napi::Value await(const Napi::CallbackInfo&, const std::vector<Napi::Value>& arrays,
+  Napi::Value await(const Napi::CallbackInfo&, const std::function<void(Kept&)>& keepMore,
                     std::vector<Operation> operations, bool here);
 
   std::shared_ptr<KVStoreHandle> handle_;

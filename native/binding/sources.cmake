@@ -18,6 +18,7 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/gpu_queue.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_args.cc
+  ${CMAKE_CURRENT_LIST_DIR}/kvstore_call.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_handle.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc

@@ -17,7 +17,7 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
   const bool distinct = places == options.gpus.size();
   if (options.merge == GpuMerge::nccl) {
     if (!distinct) {
-      throw Error(ErrorCode::invalidArgument,
+      throw Error(ErrorCode::unsupported,
                   "NCCL wants each GPU once: name each once, or use the store type 'device'")
           .stillUsable();
     }

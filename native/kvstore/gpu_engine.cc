@@ -6,11 +6,8 @@
 namespace gradlink {
 namespace {
 
-// What one round moves at most (but for a single larger key): some 60 us of a GPU's memory, so that
-// an urgent key need not wait long, and long beside the few launches it costs.
-constexpr std::size_t kRoundBytes = std::size_t{256} << 20;
-// What is under way at most: while one round runs, the next are queued behind it.
-constexpr std::size_t kFlightBytes = 4 * kRoundBytes;
+// What is under way at most, in rounds of full size: while one runs, the next are queued behind it.
+constexpr std::size_t kRoundsInFlight = 8;
 // Most waits for a device end within this; the thread that slept would notice later.
 constexpr auto kPolling = std::chrono::microseconds(200);
 constexpr auto kLongestNap = std::chrono::microseconds(500);
@@ -177,7 +174,8 @@ void GpuEngine::list(GpuKey& key) {
 
 bool GpuEngine::beginRounds() {
   bool any = false;
-  while (!listed_.empty() && (flights_.empty() || bytesInFlight_ < kFlightBytes)) {
+  while (!listed_.empty() &&
+         (flights_.empty() || bytesInFlight_ < kRoundsInFlight * site_.roundBytes())) {
     any = true;
     std::vector<std::unique_ptr<GpuUnit>> round = makeRound();
     if (round.empty()) continue;
@@ -214,7 +212,7 @@ std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
   std::size_t bytes = 0;
   for (const auto& [priority, key] : order) {
     key->listed = false;
-    if (bytes < kRoundBytes) {
+    if (bytes < site_.roundBytes()) {
       std::unique_ptr<GpuUnit> unit = takeUnit(*key);
       if (unit->head().error) {
         std::vector<std::unique_ptr<GpuUnit>> failed;

@@ -22,6 +22,7 @@ class GpuHostSite final : public GpuSite {
 
   void makeRoom(GpuKey&) override;
   bool blocksKey(const GpuUnit&) const override { return true; }
+  std::size_t roundBytes() const override { return std::size_t{128} << 20; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override {}

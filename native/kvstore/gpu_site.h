@@ -45,6 +45,10 @@ class GpuSite {
   /// Whether nothing else of its key may begin before this unit is done; else the streams keep the
   /// order.
   virtual bool blocksKey(const GpuUnit&) const = 0;
+  /// What one round moves at most, but for a single larger key: long beside what beginning it
+  /// costs, short enough that an urgent key need not wait long, and that the devices are busy while
+  /// the rest is still being planned.
+  virtual std::size_t roundBytes() const = 0;
   /// Begins units of different keys, most urgent first, and adds flights that hold them all. What
   /// it throws is the error of those that are not in a flight yet.
   virtual void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) = 0;

@@ -264,7 +264,7 @@ TEST(GpuStoreOptions, NcclWantsEachGpuOnce) {
   GpuStoreOptions options;
   options.gpus = {0, 0};
   options.merge = GpuMerge::nccl;
-  EXPECT_NE(cuda::messageOf(ErrorCode::invalidArgument, [&] { makeGpuStore(options); })
+  EXPECT_NE(cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); })
                 .find("each GPU once"),
             std::string::npos);
   options.gpus = {};

@@ -14,6 +14,8 @@ vi.mock('../../lib/measure/memory-limit.js', () => ({
 
 let scratch = '';
 beforeAll(() => {
+  // These tests are about machines without GPUs.
+  vi.stubEnv('GRADLINK_CUDA_LIBRARY', '/nonexistent/libcuda.so.1');
   scratch = mkdtempSync(join(tmpdir(), 'gradlink-measure-'));
 });
 afterAll(() => {
@@ -87,9 +89,13 @@ describe('a wrong result', () => {
 describe('bad usage is refused before anything is measured, with 2', () => {
   it.each([
     [['--gpus', '0,1'], '--gpus', 'Use --cpus 2'],
+    [['--gpus', '0,,1'], '--gpus', 'empty'],
+    [['--gpus', '0', '--cpus', '2'], '--gpus and --cpus', 'one of the two'],
     [['--cpus', '0'], '--cpus', 'from 1 to 1024'],
     [['--cpus', '2', '--devices', 'cpu:0'], '--devices', 'one of the two'],
-    [['--devices', 'gpu:0'], '--devices', '--cpus N'],
+    [['--devices', 'gpu:0'], '--devices', 'Use --cpus 1'],
+    [['--devices', 'gpu:0,cpu:0'], '--devices', 'GPUs only'],
+    [['--devices', 'tpu:0'], '--devices', 'cpu:0,cpu:1 or gpu:0,gpu:1'],
     [['--devices', 'cpu:0,cpu:0'], '--devices', 'repeated'],
     [['--kv-store', 'devise'], '--kv-store', 'Expected a store type (local, device'],
     [['--kv-store', 'nccl'], '--kv-store', 'available here: local and device'],

@@ -8,6 +8,7 @@ import {
   imageShape,
   integer,
   list,
+  ordinals,
 } from '../../lib/cli/parse.js';
 
 describe('whole numbers', () => {
@@ -82,10 +83,20 @@ describe('other values', () => {
     }
   });
 
-  it('takes CPU devices and says what to do about GPUs', () => {
+  it('takes devices of one kind, GPUs several times', () => {
     expect(deviceList('cpu:0,cpu:3')).toEqual(['cpu:0', 'cpu:3']);
-    expect(() => deviceList('gpu:0')).toThrow('--cpus N');
-    expect(() => deviceList('tpu')).toThrow('cpu:0,cpu:1');
-    expect(() => deviceList('cpu:01')).toThrow('cpu:0,cpu:1');
+    expect(deviceList('gpu:0,gpu, gpu:1')).toEqual(['gpu:0', 'gpu:0', 'gpu:1']);
+    expect(() => deviceList('cpu:1,cpu:1')).toThrow('cpu:1 is repeated');
+    expect(() => deviceList('cpu:0,gpu:0')).toThrow('GPUs only');
+    for (const text of ['tpu', 'cpu:01', 'gpu:-1', 'gpu:0:1', 'gpus']) {
+      expect(() => deviceList(text)).toThrow('cpu:0,cpu:1 or gpu:0,gpu:1');
+    }
+  });
+
+  it('takes ordinals of GPUs, each as often as it is named', () => {
+    expect(ordinals('0,0, 2')).toEqual([0, 0, 2]);
+    for (const text of ['', '0,', '1.5', '-1', '2000', 'a']) {
+      expect(() => ordinals(text)).toThrow('Expected');
+    }
   });
 });

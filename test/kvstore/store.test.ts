@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { parseStoreType, storeKinds } from '../../lib/kvstore/types.js';
@@ -49,7 +49,8 @@ describe('types', () => {
     await kv.barrier();
   });
 
-  it('names CPU devices where a GPU is asked for', async () => {
+  it('names CPU devices where a GPU is asked for and there is no driver', async () => {
+    vi.stubEnv('GRADLINK_CUDA_LIBRARY', '/nonexistent/libcuda.so.1');
     await expect(KVStore.create('device', { devices: ['gpu:0'] })).rejects.toMatchObject({
       code: 'ERR_BACKEND_UNAVAILABLE',
       message: expect.stringContaining('cpu:0') as string,

@@ -83,6 +83,8 @@ const deviceBufferStatics: Members<Omit<NativeDeviceBufferClass, 'prototype'>> =
 const kvstore: Members<NativeKVStore> = {
   define: 'method',
   submit: 'method',
+  prepare: 'method',
+  submitPrepared: 'method',
   rowSparsePull: 'method',
   setOptimizer: 'method',
   setLearningRate: 'method',

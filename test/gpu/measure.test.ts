@@ -1,0 +1,145 @@
+// `gradlink measure` on GPUs: as processes, as it is run, and in this process where only words matter.
+import { describe, expect, it, vi } from 'vitest';
+
+import { hasMeasurement } from '../../lib/measure/result.js';
+import { gpuCount, spread } from '../support/gpu-arrays.js';
+import { runScript } from '../support/gpu-commands.js';
+import { iterations, measure, parseReport } from '../support/measure.js';
+import { onRealGpus } from './setup/fakes.js';
+
+// Copies of a quarter of a gigabyte: the process below makes the real ones.
+vi.mock('../../lib/measure/gpu-limit.js', () => ({
+  measureGpuCopyLimit: () => Promise.resolve({ copyBytesPerSecond: 3e12 }),
+}));
+
+const four = spread(4).join(',');
+const quick = ['--num-batches', '2'];
+
+describe('as a process', () => {
+  it('node bench/measure.js --kv-store device --gpus 0,1,2,3', { timeout: 180_000 }, async () => {
+    const { code, stdout, stderr } = await runScript('measure.js', [
+      '--kv-store',
+      'device',
+      '--gpus',
+      four,
+    ]);
+    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+    const lines = iterations(stderr);
+    expect(lines.map(([iteration]) => iteration)).toEqual([1, 2, 3, 4, 5]);
+    expect(lines.map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
+    expect(stderr).toContain('num of arrays = 157, total size = 240.165536 MB');
+    expect(stderr).toContain(`gpus='${four}'`);
+  });
+
+  it('without a driver: one clear message, status 2', async () => {
+    const { code, stdout, stderr } = await runScript('measure.js', ['--gpus', '0,1,2'], {
+      GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1',
+    });
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(
+      /^gradlink: --gpus: .*\/nonexistent\/libcuda\.so\.1.* Use --cpus 3 for as many CPU devices\.\n$/,
+    );
+  });
+
+  it('without NCCL the GPUs sum by themselves, and nccl says what is missing', async () => {
+    const env = { GRADLINK_NCCL_LIBRARY: '/nonexistent/libnccl.so.2' };
+    const small = ['--network', 'mlp', '--image-shape', '1,28,28', '--gpus', four, ...quick];
+    const { code, stderr } = await runScript('measure.js', small, env);
+    expect(code).toBe(0);
+    expect(iterations(stderr).map((line) => line[3])).toEqual([0, 0]);
+    if (onRealGpus && gpuCount < 4) return; // A GPU twice is refused before NCCL is looked for.
+    const nccl = await runScript('measure.js', [...small, '--kv-store', 'nccl'], env);
+    expect(nccl.code).toBe(2);
+    expect(nccl.stderr).toMatch(/^gradlink: --kv-store: .*\/nonexistent\/libnccl\.so\.2/);
+  });
+});
+
+describe('what is run', () => {
+  it.each([
+    ['device', four],
+    ['device', '0,0,0,0'],
+    ['local', four],
+    ['nccl', spread(gpuCount).join(',')],
+  ])('%s on %s, both modes', async (store, gpus) => {
+    for (const mode of ['push-pull', 'pushpull']) {
+      const argv = ['--kv-store', store, '--gpus', gpus, '--mode', mode, ...quick];
+      const { code, stdout, stderr } = await measure(...argv, '--format', 'json');
+      expect(code, stderr).toBe(0);
+      expect(iterations(stderr).map((line) => line[3])).toEqual([0, 0]);
+      const report = parseReport(stdout);
+      expect(report.run.options).toMatchObject({ gpus, kvStore: store });
+      expect(report.gpus?.devices.map(({ ordinal }) => ordinal)).toEqual(
+        [...new Set(gpus.split(','))].map(Number),
+      );
+      expect(report.cases).toMatchObject([{ status: 'ok', arrays: 6, check: { wrong: 0 } }]);
+    }
+  });
+
+  it.each([
+    ['--optimizer', 'adam'],
+    ['--optimizer', 'lamb'],
+    ['--gc-type', '2bit'],
+    ['--dtype', 'float16'],
+    ['--dtype', 'float64'],
+  ])('with %s %s', async (...options) => {
+    const { code, stderr } = await measure('--gpus', four, ...options, ...quick);
+    expect(stderr).toMatch(/check +relative error/);
+    expect(code, stderr).toBe(0);
+  });
+
+  it('GPUs by name, and several stores', async () => {
+    const { code, stdout } = await measure(
+      ...['--devices', 'gpu:0,gpu:0', '--compare', 'device,local,nccl', ...quick],
+      ...['--format', 'json'],
+    );
+    expect(code).toBe(0);
+    const { cases } = parseReport(stdout);
+    expect(cases.map(({ status }) => status)).toEqual(['ok', 'ok', 'waived']);
+  });
+});
+
+describe('the limit', () => {
+  async function limitOf(gpus: string, ...options: string[]) {
+    const { stdout } = await measure('--gpus', gpus, ...options, ...quick, '--format', 'json');
+    const [only] = parseReport(stdout).cases;
+    if (only === undefined || !hasMeasurement(only)) throw new Error('nothing was measured');
+    return only.limit;
+  }
+
+  it('within one GPU: its own copies, against all that must move', async () => {
+    const limit = await limitOf('0,0,0,0');
+    expect(limit).toMatchObject({ copyBytesPerSecond: 3e12, mustMoveBytes: 9 * 437544 });
+    expect(limit?.basis).toBeUndefined();
+  });
+
+  it.skipIf(onRealGpus)('between GPUs: their links', async () => {
+    const limit = await limitOf('0,1,2,3');
+    expect(limit).toMatchObject({ mustMoveBytes: 437544 * 1.5 });
+    expect(limit?.basis).toContain('NVLinks');
+  });
+
+  it.skipIf(onRealGpus)("through the host: a GPU's link to it", async () => {
+    expect(await limitOf('0,1', '--kv-store', 'local')).toMatchObject({
+      mustMoveBytes: 437544,
+      basis: expect.stringContaining('PCIe') as string,
+    });
+    expect(await limitOf('0,0', '--kv-store', 'local')).toMatchObject({
+      mustMoveBytes: 2 * 437544,
+    });
+  });
+});
+
+describe('refused, with 2', () => {
+  it.each([
+    [['--gpus', `0,${String(gpuCount)}`], `got ${String(gpuCount)}`],
+    [['--gpus', '0,x'], 'whole number'],
+    [['--gpus', '0', '--devices', 'gpu:0'], 'one of the two'],
+    [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
+    [['--gpus', '0', '--kv-store', 'dist_sync'], 'available here: local, device, and nccl'],
+  ])('%j', async (argv, message) => {
+    const { code, stdout, stderr } = await measure(...argv);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toContain('INFO:root');
+  });
+});

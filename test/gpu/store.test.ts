@@ -1,0 +1,388 @@
+// KVStore on GPUs, as users meet it. What its engine computes is tested natively (native/test/kvstore_gpu_*).
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, describe, expect, expectTypeOf, it } from 'vitest';
+
+import type { DeviceArrays } from '../../lib/kvstore/arrays.js';
+import type { KVStore } from '../../lib/kvstore/kvstore.js';
+import { createOptimizer } from '../../lib/optimizers/create.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
+import { closeAll, filled, open, random } from '../kvstore/support.js';
+import {
+  allNumbers,
+  disposeAll,
+  gpuCount,
+  named,
+  numbers,
+  onEach,
+  onGpu,
+  spread,
+} from '../support/gpu-arrays.js';
+
+afterEach(async () => {
+  await closeAll();
+  disposeAll();
+});
+
+const last = gpuCount - 1;
+/** Of each, four devices but for nccl, which wants every GPU once. */
+const stores: readonly { type: string; gpus: readonly number[] }[] = [
+  { type: 'device', gpus: spread(4) },
+  { type: 'device', gpus: [0, 0, 0, 0] },
+  { type: 'local', gpus: spread(4) },
+  { type: 'nccl', gpus: spread(gpuCount) },
+];
+const full = (length: number, value: number) => Array.from({ length }, () => value);
+
+/** Calls past the types, as JavaScript would. */
+type Loose = Record<string, (...args: unknown[]) => Promise<unknown>>;
+
+describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
+  const n = gpus.length;
+  const create = () => open(type, { devices: named(gpus) });
+  const each = (length: number, value: number) => onEach(gpus, full(length, value));
+
+  it('says what it is', async () => {
+    const kv = await create();
+    expect(kv).toMatchObject({ type, rank: 0, numWorkers: 1, devices: named(gpus) });
+  });
+
+  it('sums what the devices push, and gives it to each', async () => {
+    const kv = await create();
+    await kv.init('w', Float32Array.of(7, 8, 9));
+    const outs = await each(3, 0);
+    await kv.pull('w', outs);
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => [7, 8, 9]));
+    const grads = await Promise.all(gpus.map((gpu, i) => onGpu(gpu, [i, 10, -i])));
+    await kv.push('w', grads);
+    await kv.pull('w', outs);
+    const sum = gpus.reduce((total, _, i) => total + i, 0);
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => [sum, 10 * n, -sum]));
+    // What was pushed is the caller's again.
+    await grads[0]?.fill(99);
+    await kv.pull('w', outs[0]!);
+    expect(await numbers(outs[0]!)).toEqual([sum, 10 * n, -sum]);
+  });
+
+  it('starts from an array of a GPU too, and pulls into one array', async () => {
+    const kv = await create();
+    const gpu = gpus[n - 1]!;
+    await kv.init(1, await onGpu(gpu, [1, 2]));
+    const out = await onGpu(gpu, [0, 0]);
+    await kv.pull(1, out);
+    expect(await numbers(out)).toEqual([1, 2]);
+  });
+
+  it('pushPull in place, lists of keys, a key twice', async () => {
+    const kv = await create();
+    await kv.init([0, 1], [filled(4, 0), filled(5, 0)]);
+    const a = await each(4, 1);
+    const b = await each(5, 2);
+    await kv.pushPull([0, 1], [a, b]);
+    expect(await allNumbers(a)).toEqual(gpus.map(() => full(4, n)));
+    expect(await allNumbers(b)).toEqual(gpus.map(() => full(5, 2 * n)));
+    const out = await onGpu(gpus[0]!, full(4, 0));
+    await kv.push([0, 0], [a, await each(4, 1)]);
+    await kv.pull(0, out);
+    expect(await numbers(out)).toEqual(full(4, n * n + n));
+    await kv.pushPull(0, await each(4, 3), out);
+    expect(await numbers(out)).toEqual(full(4, 3 * n));
+  });
+
+  it('slices are arrays as others', async () => {
+    const kv = await create();
+    await kv.init('w', filled(3, 0));
+    const grads = await Promise.all(gpus.map((gpu) => onGpu(gpu, [9, 1, 2, 3, 9])));
+    const outs = await each(5, 0);
+    await kv.push(
+      'w',
+      grads.map((buffer) => buffer.slice(1, 4)),
+    );
+    await kv.pull(
+      'w',
+      outs.map((buffer) => buffer.slice(0, 3)),
+    );
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => [n, 2 * n, 3 * n, 0, 0]));
+  });
+
+  it('runs optimizers where the values are, and saves their states', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gradlink-gpu-'));
+    try {
+      const next = random(3);
+      const value = Float32Array.from({ length: 300 }, () => next());
+      const onHost = await open('device', { devices: n });
+      const kv = await create();
+      for (const store of [kv, onHost]) {
+        await store.init('w', value);
+        await store.setOptimizer(createOptimizer('adam', { learningRate: 0.1 }));
+      }
+      const step = async () => {
+        const grad = Float32Array.from({ length: 300 }, () => Math.round(next() * 64) / 64);
+        await onHost.push(
+          'w',
+          gpus.map(() => grad),
+        );
+        await kv.push('w', await onEach(gpus, grad));
+      };
+      await step();
+      await kv.saveOptimizerStates(join(folder, 'states'), { dumpOptimizer: true });
+      await step();
+      await kv.loadOptimizerStates(join(folder, 'states'));
+      await onHost.loadOptimizerStates(join(folder, 'states'));
+      await kv.setLearningRate(0.05);
+      await onHost.setLearningRate(0.05);
+      await step();
+      const [out, expected] = [await onGpu(gpus[0]!, filled(300, 0)), filled(300, 0)];
+      await kv.pull('w', out);
+      await onHost.pull('w', expected);
+      expect(await out.copyTo()).toEqual(expected);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('calls updaters with arrays of the host', async () => {
+    const kv = await create();
+    await kv.init('w', filled(2, 5));
+    const failure = new Error('not today');
+    let fails = false;
+    await kv.setUpdater((key, received, stored) => {
+      if (fails) throw failure;
+      expect([key, ...(received as Float32Array)]).toEqual(['w', n, n]);
+      const weights = stored as Float32Array;
+      (received as Float32Array).forEach((x, i) => (weights[i]! += 10 * x));
+    });
+    const [grads, outs] = [await each(2, 1), await each(2, 0)];
+    await kv.pushPull('w', grads, outs);
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => full(2, 10 * n + 5)));
+    fails = true;
+    await expect(kv.push('w', grads)).rejects.toBe(failure);
+    await kv.pull('w', outs);
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => full(2, 10 * n + 5)));
+  });
+
+  it('pulls rows', async () => {
+    const kv = await create();
+    await kv.init('e', Float32Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
+    const out = await onGpu(gpus[n - 1]!, filled(6, 9));
+    await kv.rowSparsePull('e', out, [2, 0, 2]);
+    expect(await numbers(out)).toEqual([1, 2, 0, 0, 5, 6]);
+  });
+
+  it('compresses, or says where it cannot', async () => {
+    const kv = await create();
+    const compression = { type: '2bit', threshold: 0.5 } as const;
+    if (type === 'local') {
+      await expect(kv.setGradientCompression(compression)).rejects.toMatchObject({
+        code: 'ERR_UNSUPPORTED',
+      });
+      return;
+    }
+    await kv.setGradientCompression(compression);
+    await kv.init('w', filled(40, 0));
+    const [grads, outs] = [await each(40, 0.4), await each(40, 0)];
+    await kv.pushPull('w', grads, outs);
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => full(40, 0)));
+    await kv.pushPull('w', grads, outs);
+    expect(await allNumbers(outs)).toEqual(gpus.map(() => full(40, n / 2)));
+  });
+
+  it('barrier waits for all before', async () => {
+    const kv = await create();
+    await kv.init('w', filled(1000, 0));
+    const order: string[] = [];
+    const pushed = kv.push('w', await each(1000, 1)).then(() => order.push('push'));
+    await kv.barrier().then(() => order.push('barrier'));
+    await pushed;
+    expect(order).toEqual(['push', 'barrier']);
+  });
+});
+
+describe('list calls that come again', () => {
+  async function aStore(): Promise<{
+    kv: KVStore;
+    keys: number[];
+    grads: DeviceBuffer<'float32'>[][];
+    outs: DeviceBuffer<'float32'>[][];
+  }> {
+    const gpus = spread(2);
+    const kv = await open('device', { devices: named(gpus) });
+    const keys = [0, 1, 2];
+    await kv.init(
+      keys,
+      keys.map(() => filled(4, 0)),
+    );
+    const grads = await Promise.all(keys.map((key) => onEach(gpus, full(4, key + 1))));
+    const outs = await Promise.all(keys.map(() => onEach(gpus, full(4, -1))));
+    return { kv, keys, grads, outs };
+  }
+
+  it('do the same each time, with what the arrays hold then', async () => {
+    const { kv, keys, grads, outs } = await aStore();
+    for (const factor of [1, 2, 3]) {
+      for (const [i, [first]] of grads.entries()) await first?.fill(factor * (i + 1));
+      await Promise.all([kv.push(keys, grads), kv.pull(keys, outs)]);
+      for (const [i, pulled] of outs.entries()) {
+        const sum = factor * (i + 1) + (i + 1);
+        expect(await allNumbers(pulled)).toEqual([full(4, sum), full(4, sum)]);
+      }
+      await kv.pushPull(keys, grads, outs);
+    }
+  });
+
+  it('notice what has changed in the lists', async () => {
+    const { kv, keys, grads, outs } = await aStore();
+    await kv.push(keys, grads);
+    grads[1]![0] = await onGpu(0, full(4, 100));
+    await kv.push(keys, grads);
+    await kv.pull(keys, outs);
+    expect(await numbers(outs[1]![0]!)).toEqual(full(4, 102));
+    // Other keys with the same arrays.
+    keys.reverse();
+    await kv.push(keys, grads);
+    await kv.pull(keys, outs);
+    expect(await numbers(outs[0]![0]!)).toEqual(full(4, 2));
+    await kv.pull(0, outs[0]![0]!);
+    expect(await numbers(outs[0]![0]!)).toEqual(full(4, 6));
+    grads[0] = [await onGpu(0, full(5, 0))];
+    await expect(kv.push(keys, grads)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+  });
+
+  it('refuse what was disposed of, and what a pending operation uses', async () => {
+    const { kv, keys, grads, outs } = await aStore();
+    await kv.push(keys, grads);
+    await kv.pull(keys, outs);
+    const inUse = { code: 'ERR_BUFFER_IN_USE' };
+    const pulled = kv.pull(keys, outs);
+    await expect(kv.pull(keys, outs)).rejects.toMatchObject(inUse);
+    await expect(kv.push(keys, outs)).rejects.toMatchObject(inUse);
+    await expect(outs[0]![0]!.fill(1)).rejects.toMatchObject(inUse);
+    await pulled;
+    const filling = outs[0]![1]!.fill(1);
+    await expect(kv.pull(keys, outs)).rejects.toMatchObject(inUse);
+    await filling;
+    await kv.pull(keys, outs);
+    // Reading twice at a time is no conflict.
+    await Promise.all([kv.push(keys, grads), kv.push(keys, grads)]);
+    grads[2]![0]!.dispose();
+    await expect(kv.push(keys, grads)).rejects.toMatchObject({
+      name: 'TypeError',
+      message: expect.stringContaining('disposed') as string,
+    });
+    await kv.pull(keys, outs);
+  });
+
+  it('keep memory that is disposed of meanwhile until they are done', async () => {
+    const { kv, keys, grads, outs } = await aStore();
+    await kv.push(keys, grads);
+    const pushed = kv.push(keys, grads);
+    grads[0]![0]!.dispose();
+    await pushed;
+    await kv.pull(keys, outs);
+    expect(await numbers(outs[0]![0]!)).toEqual(full(4, 2));
+  });
+
+  it('give what an updater threw', async () => {
+    const { kv, keys, grads } = await aStore();
+    await kv.push(keys, grads);
+    const failure = new Error('no');
+    await kv.setUpdater(() => {
+      throw failure;
+    });
+    await expect(kv.push(keys, grads)).rejects.toBe(failure);
+  });
+});
+
+describe('what does not fit is refused', () => {
+  it('arrays of the host on a store of GPUs, and the other way round', async () => {
+    const kv = await open('device', { devices: named([0]) });
+    const host = await open('device', { devices: 1 });
+    const buffer = await onGpu(0, [1]);
+    await kv.init('w', filled(1, 0));
+    await host.init('w', filled(1, 0));
+    await expect(kv.push('w', filled(1, 0))).rejects.toMatchObject({
+      name: 'TypeError',
+      message: expect.stringMatching(
+        /DeviceBuffer on a device of the store \(gpu:0\).*Float32Array/,
+      ) as string,
+    });
+    await expect(host.push('w', buffer)).rejects.toMatchObject({
+      message: expect.stringMatching(
+        /of the host.*cpu:0.*a DeviceBuffer of 1 float32 on gpu:0/,
+      ) as string,
+    });
+    await expect(host.init('v', buffer)).rejects.toMatchObject({ name: 'TypeError' });
+  });
+
+  it.runIf(last > 0)('arrays of a GPU that is none of the store', async () => {
+    const kv = await open('device', { devices: named([0]) });
+    await kv.init('w', filled(1, 0));
+    await expect(kv.pull('w', await onGpu(last, [1]))).rejects.toMatchObject({
+      message: expect.stringMatching(new RegExp(`gpu:0.*on gpu:${String(last)}`)) as string,
+    });
+    await expect(kv.init('v', await onGpu(last, [1]))).rejects.toMatchObject({ name: 'TypeError' });
+  });
+
+  it('more arrays than devices, other lengths and types, disposed ones', async () => {
+    const kv = await open('device', { devices: named([0, 0]) });
+    await kv.init('w', filled(2, 0));
+    const three = await onEach([0, 0, 0], [1, 2]);
+    await expect(kv.push('w', three)).rejects.toThrow('at most 2');
+    await expect(kv.push('w', await onGpu(0, [1]))).rejects.toThrow('2 elements');
+    using ints = DeviceBuffer.alloc(0, 'int32', 2);
+    await expect(kv.push('w', ints)).rejects.toThrow('int32');
+    const gone = await onGpu(0, [1, 2]);
+    gone.dispose();
+    await expect(kv.push('w', gone)).rejects.toThrow('disposed');
+    const one = await onGpu(0, [1, 2]);
+    await expect(kv.pull('w', [one, one])).rejects.toMatchObject({ code: 'ERR_BUFFER_OVERLAP' });
+  });
+
+  it('devices that are not there, and both kinds together', async () => {
+    await expect(open('device', { devices: named([gpuCount]) })).rejects.toThrow(
+      new RegExp(`${String(gpuCount)}`),
+    );
+    await expect(open('device', { devices: ['gpu:0', 'cpu:0'] })).rejects.toThrow('GPUs only');
+    await expect(open('nccl', { devices: named([0, 0]) })).rejects.toThrow('each GPU once');
+    await expect(open('nccl', { devices: 2 })).rejects.toMatchObject({
+      code: 'ERR_BACKEND_UNAVAILABLE',
+      message: expect.stringContaining('needs GPUs') as string,
+    });
+    await expect(open('dist_sync', { devices: named([0]) })).rejects.toThrow(
+      'available here: local, device, and nccl',
+    );
+  });
+
+  it('optimizers for integers', async () => {
+    const kv = await open('device', { devices: named([0]) });
+    await kv.init('w', new Int32Array(2));
+    await kv.setOptimizer(createOptimizer('sgd'));
+    using ints = DeviceBuffer.alloc(0, 'int32', 2);
+    await expect(kv.push('w', ints)).rejects.toThrow('float arrays only');
+  });
+
+  it('natively too, where TypeScript is bypassed', async () => {
+    const { native } = await import('../../lib/native.js');
+    const store = native().NativeKVStore.onGpus([0], 0, 1000) as unknown as Loose;
+    try {
+      const key = store['define']?.('w', 8, 2, 1);
+      const submit = (array: unknown, op = 1) =>
+        store['submit']?.(op, key, [array], null, 0, false);
+      expect(() => submit(new Float32Array(2))).toThrow('DeviceBuffer');
+      expect(() => submit('nothing', 0)).toThrow(TypeError);
+      expect(() => submit(new Float32Array(3), 0)).toThrow('2 elements');
+      expect(() => store['submitPrepared']?.({}, 0)).toThrow('prepared');
+      await submit(new Float32Array(2), 0);
+    } finally {
+      void store['close']?.();
+    }
+  });
+});
+
+it('types take either kind of array', () => {
+  expectTypeOf<DeviceBuffer<'float32'>>().toExtend<DeviceArrays>();
+  expectTypeOf<DeviceBuffer[]>().toExtend<DeviceArrays>();
+  expectTypeOf<Float32Array>().toExtend<DeviceArrays>();
+});
