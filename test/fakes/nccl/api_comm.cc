@@ -77,6 +77,7 @@ FAKE_NCCL(21403, ncclCommFinalize, (CommHandle handle)) {
 FAKE_NCCL(20300, ncclCommDestroy, (CommHandle handle)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
   if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
+  settleLaunches();
   comm->settle();
   Comm::remove(handle);
   return abi::kSuccess;
@@ -85,6 +86,7 @@ FAKE_NCCL(20300, ncclCommDestroy, (CommHandle handle)) {
 FAKE_NCCL(20402, ncclCommAbort, (CommHandle handle)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
   if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
+  settleLaunches();
   comm->abort();
   Comm::remove(handle);
   return abi::kSuccess;

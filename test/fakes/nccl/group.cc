@@ -20,10 +20,10 @@ struct Pending {
 };
 thread_local Pending pending;
 
-/// Launches for non-blocking handles, in the order of the groups.
+/// Launches for non-blocking handles, in the order of the groups. Its thread is there while there
+/// is something to launch, as that of the library is.
 class Launcher {
  public:
-  /// Never destroyed: its thread sleeps when the process ends.
   static Launcher& get() {
     static Launcher& launcher = *new Launcher;
     return launcher;
@@ -31,26 +31,38 @@ class Launcher {
   void post(std::function<void()> task) {
     const std::lock_guard lock(mutex_);
     tasks_.push_back(std::move(task));
-    wake_.notify_one();
+    if (running_) return;
+    // What ended has nothing more to do with the mutex.
+    if (thread_.joinable()) thread_.join();
+    thread_ = std::thread([this] { run(); });
+    running_ = true;
+  }
+  /// Launching waits for nothing, so its end comes soon.
+  void settle() {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [this] { return !running_; });
+    if (thread_.joinable()) thread_.join();
   }
 
  private:
-  Launcher() {
-    std::thread([this] {
-      for (;;) {
-        std::unique_lock lock(mutex_);
-        wake_.wait(lock, [this] { return !tasks_.empty(); });
-        const std::function<void()> task = std::move(tasks_.front());
-        tasks_.pop_front();
-        lock.unlock();
-        task();
-      }
-    }).detach();
+  void run() {
+    std::unique_lock lock(mutex_);
+    while (!tasks_.empty()) {
+      const std::function<void()> task = std::move(tasks_.front());
+      tasks_.pop_front();
+      lock.unlock();
+      task();
+      lock.lock();
+    }
+    running_ = false;
+    idle_.notify_all();
   }
 
   std::mutex mutex_;
-  std::condition_variable wake_;
+  std::condition_variable idle_;
   std::deque<std::function<void()>> tasks_;
+  std::thread thread_;
+  bool running_ = false;
 };
 
 /// As a group of its own where there is none around it.
@@ -167,6 +179,8 @@ abi::Result launchAll(std::vector<std::unique_ptr<Work>>& works) {
 }
 
 }  // namespace
+
+void settleLaunches() { Launcher::get().settle(); }
 
 void beginGroup() { ++pending.depth; }
 

@@ -8,6 +8,9 @@
 namespace gradlink::fake {
 
 void beginGroup();
+/// Until the thread that launches in the background is gone: nothing of it is left when the last
+/// communicator goes.
+void settleLaunches();
 /// Launches what was collected: at once, or in the background where handles are non-blocking.
 abi::Result endGroup();
 /// Estimates instead of launching, unless handles are non-blocking: those are launched as ever, and
