@@ -19,6 +19,7 @@ export {
   unchecked,
   waivedCase,
   type CaseInput,
+  type ExpectedTime,
 } from './case.js';
 export { describeEnvironment, knownVariables } from './environment.js';
 export * from './result.js';
