@@ -127,6 +127,8 @@ abi::Result Comm::finalize() {
   const auto drain = [this] {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return turn_ == launched_ || aborted_; });
+    lock.unlock();
+    port_->flush();
     return abi::kSuccess;
   };
   if (blocking) return drain();

@@ -40,7 +40,7 @@ Joining Hub::join(const RankInfo& info, std::vector<int>& devices) {
   return Joining::joined;
 }
 
-bool Hub::collective(int rank, const Entry& entry, double& clock) {
+bool Hub::collective(int rank, const Entry& entry, double& clock, bool remote) {
   std::unique_lock lock(mutex_);
   if (isCut(rank)) return false;
   const std::uint64_t number = counts_[static_cast<std::size_t>(rank)]++;
@@ -64,6 +64,7 @@ bool Hub::collective(int rank, const Entry& entry, double& clock) {
       for (const RankInfo& info : ranks_) devices.push_back(info.device);
       meeting.seconds = secondsOf(entry.step, devices, false);
       meeting.done = true;
+      undelivered_ += size;
       changed_.notify_all();
     }
   }
@@ -79,6 +80,7 @@ bool Hub::collective(int rank, const Entry& entry, double& clock) {
     if (ranks_[r].process == processOf(rank)) start = std::max(start, meeting.clocks[r]);
   }
   clock = start + meeting.seconds;
+  if (!remote) delivered(1);
   if (++meeting.left == size_) meetings_.erase(number);
   return true;
 }
@@ -101,12 +103,13 @@ void Hub::match(const Lane& lane) {
     send.doneAt = (together ? start : send.clock) + seconds;
     receive.doneAt = (together ? start : receive.clock) + seconds;
     send.done = receive.done = true;
+    undelivered_ += 2;
     sends.pop_front();
     receives.pop_front();
   }
 }
 
-bool Hub::exchange(int rank, const std::vector<Message>& messages, double& clock) {
+bool Hub::exchange(int rank, const std::vector<Message>& messages, double& clock, bool remote) {
   std::vector<Letter> letters;
   letters.reserve(messages.size());
   std::unique_lock lock(mutex_);
@@ -122,7 +125,10 @@ bool Hub::exchange(int rank, const std::vector<Message>& messages, double& clock
     return std::all_of(letters.begin(), letters.end(), [](const Letter& l) { return l.done; });
   };
   changed_.wait(lock, [&] { return allDone() || isCut(rank); });
+  const auto done = static_cast<std::size_t>(
+      std::count_if(letters.begin(), letters.end(), [](const Letter& l) { return l.done; }));
   if (!allDone()) {
+    delivered(done);
     // What was posted is withdrawn: its memory is the caller's again.
     for (auto* box : {&sends_, &receives_}) {
       for (auto& [lane, queue] : *box) {
@@ -134,7 +140,24 @@ bool Hub::exchange(int rank, const std::vector<Message>& messages, double& clock
     return false;
   }
   for (const Letter& letter : letters) clock = std::max(clock, letter.doneAt);
+  // Of a remote rank one answer is due for all of them.
+  delivered(remote ? done - 1 : done);
   return true;
+}
+
+void Hub::delivered(std::size_t count) {
+  undelivered_ -= count;
+  changed_.notify_all();
+}
+
+void Hub::answered() {
+  const std::lock_guard lock(mutex_);
+  delivered(1);
+}
+
+void Hub::flush(int rank) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return undelivered_ == 0 || isCut(rank); });
 }
 
 void Hub::cut(int rank) {

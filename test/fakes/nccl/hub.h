@@ -40,12 +40,19 @@ class Hub {
   /// Blocks until all have come; gives the ranks' GPUs.
   Joining join(const RankInfo& info, std::vector<int>& devices);
 
-  /// The rank's next collective. Blocks until all ranks have made theirs, for ever where they
+  /// The rank's next collective. `remote`: in the name of a rank of another process, whose answer
+  /// is due when this returns true. Blocks until all ranks have made theirs, for ever where they
   /// differ; `clock` is simulated time, of the rank's process. False when the rank was cut.
-  bool collective(int rank, const Entry& entry, double& clock);
+  bool collective(int rank, const Entry& entry, double& clock, bool remote);
   /// All sends and receives of one group. A message whose receive wants another length never
   /// arrives.
-  bool exchange(int rank, const std::vector<Message>& messages, double& clock);
+  bool exchange(int rank, const std::vector<Message>& messages, double& clock, bool remote);
+
+  /// Waits until what came together has reached its ranks, those of other processes too: `rank`'s
+  /// process may then end. Returns early when the rank is cut.
+  void flush(int rank);
+  /// An answer to another process that a call of its rank made due is on its way.
+  void answered();
 
   /// Ends what the rank waits for, now and later. Returns when none of its memory is in use.
   void cut(int rank);
@@ -71,6 +78,7 @@ class Hub {
   bool isCut(int rank) const { return cut_.contains(rank); }
   int processOf(int rank) const { return ranks_[static_cast<std::size_t>(rank)].process; }
   void match(const Lane& lane);
+  void delivered(std::size_t count);
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -82,6 +90,9 @@ class Hub {
   int present_ = 0;
   std::vector<std::uint64_t> counts_;
   std::map<std::uint64_t, Meeting> meetings_;
+  /// Meetings and letters that came together and whose ranks have not returned yet, and answers
+  /// due.
+  std::size_t undelivered_ = 0;
   std::map<Lane, std::deque<Letter*>> sends_;
   std::map<Lane, std::deque<Letter*>> receives_;
 };

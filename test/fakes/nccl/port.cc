@@ -30,11 +30,12 @@ class LocalPort final : public Port {
     return hub_->join(info, devices);
   }
   bool collective(const Entry& entry, double& clock) override {
-    return hub_->collective(rank_, entry, clock);
+    return hub_->collective(rank_, entry, clock, false);
   }
   bool exchange(const std::vector<Message>& messages, double& clock) override {
-    return hub_->exchange(rank_, messages, clock);
+    return hub_->exchange(rank_, messages, clock, false);
   }
+  void flush() override { hub_->flush(rank_); }
   void cut() override { hub_->cut(rank_); }
 
  private:

@@ -16,6 +16,8 @@ class Port {
   virtual Joining join(const RankInfo& info, std::vector<int>& devices) = 0;
   virtual bool collective(const Entry& entry, double& clock) = 0;
   virtual bool exchange(const std::vector<Message>& messages, double& clock) = 0;
+  /// Until this process is not needed for what is done; see Hub::flush.
+  virtual void flush() = 0;
   /// From any thread, at any time.
   virtual void cut() = 0;
 };

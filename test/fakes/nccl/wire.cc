@@ -81,8 +81,15 @@ class Visitor {
   Visitor(int socket, std::shared_ptr<Hub> hub) : socket_(socket), hub_(std::move(hub)) {}
   ~Visitor() { ::close(socket_); }
 
-  void run() {
-    std::thread worker([this] { work(); });
+  /// Nobody waits for the two: the process may end before the rank of the other does.
+  static void start(int socket, std::shared_ptr<Hub> hub) {
+    const auto visitor = std::make_shared<Visitor>(socket, std::move(hub));
+    std::thread([visitor] { visitor->readAll(); }).detach();
+    std::thread([visitor] { visitor->work(); }).detach();
+  }
+
+ private:
+  void readAll() {
     int rank = -1;
     for (;;) {
       Received received;
@@ -99,10 +106,8 @@ class Visitor {
     }
     // Aborted, closed or killed: whatever it is in, it is no more.
     if (rank >= 0) hub_->cut(rank);
-    worker.join();
   }
 
- private:
   bool read(Received& received) {
     if (!receiveAll(socket_, &received.request, sizeof(Request))) return false;
     received.messages.resize(received.request.messages);
@@ -139,12 +144,15 @@ class Visitor {
     } else if (request.verb == Verb::collective) {
       out.resize(outBytes(request.step, request.info.rank, request.info.size));
       const Entry entry{request.step, received.in.data(), out.data()};
-      answer.done = hub_->collective(request.info.rank, entry, answer.clock) ? 1 : 0;
+      answer.done = hub_->collective(request.info.rank, entry, answer.clock, true) ? 1 : 0;
     } else {
       answer.done = exchange(received, out, answer.clock) ? 1 : 0;
     }
     answer.bytes = out.size();
-    return sendAll(socket_, &answer, sizeof(answer)) && sendAll(socket_, out.data(), out.size());
+    const bool sent =
+        sendAll(socket_, &answer, sizeof(answer)) && sendAll(socket_, out.data(), out.size());
+    if (answer.done != 0) hub_->answered();
+    return sent;
   }
 
   bool exchange(Received& received, std::vector<std::byte>& out, double& clock) {
@@ -158,7 +166,7 @@ class Visitor {
       message.data = at;
       at += message.bytes;
     }
-    return hub_->exchange(received.request.info.rank, received.messages, clock);
+    return hub_->exchange(received.request.info.rank, received.messages, clock, true);
   }
 
   int socket_;
@@ -220,6 +228,8 @@ class RemotePort final : public Port {
     }
     return true;
   }
+
+  void flush() override {}
 
   void cut() override {
     const std::lock_guard lock(mutex_);
@@ -286,7 +296,7 @@ void serve(const std::string& name, std::shared_ptr<Hub> hub) {
     for (;;) {
       const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       if (socket < 0) break;
-      std::thread([socket, hub] { Visitor(socket, hub).run(); }).detach();
+      Visitor::start(socket, hub);
     }
     ::close(listener);
   }).detach();
