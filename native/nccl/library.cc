@@ -25,7 +25,7 @@ void load(Library& library) {
   std::vector<std::string> missing;
 #define GRADLINK_BIND(symbol, member, arguments) \
   file.bind(library.member, #symbol);            \
-  if (library.member == nullptr) missing.push_back(#symbol);
+  if (library.member == nullptr) missing.emplace_back(#symbol);
   GRADLINK_NCCL_REQUIRED(GRADLINK_BIND)
 #undef GRADLINK_BIND
 #define GRADLINK_BIND(symbol, member, arguments) file.bind(library.member, #symbol);
@@ -37,6 +37,8 @@ void load(Library& library) {
   if (library.getVersion != nullptr && library.getVersion(&info.version) != abi::kSuccess) {
     info.version = 0;
   }
+  // What does not even have this is another library.
+  if (library.getVersion == nullptr) missing = {"ncclGetVersion"};
   if (!missing.empty()) {
     throw Error(ErrorCode::backendUnavailable,
                 "NCCL " + versionText(info.version) + " (" + info.file + ") has no " +

@@ -57,6 +57,7 @@ namespace gradlink::nccl {
   X(ncclCommWindowDeregister, commWindowDeregister, (abi::CommHandle, abi::WindowHandle))
 
 struct Library {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name and a list of parameters take none.
 #define GRADLINK_MEMBER(symbol, member, arguments) abi::Result(*member) arguments = nullptr;
   GRADLINK_NCCL_REQUIRED(GRADLINK_MEMBER)
   GRADLINK_NCCL_OPTIONAL(GRADLINK_MEMBER)
