@@ -72,15 +72,15 @@ export function assertReachable(array: unknown, name: string, devices: StoreDevi
 
 /** @throws TypeError that names the array's device and the store's. */
 function assertPlace(array: unknown, name: string, { names, gpus }: StoreDevices): void {
-  const onGpu = array instanceof DeviceBuffer;
-  if (gpus === null ? !onGpu : onGpu && gpus.includes(array.device)) return;
+  const buffer: DeviceBuffer | undefined = array instanceof DeviceBuffer ? array : undefined;
+  if (gpus === null ? buffer === undefined : gpus.includes(buffer?.device ?? -1)) return;
   const where = [...new Set(names)].join(', ');
   const expected =
     gpus === null
       ? `an array of the host (the store's devices are ${where})`
       : `a DeviceBuffer on a device of the store (${where})`;
   throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, {
-    text: onGpu ? describeBuffer(array) : describe(array),
+    text: buffer === undefined ? describe(array) : describeBuffer(buffer),
   });
 }
 

@@ -15,8 +15,8 @@ export interface StoreBackend {
   readonly numWorkers: number;
 }
 
-/** How long NCCL may take for anything it does for a store. */
-const ncclTimeoutMs = 30_000;
+/** How long a GPU, or NCCL, may take for what it does for a store. */
+const gpuTimeoutMs = 30_000;
 
 /** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
 interface Backend {
@@ -59,7 +59,7 @@ function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
       usable: true,
     });
   }
-  return native().NativeKVStore.onGpus(gpus, merge, ncclTimeoutMs);
+  return native().NativeKVStore.onGpus(gpus, merge, gpuTimeoutMs);
 }
 
 const backends: Readonly<Partial<Record<StoreKind, Backend>>> = {

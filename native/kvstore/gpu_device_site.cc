@@ -36,47 +36,29 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
 
 }  // namespace
 
-class GpuDeviceSite::Watch {
- public:
-  explicit Watch(GpuDeviceSite& site)
-      : site_(site), deadline_(Deadline::in(site.options_.timeoutMs)) {}
-
-  /// Throws what ended NCCL's communicator, or that the deadline has passed.
-  void look() {
-    if (!site_.communicator_) return;
-    const auto now = Deadline::Clock::now();
-    if (now - looked_ < std::chrono::milliseconds(1)) return;
-    looked_ = now;
-    site_.communicator_->check("kvstore");
-    if (!deadline_.passed()) return;
-    const std::string text = "NCCL's part of a push or pull did not end within " +
-                             std::to_string(static_cast<long>(site_.options_.timeoutMs)) + " ms";
-    site_.communicator_->abort(text);
-    throw Error(ErrorCode::timeout, text).withOp("kvstore");
-  }
-
- private:
-  GpuDeviceSite& site_;
-  Deadline deadline_;
-  Deadline::Clock::time_point looked_ = Deadline::Clock::now();
-};
-
 /// Units that are done when all streams are past what was queued for them.
 class GpuDeviceSite::Round final : public GpuFlight {
  public:
-  explicit Round(GpuDeviceSite& site) : marks_(site.places_.events()), watch_(site) {
+  explicit Round(GpuDeviceSite& site)
+      : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
     for (std::size_t i = 0; i < site.places_.size(); ++i) marks_.add(site.places_[i].stream);
   }
 
   Progress advance() override {
-    if (marks_.passed()) return Progress::done;
-    watch_.look();
+    try {
+      if (marks_.passed()) return Progress::done;
+      site_.lookAtNccl();
+    } catch (const Error& error) {
+      // What the streams wait for will not come: let go of it.
+      if (site_.communicator_) site_.communicator_->abort(error.what());
+      throw;
+    }
     return Progress::onDevice;
   }
 
  private:
+  GpuDeviceSite& site_;
   GpuMarks marks_;
-  Watch watch_;
 };
 
 /// A push whose update runs outside: sum and value go to the host, the new value comes back.
@@ -84,7 +66,7 @@ class GpuDeviceSite::Updater final : public GpuFlight {
  public:
   /// `sum`: where what was pushed will be.
   Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
-      : site_(site), key_(key), marks_(site.places_.events()) {
+      : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
     while (key.staged.size() < 2) key.staged.emplace_back(key.bytes());
     cuda::Stream& stream = site_.places_[key.home].stream;
     stream.copy(received(), sum, key.bytes());
@@ -133,7 +115,7 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
     : options_(options),
       wake_(std::move(wake)),
       places_(options.gpus),
-      crossing_(places_.events()),
+      crossing_(places_.events(), 0),
       usesNccl_(decideOnNccl(options, places_.size())) {}
 
 GpuDeviceSite::~GpuDeviceSite() = default;
@@ -141,6 +123,14 @@ GpuDeviceSite::~GpuDeviceSite() = default;
 void GpuDeviceSite::open() {
   places_.loadKernels();
   if (usesNccl_) communicator_ = nccl::openLocal(options_.gpus, {options_.timeoutMs, &cancelled_});
+}
+
+void GpuDeviceSite::lookAtNccl() {
+  if (!communicator_) return;
+  const auto now = Deadline::Clock::now();
+  if (now - looked_ < std::chrono::milliseconds(1)) return;
+  looked_ = now;
+  communicator_->check("kvstore");
 }
 
 void GpuDeviceSite::makeRoom(GpuKey& key) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/deadline.h"
 #include "kvstore/compression.h"
 #include "kvstore/gpu_places.h"
 #include "kvstore/gpu_site.h"
@@ -37,13 +38,13 @@ class GpuDeviceSite final : public GpuSite {
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override;
   void cancel() noexcept override { cancelled_ = true; }
-  void quiesce() noexcept override { places_.quiesce(); }
+  bool quiesce() noexcept override { return places_.quiesce(); }
 
  private:
   class Round;
   class Updater;
-  /// What flights look at now and then, so that nobody waits for a peer for ever.
-  class Watch;
+  /// Throws what ended NCCL's communicator, if anything has.
+  void lookAtNccl();
 
   void launch(GpuRound& round);
   std::unique_ptr<GpuCollectives> collectives();
@@ -56,6 +57,7 @@ class GpuDeviceSite final : public GpuSite {
   /// Whose memory of the last rounds other places may still be reading.
   GpuMarks crossing_;
   bool usesNccl_;
+  Deadline::Clock::time_point looked_ = Deadline::Clock::now();
   std::atomic<bool> cancelled_{false};
   std::unique_ptr<nccl::NcclCommunicator> communicator_;  // goes before the streams it works on
 };

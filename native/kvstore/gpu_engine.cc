@@ -102,7 +102,7 @@ void GpuEngine::serve() {
   }
   lock.unlock();
   // Memory that a device still uses may not go.
-  site_.quiesce();
+  if (!lost_) lost_ = !site_.quiesce();
   flights_.clear();
 }
 
@@ -191,7 +191,7 @@ bool GpuEngine::beginRounds() {
     }
     if (error) {
       // Some of it may have been queued.
-      site_.quiesce();
+      calmDown(error);
       end(round, error);
     }
   }
@@ -214,9 +214,9 @@ std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
     key->listed = false;
     if (bytes < site_.roundBytes()) {
       std::unique_ptr<GpuUnit> unit = takeUnit(*key);
-      if (unit->head().error) {
+      const std::exception_ptr error = broken_ ? broken_ : unit->head().error;
+      if (error) {
         std::vector<std::unique_ptr<GpuUnit>> failed;
-        const std::exception_ptr error = unit->head().error;
         failed.push_back(std::move(unit));
         end(failed, error);
       } else {
@@ -252,6 +252,14 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
   return unit;
 }
 
+/// After a failure: nothing may use the memory of those who are told of it. A device that does not
+/// end is of no use any more.
+void GpuEngine::calmDown(const std::exception_ptr& error) {
+  if (lost_ || site_.quiesce()) return;
+  lost_ = true;
+  broken_ = error;
+}
+
 bool GpuEngine::watchFlights() {
   bool any = false;
   onDevice_ = false;
@@ -263,7 +271,7 @@ bool GpuEngine::watchFlights() {
       progress = flight.advance();
     } catch (...) {
       error = std::current_exception();
-      site_.quiesce();
+      calmDown(error);
     }
     if (progress != GpuFlight::Progress::done) {
       onDevice_ = onDevice_ || progress == GpuFlight::Progress::onDevice;

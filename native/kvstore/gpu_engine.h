@@ -41,6 +41,8 @@ class GpuEngine {
   void wake();
   /// Drops what is queued and waits for what is under way. Idempotent.
   void stop();
+  /// After stop(): a device did not end what was under way, and may still use memory.
+  bool lost() const { return lost_; }
 
  private:
   using Lock = std::unique_lock<std::mutex>;
@@ -67,6 +69,7 @@ class GpuEngine {
   std::vector<std::unique_ptr<GpuUnit>> makeRound();
   std::unique_ptr<GpuUnit> takeUnit(GpuKey& key);
   bool watchFlights();
+  void calmDown(const std::exception_ptr& error);
   void end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error);
   void list(GpuKey& key);
   void rest(Lock& lock, Clock::time_point since);
@@ -82,7 +85,9 @@ class GpuEngine {
   bool onDevice_ = false;  // some flight waits for a device
   std::uint64_t sequence_ = 0;
   std::vector<Ended> ended_;
+  /// Why nothing can be done any more.
   std::exception_ptr broken_;
+  bool lost_ = false;
 
   std::mutex mutex_;
   std::condition_variable wake_;

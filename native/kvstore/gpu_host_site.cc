@@ -41,7 +41,7 @@ void sumSlices(void* to, const std::vector<const void*>& from, std::size_t count
 /// One unit's way through the host.
 class GpuHostSite::Visit final : public GpuFlight {
  public:
-  Visit(GpuHostSite& site, GpuUnit& unit) : site_(site), marks_(site.events_) {
+  Visit(GpuHostSite& site, GpuUnit& unit) : site_(site), marks_(site.events_, site.timeoutMs_) {
     GpuKey& key = unit.key;
     // The inputs, and room for what is sent out where that is not the value itself.
     for (std::size_t i = 0; i < unit.in.size(); ++i) {
@@ -140,7 +140,7 @@ class GpuHostSite::Visit final : public GpuFlight {
 };
 
 GpuHostSite::GpuHostSite(const GpuStoreOptions& options, std::function<void()> wake)
-    : wake_(std::move(wake)) {
+    : timeoutMs_(options.timeoutMs), wake_(std::move(wake)) {
   for (const int gpu : options.gpus) {
     if (placeOf(gpu) == kHostPlace) {
       places_.push_back(std::make_unique<Place>(cuda::Device::get(gpu)));
@@ -179,11 +179,15 @@ std::unique_ptr<OptimizerState> GpuHostSite::stateOf(const GpuKey& key) {
   return copy;
 }
 
-void GpuHostSite::quiesce() noexcept {
+bool GpuHostSite::quiesce() noexcept {
+  const Deadline deadline = Deadline::in(kEndingMs);
+  bool quiet = true;
   for (const auto& place : places_) {
-    gradlink::quiesce(place->down);
-    gradlink::quiesce(place->up);
+    for (cuda::Stream* stream : {&place->down, &place->up}) {
+      quiet = gradlink::quiesce(*stream, deadline) && quiet;
+    }
   }
+  return quiet;
 }
 
 }  // namespace gradlink

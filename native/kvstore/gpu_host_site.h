@@ -26,7 +26,7 @@ class GpuHostSite final : public GpuSite {
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override {}
-  void quiesce() noexcept override;
+  bool quiesce() noexcept override;
 
  private:
   class Visit;
@@ -38,6 +38,7 @@ class GpuHostSite final : public GpuSite {
     cuda::Stream up;
   };
 
+  const double timeoutMs_;
   const std::function<void()> wake_;
   std::vector<std::unique_ptr<Place>> places_;
   GpuEvents events_;

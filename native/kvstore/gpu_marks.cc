@@ -1,5 +1,7 @@
 #include "kvstore/gpu_marks.h"
 
+#include <cmath>
+#include <string>
 #include <utility>
 
 #include "core/error.h"
@@ -23,10 +25,20 @@ void GpuEvents::giveBack(cuda::Device& device, std::unique_ptr<cuda::Event> even
   spare_[device.ordinal()].push_back(std::move(event));
 }
 
+void GpuMarks::add(cuda::Stream& stream) {
+  if (marks_.empty()) deadline_ = Deadline::in(timeoutMs_);
+  marks_.push_back({&stream, events_.record(stream)});
+}
+
 bool GpuMarks::passed() {
   while (!marks_.empty()) {
     Mark& mark = marks_.back();
-    if (!mark.event->done()) return false;
+    if (!mark.event->done()) {
+      if (!deadline_.passed()) return false;
+      throw Error(ErrorCode::timeout, "what a store has to do on " + mark.stream->device().label() +
+                                          " did not end within " +
+                                          std::to_string(std::lround(timeoutMs_)) + " ms");
+    }
     events_.giveBack(mark.stream->device(), std::move(mark.event));
     marks_.pop_back();
   }
@@ -44,12 +56,14 @@ void GpuMarks::clear() {
   marks_.clear();
 }
 
-void quiesce(cuda::Stream& stream) noexcept {
+bool quiesce(cuda::Stream& stream, Deadline deadline) noexcept {
   try {
-    stream.synchronize();
-  } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
-    // What failed is reported to whoever waits for the work; here it only must not be running.
+    cuda::await([&] { return stream.done(); }, deadline, "a store's work");
+  } catch (const Error& error) {
+    // What else failed is reported to whoever waits for the work; here it only must not be running.
+    return error.code != ErrorCode::timeout;
   }
+  return true;
 }
 
 }  // namespace gradlink

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/deadline.h"
 #include "cuda/stream.h"
 
 namespace gradlink {
@@ -22,13 +23,15 @@ class GpuEvents {
 /// Marks in several streams that are waited for together.
 class GpuMarks {
  public:
-  explicit GpuMarks(GpuEvents& events) : events_(events) {}
+  /// `timeoutMs`: how long the devices may take from the first mark on.
+  GpuMarks(GpuEvents& events, double timeoutMs) : events_(events), timeoutMs_(timeoutMs) {}
   ~GpuMarks() { clear(); }
   GpuMarks(const GpuMarks&) = delete;
   GpuMarks& operator=(const GpuMarks&) = delete;
 
-  void add(cuda::Stream& stream) { marks_.push_back({&stream, events_.record(stream)}); }
-  /// True when the devices are past all of them. Throws what a device failed with.
+  void add(cuda::Stream& stream);
+  /// True when the devices are past all of them. Throws what a device failed with, or
+  /// Error(timeout) that names the GPU.
   bool passed();
   /// What this stream gets from here on comes after all of them.
   void holdUp(cuda::Stream& stream);
@@ -40,10 +43,16 @@ class GpuMarks {
     std::unique_ptr<cuda::Event> event;
   };
   GpuEvents& events_;
+  const double timeoutMs_;
+  Deadline deadline_;
   std::vector<Mark> marks_;
 };
 
-/// Waits for a stream, whatever became of its work.
-void quiesce(cuda::Stream& stream) noexcept;
+/// What is under way ends within this, or never.
+inline constexpr double kEndingMs = 2000;
+
+/// Waits until a stream does nothing any more, whatever became of its work. False where that is not
+/// so by the deadline.
+bool quiesce(cuda::Stream& stream, Deadline deadline) noexcept;
 
 }  // namespace gradlink

@@ -77,8 +77,11 @@ void GpuPlaces::copy(std::size_t on, GpuArray to, GpuArray from, std::size_t byt
   }
 }
 
-void GpuPlaces::quiesce() noexcept {
-  for (const auto& place : places_) gradlink::quiesce(place->stream);
+bool GpuPlaces::quiesce() noexcept {
+  const Deadline deadline = Deadline::in(kEndingMs);
+  bool quiet = true;
+  for (const auto& place : places_) quiet = gradlink::quiesce(place->stream, deadline) && quiet;
+  return quiet;
 }
 
 }  // namespace gradlink

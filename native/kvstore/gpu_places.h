@@ -64,8 +64,8 @@ class GpuPlaces {
   /// Copies between any two places, or from and to the host's memory, on that place's stream.
   void copy(std::size_t on, GpuArray to, GpuArray from, std::size_t bytes);
   GpuEvents& events() { return events_; }
-  /// Waits for all streams, whatever became of their work.
-  void quiesce() noexcept;
+  /// Waits for all streams, whatever became of their work; false where one does not end.
+  bool quiesce() noexcept;
 
  private:
   std::vector<std::unique_ptr<GpuPlace>> places_;

@@ -318,7 +318,7 @@ void GpuRound::launch() {
 
 /// Codes everywhere; then every place may read those of the others.
 void GpuRound::compressAll() {
-  GpuMarks coded(places_.events());
+  GpuMarks coded(places_.events(), 0);
   for (std::size_t place = 0; place < places_.size(); ++place) {
     if (work_[place].compress.empty()) continue;
     cuda::compress(places_[place].stream, places_[place].ring, bitsOf(*compression_),

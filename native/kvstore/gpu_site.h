@@ -60,8 +60,9 @@ class GpuSite {
 
   /// From any thread: open() is to give up soon.
   virtual void cancel() noexcept {}
-  /// Returns when no device works for this store any more, whatever became of it.
-  virtual void quiesce() noexcept = 0;
+  /// Returns when no device works for this store any more, whatever became of it. False where one
+  /// does not end: then memory that it uses must stay for good.
+  virtual bool quiesce() noexcept = 0;
 
  protected:
   GpuSite() = default;

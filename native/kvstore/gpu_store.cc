@@ -23,7 +23,7 @@ class GpuStore final : public Store {
         onHost_(options.merge == GpuMerge::host),
         site_(makeSite(options)),
         engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
-  ~GpuStore() override { stop(); }
+  ~GpuStore() override;
 
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
@@ -84,6 +84,14 @@ class GpuStore final : public Store {
   std::unique_ptr<GpuSite> site_;
   GpuEngine engine_;  // last: its thread uses the rest
 };
+
+GpuStore::~GpuStore() {
+  stop();
+  if (!engine_.lost()) return;
+  // A device still uses this memory, and freeing it would wait for the device for ever.
+  static_cast<void>(site_.release());
+  for (auto& key : keys_) static_cast<void>(key.release());
+}
 
 std::unique_ptr<GpuSite> GpuStore::makeSite(const GpuStoreOptions& options) {
   const auto wake = [this] { engine_.wake(); };

@@ -342,7 +342,7 @@ describe('what does not fit is refused', () => {
 
   it('devices that are not there, and both kinds together', async () => {
     await expect(open('device', { devices: named([gpuCount]) })).rejects.toThrow(
-      new RegExp(`${String(gpuCount)}`),
+      new RegExp(String(gpuCount)),
     );
     await expect(open('device', { devices: ['gpu:0', 'cpu:0'] })).rejects.toThrow('GPUs only');
     await expect(open('nccl', { devices: named([0, 0]) })).rejects.toThrow('each GPU once');
