@@ -8,7 +8,8 @@ namespace {
 class Gpus : public testing::TestWithParam<std::tuple<Op, int>> {};
 
 TEST_P(Gpus, GiveTheSameAsAPlainLoop) {
-  const auto [op, size] = GetParam();
+  const Op op = std::get<0>(GetParam());
+  const int size = std::get<1>(GetParam());
   if (size > gpusHere()) GTEST_SKIP() << "needs " << size << " GPUs";
   std::vector<Case> cases = everyLength(op, size, {0, 1, 9, 4099});
   for (const Case& c : everyType(op, size, 45)) cases.push_back(c);

@@ -71,7 +71,7 @@ TEST_F(NcclFaults, AMeetingCanBeGivenUp) {
                 [] {
                   std::atomic<bool> cancelled{false};
                   std::thread canceller([&] { cancelled = true; });
-                  const std::string wrong = expectError(ErrorCode::closed, -1, "given up", [&] {
+                  std::string wrong = expectError(ErrorCode::closed, -1, "given up", [&] {
                     nccl::openLocal(firstGpus(2), {.timeoutMs = 60000, .cancelled = &cancelled});
                   });
                   canceller.join();
@@ -87,7 +87,7 @@ TEST_F(NcclFaults, AnAbortEndsACallOnAnotherThread) {
                   auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 60000});
                   const Ones ones(*comm);
                   std::thread aborter([&] { comm->abort("no more"); });
-                  const std::string wrong =
+                  std::string wrong =
                       expectError(ErrorCode::aborted, -1, "no more", [&] { ones.reduce(); });
                   aborter.join();
                   return wrong;
@@ -102,7 +102,7 @@ TEST_F(NcclFaults, LeavingEndsACallOnAnotherThread) {
                   auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 60000});
                   const Ones ones(*comm);
                   std::thread leaver([&] { comm->leave(); });
-                  const std::string wrong =
+                  std::string wrong =
                       expectError(ErrorCode::closed, -2, "has left", [&] { ones.reduce(); });
                   leaver.join();
                   return wrong;

@@ -98,7 +98,7 @@ TEST_F(GpuPairs, WorkWithAnIdAlone) {
       Shared::waitFor(shared->go, 1);
       auto comm = nccl::join(shared->id, r, size_, r, {.timeoutMs = 20000});
       for (const Op op : kAllOps) {
-        const std::string wrong = runCase(*comm, {op, size_, 100});
+        std::string wrong = runCase(*comm, {op, size_, 100});
         if (!wrong.empty()) return wrong;
       }
       comm->barrier();
@@ -181,7 +181,7 @@ TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
       Shared::waitFor(shared->go, 1);
       return "";
     }
-    const std::string wrong = expectError(ErrorCode::timeout, 1, "waiting for rank 1", [&] {
+    std::string wrong = expectError(ErrorCode::timeout, 1, "waiting for rank 1", [&] {
       comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum, {.timeoutMs = 200});
     });
     shared->go = 1;
