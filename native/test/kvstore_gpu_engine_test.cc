@@ -190,8 +190,10 @@ TEST_F(GpuEngineTest, FencesStandBetweenBeforeAndAfter) {
   std::vector<std::string> order;
   const auto noting = [&](const char* name, const std::shared_ptr<Ticket>& then = nullptr) {
     return std::make_shared<Ticket>([&, name, then](std::exception_ptr) {
-      const std::lock_guard lock(mutex);
-      order.emplace_back(name);
+      {
+        const std::lock_guard lock(mutex);
+        order.emplace_back(name);
+      }
       if (then) then->finish(nullptr);
     });
   };

@@ -214,8 +214,10 @@ TEST_P(GpuStoreUpdates, CompressesWithFeedback) {
 /// value := 2 * value + received, on another thread.
 class Doubler final : public ExternalUpdater {
  public:
-  ~Doubler() override {
+  /// Before the store goes: what is called back belongs to it.
+  void join() {
     for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
   }
   void update(const UpdateRequest& request, std::function<void(std::exception_ptr)> done) override {
     threads_.emplace_back([request, done = std::move(done), fail = fail] {
@@ -253,6 +255,8 @@ TEST_P(GpuStoreUpdates, UpdatersOutsideTheStore) {
   updater->fail = twin->fail = false;
   twins.push(random, false);
   twins.expectSame("after a failure");
+  updater->join();
+  twin->join();
 }
 
 TEST_P(GpuStoreUpdates, StatesGoOnFromAFile) {

@@ -1,14 +1,17 @@
 // What tests of a store share: operations on float32 arrays, run and waited for.
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <exception>
-#include <future>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "kvstore/store.h"
 
 namespace gradlink::test {
@@ -19,18 +22,46 @@ using Floats = std::vector<float>;
 class Waiter {
  public:
   std::shared_ptr<Ticket> ticket() {
-    return std::make_shared<Ticket>([promise = promise_](std::exception_ptr error) {
-      if (error) {
-        promise->set_exception(std::move(error));
-      } else {
-        promise->set_value();
-      }
+    return std::make_shared<Ticket>([outcome = outcome_](const std::exception_ptr& error) {
+      const std::lock_guard lock(outcome->mutex);
+      if (outcome->ended) std::terminate();  // twice
+      outcome->ended = true;
+      outcome->error = partsOf(error);
+      outcome->changed.notify_all();
     });
   }
-  void wait() { promise_->get_future().get(); }
+  void wait() {
+    std::unique_lock lock(outcome_->mutex);
+    outcome_->changed.wait(lock, [this] { return outcome_->ended; });
+    if (!outcome_->error) return;
+    throw Error(outcome_->error->code, outcome_->error->text);
+  }
 
  private:
-  std::shared_ptr<std::promise<void>> promise_ = std::make_shared<std::promise<void>>();
+  /// Not the exception itself: ThreadSanitizer does not see how the library counts its owners.
+  struct Parts {
+    ErrorCode code;
+    std::string text;
+  };
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+    std::optional<Parts> error;
+  };
+
+  static std::optional<Parts> partsOf(const std::exception_ptr& error) {
+    if (!error) return std::nullopt;
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& thrown) {
+      return Parts{thrown.code, thrown.what()};
+    } catch (const std::exception& thrown) {
+      return Parts{ErrorCode::system, thrown.what()};
+    }
+  }
+
+  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 
 inline Operation operation(OperationKind kind, KeyId key, std::vector<Floats>& arrays,
