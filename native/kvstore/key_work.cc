@@ -13,9 +13,6 @@ namespace {
 // Bytes of all arrays together that one part moves: long enough (some 50 us) that taking a part
 // costs nothing beside it, short enough that a more urgent key waits no longer than that.
 constexpr std::size_t kPartBytes = 1 << 20;
-// Blocks that an update or a decoded sum goes through before they are copied out: with every array
-// it touches, they fit in the second-level cache.
-constexpr std::size_t kCachedBlocks = 2;
 
 template <class Pointer>
 Pointer shifted(Pointer base, std::size_t bytes) {
@@ -136,6 +133,7 @@ void KeyWork::beginUpdate() {
   if (compress_) inputs_ = {key_.merged.data()};
   update_ = std::make_unique<UpdateRun>(*state.optimizer, *state.state, head().numbers,
                                         key_.value(), inputs_);
+  update_->handOut(outputs_, streaming_);
 }
 
 void KeyWork::makeResiduals() {
@@ -199,14 +197,7 @@ void KeyWork::compressedSumInto(const std::vector<void*>& targets, Range range) 
 void KeyWork::updateBlocks(std::size_t part) {
   const std::size_t first = part * partBlocks_;
   const std::size_t end = std::min(first + partBlocks_, update_->blocks());
-  const bool last = updatePhase_ + 1 == update_->phases();
-  if (!last || outputs_.empty()) return update_->runBlocks(updatePhase_, first, end);
-  for (std::size_t block = first; block < end; block += kCachedBlocks) {
-    const std::size_t stop = std::min(block + kCachedBlocks, end);
-    update_->runBlocks(updatePhase_, block, stop);
-    const std::size_t at = block * kUpdateBlock;
-    copyOut({at, std::min(stop * kUpdateBlock, key_.count) - at});
-  }
+  update_->runBlocks(updatePhase_, first, end);
 }
 
 void KeyWork::copyOut(Range range) {

@@ -161,6 +161,10 @@ class UpdateRun {
   UpdateRun(const UpdateRun&) = delete;
   UpdateRun& operator=(const UpdateRun&) = delete;
 
+  /// The last phase also copies the new weights to `outputs`, each of which may be one of the
+  /// gradients. `streaming`: they are larger than the caches and may bypass them.
+  void handOut(std::span<void* const> outputs, bool streaming);
+
   /// All of it on the shared thread pool and the calling thread.
   void execute();
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <vector>
 
 #include "core/error.h"
@@ -59,8 +60,26 @@ struct UpdateRun::Impl {
   /// Sums of squares by block, so that their total does not depend on who computed which.
   std::vector<double> weightSquares;
   std::vector<double> otherSquares;
+  /// Those that bypass the caches in a fused step come last.
+  std::vector<void*> outputs;
+  bool streaming = false;
+  std::size_t streamed = 0;
+  /// Elements of a block before the streamed outputs reach a cache line.
+  std::size_t streamHead = 0;
 
   bool half() const { return state.dtype == DType::float16 || state.dtype == DType::bfloat16; }
+
+  int lastPhase() const { return math.ratio == TrustRatio::none ? 0 : 1; }
+
+  template <class T>
+  FusedFunction<T> fusedFunction() const {
+    const auto kernel = static_cast<std::size_t>(math.kernel);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return kvKernels().fused32[kernel];
+    } else {
+      return kvKernels().fused64[kernel];
+    }
+  }
 
   template <class T>
   StepFunction<T> function(StepKernel kernel) const {
@@ -134,18 +153,44 @@ struct UpdateRun::Impl {
   template <class T>
   void runFull(int phase, std::size_t start, std::size_t end) {
     auto* weights = static_cast<T*>(weight);
-    const bool wholeRange = grads.size() == 1 && (math.ratio == TrustRatio::none || phase == 1);
-    if (wholeRange) {
-      step<T>(phase, start, end - start, weights + start, static_cast<const T*>(grads[0]) + start);
+    if (phase == lastPhase()) {
+      runFused<T>(start, end);
       return;
     }
     std::array<T, kUpdateBlock> sum;
-    // lamb's second phase does not look at the gradient.
-    const bool needsGradient = !(math.ratio == TrustRatio::lamb && phase == 1);
     for (; start < end; start += kUpdateBlock) {
       const std::size_t count = std::min(kUpdateBlock, end - start);
-      const void* grad = needsGradient ? gradientAt(start, count, sum.data()) : nullptr;
+      const void* grad = gradientAt(start, count, sum.data());
       step<T>(phase, start, count, weights + start, static_cast<const T*>(grad));
+    }
+  }
+
+  template <class T>
+  void runFused(std::size_t start, std::size_t end) const {
+    const StepScalars<T> c = rounded<T>(scalars);
+    // lamb's second phase does not look at the gradient.
+    const std::size_t read = math.ratio == TrustRatio::lamb ? 0 : grads.size();
+    FusedArrays<T> arrays{arraysAt<T>(static_cast<T*>(weight), nullptr, 0, nullptr),
+                          grads.data(),
+                          read,
+                          outputs.data(),
+                          outputs.size(),
+                          0};
+    const FusedFunction<T> run = fusedFunction<T>();
+    const std::size_t head = std::min(streamHead, end - start);
+    if (head != 0) {
+      run(arrays, start, start + head, c);
+    }
+    arrays.streamed = streamed;
+    run(arrays, start + head, end, c);
+  }
+
+  void copyOut(std::size_t start, std::size_t count) const {
+    const std::size_t offset = start * sizeOf(state.dtype);
+    const void* const from = advance(weight, offset);
+    for (void* const output : outputs) {
+      void* const to[] = {static_cast<std::byte*>(output) + offset};
+      copyMany(to, from, count * sizeOf(state.dtype), streaming);
     }
   }
 
@@ -153,7 +198,7 @@ struct UpdateRun::Impl {
     const KvKernels& kernels = kvKernels();
     const auto widen = state.dtype == DType::float16 ? kernels.fromFloat16 : kernels.fromBfloat16;
     const auto narrow = state.dtype == DType::float16 ? kernels.toFloat16 : kernels.toBfloat16;
-    const bool writes = math.ratio == TrustRatio::none || phase == 1;
+    const bool writes = phase == lastPhase();
     std::array<float, kUpdateBlock> wide;
     std::array<float, kUpdateBlock> wideGrad;
     std::array<std::uint16_t, kUpdateBlock> sum;
@@ -171,6 +216,7 @@ struct UpdateRun::Impl {
       step<float>(phase, start, count, weights, wideGrad.data());
       if (writes) {
         narrow(weights, narrowWeights, count);
+        copyOut(start, count);
       }
     }
   }
@@ -186,7 +232,11 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
                      {},
                      nullptr,
                      {},
-                     {}}) {
+                     {},
+                     {},
+                     false,
+                     0,
+                     0}) {
   if (grads.empty()) {
     throw Error(ErrorCode::invalidArgument, "an update needs at least one gradient").stillUsable();
   }
@@ -202,7 +252,29 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
 
 UpdateRun::~UpdateRun() = default;
 
-int UpdateRun::phases() const { return impl_->math.ratio == TrustRatio::none ? 1 : 2; }
+void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t elementBytes = sizeOf(impl_->state.dtype);
+  impl_->outputs.assign(outputs.begin(), outputs.end());
+  impl_->streaming = streaming;
+  if (!streaming || impl_->outputs.empty()) {
+    return;
+  }
+  const auto misalignment = [](const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % kCacheLine;
+  };
+  // One head serves all: outputs aligned otherwise than the first are stored as usual.
+  const std::size_t first = misalignment(outputs[0]);
+  if (first % elementBytes != 0) {
+    return;
+  }
+  const auto alike = std::stable_partition(impl_->outputs.begin(), impl_->outputs.end(),
+                                           [&](void* to) { return misalignment(to) != first; });
+  impl_->streamed = static_cast<std::size_t>(impl_->outputs.end() - alike);
+  impl_->streamHead = (kCacheLine - first) % kCacheLine / elementBytes;
+}
+
+int UpdateRun::phases() const { return impl_->lastPhase() + 1; }
 
 std::size_t UpdateRun::blocks() const {
   return (impl_->state.count + kUpdateBlock - 1) / kUpdateBlock;

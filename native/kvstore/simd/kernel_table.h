@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kvstore/simd/compression_loops.inc"
+#include "kvstore/simd/fused_loops.inc"
 #include "kvstore/simd/half_loops.inc"
 #include "kvstore/simd/kernels.h"
 #include "kvstore/simd/step_loops.inc"
@@ -9,7 +10,7 @@
 namespace gradlink {
 namespace {
 
-// The order is StepKernel's.
+// The order is StepKernel's. lambMoments hands nothing out.
 constexpr KvKernels tableOf(const char* level) {
   return KvKernels{
       .level = level,
@@ -23,6 +24,24 @@ constexpr KvKernels tableOf(const char* level) {
                  stepRmspropCentered<double>, stepAdadelta<double>, stepFtrl<double>,
                  stepSignSgd<double>, stepSignum<double>, stepLambMoments<double>,
                  stepLambApply<double>, stepAddScaled<double>},
+      .fused32 = {Fused<float, stepSgd<float>>::run, Fused<float, stepSgdMomentum<float>>::run,
+                  Fused<float, stepNesterov<float>>::run, Fused<float, stepAdam<float>>::run,
+                  Fused<float, stepAdamw<float>>::run, Fused<float, stepAdagrad<float>>::run,
+                  Fused<float, stepRmsprop<float>>::run,
+                  Fused<float, stepRmspropCentered<float>>::run,
+                  Fused<float, stepAdadelta<float>>::run, Fused<float, stepFtrl<float>>::run,
+                  Fused<float, stepSignSgd<float>>::run, Fused<float, stepSignum<float>>::run,
+                  nullptr, Fused<float, stepLambApply<float>>::run,
+                  Fused<float, stepAddScaled<float>>::run},
+      .fused64 = {Fused<double, stepSgd<double>>::run, Fused<double, stepSgdMomentum<double>>::run,
+                  Fused<double, stepNesterov<double>>::run, Fused<double, stepAdam<double>>::run,
+                  Fused<double, stepAdamw<double>>::run, Fused<double, stepAdagrad<double>>::run,
+                  Fused<double, stepRmsprop<double>>::run,
+                  Fused<double, stepRmspropCentered<double>>::run,
+                  Fused<double, stepAdadelta<double>>::run, Fused<double, stepFtrl<double>>::run,
+                  Fused<double, stepSignSgd<double>>::run, Fused<double, stepSignum<double>>::run,
+                  nullptr, Fused<double, stepLambApply<double>>::run,
+                  Fused<double, stepAddScaled<double>>::run},
       .sumOfSquares32 = sumOfSquares<float>,
       .sumOfSquares64 = sumOfSquares<double>,
       .fromFloat16 = fromFloat16,

@@ -69,11 +69,31 @@ struct StepArrays {
 template <class T>
 using StepFunction = void (*)(const StepArrays<T>&, std::size_t count, const StepScalars<T>&);
 
+/// A step with what comes before and after it: the gradients' sum, taken from the left, and copies
+/// of the new weights.
+template <class T>
+struct FusedArrays {
+  /// Without grad and direction.
+  StepArrays<T> arrays;
+  const void* const* grads;
+  std::size_t gradCount;
+  void* const* outputs;
+  std::size_t outputCount;
+  /// The last so many outputs bypass the caches; they are aligned to a cache line at `begin`.
+  std::size_t streamed;
+};
+
+template <class T>
+using FusedFunction = void (*)(const FusedArrays<T>&, std::size_t begin, std::size_t end,
+                               const StepScalars<T>&);
+
 struct KvKernels {
   /// "avx512", "avx2" or "generic" (what the compiler's baseline has: SSE2 or NEON).
   const char* level;
   StepFunction<float> step32[kStepKernelCount];
   StepFunction<double> step64[kStepKernelCount];
+  FusedFunction<float> fused32[kStepKernelCount];
+  FusedFunction<double> fused64[kStepKernelCount];
   /// Sum of squares in float64, in sixteen fixed lanes.
   double (*sumOfSquares32)(const float*, std::size_t);
   double (*sumOfSquares64)(const double*, std::size_t);
