@@ -1,10 +1,9 @@
 #include "kvstore/local_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "core/cache.h"
 #include "core/error.h"
 #include "kvstore/whole_file.h"
 
@@ -13,12 +12,6 @@ namespace {
 
 Error misuse(const std::string& message) {
   return Error(ErrorCode::invalidArgument, message).stillUsable();
-}
-
-std::size_t lastLevelCacheBytes() {
-  constexpr std::size_t kUsual = 32 << 20;
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : kUsual;
 }
 
 }  // namespace
