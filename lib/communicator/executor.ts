@@ -1,4 +1,6 @@
 // Runs prepared calls on one native communicator: leases, signals, the caller's stack, and closing.
+import { setImmediate as turn } from 'node:timers/promises';
+
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { assertUsable, lease, release } from '../tensor/leases.js';
@@ -116,6 +118,12 @@ export class Executor implements Group {
   }
 
   close(): Promise<void> {
-    return (this.#closing ??= this.native.close());
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close(): Promise<void> {
+    await this.native.close();
+    // What ended with it may have been settled in the same turn: its callers go first.
+    await turn();
   }
 }
