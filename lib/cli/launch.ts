@@ -8,14 +8,19 @@ import { exitCodes } from './io.js';
 import { choice, decimal, integer } from './parse.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
+import { allowedCores } from '../launch/cores.js';
 import { launchers } from '../launch/launchers.js';
 import { jobVariable, type ProcessPlan } from '../launch/job.js';
 import { runJob, type JobResult } from '../launch/run-job.js';
+
+/** core: each process gets its share of the cores. */
+const bindings = ['core', 'none'] as const;
 
 interface LaunchOptions {
   readonly numWorkers: number;
   readonly launcher: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly bindTo: (typeof bindings)[number];
   readonly timeout?: number;
   readonly grace: number;
   readonly tagOutput?: true;
@@ -29,7 +34,7 @@ Communicator.world() does that for you. Their standard input is empty.
 
 Examples:
   $ gradlink launch -n 4 node app.js --epochs 3
-  $ gradlink launch -n 2 --tag-output --env GRADLINK_NUM_THREADS=1 node app.js
+  $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
   $ gradlink launch -n 4 gradlink collectives all_reduce -b 8 -e 64M -f 2
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
@@ -62,7 +67,8 @@ function shellLine(plan: ProcessPlan): string {
   const variables = Object.entries(plan.env).map(
     ([name, value]) => `${name}=${name === jobVariable ? 'SECRET' : quote(value)}`,
   );
-  return [...variables, ...plan.command.map(quote)].join(' ');
+  const bound = plan.cores === undefined ? [] : ['taskset', '-c', plan.cores.join(',')];
+  return [...variables, ...bound, ...plan.command.map(quote)].join(' ');
 }
 
 function prepareDirectory(directory: string): void {
@@ -129,6 +135,12 @@ export const registerLaunch: Register = (program, io, done) => {
       environment,
       {},
     )
+    .option(
+      '--bind-to <what>',
+      'core: each process runs on its share of the cores; none: wherever there is time',
+      choice(bindings),
+      'core',
+    )
     .option('--timeout <seconds>', 'end the job after so long, with exit status 124', decimal(0))
     .option(
       '--grace <seconds>',
@@ -147,7 +159,12 @@ export const registerLaunch: Register = (program, io, done) => {
       if (launcher === undefined) throw new Error(`launcher ${options.launcher} is not registered`);
       const jobId = randomBytes(16).toString('hex');
       const plans = launcher.plan(
-        { command, workers: options.numWorkers, env: options.env },
+        {
+          command,
+          workers: options.numWorkers,
+          env: options.env,
+          cores: options.bindTo === 'core' ? allowedCores() : [],
+        },
         jobId,
       );
       if (options.dryRun) {

@@ -8,6 +8,8 @@ export interface JobSpec {
   readonly workers: number;
   /** Variables of every process of the job, on top of the launcher's environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** Cores to share out among the processes of this host; none: they run where the kernel puts them. */
+  readonly cores: readonly number[];
 }
 
 /** One process to start. A launcher for many hosts starts its remote shell or mpirun here instead of the command. */
@@ -17,6 +19,8 @@ export interface ProcessPlan {
   readonly command: readonly [string, ...string[]];
   /** Added to the launcher's own environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** The cores it is bound to; all where absent. */
+  readonly cores?: readonly number[];
 }
 
 /** A way to place a job's processes. Registered in launchers.ts. */

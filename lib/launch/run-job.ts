@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { constants } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { bindToCores } from './cores.js';
 import { closing, JobOutput, type OutputOptions } from './output.js';
 import type { ProcessPlan } from './job.js';
 import { jobProcesses, signalProcess } from './processes.js';
@@ -111,7 +112,10 @@ class Job {
     this.children.push(child);
     this.output.attach(plan.label, 'stdout', child.stdout);
     this.output.attach(plan.label, 'stderr', child.stderr);
-    if (child.pid !== undefined) this.groups.add(child.pid);
+    if (child.pid !== undefined) {
+      this.groups.add(child.pid);
+      if (plan.cores !== undefined) bindToCores(child.pid, plan.cores);
+    }
     child.on('error', (error: NodeJS.ErrnoException) => {
       const code = error.code === 'ENOENT' ? notFoundExitCode : notExecutableExitCode;
       this.ended(plan.label, child, code, `could not be started: ${error.message}`);

@@ -83,7 +83,8 @@ CollectiveOptions collectiveOptions(const Napi::Object& given) {
 
 /// With the options that only GPUs have, where they are given.
 GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
-  GpuCollectiveOptions options{collectiveOptions(all)};
+  GpuCollectiveOptions options;
+  static_cast<CollectiveOptions&>(options) = collectiveOptions(all);
   if (all.Get("gpu").IsUndefined()) return options;
   const Napi::Object given = objectArg(all.Get("gpu"), "gpu");
   options.graphLaunches = intOf(given, "graphLaunches", 0);

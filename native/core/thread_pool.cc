@@ -41,19 +41,42 @@ struct Job {
   // Set in `users` while the caller sleeps on it.
   static constexpr std::uint32_t kCallerSleeps = 1u << 31;
 
+  /// Consecutive parts that are handed out in order.
+  struct alignas(64) Range {
+    std::atomic<std::size_t> taken{0};
+  };
+  static constexpr std::size_t kMostRanges = 32;
+
+  Job(const std::function<void(std::size_t)>& body, std::size_t parts, int width)
+      : body(&body), parts(parts), count(std::min<std::size_t>(width, kMostRanges)) {}
+
   const std::function<void(std::size_t)>* body;
-  std::size_t parts;
-  std::atomic<std::size_t> next{0};
+  const std::size_t parts;
+  const std::size_t count;  // of ranges
+  Range ranges[kMostRanges];
   // Pool threads that hold a pointer to this job. The caller returns only at 0.
   std::atomic<std::uint32_t> users{0};
   Job* following = nullptr;
 
-  bool exhausted() const { return next.load(std::memory_order_relaxed) >= parts; }
-  void work() {
-    for (;;) {
-      const std::size_t part = next.fetch_add(1, std::memory_order_relaxed);
-      if (part >= parts) return;
-      (*body)(part);
+  std::size_t begin(std::size_t range) const { return range * parts / count; }
+  std::size_t size(std::size_t range) const { return begin(range + 1) - begin(range); }
+  bool exhausted() const {
+    for (std::size_t r = 0; r < count; ++r) {
+      if (ranges[r].taken.load(std::memory_order_relaxed) < size(r)) return false;
+    }
+    return true;
+  }
+  /// Each thread takes the parts of its own range first: call after call the same ones, which its
+  /// cache may still hold. Then it helps with the next range, so that a starved thread delays
+  /// nobody.
+  void work(std::size_t thread) {
+    for (std::size_t step = 0; step < count; ++step) {
+      const std::size_t r = (thread + step) % count;
+      for (;;) {
+        const std::size_t i = ranges[r].taken.fetch_add(1, std::memory_order_relaxed);
+        if (i >= size(r)) break;
+        (*body)(begin(r) + i);
+      }
     }
   }
 };
@@ -91,7 +114,7 @@ struct ThreadPool::Impl {
     started = true;
     for (int i = 1; i < width; ++i) {
       try {
-        std::thread([this] { serve(); }).detach();
+        std::thread([this, i] { serve(static_cast<std::size_t>(i)); }).detach();
       } catch (const std::system_error&) {
         return;  // no more threads to be had: the caller and those that started do all the parts
       }
@@ -150,12 +173,12 @@ struct ThreadPool::Impl {
     }
   }
 
-  [[noreturn]] void serve() {
+  [[noreturn]] void serve(std::size_t index) {
     insideParallel = true;
     for (;;) {
       const std::uint32_t seen = epoch.load();
       if (Job* job = take()) {
-        job->work();
+        job->work(index);
         release(job);
         continue;
       }
@@ -188,10 +211,10 @@ void ThreadPool::parallel(std::size_t parts, const std::function<void(std::size_
     for (std::size_t part = 0; part < parts; ++part) body(part);
     return;
   }
-  Job job{&body, parts};
+  Job job(body, parts, impl_->width);
   impl_->add(job);
   insideParallel = true;
-  job.work();
+  job.work(0);
   insideParallel = false;
   impl_->remove(job);
 }

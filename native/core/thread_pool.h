@@ -18,7 +18,8 @@ class ThreadPool {
   int width() const;
 
   /// Calls body(part) once for each part in 0..parts-1, on the caller and on idle pool threads, and
-  /// returns when all are done. Parts are claimed one by one, so a starved thread delays nobody.
+  /// returns when all are done. Each thread has a range of the parts and then helps with the
+  /// others, so a starved thread delays nobody.
   /// body must not throw. Safe to call from several threads at once.
   void parallel(std::size_t parts, const std::function<void(std::size_t)>& body);
 

@@ -1,25 +1,14 @@
 #include "kvstore/local_store.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "core/cache.h"
 #include "core/error.h"
 #include "kvstore/store_checks.h"
 #include "kvstore/whole_file.h"
 
 namespace gradlink {
-namespace {
-
-std::size_t lastLevelCacheBytes() {
-  constexpr std::size_t kUsual = 32 << 20;
-  const long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
-  return bytes > 0 ? static_cast<std::size_t>(bytes) : kUsual;
-}
-
-}  // namespace
-
 LocalStore::LocalStore(Placement placement, std::size_t devices)
     : placement_(placement), devices_(devices), cacheBytes_(lastLevelCacheBytes()) {}
 

@@ -129,8 +129,6 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const
   if (blocks * block > 0) std::memcpy(session_.nextPayload(room), buffers.in[0], blocks * block);
   const std::uint32_t call = session_.meetWithPayload(shape, patience);
   if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
-  if (shape.kind == Kind::allReduce && size() <= kFewRanks)
-    return oneShotAllReduce(shape, buffers, call);
   for (int r = 0; r < size(); ++r) {
     const auto at = static_cast<std::size_t>(r);
     in_[at] = {
@@ -142,15 +140,28 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const
   runDirect({shape, in_, out_, weights}, 0, shape.count);
 }
 
-// The most frequent small call, without the general way's views.
-void Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers, std::uint32_t call) {
-  const void* src[kFewRanks];
-  for (int r = 0; r < size(); ++r) {
-    src[r] = session_.payload(r, call, shape.count * sizeOf(shape.dtype));
+// The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
+// need. False for what is not one, and for what the general way refuses.
+bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
+                              const CallOptions& options) {
+  const std::size_t elementSize = sizeOf(shape.dtype);
+  if (shape.count == 0 || shape.count > oneShotBytes_ / elementSize || size() > kFewRanks ||
+      buffers.in.size() != 1 || buffers.out.size() != 1 || buffers.in[0] == nullptr ||
+      buffers.out[0] == nullptr) {
+    return false;
   }
-  src[rank_] = buffers.in[0];
-  reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
-             shape.op);
+  guarded("allReduce", [&] {
+    Patience patience = patienceOf(options);
+    const std::size_t bytes = shape.count * elementSize;
+    const std::uint32_t call =
+        session_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), bytes}, patience);
+    const void* src[kFewRanks];
+    for (int r = 0; r < size(); ++r) src[r] = session_.payload(r, call, bytes);
+    src[rank_] = buffers.in[0];
+    reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
+               shape.op);
+  });
+  return true;
 }
 
 // False where some buffer of the call is out of the others' reach: all ranks see the same
@@ -183,7 +194,8 @@ bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const Weig
 
 void Joined::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
                        const CallOptions& o) {
-  run({Kind::allReduce, dtype, op, 0, count}, b, o);
+  const Shape shape{Kind::allReduce, dtype, op, 0, count};
+  if (!oneShotAllReduce(shape, b, o)) run(shape, b, o);
 }
 void Joined::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
                     const CallOptions& o) {

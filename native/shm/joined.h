@@ -62,7 +62,7 @@ class Joined final : public Communicator {
   void run(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
             Patience& patience);
-  void oneShotAllReduce(const Shape& shape, const Buffers& buffers, std::uint32_t call);
+  bool oneShotAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
                Patience& patience);
   bool direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,

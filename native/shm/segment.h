@@ -48,6 +48,8 @@ struct alignas(kLine) RankBlock {
   alignas(kLine) Flag consumed;
   /// Raised when something changed in a mailbox that this rank sends into or receives from.
   alignas(kLine) Flag mail;
+  /// Of this rank's range of a direct call's parts: (the call's number << 32 | how many are taken).
+  alignas(kLine) std::atomic<std::uint64_t> claimed;
   /// Set while this rank touches buffers of others.
   alignas(kLine) std::atomic<std::uint32_t> working;
   std::atomic<std::uint32_t> left;
@@ -82,9 +84,7 @@ struct Header {
   std::uint32_t reserved;
   std::uint64_t slotBytes;
   alignas(kLine) Verdict verdict;
-  // Parts of a direct call: (low half of the call's number << 32 | next part), parts done, and the
-  // last finished.
-  alignas(kLine) std::atomic<std::uint64_t> claimed;
+  // Of direct calls: parts done of the present one, and the number of the last finished.
   alignas(kLine) std::atomic<std::uint64_t> completed;
   alignas(kLine) Flag finished;
   /// Where the file ends: regions of allocShared are appended and their place is never used again.

@@ -24,7 +24,8 @@ std::size_t partOf(const Shape& shape, int size) {
 
 // The counter carries the call's number, so that it needs no reset between calls: who finds an
 // older number starts the call at part 0, who finds a newer one comes too late for any part.
-std::size_t claim(std::atomic<std::uint64_t>& counter, std::uint32_t number, std::size_t parts) {
+std::size_t claimFrom(std::atomic<std::uint64_t>& counter, std::uint32_t number,
+                      std::size_t parts) {
   std::uint64_t seen = counter.load(std::memory_order_acquire);
   for (;;) {
     const auto call = static_cast<std::uint32_t>(seen >> 32);
@@ -34,6 +35,21 @@ std::size_t claim(std::atomic<std::uint64_t>& counter, std::uint32_t number, std
     const std::uint64_t next = (std::uint64_t{number} << 32) | (part + 1);
     if (counter.compare_exchange_weak(seen, next, std::memory_order_acq_rel)) return part;
   }
+}
+
+// Each rank takes the parts of its own range first: call after call the same ones, which its cache
+// may still hold. Then it helps the next rank, so that a starved one delays nobody.
+std::size_t claim(Session& session, std::uint32_t number, std::size_t parts) {
+  const auto size = static_cast<std::size_t>(session.size());
+  for (std::size_t step = 0; step < size; ++step) {
+    const std::size_t owner = (static_cast<std::size_t>(session.rank()) + step) % size;
+    const std::size_t begin = owner * parts / size;
+    const std::size_t end = (owner + 1) * parts / size;
+    std::atomic<std::uint64_t>& counter = session.segment().rank(static_cast<int>(owner)).claimed;
+    const std::size_t i = claimFrom(counter, number, end - begin);
+    if (i != kNone) return begin + i;
+  }
+  return kNone;
 }
 
 // First "working", then the look at the verdict; who ends the communicator does it the other way
@@ -74,7 +90,7 @@ void runSharedDirect(Session& session, const Shape& shape, const std::function<D
   std::size_t mine = 0;
   for (;;) {
     working.begin();
-    const std::size_t i = session.ended() ? kNone : claim(header.claimed, number, parts);
+    const std::size_t i = session.ended() ? kNone : claim(session, number, parts);
     if (i == kNone) break;
     if (mine == 0) call = views();
     runDirect(call, i * part, std::min<std::size_t>(shape.count, (i + 1) * part));

@@ -1,6 +1,11 @@
 // Collectives between processes whose buffers only their own process can address: chunk by chunk
 // through slots in the segment that stay in cache, so that main memory sees little more than one
 // read and one write of every buffer.
+//
+// process_vm_readv instead (each half reduced from pieces of 256 KiB, then fetched by the other
+// rank) took 107 us at the least against 48 at 1 MiB, 3.6 ms against 1.7 at 16 MiB in place, 27 ms
+// against 15 at 64 MiB (2 bound ranks, float32, EPYC Zen 4 with 2 cores that others used too,
+// 21 November 2026).
 #pragma once
 
 #include <cstddef>

@@ -7,6 +7,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
+import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
+
 const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
 let scratch = '';
 const launchers: ChildProcess[] = [];
@@ -166,6 +168,37 @@ describe('output', () => {
     );
     expect(stdout).toContain('GRADLINK_JOB=SECRET');
     expect(existsSync(mark)).toBe(false);
+  });
+});
+
+describe('cores', () => {
+  // Every thread of the rank, after it has come up.
+  const listThreads = `
+    const { readdirSync, readFileSync } = require('node:fs');
+    const lists = readdirSync('/proc/self/task').map((task) =>
+      /^Cpus_allowed_list:\\s*(\\S+)$/m.exec(readFileSync('/proc/self/task/' + task + '/status', 'utf8'))[1]);
+    console.log(process.env.GRADLINK_RANK, [...new Set(lists)].join(' '));`;
+  const ranks = 2;
+  const listed = async (...options: string[]) => {
+    const { stdout } = await launch(
+      ...['-n', String(ranks), ...options, process.execPath, '-e', listThreads],
+    );
+    return stdout.trimEnd().split('\n').sort();
+  };
+
+  it('are shared out', async () => {
+    const shares = shareCores(ranks, allowedCores());
+    const lines = await listed();
+    expect(
+      lines.map((line) => line.split(' ').slice(1)).map((lists) => lists.map(parseCoreList)),
+    ).toEqual(shares.map((share) => [share ?? allowedCores()]));
+  });
+
+  it('are left to the kernel with --bind-to none', async () => {
+    const all = /^Cpus_allowed_list:\s*(\S+)$/m.exec(
+      readFileSync('/proc/self/status', 'utf8'),
+    )?.[1];
+    expect(await listed('--bind-to', 'none')).toEqual([`0 ${String(all)}`, `1 ${String(all)}`]);
   });
 });
 

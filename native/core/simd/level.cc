@@ -44,11 +44,11 @@ int rankOf(const char* name) {
 }  // namespace
 
 int availableLevels(const KernelTable* (&levels)[3]) {
-  int count = 0;
+  levels[0] = scalarKernels();
+  int count = 1;
   const auto add = [&](const KernelTable* table) {
     if (table != nullptr) levels[count++] = table;
   };
-  add(scalarKernels());
   add(neonKernels());
   if (machineHasAvx2()) add(avx2Kernels());
   if (machineHasAvx512()) add(avx512Kernels());
