@@ -17,6 +17,8 @@
 
 namespace gradlink {
 
+class Wire;
+
 /// Memory of one call: in[i] and out[i] belong to heldRanks()[i]. in[i] == out[i] means in place
 /// where input and output have the same length; for all-gather and gather in place means in == out
 /// + rank * count, for reduce-scatter and scatter out == in + rank * count (NCCL's convention).
@@ -117,6 +119,9 @@ class Communicator {
   /// 0 takes no part and gets null. One color and key for each held rank; only communicators that
   /// hold one rank can split.
   virtual std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) = 0;
+  /// Collective, for communicators that hold one rank: messages between the same ranks, independent
+  /// of this communicator's calls and of its end. Backends without them throw ERR_UNSUPPORTED.
+  virtual std::unique_ptr<Wire> openWire(const CallOptions& options = {});
   /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any
   /// thread.
   virtual void abort(const std::string& reason) = 0;

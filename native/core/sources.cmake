@@ -1,6 +1,7 @@
 # Element types, reduce ops, SIMD kernels, threads, errors: nothing of Node, CUDA or MPI.
 add_library(gradlink_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/call.cc
+  ${CMAKE_CURRENT_LIST_DIR}/communicator.cc
   ${CMAKE_CURRENT_LIST_DIR}/error.cc
   ${CMAKE_CURRENT_LIST_DIR}/reduce_kernels.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/avx2.cc
