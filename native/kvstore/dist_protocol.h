@@ -73,8 +73,16 @@ static_assert(sizeof(Header) == 48);
 
 /// flags of a push: answer each piece with `value` as soon as its round has closed.
 inline constexpr std::uint8_t kWantsValue = 1;
+/// flags of saveStates: with the optimizer itself.
+inline constexpr std::uint8_t kDumpOptimizer = 1;
 /// flags of define: the first element lies in the middle of its key (not shard 0 of it).
 inline constexpr std::uint8_t kContinued = 2;
+
+/// Payload of setCompression: what pushes of float32 keys use from here on.
+struct CompressionTerms {
+  std::uint32_t encoding;
+  float threshold;
+};
 
 /// A multiple of 32, so that a piece of compressed codes is whole words.
 constexpr std::size_t pieceElements(DType dtype) { return kPieceBytes / sizeOf(dtype); }
