@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/dtype.h"
+#include "core/error.h"
 #include "core/reduce_op.h"
 
 namespace gradlink {
@@ -125,6 +126,9 @@ class Communicator {
   /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any
   /// thread.
   virtual void abort(const std::string& reason) = 0;
+  /// As abort(), but the calls end with this error's code, rank and message: for communicators that
+  /// are made of others and pass on what ended one of them. The rank is taken as given.
+  virtual void fail(const Error& error) { abort(error.what()); }
   /// Throws what would end the next call for all ranks, where that is known without waiting: an
   /// abort, a rank whose process died. From the thread that makes the calls. Backends that learn of
   /// it only in a call do nothing.

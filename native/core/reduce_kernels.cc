@@ -73,7 +73,8 @@ void reduceMany(const KernelTable& level, std::span<void* const> dst,
   const std::size_t elementBytes = sizeOf(dtype);
   if (src.size() == 1) return copyMany(level, dst, src[0], count * elementBytes, streaming);
   const Reduce kernel = level.reduce[static_cast<int>(dtype)][static_cast<int>(op)];
-  ReduceArguments arguments{dst.data(), dst.size(), 0, src.data(), src.size(), 0, count};
+  ReduceArguments arguments{dst.data(), dst.size(), 0,     src.data(),
+                            src.size(), 0,          count, src.size()};
   if (count * elementBytes < kAlignFromBytes) return kernel(arguments);
   const auto runFrom = [&](std::size_t head, std::size_t streamed) {
     if (head != 0) {
@@ -89,6 +90,15 @@ void reduceMany(const KernelTable& level, std::span<void* const> dst,
   StreamOrder order(dst, src, elementBytes);
   arguments.dst = order.list.data();
   runFrom(order.head, order.streamed);
+}
+
+void divideBy(const KernelTable& level, void* data, std::size_t count, DType dtype,
+              std::size_t divisor) {
+  if (count == 0 || divisor == 1) return;
+  void* const dst[] = {data};
+  const void* const src[] = {data};
+  level.reduce[static_cast<int>(dtype)][static_cast<int>(ReduceOp::avg)](
+      {dst, 1, 0, src, 1, 0, count, divisor});
 }
 
 void weightedSum(const KernelTable& level, void* dst, std::span<const void* const> src,
@@ -125,6 +135,10 @@ void copyMany(const KernelTable& level, std::span<void* const> dst, const void* 
 void reduceMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
                 DType dtype, ReduceOp op, bool streaming) {
   simd::reduceMany(simd::currentLevel(), dst, src, count, dtype, op, streaming);
+}
+
+void divideBy(void* data, std::size_t count, DType dtype, std::size_t divisor) {
+  simd::divideBy(simd::currentLevel(), data, count, dtype, divisor);
 }
 
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,

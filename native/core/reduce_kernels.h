@@ -20,6 +20,9 @@ namespace gradlink {
 void reduceMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
                 DType, ReduceOp, bool streaming = false);
 
+/// data[i] /= divisor, as avg divides: what is left of an average whose sum came about in steps.
+void divideBy(void* data, std::size_t count, DType, std::size_t divisor);
+
 /// dst[i] = sum over s of weights[s] * src[s][i], from the left; float types only, float16 and
 /// bfloat16 in float32, float32 in float32, float64 in float64. dst may be one of the srcs exactly.
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/reduce_kernels.h"
 #include "shm/shared_direct.h"
+#include "shm/wire.h"
 
 namespace gradlink::shm {
 namespace {
@@ -31,6 +32,26 @@ std::size_t largestInput(const Shape& shape, int size) {
 Membership meetOthers(const JoinOptions& options, Deadline deadline) {
   if (options.size == 1) return meetNobody(options);
   return options.threads ? meetThreads(options, deadline) : meetProcesses(options, deadline);
+}
+
+// A wire stages nothing.
+Membership meetForWire(JoinOptions options, Deadline deadline) {
+  options.slotBytes = 1;
+  return meetOthers(options, deadline);
+}
+
+void checkPlace(const JoinOptions& options) {
+  auto bad = [](const std::string& text) {
+    return Error(ErrorCode::invalidArgument, "join: " + text).withOp("join").stillUsable();
+  };
+  if (options.size < 1 || options.size > kMaxRanks) {
+    throw bad("size must be 1.." + std::to_string(kMaxRanks) + ", got " +
+              std::to_string(options.size));
+  }
+  if (options.rank < 0 || options.rank >= options.size) {
+    throw bad("rank must be 0.." + std::to_string(options.size - 1) + ", got " +
+              std::to_string(options.rank));
+  }
 }
 
 void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
@@ -325,11 +346,26 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
   });
 }
 
+std::unique_ptr<Wire> Joined::openWire(const CallOptions& o) {
+  return guarded("openWire", [&]() -> std::unique_ptr<Wire> {
+    Patience patience = patienceOf(o);
+    JoinOptions options = options_;
+    options.name += "/wire " + std::to_string(++wires_);
+    options.cancelled = nullptr;
+    return std::make_unique<ShmWire>(meetForWire(options, patience.deadline()), options.rank);
+  });
+}
+
 void Joined::abort(const std::string& reason) {
   if (closed_.load(std::memory_order_acquire)) return;
   session_.pronounce(
       ErrorCode::aborted, rank_, "abort",
       "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
+}
+
+void Joined::fail(const Error& error) {
+  if (closed_.load(std::memory_order_acquire)) return;
+  session_.pronounce(error.code, error.rank, error.op.c_str(), error.what());
 }
 
 void Joined::check(const char* op) {
@@ -347,18 +383,15 @@ void Joined::close() {
 }
 
 std::unique_ptr<Communicator> join(const JoinOptions& options) {
-  auto bad = [](const std::string& text) {
-    return Error(ErrorCode::invalidArgument, "join: " + text).withOp("join").stillUsable();
-  };
-  if (options.size < 1 || options.size > kMaxRanks) {
-    throw bad("size must be 1.." + std::to_string(kMaxRanks) + ", got " +
-              std::to_string(options.size));
-  }
-  if (options.rank < 0 || options.rank >= options.size) {
-    throw bad("rank must be 0.." + std::to_string(options.size - 1) + ", got " +
-              std::to_string(options.rank));
-  }
+  checkPlace(options);
   return std::make_unique<Joined>(options, meetOthers(options, Deadline::in(options.timeoutMs)));
+}
+
+std::unique_ptr<Wire> joinWire(const JoinOptions& options) {
+  checkPlace(options);
+  JoinOptions own = options;
+  own.name += "/wire";
+  return std::make_unique<ShmWire>(meetForWire(own, Deadline::in(options.timeoutMs)), options.rank);
 }
 
 }  // namespace gradlink::shm

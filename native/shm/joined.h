@@ -47,7 +47,9 @@ class Joined final : public Communicator {
   void* allocShared(std::size_t bytes) override;
   void freeShared(void* memory) override { regions_.release(memory); }
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
+  std::unique_ptr<Wire> openWire(const CallOptions&) override;
   void abort(const std::string& reason) override;
+  void fail(const Error& error) override;
   void check(const char* op) override;
   void leave() override { session_.leave(); }
   void close() override;
@@ -79,6 +81,7 @@ class Joined final : public Communicator {
   StagedProgress staged_;
   std::uint32_t directCalls_ = 0;
   std::uint64_t splits_ = 0;
+  std::uint64_t wires_ = 0;
   /// Largest input that travels with the announcement of its call.
   std::size_t oneShotBytes_;
   std::vector<InView> in_;

@@ -134,6 +134,31 @@ TEST(ReduceKernels, TakeManySourcesAndDestinations) {
   }
 }
 
+TEST(ReduceKernels, DivideAsAveragesDo) {
+  for (int d = 0; d < kDTypeCount; ++d) {
+    const auto dtype = static_cast<DType>(d);
+    const std::size_t elementBytes = sizeOf(dtype);
+    const Bytes data = reference::randomArray(kLongest, dtype, 7);
+    // What adds nothing, not even to -0.
+    Bytes nothing(data.size());
+    for (std::size_t at = elementBytes - 1; at < nothing.size(); at += elementBytes) {
+      if (reference::isFloat(dtype)) nothing[at] = 0x80;
+    }
+    for (const std::size_t divisor : {1, 2, 3, 7}) {
+      std::vector<const void*> in(divisor, nothing.data());
+      in[0] = data.data();
+      Bytes expected(data.size());
+      reference::reduce(expected.data(), in, kLongest, dtype, ReduceOp::avg);
+      for (const simd::KernelTable* level : allLevels()) {
+        Bytes got = data;
+        simd::divideBy(*level, got.data(), kLongest, dtype, divisor);
+        EXPECT_EQ(reference::difference(got.data(), expected.data(), kLongest, dtype), "")
+            << level->name << " " << nameOf(dtype) << " by " << divisor;
+      }
+    }
+  }
+}
+
 /// Averages each array with the other through every level.
 Bytes average(const simd::KernelTable& level, const Bytes& a, const Bytes& b, DType dtype) {
   Bytes out(a.size());

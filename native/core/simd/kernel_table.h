@@ -13,8 +13,9 @@ namespace gradlink::simd {
 /// Alignment that lets a destination bypass the caches at every level: one cache line.
 inline constexpr std::size_t kLineBytes = 64;
 
-/// Elements begin..end of m destinations and k >= 2 sources. The last `streamed` destinations are
-/// not sources, are aligned to kLineBytes at element `begin`, and are written past the caches.
+/// Elements begin..end of m destinations and k >= 1 sources. The last `streamed` destinations are
+/// not sources, are aligned to kLineBytes at element `begin`, and are written past the caches. An
+/// avg divides by `divisor`.
 struct ReduceArguments {
   void* const* dst;
   std::size_t m;
@@ -23,6 +24,7 @@ struct ReduceArguments {
   std::size_t k;
   std::size_t begin;
   std::size_t end;
+  std::size_t divisor;
 };
 using Reduce = void (*)(const ReduceArguments&);
 
@@ -68,6 +70,7 @@ const KernelTable& levelFor(const char* name);
 // The calls of core/reduce_kernels.h at a chosen level.
 void reduceMany(const KernelTable&, std::span<void* const> dst, std::span<const void* const> src,
                 std::size_t count, DType, ReduceOp, bool streaming);
+void divideBy(const KernelTable&, void* data, std::size_t count, DType, std::size_t divisor);
 void weightedSum(const KernelTable&, void* dst, std::span<const void* const> src,
                  std::span<const double> weights, std::size_t count, DType);
 void copyMany(const KernelTable&, std::span<void* const> dst, const void* src, std::size_t bytes,
