@@ -42,13 +42,14 @@ class PointerList {
 /// Orders the destinations of a streaming call: those that may bypass the caches last.
 struct StreamOrder {
   StreamOrder(std::span<void* const> dst, std::span<const void* const> src,
-              std::size_t elementBytes)
+              std::size_t elementBytes, Streaming wanted)
       : list(dst.size()) {
     std::size_t front = 0;
     std::size_t back = dst.size();
-    for (void* const pointer : dst) {
+    for (std::size_t i = 0; i < dst.size(); ++i) {
+      void* const pointer = dst[i];
       // A source's lines are in the cache already; storing past it would only evict them first.
-      bool streams = std::find(src.begin(), src.end(), pointer) == src.end() &&
+      bool streams = i < wanted.first && std::find(src.begin(), src.end(), pointer) == src.end() &&
                      reinterpret_cast<std::uintptr_t>(pointer) % elementBytes == 0;
       // One head serves all: destinations aligned otherwise than the first are stored as usual.
       if (streams && back == dst.size()) head = headOf(pointer, elementBytes);
@@ -68,7 +69,7 @@ struct StreamOrder {
 
 void reduceMany(const KernelTable& level, std::span<void* const> dst,
                 std::span<const void* const> src, std::size_t count, DType dtype, ReduceOp op,
-                bool streaming) {
+                Streaming streaming) {
   if (count == 0 || dst.empty() || src.empty()) return;
   const std::size_t elementBytes = sizeOf(dtype);
   if (src.size() == 1) return copyMany(level, dst, src[0], count * elementBytes, streaming);
@@ -87,7 +88,7 @@ void reduceMany(const KernelTable& level, std::span<void* const> dst,
     kernel(arguments);
   };
   if (!streaming) return runFrom(headOf(dst[0], elementBytes), 0);
-  StreamOrder order(dst, src, elementBytes);
+  StreamOrder order(dst, src, elementBytes, streaming);
   arguments.dst = order.list.data();
   runFrom(order.head, order.streamed);
 }
@@ -112,7 +113,7 @@ void weightedSum(const KernelTable& level, void* dst, std::span<const void* cons
 }
 
 void copyMany(const KernelTable& level, std::span<void* const> dst, const void* src,
-              std::size_t bytes, bool streaming) {
+              std::size_t bytes, Streaming streaming) {
   if (bytes < kAlignFromBytes || (!streaming && dst.size() == 1)) {
     for (void* const to : dst) {
       if (to != src && bytes != 0) std::memcpy(to, src, bytes);
@@ -125,7 +126,7 @@ void copyMany(const KernelTable& level, std::span<void* const> dst, const void* 
   const std::span<void* const> targets(others.data(), end);
   if (targets.empty()) return;
   if (!streaming) return level.copy({targets.data(), targets.size(), 0, src, 0, bytes});
-  StreamOrder order(targets, {}, 1);
+  StreamOrder order(targets, {}, 1, streaming);
   if (order.head != 0) level.copy({order.list.data(), targets.size(), 0, src, 0, order.head});
   level.copy({order.list.data(), targets.size(), order.streamed, src, order.head, bytes});
 }
@@ -133,7 +134,7 @@ void copyMany(const KernelTable& level, std::span<void* const> dst, const void* 
 }  // namespace simd
 
 void reduceMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
-                DType dtype, ReduceOp op, bool streaming) {
+                DType dtype, ReduceOp op, Streaming streaming) {
   simd::reduceMany(simd::currentLevel(), dst, src, count, dtype, op, streaming);
 }
 
@@ -146,7 +147,7 @@ void weightedSum(void* dst, std::span<const void* const> src, std::span<const do
   simd::weightedSum(simd::currentLevel(), dst, src, weights, count, dtype);
 }
 
-void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, bool streaming) {
+void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming streaming) {
   simd::copyMany(simd::currentLevel(), dst, src, bytes, streaming);
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "core/dtype.h"
@@ -12,13 +13,28 @@
 
 namespace gradlink {
 
+/// Which destinations of a call bypass the caches, where they can.
+struct Streaming {
+  // NOLINTNEXTLINE(google-explicit-constructor): all or none is what most callers mean.
+  constexpr Streaming(bool all = false) : first(all ? SIZE_MAX : 0) {}
+  static constexpr Streaming leading(std::size_t destinations) {
+    Streaming some;
+    some.first = destinations;
+    return some;
+  }
+  explicit operator bool() const { return first != 0; }
+
+  /// So many, counted from the first.
+  std::size_t first;
+};
+
 /// dst[j][i] = src[0][i] op src[1][i] op ... for every j and every i < count, folded from the left,
 /// so that the result depends on the order of `src` alone. avg divides by src.size(). A dst may be
-/// one of the srcs exactly (in place) but may not overlap one otherwise. `streaming`: bypass the
-/// caches for dsts that are not also srcs; for results that nobody reads soon and that are larger
-/// than the caches.
+/// one of the srcs exactly (in place) but may not overlap one otherwise. Streaming: bypass the
+/// caches for dsts that are not also srcs; for results that are larger than the caches and that
+/// nobody reads soon, or that another core reads (store_style.h).
 void reduceMany(std::span<void* const> dst, std::span<const void* const> src, std::size_t count,
-                DType, ReduceOp, bool streaming = false);
+                DType, ReduceOp, Streaming = {});
 
 /// data[i] /= divisor, as avg divides: what is left of an average whose sum came about in steps.
 void divideBy(void* data, std::size_t count, DType, std::size_t divisor);
@@ -29,8 +45,7 @@ void weightedSum(void* dst, std::span<const void* const> src, std::span<const do
                  std::size_t count, DType);
 
 /// Copies src to every dst (those equal to src are left alone).
-void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes,
-              bool streaming = false);
+void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming = {});
 
 /// "avx512", "avx2", "neon" or "scalar": what the calls above use.
 const char* simdLevel();

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/dtype.h"
+#include "core/reduce_kernels.h"
 #include "core/reduce_op.h"
 
 namespace gradlink::simd {
@@ -69,12 +70,12 @@ const KernelTable& levelFor(const char* name);
 
 // The calls of core/reduce_kernels.h at a chosen level.
 void reduceMany(const KernelTable&, std::span<void* const> dst, std::span<const void* const> src,
-                std::size_t count, DType, ReduceOp, bool streaming);
+                std::size_t count, DType, ReduceOp, Streaming);
 void divideBy(const KernelTable&, void* data, std::size_t count, DType, std::size_t divisor);
 void weightedSum(const KernelTable&, void* dst, std::span<const void* const> src,
                  std::span<const double> weights, std::size_t count, DType);
 void copyMany(const KernelTable&, std::span<void* const> dst, const void* src, std::size_t bytes,
-              bool streaming);
+              Streaming);
 
 // One a translation unit, each compiled with its own instruction set. Null where the build has no
 // such target.
