@@ -63,6 +63,13 @@ class Session {
   std::uint32_t meetWithPayload(const Shape& shape, Patience& patience);
 
   const std::byte* payload(int rank, std::uint32_t call, std::size_t bytes) const;
+  /// To be told to all ranks with this rank's calls from the next on.
+  void tell(float plain, float streaming) {
+    told_[0] = plain;
+    told_[1] = streaming;
+  }
+  /// What a rank told with a call.
+  const float* told(int rank, std::uint32_t call) const { return post(rank, call).told; }
   const BufferRef* refs(int rank, std::uint32_t call) const { return post(rank, call).refs; }
 
   /// Throws what ended the communicator, if anything did.
@@ -85,6 +92,8 @@ class Session {
   }
   /// A peer that ended without leaving, -1 when there is none.
   int deadPeer();
+  /// Whether the rank's process runs; true between threads.
+  bool alive(int rank) { return liveness_ == nullptr || liveness_->alive(rank); }
   const char* peers() const { return betweenProcesses() ? "process" : "thread"; }
 
  private:
@@ -98,6 +107,7 @@ class Session {
   int rank_;
   Waiter waiter_;
   std::uint32_t calls_ = 0;
+  float told_[2] = {0, 0};
   std::atomic<bool> leaving_{false};
 };
 

@@ -97,6 +97,20 @@ void SharedRegions::release(void* memory) {
   munmap(mapping.base, mapping.bytes);
 }
 
+std::vector<SharedRegions::Orphan> SharedRegions::abandon() {
+  std::vector<Orphan> orphans;
+  std::lock_guard lock(mutex_);
+  for (auto& [address, mapping] : own_) {
+    if (session_.betweenProcesses()) {
+      munmap(mapping.base, mapping.bytes);
+    } else {
+      orphans.push_back({mapping.base, mapping.bytes});
+    }
+  }
+  own_.clear();
+  return orphans;
+}
+
 BufferRef SharedRegions::refer(const void* buffer, std::size_t bytes) {
   if (!session_.betweenProcesses() || buffer == nullptr) {
     return {BufferRef::kPointer, reinterpret_cast<std::uintptr_t>(buffer)};

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "shm/session.h"
 
@@ -22,6 +23,16 @@ class SharedRegions {
   /// Zeroed, 64-byte aligned. From any thread, as release().
   void* allocate(std::size_t bytes);
   void release(void* memory);
+
+  /// A stretch of memory that has lost its owner.
+  struct Orphan {
+    void* base;
+    std::size_t bytes;
+  };
+  /// Gives up what is still allocated without ending it: peers may be reading it. Of processes the
+  /// file keeps it until its last user goes; between threads the caller gets it, to be unmapped
+  /// when nobody reads it any more.
+  std::vector<Orphan> abandon();
 
   /// How a peer can reach `bytes` bytes at `buffer`; a null buffer needs no reaching.
   BufferRef refer(const void* buffer, std::size_t bytes);

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/communicator.h"
+#include "core/wire.h"
 
 namespace gradlink::shm {
 
@@ -38,5 +39,8 @@ struct JoinOptions {
 /// Joins as one rank. Blocks until all have come. Throws timeout naming the missing ranks, mismatch
 /// where sizes differ or a rank is taken twice.
 std::unique_ptr<Communicator> join(const JoinOptions&);
+
+/// The same meeting for a wire: who joins so meets those who join so, under a name of their own.
+std::unique_ptr<Wire> joinWire(const JoinOptions&);
 
 }  // namespace gradlink::shm

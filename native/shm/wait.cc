@@ -43,7 +43,6 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
     sched_yield();
     if (ready(context)) return;
   }
-  const int op = shared_ ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
   // The first look comes at once: the peer may have been gone before this wait began.
   Clock::time_point nextCheck{};
   for (;;) {
@@ -57,15 +56,37 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
     }
     const auto end = std::min(nextCheck, deadline.at());
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - now).count();
-    const timespec nap{0, std::max<long>(left, 1)};
-    flag.sleepers.fetch_add(1, std::memory_order_seq_cst);
-    const std::uint32_t seen = flag.value.load(std::memory_order_seq_cst);
-    const bool done = ready(context);
-    if (!done) syscall(SYS_futex, &flag.value, op, seen, &nap, nullptr, 0);
-    flag.sleepers.fetch_sub(1, std::memory_order_seq_cst);
-    if (done || ready(context)) return;
+    if (nap(flag, ready, context, left)) return;
     if (deadline.passed()) nextCheck = {};
   }
+}
+
+bool Waiter::doze(Flag& flag, bool (*ready)(void*), void* context,
+                  Deadline::Clock::time_point until) const {
+  for (int i = 0; i < yields_; ++i) {
+    sched_yield();
+    if (ready(context)) return true;
+  }
+  for (;;) {
+    const auto now = Deadline::Clock::now();
+    if (now >= until) return ready(context);
+    const auto end = std::min(until, now + kNap);
+    if (nap(flag, ready, context,
+            std::chrono::duration_cast<std::chrono::nanoseconds>(end - now).count())) {
+      return true;
+    }
+  }
+}
+
+bool Waiter::nap(Flag& flag, bool (*ready)(void*), void* context, long nanoseconds) const {
+  const int op = shared_ ? FUTEX_WAIT : FUTEX_WAIT_PRIVATE;
+  const timespec longest{0, std::max(nanoseconds, 1L)};
+  flag.sleepers.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint32_t seen = flag.value.load(std::memory_order_seq_cst);
+  const bool done = ready(context);
+  if (!done) syscall(SYS_futex, &flag.value, op, seen, &longest, nullptr, 0);
+  flag.sleepers.fetch_sub(1, std::memory_order_seq_cst);
+  return done || ready(context);
 }
 
 }  // namespace gradlink::shm

@@ -83,22 +83,37 @@ class Waiter {
   /// Until ready() is true, which can become so only with a change of the flag's value.
   template <class Ready>
   void awaitWhen(Flag& flag, Ready ready, Watch& watch) const {
+    if (!spin(ready)) slow(flag, call<Ready>, &ready, watch);
+  }
+  /// As awaitWhen, for who has nobody to blame: whether it became ready before `until`.
+  template <class Ready>
+  bool awaitUntil(Flag& flag, Ready ready, Deadline::Clock::time_point until) const {
+    return spin(ready) || doze(flag, call<Ready>, &ready, until);
+  }
+
+ private:
+  template <class Ready>
+  static bool call(void* ready) {
+    return (*static_cast<Ready*>(ready))();
+  }
+  template <class Ready>
+  bool spin(Ready& ready) const {
     const int spins = spins_.load(std::memory_order_relaxed);
     for (int i = 0; i < spins; ++i) {
       if (ready()) {
         if (i > spins / 2) spins_.store(std::min(2 * spins, mostSpins_), std::memory_order_relaxed);
-        return;
+        return true;
       }
       cpuRelax();
     }
     spins_.store(std::max(spins / 2, kFewestSpins), std::memory_order_relaxed);
-    slow(
-        flag, [](void* context) -> bool { return (*static_cast<Ready*>(context))(); }, &ready,
-        watch);
+    return false;
   }
-
- private:
   void slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const;
+  bool doze(Flag& flag, bool (*ready)(void*), void* context,
+            Deadline::Clock::time_point until) const;
+  /// Asleep for at most `nanoseconds`; whether ready.
+  bool nap(Flag& flag, bool (*ready)(void*), void* context, long nanoseconds) const;
 
   static constexpr int kFewestSpins = 20;
 
