@@ -8,16 +8,18 @@ import { exitCodes } from './io.js';
 import { choice, decimal, integer } from './parse.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
+import { explain, shellLine } from './launch-report.js';
 import { allowedCores } from '../launch/cores.js';
 import { launchers } from '../launch/launchers.js';
-import { jobVariable, type ProcessPlan } from '../launch/job.js';
-import { runJob, type JobResult } from '../launch/run-job.js';
+import { jobVariable, launcherVariables } from '../launch/job.js';
+import { runJob } from '../launch/run-job.js';
 
 /** core: each process gets its share of the cores. */
 const bindings = ['core', 'none'] as const;
 
 interface LaunchOptions {
   readonly numWorkers: number;
+  readonly numServers: number;
   readonly launcher: string;
   readonly env: Readonly<Record<string, string>>;
   readonly bindTo: (typeof bindings)[number];
@@ -26,6 +28,7 @@ interface LaunchOptions {
   readonly tagOutput?: true;
   readonly outputDir?: string;
   readonly dryRun?: true;
+  readonly tolerateWorkerLoss?: true;
 }
 
 const examples = `
@@ -50,7 +53,7 @@ function environment(
   if (name === undefined || value === undefined) {
     throw new InvalidArgumentError('Expected NAME=VALUE, such as GRADLINK_NUM_THREADS=1.');
   }
-  if (name === jobVariable || /^GRADLINK_(LOCAL_)?(RANK|SIZE)$/.test(name)) {
+  if (launcherVariables.includes(name)) {
     throw new InvalidArgumentError(
       `Expected a variable that the launcher does not set itself, and it sets ${name}.`,
     );
@@ -58,17 +61,13 @@ function environment(
   return { ...previous, [name]: value };
 }
 
-function quote(word: string): string {
-  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}
-
-/** The line a shell would take to start the process; the secret is not shown. */
-function shellLine(plan: ProcessPlan): string {
-  const variables = Object.entries(plan.env).map(
-    ([name, value]) => `${name}=${name === jobVariable ? 'SECRET' : quote(value)}`,
+/** A launcher may itself be a process of a job: what that one was told is not for the processes of this one. */
+function withoutOuterJob(
+  env: Readonly<Record<string, string | undefined>>,
+): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !launcherVariables.includes(name)),
   );
-  const bound = plan.cores === undefined ? [] : ['taskset', '-c', plan.cores.join(',')];
-  return [...variables, ...bound, ...plan.command.map(quote)].join(' ');
 }
 
 function prepareDirectory(directory: string): void {
@@ -84,36 +83,6 @@ function prepareDirectory(directory: string): void {
   }
 }
 
-function explain({ interruption, survivors }: JobResult): string {
-  const lines: string[] = [];
-  switch (interruption?.kind) {
-    case 'failure': {
-      const pid = interruption.pid === undefined ? '' : ` (process ${String(interruption.pid)})`;
-      lines.push(
-        `gradlink launch: rank ${interruption.label}${pid} ${interruption.what}; the job was ended.`,
-      );
-      if (interruption.lastLines.length > 0) {
-        lines.push(`Its last lines:`, ...interruption.lastLines.map((line) => `  ${line}`));
-      }
-      break;
-    }
-    case 'timeout': {
-      const seconds = String(interruption.timeoutMs / 1000);
-      lines.push(`gradlink launch: the job was ended after ${seconds} s (--timeout).`);
-      break;
-    }
-    case 'signal':
-      lines.push(`gradlink launch: the job was ended by ${interruption.signal}.`);
-      break;
-    case undefined:
-      break;
-  }
-  if (survivors.length > 0) {
-    lines.push(`gradlink launch: these processes could not be ended: ${survivors.join(', ')}.`);
-  }
-  return lines.map((line) => `${line}\n`).join('');
-}
-
 export const registerLaunch: Register = (program, io, done) => {
   program
     .command('launch')
@@ -122,6 +91,12 @@ export const registerLaunch: Register = (program, io, done) => {
       '-n, --num-workers <count>',
       'processes to start, the ranks 0 to count - 1',
       integer({ min: 1, max: 4096 }),
+    )
+    .option(
+      '-s, --num-servers <count>',
+      'processes that keep the distributed store (dist_sync, dist_async); they run gradlink serve',
+      integer({ min: 0, max: 4096 }),
+      0,
     )
     .option(
       '--launcher <name>',
@@ -148,8 +123,12 @@ export const registerLaunch: Register = (program, io, done) => {
       decimal(0),
       5,
     )
-    .option('--tag-output', 'put [RANK] before every line')
-    .option('--output-dir <dir>', 'also write rank-N.out and rank-N.err there')
+    .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
+    .option('--tag-output', 'put [RANK] before every line, [sN] before those of server N')
+    .option(
+      '--output-dir <dir>',
+      'also write rank-N.out and rank-N.err there, server-N.out and server-N.err',
+    )
     .option('--dry-run', 'print what would be started, one line a process, and start nothing')
     .argument('<command...>', 'the command and its arguments; it is started without a shell')
     .passThroughOptions()
@@ -162,6 +141,8 @@ export const registerLaunch: Register = (program, io, done) => {
         {
           command,
           workers: options.numWorkers,
+          servers: options.numServers,
+          tolerateWorkerLoss: options.tolerateWorkerLoss === true,
           env: options.env,
           cores: options.bindTo === 'core' ? allowedCores() : [],
         },
@@ -174,8 +155,10 @@ export const registerLaunch: Register = (program, io, done) => {
       }
       if (options.outputDir !== undefined) prepareDirectory(options.outputDir);
       const result = await runJob(plans, {
-        jobId,
-        env: io.env,
+        mark: `${jobVariable}=${jobId}`,
+        workers: options.numWorkers,
+        tolerateWorkerLoss: options.tolerateWorkerLoss === true,
+        env: withoutOuterJob(io.env),
         signals: io,
         graceMs: options.grace * 1000,
         ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout * 1000 }),

@@ -1,34 +1,81 @@
 // What a job is: a command started as several processes that know their places.
 
+/** A worker runs the user's command, a server keeps a share of the distributed store. */
+export type Role = 'worker' | 'server';
+
+/** A program and its arguments, started without a shell. */
+export type Command = readonly [string, ...string[]];
+
 /** A job as the user asked for it. */
 export interface JobSpec {
-  /** Program and arguments, started without a shell. */
-  readonly command: readonly [string, ...string[]];
+  /** What the workers run. */
+  readonly command: Command;
   /** Number of worker processes, the ranks 0 to workers - 1. */
   readonly workers: number;
+  /** Number of server processes, 0 where the job needs none. */
+  readonly servers: number;
   /** Variables of every process of the job, on top of the launcher's environment. */
   readonly env: Readonly<Record<string, string>>;
   /** Cores to share out among the processes of this host; none: they run where the kernel puts them. */
   readonly cores: readonly number[];
+  /** Whether the job goes on without workers that fail. */
+  readonly tolerateWorkerLoss: boolean;
 }
 
-/** One process to start. A launcher for many hosts starts its remote shell or mpirun here instead of the command. */
+/** One process to start on this host. */
 export interface ProcessPlan {
-  /** What the process is called in output tags and file names; `0` for rank 0. */
+  /** Number among those of its role. */
+  readonly index: number;
+  /** Absent for what starts the job's processes in its stead, `mpirun` for example. */
+  readonly role?: Role;
+  /** What the process is called in output tags: `0` for worker 0, `s0` for server 0. */
   readonly label: string;
-  readonly command: readonly [string, ...string[]];
+  readonly command: Command;
   /** Added to the launcher's own environment. */
   readonly env: Readonly<Record<string, string>>;
   /** The cores it is bound to; all where absent. */
   readonly cores?: readonly number[];
+  /** Open descriptors of ours, above 2, that it gets under their numbers. */
+  readonly inherited?: readonly number[];
 }
 
 /** A way to place a job's processes. Registered in launchers.ts. */
 export interface Launcher {
   readonly name: string;
-  /** The processes in rank order; `jobId` is the secret that they recognise each other by. */
+  /** The processes to start, in rank order; `jobId` is the secret that those of the job recognise each other by. */
   plan(job: JobSpec, jobId: string): readonly ProcessPlan[];
 }
 
 /** The variable every process of a job carries; its value is the job's secret. */
 export const jobVariable = 'GRADLINK_JOB';
+
+/** Variables that the launcher sets, each in some process at least; a job cannot be given others' values. */
+export const launcherVariables: readonly string[] = [
+  jobVariable,
+  'GRADLINK_RANK',
+  'GRADLINK_SIZE',
+  'GRADLINK_LOCAL_RANK',
+  'GRADLINK_LOCAL_SIZE',
+  'GRADLINK_NUM_WORKERS',
+  'GRADLINK_NUM_SERVERS',
+  'GRADLINK_ROLE',
+  'GRADLINK_SERVER_RANK',
+  'GRADLINK_TOLERATE_WORKER_LOSS',
+  'GRADLINK_TRANSPORT',
+];
+
+/** What every process of a job is told about it. */
+export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<string, string>> {
+  return {
+    ...job.env,
+    [jobVariable]: jobId,
+    GRADLINK_NUM_WORKERS: String(job.workers),
+    GRADLINK_NUM_SERVERS: String(job.servers),
+    ...(job.tolerateWorkerLoss ? { GRADLINK_TOLERATE_WORKER_LOSS: '1' } : {}),
+  };
+}
+
+/** `0` for worker 0, `s0` for server 0. */
+export function labelOf(role: Role, index: number): string {
+  return role === 'worker' ? String(index) : `s${String(index)}`;
+}

@@ -1,24 +1,52 @@
-// The launcher `local`: every rank is a child process on this host.
+// The launcher `local`: every process is a child on this host.
 import { shareCores } from './cores.js';
-import { jobVariable, type Launcher } from './job.js';
+import { jobEnvironment, labelOf, type JobSpec, type Launcher } from './job.js';
+import { serverCommand } from './programs.js';
+
+/**
+ * Workers and servers get cores of their own while these last. After that each role is spread over all cores: a
+ * worker waits for its servers more than it works beside them.
+ */
+function shares(job: JobSpec): readonly (readonly number[] | undefined)[] {
+  const { workers, servers, cores } = job;
+  return workers + servers <= cores.length
+    ? shareCores(workers + servers, cores)
+    : [...shareCores(workers, cores), ...shareCores(servers, cores)];
+}
 
 export const local: Launcher = {
   name: 'local',
   plan(job, jobId) {
-    const shares = shareCores(job.workers, job.cores);
-    // Communicator.world() reads these. Ranks follow launch order, and one host holds them all.
-    return shares.map((cores, rank) => ({
-      ...(cores === undefined ? {} : { cores }),
-      label: String(rank),
-      command: job.command,
-      env: {
-        ...job.env,
-        [jobVariable]: jobId,
-        GRADLINK_RANK: String(rank),
-        GRADLINK_SIZE: String(job.workers),
-        GRADLINK_LOCAL_RANK: String(rank),
-        GRADLINK_LOCAL_SIZE: String(job.workers),
-      },
-    }));
+    const common = jobEnvironment(job, jobId);
+    return shares(job).map((cores, place) => {
+      const bound = cores === undefined ? {} : { cores };
+      if (place >= job.workers) {
+        const index = place - job.workers;
+        return {
+          ...bound,
+          index,
+          role: 'server' as const,
+          label: labelOf('server', index),
+          command: serverCommand(),
+          env: { ...common, GRADLINK_ROLE: 'server', GRADLINK_SERVER_RANK: String(index) },
+        };
+      }
+      return {
+        ...bound,
+        index: place,
+        role: 'worker' as const,
+        label: labelOf('worker', place),
+        command: job.command,
+        // Communicator.world() reads these. Ranks follow launch order, and one host holds them all.
+        env: {
+          ...common,
+          GRADLINK_ROLE: 'worker',
+          GRADLINK_RANK: String(place),
+          GRADLINK_SIZE: String(job.workers),
+          GRADLINK_LOCAL_RANK: String(place),
+          GRADLINK_LOCAL_SIZE: String(job.workers),
+        },
+      };
+    });
   },
 };

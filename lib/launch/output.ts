@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
 import { LineSplitter } from './line-splitter.js';
+import type { Member } from './members.js';
 
 const keptLines = 10;
 const keptLength = 1000;
@@ -47,29 +48,42 @@ export interface OutputOptions {
   readonly stderr: Writable;
   /** Put `[label] ` before every line. */
   readonly tag: boolean;
-  /** Also write every process's output to rank-LABEL.out and rank-LABEL.err in this directory, which exists. */
+  /**
+   * Also write every process's output to files in this directory, which exists: rank-N.out and rank-N.err of workers,
+   * server-N.out and server-N.err of servers.
+   */
   readonly directory?: string;
+}
+
+function fileStem({ role, index, label }: Member): string {
+  if (role === undefined) return label;
+  return `${role === 'server' ? 'server' : 'rank'}-${String(index)}`;
 }
 
 export class JobOutput {
   private readonly gates: Readonly<Record<'stdout' | 'stderr', Gate>>;
   private readonly tails = new Map<string, string[]>();
   private readonly files: WriteStream[] = [];
+  private readonly sources: Promise<void>[] = [];
 
   constructor(private readonly options: OutputOptions) {
     this.gates = { stdout: new Gate(options.stdout), stderr: new Gate(options.stderr) };
   }
 
-  /** Forwards one stream of the process `label`. */
-  attach(label: string, name: 'stdout' | 'stderr', source: Readable): void {
+  /** Forwards one stream of a process. */
+  attach(member: Member, name: 'stdout' | 'stderr', source: Readable): void {
     const { tag, directory } = this.options;
+    const { label } = member;
     const prefix = Buffer.from(tag ? `[${label}] ` : '');
+    this.sources.push(closing(source));
     const tail = this.tails.get(label) ?? [];
     this.tails.set(label, tail);
     const file =
       directory === undefined
         ? undefined
-        : createWriteStream(join(directory, `rank-${label}.${name === 'stdout' ? 'out' : 'err'}`));
+        : createWriteStream(
+            join(directory, `${fileStem(member)}.${name === 'stdout' ? 'out' : 'err'}`),
+          );
     // A full disk must not take the job down with it; the terminal still has everything.
     file?.on('error', () => undefined);
     if (file !== undefined) this.files.push(file);
@@ -97,6 +111,11 @@ export class JobOutput {
   /** The last lines that a process wrote to either stream. */
   lastLines(label: string): readonly string[] {
     return this.tails.get(label) ?? [];
+  }
+
+  /** Resolves once every stream has ended. */
+  async ended(): Promise<void> {
+    await Promise.all(this.sources);
   }
 
   /** Resolves once every file is written. */

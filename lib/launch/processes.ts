@@ -1,8 +1,6 @@
 // Finds the processes of a job through /proc, so that what a rank started in the background ends with the job.
 import { readdirSync, readFileSync } from 'node:fs';
 
-import { jobVariable } from './job.js';
-
 /** Process group and state, from the text behind the command name (which may hold blanks and parentheses). */
 function groupOf(pid: string): number | undefined {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
@@ -12,23 +10,22 @@ function groupOf(pid: string): number | undefined {
 }
 
 /**
- * Live processes that belong to a job: members of one of its process groups, or bearers of its secret in the
- * environment they were started with (which holds for those that left the group too).
+ * Live processes that belong to a job: members of one of its process groups, or bearers of its mark in the environment
+ * they were started with (which holds for those that left the group too).
  *
  * @param groups process groups of the ranks
- * @param jobId value of GRADLINK_JOB; without it only the groups count
+ * @param mark `NAME=VALUE`; without it only the groups count
  */
-export function jobProcesses(groups: ReadonlySet<number>, jobId?: string): number[] {
-  const bearsSecret = (pid: string): boolean =>
-    jobId !== undefined &&
-    readFileSync(`/proc/${pid}/environ`, 'latin1').includes(`${jobVariable}=${jobId}`);
+export function jobProcesses(groups: ReadonlySet<number>, mark?: string): number[] {
+  const bearsMark = (pid: string): boolean =>
+    mark !== undefined && readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0').includes(mark);
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name) && Number(name) !== process.pid)
     .filter((pid) => {
       try {
         const group = groupOf(pid);
         if (group === undefined) return false;
-        return groups.has(group) || bearsSecret(pid);
+        return groups.has(group) || bearsMark(pid);
       } catch {
         // It ended meanwhile, or belongs to another user: then it is not ours.
         return false;

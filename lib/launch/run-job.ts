@@ -6,32 +6,38 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { bindToCores } from './cores.js';
 import { closing, JobOutput, type OutputOptions } from './output.js';
 import type { ProcessPlan } from './job.js';
+import type { Ending, Member, RemoteMembers } from './members.js';
 import { jobProcesses, signalProcess } from './processes.js';
+import { Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
+
+/** A process that failed. */
+export interface Failure extends Ending {
+  /** What it wrote last, to either stream. */
+  readonly lastLines: readonly string[];
+}
 
 /** Why a job ended before its processes did. */
 export type Interruption =
   | { readonly kind: 'signal'; readonly signal: NodeJS.Signals }
   | { readonly kind: 'timeout'; readonly timeoutMs: number }
-  | {
-      readonly kind: 'failure';
-      readonly label: string;
-      readonly pid: number | undefined;
-      /** `exited with status 3`, `was killed by SIGSEGV`, `could not be started: …` */
-      readonly what: string;
-      readonly lastLines: readonly string[];
-    };
+  | { readonly kind: 'failure'; readonly failure: Failure };
 
 export interface JobResult {
   /** 0; that of the first process that failed (128 + signal where one killed it); 124 after the time limit. */
   readonly exitCode: number;
   readonly interruption?: Interruption;
+  /** Workers that failed and that the job went on without. */
+  readonly tolerated: readonly Failure[];
+  /** How each process ended that did so by itself or when it was asked to. */
+  readonly endings: readonly Ending[];
   /** Processes that even SIGKILL did not end within a second. */
   readonly survivors: readonly number[];
 }
 
 export interface JobOptions {
-  readonly jobId: string;
+  /** `NAME=VALUE` in the environment of each process of the job and of no other. */
+  readonly mark: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly output: OutputOptions;
   readonly signals: {
@@ -42,6 +48,12 @@ export interface JobOptions {
   readonly graceMs: number;
   /** The whole job is ended after so many milliseconds. */
   readonly timeoutMs?: number;
+  /** Workers of the whole job. Once all have ended well, its servers are ended. */
+  readonly workers: number;
+  /** Whether the job goes on without workers that fail. */
+  readonly tolerateWorkerLoss: boolean;
+  /** What the started processes start elsewhere; absent: nothing. */
+  readonly remote?: RemoteMembers;
 }
 
 const caughtSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -51,23 +63,29 @@ const notExecutableExitCode = 126;
 const signalBase = 128;
 const pollMs = 20;
 const killPatienceMs = 1000;
+/** mpirun ends when a rank has failed, and may be faster than the news of the rank. */
+const newsPatienceMs = 1000;
 
 class Job {
   private readonly output: JobOutput;
+  private readonly progress: Progress;
   private readonly groups = new Set<number>();
-  private readonly children: ChildProcess[] = [];
+  private readonly children: { readonly process: ChildProcess; readonly plan: ProcessPlan }[] = [];
   private running = 0;
+  private stopping = false;
   private exitCode = 0;
   private interruption: Interruption | undefined;
   private finish: () => void = () => undefined;
   private hurry: () => void = () => undefined;
+  private readonly timers = new Set<NodeJS.Timeout>();
 
   constructor(private readonly options: JobOptions) {
     this.output = new JobOutput(options.output);
+    this.progress = new Progress(options.workers, options.tolerateWorkerLoss);
   }
 
   async run(plans: readonly ProcessPlan[]): Promise<JobResult> {
-    const { jobId, signals, graceMs, timeoutMs } = this.options;
+    const { mark, signals, graceMs, timeoutMs, remote } = this.options;
     const finished = new Promise<void>((resolve) => (this.finish = resolve));
     const hurried = new Promise<void>((resolve) => (this.hurry = resolve));
     const onSignal = (signal: NodeJS.Signals): void => {
@@ -76,26 +94,33 @@ class Job {
       this.interrupt({ kind: 'signal', signal }, signalBase + constants.signals[signal]);
     };
     for (const signal of caughtSignals) signals.on(signal, onSignal);
-    const watchdog = startWatchdog(jobId, graceMs);
-    const timer =
-      timeoutMs === undefined
-        ? undefined
-        : setTimeout(() => {
-            this.interrupt({ kind: 'timeout', timeoutMs }, timeoutExitCode);
-          }, timeoutMs);
+    const watchdog = startWatchdog(mark, graceMs);
+    if (timeoutMs !== undefined) {
+      this.after(timeoutMs, () => {
+        this.interrupt({ kind: 'timeout', timeoutMs }, timeoutExitCode);
+      });
+    }
+    remote?.watch({
+      started: (member, stdout, stderr) => {
+        this.output.attach(member, 'stdout', stdout);
+        this.output.attach(member, 'stderr', stderr);
+      },
+      ended: (ending) => {
+        this.ended(ending);
+      },
+    });
     try {
       for (const plan of plans) this.start(plan);
       await finished;
+      await this.endRemote(hurried);
       const survivors = await this.endProcesses(hurried);
+      remote?.close();
       await this.drain();
-      return {
-        exitCode: this.exitCode,
-        ...(this.interruption === undefined ? {} : { interruption: this.interruption }),
-        survivors,
-      };
+      return this.result(survivors);
     } finally {
-      clearTimeout(timer);
+      for (const timer of this.timers) clearTimeout(timer);
       for (const signal of caughtSignals) signals.off(signal, onSignal);
+      remote?.close();
       watchdog.dismiss();
     }
   }
@@ -106,41 +131,87 @@ class Job {
     const child = spawn(program, args, {
       // A process group of its own, so that what it starts can be ended with it.
       detached: true,
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: streams(plan.inherited),
       env: { ...this.options.env, ...plan.env },
     });
-    this.children.push(child);
-    this.output.attach(plan.label, 'stdout', child.stdout);
-    this.output.attach(plan.label, 'stderr', child.stderr);
-    if (child.pid !== undefined) {
-      this.groups.add(child.pid);
-      if (plan.cores !== undefined) bindToCores(child.pid, plan.cores);
+    this.children.push({ process: child, plan });
+    const { pid } = child;
+    const { role, index, label } = plan;
+    const member: Member = { ...(role === undefined ? {} : { role }), index, label, pid };
+    if (child.stdout !== null) this.output.attach(member, 'stdout', child.stdout);
+    if (child.stderr !== null) this.output.attach(member, 'stderr', child.stderr);
+    if (pid !== undefined) {
+      this.groups.add(pid);
+      if (plan.cores !== undefined) bindToCores(pid, plan.cores);
     }
     child.on('error', (error: NodeJS.ErrnoException) => {
-      const code = error.code === 'ENOENT' ? notFoundExitCode : notExecutableExitCode;
-      this.ended(plan.label, child, code, `could not be started: ${error.message}`);
+      const exitCode = error.code === 'ENOENT' ? notFoundExitCode : notExecutableExitCode;
+      this.childEnded({ member, exitCode, what: `could not be started: ${error.message}` });
     });
     child.on('exit', (code, signal) => {
       if (signal !== null) {
-        const status = signalBase + constants.signals[signal];
-        this.ended(plan.label, child, status, `was killed by ${signal}`);
+        const exitCode = signalBase + constants.signals[signal];
+        this.childEnded({ member, exitCode, what: `was killed by ${signal}` });
       } else {
-        this.ended(plan.label, child, code ?? 0, `exited with status ${String(code)}`);
+        this.childEnded({
+          member,
+          exitCode: code ?? 0,
+          what: `exited with status ${String(code)}`,
+        });
       }
     });
   }
 
-  private ended(label: string, child: ChildProcess, exitCode: number, what: string): void {
+  private childEnded(ending: Ending): void {
     this.running -= 1;
-    if (child.pid !== undefined) this.leaveGroup(child.pid);
-    if (exitCode !== 0) {
-      // Its last words may still be in the pipe: lastLines is read when the job is over.
-      this.interrupt({ kind: 'failure', label, pid: child.pid, what, lastLines: [] }, exitCode);
-    }
-    if (this.running === 0) this.finish();
+    if (ending.member.pid !== undefined) this.leaveGroup(ending.member.pid);
+    this.ended(ending);
+    if (this.running === 0 && this.progress.undecided === undefined) this.finish();
   }
 
-  /** A rank's background processes end with it. Its group is forgotten once empty: the number may come again. */
+  private ended(ending: Ending): void {
+    this.progress.ended(ending);
+    if (this.progress.undecided !== undefined) {
+      // Of processes that ended in the same moment one is the cause: the choice waits until all of them are known.
+      if (ending.member.role === undefined) {
+        this.after(newsPatienceMs, () => {
+          this.decide();
+        });
+      } else {
+        setImmediate(() => {
+          this.decide();
+        });
+      }
+    }
+    if (this.progress.workersDone) this.stopServers();
+  }
+
+  private decide(): void {
+    const cause = this.progress.undecided;
+    if (cause === undefined) return;
+    // Its last words may still be in the pipe: lastLines is read when the job is over.
+    this.interrupt({ kind: 'failure', failure: { ...cause, lastLines: [] } }, cause.exitCode);
+  }
+
+  /** The workers are through: servers end in good order, or are ended once the grace period is over. */
+  private stopServers(): void {
+    if (this.stopping) return;
+    this.stopping = true;
+    this.progress.stopping = true;
+    this.options.remote?.end('servers');
+    for (const { process, plan } of this.children) {
+      if (plan.role === 'server' && process.pid !== undefined) {
+        if (process.exitCode === null && process.signalCode === null) process.kill('SIGTERM');
+      }
+    }
+    this.after(this.options.graceMs, this.finish);
+  }
+
+  private after(milliseconds: number, what: () => void): void {
+    this.timers.add(setTimeout(what, milliseconds));
+  }
+
+  /** A process's background processes end with it. Its group is forgotten once empty: the number may come again. */
   private leaveGroup(group: number): void {
     signalProcess(-group, 'SIGTERM');
     if (jobProcesses(new Set([group])).length === 0) this.groups.delete(group);
@@ -153,9 +224,21 @@ class Job {
     this.finish();
   }
 
+  /** Their keepers end what runs on other hosts; what started them ends with them. */
+  private async endRemote(hurried: Promise<void>): Promise<void> {
+    const { remote, graceMs } = this.options;
+    if (remote === undefined) return;
+    remote.end('all');
+    void hurried.then(() => {
+      remote.end('all');
+    });
+    const deadline = performance.now() + graceMs + killPatienceMs;
+    while (performance.now() < deadline && remote.count > 0) await sleep(pollMs);
+  }
+
   /** SIGTERM, the grace period, SIGKILL; returns at once when nothing is left. */
   private async endProcesses(hurried: Promise<void>): Promise<readonly number[]> {
-    const rest = (): number[] => jobProcesses(this.groups, this.options.jobId);
+    const rest = (): number[] => jobProcesses(this.groups, this.options.mark);
     const state = { hurry: false };
     void hurried.then(() => (state.hurry = true));
     for (const pid of rest()) signalProcess(pid, 'SIGTERM');
@@ -171,9 +254,11 @@ class Job {
 
   /** Waits until all that was written has come through. */
   private async drain(): Promise<void> {
-    const streams = this.children.flatMap((child) => [child.stdout, child.stderr]);
+    const streams = this.children.flatMap(({ process }) => [process.stdout, process.stderr]);
     const state = { open: true };
-    const closed = Promise.all(streams.map(closing)).then(() => (state.open = false));
+    const closed = Promise.all([...streams.map(closing), this.output.ended()]).then(
+      () => (state.open = false),
+    );
     do {
       const cancel = new AbortController();
       const patience = sleep(killPatienceMs, undefined, { signal: cancel.signal });
@@ -183,16 +268,42 @@ class Job {
     } while (state.open && this.output.blocked);
     for (const stream of streams) stream?.destroy();
     await this.output.close();
-    if (this.interruption?.kind === 'failure') {
-      const lastLines = this.output.lastLines(this.interruption.label);
-      this.interruption = { ...this.interruption, lastLines };
-    }
   }
+
+  private result(survivors: readonly number[]): JobResult {
+    const withLines = (ending: Ending): Failure => ({
+      ...ending,
+      lastLines: this.output.lastLines(ending.member.label),
+    });
+    const { interruption } = this;
+    const known: Interruption | undefined =
+      interruption?.kind === 'failure'
+        ? { kind: 'failure', failure: withLines(interruption.failure) }
+        : interruption;
+    return {
+      exitCode: this.exitCode,
+      ...(known === undefined ? {} : { interruption: known }),
+      tolerated: this.progress.tolerated.map(withLines),
+      endings: this.progress.endings,
+      survivors,
+    };
+  }
+}
+
+/** Standard input empty, output through us, and further descriptors that the process is to have under their numbers. */
+function streams(inherited: readonly number[] = []): ('ignore' | 'pipe' | number)[] {
+  const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'pipe', 'pipe'];
+  for (const descriptor of inherited) {
+    while (stdio.length < descriptor) stdio.push('ignore');
+    stdio[descriptor] = descriptor;
+  }
+  return stdio;
 }
 
 /**
  * Runs a job to its end. A signal to the launcher, the time limit or a process that fails ends all of it: SIGTERM
- * first, SIGKILL after the grace period, to every process that belongs to the job, background ones included.
+ * first, SIGKILL after the grace period, to every process that belongs to the job, background ones included. Servers
+ * get SIGTERM once all workers have ended well.
  */
 export async function runJob(
   plans: readonly ProcessPlan[],
