@@ -1,6 +1,10 @@
 # The key-value store engine, its optimizers and gradient compression.
 add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/aligned_buffer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/allreduce_agreement.cc
+  ${CMAKE_CURRENT_LIST_DIR}/allreduce_engine.cc
+  ${CMAKE_CURRENT_LIST_DIR}/allreduce_store.cc
+  ${CMAKE_CURRENT_LIST_DIR}/allreduce_sums.cc
   ${CMAKE_CURRENT_LIST_DIR}/compression.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_collectives.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_device_site.cc

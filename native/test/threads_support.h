@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -57,6 +58,13 @@ inline std::vector<std::optional<Error>> onRanks(
     auto comm = shm::join(optionsFor(name, rank, size));
     body(*comm, rank);
   });
+}
+
+/// The same for what takes the communicator over.
+inline std::vector<std::optional<Error>> onRanksTaken(
+    int size, const std::function<void(std::unique_ptr<Communicator>, int)>& body) {
+  const std::string name = freshName();
+  return onThreads(size, [&](int rank) { body(shm::join(optionsFor(name, rank, size)), rank); });
 }
 
 inline void expectNone(const std::vector<std::optional<Error>>& errors) {
