@@ -29,7 +29,8 @@ struct WireMessage {
   std::uint64_t token = 0;
 };
 
-/// What a poll found, in the order in which it happened for each peer.
+/// What a poll found. Of one peer: messages in order; releases that came before a message here at
+/// the latest with it; its end last.
 struct WireEvents {
   std::vector<WireMessage> messages;
   /// The tickets of sends whose payload may be written again: the receiver has released it (one
@@ -87,8 +88,9 @@ class Wire {
   virtual std::vector<std::uint64_t> bytesSent() const = 0;
   virtual std::vector<std::uint64_t> bytesReceived() const = 0;
 
-  /// Peers learn that this rank left. Everything queued is delivered first, within the deadline.
-  /// Idempotent; no other call may be running.
+  /// Peers learn that this rank left. Everything queued is delivered first, and what they read of
+  /// this rank's memory is awaited, within the deadline. Idempotent; no other call may be running.
+  /// A wire that ends without it is lost to its peers.
   virtual void close(Deadline until) = 0;
 
  protected:

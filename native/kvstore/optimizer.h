@@ -170,6 +170,9 @@ class UpdateRun {
   // ---- or by hand: for each phase in order: runBlocks over all blocks, on any threads; then
   // endPhase on one.
 
+  /// The gradients of the blocks that run next, where they do not lie in one piece: each a pointer
+  /// to where its element 0 would be. As many as before.
+  void useGradients(std::span<const void* const> grads);
   /// 1; 2 for optimizers that need the norm of the whole array first (lars, lamb).
   int phases() const;
   std::size_t blocks() const;

@@ -249,6 +249,10 @@ void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
   impl_->streamHead = (kCacheLine - first) % kCacheLine / elementBytes;
 }
 
+void UpdateRun::useGradients(std::span<const void* const> grads) {
+  impl_->grads.assign(grads.begin(), grads.end());
+}
+
 int UpdateRun::phases() const { return impl_->lastPhase() + 1; }
 
 std::size_t UpdateRun::blocks() const {

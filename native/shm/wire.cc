@@ -266,8 +266,9 @@ void ShmWire::sweepFrom(int source, WireEvents& events) {
   if (peer(source).gone) return;
   // Before its rings are emptied: whatever it sent before it went is in them.
   auto state = inbox(source).state.load(std::memory_order_seq_cst);
-  takeReceipts(source, events);
+  // In this order: whoever sees a message also sees the releases that came before it.
   takeMessages(source, events);
+  takeReceipts(source, events);
   if (state == Inbox::open) return;
   dismiss(source, events);
   (state == Inbox::left ? events.left : events.lost).push_back(source);
