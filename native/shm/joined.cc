@@ -71,6 +71,7 @@ Joined::Joined(const JoinOptions& options, Membership membership)
       session_(std::move(membership), options.rank),
       regions_(session_),
       mailboxes_(session_),
+      styles_(session_),
       oneShotBytes_(session_.betweenProcesses() ? kOneShotBytesOfProcesses
                                                 : kOneShotBytesOfThreads),
       in_(static_cast<std::size_t>(options.size)),
@@ -118,8 +119,8 @@ void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const We
         .stillUsable();
   }
   checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
-  if (largestInput(shape, size()) <= oneShotBytes_)
-    return oneShot(shape, buffers, weights, patience);
+  const std::size_t largest = largestInput(shape, size());
+  if (largest <= oneShotBytes_) return oneShot(shape, buffers, weights, largest, patience);
 
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const void* in = inBlocks(shape, size(), rank_) > 0 ? buffers.in[0] : nullptr;
@@ -130,35 +131,8 @@ void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const We
   patience.deadline();
   const std::uint32_t call = session_.meet(shape, refs, patience);
   if (direct(shape, call, weights, patience)) return;
-  const StagedCall staged{shape, static_cast<const std::byte*>(in), static_cast<std::byte*>(out),
-                          weights};
-  if (shape.kind == Kind::allReduce) {
-    runStagedAllReduce(session_, staged, patience, staged_);
-  } else {
-    runStaged(session_, staged, patience, staged_);
-  }
-}
-
-// The announcement carries the data: one meeting, and every rank computes its own result from what
-// the others brought. The payload stays untouched until this rank's next call but one, when all
-// others are done with it.
-void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
-                     Patience& patience) {
-  const std::size_t block = shape.count * sizeOf(shape.dtype);
-  const std::size_t room = largestInput(shape, size());
-  const std::size_t blocks = inBlocks(shape, size(), rank_);
-  if (blocks * block > 0) std::memcpy(session_.nextPayload(room), buffers.in[0], blocks * block);
-  const std::uint32_t call = session_.meetWithPayload(shape, patience);
-  if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
-  for (int r = 0; r < size(); ++r) {
-    const auto at = static_cast<std::size_t>(r);
-    in_[at] = {
-        r == rank_ ? static_cast<const std::byte*>(buffers.in[0]) : session_.payload(r, call, room),
-        shape.count, 0};
-    out_[at] = {};
-  }
-  out_[static_cast<std::size_t>(rank_)] = {static_cast<std::byte*>(buffers.out[0]), shape.count, 0};
-  runDirect({shape, in_, out_, weights}, 0, shape.count);
+  stage({shape, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), weights}, largest,
+        call, patience);
 }
 
 // The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
@@ -174,42 +148,26 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
   guarded("allReduce", [&] {
     Patience patience = patienceOf(options);
     const std::size_t bytes = shape.count * elementSize;
-    const std::uint32_t call =
-        session_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), bytes}, patience);
     const void* src[kFewRanks];
-    for (int r = 0; r < size(); ++r) src[r] = session_.payload(r, call, bytes);
-    src[rank_] = buffers.in[0];
-    reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
-               shape.op);
-  });
-  return true;
-}
-
-// False where some buffer of the call is out of the others' reach: all ranks see the same
-// references and agree.
-bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
-                    Patience& patience) {
-  for (int r = 0; r < size(); ++r) {
-    const BufferRef* refs = session_.refs(r, call);
-    if (refs[0].region == BufferRef::kPrivate || refs[1].region == BufferRef::kPrivate)
-      return false;
-  }
-  auto views = [&]() -> DirectCall {
-    bool inPlace = true;
-    try {
-      for (int r = 0; r < size(); ++r) {
-        const auto at = static_cast<std::size_t>(r);
-        const BufferRef* refs = session_.refs(r, call);
-        in_[at] = {regions_.resolve(refs[0]), shape.count, 0};
-        out_[at] = {regions_.resolve(refs[1]), shape.count, 0};
-        inPlace = inPlace && in_[at].base == out_[at].base;
-      }
-    } catch (const Error& error) {
-      session_.end(error.code, rank_, nameOf(shape.kind), error.what());
+    const auto reduceFrom = [&](std::uint32_t call) {
+      for (int r = 0; r < size(); ++r) src[r] = session_.payload(r, call, bytes);
+      src[rank_] = buffers.in[0];
+      reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
+                 shape.op);
+    };
+    if (bytes < StagingStyles::kFewestBytes) {
+      reduceFrom(
+          session_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), bytes}, patience));
+      return;
     }
-    return {shape, in_, out_, weights, !inPlace && wantsStreaming(shape, size())};
-  };
-  runSharedDirect(session_, shape, views, ++directCalls_, patience);
+    StagingWork work = styles_.plan(shape, bytes);
+    void* const payload[] = {session_.nextPayload(bytes)};
+    work.timed(0, [&] { copyMany(payload, buffers.in[0], bytes, work.streaming()); });
+    const std::uint32_t call = session_.meetWithPayload(shape, patience);
+    styles_.met(shape, bytes, call);
+    work.timed(0, [&] { reduceFrom(call); });
+    styles_.spent(work);
+  });
   return true;
 }
 

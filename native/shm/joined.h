@@ -14,6 +14,7 @@
 #include "shm/shared_regions.h"
 #include "shm/shm.h"
 #include "shm/staged.h"
+#include "shm/staging_styles.h"
 
 namespace gradlink::shm {
 
@@ -65,8 +66,10 @@ class Joined final : public Communicator {
   void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
             Patience& patience);
   bool oneShotAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
+  /// `room`: the most that any rank brings.
   void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
-               Patience& patience);
+               std::size_t room, Patience& patience);
+  void stage(const StagedCall& call, std::size_t bytes, std::uint32_t number, Patience& patience);
   bool direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
               Patience& patience);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
@@ -78,6 +81,7 @@ class Joined final : public Communicator {
   SharedRegions regions_;
   Mailboxes mailboxes_;
   std::atomic<bool> closed_{false};
+  StagingStyles styles_;
   StagedProgress staged_;
   std::uint32_t directCalls_ = 0;
   std::uint64_t splits_ = 0;

@@ -74,6 +74,8 @@ std::uint32_t Session::meetWithPayload(const Shape& shape, Patience& patience) {
   const std::uint32_t call = ++calls_;
   Post& mine = post(rank_, call);
   mine.shape = shape;
+  mine.told[0] = told_[0];
+  mine.told[1] = told_[1];
   waiter_.publish(mine.posted, call);
   CallWatch watch(*this, nameOf(shape.kind), patience);
   bool agreed = true;

@@ -2,6 +2,7 @@
 add_library(gradlink_shm STATIC
   ${CMAKE_CURRENT_LIST_DIR}/direct.cc
   ${CMAKE_CURRENT_LIST_DIR}/joined.cc
+  ${CMAKE_CURRENT_LIST_DIR}/joined_ways.cc
   ${CMAKE_CURRENT_LIST_DIR}/local_group.cc
   ${CMAKE_CURRENT_LIST_DIR}/mailbox.cc
   ${CMAKE_CURRENT_LIST_DIR}/meeting.cc

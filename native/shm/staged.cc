@@ -1,7 +1,6 @@
 #include "shm/staged.h"
 
 #include <algorithm>
-#include <optional>
 #include <vector>
 
 #include "core/reduce_kernels.h"
@@ -25,63 +24,44 @@ bool isSent(const Shape& shape, int rank, std::size_t block) {
   }
 }
 
-class Pipeline {
+class Pipeline : StagedRun {
  public:
-  Pipeline(Session& session, const StagedCall& call, Patience& patience,
+  Pipeline(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
            const StagedProgress& progress)
-      : session_(session),
-        call_(call),
-        watch_(session, nameOf(call.shape.kind), patience),
-        first_(progress.chunks),
-        rank_(session.rank()),
-        size_(session.size()),
-        elementSize_(sizeOf(call.shape.dtype)),
+      : StagedRun(session, call, work, patience, progress),
         in_(static_cast<std::size_t>(size_)),
-        out_(static_cast<std::size_t>(size_)) {
-    std::size_t blocks = 1;
-    for (int r = 0; r < size_; ++r) blocks = std::max(blocks, inBlocks(call.shape, size_, r));
-    const std::size_t room = session.segment().slotBytes() / blocks / elementSize_;
-    chunk_ = std::max<std::size_t>(std::min<std::size_t>(room, call.shape.count), 1);
-    slots_.emplace(session.segment(), blocks * chunk_ * elementSize_, progress);
-    streaming_ = call.in != call.out && wantsStreaming(call.shape, size_);
-  }
+        out_(static_cast<std::size_t>(size_)) {}
 
   StagedProgress run(const StagedProgress& before) {
-    const auto total = static_cast<std::uint32_t>((call_.shape.count + chunk_ - 1) / chunk_);
-    for (std::uint32_t i = 0; i <= total; ++i) {
-      if (i < total) produce(i);
+    for (std::uint32_t i = 0; i <= chunks_.total; ++i) {
+      if (i < chunks_.total) produce(i);
       if (i > 0) consume(i - 1);
     }
-    return slots_->after(before, total);
+    return slots_.after(before, chunks_.total);
   }
 
  private:
-  std::size_t begin(std::uint32_t i) const { return i * chunk_; }
-  std::size_t end(std::uint32_t i) const {
-    return std::min<std::size_t>(begin(i) + chunk_, call_.shape.count);
-  }
-
   void produce(std::uint32_t i) {
-    const std::uint32_t number = first_ + i;
     // Who read what was here before must be done. In a call's first round it is: all ranks have met
     // since.
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) continue;
-      session_.waiter().await(session_.segment().rank(r).consumed, number + 1 - slots_->count(),
+      session_.waiter().await(session_.segment().rank(r).consumed, first_ + i + 1 - slots_.count(),
                               watch_.on(r));
     }
-    std::byte* slot = slots_->stage(rank_, i);
-    for (std::size_t b = 0; b < inBlocks(call_.shape, size_, rank_); ++b) {
-      if (!isSent(call_.shape, rank_, b)) continue;
-      void* const dst[] = {slot + b * chunk_ * elementSize_};
-      copyMany(dst, call_.in + (b * call_.shape.count + begin(i)) * elementSize_,
-               (end(i) - begin(i)) * elementSize_);
-    }
-    session_.waiter().publish(session_.own().staged, number + 1);
+    std::byte* slot = slots_.stage(rank_, i);
+    work_.timed(i, [&] {
+      for (std::size_t b = 0; b < inBlocks(call_.shape, size_, rank_); ++b) {
+        if (!isSent(call_.shape, rank_, b)) continue;
+        void* const dst[] = {slot + b * chunks_.elements * elementSize_};
+        copyMany(dst, call_.in + (b * call_.shape.count + begin(i)) * elementSize_,
+                 length(i) * elementSize_, work_.streaming(i));
+      }
+    });
+    publishStaged(i);
   }
 
   void consume(std::uint32_t i) {
-    const std::uint32_t number = first_ + i;
     if (outBlocks(call_.shape, size_, rank_) > 0) {
       for (int r = 0; r < size_; ++r) {
         const auto at = static_cast<std::size_t>(r);
@@ -90,30 +70,45 @@ class Pipeline {
           in_[at] = {call_.in, call_.shape.count, 0};
           continue;
         }
-        session_.waiter().await(session_.segment().rank(r).staged, number + 1, watch_.on(r));
-        in_[at] = {slots_->stage(r, i), chunk_, begin(i)};
+        awaitStaged(r, i);
+        in_[at] = {slots_.stage(r, i), chunks_.elements, begin(i)};
       }
       out_[static_cast<std::size_t>(rank_)] = {call_.out, call_.shape.count, 0};
-      runDirect({call_.shape, in_, out_, call_.weights, streaming_}, begin(i), end(i));
+      work_.timed(i, [&] {
+        runDirect({call_.shape, in_, out_, call_.weights, streaming_}, begin(i),
+                  begin(i) + length(i));
+      });
     }
-    session_.waiter().publish(session_.own().consumed, number + 1);
+    publishConsumed(i);
   }
 
-  Session& session_;
-  const StagedCall& call_;
-  CallWatch watch_;
-  std::uint32_t first_;
-  int rank_;
-  int size_;
-  std::size_t elementSize_;
-  std::size_t chunk_;
-  std::optional<RingSlots> slots_;
-  bool streaming_;
   std::vector<InView> in_;
   std::vector<OutView> out_;
 };
 
 }  // namespace
+
+StagedChunks::StagedChunks(const Segment& segment, const Shape& shape) {
+  for (int r = 0; r < segment.size(); ++r)
+    blocks = std::max(blocks, inBlocks(shape, segment.size(), r));
+  const std::size_t room = segment.slotBytes() / blocks / sizeOf(shape.dtype);
+  elements = std::max<std::size_t>(std::min<std::size_t>(room, shape.count), 1);
+  total = static_cast<std::uint32_t>((shape.count + elements - 1) / elements);
+}
+
+StagedRun::StagedRun(Session& session, const StagedCall& call, StagingWork& work,
+                     Patience& patience, const StagedProgress& progress)
+    : session_(session),
+      call_(call),
+      work_(work),
+      watch_(session, nameOf(call.shape.kind), patience),
+      first_(progress.chunks),
+      rank_(session.rank()),
+      size_(session.size()),
+      elementSize_(sizeOf(call.shape.dtype)),
+      chunks_(session.segment(), call.shape),
+      slots_(session.segment(), chunks_.blocks * chunks_.elements * elementSize_, progress),
+      streaming_(call.in != call.out && wantsStreaming(call.shape, size_)) {}
 
 RingSlots::RingSlots(const Segment& segment, std::size_t bytes, const StagedProgress& progress)
     : segment_(segment) {
@@ -125,12 +120,12 @@ RingSlots::RingSlots(const Segment& segment, std::size_t bytes, const StagedProg
 }
 
 StagedProgress RingSlots::after(const StagedProgress& before, std::uint32_t chunks) const {
-  return {before.chunks + chunks, place(chunks)};
+  return {before.chunks + chunks, place(chunks), before.warm || first_ + chunks >= count_};
 }
 
-void runStaged(Session& session, const StagedCall& call, Patience& patience,
+void runStaged(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
                StagedProgress& progress) {
-  progress = Pipeline(session, call, patience, progress).run(progress);
+  progress = Pipeline(session, call, work, patience, progress).run(progress);
 }
 
 }  // namespace gradlink::shm

@@ -14,6 +14,7 @@
 
 #include "core/call.h"
 #include "shm/session.h"
+#include "shm/staging_styles.h"
 
 namespace gradlink::shm {
 
@@ -25,11 +26,22 @@ struct StagedCall {
   std::span<const WeightRow> weights;
 };
 
+/// How a call is cut: chunks of `elements` elements of each of a rank's blocks.
+struct StagedChunks {
+  StagedChunks(const Segment& segment, const Shape& shape);
+  /// The most that a rank brings.
+  std::size_t blocks = 1;
+  std::size_t elements;
+  std::uint32_t total;
+};
+
 /// How far staged calls have come; the same on every rank. Chunks are numbered across calls, and
 /// the rings are used around and around.
 struct StagedProgress {
   std::uint32_t chunks = 0;
   std::size_t place = 0;
+  /// Whether the rings have been gone around: until then writing is as slow as new pages are.
+  bool warm = false;
 };
 
 /// The places in the rings that one call's chunks take.
@@ -58,12 +70,46 @@ class RingSlots {
   std::uint32_t first_;
 };
 
+/// What all ways through the rings have in common: one rank's part of one call.
+class StagedRun {
+ protected:
+  StagedRun(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
+            const StagedProgress& progress);
+
+  std::size_t begin(std::uint32_t i) const { return i * chunks_.elements; }
+  std::size_t length(std::uint32_t i) const {
+    return std::min<std::size_t>(chunks_.elements, call_.shape.count - begin(i));
+  }
+  void awaitStaged(int rank, std::uint32_t i) {
+    session_.waiter().await(session_.segment().rank(rank).staged, first_ + i + 1, watch_.on(rank));
+  }
+  void publishStaged(std::uint32_t i) {
+    session_.waiter().publish(session_.own().staged, first_ + i + 1);
+  }
+  void publishConsumed(std::uint32_t i) {
+    session_.waiter().publish(session_.own().consumed, first_ + i + 1);
+  }
+
+  Session& session_;
+  const StagedCall& call_;
+  StagingWork& work_;
+  CallWatch watch_;
+  const std::uint32_t first_;
+  const int rank_;
+  const int size_;
+  const std::size_t elementSize_;
+  const StagedChunks chunks_;
+  const RingSlots slots_;
+  /// Whether what this rank writes for itself bypasses the caches.
+  const bool streaming_;
+};
+
 /// All ranks have met for this call.
-void runStaged(Session& session, const StagedCall& call, Patience& patience,
+void runStaged(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
                StagedProgress& progress);
 
 /// All-reduce in which each rank reduces the part of every chunk that it owns.
-void runStagedAllReduce(Session& session, const StagedCall& call, Patience& patience,
-                        StagedProgress& progress);
+void runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
+                        Patience& patience, StagedProgress& progress);
 
 }  // namespace gradlink::shm

@@ -11,21 +11,11 @@
 namespace gradlink::shm {
 namespace {
 
-class OwnerReduce {
+class OwnerReduce : StagedRun {
  public:
-  OwnerReduce(Session& session, const StagedCall& call, Patience& patience,
+  OwnerReduce(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
               const StagedProgress& progress)
-      : session_(session),
-        call_(call),
-        watch_(session, nameOf(call.shape.kind), patience),
-        first_(progress.chunks),
-        rank_(session.rank()),
-        size_(session.size()),
-        elementSize_(sizeOf(call.shape.dtype)),
-        chunk_(
-            std::min<std::size_t>(session.segment().slotBytes() / elementSize_, call.shape.count)),
-        slots_(session.segment(), chunk_ * elementSize_, progress),
-        streaming_(call.in != call.out && wantsStreaming(call.shape, size_)),
+      : StagedRun(session, call, work, patience, progress),
         sources_(static_cast<std::size_t>(size_)) {}
 
   // A place is used again 4 chunks later at the earliest. That its readers are done needs no
@@ -34,7 +24,7 @@ class OwnerReduce {
   // before.
 
   StagedProgress run(const StagedProgress& before) {
-    const auto total = static_cast<std::uint32_t>((call_.shape.count + chunk_ - 1) / chunk_);
+    const std::uint32_t total = chunks_.total;
     for (std::uint32_t i = 0; i < total + 2; ++i) {
       if (i < total) stage(i);
       if (i >= 1 && i <= total) reduce(i - 1);
@@ -49,81 +39,74 @@ class OwnerReduce {
     std::size_t length;
   };
   Part part(std::uint32_t i, int owner) const {
-    const std::size_t length = std::min<std::size_t>(chunk_, call_.shape.count - i * chunk_);
     const std::size_t line = kLine / elementSize_;
     const std::size_t ranks = static_cast<std::size_t>(size_);
-    const std::size_t share = ((length + ranks - 1) / ranks + line - 1) / line * line;
-    const std::size_t from = std::min(static_cast<std::size_t>(owner) * share, length);
-    return {from, std::min(share, length - from)};
+    const std::size_t share = ((length(i) + ranks - 1) / ranks + line - 1) / line * line;
+    const std::size_t from = std::min(static_cast<std::size_t>(owner) * share, length(i));
+    return {from, std::min(share, length(i) - from)};
   }
   std::size_t offset(std::uint32_t i, const Part& part) const {
-    return (i * chunk_ + part.inChunk) * elementSize_;
+    return (begin(i) + part.inChunk) * elementSize_;
   }
 
   void stage(std::uint32_t i) {
     std::byte* slot = slots_.stage(rank_, i);
     // What is owned before and after this rank's own part: two stretches at most.
     const Part own = part(i, rank_);
-    const std::size_t length = std::min<std::size_t>(chunk_, call_.shape.count - i * chunk_);
-    copyStretch(slot, i, {0, own.inChunk});
     const std::size_t after = own.inChunk + own.length;
-    copyStretch(slot, i, {after, length - after});
-    session_.waiter().publish(session_.own().staged, first_ + i + 1);
+    work_.timed(i, [&] {
+      copyStretch(slot, i, {0, own.inChunk});
+      copyStretch(slot, i, {after, length(i) - after});
+    });
+    publishStaged(i);
   }
   void copyStretch(std::byte* slot, std::uint32_t i, Part stretch) {
     if (stretch.length == 0) return;
     void* const dst[] = {slot + stretch.inChunk * elementSize_};
-    copyMany(dst, call_.in + offset(i, stretch), stretch.length * elementSize_);
+    copyMany(dst, call_.in + offset(i, stretch), stretch.length * elementSize_, work_.streaming(i));
   }
 
   void reduce(std::uint32_t i) {
-    const std::uint32_t number = first_ + i;
     const Part own = part(i, rank_);
     for (int r = 0; r < size_; ++r) {
       if (r == rank_) {
         sources_[static_cast<std::size_t>(r)] = call_.in + offset(i, own);
         continue;
       }
-      session_.waiter().await(session_.segment().rank(r).staged, number + 1, watch_.on(r));
+      awaitStaged(r, i);
       sources_[static_cast<std::size_t>(r)] = slots_.stage(r, i) + own.inChunk * elementSize_;
     }
     if (own.length > 0) {
       void* const dst[] = {slots_.result(rank_, i), call_.out + offset(i, own)};
-      reduceMany(dst, sources_, own.length, call_.shape.dtype, call_.shape.op);
+      work_.timed(i, [&] {
+        // Only the first is for others.
+        reduceMany(dst, sources_, own.length, call_.shape.dtype, call_.shape.op,
+                   Streaming::leading(work_.streaming(i) ? 1 : 0));
+      });
     }
-    session_.waiter().publish(session_.own().consumed, number + 1);
+    publishConsumed(i);
   }
 
   void collect(std::uint32_t i) {
-    const std::uint32_t number = first_ + i;
     for (int step = 1; step < size_; ++step) {
       const int r = (rank_ + step) % size_;
-      session_.waiter().await(session_.segment().rank(r).consumed, number + 1, watch_.on(r));
+      session_.waiter().await(session_.segment().rank(r).consumed, first_ + i + 1, watch_.on(r));
       const Part theirs = part(i, r);
       if (theirs.length == 0) continue;
       void* const dst[] = {call_.out + offset(i, theirs)};
-      copyMany(dst, slots_.result(r, i), theirs.length * elementSize_, streaming_);
+      work_.timed(
+          i, [&] { copyMany(dst, slots_.result(r, i), theirs.length * elementSize_, streaming_); });
     }
   }
 
-  Session& session_;
-  const StagedCall& call_;
-  CallWatch watch_;
-  std::uint32_t first_;
-  int rank_;
-  int size_;
-  std::size_t elementSize_;
-  std::size_t chunk_;
-  RingSlots slots_;
-  bool streaming_;
   std::vector<const void*> sources_;
 };
 
 }  // namespace
 
-void runStagedAllReduce(Session& session, const StagedCall& call, Patience& patience,
-                        StagedProgress& progress) {
-  progress = OwnerReduce(session, call, patience, progress).run(progress);
+void runStagedAllReduce(Session& session, const StagedCall& call, StagingWork& work,
+                        Patience& patience, StagedProgress& progress) {
+  progress = OwnerReduce(session, call, work, patience, progress).run(progress);
 }
 
 }  // namespace gradlink::shm
