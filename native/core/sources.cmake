@@ -3,6 +3,13 @@ add_library(gradlink_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/call.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator.cc
   ${CMAKE_CURRENT_LIST_DIR}/error.cc
+  ${CMAKE_CURRENT_LIST_DIR}/hierarchical.cc
+  ${CMAKE_CURRENT_LIST_DIR}/hierarchical_agree.cc
+  ${CMAKE_CURRENT_LIST_DIR}/hierarchical_pieces.cc
+  ${CMAKE_CURRENT_LIST_DIR}/hierarchical_wire.cc
+  ${CMAKE_CURRENT_LIST_DIR}/node_map.cc
+  ${CMAKE_CURRENT_LIST_DIR}/one_host.cc
+  ${CMAKE_CURRENT_LIST_DIR}/rank_names.cc
   ${CMAKE_CURRENT_LIST_DIR}/reduce_kernels.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/avx2.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/avx512.cc

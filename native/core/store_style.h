@@ -9,6 +9,8 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 
 namespace gradlink {
@@ -21,6 +23,20 @@ class StoreStyle {
   bool probing() const { return probesLeft_ > 0; }
   /// The next writing's cost should be told to record().
   bool measured() const { return probing() || untilMeasured_ == 0; }
+
+  /// For who goes by the time of writing alone: calls `write(streaming)` for `bytes` bytes.
+  template <class Write>
+  void write(std::size_t bytes, Write write) {
+    using Clock = std::chrono::steady_clock;
+    const bool streams = streaming();
+    const bool timed = measured();
+    const auto start = timed ? Clock::now() : Clock::time_point();
+    write(streams);
+    advance();
+    if (!timed) return;
+    const std::chrono::duration<float> took = Clock::now() - start;
+    record(streams, took.count() / static_cast<float>(bytes));
+  }
 
   /// A writing is over. `share`: how much of it tried the other style if it did.
   void advance(float share = 1) {

@@ -27,6 +27,8 @@ add_layer_tests(core gradlink_core)
 add_layer_tests(shm gradlink_shm)
 # Ranks as forked processes: apart from shm, because ThreadSanitizer does not follow threads into a fork.
 add_layer_tests(process gradlink_shm)
+# Several hosts in one process: the embedded engine on every level.
+add_layer_tests(hosts gradlink_shm)
 add_layer_tests(cuda gradlink_cuda)
 add_layer_tests(nccl gradlink_nccl gradlink_shm)
 if(GRADLINK_FAKES)

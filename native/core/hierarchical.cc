@@ -1,0 +1,232 @@
+#include "core/hierarchical.h"
+
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "core/hierarchical_templates.h"
+#include "core/hierarchical_wire.h"
+#include "core/one_host.h"
+
+namespace gradlink {
+namespace {
+
+/// Every rank's value.
+std::vector<int> gatherInts(Communicator& comm, int own, const CallOptions& options) {
+  std::vector<int> all(static_cast<std::size_t>(comm.size()));
+  const void* const in[] = {&own};
+  void* const out[] = {all.data()};
+  comm.allGather({in, out}, 1, DType::int32, options);
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> overHosts(Levels levels) {
+  const NodeMap map(levels.nodeOf, levels.world->heldRanks()[0]);
+  if (map.nodes() == 1) {
+    return makeOneHost(std::move(levels.node), std::move(levels.world));
+  }
+  if (map.widest() == 1) return std::move(levels.world);
+  return std::make_unique<Hierarchical>(std::move(levels));
+}
+
+Hierarchical::Hierarchical(Levels levels)
+    : map_(levels.nodeOf, levels.world->heldRanks()[0]),
+      rank_(map_.rank()),
+      timeoutMs_(levels.timeoutMs),
+      world_(std::move(levels.world)),
+      node_(std::move(levels.node)),
+      leaders_(std::move(levels.leaders)) {}
+
+Hierarchical::~Hierarchical() { close(); }
+
+Hierarchical::Call Hierarchical::begin(const Shape& shape, const CallOptions& options) {
+  checkShape(shape, size());
+  const double ms = options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
+  return {shape, Deadline::in(ms), std::min(1000.0, 100 + ms / 20)};
+}
+
+void Hierarchical::checkBuffers(const Call& call, const Buffers& buffers) const {
+  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
+    throw Error(
+        ErrorCode::invalidArgument,
+        std::string(call.op()) + ": expected one input and one output, for the one rank held")
+        .withOp(call.op())
+        .stillUsable();
+  }
+  checkPointers(call.shape, size(), rank_, buffers.in[0], buffers.out[0]);
+}
+
+CallOptions Hierarchical::left(const Call& call, Step step) {
+  if (call.deadline.at() == Deadline::never().at())
+    return {std::numeric_limits<double>::infinity()};
+  const double ms =
+      std::chrono::duration<double, std::milli>(call.deadline.at() - Deadline::Clock::now())
+          .count();
+  return {std::max(0.0, ms) + static_cast<double>(step) * call.graceMs};
+}
+
+void Hierarchical::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                             const CallOptions& o) {
+  guarded("allReduce", [&] {
+    const Call call = begin({Kind::allReduce, dtype, op, 0, count}, o);
+    checkBuffers(call, b);
+    const std::size_t bytes = count * sizeOf(dtype);
+    if (bytes > kSmallBytes) {
+      agree(call);
+      return runAllReduce(call, b);
+    }
+    std::byte small[kSmallBytes];
+    if (bytes > 0) std::memcpy(small, b.in[0], bytes);
+    agree(call, small);
+    if (bytes > 0) std::memcpy(b.out[0], small, bytes);
+  });
+}
+
+void Hierarchical::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
+                          const CallOptions& o) {
+  run({Kind::reduce, dtype, op, root, count}, b, o, &Hierarchical::runReduce);
+}
+void Hierarchical::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
+                             const CallOptions& o) {
+  run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o, &Hierarchical::runBroadcast);
+}
+void Hierarchical::allGather(const Buffers& b, std::size_t count, DType dtype,
+                             const CallOptions& o) {
+  run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o, &Hierarchical::runAllGather);
+}
+void Hierarchical::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                                 const CallOptions& o) {
+  run({Kind::reduceScatter, dtype, op, 0, count}, b, o, &Hierarchical::runReduceScatter);
+}
+
+void Hierarchical::run(const Shape& shape, const Buffers& buffers, const CallOptions& options,
+                       void (Hierarchical::*move)(const Call&, const Buffers&)) {
+  guarded(nameOf(shape.kind), [&] {
+    const Call call = begin(shape, options);
+    checkBuffers(call, buffers);
+    agree(call);
+    if (shape.count > 0) (this->*move)(call, buffers);
+  });
+}
+
+// Nothing is reduced: the hosts would only be in the way.
+template <class Body>
+void Hierarchical::runFlat(const Shape& shape, const Buffers& buffers, const CallOptions& options,
+                           Body body) {
+  guarded(nameOf(shape.kind), [&] {
+    const Call call = begin(shape, options);
+    checkBuffers(call, buffers);
+    agree(call);
+    onWorld(call.op(), [&] { body(left(call, Step::node)); });
+  });
+}
+
+void Hierarchical::allToAll(const Buffers& b, std::size_t count, DType dtype,
+                            const CallOptions& o) {
+  runFlat({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o,
+          [&](const CallOptions& rest) { world_->allToAll(b, count, dtype, rest); });
+}
+void Hierarchical::gather(const Buffers& b, std::size_t count, DType dtype, int root,
+                          const CallOptions& o) {
+  runFlat({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o,
+          [&](const CallOptions& rest) { world_->gather(b, count, dtype, root, rest); });
+}
+void Hierarchical::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
+                           const CallOptions& o) {
+  runFlat({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o,
+          [&](const CallOptions& rest) { world_->scatter(b, count, dtype, root, rest); });
+}
+void Hierarchical::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                                     std::span<const Neighborhood> neighborhoods,
+                                     const CallOptions& o) {
+  runFlat({Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, b, o,
+          [&](const CallOptions& rest) {
+            world_->neighborAllReduce(b, count, dtype, neighborhoods, rest);
+          });
+}
+
+void Hierarchical::barrier(const CallOptions& o) {
+  guarded("barrier", [&] { agree(begin({}, o)); });
+}
+
+void Hierarchical::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+                        const CallOptions& o) {
+  guarded("send",
+          [&] { onWorld("send", [&] { world_->send(data, count, dtype, destination, tag, o); }); });
+}
+
+Received Hierarchical::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                               const CallOptions& o) {
+  return guarded("receive", [&] {
+    return onWorld("receive", [&] { return world_->receive(data, count, dtype, source, tag, o); });
+  });
+}
+
+std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const CallOptions& o) {
+  return guarded("split", [&]() -> std::unique_ptr<Communicator> {
+    Shape shape;
+    shape.kind = Kind::split;
+    const Call call = begin(shape, o);
+    agree(call);
+    Levels levels;
+    levels.timeoutMs = timeoutMs_;
+    onWorld("split", [&] { levels.world = world_->split(color, key, left(call, Step::node)); });
+    onNode("split", [&] { levels.node = node_->split(color, key, left(call, Step::node)); });
+    if (color < 0) return nullptr;
+    Communicator& made = *levels.world;
+    levels.nodeOf = gatherInts(made, map_.ownNode(), left(call, Step::node));
+    const bool leads = levels.node->heldRanks()[0] == 0;
+    levels.leaders = made.split(leads ? 0 : -1, made.heldRanks()[0], left(call, Step::node));
+    return overHosts(std::move(levels));
+  });
+}
+
+std::unique_ptr<Wire> Hierarchical::openWire(const CallOptions& o) {
+  return guarded("openWire", [&]() -> std::unique_ptr<Wire> {
+    Shape shape;
+    const Call call = begin(shape, o);
+    agree(call);
+    auto inside = onNode("openWire", [&] { return node_->openWire(left(call, Step::node)); });
+    auto across = onWorld("openWire", [&] { return world_->openWire(left(call, Step::node)); });
+    return makeHierarchicalWire(std::move(inside), std::move(across), map_);
+  });
+}
+
+void Hierarchical::abort(const std::string& reason) {
+  const std::string rank = std::to_string(rank_);
+  Error error(ErrorCode::aborted, "the communicator was aborted by rank " + rank + ": " + reason);
+  fail(error.withRank(rank_));
+}
+
+void Hierarchical::fail(const Error& error) {
+  // The world first: it is heard on every host.
+  world_->fail(fromWhole(error, size()));
+  if (leaders_) leaders_->fail(fromWhole(error, map_.nodes()));
+  node_->fail(fromWhole(error, static_cast<int>(map_.ownMembers().size())));
+}
+
+void Hierarchical::check(const char* op) {
+  onNode(op, [&] { node_->check(op); });
+  onWorld(op, [&] { world_->check(op); });
+}
+
+void Hierarchical::leave() {
+  node_->leave();
+  world_->leave();
+  if (leaders_) leaders_->leave();
+}
+
+void Hierarchical::close() {
+  if (closed_) return;
+  closed_ = true;
+  network_.drain();
+  node_->close();
+  if (leaders_) leaders_->close();
+  world_->close();
+}
+
+}  // namespace gradlink
