@@ -5,8 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "core/reduce_kernels.h"
+
 namespace gradlink::shm {
 namespace {
+
+// Shorter stretches are written plainly.
+constexpr std::size_t kStyledBytes = 4096;
 
 std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -61,8 +66,16 @@ void Mailboxes::put(int destination, std::uint64_t at, const void* data, std::si
   std::byte* ring = session_.segment().mailboxData(session_.rank(), destination);
   const std::size_t first = std::min<std::size_t>(bytes, size - at % size);
   if (bytes == 0) return;
-  std::memcpy(ring + at % size, data, first);
-  std::memcpy(ring, static_cast<const std::byte*>(data) + first, bytes - first);
+  const auto write = [&](bool streaming) {
+    const auto copy = [&](std::byte* to, const std::byte* from, std::size_t length) {
+      void* const dst[] = {to};
+      if (length != 0) copyMany(dst, from, length, streaming);
+    };
+    copy(ring + at % size, static_cast<const std::byte*>(data), first);
+    copy(ring, static_cast<const std::byte*>(data) + first, bytes - first);
+  };
+  if (bytes < kStyledBytes) return write(false);
+  style_.write(bytes, write);
 }
 
 void Mailboxes::get(int source, std::uint64_t at, void* data, std::size_t bytes) {

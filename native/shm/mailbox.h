@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "core/communicator.h"
+#include "core/store_style.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {
@@ -60,6 +61,7 @@ class Mailboxes {
   std::size_t room(int destination) const;
 
   Session& session_;
+  StoreStyle style_;
   std::deque<Unexpected> unexpected_;
   int firstSource_ = 0;
 };
