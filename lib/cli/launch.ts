@@ -1,85 +1,117 @@
 // `gradlink launch`: starts a job's processes and passes their output and exit status on.
 import { randomBytes } from 'node:crypto';
-import { accessSync, constants, mkdirSync } from 'node:fs';
 
-import { InvalidArgumentError } from 'commander';
-
-import { exitCodes } from './io.js';
+import { exitCodes, type Io } from './io.js';
 import { choice, decimal, integer } from './parse.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
+import {
+  bindings,
+  environment,
+  prepareDirectory,
+  readLaunch,
+  type LaunchOptions,
+} from './launch-options.js';
 import { explain, shellLine } from './launch-report.js';
-import { allowedCores } from '../launch/cores.js';
+import { Control } from '../launch/control.js';
 import { launchers } from '../launch/launchers.js';
-import { jobVariable, launcherVariables } from '../launch/job.js';
+import {
+  jobVariable,
+  type Command,
+  type JobSpec,
+  type Launcher,
+  type ProcessPlan,
+} from '../launch/job.js';
 import { runJob } from '../launch/run-job.js';
-
-/** core: each process gets its share of the cores. */
-const bindings = ['core', 'none'] as const;
-
-interface LaunchOptions {
-  readonly numWorkers: number;
-  readonly numServers: number;
-  readonly launcher: string;
-  readonly env: Readonly<Record<string, string>>;
-  readonly bindTo: (typeof bindings)[number];
-  readonly timeout?: number;
-  readonly grace: number;
-  readonly tagOutput?: true;
-  readonly outputDir?: string;
-  readonly dryRun?: true;
-  readonly tolerateWorkerLoss?: true;
-}
+import { syncCommands, syncDirectory } from '../launch/sync.js';
 
 const examples = `
-The processes read their place from GRADLINK_RANK, GRADLINK_SIZE, GRADLINK_LOCAL_RANK and GRADLINK_LOCAL_SIZE;
-Communicator.world() does that for you. Their standard input is empty.
+Workers read their place from GRADLINK_RANK, GRADLINK_SIZE, GRADLINK_LOCAL_RANK and GRADLINK_LOCAL_SIZE, or from what
+mpirun and srun tell them; Communicator.world() does that for you. Standard input of all processes is empty.
+
+A hostfile has a host a line: node1, node1:4 or node1 slots=4.
 
 Examples:
   $ gradlink launch -n 4 node app.js --epochs 3
+  $ gradlink launch -n 4 -s 2 node bench/measure.js --kv-store dist_sync
+  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir /tmp/app node app.js
+  $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
   $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
-  $ gradlink launch -n 4 gradlink collectives all_reduce -b 8 -e 64M -f 2
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
 signal killed it), 124 after --timeout, 130 after Ctrl-C. A process that fails ends the whole job.`;
 
-/** Collects NAME=VALUE options. */
-function environment(
-  text: string,
-  previous: Readonly<Record<string, string>>,
-): Readonly<Record<string, string>> {
-  const match = /^([A-Za-z_]\w*)=(.*)$/s.exec(text);
-  const [, name, value] = match ?? [];
-  if (name === undefined || value === undefined) {
-    throw new InvalidArgumentError('Expected NAME=VALUE, such as GRADLINK_NUM_THREADS=1.');
-  }
-  if (launcherVariables.includes(name)) {
-    throw new InvalidArgumentError(
-      `Expected a variable that the launcher does not set itself, and it sets ${name}.`,
-    );
-  }
-  return { ...previous, [name]: value };
-}
+const collect = (text: string, previous: readonly string[]): readonly string[] => [
+  ...previous,
+  text,
+];
 
-/** A launcher may itself be a process of a job: what that one was told is not for the processes of this one. */
-function withoutOuterJob(
-  env: Readonly<Record<string, string | undefined>>,
-): Readonly<Record<string, string | undefined>> {
-  return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !launcherVariables.includes(name)),
-  );
-}
-
-function prepareDirectory(directory: string): void {
+/** The processes to start; what is wrong with this machine's mpirun or srun is the user's to mend. */
+function planned(launcher: Launcher, job: JobSpec, jobId: string): readonly ProcessPlan[] {
   try {
-    mkdirSync(directory, { recursive: true });
-    accessSync(directory, constants.W_OK);
+    return launcher.plan(job, jobId);
   } catch (error) {
-    throw UsageError.of(
-      '--output-dir',
-      'a directory to write to',
-      `${directory} (${(error as Error).message})`,
-    );
+    throw new UsageError(`--launcher ${launcher.name}: ${(error as Error).message}.`);
+  }
+}
+
+function printPlan(launcher: Launcher, job: JobSpec, io: Io): void {
+  if (job.directory !== undefined) {
+    for (const host of new Set(job.hosts)) {
+      for (const command of syncCommands(host, job.remoteShell ?? 'ssh', job.directory)) {
+        io.stdout.write(`${shellLine({ index: 0, label: 'sync', command, env: {} })}\n`);
+      }
+    }
+  }
+  const whole = launcher.remote === true ? { ...job, control: 'ADDRESSES:PORT' } : job;
+  for (const plan of planned(launcher, whole, 'SECRET')) io.stdout.write(`${shellLine(plan)}\n`);
+}
+
+async function launch(command: Command, options: LaunchOptions, io: Io): Promise<number> {
+  const { launcher, job } = readLaunch(command, options, io.env);
+  if (options.dryRun) {
+    printPlan(launcher, job, io);
+    return exitCodes.ok;
+  }
+  if (options.outputDir !== undefined) prepareDirectory(options.outputDir);
+  if (job.directory !== undefined) {
+    await syncDirectory([...new Set(job.hosts)], job.remoteShell ?? 'ssh', job.directory);
+  }
+  const { workers, servers, graceMs, hosts, tolerateWorkerLoss } = job;
+  const jobId = randomBytes(16).toString('hex');
+  const remote =
+    launcher.remote === true
+      ? await Control.open({
+          jobId,
+          workers,
+          servers,
+          graceMs,
+          silenceMs: options.hostTimeout * 1000,
+          ...(hosts === undefined ? {} : { hosts }),
+        })
+      : undefined;
+  try {
+    const whole = remote === undefined ? job : { ...job, control: remote.address };
+    const result = await runJob(planned(launcher, whole, jobId), {
+      mark: `${jobVariable}=${jobId}`,
+      workers,
+      tolerateWorkerLoss,
+      env: job.outerEnv,
+      signals: io,
+      graceMs,
+      ...(remote === undefined ? {} : { remote }),
+      ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout * 1000 }),
+      output: {
+        stdout: io.stdout,
+        stderr: io.stderr,
+        tag: options.tagOutput === true,
+        ...(options.outputDir === undefined ? {} : { directory: options.outputDir }),
+      },
+    });
+    io.stderr.write(explain(result));
+    return result.exitCode;
+  } finally {
+    remote?.close();
   }
 }
 
@@ -98,9 +130,10 @@ export const registerLaunch: Register = (program, io, done) => {
       integer({ min: 0, max: 4096 }),
       0,
     )
+    .option('-H, --hostfile <file>', 'the hosts to run on')
     .option(
       '--launcher <name>',
-      'how they are started; local: on this host',
+      'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun',
       choice(Object.keys(launchers)),
       'local',
     )
@@ -109,6 +142,21 @@ export const registerLaunch: Register = (program, io, done) => {
       'set a variable in every process; may be repeated',
       environment,
       {},
+    )
+    .option(
+      '--sync-dst-dir <dir>',
+      'first copy the current folder there on every host of the hostfile, and run there (rsync)',
+    )
+    .option(
+      '--remote-shell <command>',
+      'what starts commands on other hosts, such as "ssh -p 2222"',
+    )
+    .option('--mpirun <program>', 'the mpirun to use, of Open MPI or MPICH')
+    .option(
+      '--launcher-arg <argument>',
+      'an argument for mpirun or srun, as --launcher-arg=--partition=gpu; may be repeated',
+      collect,
+      [],
     )
     .option(
       '--bind-to <what>',
@@ -123,6 +171,12 @@ export const registerLaunch: Register = (program, io, done) => {
       decimal(0),
       5,
     )
+    .option(
+      '--host-timeout <seconds>',
+      'a host that nothing is heard from for so long is lost, and with it the job',
+      decimal(0),
+      15,
+    )
     .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
     .option('--tag-output', 'put [RANK] before every line, [sN] before those of server N')
     .option(
@@ -134,42 +188,6 @@ export const registerLaunch: Register = (program, io, done) => {
     .passThroughOptions()
     .addHelpText('after', examples)
     .action(async (command: [string, ...string[]], options: LaunchOptions) => {
-      const launcher = launchers[options.launcher];
-      if (launcher === undefined) throw new Error(`launcher ${options.launcher} is not registered`);
-      const jobId = randomBytes(16).toString('hex');
-      const plans = launcher.plan(
-        {
-          command,
-          workers: options.numWorkers,
-          servers: options.numServers,
-          tolerateWorkerLoss: options.tolerateWorkerLoss === true,
-          env: options.env,
-          cores: options.bindTo === 'core' ? allowedCores() : [],
-        },
-        jobId,
-      );
-      if (options.dryRun) {
-        for (const plan of plans) io.stdout.write(`${shellLine(plan)}\n`);
-        done(exitCodes.ok);
-        return;
-      }
-      if (options.outputDir !== undefined) prepareDirectory(options.outputDir);
-      const result = await runJob(plans, {
-        mark: `${jobVariable}=${jobId}`,
-        workers: options.numWorkers,
-        tolerateWorkerLoss: options.tolerateWorkerLoss === true,
-        env: withoutOuterJob(io.env),
-        signals: io,
-        graceMs: options.grace * 1000,
-        ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout * 1000 }),
-        output: {
-          stdout: io.stdout,
-          stderr: io.stderr,
-          tag: options.tagOutput === true,
-          ...(options.outputDir === undefined ? {} : { directory: options.outputDir }),
-        },
-      });
-      io.stderr.write(explain(result));
-      done(result.exitCode);
+      done(await launch(command, options, io));
     });
 };

@@ -20,6 +20,22 @@ export interface JobSpec {
   readonly cores: readonly number[];
   /** Whether the job goes on without workers that fail. */
   readonly tolerateWorkerLoss: boolean;
+  /** Milliseconds between SIGTERM and SIGKILL. */
+  readonly graceMs: number;
+  /** The launcher's own environment. */
+  readonly outerEnv: Readonly<Record<string, string | undefined>>;
+  /** The host of each process, workers first; absent: wherever mpirun or srun puts them. */
+  readonly hosts?: readonly string[];
+  /** Program and options that run a command on another host; absent: what mpirun takes, `ssh`. */
+  readonly remoteShell?: string;
+  /** The mpirun to use; absent: the one in PATH that goes with GRADLINK_MPI. */
+  readonly mpirun?: string;
+  /** More for mpirun or srun, before the command. */
+  readonly starterArguments: readonly string[];
+  /** Working folder on all hosts; absent: the launcher's. */
+  readonly directory?: string;
+  /** Addresses and port of the launcher, for processes that others start. */
+  readonly control?: string;
 }
 
 /** One process to start on this host. */
@@ -42,12 +58,19 @@ export interface ProcessPlan {
 /** A way to place a job's processes. Registered in launchers.ts. */
 export interface Launcher {
   readonly name: string;
+  /** Whether it starts something that starts the job's processes, on this host or others. */
+  readonly remote?: boolean;
+  /** Whether it must be told the hosts. */
+  readonly needsHosts?: boolean;
   /** The processes to start, in rank order; `jobId` is the secret that those of the job recognise each other by. */
   plan(job: JobSpec, jobId: string): readonly ProcessPlan[];
 }
 
 /** The variable every process of a job carries; its value is the job's secret. */
 export const jobVariable = 'GRADLINK_JOB';
+
+/** The launcher's addresses and port, `10.0.0.1,192.168.1.5:40123`, in processes that mpirun or srun started. */
+export const launcherVariable = 'GRADLINK_LAUNCHER';
 
 /** Variables that the launcher sets, each in some process at least; a job cannot be given others' values. */
 export const launcherVariables: readonly string[] = [
@@ -62,6 +85,9 @@ export const launcherVariables: readonly string[] = [
   'GRADLINK_SERVER_RANK',
   'GRADLINK_TOLERATE_WORKER_LOSS',
   'GRADLINK_TRANSPORT',
+  launcherVariable,
+  'GRADLINK_BIND_TO',
+  'GRADLINK_KEPT',
 ];
 
 /** What every process of a job is told about it. */
@@ -72,6 +98,9 @@ export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<str
     GRADLINK_NUM_WORKERS: String(job.workers),
     GRADLINK_NUM_SERVERS: String(job.servers),
     ...(job.tolerateWorkerLoss ? { GRADLINK_TOLERATE_WORKER_LOSS: '1' } : {}),
+    ...(job.control === undefined ? {} : { [launcherVariable]: job.control }),
+    // For keepers; here the launcher binds.
+    ...(job.control !== undefined && job.cores.length === 0 ? { GRADLINK_BIND_TO: 'none' } : {}),
   };
 }
 

@@ -28,6 +28,8 @@ export class Progress {
     if (worker) this.workersLeft -= 1;
     if (exitCode === 0) return;
     if (member.role === 'server' && this.stopping && exitCode === endedWhenAsked) return;
+    // What started them often ends with the signal that ended a server; the job is done all the same.
+    if (member.role === undefined && this.workersDone) return;
     if (worker && this.tolerateWorkerLoss) {
       this.tolerated.push(ending);
       // Nobody is left to carry on.

@@ -71,6 +71,7 @@ class Job {
   private readonly progress: Progress;
   private readonly groups = new Set<number>();
   private readonly children: { readonly process: ChildProcess; readonly plan: ProcessPlan }[] = [];
+  private readonly exits: Promise<void>[] = [];
   private running = 0;
   private stopping = false;
   private exitCode = 0;
@@ -144,9 +145,12 @@ class Job {
       this.groups.add(pid);
       if (plan.cores !== undefined) bindToCores(pid, plan.cores);
     }
+    let gone: () => void = () => undefined;
+    this.exits.push(new Promise((resolve) => (gone = resolve)));
     child.on('error', (error: NodeJS.ErrnoException) => {
       const exitCode = error.code === 'ENOENT' ? notFoundExitCode : notExecutableExitCode;
       this.childEnded({ member, exitCode, what: `could not be started: ${error.message}` });
+      gone();
     });
     child.on('exit', (code, signal) => {
       if (signal !== null) {
@@ -159,6 +163,7 @@ class Job {
           what: `exited with status ${String(code)}`,
         });
       }
+      gone();
     });
   }
 
@@ -232,8 +237,11 @@ class Job {
     void hurried.then(() => {
       remote.end('all');
     });
+    // Then what started them ends by itself, its daemons on other hosts too; a signal could cut these off.
+    const begun = remote.count > 0 || this.progress.endings.some(({ member }) => member.role);
     const deadline = performance.now() + graceMs + killPatienceMs;
-    while (performance.now() < deadline && remote.count > 0) await sleep(pollMs);
+    const working = (): boolean => remote.count > 0 || (begun && this.running > 0);
+    while (performance.now() < deadline && working()) await sleep(pollMs);
   }
 
   /** SIGTERM, the grace period, SIGKILL; returns at once when nothing is left. */
@@ -256,7 +264,7 @@ class Job {
   private async drain(): Promise<void> {
     const streams = this.children.flatMap(({ process }) => [process.stdout, process.stderr]);
     const state = { open: true };
-    const closed = Promise.all([...streams.map(closing), this.output.ended()]).then(
+    const closed = Promise.all([...streams.map(closing), ...this.exits, this.output.ended()]).then(
       () => (state.open = false),
     );
     do {

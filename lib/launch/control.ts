@@ -1,0 +1,218 @@
+// The launcher's end of the connections to the keepers of the processes that mpirun or srun started: output, exit
+// statuses and liveness come over them, whatever the MPI, and it is over them that a job is ended on every host.
+import { createServer, type Server, type Socket } from 'node:net';
+import { hostname, networkInterfaces } from 'node:os';
+import { PassThrough } from 'node:stream';
+
+import {
+  encodeFrame,
+  keepBeating,
+  newNonce,
+  parseFrame,
+  proofOf,
+  proves,
+  readFrames,
+  watchSilence,
+  type Welcome,
+} from './frames.js';
+import { labelOf } from './job.js';
+import type { Ending, Member, RemoteMembers } from './members.js';
+
+export interface ControlOptions {
+  /** The job's secret. */
+  readonly jobId: string;
+  readonly workers: number;
+  readonly servers: number;
+  readonly graceMs: number;
+  /** A host that is silent for so long is lost. */
+  readonly silenceMs: number;
+  /** The host of each process where the launcher placed them. */
+  readonly hosts?: readonly string[];
+}
+
+type Events = Parameters<RemoteMembers['watch']>[0];
+
+/** One keeper that has shown that it belongs to the job. */
+class Keeper {
+  readonly stdout = new PassThrough();
+  readonly stderr = new PassThrough();
+  done = false;
+
+  constructor(
+    readonly member: Member,
+    readonly socket: Socket,
+  ) {}
+
+  forward(stream: PassThrough, chunk: Buffer): void {
+    if (stream.write(chunk)) return;
+    // A reader of the launcher's that is slow makes the process wait, not the launcher grow.
+    this.socket.pause();
+    stream.once('drain', () => {
+      this.socket.resume();
+    });
+  }
+
+  finish(): void {
+    this.done = true;
+    this.stdout.end();
+    this.stderr.end();
+  }
+}
+
+/** Addresses that other hosts may reach this one by, its own loopback last. */
+function ownAddresses(): string[] {
+  const found = Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .filter(({ internal, scopeid }) => !internal && (scopeid === undefined || scopeid === 0));
+  const rank = (family: string): number => (family === 'IPv4' ? 0 : 1);
+  return [
+    ...found
+      .sort((one, other) => rank(one.family) - rank(other.family))
+      .map(({ address }) => address),
+    '127.0.0.1',
+  ];
+}
+
+export class Control implements RemoteMembers {
+  private readonly keepers = new Map<number, Keeper>();
+  private readonly sockets = new Set<Socket>();
+  private events: Events | undefined;
+  private asked: 'servers' | 'all' | undefined;
+
+  private constructor(
+    private readonly server: Server,
+    private readonly options: ControlOptions,
+  ) {
+    server.on('connection', (socket) => {
+      this.meet(socket);
+    });
+  }
+
+  /** Starts to listen, on a port of the system's choice. */
+  static async open(options: ControlOptions): Promise<Control> {
+    const server = createServer();
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen(0, resolve);
+    });
+    return new Control(server, options);
+  }
+
+  /** Value of GRADLINK_LAUNCHER. */
+  get address(): string {
+    const address = this.server.address();
+    const port = typeof address === 'object' && address !== null ? address.port : 0;
+    return `${ownAddresses().join(',')}:${String(port)}`;
+  }
+
+  watch(events: Events): void {
+    this.events = events;
+  }
+
+  get count(): number {
+    return [...this.keepers.values()].filter(({ socket }) => !socket.destroyed).length;
+  }
+
+  end(which: 'servers' | 'all'): void {
+    this.asked = which;
+    for (const keeper of this.keepers.values()) this.endOne(keeper);
+  }
+
+  private endOne({ member, socket }: Keeper): void {
+    if (this.asked === undefined || (this.asked === 'servers' && member.role !== 'server')) return;
+    if (!socket.destroyed) socket.write(encodeFrame('end'));
+  }
+
+  close(): void {
+    this.server.close();
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  private meet(socket: Socket): void {
+    this.sockets.add(socket);
+    const { jobId, silenceMs } = this.options;
+    const nonce = newNonce();
+    let keeper: Keeper | undefined;
+    let silent = false;
+    socket.setNoDelay(true);
+    socket.on('error', () => undefined);
+    socket.write(encodeFrame('challenge', nonce));
+    watchSilence(socket, silenceMs, () => {
+      silent = true;
+      socket.destroy();
+    });
+    readFrames(socket, (type, payload) => {
+      if (keeper === undefined) {
+        const hello = type === 'hello' ? parseFrame(payload) : undefined;
+        if (!proves(hello?.proof, proofOf('keeper', jobId, nonce))) socket.destroy();
+        else keeper = this.welcome(socket, hello ?? {});
+        return;
+      }
+      if (type === 'stdout') keeper.forward(keeper.stdout, payload);
+      else if (type === 'stderr') keeper.forward(keeper.stderr, payload);
+      else if (type === 'exit') this.exited(keeper, parseFrame(payload) ?? {});
+    });
+    socket.on('close', () => {
+      this.sockets.delete(socket);
+      if (keeper === undefined || keeper.done) return;
+      const seconds = String(silenceMs / 1000);
+      const why = silent ? `nothing came from its host for ${seconds} s` : 'its connection closed';
+      this.ended(keeper, 1, `was lost: ${why}`);
+    });
+  }
+
+  private welcome(socket: Socket, hello: Record<string, unknown>): Keeper | undefined {
+    const { jobId, workers, servers, graceMs, silenceMs, hosts } = this.options;
+    const { place, pid, host } = hello;
+    if (
+      typeof place !== 'number' ||
+      !(place >= 0 && place < workers + servers) ||
+      this.keepers.has(place) ||
+      this.events === undefined
+    ) {
+      socket.destroy();
+      return undefined;
+    }
+    const role = place < workers ? 'worker' : 'server';
+    const index = place < workers ? place : place - workers;
+    const member: Member = {
+      role,
+      index,
+      label: labelOf(role, index),
+      pid: typeof pid === 'number' ? pid : undefined,
+      ...(typeof host === 'string' && host !== hostname() ? { host } : {}),
+    };
+    const keeper = new Keeper(member, socket);
+    this.keepers.set(place, keeper);
+    const name = hosts?.[place];
+    const welcome: Welcome = {
+      proof: proofOf('launcher', jobId, Buffer.from(String(hello.nonce), 'hex')),
+      graceMs,
+      silenceMs,
+      ...(hosts === undefined
+        ? {}
+        : {
+            localRank: hosts.slice(0, place).filter((other) => other === name).length,
+            localSize: hosts.filter((other) => other === name).length,
+          }),
+    };
+    this.events.started(member, keeper.stdout, keeper.stderr);
+    socket.write(encodeFrame('welcome', welcome));
+    keepBeating(socket, silenceMs);
+    this.endOne(keeper);
+    return keeper;
+  }
+
+  private exited(keeper: Keeper, { exitCode, what, pid }: Record<string, unknown>): void {
+    if (keeper.done) return;
+    const member = typeof pid === 'number' ? { ...keeper.member, pid } : keeper.member;
+    this.ended(keeper, typeof exitCode === 'number' ? exitCode : 1, String(what), member);
+    keeper.socket.write(encodeFrame('seen'));
+  }
+
+  private ended(keeper: Keeper, exitCode: number, what: string, member = keeper.member): void {
+    keeper.finish();
+    const ending: Ending = { member, exitCode, what };
+    this.events?.ended(ending);
+  }
+}

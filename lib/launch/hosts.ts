@@ -1,0 +1,94 @@
+// Hostfiles, and which process of a job goes to which host.
+import type { JobSpec } from './job.js';
+
+export interface Host {
+  readonly name: string;
+  /** How many processes it takes; undefined where the file does not say. */
+  readonly slots?: number;
+}
+
+const line =
+  /^(?<name>[^\s:=]+|\[[0-9a-fA-F:]+\])(?::(?<colon>\d+)|\s+slots\s*=\s*(?<slots>\d+))?$/;
+
+/**
+ * Reads a hostfile: a host a line, as `host`, `host:slots` or `host slots=count`; what follows a # is a comment. A host
+ * that is named again gets the sum of its slots.
+ *
+ * @throws Error that names the line which makes no sense
+ */
+export function parseHostfile(text: string): Host[] {
+  const hosts = new Map<string, number | undefined>();
+  text.split('\n').forEach((raw, index) => {
+    const entry = raw.replace(/#.*/, '').trim();
+    if (entry === '') return;
+    const groups = line.exec(entry)?.groups;
+    const name = groups?.name;
+    const count = groups?.colon ?? groups?.slots;
+    if (name === undefined || count === '0') {
+      throw new Error(
+        `line ${String(index + 1)}: expected HOST, HOST:SLOTS or HOST slots=SLOTS with at least one slot, got '${entry}'`,
+      );
+    }
+    const slots = count === undefined ? undefined : Number(count);
+    const before = hosts.get(name);
+    if (!hosts.has(name)) hosts.set(name, slots);
+    else if (before !== undefined || slots !== undefined)
+      hosts.set(name, (before ?? 1) + (slots ?? 1));
+  });
+  if (hosts.size === 0) throw new Error('expected at least one host, got none');
+  return [...hosts].map(([name, slots]) => (slots === undefined ? { name } : { name, slots }));
+}
+
+/** Deals `count` things to hosts, one a round each, as far as `room` goes. */
+function deal(count: number, room: readonly number[]): number[] {
+  const dealt = room.map(() => 0);
+  for (let left = count; left > 0;) {
+    const before = left;
+    dealt.forEach((has, host) => {
+      if (left > 0 && has < (room[host] ?? 0)) {
+        dealt[host] = has + 1;
+        left -= 1;
+      }
+    });
+    if (left === before) break;
+  }
+  return dealt;
+}
+
+/**
+ * The host of each process, workers first. Servers are dealt one a host and round, so that no host carries the traffic
+ * of all; workers fill what is left, host after host, so that neighbouring ranks share memory. Hosts without slots take
+ * equal parts; where some have slots, one without has one.
+ *
+ * @throws Error when there are fewer slots than processes
+ */
+export function place(
+  { workers, servers }: Pick<JobSpec, 'workers' | 'servers'>,
+  hosts: readonly Host[],
+): string[] {
+  const total = workers + servers;
+  const counted = hosts.some(({ slots }) => slots !== undefined);
+  const room = counted
+    ? hosts.map(({ slots }) => slots ?? 1)
+    : deal(
+        total,
+        hosts.map(() => total),
+      );
+  const slots = room.reduce((sum, each) => sum + each, 0);
+  if (slots < total) {
+    throw new Error(
+      `expected at least ${String(total)} slots for ${String(workers)} workers and ${String(servers)} servers, got ${String(slots)}`,
+    );
+  }
+  // From the last host: the first has the most of the workers where they do not fill all slots.
+  const ofServers = deal(servers, room.toReversed()).toReversed();
+  let left = workers;
+  const ofWorkers = room.map((each, host) => {
+    const taken = Math.min(left, each - (ofServers[host] ?? 0));
+    left -= taken;
+    return taken;
+  });
+  const names = (counts: readonly number[]): string[] =>
+    hosts.flatMap(({ name }, host) => Array.from({ length: counts[host] ?? 0 }, () => name));
+  return [...names(ofWorkers), ...names(ofServers)];
+}

@@ -1,0 +1,38 @@
+// Which process of a job this is, as mpirun or srun told it.
+
+export interface KeeperPlace {
+  /** MPI rank: workers first, then servers. */
+  readonly place: number;
+  /** Number among the job's processes of this host, and how many these are, as far as its starter says. */
+  readonly localRank?: number;
+  readonly localSize?: number;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+const sources = [
+  ['OMPI_COMM_WORLD_RANK', 'OMPI_COMM_WORLD_LOCAL_RANK', 'OMPI_COMM_WORLD_LOCAL_SIZE'],
+  ['PMI_RANK', 'MPI_LOCALRANKID', 'MPI_LOCALNRANKS'],
+  ['SLURM_PROCID', 'SLURM_LOCALID', 'SLURM_STEP_TASKS_PER_NODE'],
+  ['PMIX_RANK', 'PMIX_LOCAL_RANK', 'PMIX_LOCAL_SIZE'],
+] as const;
+
+function count(text: string | undefined): number | undefined {
+  // Slurm's counts of several nodes (`2(x3)`) do not say which of them is this one's.
+  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+}
+
+/** @returns undefined where neither mpirun nor srun started this process */
+export function keeperPlace(env: Env): KeeperPlace | undefined {
+  for (const [rank, localRank, localSize] of sources) {
+    const found = count(env[rank]);
+    if (found === undefined) continue;
+    const local = count(env[localRank]);
+    const size = count(env[localSize]);
+    return {
+      place: found,
+      ...(local === undefined || size === undefined ? {} : { localRank: local, localSize: size }),
+    };
+  }
+  return undefined;
+}

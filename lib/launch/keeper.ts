@@ -1,0 +1,282 @@
+// Keeps one process of a job that mpirun or srun started: runs it, passes its output and exit status to the launcher, and
+// ends it, with all that it started, when the launcher says so, is gone or is silent, or when what started us is gone.
+import { EventEmitter } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
+import { hostname } from 'node:os';
+import { Writable } from 'node:stream';
+
+import { allowedCores, bindToCores, shareCores } from './cores.js';
+import {
+  encodeFrame,
+  keepBeating,
+  newNonce,
+  parseFrame,
+  proofOf,
+  proves,
+  readFrames,
+  watchSilence,
+  type Exit,
+  type FrameType,
+  type Hello,
+} from './frames.js';
+import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan } from './job.js';
+import { keeperPlace, type KeeperPlace } from './keeper-place.js';
+import { serverCommand } from './programs.js';
+import { signalProcess } from './processes.js';
+import { runJob } from './run-job.js';
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** In the environment of the process and all that it starts. */
+const keptVariable = 'GRADLINK_KEPT';
+const connectPatienceMs = 5000;
+const seenPatienceMs = 2000;
+const parentPollMs = 500;
+const failed = 1;
+
+/** The launcher of this job, after both sides have shown that they know its secret. */
+interface Line {
+  readonly socket: Socket;
+  readonly graceMs: number;
+  readonly silenceMs: number;
+  readonly localRank?: number;
+  readonly localSize?: number;
+  onFrame(type: FrameType): void;
+}
+
+function required(env: Env, name: string): string {
+  const value = env[name] ?? '';
+  if (value === '')
+    throw new Error(`expected ${name} in the environment, as gradlink launch sets it`);
+  return value;
+}
+
+/** Tries one address. */
+function call(host: string, port: number, secret: string, place: number): Promise<Line> {
+  return new Promise((resolve, reject) => {
+    const nonce = newNonce();
+    const socket = connect({ host, port, timeout: connectPatienceMs });
+    const timer = setTimeout(() => socket.destroy(new Error('no answer')), connectPatienceMs);
+    let line: Line | undefined;
+    socket.setNoDelay(true);
+    socket.on('error', reject);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      reject(new Error('it hung up'));
+    });
+    readFrames(socket, (type, payload) => {
+      if (line !== undefined) {
+        line.onFrame(type);
+      } else if (type === 'challenge') {
+        const hello: Hello = {
+          proof: proofOf('keeper', secret, payload),
+          nonce: nonce.toString('hex'),
+          place,
+          host: hostname(),
+          pid: process.pid,
+        };
+        socket.write(encodeFrame('hello', hello));
+      } else {
+        const { proof, graceMs, silenceMs, localRank, localSize } = parseFrame(payload) ?? {};
+        if (
+          !proves(proof, proofOf('launcher', secret, nonce)) ||
+          typeof graceMs !== 'number' ||
+          typeof silenceMs !== 'number'
+        ) {
+          socket.destroy(new Error('it is not the launcher of this job'));
+          return;
+        }
+        clearTimeout(timer);
+        socket.setTimeout(0);
+        line = {
+          socket,
+          graceMs,
+          silenceMs,
+          ...(typeof localRank === 'number' && typeof localSize === 'number'
+            ? { localRank, localSize }
+            : {}),
+          onFrame: () => undefined,
+        };
+        resolve(line);
+      }
+    });
+  });
+}
+
+async function callLauncher(env: Env, place: number): Promise<Line> {
+  const secret = required(env, jobVariable);
+  const where = required(env, launcherVariable);
+  const colon = where.lastIndexOf(':');
+  const tried: string[] = [];
+  for (const host of where.slice(0, colon).split(',')) {
+    try {
+      return await call(host, Number(where.slice(colon + 1)), secret, place);
+    } catch (error) {
+      tried.push(`${host} (${(error as Error).message})`);
+    }
+  }
+  throw new Error(
+    `could not reach gradlink launch at ${tried.join(', ')}, port ${where.slice(colon + 1)}; a firewall must let it through`,
+  );
+}
+
+/** Output as frames; as slow as the launcher takes it. */
+function frameWriter(socket: Socket, type: 'stdout' | 'stderr'): Writable {
+  return new Writable({
+    write(chunk: Buffer, _encoding, callback) {
+      if (socket.destroyed) callback();
+      else if (socket.write(encodeFrame(type, chunk))) callback();
+      else {
+        const go = (): void => {
+          socket.off('drain', go).off('close', go);
+          callback();
+        };
+        socket.on('drain', go).on('close', go);
+      }
+    },
+  });
+}
+
+function cores(line: Line, place: KeeperPlace, env: Env): readonly number[] | undefined {
+  if (env.GRADLINK_BIND_TO === 'none') return undefined;
+  const size = line.localSize ?? place.localSize;
+  const rank = line.localRank ?? place.localRank;
+  if (size === undefined || rank === undefined) return undefined;
+  return shareCores(size, allowedCores())[rank];
+}
+
+/** What this process's keeper is to start: the user's command, or a server. */
+function planFor(command: Command, place: KeeperPlace, env: Env): ProcessPlan {
+  const workers = Number(required(env, 'GRADLINK_NUM_WORKERS'));
+  const server = place.place >= workers;
+  const index = server ? place.place - workers : place.place;
+  const role = server ? 'server' : 'worker';
+  // PMI's descriptor: Node would keep it from the process otherwise.
+  const pmi = /^\d+$/.test(env.PMI_FD ?? '') ? [Number(env.PMI_FD)] : [];
+  return {
+    role,
+    index,
+    label: labelOf(role, index),
+    command: server ? serverCommand() : command,
+    env: {
+      [keptVariable]: keptMark(env, place),
+      GRADLINK_ROLE: role,
+      ...(server ? { GRADLINK_SERVER_RANK: String(index) } : {}),
+    },
+    inherited: pmi,
+  };
+}
+
+/** Ends with a dot so that the mark of place 1 is no part of that of place 10. */
+function keptMark(env: Env, { place }: KeeperPlace): string {
+  return `${required(env, jobVariable)}.${String(place)}.`;
+}
+
+/** The daemons of Open MPI and MPICH that start a job's processes on a host, one for the job. */
+const daemons = /^(orted|prted|hydra_pmi_prox)/;
+
+/** A daemon that cannot reach the launcher's host any more would wait for it for minutes. */
+function endDaemon(pid: number): void {
+  try {
+    if (daemons.test(readFileSync(`/proc/${String(pid)}/comm`, 'utf8')))
+      signalProcess(pid, 'SIGTERM');
+  } catch {
+    // It is gone.
+  }
+}
+
+/** Tells the launcher how the process ended, and waits until it knows: mpirun acts on our own end at once. */
+async function report(line: Line, exit: Exit): Promise<void> {
+  if (line.socket.destroyed) return;
+  await new Promise<void>((resolve) => {
+    const timer = setTimeout(resolve, seenPatienceMs);
+    const done = (): void => {
+      clearTimeout(timer);
+      resolve();
+    };
+    line.onFrame = (type) => {
+      if (type === 'seen') done();
+    };
+    line.socket.on('close', done);
+    line.socket.write(encodeFrame('exit', exit));
+  });
+  line.socket.destroy();
+}
+
+/**
+ * Runs a process of the job to its end.
+ *
+ * @param command what a worker runs
+ * @param env this process's environment, with its place and the launcher's address
+ * @param signals where SIGINT, SIGTERM and SIGHUP arrive
+ * @returns the exit status for this process: that of the process it kept
+ * @throws Error when it has no place or the launcher cannot be reached
+ */
+export async function keep(
+  command: Command,
+  env: Env,
+  signals: Pick<NodeJS.Process, 'on'>,
+): Promise<number> {
+  const place = keeperPlace(env);
+  if (place === undefined) throw new Error('expected to be started by mpirun or srun');
+  const line = await callLauncher(env, place.place);
+  const endings = new EventEmitter();
+  const end = (): void => void endings.emit('SIGTERM', 'SIGTERM');
+  const state = { silent: false };
+  // Asked more than once, by the launcher: at once. mpirun's and the kernel's signals may come several times for one end.
+  line.onFrame = (type) => {
+    if (type === 'end') end();
+  };
+  const parent = process.ppid;
+  let orphaned = false;
+  const watch = setInterval(() => {
+    if (process.ppid === parent || orphaned) return;
+    orphaned = true;
+    end();
+  }, parentPollMs);
+  let asked = false;
+  const endOnce = (): void => {
+    if (!asked) end();
+    asked = true;
+  };
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) signals.on(signal, endOnce);
+  line.socket.on('close', endOnce);
+  watchSilence(line.socket, line.silenceMs, () => {
+    state.silent = true;
+    line.socket.destroy();
+  });
+  keepBeating(line.socket, line.silenceMs);
+  try {
+    // Inherited from here: nothing the process starts can be earlier than its binding.
+    const share = cores(line, place, env);
+    if (share !== undefined) bindToCores(process.pid, share);
+    const plan = planFor(command, place, env);
+    const { endings: how } = await runJob([plan], {
+      mark: `${keptVariable}=${keptMark(env, place)}`,
+      env,
+      signals: endings,
+      graceMs: line.graceMs,
+      workers: 1,
+      tolerateWorkerLoss: false,
+      output: {
+        stdout: frameWriter(line.socket, 'stdout'),
+        stderr: frameWriter(line.socket, 'stderr'),
+        tag: false,
+      },
+    });
+    const [ending] = how;
+    const pid = ending?.member.pid;
+    const exit: Exit = {
+      ...(pid === undefined ? {} : { pid }),
+      exitCode: ending?.exitCode ?? failed,
+      what: ending?.what ?? 'did not end when it was told to',
+    };
+    await report(line, exit);
+    return exit.exitCode;
+  } finally {
+    clearInterval(watch);
+    line.socket.destroy();
+    if (state.silent) endDaemon(parent);
+  }
+}
