@@ -1,4 +1,5 @@
-// Gradient compression with error feedback: 2bit and 1bit, bit for bit MXNet's.
+// Gradient compression: 2bit and 1bit with error feedback, bit for bit MXNet's; float16 and
+// bfloat16, each element rounded to the nearest, nothing fed back.
 //
 // 2bit, threshold t > 0: r += g; r >= t sends 11 and r -= t; r <= -t sends 10 and r += t; else 00.
 // Four codes a byte, first element in the top two bits. 11 decodes to +t, 10 to -t, the rest to 0.
@@ -13,23 +14,26 @@
 
 namespace gradlink {
 
-enum class CompressionType : std::uint8_t { twoBit = 0, oneBit = 1 };
+enum class CompressionType : std::uint8_t { twoBit = 0, oneBit = 1, float16 = 2, bfloat16 = 3 };
 
 class GradientCompression {
  public:
   /// Throws Error(invalidArgument) for a threshold that is not finite, or not above 0 with 2bit.
   GradientCompression(CompressionType type, double threshold);
-  /// As above from "2bit" or "1bit"; any other name throws and lists them.
+  /// As above from "2bit", "1bit", "float16" or "bfloat16"; any other name throws and lists them.
   static GradientCompression create(const std::string& type, double threshold = 0.5);
 
   CompressionType type() const { return type_; }
   float threshold() const { return threshold_; }
-  /// "2bit" or "1bit".
-  const char* name() const { return type_ == CompressionType::twoBit ? "2bit" : "1bit"; }
+  const char* name() const;
+  /// Whether what the codes do not carry is kept for the next time; else residuals may be null.
+  bool feedsBack() const {
+    return type_ == CompressionType::twoBit || type_ == CompressionType::oneBit;
+  }
 
-  /// Elements that share one 32-bit word of codes: 16 or 32. Ranges handed to several threads start
-  /// at multiples.
-  std::size_t elementsPerWord() const { return type_ == CompressionType::twoBit ? 16 : 32; }
+  /// Elements that share one 32-bit word of codes: 16, 32, or 2. Ranges handed to several threads
+  /// start at multiples.
+  std::size_t elementsPerWord() const;
   /// Bytes of codes for `count` elements: whole 32-bit words.
   std::size_t compressedBytes(std::size_t count) const {
     return (count + elementsPerWord() - 1) / elementsPerWord() * 4;

@@ -60,6 +60,9 @@ class DistStore : public Store {
   virtual int deadNodes() const = 0;
   /// Rounds no longer wait for this worker; it may still pull. After everything submitted before.
   virtual void leave(std::shared_ptr<Ticket>) = 0;
+  /// As stop(), but the wire is not closed in good order: the servers learn it as if this process
+  /// had died. A stop() afterwards does nothing.
+  virtual void drop() = 0;
 };
 
 /// Takes the wire over. The wire's ranks: workers, then servers.

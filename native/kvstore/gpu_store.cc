@@ -198,6 +198,11 @@ void GpuStore::admit(GpuItem& item) const {
 
 void GpuStore::setCompression(const GradientCompression& compression) {
   checkCompressible(onHost_, !allKeys().empty(), compression_ != nullptr);
+  if (!compression.feedsBack()) {
+    throw Error(ErrorCode::unsupported,
+                std::string("stores on GPUs compress as 2bit or 1bit, not ") + compression.name())
+        .stillUsable();
+  }
   compression_ = std::make_unique<const GradientCompression>(compression);
   device_->setCompression(compression_.get());
 }

@@ -39,17 +39,22 @@ std::exception_ptr needsFloats(const std::string& name, DType dtype) {
                   nameOf(dtype) + ": use a float type, setUpdater, or another store for it"));
 }
 
-FittingStates readFittingStates(
-    const std::string& file, std::shared_ptr<Optimizer> present,
-    const std::function<std::optional<StateShape>(const std::string& key)>& shapeOf) {
-  LoadedStates loaded = [&] {
-    const auto bytes = readWholeFile(file);
-    try {
-      return loadStates(bytes);
-    } catch (const Error& error) {
-      throw storeMisuse(file + ": " + error.what());
-    }
-  }();
+LoadedStates readStates(const std::string& file) {
+  const auto bytes = readWholeFile(file);
+  try {
+    return loadStates(bytes);
+  } catch (const Error& error) {
+    throw storeMisuse(file + ": " + error.what());
+  }
+}
+
+FittingStates readFittingStates(const std::string& file, std::shared_ptr<Optimizer> present,
+                                const ShapeOf& shapeOf) {
+  return fittingStates(readStates(file), file, std::move(present), shapeOf);
+}
+
+FittingStates fittingStates(LoadedStates loaded, const std::string& file,
+                            std::shared_ptr<Optimizer> present, const ShapeOf& shapeOf) {
   std::shared_ptr<Optimizer> optimizer = std::move(present);
   if (loaded.spec) {
     optimizer = Optimizer::create(*loaded.spec);

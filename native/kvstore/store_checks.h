@@ -52,9 +52,14 @@ struct FittingStates {
   std::shared_ptr<Optimizer> optimizer;
   std::vector<std::unique_ptr<OptimizerState>> states;
 };
-FittingStates readFittingStates(
-    const std::string& file, std::shared_ptr<Optimizer> present,
-    const std::function<std::optional<StateShape>(const std::string& key)>& shapeOf);
+using ShapeOf = std::function<std::optional<StateShape>(const std::string& key)>;
+FittingStates readFittingStates(const std::string& file, std::shared_ptr<Optimizer> present,
+                                const ShapeOf&);
+/// The same of states that have been read; `file` is for the messages.
+FittingStates fittingStates(LoadedStates loaded, const std::string& file,
+                            std::shared_ptr<Optimizer> present, const ShapeOf&);
+/// A file's states; errors name it.
+LoadedStates readStates(const std::string& file);
 
 /// Throws where there is none, or a schedule decides its rate.
 void changeLearningRate(Optimizer*, double value);

@@ -1,0 +1,59 @@
+// Wire memory for what this worker sends, used again as soon as the receiver has released it: the
+// piece that was released last is the next one written, so that a few pieces that stay in the
+// caches carry arrays of any size.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/wire.h"
+
+namespace gradlink::dist {
+
+/// One piece of wire memory.
+struct WireBuffer {
+  void* memory;
+  std::size_t bytes;
+  /// Of the lists of free ones; kOwn for memory of its own, given back to the wire at once.
+  std::size_t sizeClass;
+  /// Whether it counts as staged.
+  bool staged;
+
+  static constexpr std::size_t kOwn = ~std::size_t{0};
+};
+
+/// For one thread.
+class WireBuffers {
+ public:
+  explicit WireBuffers(Wire& wire) : wire_(wire) {}
+
+  /// At least `bytes`, 64-byte aligned. Throws Error(outOfMemory).
+  WireBuffer* take(std::size_t bytes, bool staged);
+  void give(WireBuffer* buffer);
+  /// Of staged ones that are out.
+  std::size_t stagedBytes() const { return stagedBytes_; }
+
+  static std::uint64_t ticketOf(const WireBuffer* buffer) {
+    return reinterpret_cast<std::uintptr_t>(buffer);
+  }
+  static WireBuffer* ofTicket(std::uint64_t ticket) {
+    return reinterpret_cast<WireBuffer*>(static_cast<std::uintptr_t>(ticket));
+  }
+
+ private:
+  static constexpr std::size_t kSmallest = 256;
+  static constexpr std::size_t kClasses = 11;  // to 256 KiB
+
+  void grow(std::size_t sizeClass);
+
+  Wire& wire_;
+  std::array<std::vector<WireBuffer*>, kClasses> free_;
+  std::array<std::size_t, kClasses> made_{};
+  std::vector<std::unique_ptr<WireBuffer>> buffers_;
+  std::size_t stagedBytes_ = 0;
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,52 @@
+// How many bytes of pushes may be on their way. A few pieces are enough while servers release them
+// as they come: those stay in the caches. In a synchronous store servers also wait for other
+// workers, perhaps for keys that this one would push next; so a window that nothing leaves grows.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "core/deadline.h"
+
+namespace gradlink::dist {
+
+class PushWindow {
+ public:
+  explicit PushWindow(std::size_t mostBytes)
+      : most_(mostBytes), first_(std::min(kFirst, mostBytes)), bytes_(first_) {}
+
+  /// Whether `bytes` more may be staged beside what is out.
+  bool takes(std::size_t bytes, std::size_t staged) const {
+    return staged == 0 || staged + bytes <= bytes_;
+  }
+  /// Something has been released, and so much is still out.
+  void released(std::size_t staged, Deadline::Clock::time_point now) {
+    progress_ = now;
+    if (staged == 0) bytes_ = first_;
+  }
+  /// Something has been staged.
+  void staged(Deadline::Clock::time_point now) { progress_ = now; }
+  /// When to try again where takes() said no.
+  Deadline::Clock::time_point patienceEnds() const {
+    return progress_ + (bytes_ < most_ ? kStall : kLongStall);
+  }
+  /// Grows where nothing has been released for a while. Beyond the most only slowly: waiting on
+  /// could be for ever, where workers push different keys first.
+  void look(Deadline::Clock::time_point now) {
+    if (now < patienceEnds()) return;
+    bytes_ = bytes_ < most_ ? std::min(2 * bytes_, most_) : bytes_ + bytes_ / 4;
+    progress_ = now;
+  }
+
+ private:
+  static constexpr std::size_t kFirst = 2 << 20;
+  static constexpr auto kStall = std::chrono::microseconds(300);
+  static constexpr auto kLongStall = std::chrono::milliseconds(20);
+
+  std::size_t most_;
+  std::size_t first_;
+  std::size_t bytes_;
+  Deadline::Clock::time_point progress_{};
+};
+
+}  // namespace gradlink::dist
