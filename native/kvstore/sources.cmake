@@ -6,6 +6,15 @@ add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/allreduce_store.cc
   ${CMAKE_CURRENT_LIST_DIR}/allreduce_sums.cc
   ${CMAKE_CURRENT_LIST_DIR}/compression.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_buffers.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_engine.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_link.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_placement.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_states.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_store.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_terms.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_transfer.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_transfers.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_collectives.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_device_site.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_engine.cc
