@@ -95,7 +95,8 @@ export function build({ strict = false, clean = false, jobs = availableParalleli
     `-DNODE_API_HEADERS_DIR=${headerFolder('node-api-headers')}`,
     '-Wno-dev',
   ]);
-  cmake(['--build', cmakeFolder, '--target', 'gradlink', '--parallel', String(jobs)]);
+  const targets = ['--target', 'gradlink', 'gradlink_mpi_shims'];
+  cmake(['--build', cmakeFolder, ...targets, '--parallel', String(jobs)]);
   return join(output, 'gradlink.node');
 }
 

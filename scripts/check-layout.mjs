@@ -12,12 +12,13 @@ const maxLines = 400;
 const below = {
   core: [],
   shm: ['core'],
+  mpi: ['core'],
   cuda: ['core'],
   nccl: ['core', 'cuda'],
   kvstore: ['core', 'shm', 'cuda', 'nccl'],
   measure: ['core', 'shm', 'cuda', 'nccl'],
-  binding: ['core', 'shm', 'cuda', 'nccl', 'kvstore', 'measure'],
-  test: ['core', 'shm', 'cuda', 'nccl', 'kvstore', 'measure'],
+  binding: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure'],
+  test: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure'],
 };
 
 function filesUnder(folder, pattern) {

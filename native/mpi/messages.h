@@ -1,0 +1,68 @@
+// Point-to-point messages of a communicator. A short one goes with its envelope, and its send
+// returns without its receive; a long one waits until its receiver has answered, so that one that
+// does not fit is an error on both sides.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/communicator.h"
+#include "mpi/link.h"
+
+namespace gradlink::mpi {
+
+/// Messages of up to this many bytes are sent without waiting for their receive.
+inline constexpr std::size_t kEagerBytes = 8 << 10;
+
+class Messages {
+ public:
+  explicit Messages(Link& link) : link_(link) {}
+
+  void send(const void* data, std::size_t count, DType, int destination, int tag, Wait& wait);
+  Received receive(void* data, std::size_t count, DType, int source, int tag, Wait& wait);
+
+  /// True when no send is on its way any more.
+  bool idle();
+
+ private:
+  struct Envelope {
+    std::uint64_t count;
+    std::int32_t tag;
+    DType dtype;
+    bool isLong;
+    std::uint16_t reserved;
+  };
+  static_assert(sizeof(Envelope) == 16);
+  /// What came before it was asked for; `data` without its envelope.
+  struct Unexpected {
+    int source;
+    Envelope envelope;
+    std::unique_ptr<std::byte[]> data;
+  };
+  /// A short message that MPI has not taken yet.
+  struct Outgoing {
+    RequestHandle request;
+    std::unique_ptr<std::byte[]> bytes;
+  };
+  struct Wanted {
+    void* data;
+    std::size_t count;
+    DType dtype;
+    int source;
+    int tag;
+  };
+
+  void sweep();
+  bool take(Unexpected& message, const Wanted& wanted, Wait& wait, Received& received);
+  /// The next message of this source, set aside; false when there is none.
+  bool fetch(int source);
+
+  Link& link_;
+  std::deque<Unexpected> unexpected_;
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace gradlink::mpi

@@ -1,0 +1,174 @@
+// Collectives that only move data, and the neighbors' weighted sums.
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "core/reduce_kernels.h"
+#include "mpi/stages.h"
+#include "mpi/tags.h"
+
+namespace gradlink::mpi {
+namespace {
+
+/// A piece that is passed on: long enough for MPI to be at its best, short enough that passing on
+/// begins early.
+constexpr std::size_t kPieceBytes = 256 << 10;
+/// Pieces whose receives are posted ahead.
+constexpr std::size_t kWindow = 8;
+
+/// The parts of a broadcast: one for each rank but the root, in the order of the ranks.
+struct Parts {
+  std::size_t bytes;
+  int size;
+  int root;
+
+  std::size_t begin(int rank) const {
+    const auto at = static_cast<std::size_t>(rank < root ? rank : rank - 1);
+    const auto parts = static_cast<std::size_t>(size - 1);
+    return bytes / parts * at + std::min(at, bytes % parts);
+  }
+  std::size_t length(int rank) const {
+    const auto at = static_cast<std::size_t>(rank < root ? rank : rank - 1);
+    const auto parts = static_cast<std::size_t>(size - 1);
+    return bytes / parts + (at < bytes % parts ? 1 : 0);
+  }
+};
+
+void copyBlock(std::byte* to, const std::byte* from, std::size_t bytes) {
+  if (bytes > 0 && to != from) std::memcpy(to, from, bytes);
+}
+
+}  // namespace
+
+void runBroadcast(Link& link, const StagedCall& call, Wait& wait) {
+  const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
+  const int root = call.shape.root;
+  const int me = link.rank();
+  const Parts parts{bytes, link.size(), root};
+  if (link.size() == 1 || me == root) {
+    Batch batch(link);
+    // Piece by piece around the ranks, so that all can begin to pass on.
+    for (std::size_t at = 0; link.size() > 1 && at < parts.length(root == 0 ? 1 : 0);
+         at += kPieceBytes) {
+      for (int i = 1; i < link.size(); ++i) {
+        const int peer = (me + i) % link.size();
+        const std::size_t whole = parts.length(peer);
+        if (at >= whole) continue;
+        batch.send(call.in + parts.begin(peer) + at, std::min(kPieceBytes, whole - at), peer,
+                   kMoveTag);
+      }
+    }
+    batch.wait(wait);
+    copyBlock(call.out, call.in, bytes);
+    return;
+  }
+  Batch others(link);
+  for (int i = 1; i < link.size(); ++i) {
+    const int peer = (me + i) % link.size();
+    if (peer == root) continue;
+    for (std::size_t at = 0; at < parts.length(peer); at += kPieceBytes) {
+      others.receive(call.out + parts.begin(peer) + at,
+                     std::min(kPieceBytes, parts.length(peer) - at), peer, kMoveTag);
+    }
+  }
+  std::deque<std::unique_ptr<Batch>> fromRoot;
+  const std::size_t own = parts.length(me);
+  std::size_t posted = 0;
+  std::size_t passed = 0;
+  while (passed < own) {
+    while (posted < own && fromRoot.size() < kWindow) {
+      const std::size_t length = std::min(kPieceBytes, own - posted);
+      fromRoot.push_back(std::make_unique<Batch>(link));
+      fromRoot.back()->receive(call.out + parts.begin(me) + posted, length, root, kMoveTag);
+      posted += length;
+    }
+    if (fromRoot.front()->receiving()) {
+      others.progress();
+      wait.pause();
+      continue;
+    }
+    wait.came();
+    fromRoot.pop_front();
+    const std::size_t length = std::min(kPieceBytes, own - passed);
+    for (int i = 1; i < link.size(); ++i) {
+      const int peer = (me + i) % link.size();
+      if (peer != root) others.send(call.out + parts.begin(me) + passed, length, peer, kMoveTag);
+    }
+    passed += length;
+  }
+  others.wait(wait);
+}
+
+void runMoves(Link& link, const StagedCall& call, Wait& wait) {
+  const std::size_t block = call.shape.count * sizeOf(call.shape.dtype);
+  const int me = link.rank();
+  const Kind kind = call.shape.kind;
+  const bool isRoot = me == call.shape.root;
+  const auto at = [&](int rank) { return static_cast<std::size_t>(rank) * block; };
+  Batch batch(link);
+  for (int i = 1; i < link.size(); ++i) {
+    const int from = (me + i) % link.size();
+    if (kind == Kind::scatter) {
+      if (from == call.shape.root) batch.receive(call.out, block, from, kMoveTag);
+    } else if (kind != Kind::gather || isRoot) {
+      batch.receive(call.out + at(from), block, from, kMoveTag);
+    }
+  }
+  for (int i = 1; i < link.size(); ++i) {
+    const int to = (me - i + link.size()) % link.size();
+    if (kind == Kind::gather) {
+      if (to == call.shape.root) batch.send(call.in, block, to, kMoveTag);
+    } else if (kind != Kind::scatter || isRoot) {
+      batch.send(call.in + (kind == Kind::allGather ? 0 : at(to)), block, to, kMoveTag);
+    }
+  }
+  if (kind == Kind::allGather || (kind == Kind::gather && isRoot)) {
+    copyBlock(call.out + at(me), call.in, block);
+  } else if (kind == Kind::allToAll) {
+    copyBlock(call.out + at(me), call.in + at(me), block);
+  } else if (kind == Kind::scatter && isRoot) {
+    copyBlock(call.out, call.in + at(me), block);
+  }
+  batch.wait(wait);
+}
+
+void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow> rows,
+                  Scratch& scratch, Wait& wait) {
+  const std::size_t elementSize = sizeOf(call.shape.dtype);
+  const WeightRow& own = rows[static_cast<std::size_t>(link.rank())];
+  std::vector<int> destinations;
+  for (int r = 0; r < link.size(); ++r) {
+    const WeightRow& row = rows[static_cast<std::size_t>(r)];
+    const bool wants = std::any_of(row.begin(), row.end(),
+                                   [&](const auto& entry) { return entry.first == link.rank(); });
+    if (r != link.rank() && wants) destinations.push_back(r);
+  }
+  std::vector<double> weights;
+  for (const auto& [rank, weight] : own) weights.push_back(weight);
+  const std::size_t step = kPieceBytes / elementSize;
+  std::byte* memory = scratch.take(own.size() * kPieceBytes);
+  std::vector<const void*> src(own.size());
+  for (std::size_t done = 0; done < call.shape.count; done += step) {
+    const std::size_t length = std::min(step, call.shape.count - done);
+    const std::byte* in = call.in + done * elementSize;
+    Batch batch(link);
+    for (std::size_t i = 0; i < own.size(); ++i) {
+      std::byte* slot = memory + i * kPieceBytes;
+      src[i] = own[i].first == link.rank() ? in : slot;
+      if (own[i].first != link.rank()) {
+        batch.receive(slot, length * elementSize, own[i].first, kMoveTag);
+      }
+    }
+    for (int destination : destinations) {
+      batch.send(in, length * elementSize, destination, kMoveTag);
+    }
+    wait.came();
+    // The sum may overwrite what goes out.
+    batch.wait(wait);
+    weightedSum(call.out + done * elementSize, src, weights, length, call.shape.dtype);
+  }
+}
+
+}  // namespace gradlink::mpi

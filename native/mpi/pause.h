@@ -1,0 +1,40 @@
+// Waiting for MPI, which offers only looking: first without pause, then giving the core to others
+// between looks, then sleeping for a share of the time waited so far. What sleeping adds to a wait
+// is bounded by that share, and what looking costs by the longest sleep.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/deadline.h"
+
+namespace gradlink::mpi {
+
+class Pause {
+ public:
+  /// After a look that found nothing. True now and then: time to look at what can end the wait,
+  /// too.
+  bool after() {
+    if (++looks_ < kLooks) return false;
+    return slow();
+  }
+  /// Something came: what comes next is likely to be near.
+  void reset() {
+    looks_ = 0;
+    sleeping_ = false;
+  }
+  /// As after(), for those who sleep in their own way: for how long now; 0: not yet.
+  std::chrono::nanoseconds nap();
+
+ private:
+  bool slow();
+
+  /// A look takes some 50 to 300 ns, as long as a message takes on one host.
+  static constexpr std::uint32_t kLooks = 200;
+
+  std::uint32_t looks_ = 0;
+  bool sleeping_ = false;
+  Deadline::Clock::time_point since_;
+};
+
+}  // namespace gradlink::mpi

@@ -1,0 +1,255 @@
+#include "mpi/rank_communicator.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/error.h"
+#include "core/reduce_kernels.h"
+#include "mpi/stages.h"
+#include "mpi/tags.h"
+
+namespace gradlink::mpi {
+namespace {
+
+// The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
+std::size_t largestInput(const Shape& shape, int size) {
+  std::size_t blocks = 0;
+  for (int r = 0; r < std::min(size, 2); ++r) blocks = std::max(blocks, inBlocks(shape, size, r));
+  if (hasRoot(shape.kind)) blocks = std::max(blocks, inBlocks(shape, size, shape.root));
+  return blocks * shape.count * sizeOf(shape.dtype);
+}
+
+void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
+  if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
+  throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
+                                              " is not a rank; expected 0.." +
+                                              std::to_string(size - 1))
+      .withOp(op)
+      .stillUsable();
+}
+
+}  // namespace
+
+RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks, double timeoutMs)
+    : link_(comm),
+      rank_(link_.rank()),
+      worldRanks_(std::move(worldRanks)),
+      timeoutMs_(timeoutMs),
+      agreement_(link_),
+      messages_(link_),
+      src_(static_cast<std::size_t>(link_.size())) {}
+
+RankCommunicator::~RankCommunicator() { close(); }
+
+void RankCommunicator::run(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+  guarded(nameOf(shape.kind), [&] {
+    Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
+    move(shape, buffers, {}, wait);
+  });
+}
+
+void RankCommunicator::move(const Shape& shape, const Buffers& buffers,
+                            std::span<const WeightRow> rows, Wait& wait) {
+  checkShape(shape, size());
+  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
+    throw Error(ErrorCode::invalidArgument,
+                std::string(nameOf(shape.kind)) +
+                    ": expected one input and one output, for the one rank held")
+        .withOp(nameOf(shape.kind))
+        .stillUsable();
+  }
+  checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
+  if (largestInput(shape, size()) <= agreement_.mostBytes()) {
+    return oneShot(shape, buffers, rows, wait);
+  }
+  agreement_.meet(shape, {}, wait);
+  const StagedCall call{shape, static_cast<const std::byte*>(buffers.in[0]),
+                        static_cast<std::byte*>(buffers.out[0])};
+  switch (shape.kind) {
+    case Kind::allReduce:
+    case Kind::reduce:
+    case Kind::reduceScatter:
+      return runReduction(link_, call, scratch_, wait);
+    case Kind::broadcast:
+      return runBroadcast(link_, call, wait);
+    case Kind::neighborAllReduce:
+      return runNeighbors(link_, call, rows, scratch_, wait);
+    default:
+      return runMoves(link_, call, wait);
+  }
+}
+
+// The announcement carries the data: every rank computes its own result from what the others
+// brought.
+void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers,
+                               std::span<const WeightRow> rows, Wait& wait) {
+  const std::size_t block = shape.count * sizeOf(shape.dtype);
+  const std::size_t mine = inBlocks(shape, size(), rank_) * block;
+  agreement_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), mine}, wait);
+  if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
+  auto* out = static_cast<std::byte*>(buffers.out[0]);
+  const auto from = [&](int rank, std::size_t at) {
+    return agreement_.payload(rank).data() + at * block;
+  };
+  const auto me = static_cast<std::size_t>(rank_);
+  switch (shape.kind) {
+    case Kind::allReduce:
+    case Kind::reduce:
+      return fold(shape, buffers, 0);
+    case Kind::reduceScatter:
+      return fold(shape, buffers, me);
+    case Kind::broadcast:
+      std::memmove(out, from(shape.root, 0), block);
+      return;
+    case Kind::scatter:
+      std::memmove(out, from(shape.root, me), block);
+      return;
+    case Kind::neighborAllReduce: {
+      std::vector<double> weights;
+      std::vector<const void*> src;
+      for (const auto& [rank, weight] : rows[me]) {
+        weights.push_back(weight);
+        src.push_back(from(rank, 0));
+      }
+      return weightedSum(out, src, weights, shape.count, shape.dtype);
+    }
+    default:
+      for (int r = 0; r < size(); ++r) {
+        std::memmove(out + static_cast<std::size_t>(r) * block,
+                     from(r, shape.kind == Kind::allToAll ? me : 0), block);
+      }
+  }
+}
+
+void RankCommunicator::fold(const Shape& shape, const Buffers& buffers, std::size_t block) {
+  const std::size_t offset = block * shape.count * sizeOf(shape.dtype);
+  for (int r = 0; r < size(); ++r) {
+    src_[static_cast<std::size_t>(r)] = agreement_.payload(r).data() + offset;
+  }
+  reduceMany(buffers.out, src_, shape.count, shape.dtype, shape.op);
+}
+
+void RankCommunicator::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                                 const CallOptions& o) {
+  run({Kind::allReduce, dtype, op, 0, count}, b, o);
+}
+void RankCommunicator::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                              int root, const CallOptions& o) {
+  run({Kind::reduce, dtype, op, root, count}, b, o);
+}
+void RankCommunicator::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
+                                 const CallOptions& o) {
+  run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o);
+}
+void RankCommunicator::allGather(const Buffers& b, std::size_t count, DType dtype,
+                                 const CallOptions& o) {
+  run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o);
+}
+void RankCommunicator::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                                     const CallOptions& o) {
+  run({Kind::reduceScatter, dtype, op, 0, count}, b, o);
+}
+void RankCommunicator::allToAll(const Buffers& b, std::size_t count, DType dtype,
+                                const CallOptions& o) {
+  run({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o);
+}
+void RankCommunicator::gather(const Buffers& b, std::size_t count, DType dtype, int root,
+                              const CallOptions& o) {
+  run({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o);
+}
+void RankCommunicator::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
+                               const CallOptions& o) {
+  run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o);
+}
+
+void RankCommunicator::barrier(const CallOptions& o) {
+  guarded("barrier", [&] {
+    Wait wait(link_, "barrier", timeoutOf(o), Wait::Kind::agreement);
+    agreement_.meet({}, {}, wait);
+  });
+}
+
+void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                                         std::span<const Neighborhood> neighborhoods,
+                                         const CallOptions& o) {
+  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
+  guarded(nameOf(shape.kind), [&] {
+    checkShape(shape, size());
+    if (neighborhoods.size() != 1) {
+      throw Error(ErrorCode::invalidArgument,
+                  "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
+                      std::to_string(neighborhoods.size()))
+          .withOp(nameOf(shape.kind))
+          .stillUsable();
+    }
+    checkNeighborhood(neighborhoods[0], rank_, size());
+    Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
+    const auto all = exchangeNeighborhoods(shape, neighborhoods[0], wait);
+    move(shape, b, resolveNeighbors(all), wait);
+  });
+}
+
+namespace {
+
+/// One of a rank's neighbors, as it travels.
+struct Edge {
+  std::int32_t rank;
+  std::int32_t isSource;
+  double weight;
+};
+
+}  // namespace
+
+std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& shape,
+                                                                  const Neighborhood& own,
+                                                                  Wait& wait) {
+  std::vector<Edge> edges;
+  for (const Neighbor& n : own.sources) edges.push_back({n.rank, 1, n.weight});
+  for (const Neighbor& n : own.destinations) edges.push_back({n.rank, 0, n.weight});
+  struct Summary {
+    double selfWeight;
+    std::uint64_t edges;
+  };
+  const Summary mine{own.selfWeight, edges.size()};
+  agreement_.meet(shape, std::as_bytes(std::span(&mine, 1)), wait);
+  std::vector<Summary> summaries(static_cast<std::size_t>(size()));
+  std::size_t most = 0;
+  for (std::size_t r = 0; r < summaries.size(); ++r) {
+    std::memcpy(&summaries[r], agreement_.payload(static_cast<int>(r)).data(), sizeof(Summary));
+    most = std::max<std::size_t>(most, summaries[r].edges);
+  }
+  const auto bytes =
+      agreement_.exchange(std::as_bytes(std::span(edges)), most * sizeof(Edge), wait);
+  std::vector<Neighborhood> all(summaries.size());
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    all[r].selfWeight = summaries[r].selfWeight;
+    for (std::size_t i = 0; i < summaries[r].edges; ++i) {
+      Edge edge;
+      std::memcpy(&edge, bytes[r].data() + i * sizeof(Edge), sizeof(Edge));
+      auto& list = edge.isSource != 0 ? all[r].sources : all[r].destinations;
+      list.push_back({edge.rank, edge.weight});
+    }
+  }
+  return all;
+}
+
+void RankCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
+                            int tag, const CallOptions& o) {
+  guarded("send", [&] {
+    checkPeer("send", destination, size(), false);
+    Wait wait(link_, "send", timeoutOf(o), Wait::Kind::message);
+    messages_.send(data, count, dtype, destination, tag, wait);
+  });
+}
+
+Received RankCommunicator::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                                   const CallOptions& o) {
+  return guarded("receive", [&] {
+    checkPeer("receive", source, size(), true);
+    Wait wait(link_, "receive", timeoutOf(o), Wait::Kind::message);
+    return messages_.receive(data, count, dtype, source, tag, wait);
+  });
+}
+
+}  // namespace gradlink::mpi

@@ -1,0 +1,104 @@
+// One rank of an MPI job, or of a part of one.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "mpi/agreement.h"
+#include "mpi/link.h"
+#include "mpi/messages.h"
+#include "mpi/mpi.h"
+#include "mpi/scratch.h"
+
+namespace gradlink::mpi {
+
+class RankCommunicator final : public MpiCommunicator {
+ public:
+  /// Takes the MPI communicator.
+  RankCommunicator(CommHandle comm, std::vector<int> worldRanks, double timeoutMs);
+  ~RankCommunicator() override;
+
+  int size() const override { return link_.size(); }
+  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
+  const char* backend() const override { return "mpi"; }
+  const std::vector<int>& worldRanks() const override { return worldRanks_; }
+  const std::vector<int>& nodes(const CallOptions&) override;
+
+  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
+  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
+              const CallOptions&) override;
+  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
+  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
+                     const CallOptions&) override;
+  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
+  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
+  void barrier(const CallOptions&) override;
+  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
+                         const CallOptions&) override;
+  void send(const void* data, std::size_t count, DType, int destination, int tag,
+            const CallOptions&) override;
+  Received receive(void* data, std::size_t count, DType, int source, int tag,
+                   const CallOptions&) override;
+
+  /// Memory of this process alone: MPI maps nothing into others.
+  void* allocShared(std::size_t bytes) override;
+  void freeShared(void* memory) override;
+  std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
+  std::unique_ptr<MpiCommunicator> splitRanks(int color, int key, const CallOptions&);
+  std::unique_ptr<Wire> openWire(const CallOptions&) override;
+  void abort(const std::string& reason) override;
+  void check(const char* op) override;
+  void leave() override;
+  void close() override;
+
+ private:
+  template <class Body>
+  auto guarded(const char* op, Body body) {
+    if (closed_.load(std::memory_order_acquire)) {
+      throw Error(ErrorCode::closed, std::string(op) + ": the communicator is closed").withOp(op);
+    }
+    const InUse inUse(op);
+    link_.check(op);
+    try {
+      return body();
+    } catch (const Error& error) {
+      // What MPI reports has no other way to the peers.
+      if (error.code == ErrorCode::system && !link_.ended()) {
+        link_.pronounce(error.code, rank_, op, error.what());
+      }
+      throw;
+    }
+  }
+  double timeoutOf(const CallOptions& options) const {
+    return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
+  }
+  void run(const Shape& shape, const Buffers& buffers, const CallOptions& options);
+  void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
+            Wait& wait);
+  void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
+               Wait& wait);
+  void fold(const Shape& shape, const Buffers& buffers, std::size_t block);
+  std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
+                                                  Wait& wait);
+
+  Link link_;
+  const int rank_;
+  const std::vector<int> worldRanks_;
+  const double timeoutMs_;
+  Agreement agreement_;
+  Messages messages_;
+  Scratch scratch_;
+  std::vector<int> nodes_;
+  std::vector<const void*> src_;
+  std::atomic<bool> closed_{false};
+  std::mutex memoryMutex_;
+  std::map<void*, std::unique_ptr<std::byte, void (*)(void*)>> memory_;
+};
+
+}  // namespace gradlink::mpi

@@ -1,0 +1,175 @@
+#include "mpi/runtime.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "core/error.h"
+
+namespace gradlink::mpi {
+namespace {
+
+/// How often somebody who waits for the start looks whether he is still wanted.
+constexpr std::chrono::milliseconds kGlance(50);
+/// How long finalising waits for calls of other threads, which look every few milliseconds.
+constexpr std::chrono::seconds kLastCalls(10);
+
+}  // namespace
+
+Error mpiError(const std::string& doing, int error) {
+  char text[512];
+  shim().errorText(error, text, sizeof(text));
+  return Error(ErrorCode::system, doing + ": MPI reports: " + text).withOp(doing);
+}
+
+Runtime& Runtime::get() {
+  static Runtime* const runtime = new Runtime;
+  return *runtime;
+}
+
+const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled) {
+  loaded();
+  std::unique_lock lock(mutex_);
+  if (state_.load() == State::idle) {
+    state_.store(State::starting);
+    std::thread([this] { serve(); }).detach();
+  }
+  const Deadline deadline = Deadline::in(timeoutMs);
+  while (state_.load() == State::starting) {
+    if (cancelled != nullptr && cancelled->load()) {
+      throw Error(ErrorCode::closed, "the start of MPI was given up").withOp("start");
+    }
+    if (deadline.passed()) {
+      throw Error(ErrorCode::timeout,
+                  "not all processes of the job have initialised MPI within the deadline: does "
+                  "every rank come to its first communicator? timeoutMs sets the deadline")
+          .withOp("start");
+    }
+    changed_.wait_for(lock, kGlance);
+  }
+  if (state_.load() != State::running) {
+    throw Error(ErrorCode::closed, "MPI has been finalised: the process is ending").withOp("start");
+  }
+  if (error_ != 0) throw mpiError("initialise MPI", error_);
+  if (!multiple_) {
+    throw Error(ErrorCode::unsupported,
+                loaded().info.version + " (" + loaded().info.file +
+                    ") gives no MPI_THREAD_MULTIPLE, which communicators with threads of their "
+                    "own need: use an MPI that was built with it")
+        .withOp("start");
+  }
+  return place_;
+}
+
+// MPI wants the thread that initialised it to finalise it.
+void Runtime::serve() {
+  const Shim& mpi = shim();
+  bool multiple = false;
+  int error = mpi.init(&multiple);
+  Place place;
+  if (error == 0) error = mpi.rank(mpi.world(), &place.rank);
+  if (error == 0) error = mpi.size(mpi.world(), &place.size);
+  if (error == 0) place.cudaAware = mpi.cudaAware();
+  std::unique_lock lock(mutex_);
+  error_ = error;
+  multiple_ = multiple;
+  place_ = place;
+  state_.store(State::running);
+  // Registered after MPI is loaded, so that it runs before MPI's own destructors.
+  std::atexit([] { Runtime::get().finalize(); });
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return state_.load() == State::ending; });
+  lock.unlock();
+  if (error == 0) mpi.finalize();
+  lock.lock();
+  state_.store(State::ended);
+  changed_.notify_all();
+}
+
+void Runtime::finalize() {
+  if (!running()) return;
+  sweep();
+  std::unique_lock lock(mutex_);
+  if (state_.load() != State::running) return;
+  state_.store(State::ending);
+  // Calls of other threads notice it; one that does not end is left to the launcher.
+  if (!changed_.wait_for(lock, kLastCalls, [&] { return users_.load() == 0; })) return;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return state_.load() == State::ended; });
+}
+
+void Runtime::retire(Retired retired) {
+  sweep();
+  if (!running() || sweepOne(retired)) return;
+  std::lock_guard lock(retiredMutex_);
+  retired_.push_back(std::move(retired));
+}
+
+void Runtime::sweep() {
+  std::lock_guard lock(retiredMutex_);
+  std::erase_if(retired_, [&](Retired& retired) { return sweepOne(retired); });
+}
+
+bool Runtime::sweepOne(Retired& retired) {
+  const Shim& mpi = shim();
+  std::erase_if(retired.sends, [&](RequestHandle& request) {
+    bool done = false;
+    return mpi.test(&request, &done, nullptr) != 0 || done;
+  });
+  bool found = false;
+  MessageStatus status;
+  while (retired.awaited > 0 &&
+         mpi.probe(kAnySourceOfShim, kLeftTag, retired.comm, &found, &status) == 0 && found) {
+    Goodbye goodbye;
+    if (mpi.receive(&goodbye, sizeof(goodbye), status.source, kLeftTag, retired.comm, &status) != 0)
+      return false;
+    --retired.awaited;
+    retired.clean = retired.clean && goodbye.clean != 0;
+  }
+  if (retired.awaited > 0 || !retired.sends.empty() || !retired.clean) return false;
+  // What nobody here asked for while the communicator was open.
+  std::unique_ptr<std::byte[]> rest;
+  while (mpi.probe(kAnySourceOfShim, kAnyTagOfShim, retired.comm, &found, &status) == 0 && found) {
+    rest.reset(new std::byte[status.bytes + 1]);
+    if (mpi.receive(rest.get(), status.bytes, status.source, status.tag, retired.comm, &status) !=
+        0)
+      return false;
+  }
+  return mpi.freeComm(retired.comm) == 0;
+}
+
+InUse::InUse(const char* op) {
+  Runtime& runtime = Runtime::get();
+  runtime.users_.fetch_add(1);
+  if (runtime.running()) return;
+  runtime.users_.fetch_sub(1);
+  throw Error(ErrorCode::closed, std::string(op) + ": MPI has been finalised").withOp(op);
+}
+
+InUse::~InUse() {
+  Runtime& runtime = Runtime::get();
+  if (runtime.users_.fetch_sub(1) == 1 && !runtime.running()) runtime.changed_.notify_all();
+}
+
+Place start(double timeoutMs, const std::atomic<bool>* cancelled) {
+  return Runtime::get().start(timeoutMs, cancelled);
+}
+
+void finalize() { Runtime::get().finalize(); }
+
+void abortJob(const std::string& message, int status) {
+  const std::string line = message + "\n";
+  // Not through a stream: this may be the last thing that the process does.
+  for (std::size_t done = 0; done < line.size();) {
+    const ssize_t put = write(STDERR_FILENO, line.data() + done, line.size() - done);
+    if (put <= 0) break;
+    done += static_cast<std::size_t>(put);
+  }
+  if (Runtime::get().running()) shim().abortJob(status == 0 ? 1 : status);
+}
+
+}  // namespace gradlink::mpi
