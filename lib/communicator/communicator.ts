@@ -10,6 +10,7 @@ import { assertUsable } from '../tensor/leases.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
 import { readJob } from './job.js';
+import { joinMpiWorld } from './mpi-world.js';
 import { prepareReceive, prepareSend } from './message-call.js';
 import type {
   AsyncOptions,
@@ -51,8 +52,12 @@ export interface JoinOptions {
 export interface WorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
-  /** `'nccl'`: each rank is a GPU; `'shm'` when absent: arrays are in the memory of the host. All ranks say the same. */
-  backend?: 'shm' | 'nccl' | undefined;
+  /**
+   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job, on any number of hosts; inside
+   * a host they reduce through the embedded engine. `'nccl'`: each rank is a GPU. When absent: `'mpi'` where the ranks
+   * are on several hosts, or the launcher says GRADLINK_TRANSPORT=mpi, else `'shm'`. All ranks say the same.
+   */
+  backend?: 'shm' | 'mpi' | 'nccl' | undefined;
   /**
    * With `'nccl'`, this rank's GPU by the ordinal of its process; when absent the GPUs are dealt out by rank. No two
    * ranks may have the same.
@@ -83,9 +88,12 @@ export class Communicator extends Collectives implements AsyncDisposable {
   /** The first held rank. */
   readonly rank: number;
   readonly heldRanks: readonly number[];
-  /** `'shm'`: the embedded engine, over the memory of the host. `'nccl'`: ranks are GPUs. */
-  readonly backend: 'shm' | 'nccl';
-  /** The GPU of each held rank, whose data is a {@link DeviceBuffer} there; empty for `'shm'`. */
+  /**
+   * `'shm'`: the embedded engine, over the memory of the host. `'mpi'`: processes of an MPI job. `'nccl'`: ranks are
+   * GPUs.
+   */
+  readonly backend: 'shm' | 'mpi' | 'nccl';
+  /** The GPU of each held rank, whose data is a {@link DeviceBuffer} there; empty where arrays are the host's. */
   readonly gpus: readonly number[];
   #ranks: readonly Communicator[] | undefined;
   readonly #local: boolean;
@@ -100,7 +108,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
     this.size = executor.size;
     this.rank = executor.rank;
     this.heldRanks = executor.heldRanks;
-    this.backend = wrapped.backend as 'shm' | 'nccl';
+    this.backend = wrapped.backend as Communicator['backend'];
     this.gpus = executor.gpus;
     this.#local = local;
   }
@@ -163,15 +171,25 @@ export class Communicator extends Collectives implements AsyncDisposable {
    * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
    * this order. Alone it is a world of one.
    *
-   * @throws GradlinkError ERR_UNSUPPORTED for a job of more than one host; with `backend: 'nccl'` what {@link nccl}
-   *   throws; else as {@link join}.
+   * In an MPI world an uncaught error and an exit status other than 0 end all processes of the job.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts with a backend that joins those of one;
+   *   ERR_BACKEND_UNAVAILABLE where the MPI does not load; with `backend: 'nccl'` what {@link nccl} throws; else as
+   *   {@link join}.
    */
   static async world(options?: WorldOptions): Promise<Communicator> {
-    const { backend = 'shm', gpu, ...given } = optionsObject(options);
+    const { gpu, ...given } = optionsObject(options);
     const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
-    // All ranks are on this host, so that the rank is the place among its processes too.
     const place = readJob();
+    const { backend = place?.backend ?? 'shm' } = given;
+    if (place?.severalHosts === true && (backend === 'nccl' || backend === 'shm')) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        `this ${place.launcher} job has ranks on more than one host: backend '${backend}' joins those of one; use 'mpi'`,
+      );
+    }
     if (backend === 'nccl') {
+      // All ranks are on this host, so that the rank is the place among its processes too.
       const own = gpuOf(gpu, place?.rank ?? 0);
       if (place === undefined) return Communicator.nccl({ gpus: [own], timeoutMs });
       const { job, rank, size } = place;
@@ -183,14 +201,15 @@ export class Communicator extends Collectives implements AsyncDisposable {
       const joined = await native().NativeCommunicator.joinNccl(meeting, own);
       return new Communicator(joined, false);
     }
-    if ((backend as unknown) !== 'shm') {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm' or 'nccl'", backend);
+    if (backend !== 'mpi' && (backend as unknown) !== 'shm') {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm', 'mpi' or 'nccl'", backend);
     }
     if (gpu !== undefined) {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' with it", {
-        text: "backend 'shm'",
+        text: `backend '${backend}'`,
       });
     }
+    if (backend === 'mpi') return new Communicator(await joinMpiWorld(place, timeoutMs), false);
     if (place === undefined) return new Communicator(joinAll(1, timeoutMs)[0]!, false);
     const { job, rank, size } = place;
     return Communicator.join({ name: 'world', job, rank, size, timeoutMs });

@@ -8,10 +8,16 @@ import { GradlinkError, describe } from '../errors.js';
 export interface JobPlace {
   /** What only processes of the job share. */
   readonly job: string;
+  /** Among the job's workers; servers have places of their own. */
   readonly rank: number;
   readonly size: number;
   /** Who said so, for messages. */
   readonly launcher: string;
+  /** What the ranks meet over when nothing else is said: MPI where they are on several hosts, or the launcher says so. */
+  readonly backend: 'shm' | 'mpi';
+  readonly severalHosts: boolean;
+  /** Whether its processes are an MPI job, and how many of that are workers: ranks 0 to size - 1. */
+  readonly mpi?: { readonly size: number };
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -22,6 +28,8 @@ interface Source {
   readonly size: string;
   /** Ranks of this host; a job is of one host when it equals the size. */
   readonly localSize?: string;
+  /** It starts no MPI processes. */
+  readonly withoutMpi?: boolean;
   /** Further variables that must be there for the source to count. */
   readonly needs?: readonly string[];
   job(env: Env): string;
@@ -37,6 +45,7 @@ const sources: readonly Source[] = [
     launcher: 'gradlink launch',
     rank: 'GRADLINK_RANK',
     size: 'GRADLINK_SIZE',
+    withoutMpi: true,
     needs: ['GRADLINK_JOB'],
     job: (env) => env['GRADLINK_JOB'] ?? '',
   },
@@ -69,6 +78,7 @@ const sources: readonly Source[] = [
     rank: 'RANK',
     size: 'WORLD_SIZE',
     localSize: 'LOCAL_WORLD_SIZE',
+    withoutMpi: true,
     needs: ['MASTER_PORT'],
     job: (env) => [env['TORCHELASTIC_RUN_ID'], env['MASTER_ADDR'], env['MASTER_PORT']].join(' '),
   },
@@ -77,23 +87,49 @@ const sources: readonly Source[] = [
 /**
  * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order.
  *
+ * Where the launcher says GRADLINK_TRANSPORT=mpi, the first GRADLINK_NUM_WORKERS processes of the MPI job are workers.
+ *
  * @returns undefined when no launcher started this process.
- * @throws GradlinkError ERR_UNSUPPORTED for a job of more than one host.
+ * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts that are no MPI job, and for a server: its process
+ *   is no rank of the workers.
  */
 export function readJob(env: Env = process.env): JobPlace | undefined {
   const source = sources.find((one) =>
     [one.rank, one.size, ...(one.needs ?? [])].every((name) => (env[name] ?? '') !== ''),
   );
   if (source === undefined) return undefined;
-  const size = variable(env, source.size, 1, 2 ** 16);
-  const rank = variable(env, source.rank, 0, size - 1);
-  assertOneHost(env, source, size);
+  const all = variable(env, source.size, 1, 2 ** 16);
+  const rank = variable(env, source.rank, 0, all - 1);
+  const { launcher, withoutMpi = false } = source;
+  const severalHosts = hasSeveralHosts(env, source, all);
+  if (severalHosts && withoutMpi) {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `this ${launcher} job has ranks on more than one host, which need MPI: start it with mpirun, srun or ` +
+        '`gradlink launch -H`',
+    );
+  }
+  const overMpi = env['GRADLINK_TRANSPORT'] === 'mpi' && !withoutMpi;
+  const size =
+    overMpi && (env['GRADLINK_NUM_WORKERS'] ?? '') !== ''
+      ? variable(env, 'GRADLINK_NUM_WORKERS', 1, all)
+      : all;
+  if (rank >= size) {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `process ${rank} of this job is one of its servers: only its ${size} workers are ranks of a communicator`,
+    );
+  }
   // The launcher's text may be a port or a path: a digest is short, and tells nothing.
   const job = createHash('sha256')
-    .update(`${source.launcher} ${source.job(env)}`)
+    .update(`${launcher} ${source.job(env)}`)
     .digest('hex')
     .slice(0, 32);
-  return { job, rank, size, launcher: source.launcher };
+  return {
+    ...{ job, rank, size, launcher, severalHosts },
+    backend: overMpi || severalHosts ? 'mpi' : 'shm',
+    ...(withoutMpi ? {} : { mpi: { size: all } }),
+  };
 }
 
 function variable(env: Env, name: string, low: number, high: number): number {
@@ -106,18 +142,11 @@ function variable(env: Env, name: string, low: number, high: number): number {
   return value;
 }
 
-function assertOneHost(env: Env, source: Source, size: number): void {
-  const several =
-    source.launcher === 'Slurm'
-      ? Number(env['SLURM_STEP_NUM_NODES'] ?? env['SLURM_NNODES'] ?? '1') > 1
-      : source.localSize !== undefined && Number(env[source.localSize] ?? size) < size;
-  if (several) {
-    throw new GradlinkError(
-      'ERR_UNSUPPORTED',
-      `this ${source.launcher} job has ranks on more than one host: the embedded engine joins ranks of one host; ` +
-        'many hosts need the MPI backend, which this version does not have',
-    );
+function hasSeveralHosts(env: Env, source: Source, size: number): boolean {
+  if (source.launcher === 'Slurm') {
+    return Number(env['SLURM_STEP_NUM_NODES'] ?? env['SLURM_NNODES'] ?? '1') > 1;
   }
+  return source.localSize !== undefined && Number(env[source.localSize] ?? size) < size;
 }
 
 /** The nearest ancestor process whose name begins so; the parent when there is none. */

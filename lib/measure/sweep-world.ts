@@ -53,6 +53,20 @@ export function jobSize(): number | undefined {
   return readJob()?.size;
 }
 
+/** Linux has no longer names of hosts. */
+const mostNameBytes = 64;
+
+async function gatherNames(world: Communicator, own: string): Promise<string[]> {
+  const name = new Uint8Array(mostNameBytes);
+  new TextEncoder().encodeInto(own, name);
+  const all = await world.allGather(name);
+  return Array.from({ length: world.size }, (_, rank) =>
+    new TextDecoder()
+      .decode(all.subarray(rank * mostNameBytes, (rank + 1) * mostNameBytes))
+      .replace(/\0+$/, ''),
+  );
+}
+
 /**
  * Opens the ranks: those of the job where there is one, else `size` of this process.
  *
@@ -69,11 +83,12 @@ export async function openWorld(
   if (jobSize() !== undefined) {
     const world = await Communicator.world({ timeoutMs });
     const pids = await world.allGather(Int32Array.of(process.pid));
+    const hosts = await gatherNames(world, host);
     return {
       size: world.size,
       rank: world.rank,
       processes: world.size,
-      ranks: [...pids].map((pid, rank) => ({ rank, pid, host })),
+      ranks: [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? host })),
       time: (options) => native().timeCollective(nativeOf(world), options),
       barrier: () => world.barrier(),
       close: () => world.close(),

@@ -38,6 +38,26 @@ export interface NativeJoinOptions {
   readonly threads: boolean;
 }
 
+export interface NativeMpiJoinOptions {
+  readonly name: string;
+  /** The members' ranks in MPI_COMM_WORLD, ascending; empty: all. */
+  readonly ranks: Int32Array;
+  /** Milliseconds; Infinity waits for ever. */
+  readonly timeoutMs: number;
+}
+
+/** Which MPI this process uses. */
+export interface NativeMpiLibrary {
+  /** 'openmpi' or 'mpich'. */
+  readonly flavour: string;
+  /** The first line of what it says of itself. */
+  readonly version: string;
+  /** The shim between it and this package. */
+  readonly file: string;
+  /** The environment variable that told. */
+  readonly chosenBy: string;
+}
+
 export interface NativeNeighborhood {
   readonly selfWeight: number;
   readonly sourceRanks: Int32Array;
@@ -155,8 +175,14 @@ export interface NativeCommunicatorClass {
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
   /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */
   joinNccl(options: NativeJoinOptions, gpu: number): Promise<NativeCommunicator>;
+  /** Ranks of the MPI job that gave the same name and members. */
+  joinMpi(options: NativeMpiJoinOptions): Promise<NativeCommunicator>;
 }
 
 export interface CommunicatorNatives {
   readonly NativeCommunicator: NativeCommunicatorClass;
+  /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
+  abortMpiJob(message: string, status: number): void;
+  /** Loads it; throws ERR_BACKEND_UNAVAILABLE where it does not. */
+  mpiLibrary(): NativeMpiLibrary;
 }

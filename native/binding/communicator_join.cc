@@ -11,6 +11,7 @@
 #include "binding/buffer_view.h"
 #include "binding/communicator_wrap.h"
 #include "binding/errors.h"
+#include "binding/mpi_join.h"
 #include "nccl/nccl.h"
 #include "shm/shm.h"
 
@@ -125,6 +126,10 @@ Napi::Value CommunicatorWrap::openNccl(const Napi::CallbackInfo& info) {
                        timeoutMs](const std::atomic<bool>* cancelled) {
     return nccl::openLocal(gpus, {.timeoutMs = timeoutMs, .cancelled = cancelled});
   });
+}
+
+Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
+  return connect(info.Env(), mpiJoinArg(info[0]));
 }
 
 Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {

@@ -56,6 +56,7 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       StaticMethod<&Wrap::joinAll>("joinAll"),
                       StaticMethod<&Wrap::openNccl>("openNccl"),
                       StaticMethod<&Wrap::joinNccl>("joinNccl"),
+                      StaticMethod<&Wrap::joinMpi>("joinMpi"),
                       InstanceAccessor<&Wrap::size>("size"),
                       InstanceAccessor<&Wrap::heldRanks>("heldRanks"),
                       InstanceAccessor<&Wrap::backend>("backend"),

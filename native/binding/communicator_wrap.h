@@ -28,6 +28,7 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   static Napi::Value joinAll(const Napi::CallbackInfo&);
   static Napi::Value openNccl(const Napi::CallbackInfo&);
   static Napi::Value joinNccl(const Napi::CallbackInfo&);
+  static Napi::Value joinMpi(const Napi::CallbackInfo&);
   /// Connects on a thread of its own; a promise of the object.
   static Napi::Value connect(Napi::Env, CommunicatorHandle::Join);
 

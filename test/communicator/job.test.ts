@@ -55,18 +55,37 @@ describe('readJob', () => {
     expect(readJob({ ...slurm, SLURM_STEP_ID: '1' })?.job).not.toBe(readJob(slurm)?.job);
   });
 
-  it('refuses jobs of more than one host', () => {
+  it('takes MPI for jobs of more than one host', () => {
     const spread = [
       { ...openMpi, OMPI_COMM_WORLD_LOCAL_SIZE: '1' },
       { ...pmi, MPI_LOCALNRANKS: '1' },
       { ...slurm, SLURM_STEP_NUM_NODES: '2' },
-      { ...torchrun, LOCAL_WORLD_SIZE: '3' },
     ];
     for (const env of spread) {
-      expect(() => readJob(env)).toThrow(
-        expect.objectContaining({ code: 'ERR_UNSUPPORTED' }) as Error,
-      );
+      expect(readJob(env)).toMatchObject({ backend: 'mpi', severalHosts: true });
     }
+    for (const env of [launch, openMpi, pmi, slurm, torchrun]) {
+      expect(readJob(env)).toMatchObject({ backend: 'shm', severalHosts: false });
+    }
+  });
+
+  it('refuses jobs of more than one host that are no MPI jobs', () => {
+    expect(() => readJob({ ...torchrun, LOCAL_WORLD_SIZE: '3' })).toThrow(
+      expect.objectContaining({ code: 'ERR_UNSUPPORTED' }) as Error,
+    );
+  });
+
+  it('counts the workers where the launcher starts servers over MPI', () => {
+    const over = { ...openMpi, GRADLINK_TRANSPORT: 'mpi', GRADLINK_NUM_WORKERS: '2' };
+    expect(readJob({ ...over, OMPI_COMM_WORLD_RANK: '1' })).toMatchObject({
+      ...{ rank: 1, size: 2, backend: 'mpi', severalHosts: false },
+      mpi: { size: 3 },
+    });
+    expect(() => readJob(over)).toThrow(
+      'process 2 of this job is one of its servers: only its 2 workers are ranks of a communicator',
+    );
+    // The launcher's own ranks are no MPI processes.
+    expect(readJob({ ...launch, GRADLINK_TRANSPORT: 'mpi' })?.backend).toBe('shm');
   });
 
   it('says which variable makes no sense', () => {
