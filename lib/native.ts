@@ -9,6 +9,7 @@ import type bindingsFunction from 'bindings';
 
 import { GradlinkError } from './errors.js';
 import type { CommunicatorNatives } from './native/communicator.js';
+import type { DistNatives } from './native/dist.js';
 import type { GpuMeasureNatives } from './native/gpu-measure.js';
 import type { GpuNatives } from './native/gpu.js';
 import type { KVStoreNatives } from './native/kvstore.js';
@@ -19,6 +20,7 @@ import type { OptimizerNatives } from './native/optimizer.js';
 export interface NativeAddon
   extends
     CommunicatorNatives,
+    DistNatives,
     GpuMeasureNatives,
     GpuNatives,
     KVStoreNatives,

@@ -4,6 +4,8 @@ import { native } from '../native.js';
 import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { StoreDevices } from './devices.js';
+import { openWithServers, openWithoutServers } from './distributed.js';
+import type { DistributedOptions } from './options.js';
 import { storeKinds } from './types.js';
 import type { StoreKind, StoreType } from './types.js';
 
@@ -13,6 +15,7 @@ export interface StoreBackend {
   /** This worker. */
   readonly rank: number;
   readonly numWorkers: number;
+  readonly numServers: number;
 }
 
 /** How long a GPU, or NCCL, may take for what it does for a store. */
@@ -20,16 +23,22 @@ const gpuTimeoutMs = 30_000;
 
 /** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
 interface Backend {
-  readonly onHost?: (devices: number) => Promise<StoreBackend>;
+  readonly onHost?: (devices: number, options: DistributedOptions) => Promise<StoreBackend>;
   readonly onGpus?: (gpus: readonly number[]) => Promise<StoreBackend>;
 }
 
 function alone(store: NativeKVStore): StoreBackend {
-  return { native: store, rank: 0, numWorkers: 1 };
+  return { native: store, rank: 0, numWorkers: 1, numServers: 0 };
 }
 
 function onHost(placement: number): NonNullable<Backend['onHost']> {
   return (devices) => Promise.resolve(alone(new (native().NativeKVStore)(placement, devices)));
+}
+
+function withServers(type: string, asynchronous: boolean): Backend {
+  return {
+    onHost: (devices, options) => openWithServers(type, asynchronous, devices, options),
+  };
 }
 
 function onGpus(merge: number): NonNullable<Backend['onGpus']> {
@@ -39,7 +48,7 @@ function onGpus(merge: number): NonNullable<Backend['onGpus']> {
       // What NCCL's start fails with.
       await store.barrier();
     } catch (error) {
-      store.close();
+      await store.close();
       throw error;
     }
     return alone(store);
@@ -62,26 +71,29 @@ function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
   return native().NativeKVStore.onGpus(gpus, merge, gpuTimeoutMs);
 }
 
-const backends: Readonly<Partial<Record<StoreKind, Backend>>> = {
+const backends: Readonly<Record<StoreKind, Backend>> = {
   local: { onHost: onHost(nativePlacements.host), onGpus: onGpus(nativeGpuMerges.host) },
   device: { onHost: onHost(nativePlacements.devices), onGpus: onGpus(nativeGpuMerges.automatic) },
   nccl: { onGpus: onGpus(nativeGpuMerges.nccl) },
+  dist_sync: withServers('dist_sync', false),
+  dist_sync_device: withServers('dist_sync_device', false),
+  dist_async: withServers('dist_async', true),
+  dist_async_device: withServers('dist_async_device', true),
+  allreduce: { onHost: openWithoutServers },
 };
 
 /** The kinds that can be opened on such devices. */
 function available(where: keyof Backend): string {
-  const kinds = storeKinds.filter((kind) => backends[kind]?.[where] !== undefined);
+  const kinds = storeKinds.filter((kind) => backends[kind][where] !== undefined);
   return new Intl.ListFormat('en', { type: 'conjunction' }).format(kinds);
 }
 
 /** Why a kind cannot be opened on these devices. */
 function whyNot(kind: StoreKind, { names, gpus }: StoreDevices): GradlinkError {
   const where = gpus === null ? 'onHost' : 'onGpus';
-  const message =
-    kind in backends
-      ? `the store type '${kind}' needs GPUs (devices: ['gpu:0', ...]), not ${names.join(', ')}`
-      : `the store type '${kind}' needs several workers, which this build does not connect`;
-  const code = kind in backends ? 'ERR_BACKEND_UNAVAILABLE' : 'ERR_UNSUPPORTED';
+  const needs = gpus === null ? "GPUs (devices: ['gpu:0', ...])" : 'CPU devices';
+  const message = `the store type '${kind}' needs ${needs}, not ${names.join(', ')}`;
+  const code = gpus === null ? 'ERR_BACKEND_UNAVAILABLE' : 'ERR_UNSUPPORTED';
   return new GradlinkError(code, `${message}; available here: ${available(where)}`, {
     usable: true,
   });
@@ -92,9 +104,15 @@ function whyNot(kind: StoreKind, { names, gpus }: StoreDevices): GradlinkError {
  *
  * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE where this build or machine has no such store.
  */
-export async function openBackend(type: StoreType, devices: StoreDevices): Promise<StoreBackend> {
-  const { onHost, onGpus } = backends[type.kind] ?? {};
-  if (devices.gpus === null && onHost !== undefined) return await onHost(devices.names.length);
+export async function openBackend(
+  type: StoreType,
+  devices: StoreDevices,
+  options: DistributedOptions,
+): Promise<StoreBackend> {
+  const { onHost, onGpus } = backends[type.kind];
+  if (devices.gpus === null && onHost !== undefined) {
+    return await onHost(devices.names.length, options);
+  }
   if (devices.gpus !== null && onGpus !== undefined) return await onGpus(devices.gpus);
   throw whyNot(type.kind, devices);
 }

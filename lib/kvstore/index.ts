@@ -1,11 +1,14 @@
 export { KVStore } from './kvstore.js';
-export type { GradientCompression, KVStoreOptions } from './kvstore.js';
+export type { GradientCompression, KVStoreOptions } from './options.js';
 export type { DeviceArrays } from './arrays.js';
 export type { ArraysFor, Keys, StoreCallOptions } from './calls.js';
 export type { DeviceList } from './devices.js';
 export type { InitOptions, InitValues } from './init.js';
 export type { Key } from './keys.js';
+export type { ShardPlace, StoreReport } from './report.js';
 export type { RowIds } from './rows.js';
+export { serveJob } from './serve.js';
+export type { ServeOptions, ServerReport } from './serve.js';
 export { storeKinds } from './types.js';
 export type { StoreKind } from './types.js';
 export type { Updater } from './updater.js';

@@ -1,48 +1,30 @@
 // The key-value store as users see it. What is merged where is the backend's business (backends.ts).
 import { argumentError } from '../errors.js';
-import { nativeStoreOps } from '../native/kvstore.js';
-import type { NativeKVStore, NativeStoreArrays } from '../native/kvstore.js';
+import type { NativeKVStore } from '../native/kvstore.js';
 import type { Optimizer } from '../optimizers/optimizer.js';
-import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
 import type { ArrayRules, DeviceArrays } from './arrays.js';
 import { openBackend } from './backends.js';
 import type { StoreBackend } from './backends.js';
-import { pairsOf, priorityOf, readCall } from './calls.js';
+import { pairsOf, priorityOf } from './calls.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
 import { parseDevices } from './devices.js';
-import type { DeviceList } from './devices.js';
+import { forget } from './distributed.js';
 import { readInit } from './init.js';
 import type { InitOptions, InitValues } from './init.js';
-import { KeyTable } from './keys.js';
 import type { Key } from './keys.js';
-import { PendingOperations } from './pending.js';
-import { RepeatedCalls } from './repeated.js';
-import type { RepeatedCall } from './repeated.js';
+import { StoreOperations } from './operations.js';
+import { distributedOptions } from './options.js';
+import type { GradientCompression, KVStoreOptions } from './options.js';
+import { reportOf } from './report.js';
+import type { ShardPlace, StoreReport } from './report.js';
 import { rowsOf } from './rows.js';
 import type { RowIds } from './rows.js';
-import { parseStoreType } from './types.js';
+import { hasServers, isDistributed, parseStoreType } from './types.js';
+import type { StoreKind, StoreType } from './types.js';
 import { UpdaterCalls } from './updater.js';
 import type { Updater } from './updater.js';
-
-/** Options of {@link KVStore.create}. */
-export interface KVStoreOptions {
-  /**
-   * The devices whose arrays are pushed and pulled: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A push brings at
-   * most one array a device: TypedArrays for CPU devices, DeviceBuffers for GPUs. A GPU may be named several times.
-   * When absent, the arrays are the host's and their number is not limited.
-   */
-  devices?: DeviceList | undefined;
-}
-
-/** Options of {@link KVStore.setGradientCompression}. */
-export interface GradientCompression {
-  /** `'2bit'`: each element becomes -threshold, 0 or +threshold. `'1bit'`: -1 or +1. */
-  type: '2bit' | '1bit';
-  /** Of the same unit as the gradients; above 0 for 2bit. 0.5 when absent. */
-  threshold?: number | undefined;
-}
 
 /**
  * A key-value store with MXNet's meaning: the devices of this process push arrays, which are summed, and pull the
@@ -69,24 +51,26 @@ export class KVStore implements AsyncDisposable {
   /** This worker; 0 where there is one. */
   readonly rank: number;
   readonly numWorkers: number;
+  /** 0 where values lie on the workers. */
+  readonly numServers: number;
   readonly devices: readonly string[];
   readonly #native: NativeKVStore;
+  readonly #kind: StoreKind;
   readonly #rules: ArrayRules;
-  readonly #keys = new KeyTable();
-  readonly #pending = new PendingOperations();
-  /** Of stores on GPUs. */
-  readonly #repeated: RepeatedCalls | undefined;
-  #updater: UpdaterCalls | undefined;
+  readonly #operations: StoreOperations;
+  #left = false;
   #closing: Promise<void> | undefined;
 
-  private constructor(type: string, backend: StoreBackend, rules: ArrayRules) {
-    this.type = type;
+  private constructor({ name, kind }: StoreType, backend: StoreBackend, rules: ArrayRules) {
+    this.type = name;
+    this.#kind = kind;
     this.rank = backend.rank;
     this.numWorkers = backend.numWorkers;
+    this.numServers = backend.numServers;
     this.devices = rules.devices.names;
     this.#native = backend.native;
     this.#rules = rules;
-    this.#repeated = rules.devices.gpus === null ? undefined : new RepeatedCalls();
+    this.#operations = new StoreOperations(backend.native, rules);
   }
 
   /**
@@ -101,9 +85,9 @@ export class KVStore implements AsyncDisposable {
   static async create(type = 'device', options: KVStoreOptions = {}): Promise<KVStore> {
     const parsed = parseStoreType(type);
     const devices = parseDevices(options.devices);
-    const backend = await openBackend(parsed, devices);
+    const backend = await openBackend(parsed, devices, distributedOptions(options));
     const limit = options.devices === undefined ? Infinity : devices.names.length;
-    return new KVStore(parsed.name, backend, { devices, limit });
+    return new KVStore(parsed, backend, { devices, limit });
   }
 
   /**
@@ -115,25 +99,25 @@ export class KVStore implements AsyncDisposable {
     values: InitValues<K>,
     options: InitOptions = {},
   ): Promise<void> {
-    this.#pending.assertOpen('init');
-    const entries = readInit(this.#keys, keys, values, options, this.#rules.devices);
+    this.#operations.pending.assertOpen('init');
+    const entries = readInit(this.#operations.keys, keys, values, options, this.#rules.devices);
     const calls = entries.map(({ key, value, dtype, rowLength }): KeyCall => {
       const id = this.#native.define(String(key), dtype, value.length, rowLength);
       const info = { key, id, dtype, count: value.length, rowLength };
-      this.#keys.add(info);
+      this.#operations.keys.add(info);
       return { info, inputs: [value], outputs: [] };
     });
-    await this.#submit('init', calls, 0);
+    await this.#operations.submit('init', calls, 0);
   }
 
   /** Sums what the devices bring; the sum is assigned, or given to the optimizer or updater. */
   push<K extends Keys>(keys: K, values: ArraysFor<K>, options?: StoreCallOptions): Promise<void> {
-    return this.#call('push', keys, values, undefined, options);
+    return this.#operations.call('push', keys, values, undefined, options);
   }
 
   /** Copies the stored value to every output. */
   pull<K extends Keys>(keys: K, outs: ArraysFor<K>, options?: StoreCallOptions): Promise<void> {
-    return this.#call('pull', keys, undefined, outs, options);
+    return this.#operations.call('pull', keys, undefined, outs, options);
   }
 
   /**
@@ -146,7 +130,7 @@ export class KVStore implements AsyncDisposable {
     options?: StoreCallOptions,
   ): Promise<void> {
     const given = isOptions(outs) ? { outs: undefined, options: outs } : { outs, options };
-    return this.#call('pushPull', keys, values, given.outs ?? values, given.options);
+    return this.#operations.call('pushPull', keys, values, given.outs ?? values, given.options);
   }
 
   /** {@link init} and {@link pull} in one: gives every output the first value. */
@@ -177,10 +161,10 @@ export class KVStore implements AsyncDisposable {
     rowIds: RowIds | readonly RowIds[],
     options?: StoreCallOptions,
   ): Promise<void> {
-    this.#pending.assertOpen('rowSparsePull');
+    this.#operations.pending.assertOpen('rowSparsePull');
     const priority = priorityOf(options);
     const calls = pairsOf(key, outs, 'outs').map(([one, given], index) => {
-      const info = this.#keys.find(one);
+      const info = this.#operations.keys.find(one);
       const outputs = arraysOf(given, info, 'out', this.#rules);
       const ids: unknown = Array.isArray(key) ? (rowIds as readonly unknown[])[index] : rowIds;
       return { info, inputs: [], outputs, rows: rowsOf(ids, info, outputs.length) };
@@ -188,13 +172,13 @@ export class KVStore implements AsyncDisposable {
     assertApart(calls);
     await Promise.all(
       calls.map((call) =>
-        this.#pending.run('rowSparsePull', [call], () =>
+        this.#operations.pending.run('rowSparsePull', [call], () =>
           this.#native.rowSparsePull(
             call.info.id,
             storagesOf(call.outputs),
             call.rows,
             priority,
-            this.#pending.none,
+            this.#operations.pending.none,
           ),
         ),
       ),
@@ -207,9 +191,10 @@ export class KVStore implements AsyncDisposable {
    * {@link setLearningRate}). States start anew. Takes effect at the call.
    */
   async setOptimizer(optimizer: Optimizer | null): Promise<void> {
-    this.#pending.assertOpen('setOptimizer');
+    this.#operations.pending.assertOpen('setOptimizer');
     this.#native.setOptimizer(optimizer === null ? null : optimizer.spec);
-    this.#updater = undefined;
+    this.#operations.updater = undefined;
+    if (hasServers(this.#kind)) await this.barrier();
     await Promise.resolve();
   }
 
@@ -219,24 +204,24 @@ export class KVStore implements AsyncDisposable {
    * @throws TypeError without an optimizer, or where a schedule decides the rate.
    */
   async setLearningRate(learningRate: number): Promise<void> {
-    this.#pending.assertOpen('setLearningRate');
+    this.#operations.pending.assertOpen('setLearningRate');
     if (typeof learningRate !== 'number' || !Number.isFinite(learningRate)) {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'learningRate', 'a finite number', learningRate);
     }
-    await this.#pending.run('setLearningRate', [], () =>
+    await this.#operations.pending.run('setLearningRate', [], () =>
       this.#native.setLearningRate(learningRate),
     );
   }
 
   /** As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. */
   async setUpdater(updater: Updater | null): Promise<void> {
-    this.#pending.assertOpen('setUpdater');
+    this.#operations.pending.assertOpen('setUpdater');
     if (updater !== null && typeof updater !== 'function') {
       throw argumentError('ERR_INVALID_ARG_TYPE', 'updater', 'a function or null', updater);
     }
-    const calls = updater === null ? undefined : new UpdaterCalls(this.#keys);
+    const calls = updater === null ? undefined : new UpdaterCalls(this.#operations.keys);
     this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
-    this.#updater = calls;
+    this.#operations.updater = calls;
     await Promise.resolve();
   }
 
@@ -247,7 +232,7 @@ export class KVStore implements AsyncDisposable {
    * @throws GradlinkError ERR_UNSUPPORTED on a `local` store.
    */
   async setGradientCompression({ type, threshold = 0.5 }: GradientCompression): Promise<void> {
-    this.#pending.assertOpen('setGradientCompression');
+    this.#operations.pending.assertOpen('setGradientCompression');
     this.#native.setCompression(type, threshold);
     await Promise.resolve();
   }
@@ -261,9 +246,11 @@ export class KVStore implements AsyncDisposable {
     file: string,
     options: { dumpOptimizer?: boolean | undefined } = {},
   ): Promise<void> {
-    this.#pending.assertOpen('saveOptimizerStates');
+    this.#operations.pending.assertOpen('saveOptimizerStates');
     const dump = options.dumpOptimizer ?? false;
-    await this.#pending.run('saveOptimizerStates', [], () => this.#native.saveStates(file, dump));
+    await this.#operations.pending.run('saveOptimizerStates', [], () =>
+      this.#native.saveStates(file, dump),
+    );
   }
 
   /**
@@ -272,14 +259,16 @@ export class KVStore implements AsyncDisposable {
    * @throws TypeError for a file that is none, is damaged, or belongs to another optimizer or other keys.
    */
   async loadOptimizerStates(file: string): Promise<void> {
-    this.#pending.assertOpen('loadOptimizerStates');
-    await this.#pending.run('loadOptimizerStates', [], () => this.#native.loadStates(file));
+    this.#operations.pending.assertOpen('loadOptimizerStates');
+    await this.#operations.pending.run('loadOptimizerStates', [], () =>
+      this.#native.loadStates(file),
+    );
   }
 
   /** Resolves when every operation issued before is done, on all workers. */
   async barrier(): Promise<void> {
-    this.#pending.assertOpen('barrier');
-    await this.#pending.run('barrier', [], () => this.#native.barrier());
+    this.#operations.pending.assertOpen('barrier');
+    await this.#operations.pending.run('barrier', [], () => this.#native.barrier());
   }
 
   /** Whether the store can do something; `'optimizer'` (run optimizers itself) is what there is to ask. */
@@ -289,6 +278,54 @@ export class KVStore implements AsyncDisposable {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'capability', "'optimizer'", known);
     }
     return true;
+  }
+
+  /**
+   * The other workers no longer wait for this one, whose batches are used up; it may still pull. After every operation
+   * issued before. A store of one worker has nothing to do.
+   */
+  async leave(): Promise<void> {
+    this.#operations.pending.assertOpen('leave');
+    if (!isDistributed(this.#kind)) return;
+    this.#left = true;
+    await this.#operations.pending.run('leave', [], () => this.#native.leave());
+  }
+
+  /**
+   * Every server hands this text to its handler; `gradlink serve` prints it. Resolves when all have.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED without servers.
+   */
+  async sendCommandToServers(command: string): Promise<void> {
+    this.#operations.pending.assertOpen('sendCommandToServers');
+    await this.#operations.pending.run('sendCommandToServers', [], () =>
+      this.#native.command(command),
+    );
+  }
+
+  /** Workers and servers that are known to have died; 0 where there are no servers. */
+  numDeadNodes(): number {
+    this.#operations.pending.assertOpen('numDeadNodes');
+    return hasServers(this.#kind) ? this.#native.deadNodes() : 0;
+  }
+
+  /**
+   * Which server holds what, key by key in the order of their init.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED without servers.
+   */
+  placement(): ShardPlace[] {
+    this.#operations.pending.assertOpen('placement');
+    return this.#native.placement();
+  }
+
+  /**
+   * What this worker and the servers have moved, and where their time went, since the store was made.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED for a store of one process.
+   */
+  report(): Promise<StoreReport> {
+    return reportOf(this.#native, this.rank, hasServers(this.#kind));
   }
 
   /** Waits for pending operations, then frees the values. Idempotent; later operations fail with ERR_CLOSED. */
@@ -301,90 +338,18 @@ export class KVStore implements AsyncDisposable {
   }
 
   async #close(): Promise<void> {
-    this.#pending.close();
-    await this.#native.barrier();
-    this.#native.close();
-  }
-
-  #call(
-    op: 'push' | 'pull' | 'pushPull',
-    keys: unknown,
-    values: unknown,
-    outs: unknown,
-    options: StoreCallOptions | undefined,
-  ): Promise<void> {
-    try {
-      this.#pending.assertOpen(op);
-      const priority = priorityOf(options);
-      const known = this.#repeated?.find(op, keys, values, outs);
-      if (known !== undefined) return this.#repeat(op, known, priority);
-      const calls = readCall(this.#keys, keys, op, values, outs, this.#rules);
-      const repeated = this.#repeated?.remember(op, keys, values, outs, calls, () =>
-        this.#native.prepare(
-          nativeStoreOps[op],
-          calls.map(({ info }) => info.id),
-          calls.map(({ inputs }) => storagesOf(inputs)),
-          calls.map(({ outputs }) => storagesOf(outputs)),
-          priority,
-        ),
-      );
-      if (repeated !== undefined) return this.#repeat(op, repeated, priority);
-      return this.#submit(op, calls, priority);
-    } catch (error) {
-      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it is, it came as thrown
-      return Promise.reject(error);
+    const { pending } = this.#operations;
+    pending.close();
+    if (isDistributed(this.#kind)) {
+      await pending.settled();
+      // Who has left an all-reduce still takes part in the others' sums, until they close too.
+      if (this.#left && !hasServers(this.#kind)) await this.#native.barrier();
+    } else {
+      await this.#native.barrier();
     }
+    await this.#native.close();
+    forget(this.#native);
   }
-
-  #repeat(
-    op: 'push' | 'pull' | 'pushPull',
-    { native, leases, ids }: RepeatedCall,
-    priority: number,
-  ): Promise<void> {
-    return this.#pending.runGroup(leases, () =>
-      this.#rethrowing(op, ids, this.#native.submitPrepared(native, priority)),
-    );
-  }
-
-  /** What an updater throws is what its push rejects with. */
-  #rethrowing(
-    op: string,
-    ids: readonly number[],
-    started: Promise<void> | undefined,
-  ): Promise<void> | undefined {
-    const updater = op === 'push' || op === 'pushPull' ? this.#updater : undefined;
-    if (started === undefined || updater === undefined) return started;
-    return updater.rethrow(ids, started);
-  }
-
-  #submit(
-    op: 'init' | 'push' | 'pull' | 'pushPull',
-    calls: readonly KeyCall[],
-    priority: number,
-  ): Promise<void> {
-    const [first] = calls;
-    if (first === undefined) return Promise.resolve();
-    return this.#pending.run(op, calls, () => {
-      const one = calls.length === 1;
-      const started = this.#native.submit(
-        nativeStoreOps[op],
-        one ? first.info.id : calls.map(({ info }) => info.id),
-        one ? listed(first.inputs) : calls.map(({ inputs }) => storagesOf(inputs)),
-        one ? listed(first.outputs) : calls.map(({ outputs }) => storagesOf(outputs)),
-        priority,
-        this.#pending.none,
-      );
-      return this.#rethrowing(
-        op,
-        calls.map(({ info }) => info.id),
-        started,
-      );
-    });
-  }
-}
-
-function listed(arrays: readonly AnyArray[]): NativeStoreArrays {
-  return arrays.length === 0 ? null : storagesOf(arrays);
 }
 
 function isOptions(given: unknown): given is StoreCallOptions {

@@ -10,10 +10,17 @@ const done = Promise.resolve();
 export class PendingOperations {
   #count = 0;
   #closed = false;
+  readonly #waiting: (() => void)[] = [];
 
   /** Whether every earlier operation has settled, as far as its caller can know. */
   get none(): boolean {
     return this.#count === 0;
+  }
+
+  /** Resolves once no operation is on its way. */
+  async settled(): Promise<void> {
+    if (this.#count === 0) return;
+    await new Promise<void>((resolve) => this.#waiting.push(resolve));
   }
 
   /** Later operations fail. */
@@ -80,6 +87,7 @@ export class PendingOperations {
     } finally {
       this.#count--;
       end();
+      if (this.#count === 0) for (const resolve of this.#waiting.splice(0)) resolve();
     }
   }
 }

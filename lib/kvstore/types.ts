@@ -24,6 +24,16 @@ const spellings: Readonly<Record<StoreKind, readonly string[]>> = {
   allreduce: ['allreduce', 'horovod'],
 };
 
+/** Whether values lie on servers. */
+export function hasServers(kind: StoreKind): boolean {
+  return kind.startsWith('dist_');
+}
+
+/** Whether a store is one of several workers. */
+export function isDistributed(kind: StoreKind): boolean {
+  return hasServers(kind) || kind === 'allreduce';
+}
+
 /** Every kind there is a name for, also where this build has no such store. */
 export const storeKinds = Object.keys(spellings) as StoreKind[];
 

@@ -2,6 +2,12 @@
 // memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
 import type { NativeBuffer } from './communicator.js';
+import type {
+  NativeAllreduceOptions,
+  NativeDistCalls,
+  NativeDistOptions,
+  NativePlace,
+} from './dist.js';
 import type { NativeOptimizerSpec } from './optimizer.js';
 
 /** Numbers of the operations of {@link NativeKVStore.submit}. */
@@ -31,7 +37,7 @@ declare const storeCall: unique symbol;
  * One store. Keys are the numbers that {@link define} gives. What returns a promise or undefined returns undefined when
  * it was done at once.
  */
-export interface NativeKVStore {
+export interface NativeKVStore extends NativeDistCalls {
   /** @param name - the string key, or the int key in decimal: the name of its optimizer state. */
   define(name: string, dtype: number, count: number, rowLength: number): number;
   /**
@@ -74,8 +80,8 @@ export interface NativeKVStore {
   barrier(): Promise<void> | undefined;
   saveStates(file: string, dumpOptimizer: boolean): Promise<void> | undefined;
   loadStates(file: string): Promise<void> | undefined;
-  /** Nothing may be pending. Idempotent. */
-  close(): void;
+  /** Nothing may be pending. Idempotent. A promise where other processes are told first. */
+  close(): Promise<void> | undefined;
 }
 
 export interface NativeKVStoreClass {
@@ -87,6 +93,10 @@ export interface NativeKVStoreClass {
    * TypedArray too. What opening NCCL fails with comes with the first operation.
    */
   onGpus(gpus: readonly number[], merge: number, timeoutMs: number): NativeKVStore;
+  /** A worker's side of a store with servers. */
+  openDist(place: NativePlace, options: NativeDistOptions): Promise<NativeKVStore>;
+  /** A worker's side of a store without servers. */
+  openAllreduce(place: NativePlace, options: NativeAllreduceOptions): Promise<NativeKVStore>;
 }
 
 export interface KVStoreNatives {

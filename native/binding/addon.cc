@@ -20,7 +20,9 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exportGpu(env, exports);
   exportKVStore(env, exports);
   exportMeasure(env, exports);
+  exportMpi(env, exports);
   exportOptimizer(env, exports);
+  exportServer(env, exports);
   return exports;
 }
 

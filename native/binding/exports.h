@@ -9,7 +9,9 @@ namespace gradlink::binding {
 void exportCommunicator(Napi::Env, Napi::Object exports);
 void exportGpu(Napi::Env, Napi::Object exports);
 void exportKVStore(Napi::Env, Napi::Object exports);
+void exportMpi(Napi::Env, Napi::Object exports);
 void exportMeasure(Napi::Env, Napi::Object exports);
 void exportOptimizer(Napi::Env, Napi::Object exports);
+void exportServer(Napi::Env, Napi::Object exports);
 
 }  // namespace gradlink::binding

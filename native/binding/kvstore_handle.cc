@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "binding/errors.h"
+#include "kvstore/dist_store.h"
 
 namespace gradlink::binding {
 
@@ -58,10 +59,10 @@ class KVStoreHandle::ScriptUpdater final : public ExternalUpdater {
   const std::uint32_t function_;
 };
 
-KVStoreHandle::KVStoreHandle(Napi::Env env, std::unique_ptr<Store> store, bool onGpus)
+KVStoreHandle::KVStoreHandle(Napi::Env env, std::unique_ptr<Store> store, Kind kind)
     : environment_(Environment::of(env).shared_from_this()),
       env_(env),
-      onGpus_(onGpus),
+      kind_(kind),
       store_(std::move(store)) {
   environment_->add(this);
 }
@@ -86,6 +87,10 @@ void KVStoreHandle::close() {
 }
 
 void KVStoreHandle::join() {
+  queue_.drain();
+  if (dropped_) {
+    if (auto* const dist = dynamic_cast<DistStore*>(store_.get())) dist->drop();
+  }
   if (store_) store_->stop();
   functions_.clear();
 }

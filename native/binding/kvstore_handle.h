@@ -7,6 +7,7 @@
 
 #include "binding/environment.h"
 #include "binding/napi_setup.h"
+#include "core/work_queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink::binding {
@@ -20,8 +21,13 @@ struct KeyShape {
 /// Made and destroyed on the JavaScript thread. Pending operations keep the object that owns it.
 class KVStoreHandle final : public Resident {
  public:
-  /// `onGpus`: its arrays are DeviceBuffers, else TypedArrays.
-  KVStoreHandle(Napi::Env, std::unique_ptr<Store>, bool onGpus);
+  enum class Kind : std::uint8_t {
+    host,         // its arrays are TypedArrays
+    gpus,         // its arrays are DeviceBuffers
+    distributed,  // its arrays are TypedArrays, and it waits for other processes
+  };
+
+  KVStoreHandle(Napi::Env, std::unique_ptr<Store>, Kind);
   ~KVStoreHandle() override;
 
   /// Throws ERR_CLOSED after close().
@@ -29,7 +35,14 @@ class KVStoreHandle final : public Resident {
   /// Nothing may be pending. Idempotent.
   void close();
 
-  bool onGpus() const { return onGpus_; }
+  /// The part of close() that waits for other processes: on the queue's thread.
+  void stop() { store_->stop(); }
+  WorkQueue& queue() { return queue_; }
+  /// When the environment goes without close(), the other processes learn it as a death.
+  void drop() { dropped_ = true; }
+
+  bool onGpus() const { return kind_ == Kind::gpus; }
+  bool waitsForOthers() const { return kind_ == Kind::distributed; }
 
   KeyId define(const std::string& name, const KeyShape&, std::size_t rowLength);
   /// Throws a TypeError where there is no such key.
@@ -48,14 +61,16 @@ class KVStoreHandle final : public Resident {
 
   std::shared_ptr<Environment> environment_;
   Napi::Env env_;
-  const bool onGpus_;
+  const Kind kind_;
   std::unordered_map<KeyId, KeyShape> shapes_;
   /// Never shrinks before the end: operations that were queued under an earlier updater still call
   /// it.
   std::unordered_map<std::uint32_t, Napi::FunctionReference> functions_;
   std::int64_t accountedBytes_ = 0;
   bool closed_ = false;
-  std::unique_ptr<Store> store_;  // last, so destroyed first: its threads use the rest
+  bool dropped_ = false;
+  std::unique_ptr<Store> store_;  // its threads use the rest
+  WorkQueue queue_;               // last, so destroyed first: its thread uses the store
 };
 
 }  // namespace gradlink::binding

@@ -24,6 +24,12 @@ constexpr const char* kClassName = "NativeKVStore";
 /// A guard against a slip of the pen, far above any machine.
 constexpr int kMaxDevices = 4096;
 
+/// What make() hands the constructor.
+struct Made {
+  std::unique_ptr<Store> store;
+  KVStoreHandle::Kind kind;
+};
+
 /// Where the end of an operation and the promise for it meet: either may come first.
 class Meeting {
  public:
@@ -61,18 +67,31 @@ void exportKVStore(Napi::Env env, Napi::Object exports) { KVStoreWrap::define(en
 
 void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = KVStoreWrap;
-  const Napi::Function constructor = DefineClass(
-      env, kClassName,
-      {StaticMethod<&Wrap::onGpus>("onGpus"), InstanceMethod<&Wrap::defineKey>("define"),
-       InstanceMethod<&Wrap::submit>("submit"), InstanceMethod<&Wrap::prepare>("prepare"),
-       InstanceMethod<&Wrap::submitPrepared>("submitPrepared"),
-       InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
-       InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
-       InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
-       InstanceMethod<&Wrap::setUpdater>("setUpdater"),
-       InstanceMethod<&Wrap::setCompression>("setCompression"),
-       InstanceMethod<&Wrap::barrier>("barrier"), InstanceMethod<&Wrap::saveStates>("saveStates"),
-       InstanceMethod<&Wrap::loadStates>("loadStates"), InstanceMethod<&Wrap::close>("close")});
+  const Napi::Function constructor =
+      DefineClass(env, kClassName,
+                  {StaticMethod<&Wrap::onGpus>("onGpus"),
+                   StaticMethod<&Wrap::openDist>("openDist"),
+                   StaticMethod<&Wrap::openAllreduce>("openAllreduce"),
+                   InstanceMethod<&Wrap::defineKey>("define"),
+                   InstanceMethod<&Wrap::submit>("submit"),
+                   InstanceMethod<&Wrap::prepare>("prepare"),
+                   InstanceMethod<&Wrap::submitPrepared>("submitPrepared"),
+                   InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
+                   InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
+                   InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
+                   InstanceMethod<&Wrap::setUpdater>("setUpdater"),
+                   InstanceMethod<&Wrap::setCompression>("setCompression"),
+                   InstanceMethod<&Wrap::barrier>("barrier"),
+                   InstanceMethod<&Wrap::saveStates>("saveStates"),
+                   InstanceMethod<&Wrap::loadStates>("loadStates"),
+                   InstanceMethod<&Wrap::close>("close"),
+                   InstanceMethod<&Wrap::leave>("leave"),
+                   InstanceMethod<&Wrap::command>("command"),
+                   InstanceMethod<&Wrap::deadNodes>("deadNodes"),
+                   InstanceMethod<&Wrap::placement>("placement"),
+                   InstanceMethod<&Wrap::workerReport>("workerReport"),
+                   InstanceMethod<&Wrap::serverReports>("serverReports"),
+                   InstanceMethod<&Wrap::drop>("drop")});
   StoreCallWrap::define(env);
   Environment::of(env).setConstructor(kClassName, constructor);
   exports.Set(kClassName, constructor);
@@ -93,25 +112,27 @@ Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
     }
     options.merge = static_cast<GpuMerge>(integerArg(info[1], "merge", 0, 3));
     options.timeoutMs = numberArg(info[2], "timeoutMs");
-    std::unique_ptr<Store> store = makeGpuStore(options);
-    return Environment::of(env)
-        .constructor(kClassName)
-        .New({Napi::External<std::unique_ptr<Store>>::New(env, &store)});
+    return make(env, makeGpuStore(options), KVStoreHandle::Kind::gpus);
   });
+}
+
+Napi::Value KVStoreWrap::make(Napi::Env env, std::unique_ptr<Store> store,
+                              KVStoreHandle::Kind kind) {
+  Made made{std::move(store), kind};
+  return Environment::of(env).constructor(kClassName).New({Napi::External<Made>::New(env, &made)});
 }
 
 KVStoreWrap::KVStoreWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KVStoreWrap>(info) {
   guarded(info.Env(), [&] {
-    if (info[0].IsExternal()) {  // from onGpus
-      handle_ = std::make_shared<KVStoreHandle>(
-          info.Env(), std::move(*info[0].As<Napi::External<std::unique_ptr<Store>>>().Data()),
-          true);
+    if (info[0].IsExternal()) {  // from make
+      Made& made = *info[0].As<Napi::External<Made>>().Data();
+      handle_ = std::make_shared<KVStoreHandle>(info.Env(), std::move(made.store), made.kind);
       return;
     }
     const auto placement = static_cast<Placement>(integerArg(info[0], "placement", 0, 1));
     const auto devices = static_cast<std::size_t>(integerArg(info[1], "devices", 1, kMaxDevices));
     handle_ = std::make_shared<KVStoreHandle>(
-        info.Env(), std::make_unique<LocalStore>(placement, devices), false);
+        info.Env(), std::make_unique<LocalStore>(placement, devices), KVStoreHandle::Kind::host);
   });
 }
 
@@ -126,7 +147,8 @@ Napi::Value KVStoreWrap::defineKey(const Napi::CallbackInfo& info) {
 
 Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
                                const std::function<void(Kept&)>& keepMore,
-                               const std::function<void(std::shared_ptr<Ticket>)>& begin) {
+                               const std::function<void(std::shared_ptr<Ticket>)>& begin,
+                               PendingOp::Finish finish) {
   const auto meeting = std::make_shared<Meeting>();
   begin(std::make_shared<Ticket>(
       [meeting](std::exception_ptr error) { meeting->end(std::move(error)); }));
@@ -135,11 +157,12 @@ Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
     Kept kept;
     keep(kept, info.This());
     if (keepMore) keepMore(kept);
-    PendingOp& pending = PendingOp::create(info.Env(), {}, std::move(kept));
+    PendingOp& pending = PendingOp::create(info.Env(), finish, std::move(kept));
     promise = pending.promise();
     return pending;
   });
-  return ended ? info.Env().Undefined() : promise.As<Napi::Value>();
+  if (!ended) return promise;
+  return finish ? finish(info.Env()) : info.Env().Undefined();
 }
 
 Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
@@ -252,8 +275,19 @@ Napi::Value KVStoreWrap::loadStates(const Napi::CallbackInfo& info) {
 
 Napi::Value KVStoreWrap::close(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
-    handle_->close();
-    return info.Env().Undefined();
+    if (!handle_->waitsForOthers()) {
+      handle_->close();
+      return info.Env().Undefined();
+    }
+    Kept kept;
+    keep(kept, info.This());
+    return PendingOp::start(
+        info.Env(), handle_->queue(), [raw = handle_.get()] { raw->stop(); },
+        [raw = handle_.get()](Napi::Env env) -> Napi::Value {
+          raw->close();
+          return env.Undefined();
+        },
+        std::move(kept));
   });
 }
 

@@ -18,7 +18,10 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   explicit KVStoreWrap(const Napi::CallbackInfo&);
 
  private:
+  static Napi::Value make(Napi::Env, std::unique_ptr<Store>, KVStoreHandle::Kind);
   static Napi::Value onGpus(const Napi::CallbackInfo&);
+  static Napi::Value openDist(const Napi::CallbackInfo&);
+  static Napi::Value openAllreduce(const Napi::CallbackInfo&);
   Napi::Value defineKey(const Napi::CallbackInfo&);
   Napi::Value submit(const Napi::CallbackInfo&);
   Napi::Value prepare(const Napi::CallbackInfo&);
@@ -33,10 +36,21 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   Napi::Value loadStates(const Napi::CallbackInfo&);
   Napi::Value close(const Napi::CallbackInfo&);
 
+  // ---- dist_calls.cc
+  Napi::Value leave(const Napi::CallbackInfo&);
+  Napi::Value command(const Napi::CallbackInfo&);
+  Napi::Value deadNodes(const Napi::CallbackInfo&);
+  Napi::Value placement(const Napi::CallbackInfo&);
+  Napi::Value workerReport(const Napi::CallbackInfo&);
+  Napi::Value serverReports(const Napi::CallbackInfo&);
+  Napi::Value drop(const Napi::CallbackInfo&);
+
   /// Calls `begin` with a ticket; a promise, or undefined where all was done before begin returned.
-  /// `keepMore` adds to what is kept until then, this object.
+  /// `keepMore` adds to what is kept until then, this object. `finish` gives what the promise
+  /// resolves to.
   Napi::Value await(const Napi::CallbackInfo&, const std::function<void(Kept&)>& keepMore,
-                    const std::function<void(std::shared_ptr<Ticket>)>& begin);
+                    const std::function<void(std::shared_ptr<Ticket>)>& begin,
+                    PendingOp::Finish finish = {});
   Napi::Value await(const Napi::CallbackInfo&, const std::function<void(Kept&)>& keepMore,
                     std::vector<Operation> operations, bool here);
 

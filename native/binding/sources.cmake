@@ -10,6 +10,9 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/communicator_handle.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_join.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_wrap.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_calls.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_open.cc
+  ${CMAKE_CURRENT_LIST_DIR}/dist_server.cc
   ${CMAKE_CURRENT_LIST_DIR}/environment.cc
   ${CMAKE_CURRENT_LIST_DIR}/errors.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_buffer.cc
@@ -17,11 +20,13 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/gpu_measure.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_queue.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_wrap.cc
+  ${CMAKE_CURRENT_LIST_DIR}/job_join.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_args.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_call.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_handle.cc
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc
+  ${CMAKE_CURRENT_LIST_DIR}/mpi_join.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_spec.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc)
@@ -30,7 +35,7 @@ target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_
 # Swallow: throwing into an environment that is going down would abort the process.
 target_compile_definitions(gradlink PRIVATE NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED
   NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
-target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_kvstore gradlink_measure gradlink_nccl gradlink_cuda
+target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_mpi gradlink_kvstore gradlink_measure gradlink_nccl gradlink_cuda
   ${CMAKE_DL_LIBS})
 # nodelete: a worker's end may not unload code that other threads still run.
 target_link_options(gradlink PRIVATE -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)

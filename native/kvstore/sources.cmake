@@ -31,6 +31,12 @@ add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/optimizer.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_math.cc
   ${CMAKE_CURRENT_LIST_DIR}/scheduler.cc
+  ${CMAKE_CURRENT_LIST_DIR}/server_control.cc
+  ${CMAKE_CURRENT_LIST_DIR}/server_loop.cc
+  ${CMAKE_CURRENT_LIST_DIR}/server_merge.cc
+  ${CMAKE_CURRENT_LIST_DIR}/server_pipeline.cc
+  ${CMAKE_CURRENT_LIST_DIR}/server_replies.cc
+  ${CMAKE_CURRENT_LIST_DIR}/server_shard.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/kernels.cc
   ${CMAKE_CURRENT_LIST_DIR}/simd/kernels_generic.cc
   ${CMAKE_CURRENT_LIST_DIR}/state_file.cc

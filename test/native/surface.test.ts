@@ -5,18 +5,22 @@ import { describe, expect, it } from 'vitest';
 import { native, nativePath } from '../../lib/native.js';
 import type { NativeAddon } from '../../lib/native.js';
 import type { NativeCommunicator, NativeCommunicatorClass } from '../../lib/native/communicator.js';
+import type { NativeServer } from '../../lib/native/dist.js';
 import type { NativeDeviceBuffer, NativeDeviceBufferClass } from '../../lib/native/gpu.js';
-import type { NativeKVStore } from '../../lib/native/kvstore.js';
+import type { NativeKVStore, NativeKVStoreClass } from '../../lib/native/kvstore.js';
 import type { NativeOptimizer } from '../../lib/native/optimizer.js';
 
 type Members<T> = Readonly<Record<keyof T, 'property' | 'method'>>;
 
 const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
   setErrorClass: 'function',
+  abortMpiJob: 'function',
+  mpiLibrary: 'function',
   NativeCommunicator: 'class',
   NativeDeviceBuffer: 'class',
   NativeKVStore: 'class',
   NativeOptimizer: 'class',
+  NativeServer: 'class',
   gpuCount: 'function',
   gpuInfo: 'function',
   gpuHealth: 'function',
@@ -60,6 +64,7 @@ const communicatorStatics: Members<Omit<NativeCommunicatorClass, 'prototype'>> =
   joinAll: 'method',
   openNccl: 'method',
   joinNccl: 'method',
+  joinMpi: 'method',
 };
 
 /** Its other members are values of each object: test/gpu/buffers.test.ts looks at one. */
@@ -94,6 +99,25 @@ const kvstore: Members<NativeKVStore> = {
   saveStates: 'method',
   loadStates: 'method',
   close: 'method',
+  leave: 'method',
+  command: 'method',
+  deadNodes: 'method',
+  placement: 'method',
+  workerReport: 'method',
+  serverReports: 'method',
+  drop: 'method',
+};
+
+const kvstoreStatics: Members<Omit<NativeKVStoreClass, 'prototype'>> = {
+  onGpus: 'method',
+  openDist: 'method',
+  openAllreduce: 'method',
+};
+
+const server: Members<NativeServer> = {
+  meet: 'method',
+  serve: 'method',
+  stop: 'method',
 };
 
 const optimizer: Members<NativeOptimizer> = {
@@ -130,6 +154,7 @@ describe('the native surface', () => {
     ['NativeDeviceBuffer', native().NativeDeviceBuffer.prototype, deviceBuffer],
     ['NativeKVStore', native().NativeKVStore.prototype, kvstore],
     ['NativeOptimizer', native().NativeOptimizer.prototype, optimizer],
+    ['NativeServer', native().NativeServer.prototype, server],
   ])('of %s has the declared members', (_, prototype, declared) => {
     expect(membersOf(prototype)).toEqual(declared);
   });
@@ -137,6 +162,7 @@ describe('the native surface', () => {
   it.each([
     ['NativeCommunicator', native().NativeCommunicator, communicatorStatics],
     ['NativeDeviceBuffer', native().NativeDeviceBuffer, deviceBufferStatics],
+    ['NativeKVStore', native().NativeKVStore, kvstoreStatics],
   ])('of %s has the declared static members', (_, of, declared) => {
     const builtIn = ['length', 'name', 'arguments', 'caller', 'prototype'];
     const found = Object.getOwnPropertyNames(of).filter((name) => !builtIn.includes(name));

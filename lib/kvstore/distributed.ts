@@ -1,0 +1,109 @@
+// Opening the stores of several workers.
+import { GradlinkError } from '../errors.js';
+import { native } from '../native.js';
+import type { NativePlace } from '../native/dist.js';
+import type { NativeKVStore } from '../native/kvstore.js';
+import type { StoreBackend } from './backends.js';
+import type { DistributedOptions } from './options.js';
+import { workerPlace } from './place.js';
+import type { StorePlace } from './place.js';
+
+// The n-th store of a job meets under a name of its own; every worker makes its stores in the same order.
+let storesWithServers = 0;
+let storesWithout = 0;
+
+/** The name under which the workers and servers of the job's n-th store with servers meet. */
+export function meetingName(store: number): string {
+  return `kvstore ${store}`;
+}
+
+/** The stores that must not end in good order when this process does not. */
+const open = new Set<NativeKVStore>();
+
+function onExit(code: number): void {
+  if (code !== 0) for (const store of open) store.drop();
+}
+
+function track(store: NativeKVStore): NativeKVStore {
+  if (open.size === 0) process.on('exit', onExit);
+  open.add(store);
+  return store;
+}
+
+/** After close(). */
+export function forget(store: NativeKVStore): void {
+  if (open.delete(store) && open.size === 0) process.off('exit', onExit);
+}
+
+/** A worker's side of a store with servers. */
+export async function openWithServers(
+  type: string,
+  asynchronous: boolean,
+  devices: number,
+  { timeoutMs, startTimeoutMs, bigArrayBound }: DistributedOptions,
+): Promise<StoreBackend> {
+  const place = workerPlace();
+  if (place === undefined || place.servers === 0) throw withoutServers(type, place);
+  const { rank, workers, servers } = place;
+  const name = meetingName(storesWithServers++);
+  const meeting = meetingOf(place, name, workers + servers, startTimeoutMs);
+  const options = { workers, servers, devices, asynchronous, bigArrayBound, timeoutMs };
+  try {
+    const store = track(await native().NativeKVStore.openDist(meeting, options));
+    return { native: store, rank, numWorkers: workers, numServers: servers };
+  } catch (error) {
+    throw named(error, place);
+  }
+}
+
+/** A worker's side of a store without servers. */
+export async function openWithoutServers(
+  devices: number,
+  { timeoutMs, startTimeoutMs }: DistributedOptions,
+): Promise<StoreBackend> {
+  const alone = { backend: 'shm', job: '', rank: 0, workers: 1, servers: 0 } as const;
+  const place = workerPlace() ?? alone;
+  const { rank, workers } = place;
+  const meeting = meetingOf(place, `allreduce ${storesWithout++}`, workers, startTimeoutMs);
+  const options = { devices, timeoutMs };
+  const store = track(await native().NativeKVStore.openAllreduce(meeting, options));
+  return { native: store, rank, numWorkers: workers, numServers: 0 };
+}
+
+function meetingOf(
+  { backend, job, rank, workers, servers }: StorePlace,
+  name: string,
+  size: number,
+  timeoutMs: number,
+): NativePlace {
+  const wholeJob = size === workers + servers;
+  return { backend, job, name, rank, size, wholeJob, timeoutMs };
+}
+
+function withoutServers(type: string, place: StorePlace | undefined): GradlinkError {
+  const here =
+    place === undefined
+      ? 'no launcher started this process'
+      : `this job has ${place.workers === 1 ? 'one worker' : `${place.workers} workers`} and no servers`;
+  return new GradlinkError(
+    'ERR_UNSUPPORTED',
+    `the store type '${type}' needs servers, and ${here}: start the program with gradlink launch -n WORKERS -s SERVERS, ` +
+      "or use 'allreduce', which needs none",
+    { usable: true },
+  );
+}
+
+/** The same error with the ranks of the meeting as users know them. */
+export function named(error: unknown, { workers, servers }: StorePlace): unknown {
+  if (!(error instanceof GradlinkError) || error.code !== 'ERR_TIMEOUT') return error;
+  const { rank, op } = error;
+  if (rank === undefined || rank < 0) return error;
+  const who = (one: number): string =>
+    one < workers ? `worker ${one}` : `server ${one - workers}`;
+  const all = `Ranks 0 to ${workers - 1} are the workers, ${workers} to ${workers + servers - 1} the servers`;
+  return new GradlinkError(error.code, `${who(rank)} has not come: ${error.message}. ${all}`, {
+    rank,
+    ...(op === undefined ? {} : { op }),
+    cause: error,
+  });
+}

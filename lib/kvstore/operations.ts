@@ -1,0 +1,112 @@
+// From a checked call to the native store and back: leases, calls that come again, errors of updaters.
+import { nativeStoreOps } from '../native/kvstore.js';
+import type { NativeKVStore, NativeStoreArrays } from '../native/kvstore.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import { storagesOf } from './arrays.js';
+import type { ArrayRules } from './arrays.js';
+import { priorityOf, readCall } from './calls.js';
+import type { KeyCall, StoreCallOptions } from './calls.js';
+import { KeyTable } from './keys.js';
+import { PendingOperations } from './pending.js';
+import { RepeatedCalls } from './repeated.js';
+import type { RepeatedCall } from './repeated.js';
+import type { UpdaterCalls } from './updater.js';
+
+/** The operations of one store on its keys. */
+export class StoreOperations {
+  readonly keys = new KeyTable();
+  readonly pending = new PendingOperations();
+  /** The JavaScript function that updates values, where there is one. */
+  updater: UpdaterCalls | undefined;
+  readonly #native: NativeKVStore;
+  readonly #rules: ArrayRules;
+  /** Of stores on GPUs. */
+  readonly #repeated: RepeatedCalls | undefined;
+
+  constructor(native: NativeKVStore, rules: ArrayRules) {
+    this.#native = native;
+    this.#rules = rules;
+    this.#repeated = rules.devices.gpus === null ? undefined : new RepeatedCalls();
+  }
+
+  /** One push, pull or pushPull as its caller gave it. Rejects rather than throws. */
+  call(
+    op: 'push' | 'pull' | 'pushPull',
+    keys: unknown,
+    values: unknown,
+    outs: unknown,
+    options: StoreCallOptions | undefined,
+  ): Promise<void> {
+    try {
+      this.pending.assertOpen(op);
+      const priority = priorityOf(options);
+      const known = this.#repeated?.find(op, keys, values, outs);
+      if (known !== undefined) return this.#repeat(op, known, priority);
+      const calls = readCall(this.keys, keys, op, values, outs, this.#rules);
+      const repeated = this.#repeated?.remember(op, keys, values, outs, calls, () =>
+        this.#native.prepare(
+          nativeStoreOps[op],
+          calls.map(({ info }) => info.id),
+          calls.map(({ inputs }) => storagesOf(inputs)),
+          calls.map(({ outputs }) => storagesOf(outputs)),
+          priority,
+        ),
+      );
+      if (repeated !== undefined) return this.#repeat(op, repeated, priority);
+      return this.submit(op, calls, priority);
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it is, it came as thrown
+      return Promise.reject(error);
+    }
+  }
+
+  submit(
+    op: 'init' | 'push' | 'pull' | 'pushPull',
+    calls: readonly KeyCall[],
+    priority: number,
+  ): Promise<void> {
+    const [first] = calls;
+    if (first === undefined) return Promise.resolve();
+    return this.pending.run(op, calls, () => {
+      const one = calls.length === 1;
+      const started = this.#native.submit(
+        nativeStoreOps[op],
+        one ? first.info.id : calls.map(({ info }) => info.id),
+        one ? listed(first.inputs) : calls.map(({ inputs }) => storagesOf(inputs)),
+        one ? listed(first.outputs) : calls.map(({ outputs }) => storagesOf(outputs)),
+        priority,
+        this.pending.none,
+      );
+      return this.#rethrowing(
+        op,
+        calls.map(({ info }) => info.id),
+        started,
+      );
+    });
+  }
+
+  #repeat(
+    op: 'push' | 'pull' | 'pushPull',
+    { native, leases, ids }: RepeatedCall,
+    priority: number,
+  ): Promise<void> {
+    return this.pending.runGroup(leases, () =>
+      this.#rethrowing(op, ids, this.#native.submitPrepared(native, priority)),
+    );
+  }
+
+  /** What an updater throws is what its push rejects with. */
+  #rethrowing(
+    op: string,
+    ids: readonly number[],
+    started: Promise<void> | undefined,
+  ): Promise<void> | undefined {
+    const updater = op === 'push' || op === 'pushPull' ? this.updater : undefined;
+    if (started === undefined || updater === undefined) return started;
+    return updater.rethrow(ids, started);
+  }
+}
+
+function listed(arrays: readonly AnyArray[]): NativeStoreArrays {
+  return arrays.length === 0 ? null : storagesOf(arrays);
+}

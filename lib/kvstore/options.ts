@@ -1,0 +1,59 @@
+// What stores are made with.
+import { integer, milliseconds } from '../validate.js';
+import type { DeviceList } from './devices.js';
+
+/** Options of {@link KVStore.create}. */
+export interface KVStoreOptions {
+  /**
+   * The devices whose arrays are pushed and pulled: `4`, `['cpu:0', 'cpu:1']` or `['gpu:0', 'gpu:1']`. A push brings at
+   * most one array a device: TypedArrays for CPU devices, DeviceBuffers for GPUs. A GPU may be named several times.
+   * When absent, the arrays are the host's and their number is not limited.
+   */
+  devices?: DeviceList | undefined;
+  /**
+   * Of stores of several workers: milliseconds that an operation may wait for other workers and for servers; 30 000
+   * when absent.
+   */
+  timeoutMs?: number | undefined;
+  /** Of stores of several workers: milliseconds until all workers and servers must have come; 60 000 when absent. */
+  startTimeoutMs?: number | undefined;
+  /**
+   * Of stores with servers: a key of at least so many elements is cut evenly over all servers; a smaller one lies on
+   * one. 1 000 000 when absent. The same on all workers.
+   */
+  bigArrayBound?: number | undefined;
+}
+
+/** Options of {@link KVStore.setGradientCompression}. */
+export interface GradientCompression {
+  /**
+   * `'2bit'`: each element becomes -threshold, 0 or +threshold. `'1bit'`: -1 or +1. What an element loses is added to
+   * the next push's. `'float16'`, `'bfloat16'`: each element is rounded to the nearest, nothing is added later; not on
+   * GPUs.
+   */
+  type: '2bit' | '1bit' | 'float16' | 'bfloat16';
+  /** Of the same unit as the gradients; above 0 for 2bit. 0.5 when absent. */
+  threshold?: number | undefined;
+}
+
+/** The options of a store of several workers, checked. */
+export interface DistributedOptions {
+  readonly timeoutMs: number;
+  readonly startTimeoutMs: number;
+  readonly bigArrayBound: number;
+}
+
+const defaultTimeoutMs = 30_000;
+const defaultStartTimeoutMs = 60_000;
+/** MXNet's MXNET_KVSTORE_BIGARRAY_BOUND. */
+const defaultBigArrayBound = 1_000_000;
+
+/** @throws TypeError or RangeError for times that are none and for a bound that is no integer above 0. */
+export function distributedOptions(options: KVStoreOptions): DistributedOptions {
+  const { timeoutMs, startTimeoutMs, bigArrayBound = defaultBigArrayBound } = options;
+  return {
+    timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
+    startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),
+    bigArrayBound: integer(bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER),
+  };
+}

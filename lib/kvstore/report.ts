@@ -1,0 +1,30 @@
+// What a store of several workers has moved, and where its time went.
+import type { NativeServerReport, NativeShardPlace, NativeWorkerReport } from '../native/dist.js';
+import type { NativeKVStore } from '../native/kvstore.js';
+
+/** Elements `first` to `first + count - 1` of a key lie on this server; int keys are in decimal. */
+export type ShardPlace = NativeShardPlace;
+
+/** What this worker and the servers did since the store was made. Times are seconds, sizes bytes. */
+export interface StoreReport {
+  /** This worker. */
+  readonly rank: number;
+  /**
+   * This worker's part. With servers: `copy` (arrays to and from the memory that servers read, sums of devices
+   * included), `wait` (for servers), and `bytesSent`, `bytesReceived` by server. Without: `copy`, `wait` (for other
+   * workers), `reduce` (in the sums), `update`, and `bytesReduced`.
+   */
+  readonly worker: NativeWorkerReport;
+  /** The servers in order; none for a store without. */
+  readonly servers: readonly NativeServerReport[];
+}
+
+export async function reportOf(
+  store: NativeKVStore,
+  rank: number,
+  hasServers: boolean,
+): Promise<StoreReport> {
+  const texts = hasServers ? await store.serverReports() : [];
+  const servers = texts.map((text) => JSON.parse(text) as NativeServerReport);
+  return { rank, worker: store.workerReport(), servers };
+}

@@ -1,0 +1,106 @@
+// The native surface of stores of several processes: native/binding/dist_*.cc.
+
+/** Where the processes of a store meet, and which this one is. */
+export interface NativePlace {
+  /** `'shm'`: processes of this host. `'mpi'`: ranks of the job's MPI. */
+  readonly backend: 'shm' | 'mpi';
+  readonly job: string;
+  readonly name: string;
+  /** Workers first, then servers. */
+  readonly rank: number;
+  readonly size: number;
+  /** Whether these are all processes of the job; else they are its first. */
+  readonly wholeJob: boolean;
+  /** Milliseconds until all must have come; Infinity waits for ever. */
+  readonly timeoutMs: number;
+}
+
+export interface NativeAllreduceOptions {
+  /** Arrays a push brings. */
+  readonly devices: number;
+  /** Milliseconds that an operation may wait for other workers. */
+  readonly timeoutMs: number;
+}
+
+export interface NativeDistOptions extends NativeAllreduceOptions {
+  readonly workers: number;
+  readonly servers: number;
+  readonly asynchronous: boolean;
+  /** Keys of at least so many elements are cut over all servers. */
+  readonly bigArrayBound: number;
+}
+
+/** Elements `first` to `first + count - 1` of a key lie on this server. */
+export interface NativeShardPlace {
+  readonly key: string;
+  readonly server: number;
+  readonly first: number;
+  readonly count: number;
+}
+
+/** What this worker's part did: seconds, and bytes by server. Of a store without servers some are missing. */
+export interface NativeWorkerReport {
+  readonly copy: number;
+  readonly wait: number;
+  readonly reduce?: number;
+  readonly update?: number;
+  readonly bytesReduced?: number;
+  readonly bytesSent?: readonly number[];
+  readonly bytesReceived?: readonly number[];
+}
+
+/** What NativeKVStore has for stores of several workers; other stores throw ERR_UNSUPPORTED. */
+export interface NativeDistCalls {
+  /** The other workers no longer wait for this one. */
+  leave(): Promise<void> | undefined;
+  /** Resolves when every server has run its handler. */
+  command(text: string): Promise<void> | undefined;
+  deadNodes(): number;
+  placement(): NativeShardPlace[];
+  workerReport(): NativeWorkerReport;
+  /** Each server's counters as JSON text. */
+  serverReports(): Promise<string[]> | string[];
+  /** From now on, when the environment ends without close(), the others learn it as a death. */
+  drop(): void;
+}
+
+/** What a server did: `merge` and `update` are seconds of all its threads together, `wait` of its receiving thread. */
+export interface NativeServerReport {
+  readonly server: number;
+  readonly shards: number;
+  readonly elements: number;
+  readonly bytesReceived: number;
+  readonly bytesSent: number;
+  readonly merge: number;
+  readonly update: number;
+  readonly wait: number;
+}
+
+export interface NativeServerOptions {
+  /** Merge pipelines; 0: one a core. */
+  readonly threads: number;
+  readonly tolerateWorkerLoss: boolean;
+}
+
+/** One server's part in one store. Each of meet() and serve() once, in this order. */
+export interface NativeServer {
+  /** Resolves when all workers and servers have come. */
+  meet(): Promise<void>;
+  /** Resolves when all workers have left. */
+  serve(): Promise<NativeServerReport>;
+  /** Makes meet() and serve() reject with ERR_CLOSED soon. */
+  stop(): void;
+}
+
+export interface NativeServerClass {
+  readonly prototype: NativeServer;
+  new (
+    place: NativePlace,
+    options: NativeServerOptions,
+    onCommand: ((worker: number, command: string) => void) | null,
+  ): NativeServer;
+}
+
+export interface DistNatives {
+  readonly NativeServer: NativeServerClass;
+}

@@ -1,0 +1,108 @@
+#include "binding/dist_open.h"
+
+#include <utility>
+
+#include "binding/args.h"
+#include "binding/errors.h"
+#include "binding/job_join.h"
+#include "binding/kvstore_wrap.h"
+#include "binding/pending_op.h"
+#include "core/wire.h"
+#include "core/work_queue.h"
+#include "kvstore/allreduce_store.h"
+#include "kvstore/dist_store.h"
+#include "kvstore/dist_terms.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr int kMaxRanks = 1 << 16;
+constexpr int kMaxDevices = 4096;
+
+/// A store that is being opened. Made and destroyed on the JavaScript thread.
+class Opening final : public Resident {
+ public:
+  explicit Opening(Environment& environment) : environment_(environment.shared_from_this()) {
+    environment_->add(this);
+  }
+  ~Opening() override {
+    environment_->remove(this);
+    queue.drain();
+  }
+  void abandon() override { cancelled = true; }
+  void join() override { queue.drain(); }
+
+ private:
+  std::shared_ptr<Environment> environment_;
+
+ public:
+  std::atomic<bool> cancelled = false;
+  std::unique_ptr<Store> store;
+  WorkQueue queue;  // last, so destroyed first
+};
+
+std::size_t devicesArg(const Napi::Object& options) {
+  return static_cast<std::size_t>(integerArg(options.Get("devices"), "devices", 1, kMaxDevices));
+}
+
+}  // namespace
+
+Napi::Promise openStore(
+    Napi::Env env, std::function<std::unique_ptr<Store>(const std::atomic<bool>* cancelled)> open,
+    std::function<Napi::Value(Napi::Env, std::unique_ptr<Store>)> made) {
+  const auto opening = std::make_shared<Opening>(Environment::of(env));
+  // The finisher owns it: the queue's own thread may not be the last to let it go.
+  return PendingOp::start(
+      env, opening->queue,
+      [raw = opening.get(), open = std::move(open)] { raw->store = open(&raw->cancelled); },
+      [opening, made = std::move(made)](Napi::Env at) {
+        return made(at, std::move(opening->store));
+      });
+}
+
+Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Object from = objectArg(info[1], "options");
+    DistStoreOptions options;
+    options.workers = static_cast<int>(integerArg(from.Get("workers"), "workers", 1, kMaxRanks));
+    options.servers = static_cast<int>(integerArg(from.Get("servers"), "servers", 1, kMaxRanks));
+    options.devices = devicesArg(from);
+    options.asynchronous = booleanArg(from.Get("asynchronous"), "asynchronous");
+    options.bigArrayBound = countArg(from.Get("bigArrayBound"), "bigArrayBound");
+    options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+    return openStore(
+        env,
+        [join = jobJoinArg(info[0]), options](const std::atomic<bool>* cancelled) {
+          const std::unique_ptr<Communicator> meeting = join(cancelled);
+          const DistStoreOptions agreed = agreeOnTerms(*meeting, &options);
+          std::unique_ptr<Wire> wire = meeting->openWire();
+          meeting->close();
+          return makeDistStore(std::move(wire), agreed);
+        },
+        [](Napi::Env at, std::unique_ptr<Store> store) {
+          return make(at, std::move(store), KVStoreHandle::Kind::distributed);
+        });
+  });
+}
+
+Napi::Value KVStoreWrap::openAllreduce(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Object from = objectArg(info[1], "options");
+    AllreduceStoreOptions options;
+    options.devices = devicesArg(from);
+    options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+    return openStore(
+        env,
+        [join = jobJoinArg(info[0]), options](const std::atomic<bool>* cancelled) {
+          return makeAllreduceStore(join(cancelled), options);
+        },
+        [](Napi::Env at, std::unique_ptr<Store> store) {
+          return make(at, std::move(store), KVStoreHandle::Kind::distributed);
+        });
+  });
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,19 @@
+// Opening a store that meets other processes first.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+
+#include "binding/napi_setup.h"
+#include "kvstore/store.h"
+
+namespace gradlink::binding {
+
+/// Runs `open` on a thread of its own; a promise of what `made` makes of the store. `cancelled`
+/// becomes true when the environment goes.
+Napi::Promise openStore(
+    Napi::Env, std::function<std::unique_ptr<Store>(const std::atomic<bool>* cancelled)> open,
+    std::function<Napi::Value(Napi::Env, std::unique_ptr<Store>)> made);
+
+}  // namespace gradlink::binding
