@@ -14,20 +14,23 @@ import { packageVersion } from './package-version.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
+import { readJob } from '../communicator/job.js';
 import { GradlinkError } from '../errors.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { failedCase, waivedCase } from '../measure/case.js';
 import { describeEnvironment } from '../measure/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
 import { readMachine } from '../measure/p2p-machine.js';
+import { isShared, openStoreJob, type StoreJob } from '../measure/store-job.js';
 import {
   outcome,
   schemaVersion,
   type CaseResult,
+  type EnvironmentInfo,
   type Report,
   type Scalar,
 } from '../measure/result.js';
-import { measureGpuLimits, measureHostLimits } from '../measure/store-limit.js';
+import { measureGpuLimits, measureHostLimits, type StoreLimits } from '../measure/store-limit.js';
 import {
   drawGradients,
   runStore,
@@ -73,7 +76,7 @@ async function whyUnavailable(
   }
 }
 
-/** A bar on a terminal; elsewhere nothing. Drawn between batches only. */
+/** A bar on a terminal; elsewhere nothing. Drawn between batches only. One worker of a job prints. */
 class Progress {
   private readonly bar: SingleBar | undefined;
 
@@ -81,8 +84,9 @@ class Progress {
     private readonly io: Io,
     wanted: boolean,
     batches: number,
+    private readonly prints: boolean,
   ) {
-    if (!wanted || io.stderr.isTTY !== true) return;
+    if (!prints || !wanted || io.stderr.isTTY !== true) return;
     const format = '{bar} {value}/{total} batches, {eta} s left';
     const options = { stream: io.stderr, format, clearOnComplete: true, hideCursor: true };
     this.bar = new SingleBar(options, Presets.shades_classic);
@@ -95,6 +99,7 @@ class Progress {
 
   /** Writes lines above the bar. */
   print(lines: readonly string[]): void {
+    if (!this.prints) return;
     // The bar is drawn again at the next batch.
     const clear = this.bar === undefined ? '' : '\r\u001b[K';
     this.io.stderr.write(clear + lines.map((line) => `${line}\n`).join(''));
@@ -148,6 +153,21 @@ async function runStores(
   return cases;
 }
 
+/** One worker measures, while nobody else uses the memory. */
+async function limitsOf(
+  job: StoreJob,
+  gpus: readonly number[] | null,
+  environment: EnvironmentInfo,
+): Promise<StoreLimits> {
+  const unmeasured: StoreLimits = () => ({ copyBytesPerSecond: null, context: {} });
+  let limits = unmeasured;
+  if (job.rank === 0) {
+    limits = gpus === null ? await measureHostLimits(environment) : await measureGpuLimits(gpus);
+  }
+  await job.barrier();
+  return limits;
+}
+
 async function measure(
   options: MeasureOptions,
   kvStoreGiven: boolean,
@@ -158,8 +178,11 @@ async function measure(
   const stores = chooseStores(options, kvStoreGiven);
   const run = checkMeasure(options, devices, stores);
   const output = new ReportOutput(options, io);
+  await using job = await openStoreJob(stores);
   const unavailable = new Map<string, string>();
   for (const type of stores) {
+    // All workers and servers meet for each store, so that one to see whether there is one is not free.
+    if (isShared(type) && readJob() !== undefined) continue;
     const reason = await whyUnavailable(type, devices);
     if (reason !== undefined) unavailable.set(type, reason);
   }
@@ -171,7 +194,7 @@ async function measure(
   const used = usedOptions(options, devices, stores);
   const startedAt = new Date().toISOString();
   const batches = (run.warmup + run.batches) * (stores.length - unavailable.size);
-  const progress = new Progress(io, options.progress === true, batches);
+  const progress = new Progress(io, options.progress === true, batches, job.rank === 0);
   try {
     if (byDefault) {
       progress.print([
@@ -184,10 +207,10 @@ async function measure(
       simdLevel: addon.simdLevel(),
       threads: addon.numThreads(),
     });
-    const limits =
-      gpus === null ? await measureHostLimits(environment) : await measureGpuLimits(gpus);
+    const limits = await limitsOf(job, gpus, environment);
     const gradients = drawGradients(run, options.seed);
-    const cases = await runStores({ stores, unavailable, run }, { gradients, limits }, progress);
+    const context = { gradients, limits, job };
+    const cases = await runStores({ stores, unavailable, run }, context, progress);
     const report: Report = {
       schemaVersion,
       run: {
@@ -202,7 +225,7 @@ async function measure(
       cases,
     };
     if (output.showsText) progress.print(reportSummary(report));
-    output.write(report);
+    if (job.rank === 0) output.write(report);
     const { ok, error } = outcome(report);
     return error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure;
   } finally {

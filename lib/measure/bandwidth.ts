@@ -158,6 +158,9 @@ export interface StoreCall {
   optimizerStates?: number | null;
   /** Whether gradients are compressed, which keeps a residual for each device. */
   compressed?: boolean;
+  /** Of a store of several workers, all on one host: how many, and whether servers merge. */
+  workers?: number;
+  servers?: boolean;
 }
 
 /**
@@ -165,7 +168,8 @@ export interface StoreCall {
  * bandwidth is the figure that MXNet prints per device, `S * 2(n-1)/n / t`, n being this process's devices.
  */
 export function storeVolume(call: StoreCall): Volume {
-  const { bytes, devices: n, optimizerStates = null, compressed = false } = call;
+  const { bytes, devices: n, optimizerStates = null, compressed = false, workers: w } = call;
+  if (w !== undefined) return sharedVolume(call, w);
   // Gradients in, stored value out, weights out. The re-reading of the stored value by the pull is not counted: a
   // store that does both in one pass saves it.
   const terms = [`${n} S gradients read`, 'S stored', `${n} S weights written`];
@@ -189,6 +193,25 @@ export function storeVolume(call: StoreCall): Volume {
     busFormula: 'S * 2(n-1)/n / t, n = devices of this process',
     mustMoveBytes: factor * bytes,
     mustMoveFormula: terms.join(' + '),
+  };
+}
+
+/**
+ * Of all workers together. With servers: what is pushed lies in memory that the server reads, and what it answers in
+ * memory that the worker reads, so each worker writes S besides its own arrays and reads S; the servers' own sums and
+ * optimizers are not counted. Without: an all-reduce's.
+ */
+function sharedVolume({ bytes, devices: n, servers = false }: StoreCall, w: number): Volume {
+  const between = servers ? 2 : 0;
+  return {
+    bytes,
+    algorithmFormula: 'S / t, S = elements * element size',
+    busFactor: (2 * (n - 1)) / n,
+    busFormula: 'S * 2(n-1)/n / t, n = devices of this process',
+    mustMoveBytes: w * (2 * n + between) * bytes,
+    mustMoveFormula: servers
+      ? `${w} workers x (${n} S gradients read + S pushed + S pulled + ${n} S weights written)`
+      : `${w} workers x (${n} S gradients read + ${n} S weights written)`,
   };
 }
 

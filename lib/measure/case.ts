@@ -4,6 +4,7 @@ import type {
   Check,
   FailedCase,
   IterationLine,
+  StoreTraffic,
   Limit,
   MeasuredCase,
   Measurement,
@@ -37,9 +38,10 @@ export interface CaseInput extends CaseIdentity {
   expected?: ExpectedTime | undefined;
   check: Check;
   /** What else the verdict should know: threads, cores, processes, compression. */
-  context?: Omit<VerdictContext, 'statistics' | 'limit' | 'bytes' | 'arrays'>;
+  context?: Omit<VerdictContext, 'statistics' | 'limit' | 'bytes' | 'arrays' | 'shares'>;
   arrays?: number;
   iterations?: readonly IterationLine[];
+  traffic?: StoreTraffic | undefined;
 }
 
 /** Completes a case that ran. One whose check did not pass comes back as failed, with its measurement. */
@@ -67,9 +69,11 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
       limit,
       bytes: volume.bytes,
       arrays: input.arrays ?? 1,
+      ...(input.traffic === undefined ? {} : { shares: input.traffic.shares }),
     }),
     ...(input.arrays === undefined ? {} : { arrays: input.arrays }),
     ...(input.iterations === undefined ? {} : { iterations: input.iterations }),
+    ...(input.traffic === undefined ? {} : { traffic: input.traffic }),
   };
   if (check.passed) return { status: 'ok', name, parameters, ...measurement };
   return {

@@ -162,6 +162,57 @@ export interface IterationLine {
   error: number | null;
 }
 
+/** One worker of a store in all timed batches together. */
+export interface WorkerTraffic {
+  rank: number;
+  /** Of its own batches. */
+  medianSeconds: number;
+  /** To and from servers; without servers, from and to the other workers. */
+  bytesSent: number;
+  bytesReceived: number;
+  /** Arrays to and from what is sent, sums of devices included. */
+  copySeconds: number;
+  /** Nothing to do but wait for others. */
+  waitSeconds: number;
+  /** Summing with the other workers, and the optimizer; 0 where servers do it. */
+  reduceSeconds: number;
+  updateSeconds: number;
+}
+
+/** One server of a store in all timed batches together; seconds are those of all its threads. */
+export interface ServerTraffic {
+  server: number;
+  /** What it holds: parts of keys, and their elements. */
+  shards: number;
+  elements: number;
+  bytesReceived: number;
+  bytesSent: number;
+  mergeSeconds: number;
+  updateSeconds: number;
+  /** Of its receiving thread. */
+  waitSeconds: number;
+}
+
+/** Shares of the batches' time. Parts work side by side: together they may exceed 1, or stay below. */
+export interface TimeShares {
+  copy: number;
+  wire: number;
+  merge: number;
+  update: number;
+}
+
+/** What a store of several workers moved and where its time went. */
+export interface StoreTraffic {
+  batches: number;
+  workers: readonly WorkerTraffic[];
+  servers: readonly ServerTraffic[];
+  networkBytesPerSecond: number;
+  networkFormula: string;
+  /** The worker whose batches took longest. */
+  slowestRank: number;
+  shares: TimeShares;
+}
+
 /** Which case it is: unique in its report by name and parameters. */
 export interface CaseIdentity {
   /** `kvstore`, or the collective: `all_reduce`, ... */
@@ -190,6 +241,8 @@ export interface Measurement {
   arrays?: number;
   /** MXNet's lines; only of `measure`. */
   iterations?: readonly IterationLine[];
+  /** Of a store of several workers. */
+  traffic?: StoreTraffic;
 }
 
 export interface MeasuredCase extends CaseIdentity, Measurement {

@@ -47,9 +47,10 @@ const measurement = {
   verdict: reference('verdict'),
   arrays: count,
   iterations: { type: 'array', items: reference('iteration') },
+  traffic: reference('traffic'),
 } as const;
 
-const optionalOfMeasurement = ['arrays', 'iterations'] as const;
+const optionalOfMeasurement = ['arrays', 'iterations', 'traffic'] as const;
 const identity = { name: text, parameters: scalars } as const;
 
 const definitions = {
@@ -148,6 +149,39 @@ const definitions = {
     bytesPerSecond: positive,
     // -1 says that results were not checked, as in MXNet.
     error: nullable(number),
+  }),
+  traffic: object({
+    batches: count,
+    workers: {
+      type: 'array',
+      items: object({
+        rank: count,
+        medianSeconds: positive,
+        bytesSent: positive,
+        bytesReceived: positive,
+        copySeconds: positive,
+        waitSeconds: positive,
+        reduceSeconds: positive,
+        updateSeconds: positive,
+      }),
+    },
+    servers: {
+      type: 'array',
+      items: object({
+        server: count,
+        shards: count,
+        elements: count,
+        bytesReceived: positive,
+        bytesSent: positive,
+        mergeSeconds: positive,
+        updateSeconds: positive,
+        waitSeconds: positive,
+      }),
+    },
+    networkBytesPerSecond: positive,
+    networkFormula: text,
+    slowestRank: count,
+    shares: object({ copy: positive, wire: positive, merge: positive, update: positive }),
   }),
   measured: object({ status: { const: 'ok' }, ...identity, ...measurement }, optionalOfMeasurement),
   waived: object({ status: { const: 'waived' }, ...identity, reason: text }),

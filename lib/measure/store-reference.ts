@@ -29,6 +29,8 @@ export interface ReferenceOptions {
   /** An instance of its own, with the store's settings. */
   readonly optimizer?: Optimizer | undefined;
   readonly compression?: Compression | undefined;
+  /** Whether a worker's devices are summed, in float32, before anything is compressed: stores with servers. */
+  readonly compressesSums?: boolean;
 }
 
 /** Largest relative error of rounding a number to the type. */
@@ -93,7 +95,9 @@ export class StoreReference {
     this.residuals =
       compression === undefined
         ? undefined
-        : gradients.map((devices) => devices.map((one) => new Float32Array(one.length)));
+        : this.compressed(gradients).map((arrays) =>
+            arrays.map((one) => new Float32Array(one.length)),
+          );
   }
 
   /** Bound of the error after the batches so far. */
@@ -132,12 +136,27 @@ export class StoreReference {
     return { error, wrong };
   }
 
+  /** The arrays that are compressed one by one. */
+  private compressed(
+    gradients: readonly (readonly GradientArray[])[],
+  ): readonly (readonly GradientArray[])[] {
+    if (this.options.compressesSums !== true) return gradients;
+    return gradients.map(([first, ...others]) => {
+      const sum = Float32Array.from(first ?? []);
+      for (const other of others) {
+        for (let i = 0; i < sum.length; i += 1) sum[i] = (sum[i] ?? 0) + (other[i] ?? 0);
+      }
+      return [sum];
+    });
+  }
+
   /** What a pull of this array must give now. Valid until the next call. */
   private expect(array: number): Float64Array {
     const { gradients, dtype, workers, optimizer, compression } = this.options;
     const devices = gradients[array] ?? [];
     const sum = this.sum.subarray(0, devices[0]?.length ?? 0).fill(0);
-    devices.forEach((gradient, device) => {
+    const summed = compression === undefined ? devices : (this.compressed([devices])[0] ?? []);
+    summed.forEach((gradient, device) => {
       const numbers = asNumbers(gradient, dtype, this.scratch);
       const residual = this.residuals?.[array]?.[device];
       if (compression === undefined || residual === undefined) addPlain(numbers, sum);

@@ -1,5 +1,7 @@
 // The job of MXNet's tools/bandwidth/measure.py: a network's gradients through a key-value store, batch by batch.
 import { KVStore } from '../kvstore/kvstore.js';
+import type { StoreReport } from '../kvstore/report.js';
+import { parseStoreType } from '../kvstore/types.js';
 import type { Network } from '../models/index.js';
 import { elementsOf } from '../models/index.js';
 import { createOptimizer, type Optimizer } from '../optimizers/index.js';
@@ -10,8 +12,10 @@ import { completeCase, errorCheck, unchecked } from './case.js';
 import { drawGradient, type GradientArray, type GradientType } from './gradients.js';
 import type { CaseResult, IterationLine } from './result.js';
 import { openStoreArrays, type StoreArrays } from './store-arrays.js';
+import { aloneInJob, isShared, type StoreJob } from './store-job.js';
 import type { StoreLimits } from './store-limit.js';
 import { StoreReference, type Compression } from './store-reference.js';
+import { storeTraffic } from './store-traffic.js';
 
 /** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
 export const storeModes = ['push-pull', 'pushpull'] as const;
@@ -39,6 +43,7 @@ export interface StoreRunContext {
   /** gradients[array][device]. */
   readonly gradients: readonly (readonly GradientArray[])[];
   readonly limits: StoreLimits;
+  readonly job: StoreJob;
 }
 
 export interface StoreRunEvents {
@@ -133,6 +138,46 @@ async function time(batch: Batch): Promise<number> {
   return (performance.now() - start) / 1000;
 }
 
+/** What a batch took and came to in the whole job: the slowest worker's time, everybody's faults. */
+interface Outcome {
+  readonly seconds: number;
+  readonly error: number;
+  readonly wrong: number;
+}
+
+async function together(job: StoreJob, mine: Outcome): Promise<Outcome> {
+  const all = await job.gather([mine.seconds, mine.error, mine.wrong]);
+  return {
+    seconds: Math.max(...all.map(([seconds = 0]) => seconds)),
+    error: Math.max(...all.map(([, error = 0]) => error)),
+    wrong: all.reduce((sum, [, , wrong = 0]) => sum + wrong, 0),
+  };
+}
+
+/**
+ * What pulls must give; undefined where that is not known: of an asynchronous store with an optimizer, since how many
+ * updates a pull finds depends on the others.
+ */
+function referenceOf(
+  options: StoreRunOptions,
+  gradients: StoreRunContext['gradients'],
+  workers: number,
+): StoreReference | undefined {
+  const { dtype, optimizer, compression } = options;
+  const { kind } = parseStoreType(options.kvStore);
+  const asynchronous = kind.startsWith('dist_async');
+  if (!options.check || (asynchronous && optimizer !== null)) return undefined;
+  return new StoreReference({
+    dtype,
+    gradients,
+    // Without an optimizer each push assigns, and all workers push the same.
+    workers: asynchronous ? 1 : workers,
+    optimizer: optimizer === null ? undefined : optimizerOf(optimizer, 'float64'),
+    compression: compression ?? undefined,
+    compressesSums: kind.startsWith('dist_'),
+  });
+}
+
 /** The mean of a line's batches. */
 function lineOf(
   iteration: number,
@@ -151,7 +196,8 @@ function lineOf(
 }
 
 /**
- * Times one store; the result of a wrong run comes back as a failed case.
+ * Times one store, with all workers of the job where it is made of them: then a batch takes as long as the slowest
+ * worker's. The result of a wrong run comes back as a failed case.
  *
  * @throws GradlinkError where the store cannot be opened or fails
  */
@@ -162,6 +208,7 @@ export async function runStore(
 ): Promise<CaseResult> {
   const { network, devices, dtype, mode } = options;
   const { gradients, limits } = context;
+  const job = isShared(options.kvStore) ? context.job : aloneInJob;
   const { gpus } = parseDevices(devices);
   const bytes = network.bytes(dtype);
   const keys = network.parameters.map((_, key) => key);
@@ -174,42 +221,51 @@ export async function runStore(
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
   const named = options.optimizer ?? undefined;
   if (named !== undefined) await store.setOptimizer(optimizerOf(named, dtype));
-  const reference = options.check
-    ? new StoreReference({
-        dtype,
-        gradients,
-        workers: store.numWorkers,
-        optimizer: named === undefined ? undefined : optimizerOf(named, 'float64'),
-        compression: options.compression ?? undefined,
-      })
-    : undefined;
+  const reference = referenceOf(options, gradients, store.numWorkers);
   const batchOf = gpus === null ? eachArray : allArrays;
   const pushAndPull = batchOf(store, mode, arrays);
 
   const samples: number[] = [];
+  const own: number[] = [];
+  const shared = isShared(options.kvStore);
+  let before: StoreReport | undefined;
   const lines: IterationLine[] = [];
   let worstError = 0;
   let wrong = 0;
   for (let batch = 1 - options.warmup; batch <= options.batches; batch += 1) {
-    const seconds = await time(pushAndPull);
+    if (batch === 1 && shared) before = await store.report();
+    await job.barrier();
+    const ownSeconds = await time(pushAndPull);
     const compared = reference?.compare(await arrays.results());
-    worstError = Math.max(worstError, compared?.error ?? 0);
-    wrong += compared?.wrong ?? 0;
-    if (batch > 0) samples.push(seconds);
+    const { error = 0, wrong: ownWrong = 0 } = compared ?? {};
+    const outcome = await together(job, { seconds: ownSeconds, error, wrong: ownWrong });
+    worstError = Math.max(worstError, outcome.error);
+    wrong += outcome.wrong;
+    if (batch > 0) samples.push(outcome.seconds);
+    if (batch > 0) own.push(ownSeconds);
     if (batch > 0 && batch % options.display === 0) {
       const times = samples.slice(-options.display);
-      const line = lineOf(batch, times, bytes, devices.length, compared?.error ?? -1);
+      const shown = compared === undefined ? -1 : outcome.error;
+      const line = lineOf(batch, times, bytes, devices.length, shown);
       lines.push(line);
       events.onLine(line);
     }
     events.onBatch();
   }
 
+  const after = before === undefined ? undefined : await store.report();
+  const traffic =
+    before === undefined || after === undefined
+      ? undefined
+      : await storeTraffic(job, before, after, own, samples);
   const volume = storeVolume({
     bytes,
     devices: devices.length,
     optimizerStates: named === undefined ? null : stateArrays(named, dtype),
     compressed: options.compression !== null,
+    ...(after === undefined
+      ? {}
+      : { workers: store.numWorkers, servers: after.servers.length > 0 }),
   });
   const limit = limits(options.kvStore, volume);
   return completeCase({
@@ -222,6 +278,7 @@ export async function runStore(
       mode,
       optimizer: options.optimizer,
       compression: options.compression?.type ?? null,
+      ...(after === undefined ? {} : { workers: store.numWorkers, servers: after.servers.length }),
     },
     samplesSeconds: samples,
     warmupIterations: options.warmup,
@@ -233,9 +290,11 @@ export async function runStore(
       ...limit.context,
       compressed: options.compression !== null,
       optimizer: options.optimizer,
+      processes: store.numWorkers + (after?.servers.length ?? 0),
     },
     arrays: keys.length,
     iterations: lines,
+    traffic,
   });
 }
 

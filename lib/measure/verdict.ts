@@ -1,4 +1,4 @@
-import type { Limit, Statistics, Verdict, VerdictLevel } from './result.js';
+import type { Limit, Statistics, TimeShares, Verdict, VerdictLevel } from './result.js';
 
 /** What the verdict may know about a run besides its times. */
 export interface VerdictContext {
@@ -20,6 +20,8 @@ export interface VerdictContext {
   compressed?: boolean;
   /** Whether GPUs do the work. */
   onGpus?: boolean;
+  /** Of a store of several workers: where its time went. */
+  shares?: TimeShares;
   /** Name of the optimizer that runs in the timed region. */
   optimizer?: string | null;
 }
@@ -132,6 +134,7 @@ function likelyCause(context: VerdictContext): string {
   if (threads !== null && availableCores !== null && threads < availableCores) {
     return `${threads} of ${availableCores} cores are used; raise GRADLINK_NUM_THREADS`;
   }
+  if (context.shares !== undefined) return largestShare(context.shares);
   const unsteady = noise(statistics);
   if (unsteady !== null) return unsteady;
   if (bytes / arrays < smallArrayBytes) {
@@ -149,6 +152,19 @@ function likelyCause(context: VerdictContext): string {
     return 'the GPU waits for calls and launches between its work, or its clocks are held back: see gradlink p2p -t device_local_copy';
   }
   return 'nothing that this run records explains it; look for a virtual machine with shared memory bandwidth, or memory of another NUMA node';
+}
+
+const shareCauses: Readonly<Record<keyof TimeShares, string>> = {
+  copy: "the workers' copying between their arrays and what they send takes most of the time: fewer devices a worker, or more workers",
+  wire: 'what lies between workers and servers takes most of the time: the link or MPI across hosts; on one host processes that share cores',
+  merge: "the servers' summing takes most of the time: more servers, or fewer workers a server",
+  update: 'the optimizer takes most of the time: more servers, or a simpler optimizer',
+};
+
+function largestShare(shares: TimeShares): string {
+  const parts = Object.keys(shareCauses) as (keyof TimeShares)[];
+  const largest = parts.reduce((a, b) => (shares[b] > shares[a] ? b : a));
+  return `${shareCauses[largest]} (${(shares[largest] * 100).toFixed(0)} %)`;
 }
 
 /** Times that scatter; null when they are steady or too few to tell. */

@@ -8,6 +8,7 @@ import {
   type Measurement,
   type Report,
 } from '../measure/result.js';
+import { trafficFields } from './traffic.js';
 import { bandwidthText, percentText, sizeText, timeText } from './units.js';
 
 /** The machine in one line. */
@@ -123,6 +124,9 @@ function measurementLines(measurement: Measurement): string[] {
     lines.push(
       field('check', `relative error ${error}, at most ${(check.tolerance ?? 0).toExponential(2)}`),
     );
+  }
+  if (measurement.traffic !== undefined) {
+    lines.push(...trafficFields(measurement.traffic).map(([name, text]) => field(name, text)));
   }
   lines.push(field('verdict', `${verdict.level}: ${verdict.text}`));
   if (verdict.likelyCause !== null) lines.push(field('cause', verdict.likelyCause));

@@ -9,7 +9,7 @@ import { describeEnvironment } from '../../lib/measure/environment.js';
 import { outcome, schemaVersion, type Report } from '../../lib/measure/result.js';
 import { reportSchema } from '../../lib/measure/schema.js';
 import { toJson } from '../../lib/report/render.js';
-import { collectiveCase, report, storeCase, waived } from '../support/reports.js';
+import { collectiveCase, report, sharedStoreCase, storeCase, waived } from '../support/reports.js';
 
 const validate = new Ajv({ allErrors: true, allowUnionTypes: true }).compile(reportSchema);
 
@@ -22,6 +22,7 @@ const thrown = Object.assign(new Error('rank 2 was killed'), { code: 'ERR_PEER_L
 const everyKind = report('measure', [
   storeCase(),
   storeCase(0.5),
+  sharedStoreCase(),
   collectiveCase(),
   collectiveCase({ wrong: 3 }),
   waived(),
@@ -31,7 +32,7 @@ const everyKind = report('measure', [
 describe('schema', () => {
   it('takes what the reports write, of every kind of case', () => {
     expect(problems(toJson(everyKind))).toEqual([]);
-    expect(outcome(everyKind)).toEqual({ ok: 2, waived: 1, error: 3 });
+    expect(outcome(everyKind)).toEqual({ ok: 3, waived: 1, error: 3 });
   });
 
   it('takes the environment of this machine, with the addon and without', () => {

@@ -48,6 +48,40 @@ export function storeCase(error = 0): CaseResult {
   });
 }
 
+/** Of two workers and two servers. */
+export function sharedStoreCase(): CaseResult {
+  const bytes = 102e6;
+  const worker = { medianSeconds: 0.05, bytesSent: 3e8, bytesReceived: 3e8, copySeconds: 0.06 };
+  const waits = { waitSeconds: 0.05, reduceSeconds: 0, updateSeconds: 0 };
+  const server = { shards: 80, elements: 12e6, bytesReceived: 3e8, bytesSent: 3e8 };
+  const busy = { mergeSeconds: 0.03, updateSeconds: 0.01, waitSeconds: 0.02 };
+  return completeCase({
+    name: 'kvstore',
+    parameters: { kvStore: 'dist_sync', network: 'resnet', devices: 1, workers: 2, servers: 2 },
+    samplesSeconds: [0.05, 0.05, 0.05],
+    volume: storeVolume({ bytes, devices: 1, workers: 2, servers: true }),
+    copyBytesPerSecond: 20e9,
+    check: errorCheck(0, 1e-4),
+    context: { threads: 2, availableCores: 8, processes: 4 },
+    arrays: 160,
+    traffic: {
+      batches: 3,
+      workers: [
+        { rank: 0, ...worker, ...waits },
+        { rank: 1, ...worker, ...waits, medianSeconds: 0.055 },
+      ],
+      servers: [
+        { server: 0, ...server, ...busy },
+        { server: 1, ...server, ...busy, bytesSent: 2.9e8 },
+      ],
+      networkBytesPerSecond: 8e9,
+      networkFormula: 'bytes sent and received by all workers / t',
+      slowestRank: 1,
+      shares: { copy: 0.4, wire: 0.1, merge: 0.2, update: 0.05 },
+    },
+  });
+}
+
 export function collectiveCase(
   options: { count?: number; placement?: Placement; wrong?: number } = {},
 ): CaseResult {
