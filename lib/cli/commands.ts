@@ -5,6 +5,7 @@ import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
 import { registerP2p } from './p2p.js';
 import type { Register } from './register.js';
+import { registerServe } from './serve.js';
 
 export const commands: readonly Register[] = [
   registerMeasure,
@@ -12,4 +13,5 @@ export const commands: readonly Register[] = [
   registerP2p,
   registerModels,
   registerLaunch,
+  registerServe,
 ];

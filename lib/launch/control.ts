@@ -16,7 +16,7 @@ import {
   type Welcome,
 } from './frames.js';
 import { labelOf } from './job.js';
-import type { Ending, Member, RemoteMembers } from './members.js';
+import { manners, type Ending, type Member, type RemoteMembers } from './members.js';
 
 export interface ControlOptions {
   /** The job's secret. */
@@ -29,6 +29,8 @@ export interface ControlOptions {
   /** The host of each process where the launcher placed them. */
   readonly hosts?: readonly string[];
 }
+
+const failed = 1;
 
 type Events = Parameters<RemoteMembers['watch']>[0];
 
@@ -78,6 +80,7 @@ export class Control implements RemoteMembers {
   private readonly sockets = new Set<Socket>();
   private events: Events | undefined;
   private asked: 'servers' | 'all' | undefined;
+  private released = false;
 
   private constructor(
     private readonly server: Server,
@@ -109,8 +112,15 @@ export class Control implements RemoteMembers {
     this.events = events;
   }
 
-  get count(): number {
-    return [...this.keepers.values()].filter(({ socket }) => !socket.destroyed).length;
+  get busy(): number {
+    return [...this.keepers.values()].filter(({ done }) => !done).length;
+  }
+
+  release(): void {
+    this.released = true;
+    for (const { done, socket } of this.keepers.values()) {
+      if (done && !socket.destroyed) socket.write(encodeFrame('seen'));
+    }
   }
 
   end(which: 'servers' | 'all'): void {
@@ -157,7 +167,12 @@ export class Control implements RemoteMembers {
       if (keeper === undefined || keeper.done) return;
       const seconds = String(silenceMs / 1000);
       const why = silent ? `nothing came from its host for ${seconds} s` : 'its connection closed';
-      this.ended(keeper, 1, `was lost: ${why}`);
+      this.ended(keeper, {
+        member: keeper.member,
+        exitCode: failed,
+        what: `was lost: ${why}`,
+        manner: 'lost',
+      });
     });
   }
 
@@ -203,16 +218,21 @@ export class Control implements RemoteMembers {
     return keeper;
   }
 
-  private exited(keeper: Keeper, { exitCode, what, pid }: Record<string, unknown>): void {
+  private exited(keeper: Keeper, exit: Record<string, unknown>): void {
     if (keeper.done) return;
+    const { exitCode, what, pid, manner } = exit;
     const member = typeof pid === 'number' ? { ...keeper.member, pid } : keeper.member;
-    this.ended(keeper, typeof exitCode === 'number' ? exitCode : 1, String(what), member);
-    keeper.socket.write(encodeFrame('seen'));
+    this.ended(keeper, {
+      member,
+      exitCode: typeof exitCode === 'number' ? exitCode : failed,
+      what: String(what),
+      manner: manners.find((each) => each === manner) ?? 'exited',
+    });
+    if (exitCode === 0 || this.released) keeper.socket.write(encodeFrame('seen'));
   }
 
-  private ended(keeper: Keeper, exitCode: number, what: string, member = keeper.member): void {
+  private ended(keeper: Keeper, ending: Ending): void {
     keeper.finish();
-    const ending: Ending = { member, exitCode, what };
     this.events?.ended(ending);
   }
 }

@@ -2,6 +2,8 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Socket } from 'node:net';
 
+import type { Manner } from './members.js';
+
 export const frameTypes = [
   'challenge', // launcher to keeper: random bytes
   'hello', // keeper to launcher: Hello
@@ -38,6 +40,7 @@ export interface Exit {
   readonly pid?: number;
   readonly exitCode: number;
   readonly what: string;
+  readonly manner: Manner;
 }
 
 const headBytes = 5;

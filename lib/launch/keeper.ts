@@ -186,22 +186,30 @@ function endDaemon(pid: number): void {
   }
 }
 
-/** Tells the launcher how the process ended, and waits until it knows: mpirun acts on our own end at once. */
-async function report(line: Line, exit: Exit): Promise<void> {
-  if (line.socket.destroyed) return;
-  await new Promise<void>((resolve) => {
-    const timer = setTimeout(resolve, seenPatienceMs);
-    const done = (): void => {
+/**
+ * Tells the launcher how the process ended, and waits until it has seen to the others: mpirun would act on our own end at
+ * once, and hastily.
+ *
+ * @returns whether the launcher has
+ */
+async function report(line: Line, exit: Exit): Promise<boolean> {
+  if (line.socket.destroyed) return false;
+  const seen = await new Promise<boolean>((resolve) => {
+    const timer = setTimeout(resolve, 2 * (line.graceMs + seenPatienceMs), false);
+    const done = (seen: boolean): void => {
       clearTimeout(timer);
-      resolve();
+      resolve(seen);
     };
     line.onFrame = (type) => {
-      if (type === 'seen') done();
+      if (type === 'seen') done(true);
     };
-    line.socket.on('close', done);
+    line.socket.on('close', () => {
+      done(false);
+    });
     line.socket.write(encodeFrame('exit', exit));
   });
   line.socket.destroy();
+  return seen;
 }
 
 /**
@@ -210,7 +218,7 @@ async function report(line: Line, exit: Exit): Promise<void> {
  * @param command what a worker runs
  * @param env this process's environment, with its place and the launcher's address
  * @param signals where SIGINT, SIGTERM and SIGHUP arrive
- * @returns the exit status for this process: that of the process it kept
+ * @returns the exit status for this process: 0 where the launcher knows that of the one it kept, else that one
  * @throws Error when it has no place or the launcher cannot be reached
  */
 export async function keep(
@@ -223,25 +231,26 @@ export async function keep(
   const line = await callLauncher(env, place.place);
   const endings = new EventEmitter();
   const end = (): void => void endings.emit('SIGTERM', 'SIGTERM');
-  const state = { silent: false };
+  const state: { silent: boolean; why?: string } = { silent: false };
   // Asked more than once, by the launcher: at once. mpirun's and the kernel's signals may come several times for one end.
   line.onFrame = (type) => {
     if (type === 'end') end();
   };
   const parent = process.ppid;
-  let orphaned = false;
-  const watch = setInterval(() => {
-    if (process.ppid === parent || orphaned) return;
-    orphaned = true;
-    end();
-  }, parentPollMs);
-  let asked = false;
-  const endOnce = (): void => {
-    if (!asked) end();
-    asked = true;
+  const endOnce = (why: string): void => {
+    if (state.why === undefined) end();
+    state.why ??= why;
   };
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) signals.on(signal, endOnce);
-  line.socket.on('close', endOnce);
+  const watch = setInterval(() => {
+    if (process.ppid !== parent) endOnce('was ended: what had started it on its host is gone');
+  }, parentPollMs);
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
+    signals.on(signal, () => {
+      endOnce(`was ended with ${signal} by what had started it`);
+    });
+  line.socket.on('close', () => {
+    endOnce('was ended: the launcher is gone');
+  });
   watchSilence(line.socket, line.silenceMs, () => {
     state.silent = true;
     line.socket.destroy();
@@ -270,10 +279,11 @@ export async function keep(
     const exit: Exit = {
       ...(pid === undefined ? {} : { pid }),
       exitCode: ending?.exitCode ?? failed,
-      what: ending?.what ?? 'did not end when it was told to',
+      what: state.why ?? ending?.what ?? 'did not end when it was told to',
+      manner: state.why === undefined ? (ending?.manner ?? 'exited') : 'ended',
     };
-    await report(line, exit);
-    return exit.exitCode;
+    // What the launcher knows, mpirun need not report as well.
+    return (await report(line, exit)) ? 0 : exit.exitCode;
   } finally {
     clearInterval(watch);
     line.socket.destroy();

@@ -14,6 +14,13 @@ export interface Member {
   readonly host?: string;
 }
 
+/**
+ * exited: by itself; killed: by a signal; lost: nothing more is heard of it; ended: by what started it, so that the
+ * cause is elsewhere.
+ */
+export const manners = ['exited', 'killed', 'lost', 'ended'] as const;
+export type Manner = (typeof manners)[number];
+
 /** How a process ended. */
 export interface Ending {
   readonly member: Member;
@@ -21,6 +28,7 @@ export interface Ending {
   readonly exitCode: number;
   /** `exited with status 3`, `was killed by SIGSEGV`, `could not be started: …` */
   readonly what: string;
+  readonly manner: Manner;
 }
 
 /** Processes that something else started for the job: those of mpirun and srun. */
@@ -32,7 +40,12 @@ export interface RemoteMembers {
   }): void;
   /** Asks them to end; a second time: to do so at once. */
   end(which: 'servers' | 'all'): void;
-  /** How many are there. */
-  readonly count: number;
+  /** How many have come and not ended. */
+  readonly busy: number;
+  /**
+   * Lets those that failed or were ended go from what started them. Until then it takes them for alive: it would end the
+   * others in its own, hasty way.
+   */
+  release(): void;
   close(): void;
 }

@@ -7,8 +7,6 @@ import { keeperCommand } from './programs.js';
 /** Which mpirun it is; their options have little in common. */
 export type MpiFlavor = 'openmpi4' | 'openmpi5' | 'hydra';
 
-const millisecondsPerSecond = 1000;
-
 /** @param version what `mpirun --version` prints */
 export function flavorOf(version: string): MpiFlavor | undefined {
   const openMpi = /\((?:Open MPI|OpenRTE)\) v?(\d+)\./.exec(version)?.[1];
@@ -67,8 +65,6 @@ function openMpiArguments(
     name,
     value,
   ];
-  // Its own SIGKILL must not come before ours.
-  const graceSeconds = String(Math.ceil(job.graceMs / millisecondsPerSecond) + 1);
   const { hosts } = job;
   return [
     // Refused to root otherwise; a container's user is root.
@@ -76,7 +72,6 @@ function openMpiArguments(
     // The keepers bind, as the launcher `local` does.
     '--bind-to',
     'none',
-    ...tune('odls_base_sigkill_timeout', graceSeconds),
     // Inside an allocation of Slurm, PBS or LSF mpirun would start through these.
     ...(ssh
       ? [

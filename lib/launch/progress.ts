@@ -47,14 +47,25 @@ export class Progress {
 
   /**
    * The failure that is the cause of the others, among those known so far: one that a signal killed before one that
-   * ended with an error because it lost the other, and a process of the job before what started it.
+   * ended with an error because it lost the other, then those lost, what started them, and last what that one ended.
    */
   get undecided(): Ending | undefined {
-    const weight = ({ member, what }: Ending): number =>
-      (member.role === undefined ? 0 : 2) + (what.startsWith('was killed') ? 1 : 0);
     return this.failures.reduce<Ending | undefined>(
       (best, next) => (best === undefined || weight(next) > weight(best) ? next : best),
       undefined,
     );
   }
+}
+
+function weight({ member, manner }: Ending): number {
+  // Killed, it took all with it; else it is the first to know that one of them failed.
+  if (member.role === undefined) return manner === 'killed' ? weights.exited : weights.starter;
+  return weights[manner];
+}
+
+const weights = { ended: 0, starter: 1, lost: 2, exited: 3, killed: 4 } as const;
+
+/** Whether a better explanation of a failure may be on its way. */
+export function isDoubtful({ member, manner }: Ending): boolean {
+  return member.role === undefined || manner === 'lost' || manner === 'ended';
 }

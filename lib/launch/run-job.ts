@@ -8,7 +8,7 @@ import { closing, JobOutput, type OutputOptions } from './output.js';
 import type { ProcessPlan } from './job.js';
 import type { Ending, Member, RemoteMembers } from './members.js';
 import { jobProcesses, signalProcess } from './processes.js';
-import { Progress } from './progress.js';
+import { isDoubtful, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
 
 /** A process that failed. */
@@ -149,18 +149,24 @@ class Job {
     this.exits.push(new Promise((resolve) => (gone = resolve)));
     child.on('error', (error: NodeJS.ErrnoException) => {
       const exitCode = error.code === 'ENOENT' ? notFoundExitCode : notExecutableExitCode;
-      this.childEnded({ member, exitCode, what: `could not be started: ${error.message}` });
+      this.childEnded({
+        member,
+        exitCode,
+        what: `could not be started: ${error.message}`,
+        manner: 'exited',
+      });
       gone();
     });
     child.on('exit', (code, signal) => {
       if (signal !== null) {
         const exitCode = signalBase + constants.signals[signal];
-        this.childEnded({ member, exitCode, what: `was killed by ${signal}` });
+        this.childEnded({ member, exitCode, what: `was killed by ${signal}`, manner: 'killed' });
       } else {
         this.childEnded({
           member,
           exitCode: code ?? 0,
           what: `exited with status ${String(code)}`,
+          manner: 'exited',
         });
       }
       gone();
@@ -178,7 +184,7 @@ class Job {
     this.progress.ended(ending);
     if (this.progress.undecided !== undefined) {
       // Of processes that ended in the same moment one is the cause: the choice waits until all of them are known.
-      if (ending.member.role === undefined) {
+      if (isDoubtful(ending)) {
         this.after(newsPatienceMs, () => {
           this.decide();
         });
@@ -234,14 +240,17 @@ class Job {
     const { remote, graceMs } = this.options;
     if (remote === undefined) return;
     remote.end('all');
+    const state = { hurry: false };
     void hurried.then(() => {
+      state.hurry = true;
       remote.end('all');
     });
-    // Then what started them ends by itself, its daemons on other hosts too; a signal could cut these off.
-    const begun = remote.count > 0 || this.progress.endings.some(({ member }) => member.role);
-    const deadline = performance.now() + graceMs + killPatienceMs;
-    const working = (): boolean => remote.count > 0 || (begun && this.running > 0);
-    while (performance.now() < deadline && working()) await sleep(pollMs);
+    const patience = graceMs + killPatienceMs;
+    await waitUntil(() => remote.busy === 0, patience);
+    remote.release();
+    // What started them ends by itself then, and its daemons on other hosts; a signal could cut these off.
+    const begun = this.progress.endings.some(({ member }) => member.role !== undefined);
+    if (begun) await waitUntil(() => this.running === 0 || state.hurry, patience);
   }
 
   /** SIGTERM, the grace period, SIGKILL; returns at once when nothing is left. */
@@ -296,6 +305,11 @@ class Job {
       survivors,
     };
   }
+}
+
+async function waitUntil(condition: () => boolean, patienceMs: number): Promise<void> {
+  const deadline = performance.now() + patienceMs;
+  while (!condition() && performance.now() < deadline) await sleep(pollMs);
 }
 
 /** Standard input empty, output through us, and further descriptors that the process is to have under their numbers. */

@@ -1,0 +1,55 @@
+// `gradlink serve`: one server of a distributed store. `gradlink launch -s` starts it.
+import { exitCodes } from './io.js';
+import { integer } from './parse.js';
+import type { Register } from './register.js';
+import { UsageError } from './usage-error.js';
+import { serveJob } from '../kvstore/serve.js';
+
+interface ServeOptions {
+  readonly threads?: number;
+}
+
+const help = `
+Started by gradlink launch -s, which tells each server its place in the environment (GRADLINK_SERVER_RANK,
+GRADLINK_NUM_WORKERS, GRADLINK_NUM_SERVERS, GRADLINK_JOB). Serves the distributed stores of the job one after another,
+as the workers make them, until SIGTERM or SIGINT, or, on several hosts, until the workers have ended. Prints what
+workers say with sendCommandToServers.
+
+Exit status: 0 in good order, 1 when a store failed; the message names the process that was lost.`;
+
+const endingSignals = ['SIGINT', 'SIGTERM'] as const;
+
+export const registerServe: Register = (program, io, done) => {
+  program
+    .command('serve')
+    .description('serve a share of the distributed store of a job; gradlink launch -s starts it')
+    .option(
+      '--threads <count>',
+      'merge pipelines; one a core unless set',
+      integer({ min: 1, max: 1024 }),
+    )
+    .addHelpText('after', help)
+    .action(async ({ threads }: ServeOptions) => {
+      if ((io.env.GRADLINK_JOB ?? '') === '' || (io.env.GRADLINK_NUM_SERVERS ?? '0') === '0') {
+        throw new UsageError(
+          'serve: expected to be started as a server of a job, and this environment has none. Start the job with gradlink launch -s.',
+        );
+      }
+      const stop = new AbortController();
+      const onSignal = (): void => {
+        stop.abort();
+      };
+      for (const signal of endingSignals) io.on(signal, onSignal);
+      try {
+        await serveJob({
+          signal: stop.signal,
+          ...(threads === undefined ? {} : { threads }),
+          onCommand: (command, worker) =>
+            void io.stdout.write(`worker ${String(worker)}: ${command}\n`),
+        });
+        done(exitCodes.ok);
+      } finally {
+        for (const signal of endingSignals) io.off(signal, onSignal);
+      }
+    });
+};
