@@ -1,0 +1,51 @@
+// The arithmetic of one pipeline of a server: sums of what workers pushed into stored values, and
+// optimizer steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/dtype.h"
+#include "core/store_style.h"
+#include "kvstore/aligned_buffer.h"
+#include "kvstore/compression.h"
+#include "kvstore/dist_protocol.h"
+#include "kvstore/optimizer.h"
+
+namespace gradlink::dist {
+
+/// A piece that a worker pushed.
+struct PushedPiece {
+  const void* data;
+  Encoding encoding;
+};
+
+class Merger {
+ public:
+  /// `to` := the sum of the pieces, from the left.
+  void assign(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
+              const GradientCompression* compression);
+  /// Runs a phase of an update on elements [first, first + count) of its array, with the pieces'
+  /// sum as gradient. `first` is a multiple of kUpdateBlock.
+  void update(UpdateRun& run, int phase, std::span<const PushedPiece> pieces, std::size_t first,
+              std::size_t count, DType dtype, const GradientCompression* compression);
+
+  // Seconds. Read while the pipeline is idle.
+  double mergeSeconds() const { return merge_; }
+  double updateSeconds() const { return update_; }
+
+ private:
+  void sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
+           const GradientCompression* compression, bool streaming);
+
+  StoreStyle style_;
+  std::vector<const void*> sources_;
+  AlignedBuffer decoded_;
+  AlignedBuffer summed_;
+  double merge_ = 0;
+  double update_ = 0;
+};
+
+}  // namespace gradlink::dist
