@@ -1,5 +1,6 @@
 #!/usr/bin/env node
-// Builds the addon: native/ -> build/Release/gradlink.node. CMake is called directly, so that whoever rebuilds from
+// Builds the addon: native/ -> build/Release/gradlink.node, and beside it gradlink_openmpi.so and gradlink_mpich.so for
+// the MPIs whose compiler wrappers are there. CMake is called directly, so that whoever rebuilds from
 // source needs no further package; binding.gyp, `npm rebuild` and scripts/install.mjs all end here.
 //
 //   node scripts/build.mjs [--strict] [--clean] [--jobs N]
@@ -98,6 +99,12 @@ export function build({ strict = false, clean = false, jobs = availableParalleli
   const targets = ['--target', 'gradlink', 'gradlink_mpi_shims'];
   cmake(['--build', cmakeFolder, ...targets, '--parallel', String(jobs)]);
   return join(output, 'gradlink.node');
+}
+
+/** What was built: the addon first, then a shim for each MPI that was there; all belong into one folder. */
+export function builtFiles() {
+  const names = ['gradlink.node', 'gradlink_openmpi.so', 'gradlink_mpich.so'];
+  return names.map((name) => join(output, name)).filter((file) => existsSync(file));
 }
 
 /** Warnings fail our own builds in CI; in somebody else's, a newer compiler's warning is no reason to fail. */

@@ -6,8 +6,8 @@
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
-import { build, root } from './build.mjs';
+import { basename, join, resolve } from 'node:path';
+import { build, builtFiles, root } from './build.mjs';
 
 const { version, license, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const platform = `${process.platform}-${process.arch}`;
@@ -21,13 +21,14 @@ const manifest = {
   cpu: [process.arch],
   libc: ['glibc'],
   main: 'gradlink.node',
-  files: ['gradlink.node'],
+  files: ['gradlink.node', '*.so'],
 };
 
 const destination = resolve(process.argv[2] ?? '.');
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-platform-'));
 try {
-  copyFileSync(build(), join(folder, 'gradlink.node'));
+  build();
+  for (const file of builtFiles()) copyFileSync(file, join(folder, basename(file)));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   mkdirSync(destination, { recursive: true });

@@ -1,23 +1,22 @@
 #!/usr/bin/env node
 // npm's prepack and postpack scripts: the tarball carries the binary of the machine that packs it, in
-// prebuilds/PLATFORM-ARCH/gradlink.node. It is taken away after packing, because a copy left in the checkout would be
+// prebuilds/PLATFORM-ARCH/gradlink.node, with the MPI shims beside it. It is taken away after packing, because a copy left in the checkout would be
 // loaded long after the sources have moved on.
 //
 //   node scripts/prebuild.mjs add|remove
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
-import { build, root } from './build.mjs';
+import { basename, join } from 'node:path';
+import { build, builtFiles, root } from './build.mjs';
 
 const folder = join(root, 'prebuilds');
 const [action] = process.argv.slice(2);
 
 if (action === 'add') {
   const target = join(folder, `${process.platform}-${process.arch}`);
-  const built = join(root, 'build', 'Release', 'gradlink.node');
   // Whoever packs offline, or under a test, has built already.
-  const binary = existsSync(built) ? built : build();
+  if (!existsSync(join(root, 'build', 'Release', 'gradlink.node'))) build();
   mkdirSync(target, { recursive: true });
-  copyFileSync(binary, join(target, 'gradlink.node'));
+  for (const file of builtFiles()) copyFileSync(file, join(target, basename(file)));
 } else if (action === 'remove') {
   rmSync(folder, { recursive: true, force: true });
 } else {

@@ -40,9 +40,9 @@ std::unique_ptr<Communicator> joinOverHosts(const JoinOptions& options, const Ho
   levels.nodeOf = world->nodes();
   const std::string secret = agreeOnSecret(*world, {});
   if (map.nodes() > 1) levels.leaders = world->split(map.leads() ? 0 : -1, map.rank());
-  levels.node = joinHost(secret, options.name + " of host " + std::to_string(map.ownNode()),
-                         map.ownLocal(), static_cast<int>(map.ownMembers().size()),
-                         options.timeoutMs);
+  levels.node =
+      joinHost(secret, options.name + " of host " + std::to_string(map.ownNode()), map.ownLocal(),
+               static_cast<int>(map.ownMembers().size()), options.timeoutMs);
   levels.world = std::move(world);
   return overHosts(std::move(levels));
 }

@@ -120,9 +120,10 @@ Choice chooseMpi(const char* (*get)(const char* name)) {
 }
 
 const Loaded& loaded() {
-  static const Result result;
-  if (result.failure) throw Error(*result.failure);
-  return result.loaded;
+  // Never destroyed: threads may ask while the process exits.
+  static const Result* const result = new Result;
+  if (result->failure) throw Error(*result->failure);
+  return result->loaded;
 }
 
 const LibraryInfo& libraryInfo() { return loaded().info; }

@@ -16,7 +16,7 @@ namespace {
 /// How often somebody who waits for the start looks whether he is still wanted.
 constexpr std::chrono::milliseconds kGlance(50);
 /// How long finalising waits for calls of other threads, which look every few milliseconds.
-constexpr std::chrono::seconds kLastCalls(10);
+constexpr double kLastCallsMs = 10000;
 
 }  // namespace
 
@@ -97,9 +97,28 @@ void Runtime::finalize() {
   if (state_.load() != State::running) return;
   state_.store(State::ending);
   // Calls of other threads notice it; one that does not end is left to the launcher.
-  if (!changed_.wait_for(lock, kLastCalls, [&] { return users_.load() == 0; })) return;
+  const Deadline lastCalls = Deadline::in(kLastCallsMs);
+  while (users_.load() != 0) {
+    if (lastCalls.passed()) return;
+    changed_.wait_for(lock, kGlance);
+  }
+  {
+    std::lock_guard watched(watchedMutex_);
+    for (AtEnd* one : watched_) one->atEnd();
+    watched_.clear();
+  }
   changed_.notify_all();
   changed_.wait(lock, [&] { return state_.load() == State::ended; });
+}
+
+void Runtime::watch(AtEnd* one) {
+  std::lock_guard lock(watchedMutex_);
+  watched_.insert(one);
+}
+
+void Runtime::unwatch(AtEnd* one) {
+  std::lock_guard lock(watchedMutex_);
+  watched_.erase(one);
 }
 
 void Runtime::retire(Retired retired) {

@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "core/deadline.h"
@@ -36,6 +37,15 @@ struct Retired {
   std::vector<std::unique_ptr<std::byte[]>> memory;
 };
 
+/// What must be done before MPI is finalised, where nobody has closed it.
+class AtEnd {
+ public:
+  virtual void atEnd() = 0;
+
+ protected:
+  ~AtEnd() = default;
+};
+
 class Runtime {
  public:
   /// Never destroyed: threads may be in MPI while the process exits.
@@ -52,6 +62,10 @@ class Runtime {
   void retire(Retired);
   /// Frees what has become free.
   void sweep();
+
+  /// Told when no call is in MPI any more, from the thread that finalises.
+  void watch(AtEnd*);
+  void unwatch(AtEnd*);
 
   void finalize();
 
@@ -70,6 +84,8 @@ class Runtime {
   Place place_;
   bool multiple_ = false;
   int error_ = 0;
+  std::mutex watchedMutex_;
+  std::unordered_set<AtEnd*> watched_;
   std::mutex retiredMutex_;
   std::vector<Retired> retired_;
 };

@@ -37,12 +37,21 @@ MpiWire::MpiWire(CommHandle comm)
       bytesSent_(static_cast<std::size_t>(link_.size())),
       bytesReceived_(static_cast<std::size_t>(link_.size())) {
   while (posted_.size() < kPosted) post();
+  Runtime::get().watch(this);
 }
 
 MpiWire::~MpiWire() {
   close(Deadline::in(0));
+  Runtime::get().unwatch(this);
   for (Incoming* message : delivered_) delete message;
   for (void* memory : memory_) std::free(memory);
+}
+
+void MpiWire::atEnd() {
+  std::vector<RequestHandle> receives;
+  std::vector<RequestHandle> none;
+  for (const Posted& posted : posted_) receives.push_back(posted.request);
+  link_.giveUp(receives, none);
 }
 
 void MpiWire::post() {
@@ -333,6 +342,7 @@ void MpiWire::close(Deadline until) {
   }
   posted_.clear();
   for (auto& queue : incoming_) queue.clear();
+  Runtime::get().unwatch(this);
   link_.close(clean);
 }
 

@@ -16,7 +16,7 @@
 
 namespace gradlink::mpi {
 
-class MpiWire final : public Wire {
+class MpiWire final : public Wire, private AtEnd {
  public:
   /// Takes the MPI communicator.
   explicit MpiWire(CommHandle comm);
@@ -67,6 +67,8 @@ class MpiWire final : public Wire {
     std::vector<RequestHandle> requests;
   };
 
+  /// MPI tells of receives that are still open when it is finalised.
+  void atEnd() override;
   void post();
   void begin(Outgoing& outgoing, FrameKind kind, std::span<const std::byte> header,
              const void* payload, std::size_t bytes);

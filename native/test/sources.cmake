@@ -29,6 +29,13 @@ add_layer_tests(shm gradlink_shm)
 add_layer_tests(process gradlink_shm)
 # Several hosts in one process: the embedded engine on every level.
 add_layer_tests(hosts gradlink_shm)
+# Jobs under real launchers: the cases start mpi_ranks, which is the ranks' program.
+add_layer_tests(mpi gradlink_mpi)
+file(GLOB mpi_ranks_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/mpi_ranks_*.cc)
+add_executable(mpi_ranks ${mpi_ranks_sources})
+target_link_libraries(mpi_ranks PRIVATE gradlink_mpi)
+add_dependencies(mpi_test mpi_ranks gradlink_mpi_shims)
+target_compile_definitions(mpi_test PRIVATE GRADLINK_TEST_FOLDER="${CMAKE_CURRENT_BINARY_DIR}")
 add_layer_tests(cuda gradlink_cuda)
 add_layer_tests(nccl gradlink_nccl gradlink_shm)
 if(GRADLINK_FAKES)

@@ -98,6 +98,11 @@ describe('the tarball', () => {
         'scripts/install.mjs',
       ]),
     );
+    // With the shims of the MPIs that this machine has.
+    for (const shim of ['gradlink_openmpi.so', 'gradlink_mpich.so']) {
+      const built = existsSync(join(root, 'build/Release', shim));
+      expect(paths.includes(`prebuilds/${platform}/${shim}`), shim).toBe(built);
+    }
     const foreign = paths.filter((path) =>
       /^(test|native\/test|bench\/peers|node_modules|build)\//.test(path),
     );

@@ -1,0 +1,51 @@
+// The ranks of the MPI tests' jobs: one program, whose first argument names what it does. A test
+// (mpi_jobs.h) starts it with a real mpirun.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "core/error.h"
+#include "core/wire.h"
+#include "mpi/mpi.h"
+
+namespace gradlink::test {
+
+/// Returns "" or what is wrong. Arguments are those after the name.
+using RankBody = std::function<std::string(const std::vector<std::string>& arguments)>;
+
+inline std::map<std::string, RankBody>& rankBodies() {
+  static std::map<std::string, RankBody> bodies;
+  return bodies;
+}
+
+/// A body under a name, made known by a static object.
+struct Register {
+  Register(const std::string& name, RankBody body) { rankBodies()[name] = std::move(body); }
+};
+
+inline std::unique_ptr<mpi::MpiCommunicator> joinAll(const std::string& name = "test",
+                                                     double timeoutMs = 60000) {
+  return mpi::join({.name = name, .ranks = {}, .timeoutMs = timeoutMs});
+}
+
+/// "" when body throws an Error of this code that names this rank and is usable or not; else what
+/// happened instead.
+inline std::string expectError(ErrorCode code, int rank, bool usable,
+                               const std::function<void()>& body, const std::string& part = "") {
+  try {
+    body();
+  } catch (const Error& error) {
+    const std::string what = error.what();
+    if (error.code == code && error.rank == rank && error.usable == usable &&
+        what.find(part) != std::string::npos) {
+      return {};
+    }
+    return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
+           std::to_string(error.rank) + (error.usable ? " usable" : " not usable") + ": " + what;
+  }
+  return "threw nothing";
+}
+
+}  // namespace gradlink::test
