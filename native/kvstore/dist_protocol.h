@@ -75,6 +75,9 @@ static_assert(sizeof(Header) == 48);
 inline constexpr std::uint8_t kWantsValue = 1;
 /// flags of saveStates: with the optimizer itself.
 inline constexpr std::uint8_t kDumpOptimizer = 1;
+/// flags of loadStates: worker 0 has none after all; the payload says why, for the others that
+/// wait.
+inline constexpr std::uint8_t kWithdrawn = 2;
 /// flags of define: the first element lies in the middle of its key (not shard 0 of it).
 inline constexpr std::uint8_t kContinued = 2;
 

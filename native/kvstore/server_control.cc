@@ -89,6 +89,9 @@ bool ServerLoop::setRule(int worker, const Header& header, const WireMessage& me
     return true;
   }
   try {
+    if ((header.flags & kWithdrawn) != 0) {
+      throw storeMisuse(std::string(static_cast<const char*>(message.payload), message.bytes));
+    }
     if (header.type == MessageType::setOptimizer) {
       setOptimizer(message);
     } else {

@@ -20,6 +20,7 @@ constexpr int kSpinsOversubscribed = 20;
 // A yield gives the core to another rank that is ready and costs some 0.3 us when none is.
 constexpr int kYieldsWithOwnCore = 50;
 constexpr int kYieldsOversubscribed = 200;
+constexpr std::chrono::microseconds kLongYield(30);
 // How long a sleeper may miss what no flag tells: a killed peer, an abort, a passed deadline.
 constexpr std::chrono::milliseconds kNap(10);
 
@@ -63,9 +64,14 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
 
 bool Waiter::doze(Flag& flag, bool (*ready)(void*), void* context,
                   Deadline::Clock::time_point until) const {
+  auto before = Deadline::Clock::now();
   for (int i = 0; i < yields_; ++i) {
     sched_yield();
     if (ready(context)) return true;
+    // Somebody else needs this core: who is woken gets it back sooner than who yields.
+    const auto after = Deadline::Clock::now();
+    if (after - before > kLongYield) break;
+    before = after;
   }
   for (;;) {
     const auto now = Deadline::Clock::now();

@@ -63,6 +63,19 @@ TEST(ServerControl, SaysWhatCannotBeSet) {
              }).errors);
 }
 
+TEST(ServerControl, TellsAllWhyWorker0HasNoStatesAfterAll) {
+  expectNone(served(serverOf(2), [&](HandWorker& worker) {
+               const std::string reason = "no such file";
+               const auto request = worker.rank() == 0
+                                        ? worker.request(MessageType::loadStates, reason.data(),
+                                                         reason.size(), dist::kWithdrawn)
+                                        : worker.request(MessageType::loadStates);
+               const Answer answer = worker.await(request);
+               EXPECT_EQ(answer.header.type, MessageType::failed);
+               EXPECT_EQ(answer.text(), reason);
+             }).errors);
+}
+
 TEST(ServerControl, SavesStatesThatGoOnElsewhereBitForBit) {
   std::vector<std::byte> saved;
   std::vector<float> half;
