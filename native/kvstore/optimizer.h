@@ -171,8 +171,10 @@ class UpdateRun {
   // endPhase on one.
 
   /// The gradients of the blocks that run next, where they do not lie in one piece: each a pointer
-  /// to where its element 0 would be. As many as before.
+  /// to where its element 0 would be.
   void useGradients(std::span<const void* const> grads);
+  /// Likewise where the weights of the blocks that run next are.
+  void useWeight(void* weight);
   /// 1; 2 for optimizers that need the norm of the whole array first (lars, lamb).
   int phases() const;
   std::size_t blocks() const;

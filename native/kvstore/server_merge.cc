@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 #include "core/reduce_kernels.h"
 
@@ -34,16 +35,16 @@ void Merger::assign(void* to, std::span<const PushedPiece> pieces, std::size_t c
                     const GradientCompression* compression) {
   const std::size_t bytes = count * sizeOf(dtype);
   const bool styled = bytes >= kFewestStreamedBytes;
-  const bool streaming = styled && style_.streaming();
+  const bool streaming = styled && assignStyle_.streaming();
   const auto begin = Clock::now();
   sum(to, pieces, count, dtype, compression, streaming);
   const double seconds = secondsSince(begin);
   merge_ += seconds;
   if (!styled) return;
-  if (style_.measured()) {
-    style_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
+  if (assignStyle_.measured()) {
+    assignStyle_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
   }
-  style_.advance();
+  assignStyle_.advance();
 }
 
 void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
@@ -87,7 +88,7 @@ void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t coun
   }
 }
 
-void Merger::update(UpdateRun& run, int phase, std::span<const PushedPiece> pieces,
+void Merger::update(UpdateRun& run, int phase, void* weight, std::span<const PushedPiece> pieces,
                     std::size_t first, std::size_t count, DType dtype,
                     const GradientCompression* compression) {
   const auto begin = Clock::now();
@@ -104,8 +105,40 @@ void Merger::update(UpdateRun& run, int phase, std::span<const PushedPiece> piec
   }
   const auto stepped = Clock::now();
   run.useGradients(sources_);
-  run.runBlocks(phase, first / kUpdateBlock, (first + count + kUpdateBlock - 1) / kUpdateBlock);
-  update_ += secondsSince(stepped);
+  const std::size_t bytes = count * sizeOf(dtype);
+  const bool styled = phase + 1 == run.phases() && bytes >= kFewestStreamedBytes;
+  const bool streaming = styled && updateStyle_.streaming();
+  if (streaming) {
+    updateAside(run, phase, weight, first, count, dtype);
+  } else {
+    run.runBlocks(phase, first / kUpdateBlock, (first + count + kUpdateBlock - 1) / kUpdateBlock);
+  }
+  const double seconds = secondsSince(stepped);
+  update_ += seconds;
+  if (!styled) return;
+  if (updateStyle_.measured()) {
+    updateStyle_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
+  }
+  updateStyle_.advance();
+}
+
+// The weights are stepped beside where they lie and go there past the caches: the workers read them
+// last, and plain stores to such lines can be ten times slower (store_style.h).
+void Merger::updateAside(UpdateRun& run, int phase, void* weight, std::size_t first,
+                         std::size_t count, DType dtype) {
+  const std::size_t size = sizeOf(dtype);
+  if (aside_.size() == 0) aside_ = AlignedBuffer(kUpdateBlock * sizeof(double));
+  void* const outputs[] = {weight};
+  run.handOut(outputs, true);
+  for (std::size_t done = 0; done < count; done += kUpdateBlock) {
+    const std::size_t at = first + done;
+    const std::size_t part = std::min(kUpdateBlock, count - done);
+    std::memcpy(aside_.data(), static_cast<const std::byte*>(weight) + at * size, part * size);
+    run.useWeight(const_cast<void*>(arrayOf(aside_.data(), at, dtype)));
+    run.runBlocks(phase, at / kUpdateBlock, at / kUpdateBlock + 1);
+  }
+  run.handOut({}, false);
+  run.useWeight(weight);
 }
 
 }  // namespace gradlink::dist

@@ -27,10 +27,11 @@ class Merger {
   /// `to` := the sum of the pieces, from the left.
   void assign(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
               const GradientCompression* compression);
-  /// Runs a phase of an update on elements [first, first + count) of its array, with the pieces'
-  /// sum as gradient. `first` is a multiple of kUpdateBlock.
-  void update(UpdateRun& run, int phase, std::span<const PushedPiece> pieces, std::size_t first,
-              std::size_t count, DType dtype, const GradientCompression* compression);
+  /// Runs a phase of an update of the array `weight` on its elements [first, first + count), with
+  /// the pieces' sum as gradient. `first` is a multiple of kUpdateBlock.
+  void update(UpdateRun& run, int phase, void* weight, std::span<const PushedPiece> pieces,
+              std::size_t first, std::size_t count, DType dtype,
+              const GradientCompression* compression);
 
   // Seconds. Read while the pipeline is idle.
   double mergeSeconds() const { return merge_; }
@@ -40,10 +41,15 @@ class Merger {
   void sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
            const GradientCompression* compression, bool streaming);
 
-  StoreStyle style_;
+  void updateAside(UpdateRun& run, int phase, void* weight, std::size_t first, std::size_t count,
+                   DType dtype);
+
+  StoreStyle assignStyle_;
+  StoreStyle updateStyle_;
   std::vector<const void*> sources_;
   AlignedBuffer decoded_;
   AlignedBuffer summed_;
+  AlignedBuffer aside_;
   double merge_ = 0;
   double update_ = 0;
 };

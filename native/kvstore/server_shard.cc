@@ -219,8 +219,8 @@ void ServerShard::apply(std::size_t index, const Batch& batch) {
     return finish(index, batch, &error);
   }
   if (step == nullptr) step = &steps_.emplace_back(makeStep(worker, round));
-  merger_.update(*step->run, 0, pushedOf(piece, batch), firstOf(index), countOf(index), dtype_,
-                 compression());
+  merger_.update(*step->run, 0, value_, pushedOf(piece, batch), firstOf(index), countOf(index),
+                 dtype_, compression());
   if (--step->piecesLeft == 0) steps_.erase(steps_.begin() + (step - steps_.data()));
   finish(index, batch);
 }
@@ -250,8 +250,8 @@ bool ServerShard::applyWhole(int worker, std::uint64_t round) {
   const Step step = makeStep(worker, round);
   for (int phase = 0; phase < step.run->phases(); ++phase) {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
-      merger_.update(*step.run, phase, pushedOf(pieces_[p], batches[p]), firstOf(p), countOf(p),
-                     dtype_, compression());
+      merger_.update(*step.run, phase, value_, pushedOf(pieces_[p], batches[p]), firstOf(p),
+                     countOf(p), dtype_, compression());
     }
     step.run->endPhase(phase);
   }

@@ -232,6 +232,8 @@ void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
   const std::size_t elementBytes = sizeOf(impl_->state.dtype);
   impl_->outputs.assign(outputs.begin(), outputs.end());
   impl_->streaming = streaming;
+  impl_->streamed = 0;
+  impl_->streamHead = 0;
   if (!streaming || impl_->outputs.empty()) {
     return;
   }
@@ -252,6 +254,8 @@ void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
 void UpdateRun::useGradients(std::span<const void* const> grads) {
   impl_->grads.assign(grads.begin(), grads.end());
 }
+
+void UpdateRun::useWeight(void* weight) { impl_->weight = weight; }
 
 int UpdateRun::phases() const { return impl_->lastPhase() + 1; }
 
