@@ -16,17 +16,28 @@ export function mpiPlugin(listed: string, mpi: string | undefined): string | und
   return wanted.find(has);
 }
 
+function ask(job: JobSpec, program: string, ...args: readonly string[]): string {
+  const { stdout, stderr, error } = spawnSync(program, args, {
+    encoding: 'utf8',
+    env: { ...job.outerEnv },
+  });
+  if (error !== undefined) {
+    throw new Error(`expected Slurm's ${program}, but it cannot be started (${error.message})`);
+  }
+  return `${stdout}\n${stderr}`;
+}
+
+/** The keepers bind, as the launcher `local` does; Slurm, where it can, is not to. */
+function bindingArguments(job: JobSpec): readonly string[] {
+  const config = ask(job, 'scontrol', 'show', 'config');
+  return /^TaskPlugin\s*=.*\b(affinity|cgroup)/m.test(config) ? ['--cpu-bind=none'] : [];
+}
+
 function pluginArguments(job: JobSpec): readonly string[] {
   const { outerEnv } = job;
   if ((outerEnv.SLURM_MPI_TYPE ?? '') !== '') return [];
-  const { stdout, stderr, error } = spawnSync('srun', ['--mpi=list'], {
-    encoding: 'utf8',
-    env: { ...outerEnv },
-  });
-  if (error !== undefined) {
-    throw new Error(`expected Slurm's srun, but it cannot be started (${error.message})`);
-  }
-  const plugin = mpiPlugin(`${stdout}\n${stderr}`, job.env.GRADLINK_MPI ?? outerEnv.GRADLINK_MPI);
+  const listed = ask(job, 'srun', '--mpi=list');
+  const plugin = mpiPlugin(listed, job.env.GRADLINK_MPI ?? outerEnv.GRADLINK_MPI);
   return plugin === undefined ? [] : [`--mpi=${plugin}`];
 }
 
@@ -45,8 +56,7 @@ export const slurm: Launcher = {
           '--export=ALL',
           '--input=none',
           '--kill-on-bad-exit=1',
-          // The keepers bind, as the launcher `local` does.
-          '--cpu-bind=none',
+          ...bindingArguments(job),
           ...pluginArguments(job),
           // One task a named host, in this order.
           ...(hosts === undefined

@@ -1,80 +1,30 @@
 // `gradlink launch` with real processes: what it passes on, and that nothing outlives a job however it ends.
-import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, mkdtempSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
+import { bearers as bearersOf, Launches, until } from '../support/launching.js';
+import type { Ended, Started } from '../support/launching.js';
 
-const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
+let launches: Launches;
 let scratch = '';
-const launchers: ChildProcess[] = [];
 
 beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-launch-'));
+  launches = new Launches();
+  scratch = launches.scratch;
 });
-afterAll(() => {
-  // Only a test that failed leaves any.
-  for (const launcher of launchers) launcher.kill();
-  rmSync(scratch, { recursive: true, force: true });
-});
+afterAll(() => launches.remove());
 
-interface Ended {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+const start = (args: readonly string[], marker?: string): Started =>
+  launches.start(args, marker === undefined ? {} : { env: { LAUNCH_TEST_MARKER: marker } });
 
-function start(
-  args: readonly string[],
-  marker?: string,
-): { child: ChildProcess; ended: Promise<Ended> } {
-  const child = spawn(process.execPath, [gradlink, 'launch', ...args], {
-    env: { ...process.env, ...(marker === undefined ? {} : { LAUNCH_TEST_MARKER: marker }) },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  launchers.push(child);
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk) => (stdout += String(chunk)));
-  child.stderr.on('data', (chunk) => (stderr += String(chunk)));
-  const ended = new Promise<Ended>((resolve) => {
-    child.on('close', (code, signal) => {
-      resolve({ code, signal, stdout, stderr });
-    });
-  });
-  return { child, ended };
-}
-
-const launch = (...args: string[]): Promise<Ended> => start(args).ended;
+const launch = (...args: string[]): Promise<Ended> => launches.run(args);
 
 /** Live processes that carry the marker in their environment: the job's, wherever they went. */
-function bearers(marker: string, except: readonly (number | undefined)[] = []): number[] {
-  return readdirSync('/proc')
-    .filter((name) => /^\d+$/.test(name) && !except.includes(Number(name)))
-    .filter((name) => {
-      try {
-        return readFileSync(`/proc/${name}/environ`, 'latin1').includes(
-          `LAUNCH_TEST_MARKER=${marker}`,
-        );
-      } catch {
-        return false;
-      }
-    })
-    .map(Number);
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  const giveUp = Date.now() + 20_000;
-  while (!condition()) {
-    await sleep(10);
-    if (Date.now() > giveUp) throw new Error(`waited in vain for ${condition.toString()}`);
-  }
-}
+const bearers = (marker: string, except: readonly (number | undefined)[] = []): number[] =>
+  bearersOf(`LAUNCH_TEST_MARKER=${marker}`, except);
 
 /**
  * A job of two shells, each with a background process of its group and one of a session of its own; all of them are

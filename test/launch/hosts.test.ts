@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest';
+
+import { parseHostfile, place } from '../../lib/launch/hosts.js';
+
+describe('hostfiles', () => {
+  it('take hosts with and without slots, comments and blank lines', () => {
+    const text =
+      '# two\nnode1\n\nnode2:4  # fast\nnode3 slots=2\n10.0.0.7 slots = 3\n[fe80::1]:2\n';
+    expect(parseHostfile(text)).toEqual([
+      { name: 'node1' },
+      { name: 'node2', slots: 4 },
+      { name: 'node3', slots: 2 },
+      { name: '10.0.0.7', slots: 3 },
+      { name: '[fe80::1]', slots: 2 },
+    ]);
+  });
+
+  it('add the slots of a host that is named again', () => {
+    expect(parseHostfile('a:2\nb\na slots=1\nb\n')).toEqual([
+      { name: 'a', slots: 3 },
+      { name: 'b' },
+    ]);
+  });
+
+  it.each([
+    ['a\nb c\n', /line 2: .*got 'b c'/],
+    ['a:0', /line 1: .*at least one slot/],
+    ['a slots=x', /line 1/],
+    ['# nothing\n', /at least one host, got none/],
+  ])('%j is refused', (text, message) => {
+    expect(() => parseHostfile(text)).toThrow(message);
+  });
+});
+
+describe('placement', () => {
+  const placed = (workers: number, servers: number, ...slots: (number | undefined)[]) =>
+    place(
+      { workers, servers },
+      slots.map((each, host) => {
+        const name = String.fromCharCode('a'.charCodeAt(0) + host);
+        return each === undefined ? { name } : { name, slots: each };
+      }),
+    ).join('');
+
+  it.each([
+    ['fills hosts in order', 3, 0, [2, 2], 'aab'],
+    ['deals servers over the hosts', 4, 2, [3, 3], 'aabbab'],
+    ['deals servers to a host that has room for nothing else then', 3, 2, [1, 4], 'bbbab'],
+    ['parts evenly without slots', 4, 2, [undefined, undefined], 'aabbab'],
+    ['gives a host without slots one where others have some', 2, 0, [undefined, 3], 'ab'],
+    ['takes one host', 2, 2, [4], 'aaaa'],
+  ] as const)('%s', (_, workers, servers, slots, expected) => {
+    expect(placed(workers, servers, ...slots)).toBe(expected);
+  });
+
+  it('places every process once, whatever the numbers', () => {
+    for (const workers of [1, 2, 3, 7]) {
+      for (const servers of [0, 1, 2, 7]) {
+        for (const hosts of [1, 2, 3, 5]) {
+          const names = Array.from({ length: hosts }, (_, host) => ({ name: String(host) }));
+          const all = place({ workers, servers }, names);
+          const counts = names.map(({ name }) => all.filter((other) => other === name).length);
+          expect(all).toHaveLength(workers + servers);
+          expect(Math.max(...counts) - Math.min(...counts)).toBeLessThan(2);
+          // Workers of a host are neighbours.
+          expect(all.slice(0, workers)).toEqual(all.slice(0, workers).sort());
+        }
+      }
+    }
+  });
+
+  it('says when there is too little room', () => {
+    expect(() => placed(4, 2, 2, 3)).toThrow(
+      'expected at least 6 slots for 4 workers and 2 servers, got 5',
+    );
+  });
+});

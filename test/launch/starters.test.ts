@@ -1,0 +1,75 @@
+// What the launchers take from mpirun, srun and the environment.
+import { describe, expect, it } from 'vitest';
+
+import { keeperPlace } from '../../lib/launch/keeper-place.js';
+import { flavorOf } from '../../lib/launch/mpirun.js';
+import { mpiPlugin } from '../../lib/launch/slurm.js';
+import { syncCommands } from '../../lib/launch/sync.js';
+
+describe('mpirun', () => {
+  it.each([
+    ['mpirun.openmpi (OpenRTE) 4.1.4\n\nReport bugs to', 'openmpi4'],
+    ['mpirun (Open MPI) 5.0.3\n', 'openmpi5'],
+    ['mpirun (Open MPI) 4.0.0rc1', 'openmpi4'],
+    ['prterun (PRRTE) 3.0.2\n', 'openmpi5'],
+    ['HYDRA build details:\n    Version:    4.0.2', 'hydra'],
+    ['Intel(R) MPI Library for Linux* OS, Version 2021.9', 'hydra'],
+    ['mpirun of somebody else', undefined],
+  ])('%j', (version, flavor) => {
+    expect(flavorOf(version)).toBe(flavor);
+  });
+});
+
+describe("Slurm's MPI plugins", () => {
+  const listed =
+    'MPI plugin types are...\n\tpmix\n\tnone\n\tpmi2\nspecific pmix plugin versions available: pmix_v4\n';
+
+  it('go with the MPI', () => {
+    expect(mpiPlugin(listed, undefined)).toBe('pmix');
+    expect(mpiPlugin(listed, 'openmpi')).toBe('pmix');
+    expect(mpiPlugin(listed, 'mpich')).toBe('pmi2');
+  });
+
+  it('are those that are there', () => {
+    expect(mpiPlugin('MPI plugin types are...\n\tnone\n\tpmi2\n', undefined)).toBe('pmi2');
+    expect(mpiPlugin('MPI plugin types are...\n\tnone\n', undefined)).toBeUndefined();
+  });
+});
+
+describe('the place of a process', () => {
+  it.each([
+    [
+      {
+        OMPI_COMM_WORLD_RANK: '3',
+        OMPI_COMM_WORLD_LOCAL_RANK: '1',
+        OMPI_COMM_WORLD_LOCAL_SIZE: '2',
+      },
+      { place: 3, localRank: 1, localSize: 2 },
+    ],
+    [
+      { PMI_RANK: '0', MPI_LOCALRANKID: '0', MPI_LOCALNRANKS: '4' },
+      { place: 0, localRank: 0, localSize: 4 },
+    ],
+    [
+      { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4' },
+      { place: 5, localRank: 1, localSize: 4 },
+    ],
+    [{ SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4(x2)' }, { place: 5 }],
+    [{}, undefined],
+    [{ OMPI_COMM_WORLD_RANK: 'first' }, undefined],
+  ])('%j', (env, expected) => {
+    expect(keeperPlace(env)).toEqual(expected);
+  });
+});
+
+describe('bringing the folder to hosts', () => {
+  it('keeps what the shell there would split together', () => {
+    expect(syncCommands('node1', 'ssh -p 2222', "/tmp/it's here")).toEqual([
+      ['ssh', '-p', '2222', 'node1', `mkdir -p '/tmp/it'\\''s here'`],
+      [
+        ...['rsync', '--archive', '--compress', '--rsh=ssh -p 2222'],
+        ...['./', "node1:/tmp/it's here/"],
+      ],
+    ]);
+  });
+});

@@ -1,0 +1,163 @@
+// `gradlink launch --launcher mpi` under real mpiruns: places, output, statuses, and that nothing outlives a job.
+import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { allowedCores, shareCores } from '../../lib/launch/cores.js';
+import { bearers, Launches, marked, missing } from '../support/launching.js';
+
+let launches: Launches;
+beforeAll(() => {
+  launches = new Launches();
+});
+afterAll(() => launches.remove());
+
+const rank = '${OMPI_COMM_WORLD_RANK:-$PMI_RANK}';
+
+describe.each([
+  ['openmpi', 'mpirun.openmpi'],
+  ['mpich', 'mpirun.mpich'],
+])('%s', (mpi, program) => {
+  const reason = missing([program]);
+  const mpiTest = (name: string, test: () => Promise<void>): void => {
+    it(name, async ({ skip }) => {
+      if (reason !== undefined) skip(reason);
+      await test();
+    });
+  };
+  const launch = (args: readonly string[], env: Record<string, string> = {}) =>
+    launches.start(['--launcher', 'mpi', ...args], { env: { GRADLINK_MPI: mpi, ...env } });
+
+  mpiTest('numbers the ranks, passes variables on and tags lines', async () => {
+    const script = `echo ${rank} $GRADLINK_NUM_WORKERS $GRADLINK_NUM_SERVERS $GRADLINK_ROLE $GRADLINK_TRANSPORT $COLOR $GRADLINK_NUM_THREADS`;
+    const { code, stdout, stderr } = await launch(
+      ['-n', '3', '--tag-output', '--env', 'COLOR=light blue', 'sh', '-c', script],
+      { GRADLINK_NUM_THREADS: '1' },
+    ).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n').sort()).toEqual(
+      ['0', '1', '2'].map((each) => `[${each}] ${each} 3 0 worker mpi light blue 1`),
+    );
+  });
+
+  mpiTest('writes a file a rank, with all of a long output in order', async () => {
+    const dir = join(launches.scratch, `${mpi}-logs`);
+    const program = `for (let i = 0; i < 5000; i++) process.stdout.write('x'.repeat(i % 97) + i + '\\n')`;
+    const { code, stdout } = await launch([
+      '-n',
+      '2',
+      '--output-dir',
+      dir,
+      process.execPath,
+      '-e',
+      program,
+    ]).ended;
+    expect(code).toBe(0);
+    const expected = Array.from({ length: 5000 }, (_, i) => `${'x'.repeat(i % 97)}${String(i)}\n`);
+    for (const file of ['rank-0.out', 'rank-1.out']) {
+      expect(readFileSync(join(dir, file), 'utf8')).toBe(expected.join(''));
+    }
+    expect(stdout.length).toBe(2 * expected.join('').length);
+  });
+
+  mpiTest('shares the cores out', async () => {
+    const { stdout } = await launch([
+      '-n',
+      '2',
+      'sh',
+      '-c',
+      `echo ${rank} $(sed -n 's/^Cpus_allowed_list:\\s*//p' /proc/self/status)`,
+    ]).ended;
+    const shares = shareCores(2, allowedCores()).map((share) => share ?? allowedCores());
+    const lists = stdout.trimEnd().split('\n').sort();
+    expect(lists.map((line) => line.split(' ')[0])).toEqual(['0', '1']);
+    if (allowedCores().length === 2) {
+      expect(lists).toEqual(shares.map((share, index) => `${String(index)} ${share.join('-')}`));
+    }
+  });
+
+  mpiTest('gives the status of the rank that failed, and its last lines', async () => {
+    const script = `if [ ${rank} = 1 ]; then echo last words >&2; exit 7; fi; sleep 600 & setsid sleep 600`;
+    const { code, stderr } = await launch(['-n', '3', 'sh', '-c', script], {
+      LAUNCH_TEST: `${launches.scratch}-${mpi}`,
+    }).ended;
+    expect(code).toBe(7);
+    expect(stderr).toMatch(/rank 1 \(process \d+\) exited with status 7; the job was ended/);
+    expect(stderr).toMatch(/Its last lines:\n {2}last words/);
+    expect(bearers(`LAUNCH_TEST=${launches.scratch}-${mpi}`)).toEqual([]);
+  });
+
+  mpiTest('gives 128 + the signal that killed a rank', async () => {
+    const script = `if [ ${rank} = 0 ]; then kill -SEGV $$; fi; sleep 600`;
+    const { code, stderr } = await launch(['-n', '2', 'sh', '-c', script]).ended;
+    expect(code).toBe(128 + 11);
+    expect(stderr).toMatch(/rank 0 \(process \d+\) was killed by SIGSEGV/);
+  });
+
+  const long = async (...options: string[]) => {
+    const mark = launches.mark('there');
+    const script = `sleep 600 & setsid sleep 600 & touch ${mark}${rank}; sleep 600`;
+    const job = launch(['-n', '2', ...options, 'sh', '-c', script], { LAUNCH_TEST: mark });
+    await marked(mark, 2);
+    return { ...job, left: () => bearers(`LAUNCH_TEST=${mark}`) };
+  };
+
+  mpiTest('ends everything at Ctrl-C', async () => {
+    const { child, ended, left } = await long();
+    child.kill('SIGINT');
+    const { code, stderr } = await ended;
+    expect(code).toBe(130);
+    expect(stderr).toContain('ended by SIGINT');
+    expect(left()).toEqual([]);
+  });
+
+  mpiTest('ends everything after the time limit', async () => {
+    const { ended, left } = await long('--timeout', '5');
+    expect((await ended).code).toBe(124);
+    expect(left()).toEqual([]);
+  });
+
+  mpiTest('runs workers and servers of a store', async () => {
+    const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+    mkdirSync(launches.scratch, { recursive: true });
+    const script = join(launches.scratch, `${mpi}.mjs`);
+    writeFileSync(
+      script,
+      `import { KVStore } from ${JSON.stringify(library)};
+       const kv = await KVStore.create('dist_sync');
+       const out = new Float32Array(8);
+       await kv.init('w', new Float32Array(8));
+       await kv.push('w', new Float32Array(8).fill(kv.rank + 1));
+       await kv.pull('w', { out });
+       console.log(kv.rank, out[0], kv.numWorkers);
+       await kv.close();`,
+    );
+    const { code, stdout, stderr } = await launch(
+      ['-n', '2', '-s', '2', process.execPath, script],
+      { LAUNCH_TEST: script },
+    ).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 3 2', '1 3 2']);
+    expect(bearers(`LAUNCH_TEST=${script}`)).toEqual([]);
+  });
+});
+
+describe('wrong usage', () => {
+  it.each([
+    [['--launcher', 'ssh'], /--launcher ssh: expected a file of hosts with -H, got none/],
+    [
+      ['-H', '/dev/null', '--launcher', 'mpi'],
+      /--hostfile \/dev\/null: expected at least one host/,
+    ],
+    [['-H', '/dev/null'], /--hostfile: expected an option of --launcher mpi, ssh, slurm/],
+    [['--launcher', 'mpi', '--mpirun', '/no/mpirun'], /found none as \/no\/mpirun/],
+    [['--launcher', 'mpi', '--mpirun', 'true'], /expected Open MPI's or MPICH's true/],
+    [['--launcher', 'mpi', '--tolerate-worker-loss'], /expected an option of --launcher local/],
+    [['--launcher', 'mpi', '--sync-dst-dir', '/tmp/x'], /--sync-dst-dir: expected a file of hosts/],
+  ])('%j', async (args, message) => {
+    const { code, stderr } = await launches.run(['-n', '2', ...args, 'true']);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});

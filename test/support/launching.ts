@@ -1,0 +1,116 @@
+// Runs `gradlink launch` in tests, and finds what a job has left behind.
+import { spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+export const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
+
+export interface Ended {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+}
+
+export interface Where {
+  readonly env?: Readonly<Record<string, string>>;
+  /** Runs the launcher, `ip netns exec NAME` for example. */
+  readonly before?: readonly string[];
+  readonly cwd?: string;
+}
+
+/** Waits for a condition, not for a time; the limit only catches a hang. */
+export async function until(condition: () => boolean): Promise<void> {
+  const giveUp = Date.now() + 60_000;
+  while (!condition()) {
+    await sleep(10);
+    if (Date.now() > giveUp) throw new Error(`waited in vain for ${condition.toString()}`);
+  }
+}
+
+/** Live processes whose environment holds the text. */
+export function bearers(text: string, except: readonly (number | undefined)[] = []): number[] {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name) && !except.includes(Number(name)))
+    .filter((name) => {
+      try {
+        return readFileSync(`/proc/${name}/environ`, 'latin1').includes(text);
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+/** A folder for the files of a test, and the launchers it started. */
+export class Launches {
+  readonly scratch = mkdtempSync(join(tmpdir(), 'gradlink-launch-'));
+  readonly #launchers: ChildProcess[] = [];
+
+  start(args: readonly string[], { env = {}, before = [], cwd }: Where = {}): Started {
+    const [program = '', ...rest] = [...before, process.execPath, gradlink, 'launch', ...args];
+    const child = spawn(program, rest, {
+      env: { ...process.env, ...env },
+      ...(cwd === undefined ? {} : { cwd }),
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#launchers.push(child);
+    let stdout = '';
+    let stderr = '';
+    child.stdout.on('data', (chunk) => (stdout += String(chunk)));
+    child.stderr.on('data', (chunk) => (stderr += String(chunk)));
+    const ended = new Promise<Ended>((resolve) => {
+      child.on('close', (code, signal) => {
+        resolve({ code, signal, stdout, stderr });
+      });
+    });
+    return { child, ended };
+  }
+
+  run(args: readonly string[], where?: Where): Promise<Ended> {
+    return this.start(args, where).ended;
+  }
+
+  /** A path that nothing is at yet; `existsSync` of it tells that a rank has come so far. */
+  mark(name: string): string {
+    return join(mkdtempSync(join(this.scratch, 'mark-')), name);
+  }
+
+  /** Ends what a failed test left and removes the folder. */
+  async remove(): Promise<void> {
+    for (const launcher of this.#launchers) {
+      if (launcher.exitCode === null && launcher.signalCode === null) launcher.kill();
+    }
+    await Promise.all(
+      this.#launchers
+        .filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null)
+        .map((launcher) => new Promise((resolve) => launcher.once('exit', resolve))),
+    );
+    rmSync(this.scratch, { recursive: true, force: true });
+  }
+}
+
+/** Ranks 0 to count - 1 have each made MARK0, MARK1 …. */
+export async function marked(mark: string, count: number): Promise<void> {
+  await until(() =>
+    Array.from({ length: count }, (_, rank) => existsSync(`${mark}${String(rank)}`)).every(Boolean),
+  );
+}
+
+/**
+ * Why the tests of a program cannot run here, or undefined where they can. On Debian as root nothing is missing:
+ * scripts/test.sh installs it.
+ */
+export function missing(programs: readonly string[], needsRoot = false): string | undefined {
+  const folders = (process.env.PATH ?? '').split(':').concat('/usr/sbin', '/sbin');
+  const absent = programs.filter((name) => !folders.some((each) => existsSync(join(each, name))));
+  if (absent.length > 0) return `not installed: ${absent.join(', ')}`;
+  return needsRoot && process.getuid?.() !== 0 ? 'needs root' : undefined;
+}
