@@ -73,6 +73,8 @@ void ServerLoop::serve() {
     }
     context_.throwFailure();
   }
+  drainPipelines();
+  context_.throwFailure();
 }
 
 // Whoever still listens hears why the store has ended.
