@@ -13,7 +13,7 @@ export default defineConfig({
           ...shared,
           name: 'unit',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/process/**', 'test/gpu/**'],
+          exclude: ['test/process/**', 'test/distributed/**', 'test/mpi/**', 'test/gpu/**'],
           sequence: { groupOrder: 0 },
         },
       },
@@ -33,7 +33,7 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'process',
-          include: ['test/process/**/*.test.ts'],
+          include: ['test/process/**/*.test.ts', 'test/distributed/**/*.test.ts', 'test/mpi/**/*.test.ts'],
           // Files that spawn ranks of their own would, side by side, measure each other's patience.
           maxWorkers: 1,
           testTimeout: 240_000,

@@ -59,7 +59,17 @@ export class Scripts {
   }
 
   start(source: string, env: Record<string, string> = {}): Running {
-    const child = spawn(process.execPath, [this.write(source)], {
+    return this.startUnder([], source, env);
+  }
+
+  /** Starts the script through another command, which gets Node's command line as its last arguments. */
+  startUnder(
+    launcher: readonly string[],
+    source: string,
+    env: Record<string, string> = {},
+  ): Running {
+    const [program = '', ...rest] = [...launcher, process.execPath, this.write(source)];
+    const child = spawn(program, rest, {
       env: { ...process.env, ...env },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
