@@ -26,7 +26,9 @@ CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
   const int rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, size - 1));
   const double timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
   if (backend == "mpi") {
-    mpi::JoinOptions options{.name = name, .timeoutMs = timeoutMs};
+    mpi::JoinOptions options;
+    options.name = name;
+    options.timeoutMs = timeoutMs;
     if (!booleanArg(from.Get("wholeJob"), "wholeJob")) {
       options.ranks.resize(static_cast<std::size_t>(size));
       std::iota(options.ranks.begin(), options.ranks.end(), 0);

@@ -1,0 +1,169 @@
+// Workers and servers that die, leave, are late or never come.
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+import { helpers, runJob, startJob } from './support.js';
+
+const scripts = new Scripts();
+afterAll(() => scripts.remove());
+
+const size = { workers: 3, servers: 2 };
+
+/** Pushes and pulls until it fails; says when it has begun. */
+const busy = (type: string): string => `
+  ${helpers}
+  const kv = await KVStore.create('${type}', { timeoutMs: 20000 });
+  await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
+  const outs = [filled(100, 0), filled(3000000, 0)];
+  let rounds = 0;
+  const failed = await outcome((async () => {
+    for (;;) {
+      await kv.pushPull(['a', 'b'], [filled(100, 1), filled(3000000, 1)], outs);
+      if (rounds++ === 1) say('begun');
+    }
+  })());
+  report(failed);
+  report((await outcome(kv.pull('a', outs[0]))).code);
+  await kv.close();
+`;
+
+describe('dist_sync', () => {
+  it('a worker that is killed is named on all others and on the servers', async () => {
+    const job = startJob(scripts, size, busy('dist_sync'));
+    await Promise.all(job.workers.map((worker) => worker.said('begun')));
+    job.workers[1]!.child.kill('SIGKILL');
+    const { workers, servers } = await job.ended;
+    for (const worker of [workers[0]!, workers[2]!]) {
+      expect(worker).toMatchObject({ code: 0, signal: null });
+      expect(worker.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
+      expect(worker.reports[1]).toBe('ERR_PEER_LOST');
+      expect((worker.reports[0] as Error).message).toMatch(/worker 1/);
+    }
+    for (const server of servers) {
+      expect(server).toMatchObject({ code: 1, signal: null });
+      expect(server.reports).toMatchObject([{ code: 'ERR_PEER_LOST', rank: 1 }]);
+    }
+  });
+
+  it('a server that is killed is named on all workers', async () => {
+    const job = startJob(scripts, size, busy('dist_sync'));
+    await Promise.all(job.workers.map((worker) => worker.said('begun')));
+    job.servers[1]!.child.kill('SIGKILL');
+    const { workers } = await job.ended;
+    for (const worker of workers) {
+      expect(worker).toMatchObject({ code: 0, signal: null });
+      expect(worker.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 3 + 1 });
+      expect((worker.reports[0] as Error).message).toMatch(/server 1/);
+    }
+  });
+
+  it('an error that nobody catches is a death', async () => {
+    const fails = `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync');
+      await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
+      throw new Error('unforeseen');
+    `;
+    const { workers } = await runJob(scripts, { workers: 2, servers: 1 }, [
+      busy('dist_sync'),
+      fails,
+    ]);
+    expect(workers[0]!.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
+    expect(workers[1]).toMatchObject({ code: 1 });
+  });
+
+  it('unequal numbers of batches are an error, and no error with leave()', async () => {
+    const script = (leave: boolean): string => `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync');
+      await kv.init('a', filled(10, 0));
+      const out = filled(10, 0);
+      const failed = await outcome((async () => {
+        for (let batch = 0; batch < 3 + 2 * kv.rank; batch++) {
+          await kv.pushPull('a', filled(10, kv.rank + 1), out);
+          report(out[9]);
+        }
+        ${leave ? 'await kv.leave(); await kv.pull("a", out); await kv.barrier();' : ''}
+      })());
+      report(failed);
+      await kv.close();
+    `;
+    const left = await runJob(scripts, { workers: 2, servers: 1 }, script(true));
+    expect(left.workers[0]).toMatchObject({ ...well, reports: [3, 3, 3, 'done'] });
+    expect(left.workers[1]).toMatchObject({ ...well, reports: [3, 3, 3, 2, 2, 'done'] });
+    const not = await runJob(scripts, { workers: 2, servers: 1 }, script(false));
+    expect(not.workers[0]).toMatchObject({ ...well, reports: [3, 3, 3, 'done'] });
+    expect(not.workers[1]!.reports.slice(0, 3)).toEqual([3, 3, 3]);
+    expect(not.workers[1]!.reports[3]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 0 });
+  });
+
+  it('a worker that never pushes is named after the deadline', async () => {
+    const script = (body: string): string => `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync', { timeoutMs: 500 });
+      await kv.init('a', filled(10, 0));
+      ${body}
+    `;
+    const job = startJob(scripts, { workers: 2, servers: 1 }, [
+      script(`report(await outcome(kv.pushPull('a', filled(10, 1)))); await kv.close();`),
+      script('setInterval(() => undefined, 1000);'),
+    ]);
+    const first = await job.workers[0]!.ended;
+    job.workers[1]!.child.kill('SIGKILL');
+    await job.ended;
+    expect(first.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
+  });
+});
+
+describe('dist_async', () => {
+  const script = (type: string): string => `
+    ${helpers}
+    const kv = await KVStore.create('${type}');
+    await kv.init('a', filled(10, 0));
+    say('begun');
+    if (kv.rank === 1) {
+      setInterval(() => undefined, 1000);
+      await new Promise(() => undefined);
+    }
+    const out = filled(10, 0);
+    while (kv.numDeadNodes() === 0) await kv.pushPull('a', filled(10, kv.rank + 1), out);
+    for (let i = 0; i < 10; i++) await kv.pushPull('a', filled(10, 4), out);
+    report(kv.numDeadNodes());
+    report(same(out, out[0]));
+    await kv.close();
+  `;
+
+  it('goes on without a worker that died, where that is tolerated', async () => {
+    const job = startJob(scripts, { workers: 3, servers: 2 }, script('dist_async'), {
+      GRADLINK_TOLERATE_WORKER_LOSS: '1',
+    });
+    await Promise.all(job.workers.map((worker) => worker.said('begun')));
+    job.workers[1]!.child.kill('SIGKILL');
+    const { workers, servers } = await job.ended;
+    for (const rank of [0, 2]) expect(workers[rank]).toMatchObject({ ...well, reports: [1, true] });
+    for (const server of servers) expect(server).toMatchObject(well);
+  });
+
+  it('else it ends, naming the worker', async () => {
+    const job = startJob(scripts, { workers: 2, servers: 1 }, busy('dist_async'));
+    await Promise.all(job.workers.map((worker) => worker.said('begun')));
+    job.workers[1]!.child.kill('SIGKILL');
+    const { workers } = await job.ended;
+    expect(workers[0]!.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
+  });
+});
+
+describe('at the start', () => {
+  it('a worker or server that never comes is named', async () => {
+    const create = `report(await outcome(KVStore.create('dist_sync', { startTimeoutMs: 1500 })));`;
+    const late = startJob(scripts, { workers: 2, servers: 1 }, [create, '']);
+    const { workers } = await late.ended;
+    expect(workers[0]!.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
+    expect((workers[0]!.reports[0] as Error).message).toMatch(/^worker 1 has not come/);
+
+    const env = { GRADLINK_NUM_SERVERS: '2' };
+    const without = await runJob(scripts, { workers: 1, servers: 1 }, create, env);
+    expect(without.workers[0]!.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 2 });
+    expect((without.workers[0]!.reports[0] as Error).message).toMatch(/^server 1 has not come/);
+  });
+});

@@ -1,0 +1,146 @@
+// MXNet's nightly tests of its distributed stores (dist_sync_kvstore.py, dist_async_kvstore.py), as an outside oracle:
+// shapes, values and the exact results are theirs.
+import { afterAll, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+import { helpers, runJob } from './support.js';
+
+const scripts = new Scripts();
+afterAll(() => scripts.remove());
+
+const size = { workers: 3, servers: 2 };
+// 1200 x 1100 is above the bound of 1,000,000 elements: cut over the servers.
+const keys = `
+  ${helpers}
+  import { Test } from ${JSON.stringify(new URL('../../dist/lib/index.js', import.meta.url).href)};
+  const small = 9;
+  const big = 1200 * 1100;
+  const lengths = { 3: small, 5: small, 7: small, 99: big };
+  const rate = 2;
+`;
+
+const allWell = (count: number, reports: unknown[]) =>
+  Array.from({ length: count }, () => expect.objectContaining({ ...well, reports }) as unknown);
+
+it('check_default_keys and check_big_default_keys', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `
+    ${keys}
+    const kv = await KVStore.create('dist_sync');
+    for (const key of [3, 5, 7, 99]) await kv.init(key, filled(lengths[key], 1));
+    await kv.setOptimizer(new Test({ rescaleGrad: rate }));
+    const n = kv.numWorkers;
+    const right = [];
+    for (const key of [3, 99]) {
+      const grad = filled(lengths[key], kv.rank + 1);
+      const out = filled(lengths[key], 0);
+      for (let i = 0; i < 3; i++) {
+        await kv.push(key, grad);
+        await kv.pull(key, out);
+        right.push(same(out, ((n + 1) * n * rate) / 2 * (i + 1) + 1));
+      }
+    }
+    report(right);
+    await kv.close();
+    `,
+  );
+  expect(workers).toEqual(allWell(3, [[true, true, true, true, true, true]]));
+});
+
+it('check_pushpull: without an optimizer the sum is assigned', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `
+    ${keys}
+    const kv = await KVStore.create('dist_device_sync');
+    await kv.init([3, 99], [filled(small, 1), filled(big, 1)]);
+    const n = kv.numWorkers;
+    const right = [];
+    for (const key of [3, 99]) {
+      for (let i = 0; i < 3; i++) {
+        const out = filled(lengths[key], 0);
+        await kv.pushPull(key, filled(lengths[key], kv.rank + 1 + i), out);
+        right.push(same(out, ((n + 1) * n) / 2 + n * i));
+      }
+    }
+    report(right);
+    await kv.close();
+    `,
+  );
+  expect(workers).toEqual(allWell(3, [[true, true, true, true, true, true]]));
+});
+
+it('check_init: the value of worker 0 counts, and everybody pulls it', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `
+    ${keys}
+    const kv = await KVStore.create('dist');
+    await kv.init(['a', 'b'], [filled(small, kv.rank + 1), filled(big, kv.rank + 1)]);
+    const outs = [filled(small, 0), filled(big, 0)];
+    await kv.pull(['a', 'b'], outs);
+    report(outs.map((out) => same(out, 1)));
+    await kv.close();
+    `,
+  );
+  expect(workers).toEqual(allWell(3, [[true, true]]));
+});
+
+it('gradient compression: 2bit with threshold 0.5 keeps what it does not send', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `
+    ${keys}
+    const kv = await KVStore.create('dist_sync');
+    await kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
+    await kv.init([3, 99], [filled(small, 0), filled(big, 0)]);
+    await kv.setOptimizer(new Test({ rescaleGrad: rate }));
+    const n = kv.numWorkers;
+    const steps = [];
+    for (const key of [3, 99]) {
+      const out = filled(lengths[key], -1);
+      for (const value of [0.4, 0.4, 0.2, 0, 0.5, 10]) {
+        await kv.push(key, filled(lengths[key], value));
+        await kv.pull(key, out);
+        steps.push(same(out, out[0]) ? out[0] / n / rate : NaN);
+      }
+    }
+    report(steps);
+    await kv.close();
+    `,
+  );
+  const steps = [0, 0.5, 1, 1, 1.5, 2];
+  expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
+});
+
+it('dist_async: every push is a step of its own', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `
+    ${keys}
+    const kv = await KVStore.create('dist_async');
+    for (const key of [3, 99]) await kv.init(key, filled(lengths[key], 1));
+    await kv.setOptimizer(new Test({ rescaleGrad: rate }));
+    for (let i = 0; i < 3; i++) {
+      for (const key of [3, 99]) await kv.push(key, filled(lengths[key], kv.rank + 1));
+    }
+    await kv.barrier();
+    const right = [];
+    for (const key of [3, 99]) {
+      const out = filled(lengths[key], 0);
+      await kv.pull(key, out);
+      right.push(same(out, 1 + (3 * rate * kv.numWorkers * (kv.numWorkers + 1)) / 2));
+    }
+    report(right);
+    await kv.barrier();
+    await kv.close();
+    `,
+  );
+  expect(workers).toEqual(allWell(3, [[true, true]]));
+});

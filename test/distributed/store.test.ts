@@ -1,0 +1,305 @@
+// What the stores with servers promise beyond MXNet: order, rounds counted by worker, errors, placement, states.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+import { helpers, runJob } from './support.js';
+
+const scripts = new Scripts();
+const folder = mkdtempSync(join(tmpdir(), 'gradlink-dist-'));
+afterAll(async () => {
+  await scripts.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+const optimizers = `import { Adam, SGD, Test } from ${JSON.stringify(library)};`;
+
+describe('dist_sync', () => {
+  it('counts pushes by worker: a second push of a worker waits for the next round', async () => {
+    const { workers } = await runJob(scripts, { workers: 2, servers: 1 }, [
+      `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync');
+      await kv.init('a', filled(4, 0));
+      // Both before the other worker's first: in MXNet they would close a round by themselves.
+      const first = filled(4, 1);
+      const second = filled(4, 10);
+      await Promise.all([kv.push('a', first), kv.push('a', second)]);
+      say('pushed');
+      const out = filled(4, 0);
+      await kv.pull('a', out);
+      report([...out]);
+      await kv.close();
+      `,
+      `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync');
+      await kv.init('a', filled(4, 0));
+      const out = filled(4, 0);
+      await kv.push('a', filled(4, 100));
+      await kv.pull('a', out);
+      report([...out]);
+      await kv.push('a', filled(4, 1000));
+      await kv.pull('a', out);
+      report([...out]);
+      await kv.close();
+      `,
+    ]);
+    expect(workers[0]).toMatchObject({ ...well, reports: [[1010, 1010, 1010, 1010]] });
+    const reports = [
+      [101, 101, 101, 101],
+      [1010, 1010, 1010, 1010],
+    ];
+    expect(workers[1]).toMatchObject({ ...well, reports });
+  });
+
+  it('sums the devices of a worker, whatever order the workers issue keys in', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 3, servers: 2 },
+      `
+      ${helpers}
+      const keys = Array.from({ length: 30 }, (_, index) => 'key' + index);
+      const kv = await KVStore.create('dist_sync', { devices: 2, bigArrayBound: 20 });
+      await kv.init(keys, keys.map((_, index) => filled(index + 1, 0)));
+      const order = keys.map((_, index) => (index * (2 * kv.rank + 1)) % keys.length);
+      const values = keys.map((_, index) => [filled(index + 1, index), filled(index + 1, kv.rank)]);
+      const outs = keys.map((_, index) => [filled(index + 1, 0), filled(index + 1, 0)]);
+      await Promise.all(
+        [...new Set([...order, ...keys.keys()])].flatMap((index) => [
+          kv.push(keys[index], values[index], { priority: index * (kv.rank - 1) }),
+          kv.pull(keys[index], outs[index]),
+        ]),
+      );
+      report(outs.every((two, index) => two.every((out) => same(out, 3 * index + 3))));
+      await kv.close();
+      `,
+    );
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
+  });
+
+  it.each(['int8', 'uint8', 'int32', 'uint32', 'float32', 'float64'] as const)(
+    'sums %s over workers and servers',
+    async (dtype) => {
+      const type = `${dtype.charAt(0).toUpperCase()}${dtype.slice(1)}Array`;
+      const { workers } = await runJob(
+        scripts,
+        { workers: 2, servers: 2 },
+        `
+        const kv = await KVStore.create('dist_sync', { bigArrayBound: 100 });
+        const value = () => ${type}.from({ length: 1001 }, (_, index) => (index % 50) + kv.rank);
+        await kv.init('a', value());
+        const out = value();
+        await kv.pushPull('a', value(), out);
+        report(out.every((one, index) => one === 2 * (index % 50) + 1));
+        await kv.close();
+        `,
+      );
+      for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
+    },
+  );
+
+  it('copies rows, refuses misuse and goes on', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 2, servers: 1 },
+      `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync', { devices: 1 });
+      await kv.init('a', Float32Array.from({ length: 6 }, (_, index) => index), { shape: [3, 2] });
+      const out = filled(6, -1);
+      await kv.rowSparsePull('a', out, [2, 0, 2]);
+      report([...out]);
+      for (const misuse of [
+        () => kv.init('a', filled(6, 0)),
+        () => kv.push('b', filled(6, 0)),
+        () => kv.push('a', filled(5, 0)),
+        () => kv.push('a', [filled(6, 0), filled(6, 0)]),
+        () => kv.setUpdater(() => undefined),
+        () => kv.setGradientCompression({ type: '2bit' }),
+      ]) {
+        report((await outcome(misuse())).code);
+      }
+      await kv.pushPull('a', filled(6, 1), out);
+      report([...out]);
+      await kv.close();
+      report((await outcome(kv.push('a', out))).code);
+      `,
+    );
+    const misuse = ['ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE', 'ERR_INVALID_ARG_VALUE'];
+    const reports = [
+      [0, 1, 0, 0, 4, 5],
+      ...misuse,
+      'ERR_INVALID_ARG_VALUE',
+      'ERR_UNSUPPORTED',
+      'ERR_INVALID_ARG_VALUE',
+      [2, 2, 2, 2, 2, 2],
+      'ERR_CLOSED',
+    ];
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+  });
+
+  it('an optimizer on an int key fails that key alone', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 2, servers: 1 },
+      `
+      ${optimizers}
+      ${helpers}
+      const kv = await KVStore.create('dist_sync');
+      await kv.init(['ints', 'floats'], [new Int32Array(3), filled(3, 1)]);
+      await kv.setOptimizer(new Test({ rescaleGrad: 1 }));
+      await outcome(kv.push('ints', new Int32Array(3)));
+      report((await outcome(kv.pull('ints', new Int32Array(3)))).code);
+      const out = filled(3, 0);
+      await kv.pushPull('floats', filled(3, 1), out);
+      report([...out]);
+      await kv.close();
+      `,
+    );
+    for (const worker of workers) {
+      expect(worker).toMatchObject({ ...well, reports: ['ERR_INVALID_ARG_VALUE', [3, 3, 3]] });
+    }
+  });
+
+  it('changes the rate of its optimizer, saves states and loads them with another number of servers', async () => {
+    const file = join(folder, 'states');
+    const script = (body: string): string => `
+      ${optimizers}
+      ${helpers}
+      const kv = await KVStore.create('dist_sync', { bigArrayBound: 50 });
+      const start = Float32Array.from({ length: 101 }, (_, index) => index / 7);
+      const out = new Float32Array(101);
+      const step = () => kv.pushPull('w', Float32Array.from(out, (_, index) => kv.rank + index / 3), out);
+      ${body}
+      await kv.close();
+    `;
+    const saved = await runJob(
+      scripts,
+      { workers: 2, servers: 3 },
+      script(`
+        await kv.init('w', start);
+        await kv.setOptimizer(new Adam({ learningRate: 0.5 }));
+        await step();
+        await kv.setLearningRate(0.25);
+        await step();
+        await kv.saveOptimizerStates(${JSON.stringify(file)}, { dumpOptimizer: true });
+        report([...out]);
+        await step();
+        report([...out]);
+      `),
+    );
+    for (const worker of saved.workers) expect(worker).toMatchObject(well);
+    expect(existsSync(file)).toBe(true);
+    const [before, after] = saved.workers[0]!.reports as [number[], number[]];
+    const loaded = await runJob(
+      scripts,
+      { workers: 2, servers: 2 },
+      script(`
+        await kv.init('w', Float32Array.from(${JSON.stringify(before)}));
+        await kv.loadOptimizerStates(${JSON.stringify(file)});
+        await step();
+        report([...out]);
+      `),
+    );
+    for (const worker of loaded.workers) expect(worker).toMatchObject({ ...well, reports: [after] });
+    expect(after).not.toEqual(before);
+  });
+
+  it('tells where keys lie, what was moved, and hands commands to the servers', async () => {
+    const { workers, servers } = await runJob(
+      scripts,
+      { workers: 2, servers: 2 },
+      `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
+      await kv.init(['big', 'a', 'b'], [filled(2001, 0), filled(500, 0), filled(500, 0)]);
+      const out = filled(2001, 0);
+      await kv.pushPull('big', filled(2001, 1), out);
+      await kv.barrier();
+      report(kv.placement());
+      const { rank, worker, servers } = await kv.report();
+      report({
+        rank,
+        sent: worker.bytesSent.map((bytes) => bytes > 4000),
+        received: worker.bytesReceived.map((bytes) => bytes > 4000),
+        servers: servers.map(({ server, shards, elements }) => ({ server, shards, elements })),
+      });
+      report(kv.numDeadNodes());
+      if (kv.rank === 1) await kv.sendCommandToServers('note this');
+      await kv.barrier();
+      await kv.close();
+      `,
+    );
+    for (const [rank, worker] of workers.entries()) {
+      expect(worker).toMatchObject(well);
+      const [placement, moved, dead] = worker.reports as [
+        { key: string; server: number; first: number; count: number }[],
+        { servers: { elements: number }[] },
+        number,
+      ];
+      expect(placement.filter(({ key }) => key === 'big').map(({ count }) => count).sort()).toEqual([
+        1000, 1001,
+      ]);
+      const small = placement.filter(({ key }) => key !== 'big').map(({ server }) => server);
+      expect(small.sort()).toEqual([0, 1]);
+      expect(moved).toMatchObject({ rank, sent: [true, true], received: [true, true] });
+      expect(moved.servers.map(({ elements }) => elements).sort()).toEqual([1500, 1501]);
+      expect(dead).toBe(0);
+    }
+    for (const [number, server] of servers.entries()) {
+      expect(server).toMatchObject(well);
+      expect(server.reports[0]).toEqual({ worker: 1, command: 'note this' });
+      expect(server.reports[1]).toMatchObject({ store: { server: number } });
+    }
+  });
+
+  it('two stores at once, and one after the other', async () => {
+    const { workers, servers } = await runJob(
+      scripts,
+      { workers: 2, servers: 1 },
+      `
+      ${helpers}
+      const first = await KVStore.create('dist_sync');
+      const second = await KVStore.create('dist_async');
+      await Promise.all([first.init(1, filled(2, 5)), second.init(1, filled(2, 6))]);
+      const outs = [filled(2, 0), filled(2, 0), filled(2, 0)];
+      await Promise.all([first.pull(1, outs[0]), second.pull(1, outs[1])]);
+      await Promise.all([first.close(), second.close()]);
+      await using third = await KVStore.create('dist_sync');
+      await third.init(1, filled(2, 7));
+      await third.pull(1, outs[2]);
+      report(outs.map(([one]) => one));
+      `,
+    );
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [[5, 6, 7]] });
+    expect(servers[0]).toMatchObject({ ...well, reports: [{}, {}, {}] });
+  });
+
+  it('workers that opened different stores are told apart', async () => {
+    const make = (type: string): string => `
+      report(await outcome(KVStore.create('${type}')));
+    `;
+    const { workers, servers } = await runJob(scripts, { workers: 2, servers: 1 }, [
+      make('dist_sync'),
+      make('dist_async'),
+    ]);
+    for (const worker of workers) {
+      expect(worker.reports[0]).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
+      expect((worker.reports[0] as Error).message).toMatch(
+        /synchronous on worker 0 and asynchronous on worker 1/,
+      );
+    }
+    expect(servers[0]).toMatchObject({ code: 1, reports: [{ code: 'ERR_MISMATCH' }] });
+  });
+});
+
+it('without servers the error says how to get them', async () => {
+  const ended = await scripts.run(`report(await outcome(KVStore.create('dist_sync')));`);
+  expect(ended.reports[0]).toMatchObject({ code: 'ERR_UNSUPPORTED' });
+  expect((ended.reports[0] as Error).message).toMatch(/gradlink launch -n WORKERS -s SERVERS/);
+});

@@ -1,0 +1,79 @@
+// Jobs of workers and servers on this host, as processes: what `gradlink launch -n -s` starts, without the launcher, so
+// that a test has each process in its hands.
+import { join } from 'node:path';
+
+import type { Ended, Running, Scripts } from '../support/processes.js';
+
+const serve = `
+  import { serveJob } from ${JSON.stringify(join(import.meta.dirname, '../../dist/lib/kvstore/serve.js'))};
+  const stop = new AbortController();
+  process.on('SIGTERM', () => stop.abort());
+  await serveJob({
+    signal: stop.signal,
+    onCommand: (command, worker) => report({ worker, command }),
+    onStore: (store) => report({ store }),
+  }).catch((error) => {
+    report(plain(error));
+    process.exitCode = 1;
+  });
+`;
+
+export interface Job {
+  readonly workers: readonly Running[];
+  readonly servers: readonly Running[];
+  /** Resolves when the workers have ended, after which the servers were told to; in this order. */
+  readonly ended: Promise<{ workers: Ended[]; servers: Ended[] }>;
+}
+
+let jobs = 0;
+
+/** Every worker runs this script; `kv` is not made for it. */
+export function startJob(
+  scripts: Scripts,
+  size: { workers: number; servers: number },
+  source: string | readonly string[],
+  env: Record<string, string> = {},
+): Job {
+  const common = {
+    GRADLINK_JOB: `dist-test-${process.pid}-${jobs++}`,
+    GRADLINK_NUM_WORKERS: String(size.workers),
+    GRADLINK_NUM_SERVERS: String(size.servers),
+    ...env,
+  };
+  const servers = Array.from({ length: size.servers }, (_, server) =>
+    scripts.start(serve, {
+      ...common,
+      GRADLINK_ROLE: 'server',
+      GRADLINK_SERVER_RANK: String(server),
+    }),
+  );
+  const workers = Array.from({ length: size.workers }, (_, rank) =>
+    scripts.start(typeof source === 'string' ? source : (source[rank] ?? ''), {
+      ...common,
+      GRADLINK_ROLE: 'worker',
+      GRADLINK_RANK: String(rank),
+      GRADLINK_SIZE: String(size.workers),
+    }),
+  );
+  return { workers, servers, ended: end(workers, servers) };
+}
+
+async function end(
+  workers: readonly Running[],
+  servers: readonly Running[],
+): Promise<{ workers: Ended[]; servers: Ended[] }> {
+  const ofWorkers = await Promise.all(workers.map(({ ended }) => ended));
+  for (const { child } of servers) child.kill('SIGTERM');
+  return { workers: ofWorkers, servers: await Promise.all(servers.map(({ ended }) => ended)) };
+}
+
+/** Runs a job to its end. */
+export function runJob(...args: Parameters<typeof startJob>): Job['ended'] {
+  return startJob(...args).ended;
+}
+
+/** In every worker's script, after it made its store. */
+export const helpers = `
+  const filled = (length, value) => new Float32Array(length).fill(value);
+  const same = (array, value) => array.every((one) => one === value);
+`;
