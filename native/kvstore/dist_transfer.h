@@ -95,7 +95,8 @@ class Transfer {
   /// The next piece to send; null when all are on their way.
   const std::optional<Piece>& nextPiece() const { return cursor_.next(); }
   Piece takePiece() { return cursor_.take(); }
-  bool allTaken() const { return !cursor_.next(); }
+  /// Whether nothing is left to send.
+  bool allTaken() const { return !sends() || !cursor_.next(); }
   /// The piece that an answer speaks of. Throws Error(mismatch) where there is none such.
   Piece pieceOf(const Header&) const;
   /// Bytes that a piece takes on the wire.
