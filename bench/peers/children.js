@@ -2,7 +2,10 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { createInterface } from 'node:readline';
 
-/** @typedef {{command: string, args: string[], env?: Record<string, string>}} Program */
+/**
+ * @typedef {{command: string, args: string[], env?: Record<string, string>, record?: (line: string) => object | undefined}} Program
+ *   record: for programs that print no JSON, what a line of theirs says
+ */
 
 /** Whether a command of this name answers; what it asks for is harmless. */
 export function answers(command, args = ['--version']) {
@@ -10,7 +13,7 @@ export function answers(command, args = ['--version']) {
 }
 
 /**
- * Runs programs that make up one job and returns the JSON lines they print. A job that fails or is late is ended whole.
+ * Runs programs that make up one job and returns the records they print, by default the lines that are JSON objects. A job that fails or is late is ended whole.
  * @param {Program[]} programs
  * @param {{timeoutMs: number}} options
  * @returns {Promise<object[]>}
@@ -45,7 +48,8 @@ export async function runJob(programs, { timeoutMs }) {
   };
   process.once('SIGINT', interrupted);
   try {
-    await Promise.all(children.map((child) => finished(child, records, endAll)));
+    const read = (i) => programs[i].record ?? recordOf;
+    await Promise.all(children.map((child, i) => finished(child, read(i), records, endAll)));
   } catch (error) {
     if (late) throw new Error(`it took longer than ${timeoutMs / 1000} s`, { cause: error });
     throw error;
@@ -57,13 +61,20 @@ export async function runJob(programs, { timeoutMs }) {
   return records;
 }
 
-/** Resolves when the child ended well; collects the lines that are JSON objects. */
-async function finished(child, records, endAll) {
+const recordOf = (line) => (line.startsWith('{') ? JSON.parse(line) : undefined);
+
+/** Resolves when the child ended well; collects what its lines say. */
+async function finished(child, read, records, endAll) {
   const errors = [];
-  createInterface({ input: child.stdout }).on('line', (line) => {
-    if (line.startsWith('{')) records.push(JSON.parse(line));
+  const take = (line) => {
+    const record = read(line);
+    if (record !== undefined) records.push(record);
+  };
+  createInterface({ input: child.stdout }).on('line', take);
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    errors.push(line);
+    take(line);
   });
-  createInterface({ input: child.stderr }).on('line', (line) => errors.push(line));
   await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => {

@@ -2,12 +2,15 @@
 // meanwhile (heat, a neighbour on the host) falls on all of them alike.
 import { runJob } from './children.js';
 import { gloo, mpich, openMpi, openMpiTunings, plain, shared } from './contenders.js';
+import { osu } from './osu.js';
+import { overMpis } from './over-mpi.js';
+import { distSync, psLite } from './stores.js';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
 
 /**
- * @typedef {{contender: string, ranks: number, bytes: number, place: 'in' | 'out', seconds: number[], wrong: number}} Record
+ * @typedef {{contender: string, ranks: number, bytes: number, place: 'in' | 'out' | 'store' | 'pairs', seconds: number[], wrong: number}} Record
  * @typedef {{contender: string, case?: string, reason: string}} Waiver
  */
 
@@ -20,6 +23,8 @@ const full = {
     { ranks: 4, sizes: [8, MiB, 16 * MiB, 64 * MiB] },
   ],
   tuning: { seconds: 0.03 },
+  // Of one worker and one server: sizes of one array in bytes.
+  stores: [64 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB],
 };
 
 /** Every path once, as quickly as it goes: for the tests. */
@@ -28,6 +33,7 @@ const quick = {
   seconds: 0.005,
   cases: [{ ranks: 2, sizes: [8, 64 * KiB, MiB] }],
   tuning: undefined,
+  stores: [64 * KiB, MiB],
 };
 
 export const plans = { full, quick };
@@ -39,6 +45,10 @@ const restricted = {
   gloo: ({ sizes, ranks }) => (ranks > 2 ? [] : sizes),
 };
 
+// With more ranks than cores MPI's own waiting is all that shows.
+const twoRanks = ({ sizes, ranks }) => (ranks > 2 ? [] : sizes);
+for (const { id } of overMpis) restricted[id] = twoRanks;
+
 const sizesOf = (contender, wanted) => restricted[contender.id]?.(wanted) ?? wanted.sizes;
 
 /**
@@ -49,11 +59,13 @@ const sizesOf = (contender, wanted) => restricted[contender.id]?.(wanted) ?? wan
 export async function collectPeers(plan, say) {
   const waivers = [];
   const records = [];
-  const contenders = [plain, shared, openMpi(), mpich, gloo].filter((contender) => {
+  const present = (contender) => {
     const reason = contender.waived();
     if (reason !== undefined) waivers.push({ contender: contender.label, reason });
     return reason === undefined;
-  });
+  };
+  const contenders = [plain, shared, openMpi(), mpich, ...overMpis, osu, gloo].filter(present);
+  const stores = [distSync, psLite].filter(present);
 
   const measure = async (contender, wanted, id = contender.id) => {
     say(`${contender.label}, ${wanted.ranks} ranks`);
@@ -82,6 +94,12 @@ export async function collectPeers(plan, say) {
           { ranks, sizes: job.sizes, places: [job.place], seconds: plan.seconds },
           'openmpi-tuned',
         );
+      }
+    }
+    for (const contender of stores) {
+      const { places, oneSize } = contender;
+      for (const sizes of oneSize === true ? plan.stores.map((size) => [size]) : [plan.stores]) {
+        await measure(contender, { ranks: 1, sizes, places, seconds: plan.seconds });
       }
     }
   }

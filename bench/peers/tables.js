@@ -5,9 +5,14 @@ import { medianOf, placeText, sizeText } from './targets.js';
 const labels = {
   'gradlink-plain': 'gradlink',
   'gradlink-shared': 'allocShared',
+  'gradlink-openmpi': 'over Open MPI',
+  'gradlink-openmpi-flat': 'over Open MPI, flat',
+  'gradlink-mpich': 'over MPICH',
+  'gradlink-mpich-flat': 'over MPICH, flat',
   openmpi: 'Open MPI',
   'openmpi-tuned': 'best tuned',
   mpich: 'MPICH',
+  osu: 'OSU',
   gloo: 'Gloo',
 };
 
@@ -50,6 +55,36 @@ function processesTable({ records }, ranks) {
       ...present.map((id) => labels[id]),
       ...peers.map((id) => `${labels[id]} / ours`),
     ],
+    rows,
+  };
+}
+
+/** A push and a pull of one array, and the pairs of small ones. */
+function storesTable({ records }) {
+  const mine = records.filter((r) => r.contender === 'dist_sync');
+  const rows = unique(mine.filter((r) => r.place === 'store').map((r) => r.bytes)).map((bytes) => {
+    const [ours, theirs] = ['dist_sync', 'ps-lite'].map((id) =>
+      medianOf(records, id, 1, bytes, 'store'),
+    );
+    return [
+      ...[sizeText(bytes), timeText(ours), timeText(theirs), ratio(theirs, ours)],
+      gbPerSecond(4 * bytes, ours),
+    ];
+  });
+  const pairs = mine.filter((r) => r.place === 'pairs').map((r) => r.bytes);
+  for (const bytes of unique(pairs)) {
+    const ours = medianOf(records, 'dist_sync', 1, bytes, 'pairs');
+    rows.push([
+      `${sizeText(bytes)}, of many`,
+      timeText(ours),
+      '–',
+      '–',
+      gbPerSecond(4 * bytes, ours),
+    ]);
+  }
+  return {
+    title: 'A push and a pull of one float32 array, 1 worker and 1 server',
+    head: ['size', 'dist_sync', 'ps-lite', 'ps-lite / ours', 'GB/s read + written'],
     rows,
   };
 }
@@ -128,6 +163,7 @@ export function tablesOf(run, format) {
     memoryTable(run),
     localTable(run),
     ...ranks.map((n) => processesTable(run, n)),
+    storesTable(run),
     tunedTable(run),
     targetsTable(run),
     waiversTable(run),

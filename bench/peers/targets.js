@@ -20,7 +20,7 @@ export function sizeText(bytes) {
   return `${bytes} B`;
 }
 
-export const placeText = { in: 'in place', out: 'out of place' };
+export const placeText = { in: 'in place', out: 'out of place', store: 'push and pull' };
 
 /** Sizes of ours between two, ascending. */
 function sizesBetween(records, contender, ranks, from, to) {
@@ -58,7 +58,37 @@ function bestTuned(records, ranks, bytes, place) {
   return tuned === undefined ? undefined : Math.min(tuned, standard ?? Infinity);
 }
 
+/** Our MPI communicator beside the MPI it runs on. */
+const overMpi = (mpi, name) => {
+  const pair = (ours, from, to = from) => ({ ours, peer: contender(mpi), ranks: 2, from, to });
+  const over = `gradlink-${mpi}`;
+  return [
+    {
+      target: `2 processes over ${name}, 4 MiB to 64 MiB: plain MPI_Allreduce over ours`,
+      wanted: 2.5,
+      of: pair(over, 4 * MiB, 64 * MiB),
+    },
+    {
+      target: `2 processes over ${name}, 64 KiB to 1 MiB: plain MPI_Allreduce over ours`,
+      wanted: 1.5,
+      of: pair(over, 64 * KiB, MiB),
+    },
+    {
+      target: `2 processes over ${name}, 8 bytes: plain MPI_Allreduce over ours`,
+      wanted: 1,
+      of: pair(over, 8),
+    },
+    {
+      target: `2 processes over ${name}, a host for every rank: plain MPI_Allreduce over ours`,
+      wanted: 0.95,
+      of: pair(`${over}-flat`, 8, 64 * MiB),
+    },
+  ];
+};
+
 const comparisons = [
+  ...overMpi('openmpi', 'Open MPI'),
+  ...overMpi('mpich', 'MPICH'),
   {
     target: 'local(4), in place, 16 MiB to 256 MiB: time of the k-reads-k-writes loop over ours',
     wanted: 0.85,
@@ -131,9 +161,50 @@ const comparisons = [
       to: 64 * MiB,
     },
   },
+  {
+    target: 'dist_sync, 1 worker and 1 server, 1 MiB to 64 MiB: ps-lite over ours',
+    wanted: 8,
+    of: {
+      ours: 'dist_sync',
+      peer: contender('ps-lite'),
+      ranks: 1,
+      from: MiB,
+      to: 64 * MiB,
+    },
+    places: ['store'],
+  },
 ];
 
+/** The copy of the machine in bytes read and written a second: the best of the loops on all threads. */
+function copyRate({ memory = [] }) {
+  const rates = memory
+    .filter(({ name }) => name === 'copy')
+    .map(({ movedBytes, seconds }) => movedBytes / median(seconds));
+  return rates.length > 0 ? Math.max(...rates) : undefined;
+}
+
+/** A push reads and writes its bytes, a pull too. */
+const storeBound = (run, bytes) => (4 * bytes) / copyRate(run);
+
+/** The worst share of that bound. */
+function storeShare(run) {
+  if (copyRate(run) === undefined) return undefined;
+  const bound = (_, __, bytes) => storeBound(run, bytes);
+  return worstRatio(run.records, { ...storeSizes, peer: bound })?.value;
+}
+const storeSizes = { ours: 'dist_sync', ranks: 1, from: MiB, to: 64 * MiB, places: ['store'] };
+
 const limits = [
+  {
+    target: 'dist_sync, 1 worker and 1 server, 1 MiB to 64 MiB: share of the memory bound',
+    wanted: 0.5,
+    value: storeShare,
+  },
+  {
+    target: 'dist_sync, 1 worker, 4 KiB arrays: pairs of push and pull a second',
+    wanted: 50_000,
+    value: ({ records }) => inverse(medianOf(records, 'dist_sync', 1, 4 * KiB, 'pairs')),
+  },
   {
     target: 'measure, resnet-50 on 4 CPU devices: share of the bytes-that-must-move bound',
     wanted: 0.75,
@@ -161,6 +232,7 @@ const limits = [
   },
 ];
 
+const inverse = (seconds) => (seconds === undefined ? undefined : 1 / seconds);
 const scaled = (samples, factor) => (samples === undefined ? undefined : median(samples) * factor);
 
 /**

@@ -30,7 +30,11 @@ interface Row {
 
 interface Run {
   readonly records: readonly PeerRecord[];
-  readonly memory: readonly { readonly seconds: readonly number[]; readonly movedBytes: number }[];
+  readonly memory: readonly {
+    readonly name: string;
+    readonly seconds: readonly number[];
+    readonly movedBytes: number;
+  }[];
   readonly overhead: Readonly<Record<string, readonly number[]>>;
   readonly store: Readonly<Record<string, number>>;
   readonly waivers: readonly { readonly contender: string; readonly reason: string }[];
@@ -91,6 +95,58 @@ describe('targets', () => {
   });
 });
 
+describe('stores', () => {
+  let evaluate: (run: Partial<Run>) => readonly Row[];
+  beforeAll(async () => {
+    const { href } = pathToFileURL(join(folder, 'targets.js'));
+    ({ evaluate } = (await import(href)) as { evaluate: typeof evaluate });
+  });
+
+  test('are held to four passes over memory, and pairs to their rate', () => {
+    const one = (contender: string, bytes: number, place: string, seconds: number) => ({
+      ...{ contender, ranks: 1, bytes, place, seconds: [seconds], wrong: 0 },
+    });
+    const rows = evaluate({
+      records: [
+        one('dist_sync', MiB, 'store', 0.001),
+        one('dist_sync', 4 * MiB, 'store', 0.002),
+        one('ps-lite', MiB, 'store', 0.009),
+        one('dist_sync', 4096, 'pairs', 1 / 40_000),
+      ],
+      memory: [
+        { name: 'copy', seconds: [1], movedBytes: 2 ** 32 },
+        { name: 'copy', seconds: [1], movedBytes: 2 ** 33 },
+      ],
+      overhead: {},
+      store: {},
+    });
+    const row = (target: RegExp) => rows.find((candidate) => target.test(candidate.target));
+    // 4 MiB at 8 GiB/s take 0.488 ms, 16 MiB four times that.
+    expect(row(/share of the memory bound/)).toMatchObject({ reached: false });
+    expect(row(/share of the memory bound/)?.value).toBeCloseTo(0.488, 3);
+    expect(row(/ps-lite over ours/)).toMatchObject({ value: 9, reached: true });
+    expect(row(/pairs of push and pull/)).toMatchObject({ value: 40_000, reached: false });
+  });
+
+  test('of ps-lite are read off what its benchmark prints', async () => {
+    const { psLiteRecord } = (await import(pathToFileURL(join(folder, 'stores.js')).href)) as {
+      psLiteRecord: (bytes: number, line: string) => PeerRecord | undefined;
+    };
+    const line = '[10:00:00] tests/test_benchmark.cc:310: Application goodput: 8 Gbps. count = 10';
+    expect(psLiteRecord(1000, line)).toMatchObject({ bytes: 1000, seconds: [1e-6] });
+    expect(psLiteRecord(1000, 'goodput unknown')).toBeUndefined();
+  });
+
+  test('of OSU are read off its table', async () => {
+    const { osuRecord } = (await import(pathToFileURL(join(folder, 'osu.js')).href)) as {
+      osuRecord: (sizes: readonly number[], line: string) => PeerRecord | undefined;
+    };
+    expect(osuRecord([8], '8                       1.25')?.seconds[0]).toBeCloseTo(1.25e-6);
+    expect(osuRecord([8], '16                      1.25')).toBeUndefined();
+    expect(osuRecord([8], '# Size       Avg Latency(us)')).toBeUndefined();
+  });
+});
+
 describe('a quick run', () => {
   let work: string;
   let result: Run;
@@ -114,7 +170,11 @@ describe('a quick run', () => {
   });
 
   test('measures or waives every peer', () => {
-    const peers = { openmpi: 'Open MPI', mpich: 'MPICH', gloo: 'Gloo (torch, loopback)' };
+    const peers = {
+      ...{ openmpi: 'Open MPI', mpich: 'MPICH', osu: 'OSU osu_allreduce' },
+      ...{ gloo: 'Gloo (torch, loopback)', dist_sync: 'gradlink, dist_sync' },
+      'ps-lite': 'ps-lite (loopback)',
+    };
     for (const [id, label] of Object.entries(peers)) {
       const measured = result.records.some(({ contender }) => contender === id);
       const waived = result.waivers.some(({ contender }) => contender === label);
@@ -126,7 +186,7 @@ describe('a quick run', () => {
     for (const { seconds } of [...result.records, ...result.memory]) {
       expect(Math.min(...seconds)).toBeGreaterThan(0);
     }
-    expect(result.targets).toHaveLength(15);
+    expect(result.targets).toHaveLength(18);
     for (const { value, detail } of result.targets) {
       if (value === null) expect(detail).toMatch(/^waived/);
     }
