@@ -206,7 +206,8 @@ describe('dist_sync', () => {
         report([...out]);
       `),
     );
-    for (const worker of loaded.workers) expect(worker).toMatchObject({ ...well, reports: [after] });
+    for (const worker of loaded.workers)
+      expect(worker).toMatchObject({ ...well, reports: [after] });
     expect(after).not.toEqual(before);
   });
 
@@ -242,13 +243,16 @@ describe('dist_sync', () => {
         { servers: { elements: number }[] },
         number,
       ];
-      expect(placement.filter(({ key }) => key === 'big').map(({ count }) => count).sort()).toEqual([
-        1000, 1001,
-      ]);
+      // Even but for whole words of compressed codes.
+      const big = placement.filter(({ key }) => key === 'big');
+      expect(big.map(({ first, count }) => first + count).sort()).toEqual([big[0]!.count, 2001]);
+      expect(Math.abs(big[0]!.count - 1000)).toBeLessThan(32);
       const small = placement.filter(({ key }) => key !== 'big').map(({ server }) => server);
       expect(small.sort()).toEqual([0, 1]);
       expect(moved).toMatchObject({ rank, sent: [true, true], received: [true, true] });
-      expect(moved.servers.map(({ elements }) => elements).sort()).toEqual([1500, 1501]);
+      expect(moved.servers.map(({ elements }) => elements)).toEqual(
+        big.map(({ count }) => count + 500),
+      );
       expect(dead).toBe(0);
     }
     for (const [number, server] of servers.entries()) {
@@ -270,9 +274,10 @@ describe('dist_sync', () => {
       const outs = [filled(2, 0), filled(2, 0), filled(2, 0)];
       await Promise.all([first.pull(1, outs[0]), second.pull(1, outs[1])]);
       await Promise.all([first.close(), second.close()]);
-      await using third = await KVStore.create('dist_sync');
+      const third = await KVStore.create('dist_sync');
       await third.init(1, filled(2, 7));
       await third.pull(1, outs[2]);
+      await third.close();
       report(outs.map(([one]) => one));
       `,
     );
