@@ -129,7 +129,7 @@ describe.each([
        const out = new Float32Array(8);
        await kv.init('w', new Float32Array(8));
        await kv.push('w', new Float32Array(8).fill(kv.rank + 1));
-       await kv.pull('w', { out });
+       await kv.pull('w', out);
        console.log(kv.rank, out[0], kv.numWorkers);
        await kv.close();`,
     );

@@ -1,0 +1,202 @@
+// `gradlink launch --launcher ssh` on two hosts: network namespaces with a link between them, on which mpirun starts
+// through a remote shell that enters them (test/hosts/netns.sh).
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { bearers, Launches, marked, missing, until, type Started } from '../support/launching.js';
+
+const netns = new URL('../hosts/netns.sh', import.meta.url).pathname;
+const name = `gl${String(process.pid % 100_000)}`;
+const rank = '${OMPI_COMM_WORLD_RANK:-$PMI_RANK}';
+
+const noHosts = ((): string | undefined => {
+  const reason = missing(['ip', 'nsenter', 'unshare'], true);
+  if (reason !== undefined) return reason;
+  try {
+    execFileSync('unshare', ['--net', '--uts', 'true'], { stdio: 'ignore' });
+    return undefined;
+  } catch {
+    return 'network namespaces are not allowed here';
+  }
+})();
+
+describe.each([
+  ['openmpi', 'mpirun.openmpi'],
+  ['mpich', 'mpirun.mpich'],
+])('two hosts, %s', (mpi, program) => {
+  const reason = noHosts ?? missing([program, 'rsync']);
+  let launches: Launches;
+  let hostfile = '';
+  let addresses: readonly string[] = [];
+
+  beforeEach(() => {
+    launches = new Launches();
+    if (reason !== undefined) return;
+    addresses = execFileSync(netns, ['up', name], { encoding: 'utf8' }).trim().split('\n');
+    hostfile = join(launches.scratch, 'hosts');
+    writeFileSync(hostfile, addresses.map((address) => `${address} slots=2\n`).join(''));
+  });
+  afterEach(async () => {
+    await launches.remove();
+    if (reason === undefined) execFileSync(netns, ['down', name]);
+  });
+
+  const hostsTest = (title: string, test: () => Promise<void>): void => {
+    it(title, async ({ skip }) => {
+      if (reason !== undefined) skip(reason);
+      await test();
+    });
+  };
+  const launch = (
+    args: readonly string[],
+    env: Record<string, string> = {},
+    cwd?: string,
+  ): Started =>
+    launches.start(['--launcher', 'ssh', '-H', hostfile, '--remote-shell', netns, ...args], {
+      before: [netns, 'enter', `${name}-a`],
+      env: { GRADLINK_MPI: mpi, ...env },
+      ...(cwd === undefined ? {} : { cwd }),
+    });
+
+  /** A job of two ranks a host, each with processes in the background, that runs until it is ended. */
+  const long = async (...options: string[]) => {
+    const mark = launches.mark('there');
+    const script = `sleep 600 & setsid sleep 600 & touch ${mark}${rank}; sleep 600`;
+    const job = launch(
+      ['-n', '4', ...options, '--env', `LAUNCH_TEST=${mark}`, 'sh', '-c', script],
+      { LAUNCH_TEST: mark },
+    );
+    await marked(mark, 4);
+    // The processes of both hosts are children of this machine: all are seen here.
+    const left = () => bearers(`LAUNCH_TEST=${mark}`);
+    expect(left().length).toBeGreaterThanOrEqual(12);
+    return { ...job, left };
+  };
+
+  /** Daemons of mpirun and the remote shell, on either host. */
+  const daemons = () =>
+    ['a', 'b'].flatMap((side) =>
+      execFileSync('ip', ['netns', 'pids', `${name}-${side}`], { encoding: 'utf8' })
+        .split('\n')
+        .filter((pid) => pid !== '' && existsSync(`/proc/${pid}/exe`)),
+    );
+
+  hostsTest('fill their slots in order, and a rank knows its host', async () => {
+    const { code, stdout, stderr } = await launch([
+      '-n',
+      '3',
+      '--tag-output',
+      '--env',
+      'COLOR=light blue',
+      'sh',
+      '-c',
+      'echo $(hostname) $COLOR',
+    ]).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n').sort()).toEqual([
+      `[0] ${name}-a light blue`,
+      `[1] ${name}-a light blue`,
+      `[2] ${name}-b light blue`,
+    ]);
+    expect(daemons()).toEqual([]);
+  });
+
+  hostsTest('get the current folder first where that is wanted', async () => {
+    const from = join(launches.scratch, 'from');
+    const to = join(launches.scratch, "to what's new");
+    mkdirSync(from);
+    writeFileSync(join(from, 'data'), 'brought');
+    const { code, stdout, stderr } = await launch(
+      ['-n', '4', '--sync-dst-dir', to, 'sh', '-c', 'cat data; echo " $PWD"'],
+      {},
+      from,
+    ).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n')).toEqual(Array(4).fill(`brought ${to}`));
+  });
+
+  hostsTest('name the rank that failed and its host', async () => {
+    const script = `if [ ${rank} = 2 ]; then echo last words >&2; kill -SEGV $$; fi; sleep 600 & setsid sleep 600`;
+    const { code, stderr } = await launch(['-n', '4', 'sh', '-c', script]).ended;
+    expect(code).toBe(128 + 11);
+    expect(stderr).toMatch(
+      new RegExp(`rank 2 \\(process \\d+ on ${name}-b\\) was killed by SIGSEGV; the job was ended`),
+    );
+    expect(stderr).toMatch(/Its last lines:\n {2}last words/);
+    expect(daemons()).toEqual([]);
+  });
+
+  hostsTest('are left clean after Ctrl-C', async () => {
+    const { child, ended, left } = await long();
+    child.kill('SIGINT');
+    expect((await ended).code).toBe(130);
+    expect(left()).toEqual([]);
+    expect(daemons()).toEqual([]);
+  });
+
+  hostsTest('are left clean after kill -9 of the launcher', async () => {
+    const { child, left } = await long('--grace', '1');
+    child.kill('SIGKILL');
+    await until(() => left().length === 0);
+    await until(() => daemons().length === 0);
+  });
+
+  hostsTest(
+    'are left clean when the link between them is cut, and the lost one is named',
+    async () => {
+      const { ended, left } = await long('--host-timeout', '3', '--grace', '1');
+      execFileSync(netns, ['cut', name]);
+      const { code, stderr } = await ended;
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(
+        new RegExp(
+          `rank [23] \\(process \\d+ on ${name}-b\\) was lost: nothing came from its host for 3 s`,
+        ),
+      );
+      await until(() => left().length === 0);
+      await until(() => daemons().length === 0);
+    },
+  );
+});
+
+describe('the dry run', () => {
+  it('shows how the folder is brought and what mpirun is told', async ({ skip }) => {
+    const reason = missing(['mpirun.openmpi']);
+    if (reason !== undefined) skip(reason);
+    const launches = new Launches();
+    const hostfile = join(launches.scratch, 'hosts');
+    writeFileSync(hostfile, 'node1:2\nnode2:2\n');
+    const { code, stdout } = await launches.run(
+      [
+        ...[
+          '-n',
+          '2',
+          '-s',
+          '2',
+          '--launcher',
+          'ssh',
+          '-H',
+          hostfile,
+          '--sync-dst-dir',
+          '/tmp/app',
+        ],
+        ...['--launcher-arg=--report-bindings', '--dry-run', 'node', 'app.js'],
+      ],
+      { env: { GRADLINK_MPI: 'openmpi' } },
+    );
+    await launches.remove();
+    expect(code).toBe(0);
+    const lines = stdout.trimEnd().split('\n');
+    expect(lines.slice(0, 2)).toEqual([
+      `ssh node1 'mkdir -p '\\''/tmp/app'\\'''`,
+      'rsync --archive --compress --rsh=ssh ./ node1:/tmp/app/',
+    ]);
+    expect(lines).toHaveLength(5);
+    expect(lines[4]).toMatch(
+      /GRADLINK_NUM_WORKERS=2 .*mpirun\.openmpi .*--host node1,node2,node1,node2 -wdir \/tmp\/app .*-x GRADLINK_JOB .*--report-bindings -n 4 .*launch-rank\.js node app\.js$/,
+    );
+  });
+});
