@@ -8,6 +8,11 @@ cd "$(dirname "$0")/.."
 . scripts/system-packages.sh
 
 need_packages "run the native tests" /usr/include/gtest/gtest.h=libgtest-dev g++=g++ cmake=cmake make=make || exit 1
+# Where these cannot be had, their tests are skipped with the reason.
+need_packages "run the tests of jobs under MPI, under Slurm and on two hosts" \
+  mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpirun.mpich=mpich mpicc.mpich=libmpich-dev \
+  /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd srun=slurm-client /usr/sbin/munged=munge \
+  ip=iproute2 nsenter=util-linux rsync=rsync || true
 bash scripts/setup.sh || exit 1
 
 rm -rf build/test-results
