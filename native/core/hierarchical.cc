@@ -39,7 +39,9 @@ Hierarchical::Hierarchical(Levels levels)
       timeoutMs_(levels.timeoutMs),
       world_(std::move(levels.world)),
       node_(std::move(levels.node)),
-      leaders_(std::move(levels.leaders)) {}
+      leaders_(std::move(levels.leaders)) {
+  if (leaders_) leaders_->follow(*world_);
+}
 
 Hierarchical::~Hierarchical() { close(); }
 

@@ -136,7 +136,8 @@ class Hierarchical final : public Communicator {
   using Stage = std::function<void(const Piece&)>;
   /// Cuts a call into pieces and takes each through three stages: in the host, between the leaders
   /// (on the leader alone), in the host again. While a piece travels the host works on the next.
-  void pipeline(const Cut& cut, const Stage& gatherIn, const Stage& travel, const Stage& spreadOut);
+  void pipeline(const char* op, const Cut& cut, const Stage& gatherIn, const Stage& travel,
+                const Stage& spreadOut);
   /// `blocks`: how many of the size of the call's count a piece takes part of.
   static Cut cut(const Shape& shape, std::size_t blocks);
   std::byte* scratch(std::size_t bytes);

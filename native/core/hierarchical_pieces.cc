@@ -1,6 +1,7 @@
 // The calls that reduce or spread over several hosts, piece by piece: while one travels between the
 // leaders, the hosts work on the next.
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -17,6 +18,7 @@ constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
 // Of calls that move a block for every rank: of all blocks together, and the least of one.
 constexpr std::size_t kBlocksBytes = std::size_t{4} << 20;
 constexpr std::size_t kLeastBlockBytes = std::size_t{16} << 10;
+constexpr auto kLookEvery = std::chrono::milliseconds(50);
 
 const std::byte* bytesAt(const void* base, std::size_t element, DType dtype) {
   return base == nullptr ? nullptr : static_cast<const std::byte*>(base) + element * sizeOf(dtype);
@@ -53,8 +55,8 @@ std::byte* Hierarchical::scratch(std::size_t bytes) {
   return scratch_.data();
 }
 
-void Hierarchical::pipeline(const Cut& cut, const Stage& gatherIn, const Stage& travel,
-                            const Stage& spreadOut) {
+void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherIn,
+                            const Stage& travel, const Stage& spreadOut) {
   const std::size_t pieces = cut.pieces();
   if (pieces == 1) {
     gatherIn(cut.piece(0));
@@ -66,6 +68,12 @@ void Hierarchical::pipeline(const Cut& cut, const Stage& gatherIn, const Stage& 
     network_.post([task] { (*task)(); });
     return task->get_future();
   };
+  // Meanwhile a rank of this host may fail, of which the network knows nothing.
+  const auto arrive = [&](std::future<void>& piece) {
+    while (piece.wait_for(kLookEvery) == std::future_status::timeout)
+      onNode(op, [&] { node_->check(op); });
+    piece.get();
+  };
   try {
     std::future<void> under;
     for (std::size_t k = 0; k <= pieces; ++k) {
@@ -75,7 +83,7 @@ void Hierarchical::pipeline(const Cut& cut, const Stage& gatherIn, const Stage& 
         if (leaders_) next = depart(cut.piece(k));
       }
       if (k > 0) {
-        if (leaders_) under.get();
+        if (leaders_) arrive(under);
         spreadOut(cut.piece(k - 1));
       }
       under = std::move(next);
@@ -94,7 +102,7 @@ void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
     return Pair(bytesAt(b.in[0], p.at, dtype), bytesAt(b.out[0], p.at, dtype));
   };
   pipeline(
-      cut(call.shape, 1),
+      call.op(), cut(call.shape, 1),
       [&](const Piece& p) {
         onNode(call.op(), [&] {
           node_->reduce(part(p), p.count, dtype, stepOf(op), 0, left(call, Step::node));
@@ -129,7 +137,7 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
     return rank_ == root ? bytesAt(b.out[0], p.at, dtype) : sums + p.set() * pieceBytes;
   };
   pipeline(
-      pieces,
+      call.op(), pieces,
       [&](const Piece& p) {
         std::byte* const sum = leaders_ ? sumOf(p) : nullptr;
         onNode(call.op(), [&] {
@@ -168,7 +176,7 @@ void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
            [&] { node_->broadcast(Pair(data, to), p.count, dtype, from, left(call, step)); });
   };
   pipeline(
-      cut(call.shape, 1),
+      call.op(), cut(call.shape, 1),
       [&](const Piece& p) {
         if (withRoot) inNode(p, map_.localOf(root), Step::node);
       },
@@ -196,7 +204,7 @@ void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
   const auto blocksOf = [&](const Piece& p) { return all + p.set() * allBytes; };
   const auto ownOf = [&](const Piece& p) { return all + 2 * allBytes + p.set() * ownBytes; };
   pipeline(
-      pieces,
+      call.op(), pieces,
       [&](const Piece& p) {
         std::byte* const own = leaders_ ? ownOf(p) : nullptr;
         onNode(call.op(), [&] {
@@ -237,7 +245,7 @@ void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
   const auto sumsOf = [&](const Piece& p) { return packed + (1 + p.set()) * allBytes; };
   const auto resultOf = [&](const Piece& p) { return packed + 3 * allBytes + p.set() * ownBytes; };
   pipeline(
-      pieces,
+      call.op(), pieces,
       [&](const Piece& p) {
         const void* blocks = b.in[0];
         if (!asGiven) {

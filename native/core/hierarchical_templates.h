@@ -43,6 +43,8 @@ auto Hierarchical::onLeaders(const char* op, Body body) {
   try {
     return body();
   } catch (const Error& error) {
+    // Where it ended with the world, that says why.
+    onWorld(op, [&] { world_->check(op); });
     Error whole = toWhole(error, op, map_.nodes(), [&](int node) { return map_.leaderOf(node); });
     whole.usable = false;  // the host's other ranks wait for this part
     throw whole;

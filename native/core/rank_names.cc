@@ -39,9 +39,12 @@ std::string renameRanks(const std::string& text, const std::function<int(int)>& 
       while (digitAt(text, end) && end - at < 9) ++end;
       renamed += std::to_string(nameOf(std::stoi(text.substr(at, end - at))));
       at = end;
-      if (text.compare(at, 2, ", ") != 0 || !digitAt(text, at + 2)) break;
-      renamed += ", ";
-      at += 2;
+      const std::size_t gap = text.compare(at, 2, ", ") == 0      ? 2
+                              : text.compare(at, 5, " and ") == 0 ? 5
+                                                                  : 0;
+      if (gap == 0 || !digitAt(text, at + gap)) break;
+      renamed += text.substr(at, gap);
+      at += gap;
     }
   }
   return renamed;

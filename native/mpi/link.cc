@@ -104,6 +104,12 @@ void Link::setVerdict(Error error) {
 }
 
 void Link::listen() {
+  if (above_ != nullptr) {
+    above_->listen();
+    if (above_->ended()) {
+      setVerdict(Error(ErrorCode::aborted, "the communicator that this one is part of has ended"));
+    }
+  }
   MessageStatus status;
   while (goodbyes_ < size_ - 1 && probe(kAnySourceOfShim, kLeftTag, &status)) {
     Goodbye goodbye;

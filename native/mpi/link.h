@@ -38,6 +38,12 @@ class Link {
     checkMpi("wait", mpi_.test(request, &done, status));
     return done;
   }
+  /// At most kMostTogether.
+  bool testAll(RequestHandle* requests, int count) {
+    bool done = false;
+    checkMpi("wait", mpi_.testAll(requests, count, &done));
+    return done;
+  }
   /// Waits; where that fails the request is given up first.
   void await(RequestHandle* request, Wait& wait, MessageStatus* status = nullptr);
   bool probe(int source, int tag, MessageStatus* status) {
@@ -64,6 +70,8 @@ class Link {
 
   /// Takes what the others have told.
   void listen();
+  /// Ends with another, which outlives this one.
+  void follow(Link* above) { above_ = above; }
   /// Throws what has ended the communicator.
   void check(const char* op);
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -93,6 +101,7 @@ class Link {
 
   const Shim& mpi_;
   CommHandle comm_;
+  Link* above_ = nullptr;
   int rank_ = 0;
   int size_ = 0;
   std::uint64_t call_ = 0;

@@ -140,6 +140,16 @@ void RankCommunicator::abort(const std::string& reason) {
                   "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
 }
 
+void RankCommunicator::fail(const Error& error) {
+  if (closed_.load(std::memory_order_acquire) || !Runtime::get().running()) return;
+  const InUse inUse("fail");
+  link_.pronounce(error.code, error.rank, error.op, error.what());
+}
+
+void RankCommunicator::follow(Communicator& above) {
+  link_.follow(&static_cast<RankCommunicator&>(above).link_);
+}
+
 void RankCommunicator::check(const char* op) {
   guarded(op, [&] {
     link_.listen();

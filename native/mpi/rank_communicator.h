@@ -53,6 +53,8 @@ class RankCommunicator final : public MpiCommunicator {
   std::unique_ptr<MpiCommunicator> splitRanks(int color, int key, const CallOptions&);
   std::unique_ptr<Wire> openWire(const CallOptions&) override;
   void abort(const std::string& reason) override;
+  void fail(const Error& error) override;
+  void follow(Communicator& above) override;
   void check(const char* op) override;
   void leave() override;
   void close() override;
@@ -83,6 +85,7 @@ class RankCommunicator final : public MpiCommunicator {
             Wait& wait);
   void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
                Wait& wait);
+  bool pairAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   void fold(const Shape& shape, const Buffers& buffers, std::size_t block);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
                                                   Wait& wait);

@@ -47,11 +47,11 @@ TEST(HostsTogether, TakeManyPiecesInPlaceAndForEveryRoot) {
   expectNone(onHosts(layout, [&](Communicator& comm, int) {
     for (const Op op : {Op::allReduce, Op::reduce, Op::broadcast, Op::reduceScatter}) {
       for (int root = 0; root < 5; ++root) {
-        EXPECT_EQ(runRank(comm, {op, 5, 1100000, DType::float32, ReduceOp::sum, root, root != 2}),
+        EXPECT_EQ(runRank(comm, {op, 5, 550001, DType::float32, ReduceOp::sum, root, root != 2}),
                   "");
       }
     }
-    EXPECT_EQ(runRank(comm, {Op::allReduce, 5, 1100000, DType::float32, ReduceOp::avg}), "");
+    EXPECT_EQ(runRank(comm, {Op::allReduce, 5, 550001, DType::float32, ReduceOp::avg}), "");
   }));
 }
 
@@ -185,6 +185,8 @@ TEST(RankNames, RenameNumbersThatAreRanks) {
   EXPECT_EQ(
       renameRanks("rank 1 called allReduce(count 2, float32); ranks 0, 2 called barrier", name),
       "rank 11 called allReduce(count 2, float32); ranks 10, 12 called barrier");
+  EXPECT_EQ(renameRanks("waiting for ranks 1, 2 and 3 in barrier", name),
+            "waiting for ranks 11, 12 and 13 in barrier");
   EXPECT_EQ(renameRanks("franks 1, rank x, rank", name), "franks 1, rank x, rank");
 }
 
