@@ -141,8 +141,8 @@ INSTANTIATE_TEST_SUITE_P(WorkersAndPipelines, Rounds,
                          testing::Combine(testing::Values(1, 2, 3), testing::Values(1, 3)));
 
 TEST(Server, SumsInWorkerOrderWhateverTheOrderOfArrival) {
-  // (1e8 + 1) - 1e8 is 0 in float32, 1e8 - 1e8 + 1 is 1.
-  const std::vector<float> brought = {1e8f, 1, -1e8f};
+  // 1e8 - 1e8 + 1 is 1 in float32, 1 - 1e8 + 1e8 is 0.
+  const std::vector<float> brought = {1e8f, -1e8f, 1};
   std::atomic<int> turn{2};
   expectNone(served(serverOf(3), [&](HandWorker& worker) {
                worker.define(0, "k", DType::float32, 1);
@@ -155,7 +155,40 @@ TEST(Server, SumsInWorkerOrderWhateverTheOrderOfArrival) {
                EXPECT_EQ(worker.await(worker.request(MessageType::report)).header.type,
                          MessageType::done);
                --turn;
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 0);
+               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 1);
+             }).errors);
+}
+
+TEST(Server, ChangesNoValueThatAWorkerStillReads) {
+  ServerOptions options = serverOf(2);
+  options.asynchronous = true;
+  std::atomic<bool> reads{false};
+  std::atomic<bool> pushed{false};
+  expectNone(served(options, [&](HandWorker& worker) {
+               worker.define(0, "k", DType::float32, kPiece);
+               if (worker.rank() == 0) {
+                 worker.init(0, DType::float32, ramp(kPiece, 1));
+                 while (!reads) std::this_thread::yield();
+                 worker.push(0, DType::float32, ramp(kPiece, 2), 1);
+                 worker.await(worker.request(MessageType::report));  // so the push has come
+                 pushed = true;
+               } else {
+                 worker.pull(0, 0);
+                 WireEvents events;
+                 const Deadline patience = Deadline::in(20000);
+                 while (events.messages.empty() && !patience.passed()) {
+                   worker.wire().poll(events, patience);
+                 }
+                 reads = true;
+                 ASSERT_EQ(events.messages.size(), 1u);
+                 while (!pushed) std::this_thread::yield();
+                 const auto* value = static_cast<const float*>(events.messages[0].payload);
+                 EXPECT_EQ(std::vector<float>(value, value + kPiece), ramp(kPiece, 1));
+                 worker.wire().release(events.messages[0].token);
+               }
+               if (worker.rank() == 0) {
+                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, kPiece, 1), ramp(kPiece, 2));
+               }
              }).errors);
 }
 
