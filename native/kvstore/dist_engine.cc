@@ -237,14 +237,10 @@ void DistEngine::begin(std::unique_ptr<DistRequest> request) {
   asked_->request = std::move(request);
   asked_->error = error_;
   asked_->begun = Clock::now();
-  if (asked_->request->tellsFailures) {
-    for (const auto& key : keys_) {
-      if (asked_->error == nullptr) std::swap(asked_->error, key->error);
-    }
-  }
   std::vector<DistRequest::Question> questions;
   try {
-    if (!error_ && asked_->request->ask) questions = asked_->request->ask();
+    if (!error_ && asked_->request->ask) questions = asked_->request->ask(*asked_->request);
+    if (asked_->request->failure) asked_->error = asked_->request->failure;
   } catch (...) {
     asked_->error = std::current_exception();
   }
@@ -275,6 +271,11 @@ void DistEngine::answered(const Header& header, const WireMessage& message) {
 
 void DistEngine::end() {
   const std::unique_ptr<Asked> asked = std::move(asked_);
+  if (asked->request->tellsFailures) {
+    for (const auto& key : keys_) {
+      if (!asked->error) std::swap(asked->error, key->error);
+    }
+  }
   try {
     if (!asked->error && asked->request->finish) asked->request->finish();
   } catch (...) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <span>
@@ -25,12 +26,14 @@ struct DistRequest {
   const char* name = "";
   /// What to ask of each server, in their order; called first. Null: nothing. What it throws is the
   /// ticket's error, and nothing is asked.
-  std::function<std::vector<Question>()> ask;
+  std::function<std::vector<Question>(DistRequest&)> ask;
+  /// Set by ask(): the servers are asked even so, and this is the ticket's error.
+  std::exception_ptr failure;
   /// An answer with its payload, valid during the call. May be null.
   std::function<void(std::size_t server, std::span<const std::uint8_t>)> answer;
   /// All have answered. What it throws is the ticket's error. May be null.
   std::function<void()> finish;
-  /// Of an operation's key that fails before: a barrier tells of it, the rest leave it to the key.
+  /// Whether it tells of a push that failed after it was done; else the key's next operation does.
   bool tellsFailures = false;
   /// Null where nobody waits: a failure then ends the store.
   std::shared_ptr<Ticket> ticket;

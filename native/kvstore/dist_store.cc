@@ -158,7 +158,7 @@ void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   }
   DistRequest request;
   request.name = "setOptimizer";
-  request.ask = [this, optimizer = std::move(optimizer)] {
+  request.ask = [this, optimizer = std::move(optimizer)](DistRequest&) {
     optimizer_ = optimizer;
     // Worker 0's counts; the others' questions are answered when that one has been set.
     const bool tells = optimizer && rank() == 0;
@@ -171,7 +171,7 @@ void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
 void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "setLearningRate";
-  request.ask = [this, value] {
+  request.ask = [this, value](DistRequest&) {
     if (optimizer_) changeLearningRate(optimizer_.get(), value);
     const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&value);
     return askAll(MessageType::setLearningRate, Bytes(bytes, bytes + sizeof value));
@@ -197,7 +197,7 @@ void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
 void DistStoreOfWorker::barrier(std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "barrier";
-  request.ask = [this] { return askAll(MessageType::barrier); };
+  request.ask = [this](DistRequest&) { return askAll(MessageType::barrier); };
   request.tellsFailures = true;
   request.ticket = std::move(ticket);
   engine_.request(std::move(request));
@@ -208,7 +208,7 @@ void DistStoreOfWorker::saveStates(const std::string& file, bool dumpOptimizer,
   auto parts = std::make_shared<std::vector<Bytes>>(static_cast<std::size_t>(options_.servers));
   DistRequest request;
   request.name = "saveOptimizerStates";
-  request.ask = [this, dumpOptimizer] {
+  request.ask = [this, dumpOptimizer](DistRequest&) {
     return askAll(MessageType::saveStates, {}, dumpOptimizer ? dist::kDumpOptimizer : 0);
   };
   request.answer = [parts](std::size_t server, std::span<const std::uint8_t> payload) {
@@ -223,9 +223,17 @@ void DistStoreOfWorker::loadStates(const std::string& file, std::shared_ptr<Tick
   auto loaded = std::make_shared<std::shared_ptr<Optimizer>>();
   DistRequest request;
   request.name = "loadOptimizerStates";
-  request.ask = [this, file, loaded] {
+  request.ask = [this, file, loaded](DistRequest& self) {
     // As with the optimizer: worker 0's file counts.
-    return rank() == 0 ? loadQuestions(file, *loaded) : askAll(MessageType::loadStates);
+    if (rank() != 0) return askAll(MessageType::loadStates);
+    try {
+      return loadQuestions(file, *loaded);
+    } catch (const Error& error) {
+      // The other workers wait for it: they are told what is wrong.
+      self.failure = std::current_exception();
+      const std::string text = error.what();
+      return askAll(MessageType::loadStates, Bytes(text.begin(), text.end()), dist::kWithdrawn);
+    }
   };
   request.finish = [this, loaded] {
     if (*loaded) optimizer_ = *loaded;
@@ -279,7 +287,7 @@ void DistStoreOfWorker::reports(std::shared_ptr<std::vector<std::string>> into,
   into->assign(static_cast<std::size_t>(options_.servers), std::string());
   DistRequest request;
   request.name = "reports";
-  request.ask = [this] { return askAll(MessageType::report); };
+  request.ask = [this](DistRequest&) { return askAll(MessageType::report); };
   request.answer = [into](std::size_t server, std::span<const std::uint8_t> payload) {
     (*into)[server].assign(payload.begin(), payload.end());
   };
@@ -290,7 +298,7 @@ void DistStoreOfWorker::reports(std::shared_ptr<std::vector<std::string>> into,
 void DistStoreOfWorker::command(const std::string& text, std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "sendCommandToServers";
-  request.ask = [this, text] {
+  request.ask = [this, text](DistRequest&) {
     return askAll(MessageType::command, Bytes(text.begin(), text.end()));
   };
   request.ticket = std::move(ticket);
@@ -300,7 +308,7 @@ void DistStoreOfWorker::command(const std::string& text, std::shared_ptr<Ticket>
 void DistStoreOfWorker::leave(std::shared_ptr<Ticket> ticket) {
   DistRequest request;
   request.name = "leave";
-  request.ask = [this] {
+  request.ask = [this](DistRequest&) {
     engine_.leaveRounds();
     return askAll(MessageType::leave);
   };
