@@ -51,8 +51,12 @@ class Agreement {
     return *reinterpret_cast<const Announcement*>(gathered_.get() +
                                                   offset_[static_cast<std::size_t>(rank)]);
   }
-  /// Of the bytes there, one announcement after the other.
+  /// Two ranks: the case whose latency shows most.
+  void exchangePair(std::size_t own, Wait& wait);
+  void exchangeAll(std::size_t own, Wait& wait);
+  /// Where the announcements are, one after the other.
   void index(std::size_t from, std::size_t to);
+  static bool same(const Announcement& one, const Announcement& other);
   [[noreturn]] void mismatch(const Shape& shape) const;
 
   Link& link_;

@@ -1,14 +1,21 @@
 #include "mpi/pause.h"
 
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 namespace gradlink::mpi {
 namespace {
 
 using std::chrono::nanoseconds;
+
+/// A look takes some 50 to 300 ns. Where each rank of the host has a core, waiting out a message is
+/// cheaper than anything else; where they share cores, the awaited rank may need this very one.
+constexpr std::uint32_t kLooksWithOwnCore = 2000;
+constexpr std::uint32_t kLooksOversubscribed = 50;
 
 /// Yielding costs 0.3 us where nobody else wants the core, and lets a rank that shares it go on.
 constexpr nanoseconds kYielding = std::chrono::microseconds(500);
@@ -19,12 +26,28 @@ constexpr nanoseconds kLongest = std::chrono::milliseconds(2);
 /// How often the rest is looked at while yielding.
 constexpr std::uint32_t kRest = 64;
 
+/// Whether this host has a core for each of its ranks, as far as the launcher tells.
+bool haveOwnCores() {
+  for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_TASKS_PER_NODE",
+                           "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr) continue;
+    return std::strtol(text, nullptr, 10) <= sysconf(_SC_NPROCESSORS_ONLN);
+  }
+  return true;
+}
+
 }  // namespace
 
+std::uint32_t Pause::mostLooks() {
+  static const std::uint32_t looks = haveOwnCores() ? kLooksWithOwnCore : kLooksOversubscribed;
+  return looks;
+}
+
 nanoseconds Pause::nap() {
-  if (++looks_ < kLooks) return nanoseconds(0);
+  if (++looks_ < most_) return nanoseconds(0);
   const auto now = Deadline::Clock::now();
-  if (looks_ == kLooks) since_ = now;
+  if (looks_ == most_) since_ = now;
   const nanoseconds waited = now - since_;
   if (waited < kYielding) {
     sched_yield();
@@ -35,7 +58,7 @@ nanoseconds Pause::nap() {
 
 bool Pause::slow() {
   const auto now = Deadline::Clock::now();
-  if (looks_ == kLooks) since_ = now;
+  if (looks_ == most_) since_ = now;
   const nanoseconds waited = now - since_;
   if (waited < kYielding) {
     sched_yield();

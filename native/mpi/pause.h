@@ -15,7 +15,7 @@ class Pause {
   /// After a look that found nothing. True now and then: time to look at what can end the wait,
   /// too.
   bool after() {
-    if (++looks_ < kLooks) return false;
+    if (++looks_ < most_) return false;
     return slow();
   }
   /// Something came: what comes next is likely to be near.
@@ -29,9 +29,10 @@ class Pause {
  private:
   bool slow();
 
-  /// A look takes some 50 to 300 ns, as long as a message takes on one host.
-  static constexpr std::uint32_t kLooks = 200;
+  /// Looks without pause.
+  static std::uint32_t mostLooks();
 
+  const std::uint32_t most_ = mostLooks();
   std::uint32_t looks_ = 0;
   bool sleeping_ = false;
   Deadline::Clock::time_point since_;

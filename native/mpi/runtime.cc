@@ -26,11 +26,6 @@ Error mpiError(const std::string& doing, int error) {
   return Error(ErrorCode::system, doing + ": MPI reports: " + text).withOp(doing);
 }
 
-Runtime& Runtime::get() {
-  static Runtime* const runtime = new Runtime;
-  return *runtime;
-}
-
 const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled) {
   loaded();
   std::unique_lock lock(mutex_);
@@ -161,17 +156,10 @@ bool Runtime::sweepOne(Retired& retired) {
   return mpi.freeComm(retired.comm) == 0;
 }
 
-InUse::InUse(const char* op) {
-  Runtime& runtime = Runtime::get();
-  runtime.users_.fetch_add(1);
-  if (runtime.running()) return;
-  runtime.users_.fetch_sub(1);
+void InUse::refuse(const char* op) {
+  // The destructor does not run.
+  runtime_.users_.fetch_sub(1);
   throw Error(ErrorCode::closed, std::string(op) + ": MPI has been finalised").withOp(op);
-}
-
-InUse::~InUse() {
-  Runtime& runtime = Runtime::get();
-  if (runtime.users_.fetch_sub(1) == 1 && !runtime.running()) runtime.changed_.notify_all();
 }
 
 Place start(double timeoutMs, const std::atomic<bool>* cancelled) {

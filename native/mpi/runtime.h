@@ -49,7 +49,10 @@ class AtEnd {
 class Runtime {
  public:
   /// Never destroyed: threads may be in MPI while the process exits.
-  static Runtime& get();
+  static Runtime& get() {
+    static Runtime* const runtime = new Runtime;
+    return *runtime;
+  }
 
   /// Initialises MPI on a thread of its own, which also finalises it.
   const Place& start(double timeoutMs, const std::atomic<bool>* cancelled);
@@ -93,10 +96,19 @@ class Runtime {
 /// While one lives MPI is not finalised. Throws closed where it is about to be.
 class InUse {
  public:
-  explicit InUse(const char* op);
-  ~InUse();
+  explicit InUse(const char* op) : runtime_(Runtime::get()) {
+    runtime_.users_.fetch_add(1);
+    if (!runtime_.running()) [[unlikely]]
+      refuse(op);
+  }
+  ~InUse() { runtime_.users_.fetch_sub(1); }
   InUse(const InUse&) = delete;
   InUse& operator=(const InUse&) = delete;
+
+ private:
+  [[noreturn]] void refuse(const char* op);
+
+  Runtime& runtime_;
 };
 
 /// An Error for what MPI reports: what was being done and MPI's text.

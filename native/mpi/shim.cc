@@ -35,11 +35,8 @@ int tagOf(int tag) { return tag == kAnyTagOfShim ? MPI_ANY_TAG : tag; }
 void fill(MessageStatus* to, const MPI_Status& from) {
   if (to == nullptr) return;
   int bytes = 0;
-  int cancelled = 0;
   MPI_Get_count(&from, MPI_BYTE, &bytes);
-  MPI_Test_cancelled(&from, &cancelled);
-  *to = {from.MPI_SOURCE, from.MPI_TAG, static_cast<std::size_t>(bytes > 0 ? bytes : 0),
-         cancelled != 0};
+  *to = {from.MPI_SOURCE, from.MPI_TAG, static_cast<std::size_t>(bytes > 0 ? bytes : 0)};
 }
 
 /// Errors of a communicator are for the caller to handle.
@@ -176,6 +173,19 @@ int test(RequestHandle* request, bool* done, MessageStatus* status) {
   return error;
 }
 
+int testAll(RequestHandle* requests, int count, bool* done) {
+  MPI_Request native[kMostTogether];
+  for (int i = 0; i < count; ++i) native[i] = unwrapped<MPI_Request>(requests[i]);
+  int flag = 0;
+  const int error = MPI_Testall(count, native, &flag, MPI_STATUSES_IGNORE);
+  *done = flag != 0;
+  // MPI frees them only together, but may change those of a failure.
+  if (flag != 0 || error != MPI_SUCCESS) {
+    for (int i = 0; i < count; ++i) requests[i] = wrapped<RequestHandle>(native[i]);
+  }
+  return error;
+}
+
 int cancel(RequestHandle* request) {
   auto native = unwrapped<MPI_Request>(*request);
   const int error = MPI_Cancel(&native);
@@ -228,6 +238,7 @@ constexpr Shim kShim{
     .isend = isend,
     .irecv = irecv,
     .test = test,
+    .testAll = testAll,
     .cancel = cancel,
     .probe = probe,
     .receive = receive,

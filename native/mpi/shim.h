@@ -22,7 +22,6 @@ struct MessageStatus {
   int source = 0;
   int tag = 0;
   std::size_t bytes = 0;
-  bool cancelled = false;
 };
 
 inline constexpr int kAnySourceOfShim = -1;
@@ -30,6 +29,8 @@ inline constexpr int kAnyTagOfShim = -1;
 
 /// The most bytes of one message: MPI counts in int.
 inline constexpr std::size_t kMostMessageBytes = std::size_t{1} << 30;
+
+inline constexpr int kMostTogether = 8;
 
 /// Changes with every change of Shim: a shared object of another build is refused.
 inline constexpr std::uint32_t kShimVersion = 1;
@@ -70,6 +71,8 @@ struct Shim {
   int (*irecv)(void*, std::size_t bytes, int source, int tag, CommHandle, RequestHandle*);
   /// Once done, the request is gone. `status` may be null.
   int (*test)(RequestHandle*, bool* done, MessageStatus* status);
+  /// Once done all are gone, at most kMostTogether; until then none is.
+  int (*testAll)(RequestHandle*, int count, bool* done);
   /// The request still has to be tested until done.
   int (*cancel)(RequestHandle*);
   int (*probe)(int source, int tag, CommHandle, bool* found, MessageStatus* status);
