@@ -39,7 +39,8 @@ class DistEngine {
   void submit(std::vector<std::pair<DistKey*, Operation>> operations);
   void request(DistRequest);
   /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
-  /// the servers learn that this worker has left; else that it has died. Only the first call counts.
+  /// the servers learn that this worker has left; else that it has died. Only the first call
+  /// counts.
   void stop(bool inGoodOrder);
 
   int rank() const { return link_.rank(); }
