@@ -45,7 +45,7 @@ let watching = false;
  * The others of the job would wait for a process that is gone. An uncaught error ends them all, with its message; so
  * does an exit status other than 0.
  */
-function endJobOnFailure(): void {
+export function endJobOnFailure(): void {
   if (watching) return;
   watching = true;
   process.on('uncaughtExceptionMonitor', (error, origin) => {

@@ -1,4 +1,5 @@
 // Opening the stores of several workers.
+import { endJobOnFailure } from '../communicator/mpi-world.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native.js';
 import type { NativePlace } from '../native/dist.js';
@@ -76,6 +77,7 @@ function meetingOf(
   size: number,
   timeoutMs: number,
 ): NativePlace {
+  if (backend === 'mpi') endJobOnFailure();
   const wholeJob = size === workers + servers;
   return { backend, job, name, rank, size, wholeJob, timeoutMs };
 }

@@ -39,6 +39,8 @@ class Serving {
   readonly #options: ServeOptions;
   readonly #place = serverPlace();
   readonly #running = new Set<NativeServer>();
+  /** Waits for the workers to make the next store. */
+  #meeting: NativeServer | undefined;
   readonly #stores: Promise<void>[] = [];
   #failure: { readonly error: unknown } | undefined;
   #stopped = false;
@@ -55,8 +57,9 @@ class Serving {
     if (signal?.aborted === true) return;
     signal?.addEventListener('abort', stop);
     try {
+      const exited = this.#place.backend === 'mpi' ? this.#waitForExit() : Promise.resolve();
       for (let store = 0; !this.#stopped; store += 1) await this.#meet(store);
-      await Promise.all(this.#stores);
+      await Promise.all([exited, ...this.#stores]);
     } finally {
       signal?.removeEventListener('abort', stop);
     }
@@ -65,28 +68,55 @@ class Serving {
 
   /** Waits until the workers make this store, and serves it while waiting for the next. */
   async #meet(store: number): Promise<void> {
+    const server = this.#server(meetingName(store));
+    this.#meeting = server;
+    try {
+      await server.meet();
+    } catch (error) {
+      // Asked to, unless it failed.
+      if (!this.#stopped) this.#fail(error);
+      return;
+    } finally {
+      this.#meeting = undefined;
+    }
+    this.#running.add(server);
+    if (this.#stopped) server.stop();
+    this.#stores.push(this.#serve(server));
+  }
+
+  #server(name: string): NativeServer {
     const { backend, job, rank, workers, servers } = this.#place;
-    const tolerateWorkerLoss =
-      this.#options.tolerateWorkerLoss ?? process.env['GRADLINK_TOLERATE_WORKER_LOSS'] === '1';
-    const server = new (native().NativeServer)(
+    const { threads = 0, tolerateWorkerLoss } = this.#options;
+    return new (native().NativeServer)(
       {
-        ...{ backend, job, name: meetingName(store), rank, size: workers + servers },
+        ...{ backend, job, name, rank, size: workers + servers },
         ...{ wholeJob: true, timeoutMs: Infinity },
       },
-      { threads: this.#options.threads ?? 0, tolerateWorkerLoss },
+      {
+        threads,
+        tolerateWorkerLoss:
+          tolerateWorkerLoss ?? process.env['GRADLINK_TOLERATE_WORKER_LOSS'] === '1',
+      },
       (worker, command) => {
         this.#tell(command, worker);
       },
     );
-    this.#running.add(server);
+  }
+
+  /** Over MPI no launcher can tell that the workers are done: their processes end together with this one. */
+  async #waitForExit(): Promise<void> {
+    const waiting = this.#server('');
+    this.#running.add(waiting);
     try {
-      await server.meet();
+      await waiting.waitForExit();
+      // No further store: those that are served end by themselves, as their workers have left.
+      this.#stopped = true;
+      this.#meeting?.stop();
     } catch (error) {
-      this.#running.delete(server);
-      this.#end(error);
-      return;
+      if (!this.#stopped) this.#fail(error);
+    } finally {
+      this.#running.delete(waiting);
     }
-    this.#stores.push(this.#serve(server));
   }
 
   async #serve(server: NativeServer): Promise<void> {
@@ -94,7 +124,8 @@ class Serving {
       const report = await server.serve();
       this.#options.onStore?.(report);
     } catch (error) {
-      this.#end(error);
+      const asked = error instanceof GradlinkError && error.code === 'ERR_CLOSED';
+      if (!(asked && this.#stopped)) this.#fail(error);
     } finally {
       this.#running.delete(server);
     }
@@ -104,19 +135,19 @@ class Serving {
     try {
       this.#options.onCommand?.(command, worker);
     } catch (error) {
-      this.#end(error);
+      this.#fail(error);
     }
   }
 
   /** The first failure is what the others follow from. */
-  #end(error: unknown): void {
-    const asked = error instanceof GradlinkError && error.code === 'ERR_CLOSED';
-    if (!asked) this.#failure ??= { error };
+  #fail(error: unknown): void {
+    this.#failure ??= { error };
     this.#stop();
   }
 
   #stop(): void {
     this.#stopped = true;
+    this.#meeting?.stop();
     for (const server of this.#running) server.stop();
   }
 }

@@ -88,7 +88,9 @@ export interface NativeServer {
   meet(): Promise<void>;
   /** Resolves when all workers have left. */
   serve(): Promise<NativeServerReport>;
-  /** Makes meet() and serve() reject with ERR_CLOSED soon. */
+  /** Instead of the other two: resolves when the workers of this MPI job are exiting. */
+  waitForExit(): Promise<void>;
+  /** Makes what is pending reject with ERR_CLOSED soon. */
   stop(): void;
 }
 

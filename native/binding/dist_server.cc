@@ -8,6 +8,7 @@
 #include "binding/job_join.h"
 #include "binding/pending_op.h"
 #include "kvstore/dist_terms.h"
+#include "mpi/job_end.h"
 
 namespace gradlink::binding {
 
@@ -58,6 +59,8 @@ void ServerHandle::meet() {
   meeting->close();
 }
 
+void ServerHandle::waitForExit() { mpi::waitForExit(&stop_); }
+
 void ServerHandle::serve() { report_ = gradlink::serve(std::move(wire_), options_, &stop_); }
 
 /// On the receiving thread. The worker's command is done when the function has returned.
@@ -79,6 +82,7 @@ void ServerWrap::define(Napi::Env env, Napi::Object exports) {
   exports.Set(kClassName, DefineClass(env, kClassName,
                                       {InstanceMethod<&Wrap::meet>("meet"),
                                        InstanceMethod<&Wrap::serve>("serve"),
+                                       InstanceMethod<&Wrap::waitForExit>("waitForExit"),
                                        InstanceMethod<&Wrap::stop>("stop")}));
 }
 
@@ -114,6 +118,17 @@ Napi::Value ServerWrap::serve(const Napi::CallbackInfo& info) {
     return PendingOp::start(
         env, handle_->queue(), [raw = handle_.get()] { raw->serve(); },
         [handle = handle_](Napi::Env at) -> Napi::Value { return toObject(at, handle->report()); });
+  });
+}
+
+Napi::Value ServerWrap::waitForExit(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    if (called_ != 0) throw argumentError(env, kClassName, "waitForExit() alone", "another call");
+    called_ = 2;
+    return PendingOp::start(
+        env, handle_->queue(), [raw = handle_.get()] { raw->waitForExit(); },
+        [handle = handle_](Napi::Env at) { return at.Undefined(); });
   });
 }
 

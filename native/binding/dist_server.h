@@ -22,6 +22,8 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
   ServerHandle(Napi::Env, CommunicatorHandle::Join, const ServerOptions&, Napi::Function onCommand);
   ~ServerHandle() override;
 
+  /// Of an MPI job: returns when its workers are exiting. On the queue's thread.
+  void waitForExit();
   // ---- on the queue's thread, once, in this order
   void meet();
   void serve();
@@ -55,6 +57,7 @@ class ServerWrap : public Napi::ObjectWrap<ServerWrap> {
  private:
   Napi::Value meet(const Napi::CallbackInfo&);
   Napi::Value serve(const Napi::CallbackInfo&);
+  Napi::Value waitForExit(const Napi::CallbackInfo&);
   Napi::Value stop(const Napi::CallbackInfo&);
 
   std::shared_ptr<ServerHandle> handle_;

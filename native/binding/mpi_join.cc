@@ -10,6 +10,7 @@
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "mpi/hosts.h"
+#include "mpi/job_end.h"
 #include "shm/shm.h"
 
 namespace gradlink::binding {
@@ -57,10 +58,13 @@ CommunicatorHandle::Join mpiJoin(mpi::JoinOptions options) {
   return [options = std::move(options)](const std::atomic<bool>* cancelled) {
     mpi::JoinOptions own = options;
     own.cancelled = cancelled;
-    return mpi::joinOverHosts(own, [cancelled](const std::string& job, const std::string& name,
-                                               int rank, int size, double timeoutMs) {
-      return joinHost(job, name, rank, size, timeoutMs, cancelled);
-    });
+    auto joined =
+        mpi::joinOverHosts(own, [cancelled](const std::string& job, const std::string& name,
+                                            int rank, int size, double timeoutMs) {
+          return joinHost(job, name, rank, size, timeoutMs, cancelled);
+        });
+    mpi::meetAtExit();
+    return joined;
   };
 }
 

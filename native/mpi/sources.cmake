@@ -3,6 +3,7 @@
 add_library(gradlink_mpi STATIC
   ${CMAKE_CURRENT_LIST_DIR}/hosts.cc
   ${CMAKE_CURRENT_LIST_DIR}/agreement.cc
+  ${CMAKE_CURRENT_LIST_DIR}/job_end.cc
   ${CMAKE_CURRENT_LIST_DIR}/link.cc
   ${CMAKE_CURRENT_LIST_DIR}/loader.cc
   ${CMAKE_CURRENT_LIST_DIR}/meeting.cc

@@ -245,7 +245,7 @@ describe('dist_sync', () => {
       ];
       // Even but for whole words of compressed codes.
       const big = placement.filter(({ key }) => key === 'big');
-      expect(big.map(({ first, count }) => first + count).sort()).toEqual([big[0]!.count, 2001]);
+      expect(big.map(({ first, count }) => first + count)).toEqual([big[0]!.count, 2001]);
       expect(Math.abs(big[0]!.count - 1000)).toBeLessThan(32);
       const small = placement.filter(({ key }) => key !== 'big').map(({ server }) => server);
       expect(small.sort()).toEqual([0, 1]);

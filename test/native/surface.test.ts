@@ -117,6 +117,7 @@ const kvstoreStatics: Members<Omit<NativeKVStoreClass, 'prototype'>> = {
 const server: Members<NativeServer> = {
   meet: 'method',
   serve: 'method',
+  waitForExit: 'method',
   stop: 'method',
 };
 
