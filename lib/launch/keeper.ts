@@ -21,6 +21,7 @@ import {
   type Hello,
 } from './frames.js';
 import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan } from './job.js';
+import { removeSegments, removeSession } from './leftovers.js';
 import { keeperPlace, type KeeperPlace } from './keeper-place.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
@@ -287,6 +288,8 @@ export async function keep(
   } finally {
     clearInterval(watch);
     line.socket.destroy();
+    removeSegments(env, place.place);
+    if (process.ppid !== parent) removeSession(env);
     if (state.silent) endDaemon(parent);
   }
 }

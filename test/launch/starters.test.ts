@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { keeperPlace } from '../../lib/launch/keeper-place.js';
+import { segmentsOf } from '../../lib/launch/leftovers.js';
 import { flavorOf } from '../../lib/launch/mpirun.js';
 import { mpiPlugin } from '../../lib/launch/slurm.js';
 import { syncCommands } from '../../lib/launch/sync.js';
@@ -71,5 +72,23 @@ describe('bringing the folder to hosts', () => {
         ...['./', "node1:/tmp/it's here/"],
       ],
     ]);
+  });
+});
+
+describe("Open MPI's shared segments", () => {
+  const files = [
+    'vader_segment.node1.0.5cd70001.1',
+    'vader_segment.node1.0.5cd70001.11',
+    'vader_segment.node1.0.5cd80001.1',
+    'other.5cd70001.1',
+  ];
+
+  it('are known by job and rank', () => {
+    expect(segmentsOf(files, { PMIX_NAMESPACE: String(0x5cd70001) }, 1)).toEqual([files[0]]);
+  });
+
+  it('are left alone where the job has no number', () => {
+    expect(segmentsOf(files, { PMIX_NAMESPACE: 'slurm.pmix.2.0' }, 1)).toEqual([]);
+    expect(segmentsOf(files, {}, 1)).toEqual([]);
   });
 });

@@ -1,11 +1,12 @@
 // `gradlink launch --launcher mpi` under real mpiruns: places, output, statuses, and that nothing outlives a job.
-import { readFileSync, writeFileSync, mkdirSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, shareCores } from '../../lib/launch/cores.js';
-import { bearers, Launches, marked, missing } from '../support/launching.js';
+import { bearers, Launches, marked, missing, until } from '../support/launching.js';
 
 let launches: Launches;
 beforeAll(() => {
@@ -118,9 +119,73 @@ describe.each([
     expect(left()).toEqual([]);
   });
 
+  /** A program that tells its rank once MPI is up, and with an argument stays after that. */
+  const mpiProgram = (): string => {
+    const path = join(launches.scratch, `${mpi}-program`);
+    writeFileSync(
+      `${path}.c`,
+      `#include <mpi.h>
+       #include <stdio.h>
+       #include <unistd.h>
+       int main(int count, char** arguments) {
+         int rank, size;
+         MPI_Init(&count, &arguments);
+         MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+         MPI_Comm_size(MPI_COMM_WORLD, &size);
+         MPI_Barrier(MPI_COMM_WORLD);
+         printf("%d of %d\\n", rank, size);
+         if (count > 1) {
+           char mark[1000];
+           snprintf(mark, sizeof mark, "%s%d", arguments[1], rank);
+           fclose(fopen(mark, "w"));
+           sleep(600);
+         }
+         return MPI_Finalize();
+       }`,
+    );
+    execFileSync(`mpicc.${mpi}`, ['-o', path, `${path}.c`]);
+    return path;
+  };
+  const compilerTest = (name: string, test: () => Promise<void>): void => {
+    it(name, async ({ skip }) => {
+      const lacking = missing([program, `mpicc.${mpi}`]);
+      if (lacking !== undefined) skip(lacking);
+      await test();
+    });
+  };
+
+  compilerTest('lets the processes find one another', async () => {
+    const { code, stdout, stderr } = await launch(['-n', '3', mpiProgram()]).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 of 3', '1 of 3', '2 of 3']);
+  });
+
+  compilerTest('leaves no process and no segment when mpirun is killed', async () => {
+    const mark = launches.mark('there');
+    const script = `echo $PMIX_NAMESPACE >${mark}job${rank}; exec ${mpiProgram()} ${mark}`;
+    const { child, ended } = launch(['-n', '3', '--grace', '1', 'sh', '-c', script], {
+      LAUNCH_TEST: mark,
+    });
+    await marked(mark, 3);
+    const [starter = 0] = readFileSync(
+      `/proc/${String(child.pid)}/task/${String(child.pid)}/children`,
+      'utf8',
+    )
+      .trim()
+      .split(' ')
+      .map(Number)
+      .filter((pid) => readFileSync(`/proc/${String(pid)}/comm`, 'utf8').startsWith('mpi'));
+    process.kill(starter, 'SIGKILL');
+    const { code, stderr } = await ended;
+    expect(code).toBe(137);
+    expect(stderr).toContain(`mpirun (process ${String(starter)}) was killed by SIGKILL`);
+    await until(() => bearers(`LAUNCH_TEST=${mark}`).length === 0);
+    const job = Number(readFileSync(`${mark}job0`, 'utf8')).toString(16);
+    expect(readdirSync('/dev/shm').filter((file) => job !== '0' && file.includes(job))).toEqual([]);
+  });
+
   mpiTest('runs workers and servers of a store', async () => {
     const library = new URL('../../dist/lib/index.js', import.meta.url).href;
-    mkdirSync(launches.scratch, { recursive: true });
     const script = join(launches.scratch, `${mpi}.mjs`);
     writeFileSync(
       script,
