@@ -1,0 +1,93 @@
+// The stores of several workers over MPI: gradlink launch starts workers and servers with a real mpirun.
+import { spawn, spawnSync } from 'node:child_process';
+
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { Scripts } from '../support/processes.js';
+import { helpers } from './support.js';
+
+const scripts = new Scripts();
+afterAll(() => scripts.remove());
+
+const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
+
+/** Its exit status and what it printed. */
+async function launch(
+  mpi: string,
+  args: readonly string[],
+  source: string,
+): Promise<{ code: number | null; output: string; reports: unknown[] }> {
+  const command = ['launch', '--launcher', 'mpi', ...args, process.execPath];
+  const child = spawn(process.execPath, [gradlink, ...command, scripts.write(source)], {
+    env: { ...process.env, GRADLINK_MPI: mpi },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let output = '';
+  child.stdout.on('data', (chunk) => (output += String(chunk)));
+  child.stderr.on('data', (chunk) => (output += String(chunk)));
+  const code = await new Promise<number | null>((resolve) => child.on('close', resolve));
+  const reports = output
+    .split('\n')
+    .filter((line) => line.startsWith('report '))
+    .map((line) => JSON.parse(line.slice('report '.length)) as unknown);
+  return { code, output, reports };
+}
+
+describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
+  const missing = spawnSync(`mpirun.${mpi}`, ['--version']).error !== undefined;
+
+  it.skipIf(missing)(
+    'workers and servers exchange, and the job ends when the workers do',
+    async () => {
+      const source = `
+      ${helpers}
+      const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
+      await kv.init(['a', 'b'], [filled(10, kv.rank + 4), filled(200000, 0)]);
+      const outs = [filled(10, 0), filled(200000, 0)];
+      await kv.pull('a', outs[0]);
+      report(same(outs[0], 4));
+      for (let i = 0; i < 5; i++) {
+        await kv.pushPull(['a', 'b'], [filled(10, i), filled(200000, kv.rank + i)], outs);
+        report(same(outs[0], 2 * i) && same(outs[1], 2 * i + 1));
+      }
+      await kv.close();
+    `;
+      for (const ranksPerNode of ['1', '2', '4']) {
+        const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
+        const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '2', ...env], source);
+        expect(code, output).toBe(0);
+        expect(reports, output).toEqual(Array.from({ length: 12 }, () => true));
+      }
+    },
+  );
+
+  it.skipIf(missing)('workers without a store do not leave the servers behind', async () => {
+    const source = `
+      const world = await Communicator.world();
+      report([world.size, ...(await world.allReduce(Int32Array.of(world.rank + 1)))]);
+      await world.close();
+    `;
+    const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '1'], source);
+    expect(code, output).toBe(0);
+    expect(reports).toEqual([
+      [2, 3],
+      [2, 3],
+    ]);
+  });
+
+  it.skipIf(missing)('allreduce sums over the workers', async () => {
+    const source = `
+      ${helpers}
+      const kv = await KVStore.create('allreduce');
+      await kv.init('a', filled(1000, 1));
+      const out = filled(1000, 0);
+      await kv.pushPull('a', filled(1000, kv.rank + 1), out);
+      report(same(out, 6));
+      await kv.close();
+    `;
+    const env = ['--env', 'GRADLINK_RANKS_PER_NODE=2'];
+    const { code, output, reports } = await launch(mpi, ['-n', '3', ...env], source);
+    expect(code, output).toBe(0);
+    expect(reports).toEqual([true, true, true]);
+  });
+});
