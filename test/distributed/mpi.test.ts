@@ -34,12 +34,18 @@ async function launch(
 }
 
 describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
-  const missing = spawnSync(`mpirun.${mpi}`, ['--version']).error !== undefined;
+  const program = `mpirun.${mpi}`;
+  const reason =
+    spawnSync(program, ['--version']).error === undefined ? undefined : `no ${program} here`;
+  const mpiTest = (name: string, test: () => Promise<void>): void => {
+    it(name, async ({ skip }) => {
+      if (reason !== undefined) skip(reason);
+      await test();
+    });
+  };
 
-  it.skipIf(missing)(
-    'workers and servers exchange, and the job ends when the workers do',
-    async () => {
-      const source = `
+  mpiTest('workers and servers exchange, and the job ends when the workers do', async () => {
+    const source = `
       ${helpers}
       const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
       await kv.init(['a', 'b'], [filled(10, kv.rank + 4), filled(200000, 0)]);
@@ -52,16 +58,15 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
       }
       await kv.close();
     `;
-      for (const ranksPerNode of ['1', '2', '4']) {
-        const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
-        const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '2', ...env], source);
-        expect(code, output).toBe(0);
-        expect(reports, output).toEqual(Array.from({ length: 12 }, () => true));
-      }
-    },
-  );
+    for (const ranksPerNode of ['1', '2', '4']) {
+      const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
+      const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '2', ...env], source);
+      expect(code, output).toBe(0);
+      expect(reports, output).toEqual(Array.from({ length: 12 }, () => true));
+    }
+  });
 
-  it.skipIf(missing)('workers without a store do not leave the servers behind', async () => {
+  mpiTest('workers without a store do not leave the servers behind', async () => {
     const source = `
       const world = await Communicator.world();
       report([world.size, ...(await world.allReduce(Int32Array.of(world.rank + 1)))]);
@@ -75,7 +80,7 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
     ]);
   });
 
-  it.skipIf(missing)('allreduce sums over the workers', async () => {
+  mpiTest('allreduce sums over the workers', async () => {
     const source = `
       ${helpers}
       const kv = await KVStore.create('allreduce');

@@ -30,14 +30,32 @@ describe('types', () => {
   });
 
   it.each([
-    ['dist_sync', 'ERR_UNSUPPORTED'],
-    ['allreduce', 'ERR_UNSUPPORTED'],
-    ['nccl', 'ERR_BACKEND_UNAVAILABLE'],
-  ])('says that %s is not available, and what is', async (type, code) => {
+    ['dist_sync', 'ERR_UNSUPPORTED', 'gradlink launch -n WORKERS -s SERVERS'],
+    ['dist_async', 'ERR_UNSUPPORTED', "use 'allreduce', which needs none"],
+    ['nccl', 'ERR_BACKEND_UNAVAILABLE', 'available here: local, device, dist_sync'],
+  ])('says that %s is not available, and what is', async (type, code, message) => {
     await expect(KVStore.create(type)).rejects.toMatchObject({
       code,
-      message: expect.stringContaining('local and device') as string,
+      message: expect.stringContaining(message) as string,
     });
+  });
+
+  it.each([
+    [{ timeoutMs: 0 }, 'timeoutMs'],
+    [{ startTimeoutMs: -1 }, 'startTimeoutMs'],
+    [{ bigArrayBound: 0 }, 'bigArrayBound'],
+  ])('refuses %o', async (options, name) => {
+    await expect(KVStore.create('allreduce', options)).rejects.toThrow(name);
+  });
+
+  it('of one process has nothing to leave, to tell and to report', async () => {
+    const kv = await open('local');
+    expect(kv.numServers).toBe(0);
+    expect(kv.numDeadNodes()).toBe(0);
+    await kv.leave();
+    await expect(kv.sendCommandToServers('x')).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
+    await expect(kv.report()).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
+    expect(() => kv.placement()).toThrow(/dist_sync or dist_async/);
   });
 
   it('shows rank, workers, devices and what it can', async () => {
