@@ -1,4 +1,6 @@
 // The job of MXNet's tools/bandwidth/measure.py: a network's gradients through a key-value store, batch by batch.
+import { cpus } from 'node:os';
+
 import { KVStore } from '../kvstore/kvstore.js';
 import type { StoreReport } from '../kvstore/report.js';
 import { parseStoreType } from '../kvstore/types.js';
@@ -290,7 +292,14 @@ export async function runStore(
       ...limit.context,
       compressed: options.compression !== null,
       optimizer: options.optimizer,
-      processes: store.numWorkers + (after?.servers.length ?? 0),
+      // The launcher binds each process to cores of its own; the job has them all.
+      ...(after === undefined
+        ? {}
+        : {
+            processes: store.numWorkers + after.servers.length,
+            threads: null,
+            availableCores: cpus().length,
+          }),
     },
     arrays: keys.length,
     iterations: lines,
