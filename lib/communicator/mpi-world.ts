@@ -52,7 +52,7 @@ export function endJobOnFailure(): void {
     // Somebody else's handler decides whether the process goes on.
     const handled =
       process.listenerCount('uncaughtException') > 0 ||
-      (process.hasUncaughtExceptionCaptureCallback as () => boolean)();
+      process.hasUncaughtExceptionCaptureCallback();
     if (!handled) native().abortMpiJob(`${origin}: ${inspect(error)}`, 1);
   });
   process.on('exit', (status) => {

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 
 import type { TestContext } from 'vitest';
 
-import { Scripts, type Running } from './processes.js';
+import type { Running, Scripts } from './processes.js';
 
 /** The MPIs that are tested where they are installed. */
 export const flavours = ['openmpi', 'mpich'] as const;
@@ -15,7 +15,7 @@ const spoken = { openmpi: /Open MPI|OpenRTE|PRRTE/, mpich: /HYDRA/ } as const;
 function find(flavour: Flavour): string | undefined {
   return [`mpirun.${flavour}`, 'mpirun'].find((program) => {
     const { stdout } = spawnSync(program, ['--version'], { encoding: 'utf8' });
-    return spoken[flavour].test(String(stdout));
+    return spoken[flavour].test(stdout);
   });
 }
 
@@ -27,7 +27,7 @@ export function mpirunOf(flavour: Flavour, context: TestContext): string {
   if (program === undefined) {
     context.skip(`no mpirun of this MPI: apt-get install ${packages[flavour]}`);
   }
-  return program!;
+  return program;
 }
 
 /** Starts the script as each rank of a job under this mpirun. */
