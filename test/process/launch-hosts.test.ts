@@ -6,7 +6,8 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { bearers, Launches, marked, missing, until, type Started } from '../support/launching.js';
+import { bearers, Launches, marked, missing, storeProgram, until } from '../support/launching.js';
+import type { Started } from '../support/launching.js';
 
 const netns = new URL('../hosts/netns.sh', import.meta.url).pathname;
 const name = `gl${String(process.pid % 100_000)}`;
@@ -76,7 +77,7 @@ describe.each([
     return { ...job, left };
   };
 
-  /** Daemons of mpirun and the remote shell, on either host. */
+  /** Daemons of mpirun and the remote shell, on either host. They end by themselves a moment after mpirun. */
   const daemons = () =>
     ['a', 'b'].flatMap((side) =>
       execFileSync('ip', ['netns', 'pids', `${name}-${side}`], { encoding: 'utf8' })
@@ -101,7 +102,16 @@ describe.each([
       `[1] ${name}-a light blue`,
       `[2] ${name}-b light blue`,
     ]);
-    expect(daemons()).toEqual([]);
+    await until(() => daemons().length === 0);
+  });
+
+  hostsTest('carry a store with a worker and a server on each', async () => {
+    const { code, stdout, stderr } = await launch([
+      ...['-n', '2', '-s', '2', process.execPath, storeProgram(launches.scratch)],
+    ]).ended;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 3 2', '1 3 2']);
+    await until(() => daemons().length === 0);
   });
 
   hostsTest('get the current folder first where that is wanted', async () => {
@@ -126,7 +136,7 @@ describe.each([
       new RegExp(`rank 2 \\(process \\d+ on ${name}-b\\) was killed by SIGSEGV; the job was ended`),
     );
     expect(stderr).toMatch(/Its last lines:\n {2}last words/);
-    expect(daemons()).toEqual([]);
+    await until(() => daemons().length === 0);
   });
 
   hostsTest('are left clean after Ctrl-C', async () => {
@@ -134,7 +144,7 @@ describe.each([
     child.kill('SIGINT');
     expect((await ended).code).toBe(130);
     expect(left()).toEqual([]);
-    expect(daemons()).toEqual([]);
+    await until(() => daemons().length === 0);
   });
 
   hostsTest('are left clean after kill -9 of the launcher', async () => {

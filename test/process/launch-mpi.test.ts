@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, shareCores } from '../../lib/launch/cores.js';
-import { bearers, Launches, marked, missing, until } from '../support/launching.js';
+import { bearers, Launches, marked, missing, storeProgram, until } from '../support/launching.js';
 
 let launches: Launches;
 beforeAll(() => {
@@ -185,19 +185,7 @@ describe.each([
   });
 
   mpiTest('runs workers and servers of a store', async () => {
-    const library = new URL('../../dist/lib/index.js', import.meta.url).href;
-    const script = join(launches.scratch, `${mpi}.mjs`);
-    writeFileSync(
-      script,
-      `import { KVStore } from ${JSON.stringify(library)};
-       const kv = await KVStore.create('dist_sync');
-       const out = new Float32Array(8);
-       await kv.init('w', new Float32Array(8));
-       await kv.push('w', new Float32Array(8).fill(kv.rank + 1));
-       await kv.pull('w', out);
-       console.log(kv.rank, out[0], kv.numWorkers);
-       await kv.close();`,
-    );
+    const script = storeProgram(launches.scratch);
     const { code, stdout, stderr } = await launch(
       ['-n', '2', '-s', '2', process.execPath, script],
       { LAUNCH_TEST: script },

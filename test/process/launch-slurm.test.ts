@@ -6,7 +6,14 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, expect, it } from 'vitest';
 
-import { bearers, Launches, marked, missing, type Started } from '../support/launching.js';
+import {
+  bearers,
+  Launches,
+  marked,
+  missing,
+  storeProgram,
+  type Started,
+} from '../support/launching.js';
 
 const slurm = new URL('../hosts/slurm.sh', import.meta.url).pathname;
 const reason = missing(['srun', 'slurmctld', 'slurmd', 'munged'], true);
@@ -66,6 +73,14 @@ slurmTest('takes the plugin that goes with the MPI', async () => {
   const run = (mpi: string) => launch(['-n', '2', 'sh', '-c', script], { GRADLINK_MPI: mpi }).ended;
   expect((await run('openmpi')).stdout).toBe('pmix\npmix\n');
   expect((await run('mpich')).stdout).toBe('pmi2\npmi2\n');
+});
+
+slurmTest('runs workers and servers of a store', async () => {
+  const { code, stdout, stderr } = await launch([
+    ...['-n', '2', '-s', '2', process.execPath, storeProgram(launches.scratch)],
+  ]).ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 3 2', '1 3 2']);
 });
 
 slurmTest('takes a hostfile, and arguments for srun', async () => {

@@ -1,6 +1,6 @@
 // Runs `gradlink launch` in tests, and finds what a job has left behind.
 import { spawn, type ChildProcess } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -102,6 +102,24 @@ export async function marked(mark: string, count: number): Promise<void> {
   await until(() =>
     Array.from({ length: count }, (_, rank) => existsSync(`${mark}${String(rank)}`)).every(Boolean),
   );
+}
+
+/** A worker that pushes its rank + 1 to a store of servers and prints its rank, the sum, and how many workers there are. */
+export function storeProgram(folder: string): string {
+  const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+  const path = join(folder, 'store.mjs');
+  writeFileSync(
+    path,
+    `import { KVStore } from ${JSON.stringify(library)};
+     const kv = await KVStore.create('dist_sync');
+     const out = new Float32Array(8);
+     await kv.init('w', new Float32Array(8));
+     await kv.push('w', new Float32Array(8).fill(kv.rank + 1));
+     await kv.pull('w', out);
+     console.log(kv.rank, out[0], kv.numWorkers);
+     await kv.close();`,
+  );
+  return path;
 }
 
 /**
