@@ -9,7 +9,7 @@ const minSamples = 5;
 const maxSamples = 500;
 const print = (line) => console.log(JSON.stringify(line));
 
-await using store = await KVStore.create('dist_sync', { devices: 1 });
+const store = await KVStore.create('dist_sync', { devices: 1 });
 
 /** Samples of `once`, about `seconds` long in all. */
 async function sample(once) {
@@ -53,3 +53,4 @@ await store.init(
 const pairs = await sample(() => Promise.all([store.push(keys, values), store.pull(keys, outs)]));
 const wrong = outs.reduce((sum, [out], k) => sum + wrongIn(values[k][0], out), 0);
 print({ bytes: small, place: 'pairs', seconds: pairs.map((time) => time / count), wrong });
+await store.close();
