@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <memory>
@@ -17,6 +18,10 @@ namespace {
 constexpr std::chrono::milliseconds kGlance(50);
 /// How long finalising waits for calls of other threads, which look every few milliseconds.
 constexpr double kLastCallsMs = 10000;
+/// How long it waits for the peers' last messages, which some MPIs miss aloud.
+constexpr double kLastMessagesMs = 200;
+/// What an MPI has already taken over when it says that it is there.
+constexpr std::size_t kShortBytes = 4096;
 
 }  // namespace
 
@@ -102,6 +107,7 @@ void Runtime::finalize() {
     for (AtEnd* one : watched_) one->atEnd();
     watched_.clear();
   }
+  drain();
   changed_.notify_all();
   changed_.wait(lock, [&] { return state_.load() == State::ended; });
 }
@@ -126,6 +132,29 @@ void Runtime::retire(Retired retired) {
 void Runtime::sweep() {
   std::lock_guard lock(retiredMutex_);
   std::erase_if(retired_, [&](Retired& retired) { return sweepOne(retired); });
+}
+
+void Runtime::drain() {
+  std::lock_guard lock(retiredMutex_);
+  const Shim& mpi = shim();
+  const Deadline deadline = Deadline::in(kLastMessagesMs);
+  for (bool awaited = true; awaited && !deadline.passed();) {
+    std::erase_if(retired_, [&](Retired& retired) { return sweepOne(retired); });
+    awaited = std::any_of(retired_.begin(), retired_.end(),
+                          [](const Retired& retired) { return retired.awaited > 0; });
+    if (awaited) std::this_thread::yield();
+  }
+  for (const Retired& retired : retired_) {
+    std::byte text[kShortBytes];
+    bool found = false;
+    MessageStatus status;
+    while (mpi.probe(kAnySourceOfShim, kAnyTagOfShim, retired.comm, &found, &status) == 0 &&
+           found && status.bytes <= sizeof(text)) {
+      if (mpi.receive(text, sizeof(text), status.source, status.tag, retired.comm, &status) != 0) {
+        break;
+      }
+    }
+  }
 }
 
 bool Runtime::sweepOne(Retired& retired) {

@@ -79,6 +79,8 @@ class Runtime {
   Runtime() = default;
   void serve();
   bool sweepOne(Retired&);
+  /// At the end: takes what the peers have said last.
+  void drain();
 
   std::mutex mutex_;
   std::condition_variable changed_;
