@@ -46,9 +46,10 @@ async function measure(
 }
 
 describe('measure in a job', () => {
-  it.each([[], ['--optimizer', 'sgd'], ['--gc-type', '2bit']])(
+  it.each(['--mode pushpull', '--optimizer sgd', '--gc-type 2bit'])(
     'checks what servers make of it, and says what each did: %s',
-    async (...options) => {
+    async (text) => {
+      const options = text.split(' ');
       const size = ['-n', '2', '-s', '2'];
       const store = ['--kv-store', 'dist_sync', ...options];
       const { result, stderr, stdout } = await measure(size, ...store);
