@@ -5,6 +5,7 @@
 
 #include "core/dtype.h"
 #include "core/reduce_kernels.h"
+#include "nccl/float8.h"
 #include "support/machine.h"
 
 namespace gradlink::fake {
@@ -17,7 +18,7 @@ constexpr double kHopSeconds = 0.7e-6;
 /// order of summation finds out.
 constexpr std::size_t kChunk = 1024;
 
-/// In the order of NCCL's numbers. float8 is not reduced here, only moved.
+/// In the order of NCCL's numbers; float8 comes after them.
 constexpr DType kTypes[] = {DType::int8,    DType::uint8,   DType::int32,   DType::uint32,
                             DType::int64,   DType::uint64,  DType::float16, DType::float32,
                             DType::float64, DType::bfloat16};
@@ -27,10 +28,29 @@ constexpr int kFloat8 = 10;
 
 bool isFloat(DType dtype) { return dtype >= DType::float16; }
 
+/// Sums in float32, as GPUs do.
+void reduceFloat8(const std::vector<const void*>& ins, const std::vector<void*>& outs,
+                  const Step& step) {
+  const auto format = static_cast<Float8>(step.type - kFloat8);
+  std::vector<std::vector<float>> wide(ins.size(), std::vector<float>(step.count));
+  std::vector<const void*> from;
+  for (std::size_t r = 0; r < ins.size(); ++r) {
+    widen(format, static_cast<const std::uint8_t*>(ins[r]), wide[r].data(), step.count);
+    from.push_back(wide[r].data());
+  }
+  std::vector<float> result(step.count);
+  void* const target[] = {result.data()};
+  reduceMany(target, from, step.count, DType::float32, kOps[step.op]);
+  for (void* out : outs) {
+    narrow(format, result.data(), static_cast<std::uint8_t*>(out), step.count);
+  }
+}
+
 /// outs[...][i] = the reduction of all ranks' ins[r][i].
 void reduceBlock(const std::vector<const void*>& ins, const std::vector<void*>& outs,
                  const std::vector<Entry>& entries) {
   const Step& step = entries[0].step;
+  if (step.type >= kFloat8) return reduceFloat8(ins, outs, step);
   const DType dtype = kTypes[step.type];
   const std::size_t bytes = sizeOf(dtype);
   const std::size_t ranks = ins.size();
