@@ -1,6 +1,12 @@
 // The types of data, options and results. They tie the type of an array to the dtype that may be named with it.
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
-import type { DeviceDType, DTypeOf, Float16ArrayLike, HalfDType, NumericArray } from '../tensor/dtype.js';
+import type {
+  DeviceDType,
+  DTypeOf,
+  Float16ArrayLike,
+  HalfDType,
+  NumericArray,
+} from '../tensor/dtype.js';
 import type { ReduceOp } from './reduce-op.js';
 
 /**
