@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { build, root } from './build.mjs';
+import { build, root, strictByDefault } from './build.mjs';
 
 const { version, license, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const platform = `${process.platform}-${process.arch}`;
@@ -27,7 +27,8 @@ const manifest = {
 const destination = resolve(process.argv[2] ?? '.');
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-platform-'));
 try {
-  copyFileSync(build(), join(folder, 'gradlink.node'));
+  // As the build before it: other flags would compile everything again.
+  copyFileSync(build({ strict: strictByDefault }), join(folder, 'gradlink.node'));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);
   mkdirSync(destination, { recursive: true });

@@ -6,7 +6,7 @@
 //   node scripts/prebuild.mjs add|remove
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { build, root } from './build.mjs';
+import { build, root, strictByDefault } from './build.mjs';
 
 const folder = join(root, 'prebuilds');
 const [action] = process.argv.slice(2);
@@ -15,7 +15,7 @@ if (action === 'add') {
   const target = join(folder, `${process.platform}-${process.arch}`);
   const built = join(root, 'build', 'Release', 'gradlink.node');
   // Whoever packs offline, or under a test, has built already.
-  const binary = existsSync(built) ? built : build();
+  const binary = existsSync(built) ? built : build({ strict: strictByDefault });
   mkdirSync(target, { recursive: true });
   copyFileSync(binary, join(target, 'gradlink.node'));
 } else if (action === 'remove') {
