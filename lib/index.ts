@@ -6,12 +6,15 @@
 export { GradlinkError } from './errors.js';
 export type { ArgumentError, ArgumentErrorCode, ErrorCode, ErrorDetails } from './errors.js';
 export { nativePath } from './native.js';
-export { dtypes } from './tensor/dtype.js';
+export { deviceDtypes, dtypes } from './tensor/dtype.js';
+export { fromFloat8, toFloat8 } from './tensor/float8.js';
 export type {
   ArrayOf,
+  DeviceDType,
   DType,
   DTypeOf,
   Float16ArrayLike,
+  Float8DType,
   HalfDType,
   NumericArray,
   StorageArray,

@@ -7,7 +7,7 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
-import { build, builtFiles, root } from './build.mjs';
+import { build, builtFiles, root, strictByDefault } from './build.mjs';
 
 const { version, license, engines } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const platform = `${process.platform}-${process.arch}`;
@@ -27,7 +27,8 @@ const manifest = {
 const destination = resolve(process.argv[2] ?? '.');
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-platform-'));
 try {
-  build();
+  // As the build before it: other flags would compile everything again.
+  build({ strict: strictByDefault });
   for (const file of builtFiles()) copyFileSync(file, join(folder, basename(file)));
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   writeFileSync(join(folder, 'package.json'), `${JSON.stringify(manifest, null, 2)}\n`);

@@ -6,7 +6,7 @@
 //   node scripts/prebuild.mjs add|remove
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { build, builtFiles, root } from './build.mjs';
+import { build, builtFiles, root, strictByDefault } from './build.mjs';
 
 const folder = join(root, 'prebuilds');
 const [action] = process.argv.slice(2);
@@ -14,7 +14,9 @@ const [action] = process.argv.slice(2);
 if (action === 'add') {
   const target = join(folder, `${process.platform}-${process.arch}`);
   // Whoever packs offline, or under a test, has built already.
-  if (!existsSync(join(root, 'build', 'Release', 'gradlink.node'))) build();
+  if (!existsSync(join(root, 'build', 'Release', 'gradlink.node'))) {
+    build({ strict: strictByDefault });
+  }
   mkdirSync(target, { recursive: true });
   for (const file of builtFiles()) copyFileSync(file, join(target, basename(file)));
 } else if (action === 'remove') {

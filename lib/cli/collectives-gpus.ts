@@ -34,11 +34,13 @@ function refuseHostOptions(options: CollectivesOptions): void {
   }
 }
 
-function refuseGpuOptions({ cudagraph, local_register, blocking }: CollectivesOptions): void {
+function refuseGpuOptions(options: CollectivesOptions): void {
+  const { cudagraph, local_register, blocking, algorithms } = options;
   const flags = [
     ...(cudagraph > 0 ? ['-G'] : []),
     ...(local_register > 0 ? ['-R'] : []),
     ...(blocking > 0 ? ['-z'] : []),
+    ...(algorithms === true ? ['--algorithms'] : []),
   ];
   const [first] = flags;
   if (first !== undefined) {
@@ -103,6 +105,14 @@ function ofProcess(options: CollectivesOptions, present: number): Plan {
 
 function ofJob(options: CollectivesOptions, place: JobPlace, present: number): Plan {
   const { ngpus = 1, nthreads = 1, gpus } = options;
+  if (options.algorithms === true) {
+    throw UsageError.of(
+      '--algorithms',
+      'GPUs of one process',
+      'a job',
+      'Use -g without a launcher.',
+    );
+  }
   if (ngpus * nthreads !== 1) {
     throw UsageError.of(
       '-g and -t',

@@ -38,6 +38,7 @@ export interface CollectivesOptions extends ReportOptions {
   readonly cudagraph: number;
   readonly local_register: number;
   readonly blocking: number;
+  readonly algorithms?: true;
 }
 
 export const examples = `
@@ -193,7 +194,34 @@ export function addOptions(command: Command): Command {
       'wait for each GPU call: 0 no, 1 and for all ranks, 2 alone, 3 and for all ranks, untimed',
       upTo(3),
       0,
+    )
+    .option(
+      '--algorithms',
+      'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
     );
+}
+
+/** Arguments that run every size of a sweep on GPUs once, for what NCCL logs. */
+export function onceEach(collective: Collective, options: CollectivesOptions): string[] {
+  const list = (given: readonly string[]): string =>
+    given.length > 1 ? 'all' : (given[0] ?? 'all');
+  const values: Readonly<Record<string, string | number | undefined>> = {
+    '-b': options.minbytes,
+    '-e': options.maxbytes,
+    '-i': options.stepbytes,
+    '-f': options.stepfactor,
+    '-o': list(options.op),
+    '-d': list(options.datatype),
+    '-r': options.root,
+    '-T': options.timeout,
+    '-g': options.ngpus,
+    '-t': options.nthreads,
+    '--gpus': options.gpus?.join(','),
+    '-R': options.local_register,
+    ...{ '--iters': 1, '-w': 0, '-m': 1, '-c': 0 },
+  };
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return ['collectives', collective, ...given.flat().map(String)];
 }
 
 /** Where the arrays of all ranks must fit. */

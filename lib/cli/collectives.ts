@@ -1,4 +1,6 @@
 // `gradlink collectives`: one collective over a range of sizes, with nccl-tests' flags and columns.
+import { fileURLToPath } from 'node:url';
+
 import type { Command } from 'commander';
 
 import { planGpus, type Plan } from './collectives-gpus.js';
@@ -7,10 +9,12 @@ import {
   collectiveAliases,
   examples,
   hostRoom,
+  onceEach,
   toSweep,
   type CollectivesOptions,
 } from './collectives-options.js';
 import { exitCodes, type Io } from './io.js';
+import { packageRoot } from './package-root.js';
 import { packageVersion } from './package-version.js';
 import { choice } from './parse.js';
 import type { Register } from './register.js';
@@ -21,6 +25,7 @@ import { describeEnvironment } from '../measure/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
 import { gpuSweepLimit, type GpuSweepLimit } from '../measure/gpu-sweep-limit.js';
 import { measureMemoryLimit, type MemoryLimit } from '../measure/memory-limit.js';
+import { askNccl, withChoices, type NcclChoices } from '../measure/nccl-choices.js';
 import {
   outcome,
   schemaVersion,
@@ -93,7 +98,11 @@ function runInfo(
 
 async function run(
   world: SweepWorld,
-  { plan, sweep }: { readonly plan: Plan; readonly sweep: Sweep },
+  {
+    plan,
+    sweep,
+    choices,
+  }: { readonly plan: Plan; readonly sweep: Sweep; readonly choices: NcclChoices },
   cycles: number,
   head: RunInfo,
   output: ReportOutput,
@@ -130,7 +139,7 @@ async function run(
     const results = await runSweep(sweep, { world, limit, environment }, (row) => {
       print(collectivesRow([row.outOfPlace, row.inPlace]));
     });
-    cases.push(...results);
+    cases.push(...withChoices(results, choices));
   }
   const report: Report = {
     schemaVersion,
@@ -167,10 +176,16 @@ export const registerCollectives: Register = (program, io, done, argv) => {
         },
         io,
       );
+      const choices: NcclChoices = options.algorithms
+        ? await askNccl(
+            fileURLToPath(new URL('bench/gradlink.js', packageRoot())),
+            onceEach(collective, options),
+          )
+        : new Map();
       const world = await plan.open(options.timeout * 1000);
       try {
         const head = runInfo(command, collective, argv, world);
-        done(await run(world, { plan, sweep }, options.run_cycles, head, output, io));
+        done(await run(world, { plan, sweep, choices }, options.run_cycles, head, output, io));
       } finally {
         await world.close();
       }

@@ -3,7 +3,7 @@ import { argumentError } from '../errors.js';
 import type { NativeBuffer, NativeNeighborhood } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { dtypes } from '../tensor/dtype.js';
+import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Group } from './group.js';
 import { assertPlace } from './place.js';
@@ -35,10 +35,9 @@ export function prepareNeighbor(
   options: RawNeighborOptions,
 ): NeighborCall {
   const dtype = dtypeNumber(given, options.dtype, 'data');
-  // float16, bfloat16, float32 and float64 are the last four.
-  if (dtype < 6) {
+  if (!isWeighable(dtype)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'an array of floats', {
-      text: dtypes[dtype] ?? '',
+      text: deviceDtypes[dtype] ?? '',
     });
   }
   const data = given as AnyArray;

@@ -1,6 +1,6 @@
 // The factors of a scaled sum.
 import { GradlinkError, argumentError } from '../errors.js';
-import { dtypes } from '../tensor/dtype.js';
+import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
 import type { Group } from './group.js';
 
 /**
@@ -23,9 +23,8 @@ export function scalesOf(
   if (reduceOp !== 0) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' with a scale", { text: 'another' });
   }
-  // float16, bfloat16, float32 and float64 are the last four.
-  if (dtype < 6) {
-    const text = dtypes[dtype] ?? '';
+  if (!isWeighable(dtype)) {
+    const text = deviceDtypes[dtype] ?? '';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', 'floats with a scale', { text });
   }
   const held = group.heldRanks.length;

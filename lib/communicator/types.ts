@@ -1,6 +1,12 @@
 // The types of data, options and results. They tie the type of an array to the dtype that may be named with it.
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
-import type { DType, DTypeOf, Float16ArrayLike, HalfDType, NumericArray } from '../tensor/dtype.js';
+import type {
+  DeviceDType,
+  DTypeOf,
+  Float16ArrayLike,
+  HalfDType,
+  NumericArray,
+} from '../tensor/dtype.js';
 import type { ReduceOp } from './reduce-op.js';
 
 /**
@@ -130,7 +136,7 @@ export interface ReceiveOptions {
 }
 
 /** Options of a scatter on a rank that brings no data: the array is made. */
-export interface ScatterCount<K extends DType> extends RootOptions {
+export interface ScatterCount<K extends DeviceDType> extends RootOptions {
   dtype: K;
   /** Elements that this rank gets. */
   count: number;

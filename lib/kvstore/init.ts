@@ -2,6 +2,7 @@
 import { argumentError } from '../errors.js';
 import { dtypeNumber } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
+import { deviceDtypes, dtypes } from '../tensor/dtype.js';
 import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import { assertReachable } from './arrays.js';
@@ -55,6 +56,11 @@ export function readInit(
     seen.add(key);
     assertReachable(value, 'value', devices);
     const dtype = dtypeNumber(value, options.dtype, 'value');
+    if (dtype >= dtypes.length) {
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'value', 'a type that stores have', {
+        text: `${deviceDtypes[dtype]!}, with which only NCCL computes`,
+      });
+    }
     const array = value as AnyArray;
     assertFixedLength(array, 'value');
     const shapes = options.shape;

@@ -80,11 +80,29 @@ export function collectivesFooter(report: Pick<Report, 'cases'>): string[] {
     `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
     `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)}`,
     '# (a mean over all sizes and placements: it says more about the sizes chosen than about the machine)',
+    ...choiceLines(measured),
     '#',
     ...measured
       .filter(({ bytes }) => bytes === largest)
       .flatMap((result) => summaryLines(result).map((line) => `# ${line}`)),
   ];
+}
+
+/** What NCCL chose, as a line for each run of sizes with one choice. */
+function choiceLines(cases: readonly (CaseResult & Measurement)[]): string[] {
+  const lines: { choice: string; first: number; last: number }[] = [];
+  for (const { parameters, bytes } of cases) {
+    const { algorithm, protocol } = parameters;
+    if (typeof algorithm !== 'string' || typeof protocol !== 'string') continue;
+    const choice = `${algorithm} ${protocol}`;
+    const previous = lines.at(-1);
+    if (previous?.choice === choice) previous.last = bytes;
+    else lines.push({ choice, first: bytes, last: bytes });
+  }
+  return lines.map(
+    ({ choice, first, last }) =>
+      `# NCCL chose ${choice} for ${first === last ? String(first) : `${first} to ${last}`} bytes`,
+  );
 }
 
 /** Cases side by side that differ by placement only, in the order of the report. */

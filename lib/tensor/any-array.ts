@@ -4,9 +4,9 @@ import type { NativeBuffer } from '../native/communicator.js';
 import { DeviceBuffer, isDeviceBuffer, usable } from './device-buffer.js';
 import {
   allocateLike as allocateHostLike,
+  deviceDtypes,
   dtypeNumber as hostDtypeNumber,
-  dtypes,
-  parseDType,
+  parseDeviceDType,
   storageOf as hostStorageOf,
 } from './dtype.js';
 import type { NumericArray } from './dtype.js';
@@ -22,11 +22,11 @@ export type AnyArray = NumericArray | DeviceBuffer;
 export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
   if (!isDeviceBuffer(array)) return hostDtypeNumber(array, dtype, name);
   usable(array, name);
-  if (dtype !== undefined && dtypes[parseDType(dtype)] !== array.dtype) {
+  if (dtype !== undefined && deviceDtypes[parseDeviceDType(dtype)] !== array.dtype) {
     const expected = `'${array.dtype}' (what ${name} holds)`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', expected, dtype);
   }
-  return dtypes.indexOf(array.dtype);
+  return deviceDtypes.indexOf(array.dtype);
 }
 
 /** The array as native code takes it. */

@@ -3,15 +3,22 @@ import { argumentError } from '../errors.js';
 import { native } from '../native.js';
 import type { NativeDeviceBuffer } from '../native/gpu.js';
 import { integer, maxInt32 } from '../validate.js';
-import { allocate, dtypeNumber, dtypes, parseDType, storageOf } from './dtype.js';
-import type { ArrayOf, DType, Float16ArrayLike, NumericArray } from './dtype.js';
+import {
+  allocate,
+  deviceDtypes,
+  dtypeNumber,
+  isFloat8,
+  parseDeviceDType,
+  storageOf,
+} from './dtype.js';
+import type { ArrayOf, DeviceDType, Float16ArrayLike, NumericArray } from './dtype.js';
 import { elementOf } from './element.js';
 import type { Element } from './element.js';
 import { lease, release } from './leases.js';
 import { assertFixedLength, overlap, overlapError } from './memory.js';
 
 /** The arrays of the host that hold a dtype. */
-export type HostArray<K extends DType> = K extends 'float16'
+export type HostArray<K extends DeviceDType> = K extends 'float16'
   ? Uint16Array | Float16ArrayLike
   : ArrayOf[K];
 
@@ -24,7 +31,7 @@ let unwrap: (buffer: DeviceBuffer) => NativeDeviceBuffer;
  * The memory is freed by {@link dispose} (`using` does it), or when the buffer and its slices are collected. Copies
  * resolve when the GPU has done them; until then the arrays belong to the operation, as with collectives.
  */
-export class DeviceBuffer<K extends DType = DType> implements Disposable {
+export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Disposable {
   /** The GPU, by the driver's ordinal. */
   readonly device: number;
   readonly dtype: K;
@@ -42,7 +49,7 @@ export class DeviceBuffer<K extends DType = DType> implements Disposable {
 
   private constructor(wrapped: NativeDeviceBuffer) {
     this.device = wrapped.device;
-    this.dtype = dtypes[wrapped.dtype] as K;
+    this.dtype = deviceDtypes[wrapped.dtype] as K;
     this.length = wrapped.length;
     this.byteLength = wrapped.byteLength;
     this.byteOffset = wrapped.byteOffset;
@@ -55,15 +62,15 @@ export class DeviceBuffer<K extends DType = DType> implements Disposable {
    * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY naming what is free.
    * @throws TypeError for a GPU that is not there.
    */
-  static alloc<K extends DType>(device: number, dtype: K, count: number): DeviceBuffer<K> {
+  static alloc<K extends DeviceDType>(device: number, dtype: K, count: number): DeviceBuffer<K> {
     const ordinal = integer(device, 'device', 0, maxInt32);
-    const number = parseDType(dtype);
+    const number = parseDeviceDType(dtype);
     const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
     return wrap(native().NativeDeviceBuffer.alloc(ordinal, number, elements)) as DeviceBuffer<K>;
   }
 
   /** Copies a buffer to another one of the same dtype and length, on the same GPU or between GPUs. */
-  static async copyBetween<K extends DType>(
+  static async copyBetween<K extends DeviceDType>(
     from: DeviceBuffer<K>,
     to: DeviceBuffer<NoInfer<K>>,
   ): Promise<void> {
@@ -105,7 +112,7 @@ export class DeviceBuffer<K extends DType = DType> implements Disposable {
     const own = usable(this, 'this');
     const target =
       to === undefined
-        ? allocate(dtypes.indexOf(this.dtype), this.length)
+        ? allocate(deviceDtypes.indexOf(this.dtype), this.length)
         : hostArray(this, to, 'to');
     await run('copyTo', this, target, () => own.copyTo(storageOf(target)));
     return target;
@@ -145,8 +152,8 @@ export class DeviceBuffer<K extends DType = DType> implements Disposable {
 }
 
 /** The array, checked to hold what the buffer does. */
-function hostArray<K extends DType>(buffer: DeviceBuffer<K>, given: unknown, name: string) {
-  dtypeNumber(given, buffer.dtype, name);
+function hostArray<K extends DeviceDType>(buffer: DeviceBuffer<K>, given: unknown, name: string) {
+  dtypeNumber(given, isFloat8(buffer.dtype) ? 'uint8' : buffer.dtype, name);
   const array = given as NumericArray;
   if (array.length !== buffer.length) {
     const expected = `an array of ${buffer.length} elements, as the DeviceBuffer`;

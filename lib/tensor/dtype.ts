@@ -15,6 +15,15 @@ export type DType =
   | 'float32'
   | 'float64';
 
+/**
+ * Element types of buffers on GPUs alone, with which NCCL computes (2.24 or newer; sums from compute capability 9.0) and
+ * nothing else does. The host sees their bit patterns in a Uint8Array. e4m3 has no infinity.
+ */
+export type Float8DType = 'float8e4m3' | 'float8e5m2';
+
+/** What the elements of a buffer on a GPU are. */
+export type DeviceDType = DType | Float8DType;
+
 /** In the order of native/core/dtype.h. */
 export const dtypes = [
   'int8',
@@ -28,6 +37,13 @@ export const dtypes = [
   'float32',
   'float64',
 ] as const satisfies readonly DType[];
+
+/** With those of GPUs alone, in the same order. */
+export const deviceDtypes = [
+  ...dtypes,
+  'float8e4m3',
+  'float8e5m2',
+] as const satisfies readonly DeviceDType[];
 
 /** The element types whose bits a Uint16Array carries: it must say which. */
 export type HalfDType = 'float16' | 'bfloat16';
@@ -67,6 +83,8 @@ export interface ArrayOf {
   bfloat16: Uint16Array;
   float32: Float32Array;
   float64: Float64Array;
+  float8e4m3: Uint8Array;
+  float8e5m2: Uint8Array;
 }
 
 /** The element types an array type can hold. */
@@ -96,14 +114,14 @@ export type DTypeOf<A> =
                         : never;
 
 /** Bytes of one element. */
-export function elementSize(dtype: DType): number {
+export function elementSize(dtype: DeviceDType): number {
   return elementBytes[numbers[dtype]]!;
 }
 
 /** Bytes of one element, by dtype number. */
-export const elementBytes: readonly number[] = [1, 1, 4, 4, 8, 8, 2, 2, 4, 8];
+export const elementBytes: readonly number[] = [1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1];
 
-const numbers: Readonly<Record<DType, number>> = {
+const numbers: Readonly<Record<DeviceDType, number>> = {
   int8: 0,
   uint8: 1,
   int32: 2,
@@ -114,7 +132,18 @@ const numbers: Readonly<Record<DType, number>> = {
   bfloat16: 7,
   float32: 8,
   float64: 9,
+  float8e4m3: 10,
+  float8e5m2: 11,
 };
+
+/** Whether elements of a dtype number can be multiplied by weights: floats of 16 bits and more. */
+export function isWeighable(dtype: number): boolean {
+  return dtype >= numbers.float16 && dtype <= numbers.float64;
+}
+
+export function isFloat8(dtype: DeviceDType): dtype is Float8DType {
+  return numbers[dtype] >= dtypes.length;
+}
 
 /** What a Uint16Array without a dtype gives. */
 const ambiguous = -2;
@@ -182,17 +211,21 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
 /**
  * The number of a dtype's name.
  *
- * @throws TypeError when there is none of that name.
+ * @throws TypeError when there is none of that name, or only GPUs have it.
  */
 export function parseDType(dtype: unknown, name = 'dtype'): number {
-  const number =
-    typeof dtype === 'string' && Object.hasOwn(numbers, dtype)
-      ? numbers[dtype as DType]
-      : undefined;
-  if (number === undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${dtypes.join(', ')}`, dtype);
-  }
-  return number;
+  return numberIn(dtypes, dtype, name);
+}
+
+/** As {@link parseDType}, with the types of GPUs alone. */
+export function parseDeviceDType(dtype: unknown, name = 'dtype'): number {
+  return numberIn(deviceDtypes, dtype, name);
+}
+
+function numberIn(known: readonly DeviceDType[], dtype: unknown, name: string): number {
+  const number = (known as readonly unknown[]).indexOf(dtype);
+  if (number >= 0) return number;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${known.join(', ')}`, dtype);
 }
 
 interface StorageConstructor {
@@ -211,6 +244,8 @@ const constructors: readonly StorageConstructor[] = [
   Uint16Array,
   Float32Array,
   Float64Array,
+  Uint8Array,
+  Uint8Array,
 ];
 
 /** A zeroed array of `count` elements, by dtype number. */

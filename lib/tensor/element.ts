@@ -1,14 +1,15 @@
 // One element of a dtype, checked.
 import { argumentError } from '../errors.js';
-import { allocate, dtypes } from './dtype.js';
-import type { DType, StorageArray } from './dtype.js';
+import { allocate, deviceDtypes, isFloat8 } from './dtype.js';
+import type { DeviceDType, StorageArray } from './dtype.js';
+import { toFloat8 } from './float8.js';
 import { toHalf } from './half.js';
 
 /** The value of one element. */
-export type Element<K extends DType> = K extends 'int64' | 'uint64' ? bigint : number;
+export type Element<K extends DeviceDType> = K extends 'int64' | 'uint64' ? bigint : number;
 
 /** The smallest and the largest of the integer types. */
-const ranges: Readonly<Partial<Record<DType, readonly [bigint, bigint]>>> = {
+const ranges: Readonly<Partial<Record<DeviceDType, readonly [bigint, bigint]>>> = {
   int8: [-(2n ** 7n), 2n ** 7n - 1n],
   uint8: [0n, 2n ** 8n - 1n],
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
@@ -22,8 +23,8 @@ const ranges: Readonly<Partial<Record<DType, readonly [bigint, bigint]>>> = {
  *
  * @throws TypeError for a value of another type, RangeError for an integer out of range.
  */
-export function elementOf(dtype: DType, value: unknown): StorageArray {
-  const one = allocate(dtypes.indexOf(dtype), 1);
+export function elementOf(dtype: DeviceDType, value: unknown): StorageArray {
+  const one = allocate(deviceDtypes.indexOf(dtype), 1);
   const wide = dtype === 'int64' || dtype === 'uint64';
   if (typeof value !== (wide ? 'bigint' : 'number')) {
     const expected = `a ${wide ? 'bigint' : 'number'} for ${dtype}`;
@@ -31,13 +32,18 @@ export function elementOf(dtype: DType, value: unknown): StorageArray {
   }
   const range = ranges[dtype];
   if (range !== undefined) assertInteger(dtype, value as number | bigint, range);
-  const half = dtype === 'float16' || dtype === 'bfloat16';
-  (one as Record<number, unknown>)[0] = half ? toHalf(dtype, value as number) : value;
+  (one as Record<number, unknown>)[0] = typeof value === 'number' ? bitsOf(dtype, value) : value;
   return one;
 }
 
+/** What the array holds for a number. */
+function bitsOf(dtype: DeviceDType, value: number): number {
+  if (isFloat8(dtype)) return toFloat8(dtype, value);
+  return dtype === 'float16' || dtype === 'bfloat16' ? toHalf(dtype, value) : value;
+}
+
 function assertInteger(
-  dtype: DType,
+  dtype: DeviceDType,
   value: number | bigint,
   [low, high]: readonly [bigint, bigint],
 ) {

@@ -37,5 +37,7 @@ void* memoryOf(const Napi::Value&, DType, std::size_t length, const char* name, 
 
 /// The dtype that crosses the boundary as a number.
 DType dtypeArg(const Napi::Value&);
+/// Also those that only buffers on GPUs have.
+DType gpuDTypeArg(const Napi::Value&);
 
 }  // namespace gradlink::binding

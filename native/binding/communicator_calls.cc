@@ -109,7 +109,7 @@ CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value
   const auto op = call & 0xFF;
   const auto dtype = (call >> 8) & 0xFF;
   const auto reduceOp = call >> 16;
-  if (op >= kCollectiveOpCount || dtype >= kDTypeCount || reduceOp >= kReduceOpCount) {
+  if (op >= kCollectiveOpCount || dtype >= kGpuDTypeCount || reduceOp >= kReduceOpCount) {
     throw argumentError(env, "call", "a known operation", std::to_string(call));
   }
   op_ = static_cast<CollectiveOp>(op);
@@ -216,7 +216,7 @@ void NeighborCall::operator()(Communicator& communicator) const {
 
 MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int lowestPeer,
                          Kept* kept) {
-  dtype_ = dtypeArg(info[0]);
+  dtype_ = gpuDTypeArg(info[0]);
   const BufferView view = viewOn(side.deviceOf(0), info[1], dtype_, "data");
   if (kept != nullptr) keep(*kept, info[1]);
   data_ = view.data;

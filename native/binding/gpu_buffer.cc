@@ -161,7 +161,7 @@ Napi::Value DeviceBufferWrap::alloc(const Napi::CallbackInfo& info) {
   return guarded(env, [&] {
     constexpr int kMaxInt = std::numeric_limits<int>::max();
     const int ordinal = static_cast<int>(integerArg(info[0], "device", 0, kMaxInt));
-    const DType dtype = dtypeArg(info[1]);
+    const DType dtype = gpuDTypeArg(info[1]);
     const std::size_t count = countArg(info[2], "count");
     const std::size_t bytes = bytesOf(env, count, dtype);
     cuda::Device& device = cuda::Device::get(ordinal);

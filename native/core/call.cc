@@ -111,7 +111,7 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
   return rows;
 }
 
-void checkShape(const Shape& shape, int size) {
+void checkShape(const Shape& shape, int size, bool gpu) {
   auto bad = [&](const std::string& text) {
     return Error(ErrorCode::invalidArgument, std::string(nameOf(shape.kind)) + ": " + text)
         .withOp(nameOf(shape.kind))
@@ -121,7 +121,11 @@ void checkShape(const Shape& shape, int size) {
     throw bad("root " + std::to_string(shape.root) + " is not a rank; expected 0.." +
               std::to_string(size - 1));
   }
-  const bool isFloat = shape.dtype >= DType::float16;
+  if (isFloat8(shape.dtype) && !gpu) {
+    throw bad(std::string(nameOf(shape.dtype)) +
+              " is a type of GPUs: the host has no arithmetic for it");
+  }
+  const bool isFloat = shape.dtype >= DType::float16 && !isFloat8(shape.dtype);
   if (shape.kind == Kind::neighborAllReduce && !isFloat) {
     throw bad(std::string("weights need a float type, not ") + nameOf(shape.dtype));
   }

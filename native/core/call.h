@@ -112,8 +112,8 @@ void checkNeighborhood(const Neighborhood& own, int rank, int size);
 std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
 
 /// Throws invalidArgument for a root or a dtype that the call cannot have, and for null pointers it
-/// needs.
-void checkShape(const Shape& shape, int size);
+/// needs. `gpu`: the ranks are GPUs, which have the float8 types too.
+void checkShape(const Shape& shape, int size, bool gpu = false);
 void checkPointers(const Shape& shape, int size, int rank, const void* in, const void* out);
 
 }  // namespace gradlink

@@ -10,6 +10,7 @@ namespace gradlink::cuda {
 namespace {
 
 constexpr int kMultiprocessorCount = 16;
+constexpr int kCapabilityMajor = 75;
 constexpr Status kPeerAccessUnsupported = 217;
 
 /// The devices that were asked for, by ordinal. Never destroyed: contexts last as long as the
@@ -78,6 +79,7 @@ Device::Device(int ordinal) : ordinal_(ordinal) {
         "cannot ask for the name of " + gpu);
   label_ = gpu + " (" + name + ")";
   multiprocessors_ = attribute(kMultiprocessorCount);
+  capabilityMajor_ = attribute(kCapabilityMajor);
   peers_.resize(static_cast<std::size_t>(count()));
   peers_[static_cast<std::size_t>(ordinal)] = true;
   check(driver.primaryContextRetain(&context_, handle_), "cannot make a context on " + label_);

@@ -30,6 +30,8 @@ class Device {
   const std::string& label() const { return label_; }
   int attribute(int id) const;
   int multiprocessors() const { return multiprocessors_; }
+  /// 9 for compute capability 9.0.
+  int capabilityMajor() const { return capabilityMajor_; }
 
   /// Makes the context current on this thread: before anything that allocates, launches or records.
   void makeCurrent() const;
@@ -51,6 +53,7 @@ class Device {
   DeviceHandle handle_ = 0;
   ContextHandle context_ = nullptr;
   int multiprocessors_ = 0;
+  int capabilityMajor_ = 0;
   std::string label_;
   std::mutex peersMutex_;
   /// By ordinal: whether this context reaches that one.

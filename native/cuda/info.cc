@@ -15,7 +15,6 @@ constexpr int kMemoryClockKHz = 36;
 constexpr int kMemoryBusBits = 37;
 constexpr int kL2Bytes = 38;
 constexpr int kCopyEngines = 40;
-constexpr int kCapabilityMajor = 75;
 constexpr int kCapabilityMinor = 76;
 // CUdevice_P2PAttribute.
 constexpr int kPerformanceRank = 1;
@@ -91,7 +90,7 @@ GpuInfo gpuInfo(int ordinal) {
   info.pciBusId = pciBusIdOf(device);
   check(driver.deviceTotalMem(&info.memoryBytes, device.handle()),
         "cannot ask for the memory of " + device.label());
-  info.computeCapability = std::to_string(device.attribute(kCapabilityMajor)) + "." +
+  info.computeCapability = std::to_string(device.capabilityMajor()) + "." +
                            std::to_string(device.attribute(kCapabilityMinor));
   info.multiprocessors = device.multiprocessors();
   info.l2Bytes = static_cast<std::size_t>(attributeOf(device, kL2Bytes));

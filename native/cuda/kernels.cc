@@ -41,9 +41,12 @@ const char* sumKernel(DType dtype) {
     case DType::float32:
       return "gradlinkSumFloat32";
     case DType::float64:
+      return "gradlinkSumFloat64";
+    default:
       break;
   }
-  return "gradlinkSumFloat64";
+  throw Error(ErrorCode::unsupported, std::string("there is no sum of ") + nameOf(dtype))
+      .stillUsable();
 }
 
 /// Null for integers.

@@ -211,7 +211,7 @@ auto withType(DType dtype, Call call) {
       return call(BFloat16{});
     case DType::float32:
       return call(float{});
-    case DType::float64:
+    default:  // float64
       break;
   }
   return call(double{});

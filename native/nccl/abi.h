@@ -81,7 +81,7 @@ static_assert(sizeof(Simulation) == 24 && offsetof(Simulation, estimatedTime) ==
               "the layout of NCCL's simulation");
 
 constexpr int typeOf(DType dtype) {
-  constexpr int kTypes[kDTypeCount] = {0, 1, 2, 3, 4, 5, 6, 9, 7, 8};
+  constexpr int kTypes[kGpuDTypeCount] = {0, 1, 2, 3, 4, 5, 6, 9, 7, 8, 10, 11};
   return kTypes[static_cast<int>(dtype)];
 }
 

@@ -8,6 +8,13 @@
 #include "nccl/scaled_ops.h"
 
 namespace gradlink::nccl {
+namespace {
+
+/// NCCL has no sums of float8 for what is older.
+constexpr int kFloat8SumMajor = 9;
+
+}  // namespace
+
 Ranks::Ranks(Held held, const UniqueId& id, const Options& options)
     : library_(Library::get()),
       ranks_(std::move(held.ranks)),
@@ -66,7 +73,8 @@ void Ranks::abortUnlessBusy() {
 }
 
 void Ranks::checkBuffers(const Shape& shape, const Buffers& buffers) const {
-  checkShape(shape, size_);
+  checkShape(shape, size_, true);
+  checkType(nameOf(shape.kind), shape.dtype, hasOp(shape.kind));
   const std::size_t held = ranks_.size();
   if (buffers.in.size() != held || buffers.out.size() != held) {
     throw misuse(nameOf(shape.kind), "expected " + std::to_string(held) +
@@ -76,6 +84,19 @@ void Ranks::checkBuffers(const Shape& shape, const Buffers& buffers) const {
   }
   for (std::size_t i = 0; i < held; ++i) {
     checkPointers(shape, size_, ranks_[i], buffers.in[i], buffers.out[i]);
+  }
+}
+
+void Ranks::checkType(const char* op, DType dtype, bool adds) const {
+  if (!isFloat8(dtype)) return;
+  if (!library_.info.float8) {
+    throw cannot(op, "NCCL " + versionText(library_.info.version) + " has no " + nameOf(dtype) +
+                         " (since 2.24)");
+  }
+  for (const cuda::Device* device : devices_) {
+    if (!adds || device->capabilityMajor() >= kFloat8SumMajor) continue;
+    throw cannot(op, device->label() + " cannot add " + nameOf(dtype) +
+                         ": compute capability 9.0 or above is needed");
   }
 }
 
@@ -93,7 +114,7 @@ void Ranks::checkLaunch(const Launch& launch) const {
                          " has no scaled sums (ncclRedOpCreatePreMulSum, since 2.11)");
   }
   if (launch.scales.size() != ranks_.size() || !hasOp(shape.kind) || shape.op != ReduceOp::sum ||
-      shape.dtype < DType::float16) {
+      shape.dtype < DType::float16 || isFloat8(shape.dtype)) {
     throw misuse(op, "scales are for sums of float types, one for each of the " +
                          std::to_string(ranks_.size()) + " ranks held");
   }
@@ -197,8 +218,9 @@ void Ranks::needOneRank(const char* op) const {
                        " ranks at once; messages are between communicators of one rank each");
 }
 
-void Ranks::checkMessage(const char* op, int peer, int tag) const {
+void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
   needOneRank(op);
+  checkType(op, dtype, false);
   if (tag != 0) {
     throw cannot(op, "NCCL's messages have no tags; expected 0, got " + std::to_string(tag));
   }
@@ -217,7 +239,7 @@ void Ranks::checkMessage(const char* op, int peer, int tag) const {
 void Ranks::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
                  const CallOptions& options) {
   guarded("send", options, [&](const Watch& watch) {
-    checkMessage(watch.op, destination, tag);
+    checkMessage(watch.op, dtype, destination, tag);
     if (count == 0) return;
     core_->comms.group(watch, [&](std::size_t i) {
       return library_.send(data, count, abi::typeOf(dtype), destination,
@@ -230,7 +252,7 @@ void Ranks::send(const void* data, std::size_t count, DType dtype, int destinati
 Received Ranks::receive(void* data, std::size_t count, DType dtype, int source, int tag,
                         const CallOptions& options) {
   guarded("receive", options, [&](const Watch& watch) {
-    checkMessage(watch.op, source, tag);
+    checkMessage(watch.op, dtype, source, tag);
     if (count == 0) return;
     core_->comms.group(watch, [&](std::size_t i) {
       return library_.recv(data, count, abi::typeOf(dtype), source,

@@ -107,7 +107,9 @@ class Ranks final : public NcclCommunicator {
   void abortUnlessBusy();
   bool holdsAll() const { return ranks_.size() == static_cast<std::size_t>(size_); }
   void needOneRank(const char* op) const;
-  void checkMessage(const char* op, int peer, int tag) const;
+  void checkMessage(const char* op, DType, int peer, int tag) const;
+  /// `adds`: the call computes with it.
+  void checkType(const char* op, DType, bool adds) const;
 
   void checkLaunch(const Launch&) const;
   void checkStreams(const char* op, std::span<cuda::Stream* const>) const;

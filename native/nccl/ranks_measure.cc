@@ -101,7 +101,7 @@ Memory::~Memory() {
 std::optional<double> Ranks::estimateSeconds(const Shape& shape, const CallOptions& options) {
   std::optional<double> seconds;
   guarded("estimateSeconds", options, [&](const Watch& watch) {
-    checkShape(shape, size_);
+    checkShape(shape, size_, true);
     if (library_.groupSimulateEnd == nullptr || size_ == 1 || !hasModel(library_, shape)) return;
     agree(shape, watch);
     if (!simulated_) {

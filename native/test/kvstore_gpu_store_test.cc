@@ -264,9 +264,9 @@ TEST(GpuStoreOptions, NcclWantsEachGpuOnce) {
   GpuStoreOptions options;
   options.gpus = {0, 0};
   options.merge = GpuMerge::nccl;
-  EXPECT_NE(cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); })
-                .find("each GPU once"),
-            std::string::npos);
+  EXPECT_NE(
+      cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); }).find("each GPU once"),
+      std::string::npos);
   options.gpus = {};
   cuda::messageOf(ErrorCode::invalidArgument, [&] { makeGpuStore(options); });
   options.gpus = {cuda::Device::count()};

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -172,6 +173,8 @@ inline void reduce(void* out, std::span<const void* const> in, std::size_t count
       case DType::float64:
         reduceElement<double>(out, in, i, op);
         break;
+      default:
+        throw std::logic_error(std::string("no reference for ") + nameOf(dtype));
     }
   }
 }

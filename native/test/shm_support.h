@@ -6,6 +6,7 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,8 @@ inline Bytes input(const Case& c, int rank) {
     case DType::float64:
       fillAs<double>(to, elements, rank, [](int v) { return static_cast<double>(v); });
       break;
+    default:
+      throw std::logic_error(std::string("no input of ") + nameOf(dtype));
   }
   return bytes;
 }

@@ -58,6 +58,26 @@ describe('one process', () => {
     expect(new Set(value.cases.map(({ parameters }) => parameters.root)).size).toBe(gpus);
   });
 
+  it('--algorithms: what NCCL logs of its choice', async (context) => {
+    context.skip(gpus === 1, 'needs two GPUs');
+    for (const collective of ['all_reduce', 'all_gather']) {
+      const { code, report } = await reportOf('collectives.js', [
+        ...[collective, '-g', String(gpus), '-b', '4K', '-e', '1M', '-f', '256'],
+        ...['--iters', '1', '--algorithms'],
+      ]);
+      expect(code).toBe(0);
+      for (const { parameters } of report.cases) {
+        expect(parameters).toMatchObject({
+          algorithm: expect.stringMatching(/^[A-Z_]+$/) as string,
+          protocol: expect.stringMatching(/^(LL|LL128|SIMPLE)$/) as string,
+        });
+      }
+      if (onRealGpus) continue;
+      const protocols = report.cases.map(({ parameters }) => parameters.protocol);
+      expect(protocols).toEqual(['LL', 'LL', 'SIMPLE', 'SIMPLE']);
+    }
+  });
+
   it('-t: every GPU with a thread and communicator of its own', async () => {
     expectRight(await report('all_reduce', '-t', String(gpus)), gpus);
     expectRight(await report('sendrecv', '-t', String(gpus), '-g', '1'), gpus);

@@ -60,6 +60,7 @@ bool Hub::collective(int rank, const Entry& entry, double& clock, bool remote) {
     if (same) {
       // With the mutex held, so that nobody is cut while its memory is read.
       carryOut(meeting.entries);
+      logTuning(entry.step, size_);
       std::vector<int> devices;
       for (const RankInfo& info : ranks_) devices.push_back(info.device);
       meeting.seconds = secondsOf(entry.step, devices, false);

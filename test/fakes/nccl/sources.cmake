@@ -4,6 +4,7 @@ add_fake(fake_nccl nccl 2
   ${fakes}/nccl/api_comm.cc
   ${fakes}/nccl/comm.cc
   ${fakes}/nccl/driver_link.cc
+  ${fakes}/nccl/float8.cc
   ${fakes}/nccl/group.cc
   ${fakes}/nccl/hub.cc
   ${fakes}/nccl/port.cc

@@ -1,10 +1,13 @@
 #include "nccl/steps.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "core/dtype.h"
 #include "core/reduce_kernels.h"
+#include "nccl/float8.h"
 #include "support/machine.h"
 
 namespace gradlink::fake {
@@ -17,20 +20,40 @@ constexpr double kHopSeconds = 0.7e-6;
 /// order of summation finds out.
 constexpr std::size_t kChunk = 1024;
 
-/// In the order of NCCL's numbers. float8 is not reduced here, only moved.
+/// In the order of NCCL's numbers; float8 comes after them.
 constexpr DType kTypes[] = {DType::int8,    DType::uint8,   DType::int32,   DType::uint32,
                             DType::int64,   DType::uint64,  DType::float16, DType::float32,
                             DType::float64, DType::bfloat16};
 constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, ReduceOp::min,
                              ReduceOp::avg};
 constexpr int kFloat8 = 10;
+constexpr std::size_t kMostForLl = 64 << 10;
 
 bool isFloat(DType dtype) { return dtype >= DType::float16; }
+
+/// Sums in float32, as GPUs do.
+void reduceFloat8(const std::vector<const void*>& ins, const std::vector<void*>& outs,
+                  const Step& step) {
+  const auto format = static_cast<Float8>(step.type - kFloat8);
+  std::vector<std::vector<float>> wide(ins.size(), std::vector<float>(step.count));
+  std::vector<const void*> from;
+  for (std::size_t r = 0; r < ins.size(); ++r) {
+    widen(format, static_cast<const std::uint8_t*>(ins[r]), wide[r].data(), step.count);
+    from.push_back(wide[r].data());
+  }
+  std::vector<float> result(step.count);
+  void* const target[] = {result.data()};
+  reduceMany(target, from, step.count, DType::float32, kOps[step.op]);
+  for (void* out : outs) {
+    narrow(format, result.data(), static_cast<std::uint8_t*>(out), step.count);
+  }
+}
 
 /// outs[...][i] = the reduction of all ranks' ins[r][i].
 void reduceBlock(const std::vector<const void*>& ins, const std::vector<void*>& outs,
                  const std::vector<Entry>& entries) {
   const Step& step = entries[0].step;
+  if (step.type >= kFloat8) return reduceFloat8(ins, outs, step);
   const DType dtype = kTypes[step.type];
   const std::size_t bytes = sizeOf(dtype);
   const std::size_t ranks = ins.size();
@@ -107,6 +130,25 @@ std::size_t outBytes(const Step& step, int rank, int size) {
       return rank == step.root ? block * static_cast<std::size_t>(size) : 0;
     default:
       return block;
+  }
+}
+
+void logTuning(const Step& step, int size) {
+  const char* level = std::getenv("NCCL_DEBUG");
+  const char* parts = std::getenv("NCCL_DEBUG_SUBSYS");
+  const char* file = std::getenv("NCCL_DEBUG_FILE");
+  if (level == nullptr || parts == nullptr || file == nullptr) return;
+  if (std::strcmp(level, "INFO") != 0 || std::strstr(parts, "TUNING") == nullptr) return;
+  constexpr const char* kNames[] = {"AllReduce",     "Reduce",   "Broadcast", "AllGather",
+                                    "ReduceScatter", "AlltoAll", "Gather",    "Scatter"};
+  const bool total = step.kind == Collective::allGather || step.kind == Collective::reduceScatter;
+  const std::size_t bytes =
+      step.count * bytesOf(step.type) * static_cast<std::size_t>(total ? size : 1);
+  if (FILE* log = std::fopen(file, "a")) {
+    std::fprintf(
+        log, "fake:0:0 [0] NCCL INFO %s: %zu Bytes -> Algo RING proto %s channel{Lo..Hi}={0..0}\n",
+        kNames[static_cast<int>(step.kind)], bytes, bytes <= kMostForLl ? "LL" : "SIMPLE");
+    std::fclose(log);
   }
 }
 

@@ -51,6 +51,10 @@ bool isType(int type);
 std::size_t inBytes(const Step& step, int rank, int size);
 std::size_t outBytes(const Step& step, int rank, int size);
 
+/// As the library logs its choice where NCCL_DEBUG=INFO, NCCL_DEBUG_SUBSYS has TUNING and
+/// NCCL_DEBUG_FILE names a file: a ring, with protocol LL up to 64 KiB.
+void logTuning(const Step& step, int size);
+
 /// Moves and reduces; one entry a rank, all of the same step.
 void carryOut(const std::vector<Entry>& entries);
 

@@ -1,0 +1,46 @@
+// float8 bit patterns: what a Uint8Array of these types holds, as numbers and back.
+import type { Float8DType } from './dtype.js';
+
+interface Layout {
+  readonly mantissaBits: number;
+  readonly bias: number;
+  /** Patterns below it, the sign left out, are finite. */
+  readonly finite: number;
+}
+
+const layouts: Readonly<Record<Float8DType, Layout>> = {
+  float8e4m3: { mantissaBits: 3, bias: 7, finite: 0x7f },
+  float8e5m2: { mantissaBits: 2, bias: 15, finite: 0x7c },
+};
+const sign = 0x80;
+
+/** The number of a bit pattern. */
+export function fromFloat8(dtype: Float8DType, bits: number): number {
+  const { mantissaBits, bias, finite } = layouts[dtype];
+  const factor = bits & sign ? -1 : 1;
+  const size = bits & (sign - 1);
+  if (size >= finite) return size === finite && dtype === 'float8e5m2' ? factor * Infinity : NaN;
+  const exponent = size >> mantissaBits;
+  const mantissa = size & (2 ** mantissaBits - 1);
+  // Without the implicit one the exponent stays at its smallest: subnormal.
+  return exponent === 0
+    ? factor * mantissa * 2 ** (1 - bias - mantissaBits)
+    : factor * (2 ** mantissaBits + mantissa) * 2 ** (exponent - bias - mantissaBits);
+}
+
+/** The bit pattern nearest to a number, ties to even; what is too large, infinity too, becomes the largest number. */
+export function toFloat8(dtype: Float8DType, value: number): number {
+  const { mantissaBits, bias, finite } = layouts[dtype];
+  if (Number.isNaN(value)) return sign - 1;
+  const negative = value < 0 || Object.is(value, -0) ? sign : 0;
+  const size = Math.abs(value);
+  if (size >= fromFloat8(dtype, finite - 1)) return negative | (finite - 1);
+  // Of the spacing of the numbers around it; subnormal ones share that of the smallest exponent.
+  const exponent = Math.max(size === 0 ? -Infinity : Math.floor(Math.log2(size)), 1 - bias);
+  const steps = size / 2 ** (exponent - mantissaBits);
+  const below = Math.floor(steps);
+  const rest = steps - below;
+  const rounded = below + (rest > 0.5 || (rest === 0.5 && below % 2 === 1) ? 1 : 0);
+  // A carry out of the mantissa belongs to the exponent.
+  return negative | ((exponent + bias - 1) * 2 ** mantissaBits + rounded);
+}
