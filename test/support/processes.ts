@@ -68,11 +68,16 @@ export class Scripts {
     source: string,
     env: Record<string, string> = {},
   ): Running {
-    const [program = '', ...rest] = [...launcher, process.execPath, this.write(source)];
-    const child = spawn(program, rest, {
-      env: { ...process.env, ...env },
-      stdio: ['ignore', 'pipe', 'pipe'],
-    });
+    const [program, ...args] = launcher;
+    const own = [this.write(source)];
+    const child = spawn(
+      program ?? process.execPath,
+      program ? [...args, process.execPath, ...own] : own,
+      {
+        env: { ...process.env, ...env },
+        stdio: ['ignore', 'pipe', 'pipe'],
+      },
+    );
     const running = watch(child);
     this.#running.add(running);
     return running;
