@@ -1,6 +1,7 @@
 #include "cuda/memory.h"
 
-#include <cstring>
+#include <algorithm>
+#include <cstddef>
 #include <string>
 
 #include "core/error.h"
@@ -48,7 +49,7 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
     data_ = nullptr;
     check(status, "cannot allocate " + std::to_string(bytes) + " bytes of page-locked host memory");
   }
-  std::memset(data_, 0, bytes);
+  std::fill_n(static_cast<std::byte*>(data_), bytes, std::byte());
 }
 
 PinnedMemory::~PinnedMemory() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <tuple>
 
 #include "core/optimizer_step.h"
 #include "cuda/step.h"
@@ -15,7 +16,9 @@ struct GpuStepKind {
   DType dtype;
   StepKernel kernel;
   TrustRatio ratio;
-  auto operator<=>(const GpuStepKind&) const = default;
+  bool operator<(const GpuStepKind& other) const {
+    return std::tie(dtype, kernel, ratio) < std::tie(other.dtype, other.kernel, other.ratio);
+  }
 };
 GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
 
