@@ -24,7 +24,6 @@ import { collectives, type Collective } from '../measure/bandwidth.js';
 import { describeEnvironment } from '../measure/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
 import { gpuSweepLimit, type GpuSweepLimit } from '../measure/gpu-sweep-limit.js';
-import { measureMemoryLimit, type MemoryLimit } from '../measure/memory-limit.js';
 import { askNccl, withChoices, type NcclChoices } from '../measure/nccl-choices.js';
 import {
   outcome,
@@ -33,6 +32,7 @@ import {
   type RunInfo,
   type Scalar,
 } from '../measure/result.js';
+import { measureSharedLimit, type SharedLimit } from '../measure/shared-limit.js';
 import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
 import { runSweep, type Sweep } from '../measure/sweep.js';
 import { native } from '../native.js';
@@ -69,11 +69,10 @@ async function limitOf(
   world: SweepWorld,
   { machine, ordinals = [] }: Plan,
   lastLevelCacheBytes: number | null,
-): Promise<MemoryLimit | GpuSweepLimit> {
-  if (machine !== undefined) return gpuSweepLimit(machine, ordinals);
-  // One process measures the memory, while the others wait: together they would share it.
-  if (world.rank === 0) return measureMemoryLimit(lastLevelCacheBytes);
-  return { copyBytesPerSecond: 0, threads: native().numThreads() };
+): Promise<SharedLimit | GpuSweepLimit> {
+  return machine === undefined
+    ? measureSharedLimit(world, lastLevelCacheBytes)
+    : gpuSweepLimit(machine, ordinals);
 }
 
 function runInfo(

@@ -153,17 +153,15 @@ async function runStores(
   return cases;
 }
 
-/** One worker measures, while nobody else uses the memory. */
+/** On GPUs one worker measures, while nobody else uses them. */
 async function limitsOf(
   job: StoreJob,
   gpus: readonly number[] | null,
   environment: EnvironmentInfo,
 ): Promise<StoreLimits> {
+  if (gpus === null) return measureHostLimits(job, environment);
   const unmeasured: StoreLimits = () => ({ copyBytesPerSecond: null, context: {} });
-  let limits = unmeasured;
-  if (job.rank === 0) {
-    limits = gpus === null ? await measureHostLimits(environment) : await measureGpuLimits(gpus);
-  }
+  const limits = job.rank === 0 ? await measureGpuLimits(gpus) : unmeasured;
   await job.barrier();
   return limits;
 }

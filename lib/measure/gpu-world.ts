@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../communicator/communicator.js';
 import { native } from '../native.js';
 import type { NativeCommunicator } from '../native/communicator.js';
-import { jobSize, timeOnAll, type SweepWorld } from './sweep-world.js';
+import { gatherNumbers, jobSize, timeOnAll, type SweepWorld } from './sweep-world.js';
 
 export interface GpuWorldOptions {
   /** One for each rank of this process; in a job the one of this process, or none: then they are dealt out by rank. */
@@ -59,6 +59,7 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
     ranks,
     time: (call) => native().timeCollective(nativeOf(world), call),
     barrier: () => control.barrier(),
+    gather: (values) => gatherNumbers(control, values),
     close: async () => {
       await world.close();
       await control.close();
@@ -76,6 +77,7 @@ async function ofProcess({ gpus, threads, timeoutMs }: GpuWorldOptions): Promise
     ranks: gpus.map((gpu, rank) => ({ rank, pid: process.pid, host, device: deviceName(gpu) })),
     time: (call) => timeOnAll(members, call),
     barrier: () => Promise.resolve(),
+    gather: (values) => Promise.resolve([values]),
     close: async () => {
       await Promise.all(members.map((member) => member.close()));
     },

@@ -3,6 +3,7 @@
 import { Communicator } from '../communicator/communicator.js';
 import { readJob } from '../communicator/job.js';
 import { parseStoreType } from '../kvstore/types.js';
+import { gatherNumbers } from './sweep-world.js';
 
 export interface StoreJob extends AsyncDisposable {
   readonly rank: number;
@@ -38,12 +39,7 @@ export async function openStoreJob(kvStores: readonly string[]): Promise<StoreJo
     rank: world.rank,
     size: world.size,
     barrier: () => world.barrier(),
-    gather: async (values) => {
-      const all = await world.allGather(Float64Array.from(values));
-      return Array.from({ length: world.size }, (_, rank) =>
-        Array.from(all.subarray(rank * values.length, (rank + 1) * values.length)),
-      );
-    },
+    gather: (values) => gatherNumbers(world, values),
     [Symbol.asyncDispose]: () => world.close(),
   };
 }

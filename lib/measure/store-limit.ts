@@ -4,10 +4,10 @@ import type { Volume } from './bandwidth.js';
 import type { CaseInput, ExpectedTime } from './case.js';
 import { measureGpuCopyLimit } from './gpu-limit.js';
 import { gpuSweepLimit } from './gpu-sweep-limit.js';
-import { measureMemoryLimit } from './memory-limit.js';
 import { hostLimit, narrowest } from './p2p-limits.js';
 import { readMachine, type Machine } from './p2p-machine.js';
 import type { EnvironmentInfo } from './result.js';
+import { measureSharedLimit, type Peers } from './shared-limit.js';
 
 /** What a case says of its limit. */
 export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
@@ -20,10 +20,16 @@ export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
 /** By the type of the store and what it moves. */
 export type StoreLimits = (kvStore: string, volume: Volume) => StoreLimit;
 
-/** Of CPU devices: the machine's own copy bandwidth, measured now. */
-export async function measureHostLimits(environment: EnvironmentInfo): Promise<StoreLimits> {
-  const { availableCores, lastLevelCacheBytes } = environment;
-  const { copyBytesPerSecond, threads } = await measureMemoryLimit(lastLevelCacheBytes);
+/** Of CPU devices: the copy bandwidth of the cores of all workers, measured now, by all of them at the same time. */
+export async function measureHostLimits(
+  workers: Peers,
+  environment: EnvironmentInfo,
+): Promise<StoreLimits> {
+  const { lastLevelCacheBytes } = environment;
+  const { copyBytesPerSecond, threads, availableCores } = await measureSharedLimit(
+    workers,
+    lastLevelCacheBytes,
+  );
   const limit: StoreLimit = {
     copyBytesPerSecond,
     expected: undefined,

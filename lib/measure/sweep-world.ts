@@ -30,6 +30,8 @@ export interface SweepWorld {
   time(options: NativeTimingOptions): Promise<NativeTiming>;
   /** Waits for all processes. */
   barrier(): Promise<void>;
+  /** What the first rank of each process brings, in the order of ranks; all bring equally many. */
+  gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
   close(): Promise<void>;
 }
 
@@ -51,6 +53,17 @@ export async function timeOnAll(
 /** Whether a launcher has started this process as one rank of a job, and of how many. */
 export function jobSize(): number | undefined {
   return readJob()?.size;
+}
+
+/** What each rank of a communicator brings, in their order; all bring equally many. */
+export async function gatherNumbers(
+  world: Communicator,
+  values: readonly number[],
+): Promise<number[][]> {
+  const all = await world.allGather(Float64Array.from(values));
+  return Array.from({ length: world.size }, (_, rank) =>
+    Array.from(all.subarray(rank * values.length, (rank + 1) * values.length)),
+  );
 }
 
 /** Linux has no longer names of hosts. */
@@ -91,6 +104,7 @@ export async function openWorld(
       ranks: [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? host })),
       time: (options) => native().timeCollective(nativeOf(world), options),
       barrier: () => world.barrier(),
+      gather: (values) => gatherNumbers(world, values),
       close: () => world.close(),
     };
   }
@@ -103,6 +117,7 @@ export async function openWorld(
     ranks: Array.from({ length: size }, (_, rank) => ({ rank, pid: process.pid, host })),
     time: (options) => timeOnAll(members.map(nativeOf), options),
     barrier: () => Promise.resolve(),
+    gather: (values) => Promise.resolve([values]),
     close: () => local.close(),
   };
 }

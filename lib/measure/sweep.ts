@@ -10,7 +10,7 @@ import { dtypes, elementBytes, parseDType, type DType } from '../tensor/dtype.js
 import { collectiveVolume, type Collective, type Placement } from './bandwidth.js';
 import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from './case.js';
 import { expectedOf, type GpuSweepLimit } from './gpu-sweep-limit.js';
-import type { MemoryLimit } from './memory-limit.js';
+import type { SharedLimit } from './shared-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from './result.js';
 import type { SweepWorld } from './sweep-world.js';
 
@@ -143,7 +143,7 @@ function batchFor(bytes: number): number {
 
 interface Context {
   readonly world: SweepWorld;
-  readonly limit: MemoryLimit | GpuSweepLimit;
+  readonly limit: SharedLimit | GpuSweepLimit;
   readonly environment: EnvironmentInfo;
 }
 
@@ -231,7 +231,7 @@ async function runCase(
     check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
     context: {
       threads: onHost?.threads ?? null,
-      availableCores: environment.availableCores,
+      availableCores: onHost?.availableCores ?? environment.availableCores,
       lastLevelCacheBytes: environment.lastLevelCacheBytes,
       processes: world.processes,
       sharedMemory: sweep.shared,
