@@ -215,6 +215,8 @@ GRADLINK_DEVICE void withPattern(DType dtype, Call call) {
       return call(PatternFloat32{});
     case DType::float64:
       return call(PatternFloat64{});
+    default:  // float8 has no pattern
+      return;
   }
 }
 
