@@ -13,10 +13,10 @@ const size = { workers: 3, servers: 2 };
 const busy = (type: string): string => `
   ${helpers}
   const kv = await KVStore.create('${type}', { timeoutMs: 20000 });
-  await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
   const outs = [filled(100, 0), filled(3000000, 0)];
   let rounds = 0;
   const failed = await outcome((async () => {
+    await kv.init(['a', 'b'], [filled(100, 0), filled(3000000, 0)]);
     for (;;) {
       await kv.pushPull(['a', 'b'], [filled(100, 1), filled(3000000, 1)], outs);
       if (rounds++ === 1) say('begun');
@@ -29,7 +29,7 @@ const busy = (type: string): string => `
 
 describe('dist_sync', () => {
   it('a worker that is killed is named on all others and on the servers', async () => {
-    const job = startJob(scripts, size, busy('dist_sync'));
+    const job = startJob(scripts, { ...size, serversFail: true }, busy('dist_sync'));
     await Promise.all(job.workers.map((worker) => worker.said('begun')));
     job.workers[1]!.child.kill('SIGKILL');
     const { workers, servers } = await job.ended;

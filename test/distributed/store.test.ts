@@ -289,10 +289,11 @@ describe('dist_sync', () => {
     const make = (type: string): string => `
       report(await outcome(KVStore.create('${type}')));
     `;
-    const { workers, servers } = await runJob(scripts, { workers: 2, servers: 1 }, [
-      make('dist_sync'),
-      make('dist_async'),
-    ]);
+    const { workers, servers } = await runJob(
+      scripts,
+      { workers: 2, servers: 1, serversFail: true },
+      [make('dist_sync'), make('dist_async')],
+    );
     for (const worker of workers) {
       expect(worker.reports[0]).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
       expect((worker.reports[0] as Error).message).toMatch(

@@ -21,8 +21,15 @@ const serve = `
 export interface Job {
   readonly workers: readonly Running[];
   readonly servers: readonly Running[];
-  /** Resolves when the workers have ended, after which the servers were told to; in this order. */
+  /** Resolves when the workers have ended, after which the servers were told to. */
   readonly ended: Promise<{ workers: Ended[]; servers: Ended[] }>;
+}
+
+export interface Size {
+  readonly workers: number;
+  readonly servers: number;
+  /** The servers end by themselves, because a store fails: a signal could meet one that is exiting. */
+  readonly serversFail?: boolean;
 }
 
 let jobs = 0;
@@ -30,7 +37,7 @@ let jobs = 0;
 /** Every worker runs this script; `kv` is not made for it. */
 export function startJob(
   scripts: Scripts,
-  size: { workers: number; servers: number },
+  size: Size,
   source: string | readonly string[],
   env: Record<string, string> = {},
 ): Job {
@@ -55,15 +62,16 @@ export function startJob(
       GRADLINK_SIZE: String(size.workers),
     }),
   );
-  return { workers, servers, ended: end(workers, servers) };
+  return { workers, servers, ended: end(workers, servers, size) };
 }
 
 async function end(
   workers: readonly Running[],
   servers: readonly Running[],
+  { serversFail = false }: Size,
 ): Promise<{ workers: Ended[]; servers: Ended[] }> {
   const ofWorkers = await Promise.all(workers.map(({ ended }) => ended));
-  for (const { child } of servers) child.kill('SIGTERM');
+  if (!serversFail) for (const { child } of servers) child.kill('SIGTERM');
   return { workers: ofWorkers, servers: await Promise.all(servers.map(({ ended }) => ended)) };
 }
 
