@@ -125,7 +125,7 @@ inline Bytes input(const Case& c, int rank) {
       fillAs<double>(to, elements, rank, [](int v) { return static_cast<double>(v); });
       break;
     default:
-      throw std::logic_error(std::string("no input of ") + nameOf(dtype));
+      throw std::logic_error(std::string("no input of ") + nameOf(c.dtype));
   }
   return bytes;
 }
