@@ -34,7 +34,7 @@ function prelude(): string {
     import { Communicator, DeviceBuffer, GradlinkError, KVStore, devices, pinned } from ${JSON.stringify(pathToFileURL(library).href)};
     import { writeSync } from 'node:fs';
     const say = (line) => writeSync(1, line + '\\n');
-    const report = (value) => say('report ' + JSON.stringify(value));
+    const report = (value) => say('report ' + JSON.stringify(value ?? null));
     const plain = (error) => ({ code: error.code, rank: error.rank, op: error.op, message: error.message });
     const outcome = (promise) => promise.then(() => 'done', plain);
   `;
