@@ -24,7 +24,7 @@ const gpuTimeoutMs = 30_000;
 /** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
 interface Backend {
   readonly onHost?: (devices: number, options: DistributedOptions) => Promise<StoreBackend>;
-  readonly onGpus?: (gpus: readonly number[]) => Promise<StoreBackend>;
+  readonly onGpus?: (gpus: readonly number[], options: DistributedOptions) => Promise<StoreBackend>;
 }
 
 function alone(store: NativeKVStore): StoreBackend {
@@ -35,9 +35,16 @@ function onHost(placement: number): NonNullable<Backend['onHost']> {
   return (devices) => Promise.resolve(alone(new (native().NativeKVStore)(placement, devices)));
 }
 
-function withServers(type: string, asynchronous: boolean): Backend {
+function withServers(type: StoreKind): Backend {
+  const asynchronous = type === 'dist_async' || type === 'dist_async_device';
+  const mergeOnHost = type === 'dist_sync' || type === 'dist_async';
+  const store = { type, asynchronous, mergeOnHost };
   return {
-    onHost: (devices, options) => openWithServers(type, asynchronous, devices, options),
+    onHost: (devices, options) => openWithServers({ ...store, devices, gpus: null }, options),
+    onGpus: (gpus, options) => {
+      assertDriver();
+      return openWithServers({ ...store, devices: gpus.length, gpus }, options);
+    },
   };
 }
 
@@ -56,6 +63,11 @@ function onGpus(merge: number): NonNullable<Backend['onGpus']> {
 }
 
 function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
+  assertDriver();
+  return native().NativeKVStore.onGpus(gpus, merge, gpuTimeoutMs);
+}
+
+function assertDriver(): void {
   // Without a driver that is the whole story; with one, NCCL may be what is missing.
   try {
     native().gpuCount();
@@ -68,17 +80,16 @@ function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
       usable: true,
     });
   }
-  return native().NativeKVStore.onGpus(gpus, merge, gpuTimeoutMs);
 }
 
 const backends: Readonly<Record<StoreKind, Backend>> = {
   local: { onHost: onHost(nativePlacements.host), onGpus: onGpus(nativeGpuMerges.host) },
   device: { onHost: onHost(nativePlacements.devices), onGpus: onGpus(nativeGpuMerges.automatic) },
   nccl: { onGpus: onGpus(nativeGpuMerges.nccl) },
-  dist_sync: withServers('dist_sync', false),
-  dist_sync_device: withServers('dist_sync_device', false),
-  dist_async: withServers('dist_async', true),
-  dist_async_device: withServers('dist_async_device', true),
+  dist_sync: withServers('dist_sync'),
+  dist_sync_device: withServers('dist_sync_device'),
+  dist_async: withServers('dist_async'),
+  dist_async_device: withServers('dist_async_device'),
   allreduce: { onHost: openWithoutServers },
 };
 
@@ -113,6 +124,6 @@ export async function openBackend(
   if (devices.gpus === null && onHost !== undefined) {
     return await onHost(devices.names.length, options);
   }
-  if (devices.gpus !== null && onGpus !== undefined) return await onGpus(devices.gpus);
+  if (devices.gpus !== null && onGpus !== undefined) return await onGpus(devices.gpus, options);
   throw whyNot(type.kind, devices);
 }

@@ -36,22 +36,34 @@ export function forget(store: NativeKVStore): void {
   if (open.delete(store) && open.size === 0) process.off('exit', onExit);
 }
 
+/** What is particular to one type of store with servers, and its devices. */
+export interface ServedStore {
+  readonly type: string;
+  readonly asynchronous: boolean;
+  readonly devices: number;
+  /** One a device; null for CPU devices. */
+  readonly gpus: readonly number[] | null;
+  /** Whether GPUs' arrays are summed in the host's memory. */
+  readonly mergeOnHost: boolean;
+}
+
 /** A worker's side of a store with servers. */
 export async function openWithServers(
-  type: string,
-  asynchronous: boolean,
-  devices: number,
+  { type, ...store }: ServedStore,
   { timeoutMs, startTimeoutMs, bigArrayBound }: DistributedOptions,
 ): Promise<StoreBackend> {
   const place = workerPlace();
   if (place === undefined || place.servers === 0) throw withoutServers(type, place);
   const { rank, workers, servers } = place;
-  const name = meetingName(storesWithServers++);
+  const name = meetingName(storesWithServers);
   const meeting = meetingOf(place, name, workers + servers, startTimeoutMs);
-  const options = { workers, servers, devices, asynchronous, bigArrayBound, timeoutMs };
+  const options = { ...store, workers, servers, bigArrayBound, timeoutMs };
+  const opening = native().NativeKVStore.openDist(meeting, options);
+  // A GPU that is missing was told at once, and the servers still wait for this store.
+  ++storesWithServers;
   try {
-    const store = track(await native().NativeKVStore.openDist(meeting, options));
-    return { native: store, rank, numWorkers: workers, numServers: servers };
+    const opened = track(await opening);
+    return { native: opened, rank, numWorkers: workers, numServers: servers };
   } catch (error) {
     throw named(error, place);
   }

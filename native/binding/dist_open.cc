@@ -1,24 +1,27 @@
 #include "binding/dist_open.h"
 
+#include <optional>
 #include <utility>
 
 #include "binding/args.h"
 #include "binding/errors.h"
 #include "binding/job_join.h"
+#include "binding/kvstore_args.h"
 #include "binding/kvstore_wrap.h"
 #include "binding/pending_op.h"
 #include "core/wire.h"
 #include "core/work_queue.h"
+#include "cuda/device.h"
 #include "kvstore/allreduce_store.h"
 #include "kvstore/dist_store.h"
 #include "kvstore/dist_terms.h"
+#include "kvstore/gpu_dist_store.h"
 
 namespace gradlink::binding {
 
 namespace {
 
 constexpr int kMaxRanks = 1 << 16;
-constexpr int kMaxDevices = 4096;
 
 /// A store that is being opened. Made and destroyed on the JavaScript thread.
 class Opening final : public Resident {
@@ -43,7 +46,22 @@ class Opening final : public Resident {
 };
 
 std::size_t devicesArg(const Napi::Object& options) {
-  return static_cast<std::size_t>(integerArg(options.Get("devices"), "devices", 1, kMaxDevices));
+  return static_cast<std::size_t>(
+      integerArg(options.Get("devices"), "devices", 1, kMaxStoreDevices));
+}
+
+/// Nothing where the devices are CPU devices.
+std::optional<GpuDistOptions> gpusOf(const Napi::Object& options) {
+  const Napi::Value list = options.Get("gpus");
+  if (list.IsNull()) return std::nullopt;
+  GpuDistOptions gpus;
+  gpus.gpus = gpusArg(list);
+  if (gpus.gpus.empty()) throw argumentError(options.Env(), "gpus", "at least one", "none");
+  // One that is missing is told before anybody is met.
+  for (const int gpu : gpus.gpus) cuda::Device::get(gpu);
+  gpus.onHost = booleanArg(options.Get("mergeOnHost"), "mergeOnHost");
+  gpus.timeoutMs = numberArg(options.Get("timeoutMs"), "timeoutMs");
+  return gpus;
 }
 
 }  // namespace
@@ -68,21 +86,24 @@ Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
     DistStoreOptions options;
     options.workers = static_cast<int>(integerArg(from.Get("workers"), "workers", 1, kMaxRanks));
     options.servers = static_cast<int>(integerArg(from.Get("servers"), "servers", 1, kMaxRanks));
-    options.devices = devicesArg(from);
+    const std::optional<GpuDistOptions> gpus = gpusOf(from);
+    options.devices = gpus ? gpus->innerDevices() : devicesArg(from);
     options.asynchronous = booleanArg(from.Get("asynchronous"), "asynchronous");
     options.bigArrayBound = countArg(from.Get("bigArrayBound"), "bigArrayBound");
     options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
     return openStore(
         env,
-        [join = jobJoinArg(info[0]), options](const std::atomic<bool>* cancelled) {
+        [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
           const std::unique_ptr<Communicator> meeting = join(cancelled);
           const DistStoreOptions agreed = agreeOnTerms(*meeting, &options);
           std::unique_ptr<Wire> wire = meeting->openWire();
           meeting->close();
-          return makeDistStore(std::move(wire), agreed);
+          std::unique_ptr<DistStore> store = makeDistStore(std::move(wire), agreed);
+          return gpus ? makeGpuDistStore(std::move(store), *gpus) : std::move(store);
         },
-        [](Napi::Env at, std::unique_ptr<Store> store) {
-          return make(at, std::move(store), KVStoreHandle::Kind::distributed);
+        [kind = gpus ? KVStoreHandle::Kind::distributedGpus : KVStoreHandle::Kind::distributed](
+            Napi::Env at, std::unique_ptr<Store> store) {
+          return make(at, std::move(store), kind);
         });
   });
 }

@@ -57,6 +57,20 @@ Napi::Value itemOf(const Napi::Value& list, std::uint32_t index, const char* nam
 
 }  // namespace
 
+std::vector<int> gpusArg(const Napi::Value& value) {
+  const Napi::Array list = arrayArg(value, "gpus");
+  if (list.Length() > kMaxStoreDevices) {
+    throw argumentError(value.Env(), "gpus", "at most " + std::to_string(kMaxStoreDevices),
+                        std::to_string(list.Length()));
+  }
+  std::vector<int> gpus;
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    gpus.push_back(
+        static_cast<int>(integerArg(list.Get(i), "gpus", 0, std::numeric_limits<int>::max())));
+  }
+  return gpus;
+}
+
 std::int32_t priorityArg(const Napi::Value& value) {
   return static_cast<std::int32_t>(integerArg(value, "priority",
                                               std::numeric_limits<std::int32_t>::min(),

@@ -15,6 +15,11 @@ namespace gradlink::binding {
 std::vector<Operation> operationsArg(const Napi::CallbackInfo&, const KVStoreHandle&);
 
 /// An int32.
+/// A guard against a slip of the pen, far above any machine.
+inline constexpr int kMaxStoreDevices = 4096;
+
+/// Ordinals of GPUs, one a device of a store.
+std::vector<int> gpusArg(const Napi::Value&);
 std::int32_t priorityArg(const Napi::Value&);
 
 /// Reads (key, outputs, rows, priority): for each output a Float64Array of row numbers.

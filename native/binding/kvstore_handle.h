@@ -25,6 +25,7 @@ class KVStoreHandle final : public Resident {
     host,         // its arrays are TypedArrays
     gpus,         // its arrays are DeviceBuffers
     distributed,  // its arrays are TypedArrays, and it waits for other processes
+    distributedGpus,
   };
 
   KVStoreHandle(Napi::Env, std::unique_ptr<Store>, Kind);
@@ -41,8 +42,10 @@ class KVStoreHandle final : public Resident {
   /// When the environment goes without close(), the other processes learn it as a death.
   void drop() { dropped_ = true; }
 
-  bool onGpus() const { return kind_ == Kind::gpus; }
-  bool waitsForOthers() const { return kind_ == Kind::distributed; }
+  bool onGpus() const { return kind_ == Kind::gpus || kind_ == Kind::distributedGpus; }
+  bool waitsForOthers() const {
+    return kind_ == Kind::distributed || kind_ == Kind::distributedGpus;
+  }
 
   KeyId define(const std::string& name, const KeyShape&, std::size_t rowLength);
   /// Throws a TypeError where there is no such key.

@@ -1,7 +1,6 @@
 #include "binding/kvstore_wrap.h"
 
 #include <iterator>
-#include <limits>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -21,8 +20,6 @@ namespace gradlink::binding {
 namespace {
 
 constexpr const char* kClassName = "NativeKVStore";
-/// A guard against a slip of the pen, far above any machine.
-constexpr int kMaxDevices = 4096;
 
 /// What make() hands the constructor.
 struct Made {
@@ -100,16 +97,8 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
 Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    const Napi::Array list = arrayArg(info[0], "gpus");
     GpuStoreOptions options;
-    if (list.Length() > kMaxDevices) {
-      throw argumentError(env, "gpus", "at most " + std::to_string(kMaxDevices),
-                          std::to_string(list.Length()));
-    }
-    for (std::uint32_t i = 0; i < list.Length(); ++i) {
-      options.gpus.push_back(
-          static_cast<int>(integerArg(list.Get(i), "gpus", 0, std::numeric_limits<int>::max())));
-    }
+    options.gpus = gpusArg(info[0]);
     options.merge = static_cast<GpuMerge>(integerArg(info[1], "merge", 0, 3));
     options.timeoutMs = numberArg(info[2], "timeoutMs");
     return make(env, makeGpuStore(options), KVStoreHandle::Kind::gpus);
@@ -130,7 +119,8 @@ KVStoreWrap::KVStoreWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KVSt
       return;
     }
     const auto placement = static_cast<Placement>(integerArg(info[0], "placement", 0, 1));
-    const auto devices = static_cast<std::size_t>(integerArg(info[1], "devices", 1, kMaxDevices));
+    const auto devices =
+        static_cast<std::size_t>(integerArg(info[1], "devices", 1, kMaxStoreDevices));
     handle_ = std::make_shared<KVStoreHandle>(
         info.Env(), std::make_unique<LocalStore>(placement, devices), KVStoreHandle::Kind::host);
   });

@@ -18,7 +18,7 @@ namespace gradlink {
 class GpuCollectives;
 class GpuRound;
 
-class GpuDeviceSite final : public GpuSite {
+class GpuDeviceSite final : public GpuValueSite {
  public:
   /// `wake`: tells the engine that an updater is done. Throws where a GPU is missing, and where
   /// NCCL is wanted and cannot be had.

@@ -242,8 +242,9 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
   take();
   // Pulls that wait behind a push (or a pull) ride along. Not behind an external updater, whose
   // failure is the push's alone.
-  const bool carries =
-      unit->kind() != OperationKind::rowSparsePull && !unit->head().external && !unit->head().error;
+  const bool joins = unit->kind() == OperationKind::pull || site_.joinsPulls();
+  const bool carries = joins && unit->kind() != OperationKind::rowSparsePull &&
+                       !unit->head().external && !unit->head().error;
   while (carries && !key.queue.empty() && key.queue.front().operation.kind == OperationKind::pull &&
          !key.queue.front().error) {
     take();

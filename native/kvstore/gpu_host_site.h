@@ -12,7 +12,7 @@
 
 namespace gradlink {
 
-class GpuHostSite final : public GpuSite {
+class GpuHostSite final : public GpuValueSite {
  public:
   GpuHostSite(const GpuStoreOptions& options, std::function<void()> wake);
   ~GpuHostSite() override;

@@ -1,5 +1,6 @@
-// Where a store on GPUs keeps its values and computes: on the GPUs (gpu_device_site.h) or in the
-// host's memory (gpu_host_site.h). The engine decides what is done when; a site does it.
+// Where a store on GPUs keeps its values and computes: on the GPUs (gpu_device_site.h), in the
+// host's memory (gpu_host_site.h), or on servers (gpu_dist_site.h). The engine decides what is done
+// when; a site does it.
 #pragma once
 
 #include <cstdint>
@@ -40,11 +41,12 @@ class GpuSite {
 
   /// Before anything else is. What it throws is the error of everything that follows.
   virtual void open() {}
-  /// Memory for the key's value. On the caller's thread, while others run.
-  virtual void makeRoom(GpuKey&) = 0;
   /// Whether nothing else of its key may begin before this unit is done; else the streams keep the
   /// order.
   virtual bool blocksKey(const GpuUnit&) const = 0;
+  /// Whether pulls that wait behind a push may become one unit with it, so that it is done when
+  /// they are.
+  virtual bool joinsPulls() const { return true; }
   /// What one round moves at most, but for a single larger key: long beside what beginning it
   /// costs, short enough that an urgent key need not wait long, and that the devices are busy while
   /// the rest is still being planned.
@@ -52,11 +54,6 @@ class GpuSite {
   /// Begins units of different keys, most urgent first, and adds flights that hold them all. What
   /// it throws is the error of those that are not in a flight yet.
   virtual void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) = 0;
-
-  /// A copy of a key's state with its data, for saving. Nothing is under way.
-  virtual std::unique_ptr<OptimizerState> stateOf(const GpuKey&) = 0;
-  /// The other way round.
-  virtual void restoreState(GpuKey&, GpuKeyState&) = 0;
 
   /// From any thread: open() is to give up soon.
   virtual void cancel() noexcept {}
@@ -66,6 +63,17 @@ class GpuSite {
 
  protected:
   GpuSite() = default;
+};
+
+/// A site that has the values, and what optimizers keep for them.
+class GpuValueSite : public GpuSite {
+ public:
+  /// Memory for the key's value. On the caller's thread, while others run.
+  virtual void makeRoom(GpuKey&) = 0;
+  /// A copy of a key's state with its data, for saving. Nothing is under way.
+  virtual std::unique_ptr<OptimizerState> stateOf(const GpuKey&) = 0;
+  /// The other way round.
+  virtual void restoreState(GpuKey&, GpuKeyState&) = 0;
 };
 
 }  // namespace gradlink

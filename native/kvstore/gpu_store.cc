@@ -10,6 +10,7 @@
 #include "kvstore/gpu_device_site.h"
 #include "kvstore/gpu_engine.h"
 #include "kvstore/gpu_host_site.h"
+#include "kvstore/gpu_item.h"
 #include "kvstore/store_checks.h"
 #include "kvstore/whole_file.h"
 
@@ -57,11 +58,8 @@ class GpuStore final : public Store {
     std::shared_ptr<ExternalUpdater> external;
   };
 
-  std::unique_ptr<GpuSite> makeSite(const GpuStoreOptions& options);
+  std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
   void admit(GpuItem& item) const;
-  GpuItem itemOf(Operation operation);
-  std::vector<GpuArray> locate(const std::string& name, std::span<const int> gpus,
-                               std::span<void* const> arrays, bool hostToo) const;
   std::size_t placeOf(int gpu) const;
   GpuKey* keyNamed(const std::string& name) const;
   std::vector<GpuKey*> allKeys() const;
@@ -81,7 +79,7 @@ class GpuStore final : public Store {
 
   GpuDeviceSite* device_ = nullptr;  // the site, of whichever kind it is
   GpuHostSite* host_ = nullptr;
-  std::unique_ptr<GpuSite> site_;
+  std::unique_ptr<GpuValueSite> site_;
   GpuEngine engine_;  // last: its thread uses the rest
 };
 
@@ -93,7 +91,7 @@ GpuStore::~GpuStore() {
   for (auto& key : keys_) static_cast<void>(key.release());
 }
 
-std::unique_ptr<GpuSite> GpuStore::makeSite(const GpuStoreOptions& options) {
+std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options) {
   const auto wake = [this] { engine_.wake(); };
   if (onHost_) {
     auto site = std::make_unique<GpuHostSite>(options, wake);
@@ -124,53 +122,18 @@ KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
+  const auto place = [this](int gpu) { return placeOf(gpu); };
   std::vector<GpuItem> items;
   items.reserve(operations.size());
   {
     const std::lock_guard lock(keysMutex_);
-    for (Operation& operation : operations) items.push_back(itemOf(std::move(operation)));
+    for (Operation& operation : operations) {
+      if (operation.key >= keys_.size()) throw storeMisuse("no such key");
+      GpuKey& key = *keys_[operation.key];
+      items.push_back(itemOf(key, std::move(operation), gpus_, place));
+    }
   }
   engine_.submit(std::move(items));
-}
-
-/// Throws where the operation does not fit its key or this store. keysMutex_ is held.
-GpuItem GpuStore::itemOf(Operation operation) {
-  if (operation.key >= keys_.size()) throw storeMisuse("no such key");
-  GpuKey& key = *keys_[operation.key];
-  checkOperation(operation, key.name, key.count, key.rowLength);
-  GpuItem item;
-  item.key = &key;
-  std::vector<void*> inputs;
-  inputs.reserve(operation.in.size());
-  // Only init's input may be in host memory; no input is written.
-  for (const void* input : operation.in) inputs.push_back(const_cast<void*>(input));
-  item.in = locate(key.name, operation.inGpus, inputs, operation.kind == OperationKind::init);
-  item.out = locate(key.name, operation.outGpus, operation.out, false);
-  operation.in.clear();
-  operation.out.clear();
-  item.operation = std::move(operation);
-  return item;
-}
-
-std::vector<GpuArray> GpuStore::locate(const std::string& name, std::span<const int> gpus,
-                                       std::span<void* const> arrays, bool hostToo) const {
-  if (gpus.empty()) gpus = gpus_;
-  if (arrays.size() > gpus.size()) {
-    throw storeMisuse("key " + name + ": " + std::to_string(arrays.size()) + " arrays for " +
-                      std::to_string(gpus.size()) + " GPUs");
-  }
-  std::vector<GpuArray> located;
-  located.reserve(arrays.size());
-  for (std::size_t i = 0; i < arrays.size(); ++i) {
-    const std::size_t place = placeOf(gpus[i]);
-    if (place == kHostPlace && !(hostToo && gpus[i] < 0)) {
-      throw storeMisuse("key " + name + ": an array is " +
-                        (gpus[i] < 0 ? "in host memory" : "on gpu:" + std::to_string(gpus[i])) +
-                        ", which is no device of this store");
-    }
-    located.push_back({arrays[i], place});
-  }
-  return located;
 }
 
 std::size_t GpuStore::placeOf(int gpu) const {

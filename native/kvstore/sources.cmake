@@ -17,8 +17,11 @@ add_library(gradlink_kvstore STATIC
   ${CMAKE_CURRENT_LIST_DIR}/dist_transfers.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_collectives.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_device_site.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_dist_site.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_dist_store.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_engine.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_host_site.cc
+  ${CMAKE_CURRENT_LIST_DIR}/gpu_item.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_marks.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_places.cc
   ${CMAKE_CURRENT_LIST_DIR}/gpu_round.cc

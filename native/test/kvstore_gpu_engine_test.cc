@@ -31,7 +31,6 @@ class ScriptedSite final : public GpuSite {
     ScriptedSite& site_;
   };
 
-  void makeRoom(GpuKey&) override {}
   bool blocksKey(const GpuUnit& unit) const override { return unit.key.name == "blocking"; }
   std::size_t roundBytes() const override { return 1000; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override {
@@ -49,8 +48,7 @@ class ScriptedSite final : public GpuSite {
     flights.push_back(std::make_unique<Flight>(*this));
     flights.back()->units = std::move(units);
   }
-  std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override { return nullptr; }
-  void restoreState(GpuKey&, GpuKeyState&) override {}
+  bool joinsPulls() const override { return joining; }
   bool quiesce() noexcept override {
     ++quiesced;
     return true;
@@ -69,6 +67,7 @@ class ScriptedSite final : public GpuSite {
 
   std::atomic<bool> refusing{false};
   std::atomic<bool> failing{false};
+  std::atomic<bool> joining{true};
   std::atomic<int> quiesced{0};
 
  private:
@@ -140,6 +139,19 @@ TEST_F(GpuEngineTest, PullsRideAndPushesFollow) {
   site.open(engine);
   waiter.wait();
   EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"ax3 b", "ax2"}));
+}
+
+TEST_F(GpuEngineTest, PullsRideWithPullsAloneWhereTheSiteWantsIt) {
+  site.joining = false;
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  submit(push(a, ticket), pull(a, ticket), pull(a, ticket), push(a, ticket), pull(a, ticket),
+         push(b, ticket));
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(site.rounds(4), (std::vector<std::string>{"a b", "ax2", "a", "a"}));
 }
 
 TEST_F(GpuEngineTest, AnUrgentItemPullsAlongWhatIsBeforeIt) {

@@ -135,7 +135,7 @@ describe('refused, with 2', () => {
     [['--gpus', '0,x'], 'whole number'],
     [['--gpus', '0', '--devices', 'gpu:0'], 'one of the two'],
     [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
-    [['--gpus', '0', '--kv-store', 'dist_sync'], 'available here: local, device, and nccl'],
+    [['--gpus', '0', '--kv-store', 'allreduce'], 'available here: local, device, nccl, dist_sync'],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

@@ -350,8 +350,8 @@ describe('what does not fit is refused', () => {
       code: 'ERR_BACKEND_UNAVAILABLE',
       message: expect.stringContaining('needs GPUs') as string,
     });
-    await expect(open('dist_sync', { devices: named([0]) })).rejects.toThrow(
-      'available here: local, device, and nccl',
+    await expect(open('allreduce', { devices: named([0]) })).rejects.toThrow(
+      'available here: local, device, nccl, dist_sync',
     );
   });
 

@@ -1,0 +1,180 @@
+// Stores with servers whose devices are GPUs, in jobs of real processes.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { devices } from '../../lib/gpu/devices.js';
+import { runJob, startJob } from '../distributed/support.js';
+import { GpuScripts } from '../support/gpu-processes.js';
+import { well } from '../support/processes.js';
+
+const present = devices().length;
+/** Three devices a worker, on as many GPUs as there are. */
+const names = [0, 1, 2].map((index) => `gpu:${index % present}`);
+const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+
+let scripts: GpuScripts;
+beforeEach(() => {
+  scripts = new GpuScripts();
+});
+afterEach(() => scripts.remove());
+
+/** In every worker: a store, and arrays, one for each of its devices. */
+const aStore = (type: string, options = '') => `
+  import { Test } from ${JSON.stringify(library)};
+  const names = ${JSON.stringify(names)};
+  const kv = await KVStore.create('${type}', { devices: names, ${options} });
+  const buffers = (dtype, arrays) => Promise.all(names.map(async (name, index) => {
+    const buffer = DeviceBuffer.alloc(Number(name.slice(4)), dtype, arrays[index].length);
+    await buffer.copyFrom(arrays[index]);
+    return buffer;
+  }));
+  const zeros = (length) => buffers('float32', names.map(() => new Float32Array(length)));
+  const read = (made) => Promise.all(made.map((buffer) => buffer.copyTo()));
+`;
+
+/** Long enough to be cut over both servers, and not a multiple of anything. */
+const long = 20_003;
+const lengths = [7, long] as const;
+
+describe.each(['dist_sync_device', 'dist_sync', 'dist_async_device', 'dist_async'])(
+  '%s',
+  (type) => {
+    const asynchronous = type.startsWith('dist_async');
+
+    it('sums what the GPUs of all workers push, and gives every GPU the result', async () => {
+      const { workers, servers } = await runJob(
+        scripts,
+        { workers: 2, servers: 2 },
+        `${aStore(type, 'bigArrayBound: 5000')}
+      report([kv.type, kv.devices]);
+      const lengths = ${JSON.stringify(lengths)};
+      await kv.init(['0', '1'], lengths.map((length) => new Float32Array(length)));
+      // Asynchronous stores without an optimizer keep what came last.
+      if (${asynchronous}) await kv.setOptimizer(new Test());
+      for (let round = 0; round < 3; ++round) {
+        for (const [key, length] of lengths.entries()) {
+          const one = (index) =>
+            Float32Array.from({ length }, (_, i) => (i % 100) * (index + 1) + 10 * round + kv.rank);
+          await kv.push(String(key), await buffers('float32', names.map((_, index) => one(index))));
+        }
+        await kv.barrier();
+        for (const [key, length] of lengths.entries()) {
+          const outs = await zeros(length);
+          await kv.pull(String(key), outs);
+          report((await read(outs)).map((array) => [array[1], array[length - 1]]));
+        }
+        await kv.barrier();
+      }
+      await kv.close();`,
+        scripts.env(),
+      );
+      expect(servers).toMatchObject([well, well]);
+      // Of both workers, three devices each.
+      const sum = (round: number, i: number) => 2 * 6 * (i % 100) + 2 * 3 * 10 * round + 3;
+      const stored = (round: number, i: number): number =>
+        sum(round, i) + (asynchronous && round > 0 ? stored(round - 1, i) : 0);
+      const rounds = [0, 1, 2].flatMap((round) =>
+        lengths.map((length) => names.map(() => [stored(round, 1), stored(round, length - 1)])),
+      );
+      for (const worker of workers) {
+        expect(worker).toMatchObject({ ...well, reports: [[type, names], ...rounds] });
+      }
+      scripts.expectNothingLeft();
+    });
+  },
+);
+
+describe('a store with servers on GPUs', () => {
+  it('pushes and pulls in one call, every type of element', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 2, servers: 1 },
+      `${aStore('dist_sync_device')}
+      for (const [dtype, Kind] of Object.entries({ float64: Float64Array, int32: Int32Array, uint8: Uint8Array })) {
+        await kv.init(dtype, new Kind(5));
+        const values = await buffers(dtype, names.map((_, index) => new Kind(5).fill(index + 1 + kv.rank)));
+        await kv.pushPull(dtype, values);
+        report((await read(values)).map((array) => array.join()));
+      }
+      await kv.close();`,
+      scripts.env(),
+    );
+    for (const worker of workers) {
+      const all = names.map(() => '15,15,15,15,15');
+      expect(worker).toMatchObject({ ...well, reports: [all, all, all] });
+    }
+    scripts.expectNothingLeft();
+  });
+
+  it('sends compressed pushes', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 2, servers: 1 },
+      `${aStore('dist_sync_device')}
+      await kv.setGradientCompression({ type: '2bit', threshold: 1 });
+      await kv.init('w', new Float32Array(${long}));
+      const outs = await zeros(${long});
+      const before = (await kv.report()).worker.bytesSent[0];
+      for (let round = 0; round < 2; ++round) {
+        await kv.push('w', await buffers('float32', names.map(() => new Float32Array(${long}).fill(0.25))));
+        await kv.pull('w', outs);
+        report((await read(outs)).map((array) => array[${long - 1}]));
+      }
+      report((await kv.report()).worker.bytesSent[0] - before < ${long});
+      await kv.close();`,
+      scripts.env(),
+    );
+    for (const worker of workers) {
+      // 0.75 of three devices is below the threshold; with the next it is 1.5.
+      const reports = [names.map(() => 0), names.map(() => 2), true];
+      expect(worker).toMatchObject({ ...well, reports });
+    }
+    scripts.expectNothingLeft();
+  });
+
+  it('names a worker that is killed', async () => {
+    const job = startJob(
+      scripts,
+      { workers: 2, servers: 1, serversFail: true },
+      `${aStore('dist_sync_device')}
+      await kv.init('w', new Float32Array(4));
+      const outs = await zeros(4);
+      if (kv.rank === 1) {
+        say('ready');
+        setInterval(() => undefined, 1000);
+      } else {
+        await kv.push('w', outs);
+        report(await outcome(kv.pull('w', outs)));
+        await kv.close();
+      }`,
+      scripts.env(),
+    );
+    await job.workers[1]?.said('ready');
+    job.workers[1]?.child.kill('SIGKILL');
+    const { workers } = await job.ended;
+    expect(workers[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
+    scripts.expectNothingLeft();
+  });
+
+  it('refuses arrays of the host, and GPUs that are not there', async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 1, servers: 1 },
+      `report(await outcome(KVStore.create('dist_sync_device', { devices: ['gpu:${present}'] })));
+      ${aStore('dist_sync_device')}
+      await kv.init('w', new Float32Array(4));
+      report(await outcome(kv.push('w', new Float32Array(4))));
+      await kv.close();`.replace(/import \{ Test \}.*\n/, ''),
+      scripts.env(),
+    );
+    expect(workers[0]).toMatchObject({
+      ...well,
+      reports: [
+        { message: expect.stringContaining(`${present}`) as string },
+        {
+          code: 'ERR_INVALID_ARG_TYPE',
+          message: expect.stringContaining(names[0] ?? '') as string,
+        },
+      ],
+    });
+  });
+});
