@@ -1,4 +1,6 @@
 // What a server does to all of its shards at once: optimizers, rates, states, compression.
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <span>
 #include <utility>
@@ -8,6 +10,9 @@
 
 namespace gradlink::dist {
 namespace {
+
+/// A death is seen within 10 ms, on a loaded machine later.
+constexpr std::chrono::milliseconds kBlameAfter(250);
 
 std::span<const std::uint8_t> bytesOf(const WireMessage& message) {
   return {static_cast<const std::uint8_t*>(message.payload), message.bytes};
@@ -38,12 +43,21 @@ void ServerLoop::pumpStreams() {
           dispatch(next);
         }
         again = true;
-      } else if (from.ended) {
+      } else if (from.ended && mayEnd(worker)) {
         end(worker, standing(worker) == Standing::left ? Standing::left : Standing::closed);
       }
     }
     if (!waits) context_.pendingAwaited.store(false, std::memory_order_seq_cst);
   }
+}
+
+// A worker that closes because it saw another rank die would be blamed for the rounds that lack it,
+// if this server were the last to see that death: it gets the time to see it.
+bool ServerLoop::mayEnd(int worker) const {
+  const bool allEnded = std::all_of(streams_.begin(), streams_.end(),
+                                    [](const Stream& s) { return s.ended || s.over; });
+  return standing(worker) == Standing::left || allEnded ||
+         Deadline::Clock::now() - stream(worker).endedAt >= kBlameAfter;
 }
 
 // False while it has to wait.

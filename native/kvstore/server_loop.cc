@@ -271,6 +271,7 @@ void ServerLoop::setStanding(int worker, Standing standing) {
 void ServerLoop::left(int rank) {
   if (rank >= options_.workers) return;
   stream(rank).ended = true;
+  stream(rank).endedAt = Deadline::Clock::now();
 }
 
 void ServerLoop::lost(int rank) {

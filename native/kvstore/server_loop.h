@@ -34,8 +34,9 @@ class ServerLoop {
     std::uint64_t rules = 0;
     /// The barrier it waits in.
     std::optional<std::uint64_t> barrier;
-    /// Its wire has ended in good order.
+    /// Its wire has ended in good order, at this time.
     bool ended = false;
+    Deadline::Clock::time_point endedAt{};
     /// And all that it sent has been carried out.
     bool over = false;
   };
@@ -56,6 +57,7 @@ class ServerLoop {
   void toShard(const Header& header, const WireMessage& message);
 
   void pumpStreams();
+  bool mayEnd(int worker) const;
   bool carryOut(int worker, const WireMessage& control);
   bool setRule(int worker, const Header& header, const WireMessage& message);
   void setOptimizer(const WireMessage& message);
@@ -68,6 +70,7 @@ class ServerLoop {
   void drainPipelines();
 
   Stream& stream(int worker) { return streams_[static_cast<std::size_t>(worker)]; }
+  const Stream& stream(int worker) const { return streams_[static_cast<std::size_t>(worker)]; }
   Standing standing(int worker) const {
     return context_.standing[static_cast<std::size_t>(worker)];
   }
