@@ -59,8 +59,9 @@ export interface WorldOptions {
    */
   backend?: 'shm' | 'mpi' | 'nccl' | undefined;
   /**
-   * With `'nccl'`, this rank's GPU by the ordinal of its process; when absent the GPUs are dealt out by rank. No two
-   * ranks may have the same.
+   * This rank's GPU by the ordinal of its process. With `'nccl'`, when absent, the GPUs are dealt out by rank, and no
+   * two ranks may have the same. With `'mpi'` its arrays are then {@link DeviceBuffer}s there, which pass through the
+   * memory of the host; when absent they are the host's. Ranks of both kinds may meet.
    */
   gpu?: number | undefined;
 }
@@ -204,12 +205,15 @@ export class Communicator extends Collectives implements AsyncDisposable {
     if (backend !== 'mpi' && (backend as unknown) !== 'shm') {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm', 'mpi' or 'nccl'", backend);
     }
+    if (backend === 'mpi') {
+      const own = gpu === undefined ? null : integer(gpu, 'gpu', 0, maxInt32);
+      return new Communicator(await joinMpiWorld(place, timeoutMs, own), false);
+    }
     if (gpu !== undefined) {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' with it", {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' or 'mpi' with it", {
         text: `backend '${backend}'`,
       });
     }
-    if (backend === 'mpi') return new Communicator(await joinMpiWorld(place, timeoutMs), false);
     if (place === undefined) return new Communicator(joinAll(1, timeoutMs)[0]!, false);
     const { job, rank, size } = place;
     return Communicator.join({ name: 'world', job, rank, size, timeoutMs });

@@ -10,10 +10,12 @@ import type { JobPlace } from './job.js';
  * Joins the workers of the job.
  *
  * @param place - undefined where no launcher started this process: a world of one.
+ * @param gpu - where this rank's arrays are; null for the host's memory.
  */
 export async function joinMpiWorld(
   place: JobPlace | undefined,
   timeoutMs: number,
+  gpu: number | null,
 ): Promise<NativeCommunicator> {
   if (place !== undefined && place.mpi === undefined) {
     throw new GradlinkError(
@@ -27,7 +29,10 @@ export async function joinMpiWorld(
   // Without servers the workers are all there is, whatever MPI numbers them.
   const ranks = Int32Array.from({ length: workers < all ? workers : 0 }, (_, rank) => rank);
   endJobOnFailure();
-  const joined = await native().NativeCommunicator.joinMpi({ name: 'world', ranks, timeoutMs });
+  const joined = await native().NativeCommunicator.joinMpi(
+    { name: 'world', ranks, timeoutMs },
+    gpu,
+  );
   if (joined.size === workers) return joined;
   const { size } = joined;
   await joined.close();

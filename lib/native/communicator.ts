@@ -175,8 +175,8 @@ export interface NativeCommunicatorClass {
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
   /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */
   joinNccl(options: NativeJoinOptions, gpu: number): Promise<NativeCommunicator>;
-  /** Ranks of the MPI job that gave the same name and members. */
-  joinMpi(options: NativeMpiJoinOptions): Promise<NativeCommunicator>;
+  /** Ranks of the MPI job that gave the same name and members; with a GPU, this rank's arrays are there. */
+  joinMpi(options: NativeMpiJoinOptions, gpu: number | null): Promise<NativeCommunicator>;
 }
 
 export interface CommunicatorNatives {

@@ -159,7 +159,12 @@ void CollectiveCall::operator()(Communicator& communicator) const {
   if (!scales_.empty()) {
     const Shape shape{kindOf(op_), dtype_, reduceOp_, root_, count_};
     const nccl::Launch launch{shape, buffers, scales_};
-    return dynamic_cast<nccl::NcclCommunicator&>(communicator).run({&launch, 1}, options_);
+    auto* const ranks = dynamic_cast<nccl::NcclCommunicator*>(&communicator);
+    if (ranks == nullptr) {
+      throw Error(ErrorCode::unsupported, "scale is for NCCL; multiply the data before the call")
+          .stillUsable();
+    }
+    return ranks->run({&launch, 1}, options_);
   }
   switch (op_) {
     case CollectiveOp::allReduce:

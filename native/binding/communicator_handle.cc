@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/staged_communicator.h"
 #include "nccl/nccl.h"
 
 namespace gradlink::binding {
@@ -32,9 +33,11 @@ void CommunicatorHandle::connect(const Join& join) {
 std::span<const int> CommunicatorHandle::gpus() {
   if (!gpus_) {
     gpus_.emplace();
-    const auto* ranks = dynamic_cast<const nccl::NcclCommunicator*>(communicator_.get());
-    if (ranks != nullptr) {
+    const Communicator* const held = communicator_.get();
+    if (const auto* ranks = dynamic_cast<const nccl::NcclCommunicator*>(held)) {
       for (const cuda::Device* device : ranks->devices()) gpus_->push_back(device->ordinal());
+    } else if (const auto* staged = dynamic_cast<const cuda::StagedCommunicator*>(held)) {
+      gpus_->push_back(staged->device().ordinal());
     }
   }
   return *gpus_;

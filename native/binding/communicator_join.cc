@@ -12,6 +12,7 @@
 #include "binding/communicator_wrap.h"
 #include "binding/errors.h"
 #include "binding/mpi_join.h"
+#include "cuda/staged_communicator.h"
 #include "nccl/nccl.h"
 #include "shm/shm.h"
 
@@ -129,7 +130,17 @@ Napi::Value CommunicatorWrap::openNccl(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
-  return connect(info.Env(), mpiJoinArg(info[0]));
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle::Join join = mpiJoinArg(info[0]);
+    if (info[1].IsNull()) return connect(env, std::move(join));
+    // One that is missing is told before anybody is met.
+    cuda::Device& device =
+        cuda::Device::get(static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks)));
+    return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
+      return cuda::stageThroughHost(join(cancelled), device);
+    });
+  });
 }
 
 Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {

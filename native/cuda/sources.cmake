@@ -29,6 +29,7 @@ add_library(gradlink_cuda STATIC
   ${CMAKE_CURRENT_LIST_DIR}/memory.cc
   ${CMAKE_CURRENT_LIST_DIR}/nvml.cc
   ${CMAKE_CURRENT_LIST_DIR}/shared_library.cc
+  ${CMAKE_CURRENT_LIST_DIR}/staged_communicator.cc
   ${CMAKE_CURRENT_LIST_DIR}/step.cc
   ${CMAKE_CURRENT_LIST_DIR}/stream.cc
   ${CMAKE_CURRENT_LIST_DIR}/task_ring.cc

@@ -355,9 +355,11 @@ describe('a world of one', () => {
     const part = await world.split(0);
     expect(part).toMatchObject({ size: 1, gpus: [0] });
     await part?.close();
-    await expect(Communicator.world({ gpu: 0 })).rejects.toThrow(/backend 'nccl' with it for gpu/);
-    await expect(Communicator.world({ backend: 'mpi' as 'shm' })).rejects.toThrow(
-      "expected 'shm' or 'nccl' for backend, got 'mpi'",
+    await expect(Communicator.world({ gpu: 0 })).rejects.toThrow(
+      /backend 'nccl' or 'mpi' with it for gpu/,
+    );
+    await expect(Communicator.world({ backend: 'tcp' as 'shm' })).rejects.toThrow(
+      "expected 'shm', 'mpi' or 'nccl' for backend, got 'tcp'",
     );
   });
 });
