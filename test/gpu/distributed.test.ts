@@ -5,6 +5,7 @@ import { devices } from '../../lib/gpu/devices.js';
 import { runJob, startJob } from '../distributed/support.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
+import { onRealGpus } from './setup/fakes.js';
 
 const present = devices().length;
 /** Three devices a worker, on as many GPUs as there are. */
@@ -153,6 +154,33 @@ describe('a store with servers on GPUs', () => {
     const { workers } = await job.ended;
     expect(workers[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
     scripts.expectNothingLeft();
+  });
+
+  it.for([
+    ['copy=4', 'ERR_SYSTEM', /failed/],
+    ['stuck-copy=4', 'ERR_TIMEOUT', /a store has to do on gpu:0/],
+  ] as const)('ends soon after %s', async ([fault, code, message], context) => {
+    if (onRealGpus) context.skip('needs GPUs that fail when asked to');
+    const stuck = fault.startsWith('stuck');
+    const { workers, servers } = await runJob(
+      scripts,
+      { workers: 1, servers: 1 },
+      `${aStore('dist_sync', 'timeoutMs: 300')}
+      await kv.init('w', new Float32Array(4));
+      const values = await zeros(4); // three copies
+      report(await outcome(kv.push('w', values)));
+      await kv.close();
+      report('closed');
+      // Freeing memory waits for the device, and one that is stuck would never let go.
+      if (${stuck}) process.exit();`,
+      scripts.env({ GRADLINK_FAKE_FAULTS: fault }),
+    );
+    expect(workers[0]?.reports).toEqual([
+      expect.objectContaining({ code, message: expect.stringMatching(message) as string }),
+      'closed',
+    ]);
+    expect(servers).toMatchObject([well]);
+    if (!stuck) scripts.expectNothingLeft();
   });
 
   it('refuses arrays of the host, and GPUs that are not there', async () => {
