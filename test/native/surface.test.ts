@@ -185,7 +185,7 @@ describe('native checks', () => {
 
   it.each<[string, unknown[], RegExp]>([
     ['an unknown operation', [9, data, data, 4, 0, -1], /a known operation/],
-    ['an unknown dtype', [10 << 8, data, data, 4, 0, -1], /a known operation/],
+    ['an unknown dtype', [12 << 8, data, data, 4, 0, -1], /a known operation/],
     [
       'an array that is too short',
       [float32, data, data, 5, 0, -1],
