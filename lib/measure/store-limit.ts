@@ -56,11 +56,17 @@ export async function measureGpuLimits(gpus: readonly number[]): Promise<StoreLi
   return (kvStore, volume) => ({
     copyBytesPerSecond,
     expected:
-      parseStoreType(kvStore).kind === 'local'
+      mergesOnHost(kvStore)
         ? throughHost(machine, gpus, volume)
         : betweenGpus(machine, distinct, volume),
     context: { lastLevelCacheBytes: caches === 0 ? null : caches, onGpus: true },
   });
+}
+
+/** Whether a store's values lie in the memory of a host, its own or a server's. */
+function mergesOnHost(kvStore: string): boolean {
+  const { kind } = parseStoreType(kvStore);
+  return kind === 'local' || kind.startsWith('dist_');
 }
 
 /** All arrays of a GPU go down its link, and come up, both at a time. */
