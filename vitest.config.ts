@@ -33,7 +33,11 @@ export default defineConfig({
         test: {
           ...shared,
           name: 'process',
-          include: ['test/process/**/*.test.ts', 'test/distributed/**/*.test.ts', 'test/mpi/**/*.test.ts'],
+          include: [
+            'test/process/**/*.test.ts',
+            'test/distributed/**/*.test.ts',
+            'test/mpi/**/*.test.ts',
+          ],
           // Files that spawn ranks of their own would, side by side, measure each other's patience.
           maxWorkers: 1,
           testTimeout: 240_000,

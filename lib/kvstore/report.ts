@@ -1,9 +1,6 @@
 // What a store of several workers has moved, and where its time went.
-import type { NativeServerReport, NativeShardPlace, NativeWorkerReport } from '../native/dist.js';
+import type { ServerReport, WorkerReport } from '../native/dist.js';
 import type { NativeKVStore } from '../native/kvstore.js';
-
-/** Elements `first` to `first + count - 1` of a key lie on this server; int keys are in decimal. */
-export type ShardPlace = NativeShardPlace;
 
 /** What this worker and the servers did since the store was made. Times are seconds, sizes bytes. */
 export interface StoreReport {
@@ -14,9 +11,9 @@ export interface StoreReport {
    * included), `wait` (for servers), and `bytesSent`, `bytesReceived` by server. Without: `copy`, `wait` (for other
    * workers), `reduce` (in the sums), `update`, and `bytesReduced`.
    */
-  readonly worker: NativeWorkerReport;
+  readonly worker: WorkerReport;
   /** The servers in order; none for a store without. */
-  readonly servers: readonly NativeServerReport[];
+  readonly servers: readonly ServerReport[];
 }
 
 export async function reportOf(
@@ -25,6 +22,6 @@ export async function reportOf(
   hasServers: boolean,
 ): Promise<StoreReport> {
   const texts = hasServers ? await store.serverReports() : [];
-  const servers = texts.map((text) => JSON.parse(text) as NativeServerReport);
+  const servers = texts.map((text) => JSON.parse(text) as ServerReport);
   return { rank, worker: store.workerReport(), servers };
 }

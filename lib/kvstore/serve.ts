@@ -1,12 +1,9 @@
 // A server of a job: what `gradlink serve` runs.
 import { GradlinkError } from '../errors.js';
 import { native } from '../native.js';
-import type { NativeServer, NativeServerReport } from '../native/dist.js';
+import type { NativeServer, ServerReport } from '../native/dist.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
-
-/** What one server did for one store; `merge` and `update` are seconds of all its threads together. */
-export type ServerReport = NativeServerReport;
 
 /** Options of {@link serveJob}. */
 export interface ServeOptions {

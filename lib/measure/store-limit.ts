@@ -55,10 +55,9 @@ export async function measureGpuLimits(gpus: readonly number[]): Promise<StoreLi
   const caches = machine.gpus.map(({ l2Bytes }) => l2Bytes).reduce((sum, bytes) => sum + bytes, 0);
   return (kvStore, volume) => ({
     copyBytesPerSecond,
-    expected:
-      mergesOnHost(kvStore)
-        ? throughHost(machine, gpus, volume)
-        : betweenGpus(machine, distinct, volume),
+    expected: mergesOnHost(kvStore)
+      ? throughHost(machine, gpus, volume)
+      : betweenGpus(machine, distinct, volume),
     context: { lastLevelCacheBytes: caches === 0 ? null : caches, onGpus: true },
   });
 }

@@ -1,6 +1,6 @@
 // What each worker and server of a store did in the timed batches, and which part of the work took the time.
 import type { StoreReport } from '../kvstore/report.js';
-import type { NativeServerReport, NativeWorkerReport } from '../native/dist.js';
+import type { ServerReport, WorkerReport } from '../native/dist.js';
 import { perSecond } from './bandwidth.js';
 import type { ServerTraffic, StoreTraffic, TimeShares, WorkerTraffic } from './result.js';
 import { describe } from './statistics.js';
@@ -11,7 +11,7 @@ function sum(values: readonly number[] = []): number {
 }
 
 /** A worker's counters as numbers, to be gathered. */
-const workerFields: readonly ((worker: NativeWorkerReport) => number)[] = [
+const workerFields: readonly ((worker: WorkerReport) => number)[] = [
   // Without servers, each sum of n workers moves 2(n-1)/n of its bytes out of and into each of them.
   ({ bytesSent, bytesReduced = 0 }) => (bytesSent === undefined ? bytesReduced : sum(bytesSent)),
   ({ bytesReceived, bytesReduced = 0 }) =>
@@ -22,7 +22,7 @@ const workerFields: readonly ((worker: NativeWorkerReport) => number)[] = [
   ({ update = 0 }) => update,
 ];
 
-function serverDifference(before: NativeServerReport, after: NativeServerReport): ServerTraffic {
+function serverDifference(before: ServerReport, after: ServerReport): ServerTraffic {
   return {
     server: after.server,
     shards: after.shards,

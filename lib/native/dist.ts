@@ -34,8 +34,8 @@ export interface NativeDistOptions extends NativeAllreduceOptions {
   readonly mergeOnHost: boolean;
 }
 
-/** Elements `first` to `first + count - 1` of a key lie on this server. */
-export interface NativeShardPlace {
+/** Elements `first` to `first + count - 1` of a key lie on this server; int keys are in decimal. */
+export interface ShardPlace {
   readonly key: string;
   readonly server: number;
   readonly first: number;
@@ -43,7 +43,7 @@ export interface NativeShardPlace {
 }
 
 /** What this worker's part did: seconds, and bytes by server. Of a store without servers some are missing. */
-export interface NativeWorkerReport {
+export interface WorkerReport {
   readonly copy: number;
   readonly wait: number;
   readonly reduce?: number;
@@ -60,8 +60,8 @@ export interface NativeDistCalls {
   /** Resolves when every server has run its handler. */
   command(text: string): Promise<void> | undefined;
   deadNodes(): number;
-  placement(): NativeShardPlace[];
-  workerReport(): NativeWorkerReport;
+  placement(): ShardPlace[];
+  workerReport(): WorkerReport;
   /** Each server's counters as JSON text. */
   serverReports(): Promise<string[]> | string[];
   /** From now on, when the environment ends without close(), the others learn it as a death. */
@@ -69,7 +69,7 @@ export interface NativeDistCalls {
 }
 
 /** What a server did: `merge` and `update` are seconds of all its threads together, `wait` of its receiving thread. */
-export interface NativeServerReport {
+export interface ServerReport {
   readonly server: number;
   readonly shards: number;
   readonly elements: number;
@@ -91,7 +91,7 @@ export interface NativeServer {
   /** Resolves when all workers and servers have come. */
   meet(): Promise<void>;
   /** Resolves when all workers have left. */
-  serve(): Promise<NativeServerReport>;
+  serve(): Promise<ServerReport>;
   /** Instead of the other two: resolves when the workers of this MPI job are exiting. */
   waitForExit(): Promise<void>;
   /** Makes what is pending reject with ERR_CLOSED soon. */

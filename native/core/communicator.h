@@ -129,9 +129,9 @@ class Communicator {
   /// As abort(), but the calls end with this error's code, rank and message: for communicators that
   /// are made of others and pass on what ended one of them. The rank is taken as given.
   virtual void fail(const Error& error) { abort(error.what()); }
-  /// Calls that wait end, with any error, once `above` has been ended on any of its ranks: for parts
-  /// whose ranks hear of it through `above` alone. It is of the same backend and outlives this one.
-  /// Backends that cannot wait for both do nothing.
+  /// Calls that wait end, with any error, once `above` has been ended on any of its ranks: for
+  /// parts whose ranks hear of it through `above` alone. It is of the same backend and outlives
+  /// this one. Backends that cannot wait for both do nothing.
   virtual void follow(Communicator& /*above*/) {}
   /// Throws what would end the next call for all ranks, where that is known without waiting: an
   /// abort, a rank whose process died. From the thread that makes the calls. Backends that learn of
