@@ -106,7 +106,9 @@ void AllreduceEngine::fill(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     const Announcement& announced = part.announced;
     if (announced.kind == SumKind::init) {
-      if (part.operation != nullptr && agreement_.root() == rank_) {
+      const bool gives = part.operation != nullptr && agreement_.root() == rank_;
+      // An empty array may have no memory.
+      if (gives && announced.count > 0) {
         std::memcpy(at(part), part.operation->in.front(), bytesOf(announced));
       }
     } else if (part.operation == nullptr) {
