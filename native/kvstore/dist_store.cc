@@ -257,12 +257,14 @@ std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
                       return StateShape{found->second->dtype, found->second->count};
                     });
   std::vector<dist::StateOfKey> ofKeys;
+  ofKeys.reserve(fitting.states.size());
   for (const auto& state : fitting.states) {
     const std::vector<Shard>& shards = named.at(state->key)->shards;
     checkWhole(*fitting.optimizer, state->key, shards.size());
     ofKeys.push_back({state.get(), shards});
   }
   std::vector<DistRequest::Question> questions;
+  questions.reserve(static_cast<std::size_t>(options_.servers));
   for (int server = 0; server < options_.servers; ++server) {
     questions.push_back({MessageType::loadStates, 0,
                          dist::statesFor(server, *fitting.optimizer, ofKeys, withOptimizer)});

@@ -150,6 +150,7 @@ void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights
   for (std::size_t i = 0; i < places_.size(); ++i) places_[i].arena.reset();
   GpuRound round(places_, nullptr, nullptr);
   std::vector<const void*> summed;
+  summed.reserve(units.size());
   for (const auto& unit : units) summed.push_back(sums(*unit) ? round.addSum(*unit) : nullptr);
   round.launch();
   for (std::size_t i = 0; i < units.size(); ++i) {

@@ -150,7 +150,10 @@ void ServerLoop::loadStates(const WireMessage& message) {
   for (const auto& each : shards_) {
     if (each != nullptr) each->setState(nullptr);
   }
-  for (auto& state : loaded.states) named(state->key)->setState(std::move(state));
+  for (auto& state : loaded.states) {
+    ServerShard* const owner = named(state->key);
+    owner->setState(std::move(state));
+  }
 }
 
 void ServerLoop::saveStates(int worker, const Header& header) {
