@@ -139,10 +139,9 @@ void Agreement::checkPatience(double timeoutMs, const std::vector<std::string>& 
       missing += (first < 0 ? "" : ", ") + std::to_string(worker);
       if (first < 0) first = worker;
     }
-    const std::string what = nameOf(line.slots.front().announced.kind);
-    const std::string of =
-        key == kBarrierKey ? "" : " of key " + (key < names.size() ? names[key] : "?");
-    throw Error(ErrorCode::timeout, what + of +
+    std::string what = nameOf(line.slots.front().announced.kind);
+    if (key != kBarrierKey) what.append(" of key ").append(key < names.size() ? names[key] : "?");
+    throw Error(ErrorCode::timeout, what +
                                         ": the deadline has passed and these workers have "
                                         "not come: " +
                                         missing +

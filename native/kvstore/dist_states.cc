@@ -138,7 +138,8 @@ void writeStateParts(const std::string& file, std::span<const std::vector<std::u
     const std::string suffix =
         "." + checksum + "-" + std::to_string(i) + "of" + std::to_string(parts.size());
     writeFileAtomically(file + suffix, parts[i]);
-    manifest += "part " + suffix + " " + std::to_string(parts[i].size()) + " " + checksum + "\n";
+    manifest.append("part ").append(suffix).append(" ");
+    manifest.append(std::to_string(parts[i].size())).append(" ").append(checksum).append("\n");
     kept.push_back(suffix);
   }
   manifest += "end " + hashOf(manifest) + "\n";
@@ -191,6 +192,7 @@ std::vector<std::uint8_t> statesFor(int server, const Optimizer& optimizer,
     }
   }
   std::vector<const OptimizerState*> pointers;
+  pointers.reserve(own.size());
   for (const OptimizerState& state : own) pointers.push_back(&state);
   return saveStates(optimizer, pointers, withOptimizer);
 }

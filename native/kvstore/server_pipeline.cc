@@ -44,7 +44,7 @@ void Pipeline::post(ShardTask task) {
   bool asleep = false;
   {
     std::lock_guard lock(mutex_);
-    queue_.push_back(std::move(task));
+    queue_.push_back(task);
     queued_.store(queue_.size(), std::memory_order_release);
     asleep = sleeping_;
   }

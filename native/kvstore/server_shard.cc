@@ -191,12 +191,8 @@ ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
   if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_);
   const UpdateNumbers numbers = optimizer.issue(*state_);
   const void* const none[] = {nullptr};  // each piece brings its own
-  return {worker,
-          round,
-          context_.optimizer,
-          state_,
-          std::make_unique<UpdateRun>(optimizer, *state_, numbers, value_, none),
-          pieces_.size()};
+  auto run = std::make_unique<UpdateRun>(optimizer, *state_, numbers, value_, none);
+  return {worker, round, context_.optimizer, state_, std::move(run), pieces_.size()};
 }
 
 void ServerShard::apply(std::size_t index, const Batch& batch) {

@@ -75,6 +75,7 @@ std::unique_ptr<MpiCommunicator> RankCommunicator::splitRanks(int color, int key
     if (color < 0) return nullptr;
     std::sort(members.begin(), members.end());
     std::vector<int> world;
+    world.reserve(members.size());
     for (const auto& [theirKey, rank] : members) {
       world.push_back(worldRanks_[static_cast<std::size_t>(rank)]);
     }

@@ -24,14 +24,18 @@ struct Parts {
   int size;
   int root;
 
+  /// A rank alone has nobody to send to: then there are no parts.
+  std::size_t others() const {
+    return std::max<std::size_t>(static_cast<std::size_t>(size), 2) - 1;
+  }
   std::size_t begin(int rank) const {
     const auto at = static_cast<std::size_t>(rank < root ? rank : rank - 1);
-    const auto parts = static_cast<std::size_t>(size - 1);
+    const std::size_t parts = others();
     return bytes / parts * at + std::min(at, bytes % parts);
   }
   std::size_t length(int rank) const {
     const auto at = static_cast<std::size_t>(rank < root ? rank : rank - 1);
-    const auto parts = static_cast<std::size_t>(size - 1);
+    const std::size_t parts = others();
     return bytes / parts + (at < bytes % parts ? 1 : 0);
   }
 };

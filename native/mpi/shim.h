@@ -82,6 +82,6 @@ struct Shim {
 
 /// What a shim's shared object exports under kShimSymbol.
 using ShimEntry = const Shim* (*)();
-inline constexpr const char* kShimSymbol = "gradlink_mpi_shim";
+inline constexpr const char* kShimSymbol = "gradlinkMpiShim";
 
 }  // namespace gradlink::mpi
