@@ -146,7 +146,7 @@ void Hierarchical::agree(const Call& call, std::byte* small) {
   const std::size_t count = small == nullptr ? 0 : smallCount(shape);
   const std::size_t bytes = count * sizeOf(shape.dtype);
   FromRank own{announcementOf(shape)};
-  if (bytes > 0) std::memcpy(own.data.data(), small, bytes);
+  if (small != nullptr && bytes > 0) std::memcpy(own.data.data(), small, bytes);
   std::vector<FromRank> ranks(map_.ownMembers().size());
   onNode(call.op(), [&] { gatherAll(*node_, own, ranks, left(call, Step::node)); });
 

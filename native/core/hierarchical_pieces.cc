@@ -97,7 +97,8 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
 }
 
 void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
-  const auto& [kind, dtype, op, root, count] = call.shape;
+  const DType dtype = call.shape.dtype;
+  const ReduceOp op = call.shape.op;
   const auto part = [&](const Piece& p) {
     return Pair(bytesAt(b.in[0], p.at, dtype), bytesAt(b.out[0], p.at, dtype));
   };
@@ -125,7 +126,9 @@ void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
 }
 
 void Hierarchical::runReduce(const Call& call, const Buffers& b) {
-  const auto& [kind, dtype, op, root, count] = call.shape;
+  const DType dtype = call.shape.dtype;
+  const ReduceOp op = call.shape.op;
+  const int root = call.shape.root;
   const Cut pieces = cut(call.shape, 1);
   const std::size_t pieceBytes = pieces.step * sizeOf(dtype);
   const int rootNode = map_.nodeOf(root);
@@ -166,7 +169,8 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
 }
 
 void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
-  const auto& [kind, dtype, op, root, count] = call.shape;
+  const DType dtype = call.shape.dtype;
+  const int root = call.shape.root;
   const int rootNode = map_.nodeOf(root);
   const bool withRoot = map_.ownNode() == rootNode;
   const auto inNode = [&](const Piece& p, int from, Step step) {
@@ -193,7 +197,8 @@ void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
 }
 
 void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
-  const auto& [kind, dtype, op, root, count] = call.shape;
+  const DType dtype = call.shape.dtype;
+  const std::size_t count = call.shape.count;
   const std::size_t element = sizeOf(dtype);
   const std::size_t widest = static_cast<std::size_t>(map_.widest());
   const Cut pieces = cut(call.shape, map_.slots());
@@ -233,7 +238,9 @@ void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
 }
 
 void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
-  const auto& [kind, dtype, op, root, count] = call.shape;
+  const DType dtype = call.shape.dtype;
+  const ReduceOp op = call.shape.op;
+  const std::size_t count = call.shape.count;
   const std::size_t element = sizeOf(dtype);
   const std::size_t widest = static_cast<std::size_t>(map_.widest());
   const Cut pieces = cut(call.shape, map_.slots());

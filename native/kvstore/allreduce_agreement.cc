@@ -141,13 +141,9 @@ void Agreement::checkPatience(double timeoutMs, const std::vector<std::string>& 
     }
     std::string what = nameOf(line.slots.front().announced.kind);
     if (key != kBarrierKey) what.append(" of key ").append(key < names.size() ? names[key] : "?");
-    throw Error(ErrorCode::timeout, what +
-                                        ": the deadline has passed and these workers have "
-                                        "not come: " +
-                                        missing +
-                                        ". Does every worker do the same operations? timeoutMs "
-                                        "sets the deadline")
-        .withRank(first);
+    what.append(": the deadline has passed and these workers have not come: ").append(missing);
+    what.append(". Does every worker do the same operations? timeoutMs sets the deadline");
+    throw Error(ErrorCode::timeout, what).withRank(first);
   }
 }
 
