@@ -44,3 +44,4 @@ export type {
 } from './communicator/types.js';
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';
+export * from './topology/index.js';
