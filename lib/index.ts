@@ -20,6 +20,7 @@ export * from './gpu/index.js';
 export { Communicator } from './communicator/communicator.js';
 export type { JoinOptions, NcclOptions, WorldOptions } from './communicator/communicator.js';
 export type { Collectives } from './communicator/collectives.js';
+export type { NeighborOperations } from './communicator/neighbors.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';
 export type {
@@ -30,7 +31,11 @@ export type {
   ElementOf,
   Fresh,
   Given,
+  GossipOptions,
+  HierarchicalOptions,
   Like,
+  MachineTopologyOptions,
+  NeighborGatherOptions,
   NeighborOptions,
   OpOptions,
   Options,
@@ -41,6 +46,7 @@ export type {
   RootOptions,
   ScatterCount,
   SendOptions,
+  TopologyOptions,
 } from './communicator/types.js';
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';

@@ -27,6 +27,7 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/mpi_join.cc
+  ${CMAKE_CURRENT_LIST_DIR}/neighbor_calls.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_spec.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc)
