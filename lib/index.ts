@@ -51,3 +51,4 @@ export type {
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';
 export * from './topology/index.js';
+export * from './optimizers/decentralised/index.js';

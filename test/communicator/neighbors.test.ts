@@ -10,8 +10,7 @@ import {
   starGraph,
   uniformWeights,
 } from '../../lib/topology/index.js';
-import type { Exchange ,
-  Topology} from '../../lib/topology/index.js';
+import type { Exchange, Topology } from '../../lib/topology/index.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 
 let group: Communicator | undefined;
