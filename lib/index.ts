@@ -20,6 +20,13 @@ export * from './gpu/index.js';
 export { Communicator } from './communicator/communicator.js';
 export type { JoinOptions, NcclOptions, WorldOptions } from './communicator/communicator.js';
 export type { Collectives } from './communicator/collectives.js';
+export { NeighborWindow } from './communicator/window.js';
+export type {
+  WindowGetOptions,
+  WindowMutexOptions,
+  WindowPutOptions,
+  WindowUpdateOptions,
+} from './communicator/window.js';
 export type { NeighborOperations } from './communicator/neighbors.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';
@@ -47,6 +54,7 @@ export type {
   ScatterCount,
   SendOptions,
   TopologyOptions,
+  WindowOptions,
 } from './communicator/types.js';
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';

@@ -163,6 +163,16 @@ export interface HierarchicalOptions {
   dstMachineWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
 }
 
+/** Options of {@link Communicator.createWindow}. */
+export interface WindowOptions {
+  /** Whether the buffers hold zeros at first instead of a copy of the data; false when absent. */
+  zeroInit?: boolean | undefined;
+  /** Whether a number p goes through the same sums as the array, for push-sum; false when absent. */
+  associatedP?: boolean | undefined;
+  /** Milliseconds of the meeting, and how long an operation waits for memory that is in use; 30 000 when absent. */
+  timeoutMs?: number | undefined;
+}
+
 /** Where a received message came from. */
 export interface Received {
   readonly source: number;

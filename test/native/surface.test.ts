@@ -21,6 +21,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
   NativeKVStore: 'class',
   NativeOptimizer: 'class',
   NativeServer: 'class',
+  NativeWindow: 'class',
   gpuCount: 'function',
   gpuInfo: 'function',
   gpuHealth: 'function',

@@ -7,7 +7,12 @@ export {
   pushDiging,
   windowPut,
 } from './methods.js';
-export type { CombiningOptions, PushOptions, PutWindow, WindowPutOptions } from './methods.js';
+export type {
+  CombiningOptions,
+  PushOptions,
+  PutWindow,
+  WindowPutMethodOptions,
+} from './methods.js';
 export type {
   Combine,
   DecentralisedMethod,

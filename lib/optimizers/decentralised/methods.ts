@@ -171,7 +171,7 @@ export interface PutWindow<V extends Vector = Vector> {
 }
 
 /** Of {@link windowPut}. */
-export interface WindowPutOptions<V extends Vector = Vector> extends DecentralisedOptions<V> {
+export interface WindowPutMethodOptions<V extends Vector = Vector> extends DecentralisedOptions<V> {
   readonly window: PutWindow<V>;
 }
 
@@ -179,7 +179,9 @@ export interface WindowPutOptions<V extends Vector = Vector> extends Decentralis
  * Window put: `w ← w − a g(w)`, put w where the destinations find it, average with what has come. No rank waits for
  * another: what a slow one put last is used again.
  */
-export function windowPut<V extends Vector>(options: WindowPutOptions<V>): DecentralisedMethod {
+export function windowPut<V extends Vector>(
+  options: WindowPutMethodOptions<V>,
+): DecentralisedMethod {
   const { window } = options;
   const { parameters, evaluate, rate } = prepare(options);
   return {
