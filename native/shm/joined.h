@@ -53,7 +53,10 @@ class Joined final : public Communicator {
   void abort(const std::string& reason) override;
   void fail(const Error& error) override;
   void check(const char* op) override;
-  void leave() override { session_.leave(); }
+  /// Who left in good order has no part in it any more: the others may go on among themselves.
+  void leave() override {
+    if (!closed_.load(std::memory_order_acquire)) session_.leave();
+  }
   void close() override;
 
  private:

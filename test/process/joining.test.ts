@@ -57,6 +57,27 @@ describe('ranks meet by name', () => {
     );
   });
 
+  it('and one that has closed and ended does not disturb the others', async () => {
+    const ended = await scripts.runRanks(
+      3,
+      `
+      const comm = await Communicator.world();
+      const pids = await comm.allGather(Int32Array.of(process.pid));
+      const runs = () => { try { return process.kill(pids[2], 0); } catch { return false; } };
+      if (comm.rank < 2) {
+        while (runs()) await new Promise(setImmediate);
+        // Long enough to wait for its receiver.
+        const data = new Int32Array(9000).fill(7);
+        if (comm.rank === 0) await comm.send(data, { to: 1 });
+        else report(await comm.receive(new Int32Array(9000)));
+      }
+      await comm.close();
+    `,
+    );
+    ended.forEach((one) => expect(one).toMatchObject(well));
+    expect(ended[1]!.reports).toEqual([{ source: 0, count: 9000 }]);
+  });
+
   it.each([true, false])('as worker threads (threads: %s)', async (threads) => {
     const ended = await scripts.run(inWorkers(3, exchange, threads));
     expect(ended).toMatchObject(well);
