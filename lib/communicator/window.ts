@@ -13,27 +13,25 @@ import { otherRank, readWeights, weight } from './neighbor-call.js';
 import type { StaticTopology } from './neighbor-call.js';
 import type { CallOptions } from './types.js';
 
-type Weights = Readonly<Record<number, number>> | readonly number[];
-
 /** Options of {@link NeighborWindow.put} and {@link NeighborWindow.accumulate}. */
 export interface WindowPutOptions extends CallOptions {
   /** What `values` (and p) are multiplied by afterwards, in place; 1 when absent. */
   selfWeight?: number | undefined;
   /** Where it goes, and times what; all destinations at 1 when absent. A list means 1 for each. */
-  dstWeights?: Weights | undefined;
+  dstWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
 }
 
 /** Options of {@link NeighborWindow.get}. */
 export interface WindowGetOptions extends CallOptions {
   /** From whom, and times what; all sources at 1 when absent. A list means 1 for each. */
-  srcWeights?: Weights | undefined;
+  srcWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
 }
 
 /** Options of {@link NeighborWindow.update}: both weights or none. */
 export interface WindowUpdateOptions<A> extends CallOptions {
   selfWeight?: number | undefined;
   /** Sources whose buffers count, and how much; the others are left as they are. */
-  srcWeights?: Weights | undefined;
+  srcWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
   /** Whether the named buffers (and their p) become 0 afterwards; false when absent. */
   reset?: boolean | undefined;
   /** Where the result goes; the window's array, and then p as well, when absent. */
