@@ -23,6 +23,14 @@ export * from './gpu/index.js';
 export { Communicator } from './communicator/communicator.js';
 export type { JoinOptions, NcclOptions, WorldOptions } from './communicator/communicator.js';
 export type { Collectives } from './communicator/collectives.js';
+export { NeighborWindow } from './communicator/window.js';
+export type {
+  WindowGetOptions,
+  WindowMutexOptions,
+  WindowPutOptions,
+  WindowUpdateOptions,
+} from './communicator/window.js';
+export type { NeighborOperations } from './communicator/neighbors.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';
 export type {
@@ -33,7 +41,11 @@ export type {
   ElementOf,
   Fresh,
   Given,
+  GossipOptions,
+  HierarchicalOptions,
   Like,
+  MachineTopologyOptions,
+  NeighborGatherOptions,
   NeighborOptions,
   OpOptions,
   Options,
@@ -44,6 +56,10 @@ export type {
   RootOptions,
   ScatterCount,
   SendOptions,
+  TopologyOptions,
+  WindowOptions,
 } from './communicator/types.js';
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';
+export * from './topology/index.js';
+export * from './optimizers/decentralised/index.js';

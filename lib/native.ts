@@ -15,6 +15,7 @@ import type { GpuNatives } from './native/gpu.js';
 import type { KVStoreNatives } from './native/kvstore.js';
 import type { MeasureNatives } from './native/measure.js';
 import type { OptimizerNatives } from './native/optimizer.js';
+import type { WindowNatives } from './native/window.js';
 
 /** Everything the addon exports. */
 export interface NativeAddon
@@ -25,7 +26,8 @@ export interface NativeAddon
     GpuNatives,
     KVStoreNatives,
     MeasureNatives,
-    OptimizerNatives {
+    OptimizerNatives,
+    WindowNatives {
   /** Hands over the class that native failures are made of. */
   setErrorClass(errorClass: typeof GradlinkError): void;
 }

@@ -1,11 +1,11 @@
 // What `gradlink launch` was asked for, checked, as a job.
-import { accessSync, constants, mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
 
 import { InvalidArgumentError } from 'commander';
 
 import { UsageError } from './usage-error.js';
 import { allowedCores } from '../launch/cores.js';
-import { parseHostfile, place } from '../launch/hosts.js';
+import { parseHostList, parseHostfile, place } from '../launch/hosts.js';
 import { launcherVariables, type Command, type JobSpec, type Launcher } from '../launch/job.js';
 import { launchers } from '../launch/launchers.js';
 
@@ -75,7 +75,9 @@ export function prepareDirectory(directory: string): void {
 function readHosts({ hostfile, numWorkers, numServers }: LaunchOptions): readonly string[] {
   const file = hostfile ?? '';
   try {
-    const hosts = parseHostfile(readFileSync(file, 'utf8'));
+    // bfrun's and horovodrun's -H has the hosts themselves.
+    const inline = !existsSync(file) && /[:,]/.test(file);
+    const hosts = inline ? parseHostList(file) : parseHostfile(readFileSync(file, 'utf8'));
     return place({ workers: numWorkers, servers: numServers }, hosts);
   } catch (error) {
     throw new UsageError(`--hostfile ${file}: ${(error as Error).message}.`);

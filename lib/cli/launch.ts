@@ -121,7 +121,7 @@ export const registerLaunch: Register = (program, io, done) => {
     .description('start a command as several processes that form one job')
     .requiredOption(
       '-n, --num-workers <count>',
-      'processes to start, the ranks 0 to count - 1',
+      'processes to start, the ranks 0 to count - 1 (also as -np)',
       integer({ min: 1, max: 4096 }),
     )
     .option(
@@ -130,7 +130,10 @@ export const registerLaunch: Register = (program, io, done) => {
       integer({ min: 0, max: 4096 }),
       0,
     )
-    .option('-H, --hostfile <file>', 'the hosts to run on')
+    .option(
+      '-H, --hostfile <file>',
+      'the hosts to run on; or the hosts themselves: node1:4,node2:4',
+    )
     .option(
       '--launcher <name>',
       'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun',

@@ -4,6 +4,7 @@ import { Command, CommanderError } from 'commander';
 import { commands } from './commands.js';
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
+import { ownSpelling } from './spelling.js';
 import { UsageError } from './usage-error.js';
 
 const examples = `
@@ -66,7 +67,7 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
     exitCode = code;
   });
   try {
-    await program.parseAsync(argv, { from: 'user' });
+    await program.parseAsync(ownSpelling(argv, program), { from: 'user' });
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) {

@@ -190,7 +190,7 @@ function oneEach(group: Group, value: unknown, name: string): readonly unknown[]
 }
 
 /** What one rank writes may not be what another reads or writes. */
-function assertRanksApart(
+export function assertRanksApart(
   input: readonly (NativeBuffer | null)[],
   output: readonly (NativeBuffer | null)[],
 ): void {

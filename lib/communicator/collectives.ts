@@ -1,10 +1,8 @@
 import type { AnyArray } from '../tensor/any-array.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
-import { assertUsable } from '../tensor/leases.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
 import type { Executor } from './executor.js';
-import { prepareNeighbor } from './neighbor-call.js';
 import type { RawOptions } from './rank-arrays.js';
 import type {
   AsyncOptions,
@@ -14,7 +12,6 @@ import type {
   ElementOf,
   Given,
   Like,
-  NeighborOptions,
   OpOptions,
   Options,
   OutOptions,
@@ -235,57 +232,6 @@ export abstract class Collectives {
   /** {@link barrier}, blocking. */
   barrierSync(options?: CallOptions): void {
     this.#runSync(prepareBarrier(options));
-  }
-
-  /**
-   * Averages with neighbours only: `out = selfWeight * data + Σ sources[s] * (what s sent)`, where a rank sends its
-   * data times the weight its own `destinations` names for the receiver. Who sends to whom must agree on both sides.
-   * Float types only; for a communicator that holds one rank.
-   *
-   * @param data - `count` elements, the result's place when there is no `out`.
-   */
-  async neighborAllReduce<A extends AnyArray>(
-    data: A,
-    options: NeighborOptions & OutOptions<A> & DTypeOption<A> & AsyncOptions,
-  ): Promise<A> {
-    const call = prepareNeighbor(this.executor, data, options);
-    const { dtype, count, timeoutMs } = call;
-    await this.executor.submit(
-      {
-        op: 'neighborAllReduce',
-        reads: call.data,
-        writes: call.out,
-        start: (ticket) =>
-          this.executor.native.neighborAllReduce(
-            dtype,
-            call.data,
-            call.out,
-            count,
-            [call.neighborhood],
-            timeoutMs,
-            ticket,
-          ),
-      },
-      options.signal,
-    );
-    return call.result as A;
-  }
-  /** {@link neighborAllReduce}, blocking. */
-  neighborAllReduceSync<A extends AnyArray>(
-    data: A,
-    options: NeighborOptions & OutOptions<A> & DTypeOption<A> & CallOptions,
-  ): A {
-    const call = prepareNeighbor(this.executor, data, options);
-    assertUsable('neighborAllReduce', call.data, call.out);
-    this.executor.native.neighborAllReduceSync(
-      call.dtype,
-      call.data,
-      call.out,
-      call.count,
-      [call.neighborhood],
-      call.timeoutMs,
-    );
-    return call.result as A;
   }
 
   async #run<R>(call: CollectiveCall, options: AsyncRaw | undefined): Promise<R> {

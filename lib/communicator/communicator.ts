@@ -7,10 +7,10 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
-import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
 import { readJob } from './job.js';
 import { joinMpiWorld } from './mpi-world.js';
+import { NeighborOperations } from './neighbors.js';
 import { prepareReceive, prepareSend } from './message-call.js';
 import type {
   AsyncOptions,
@@ -84,7 +84,7 @@ let executorOf: (communicator: Communicator) => Executor;
  * Operations of one communicator run in the order they were issued, on a thread of its own. A process with no pending
  * operation exits by itself; {@link close} (or `await using`) leaves in good order.
  */
-export class Communicator extends Collectives implements AsyncDisposable {
+export class Communicator extends NeighborOperations implements AsyncDisposable {
   readonly size: number;
   /** The first held rank. */
   readonly rank: number;
@@ -307,7 +307,7 @@ export class Communicator extends Collectives implements AsyncDisposable {
    * @param key - the old rank when absent.
    * @returns the new communicator, or null for a null color. Close it on its own.
    */
-  async split(
+  override async split(
     color: number | null,
     key = this.rank,
     options?: CallOptions,
@@ -356,7 +356,11 @@ export class Communicator extends Collectives implements AsyncDisposable {
    * rank with ERR_PEER_LOST. Idempotent.
    */
   async close(): Promise<void> {
-    await Promise.all([this.executor.close(), ...(this.#ranks ?? []).map((one) => one.close())]);
+    await Promise.all([
+      this.closeNodes(),
+      this.executor.close(),
+      ...(this.#ranks ?? []).map((one) => one.close()),
+    ]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -1,39 +1,100 @@
 // From a caller's weights to what native neighborAllReduce takes.
 import { argumentError } from '../errors.js';
-import type { NativeBuffer, NativeNeighborhood } from '../native/communicator.js';
+import type { NativeBuffer, NativeBuffers, NativeNeighborhood } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
+import type { Topology } from '../topology/topology.js';
+import { milliseconds } from '../validate.js';
+import { assertRanksApart } from './collective-call.js';
 import type { Group } from './group.js';
 import { assertPlace } from './place.js';
-import { milliseconds } from '../validate.js';
 
-/** One neighborAllReduce of the one held rank, ready to run. */
+/** One neighborAllReduce of the held ranks, ready to run. */
 export interface NeighborCall {
   readonly dtype: number;
-  readonly data: NativeBuffer;
-  readonly out: NativeBuffer;
+  readonly data: NativeBuffers;
+  readonly out: NativeBuffers;
   readonly count: number;
-  readonly neighborhood: NativeNeighborhood;
+  readonly neighborhoods: readonly NativeNeighborhood[];
   readonly timeoutMs: number;
   readonly result: unknown;
 }
 
-interface RawNeighborOptions {
-  readonly selfWeight?: unknown;
-  readonly sources?: unknown;
-  readonly destinations?: unknown;
+interface RawOptions {
   readonly out?: unknown;
   readonly dtype?: string | undefined;
   readonly timeoutMs?: number | undefined;
 }
 
+/** Weights as they were given. */
+export interface RawWeights {
+  readonly selfWeight?: unknown;
+  readonly srcWeights?: unknown;
+  readonly dstWeights?: unknown;
+  readonly checkTopology?: unknown;
+}
+
+/** The graph that calls without weights follow. */
+export interface StaticTopology {
+  readonly topology: Topology;
+  readonly weighted: boolean;
+}
+
+/** @param neighborhoods - one for each held rank */
 export function prepareNeighbor(
   group: Group,
   given: unknown,
-  options: RawNeighborOptions,
+  options: RawOptions,
+  neighborhoods: readonly NativeNeighborhood[],
 ): NeighborCall {
+  const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
+  const held = group.heldRanks.length;
+  if (held === 1 && !Array.isArray(given)) {
+    return { ...oneRank(group, 0, given, options.out, options), neighborhoods, timeoutMs };
+  }
+  const datas = listOf(held, given, 'data');
+  const outs = options.out === undefined ? [] : listOf(held, options.out, 'out');
+  const ranks = datas.map((data, i) => oneRank(group, i, data, outs[i], options));
+  const { dtype, count } = ranks[0]!;
+  if (ranks.some((one) => one.dtype !== dtype || one.count !== count)) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'data',
+      'arrays of one type and length for all ranks',
+      { text: 'others' },
+    );
+  }
+  const data = ranks.map((one) => one.data);
+  const out = ranks.map((one) => one.out);
+  assertRanksApart(data, out);
+  const result = ranks.map((one) => one.result);
+  return { dtype, count, data, out, result, neighborhoods, timeoutMs };
+}
+
+function listOf(held: number, value: unknown, name: string): readonly unknown[] {
+  if (Array.isArray(value) && value.length === held) return value as readonly unknown[];
+  const expected = `an array of ${held}, one for each held rank`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
+}
+
+interface RankCall {
+  readonly dtype: number;
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
+  readonly count: number;
+  readonly result: unknown;
+}
+
+/** Data of floats, and out like it: the data itself when there is none. */
+export function oneRank(
+  group: Group,
+  held: number,
+  given: unknown,
+  givenOut: unknown,
+  options: RawOptions,
+): RankCall {
   const dtype = dtypeNumber(given, options.dtype, 'data');
   if (!isWeighable(dtype)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'an array of floats', {
@@ -41,12 +102,12 @@ export function prepareNeighbor(
     });
   }
   const data = given as AnyArray;
-  assertPlace(group, 0, data, 'data');
+  assertPlace(group, held, data, 'data');
   assertFixedLength(data, 'data');
   let out = data;
-  if (options.out !== undefined && options.out !== null) {
-    const outType = dtypeNumber(options.out, options.dtype, 'out');
-    out = options.out as AnyArray;
+  if (givenOut !== undefined && givenOut !== null) {
+    const outType = dtypeNumber(givenOut, options.dtype, 'out');
+    out = givenOut as AnyArray;
     if (outType !== dtype || out.length !== data.length) {
       throw argumentError(
         'ERR_INVALID_ARG_VALUE',
@@ -55,7 +116,7 @@ export function prepareNeighbor(
         out,
       );
     }
-    assertPlace(group, 0, out, 'out');
+    assertPlace(group, held, out, 'out');
     assertFixedLength(out, 'out');
     if (overlap(data, out) && data.byteOffset !== out.byteOffset) throw overlapError('out', 'data');
   }
@@ -65,46 +126,123 @@ export function prepareNeighbor(
     data: storage,
     out: out === data ? storage : storageOf(out),
     count: data.length,
-    neighborhood: readNeighborhood(group, options),
-    timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
     result: out,
   };
 }
 
-function readNeighborhood(group: Group, options: RawNeighborOptions): NativeNeighborhood {
-  const selfWeight =
-    options.selfWeight === undefined ? 1 : weight(options.selfWeight, 'selfWeight');
-  const sources = readWeights(group, options.sources, 'sources');
-  const destinations = readWeights(group, options.destinations, 'destinations');
+/** The neighbourhood of each held rank, from the weights given or the topology. */
+export function readNeighborhoods(
+  group: Group,
+  by: StaticTopology,
+  given: RawWeights,
+): NativeNeighborhood[] {
+  const { selfWeight, srcWeights, dstWeights, checkTopology } = given;
+  if (checkTopology !== undefined && typeof checkTopology !== 'boolean') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'checkTopology', 'a boolean', checkTopology);
+  }
+  if (selfWeight === undefined && srcWeights === undefined && dstWeights === undefined) {
+    return group.heldRanks.map((rank) => byTopology(group, by, rank));
+  }
+  if (group.heldRanks.length !== 1) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'weights', 'none where several ranks are held', {
+      text: 'some: they belong to one rank (see Communicator.ranks)',
+    });
+  }
+  for (const [name, value] of Object.entries({ selfWeight, srcWeights })) {
+    if (value !== undefined) continue;
+    const missing = `${name} (selfWeight and srcWeights belong together)`;
+    throw argumentError('ERR_INVALID_ARG_TYPE', missing, 'a value', value);
+  }
+  const own = weight(selfWeight, 'selfWeight');
+  const sources = readWeights(group, srcWeights, 'srcWeights');
+  if (dstWeights !== undefined) {
+    return [neighborhood(own, sources, readWeights(group, dstWeights, 'dstWeights'), 1)];
+  }
+  const { rank } = group;
+  const allowed = by.topology.sources(rank);
+  for (const source of sources.keys()) {
+    if (allowed.includes(source)) continue;
+    const expected = `sources of rank ${rank} in the topology (${allowed.join(', ')})`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'srcWeights', expected, source);
+  }
+  const all = new Map(allowed.map((source) => [source, sources.get(source) ?? 0]));
+  return [neighborhood(own, all, ones(by.topology.destinations(rank)), 1)];
+}
+
+function byTopology(group: Group, { topology, weighted }: StaticTopology, rank: number) {
+  const destinations = ones(topology.destinations(rank));
+  if (weighted) {
+    const { selfWeight, weights } = topology.receiveWeights(rank);
+    const sources = Object.entries(weights).map(([from, value]) => [Number(from), value] as const);
+    return neighborhood(selfWeight, new Map(sources), destinations, 1);
+  }
+  const sources = topology.sources(rank);
+  const shares = sources.length + 1;
+  // Multiplying by a power of two is exact; else the sum is divided, which rounds once.
+  const exact = (shares & (shares - 1)) === 0 || group.gpus.length > 0;
+  const share = exact ? 1 / shares : 1;
+  const equal = new Map(sources.map((source) => [source, share]));
+  return neighborhood(share, equal, destinations, exact ? 1 : shares);
+}
+
+const ones = (ranks: readonly number[]) => new Map(ranks.map((rank) => [rank, 1]));
+
+/** What native code takes. */
+export function neighborhood(
+  selfWeight: number,
+  sources: ReadonlyMap<number, number>,
+  destinations: ReadonlyMap<number, number>,
+  divisor: number,
+): NativeNeighborhood {
   return {
     selfWeight,
-    sourceRanks: sources.ranks,
-    sourceWeights: sources.weights,
-    destinationRanks: destinations.ranks,
-    destinationWeights: destinations.weights,
+    sourceRanks: Int32Array.from(sources.keys()),
+    sourceWeights: Float64Array.from(sources.values()),
+    destinationRanks: Int32Array.from(destinations.keys()),
+    destinationWeights: Float64Array.from(destinations.values()),
+    divisor,
   };
 }
 
-function readWeights(group: Group, given: unknown, name: string) {
+/** Weights by rank; a list of ranks means 1 for each. */
+export function readWeights(group: Group, given: unknown, name: string): Map<number, number> {
   if (typeof given !== 'object' || given === null) {
     throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an object of weights by rank', given);
   }
-  const entries = Object.entries(given as Record<string, unknown>);
-  const ranks = new Int32Array(entries.length);
-  const weights = new Float64Array(entries.length);
-  entries.forEach(([key, value], i) => {
-    const rank = Number(key);
-    if (!Number.isInteger(rank) || rank < 0 || rank >= group.size || rank === group.rank) {
-      const expected = `ranks from 0 to ${group.size - 1} other than its own ${group.rank}`;
-      throw argumentError('ERR_OUT_OF_RANGE', name, expected, key);
+  const entries: [unknown, unknown][] = Array.isArray(given)
+    ? (given as unknown[]).map((rank) => [rank, 1])
+    : Object.entries(given as Record<string, unknown>);
+  const weights = new Map<number, number>();
+  for (const [key, value] of entries) {
+    const rank = otherRank(group, key, name);
+    if (weights.has(rank)) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', name, 'each rank once', {
+        text: `${rank} twice`,
+      });
     }
-    ranks[i] = rank;
-    weights[i] = weight(value, `${name}[${rank}]`);
-  });
-  return { ranks, weights };
+    weights.set(rank, weight(value, `${name}[${rank}]`));
+  }
+  return weights;
 }
 
-function weight(value: unknown, name: string): number {
+/** A rank other than the own one. */
+export function otherRank(group: Group, key: unknown, name: string): number {
+  const rank = typeof key === 'string' ? Number(key) : key;
+  if (
+    typeof rank !== 'number' ||
+    !Number.isInteger(rank) ||
+    rank < 0 ||
+    rank >= group.size ||
+    rank === group.rank
+  ) {
+    const expected = `ranks from 0 to ${group.size - 1} other than its own ${group.rank}`;
+    throw argumentError('ERR_OUT_OF_RANGE', name, expected, key);
+  }
+  return rank;
+}
+
+/** A finite number. */
+export function weight(value: unknown, name: string): number {
   if (typeof value !== 'number' || !Number.isFinite(value)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a finite number', value);
   }

@@ -103,14 +103,80 @@ export type Options<D, O extends object> = [ElementOf<D>] extends [Uint16Array]
 /** The same where some of the options are required, so that the argument is. */
 export type RequiredOptions<D, O extends object> = [options: O & NonNullable<Options<D, O>[0]>];
 
-/** Options of {@link Communicator.neighborAllReduce}. */
+/**
+ * Options of {@link Communicator.neighborAllReduce}. Without weights the topology decides; `selfWeight` and
+ * `srcWeights` belong together; with `dstWeights` all three are given, and the topology plays no part.
+ */
 export interface NeighborOptions {
-  /** The weight of a rank's own data; 1 when absent. */
+  /** The weight of a rank's own data. */
   selfWeight?: number | undefined;
-  /** For each rank that this one receives from, the weight its contribution is multiplied by here. */
-  sources: Readonly<Record<number, number>>;
-  /** For each rank that this one sends to, the weight its data is multiplied by before it is sent. */
-  destinations: Readonly<Record<number, number>>;
+  /**
+   * For each rank that this one receives from, the weight its contribution is multiplied by here. Without
+   * `dstWeights` only sources of the topology; those left out count 0.
+   */
+  srcWeights?: Readonly<Record<number, number>> | undefined;
+  /** For each rank that this one sends to, the weight its data is multiplied by there; a list means 1 for each. */
+  dstWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+  /**
+   * False: the caller vouches that senders and receivers agree, and a backend may leave the comparison out (the
+   * embedded engine and MPI compare all the same: it comes with the exchange of weights). True when absent.
+   */
+  checkTopology?: boolean | undefined;
+}
+
+/** Options of {@link Communicator.neighborAllGather}: both lists or none. */
+export interface NeighborGatherOptions {
+  /** Ranks to receive from, in the order of the result; the topology's sources, ascending, when absent. */
+  srcRanks?: readonly number[] | undefined;
+  /** Ranks to send to; the topology's destinations when absent. */
+  dstRanks?: readonly number[] | undefined;
+  /** Elements that each source sends, in the order of the sources; as many as `data` has when absent. */
+  srcCounts?: readonly number[] | undefined;
+}
+
+/** Options of {@link Communicator.pairGossip}: both weights or none. */
+export interface GossipOptions {
+  /** The other rank, which names this one. */
+  peer: number;
+  /** The weight of a rank's own data; 1/2 when absent. */
+  selfWeight?: number | undefined;
+  /** The weight of the other's data; 1/2 when absent. */
+  pairWeight?: number | undefined;
+}
+
+/** Options of {@link Communicator.setTopology}. */
+export interface TopologyOptions {
+  /** Whether the graph's weights are used; false, uniform averaging over a rank and its sources, when absent. */
+  weighted?: boolean | undefined;
+}
+
+/** Options of {@link Communicator.setMachineTopology}. */
+export interface MachineTopologyOptions extends TopologyOptions, CallOptions {
+  /**
+   * Ranks of each node, a divisor of the size. When absent: GRADLINK_RANKS_PER_NODE, the launcher's count of ranks on
+   * this host, or all.
+   */
+  ranksPerNode?: number | undefined;
+}
+
+/**
+ * Options of {@link Communicator.hierarchicalNeighborAllReduce}: all weights or none. The keys are nodes, not ranks.
+ */
+export interface HierarchicalOptions {
+  /** The weight of the own node's sum. */
+  selfWeight?: number | undefined;
+  srcMachineWeights?: Readonly<Record<number, number>> | undefined;
+  dstMachineWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+}
+
+/** Options of {@link Communicator.createWindow}. */
+export interface WindowOptions {
+  /** Whether the buffers hold zeros at first instead of a copy of the data; false when absent. */
+  zeroInit?: boolean | undefined;
+  /** Whether a number p goes through the same sums as the array, for push-sum; false when absent. */
+  associatedP?: boolean | undefined;
+  /** Milliseconds of the meeting, and how long an operation waits for memory that is in use; 30 000 when absent. */
+  timeoutMs?: number | undefined;
 }
 
 /** Where a received message came from. */

@@ -39,6 +39,15 @@ export function parseHostfile(text: string): Host[] {
   return [...hosts].map(([name, slots]) => (slots === undefined ? { name } : { name, slots }));
 }
 
+/**
+ * Hosts on the command line: `host:slots,host:slots`.
+ *
+ * @throws Error that names the host which makes no sense
+ */
+export function parseHostList(text: string): Host[] {
+  return parseHostfile(text.replaceAll(',', '\n'));
+}
+
 /** Deals `count` things to hosts, one a round each, as far as `room` goes. */
 function deal(count: number, room: readonly number[]): number[] {
   const dealt = room.map(() => 0);

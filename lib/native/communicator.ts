@@ -64,6 +64,8 @@ export interface NativeNeighborhood {
   readonly sourceWeights: Float64Array;
   readonly destinationRanks: Int32Array;
   readonly destinationWeights: Float64Array;
+  /** What the sum is divided by in the end, 1 or more; 1 where ranks are GPUs. */
+  readonly divisor: number;
 }
 
 export interface NativeReceived {
@@ -121,6 +123,45 @@ export interface NativeCommunicator {
     output: NativeBuffers,
     count: number,
     neighborhoods: readonly NativeNeighborhood[],
+    timeoutMs: number,
+  ): void;
+  /** @param counts - elements of each source, which lie in `out` one after the other */
+  neighborAllGather(
+    dtype: number,
+    data: NativeBuffer,
+    out: NativeBuffer,
+    sources: Int32Array,
+    counts: Float64Array,
+    destinations: Int32Array,
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  neighborAllGatherSync(
+    dtype: number,
+    data: NativeBuffer,
+    out: NativeBuffer,
+    sources: Int32Array,
+    counts: Float64Array,
+    destinations: Int32Array,
+    timeoutMs: number,
+  ): void;
+  pairGossip(
+    dtype: number,
+    data: NativeBuffer,
+    out: NativeBuffer,
+    peer: number,
+    selfWeight: number,
+    pairWeight: number,
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  pairGossipSync(
+    dtype: number,
+    data: NativeBuffer,
+    out: NativeBuffer,
+    peer: number,
+    selfWeight: number,
+    pairWeight: number,
     timeoutMs: number,
   ): void;
   send(

@@ -23,6 +23,7 @@ Napi::Object init(Napi::Env env, Napi::Object exports) {
   exportMpi(env, exports);
   exportOptimizer(env, exports);
   exportServer(env, exports);
+  exportWindow(env, exports);
   return exports;
 }
 

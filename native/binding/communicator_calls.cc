@@ -8,6 +8,7 @@
 #include "binding/buffer_view.h"
 #include "binding/errors.h"
 #include "core/call.h"
+#include "core/reduce_kernels.h"
 #include "nccl/nccl.h"
 
 namespace gradlink::binding {
@@ -211,12 +212,20 @@ NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kep
         readNeighbors(from.Get("sourceRanks"), from.Get("sourceWeights"), "sources", size);
     neighborhood.destinations = readNeighbors(from.Get("destinationRanks"),
                                               from.Get("destinationWeights"), "destinations", size);
+    const std::size_t divisor = countArg(from.Get("divisor"), "divisor");
+    if (divisor == 0 || (divisor != 1 && !side.gpus.empty())) {
+      throw argumentError(info.Env(), "divisor", "1 (or more, where ranks are not GPUs)",
+                          std::to_string(divisor));
+    }
+    divisors_.push_back(divisor);
   }
 }
 
 void NeighborCall::operator()(Communicator& communicator) const {
   communicator.neighborAllReduce({in_.span(), out_.span()}, count_, dtype_, neighborhoods_,
                                  options_);
+  for (std::size_t i = 0; i < divisors_.size(); ++i)
+    divideBy(out_.span()[i], count_, dtype_, divisors_[i]);
 }
 
 MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int lowestPeer,

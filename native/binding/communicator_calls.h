@@ -11,6 +11,7 @@
 #include "binding/napi_setup.h"
 #include "binding/pending_op.h"
 #include "core/communicator.h"
+#include "core/neighbors.h"
 
 namespace gradlink::binding {
 
@@ -90,8 +91,45 @@ class NeighborCall {
   std::size_t count_;
   CallOptions options_;
   std::vector<Neighborhood> neighborhoods_;
+  /// What each held rank's sum is divided by in the end.
+  std::vector<std::size_t> divisors_;
   PointerList<const void*> in_;
   PointerList<void*> out_;
+};
+
+/// What neighborAllGather and its twin do.
+class NeighborGatherCall {
+ public:
+  /// Reads (dtype, data, out, sources, counts, destinations, timeoutMs).
+  NeighborGatherCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
+  void operator()(Communicator&) const;
+
+ private:
+  DType dtype_;
+  const void* data_;
+  std::size_t count_;
+  void* out_;
+  std::vector<NeighborBlock> sources_;
+  std::vector<int> destinations_;
+  CallOptions options_;
+};
+
+/// What pairGossip and its twin do.
+class GossipCall {
+ public:
+  /// Reads (dtype, data, out, peer, selfWeight, pairWeight, timeoutMs).
+  GossipCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
+  void operator()(Communicator&) const;
+
+ private:
+  DType dtype_;
+  const void* data_;
+  std::size_t count_;
+  void* out_;
+  int peer_;
+  double selfWeight_;
+  double pairWeight_;
+  CallOptions options_;
 };
 
 /// What send, receive and their twins do.

@@ -65,6 +65,10 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceMethod<&Wrap::runSync>("runSync"),
                       InstanceMethod<&Wrap::neighborAllReduce>("neighborAllReduce"),
                       InstanceMethod<&Wrap::neighborAllReduceSync>("neighborAllReduceSync"),
+                      InstanceMethod<&Wrap::neighborAllGather>("neighborAllGather"),
+                      InstanceMethod<&Wrap::neighborAllGatherSync>("neighborAllGatherSync"),
+                      InstanceMethod<&Wrap::pairGossip>("pairGossip"),
+                      InstanceMethod<&Wrap::pairGossipSync>("pairGossipSync"),
                       InstanceMethod<&Wrap::send>("send"),
                       InstanceMethod<&Wrap::sendSync>("sendSync"),
                       InstanceMethod<&Wrap::receive>("receive"),
@@ -163,20 +167,41 @@ Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
   });
 }
 
-Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
+template <class Call>
+Napi::Value CommunicatorWrap::queued(const Napi::CallbackInfo& info, std::size_t ticketAt) {
   return guarded(info.Env(), [&] {
     Kept kept;
-    NeighborCall call(info, side(), &kept);
-    return start(info.Env(), info[6], std::move(call), {}, std::move(kept));
+    Call call(info, side(), &kept);
+    return start(info.Env(), info[ticketAt], std::move(call), {}, std::move(kept));
   });
 }
 
-Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
+template <class Call>
+Napi::Value CommunicatorWrap::now(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const NeighborCall call(info, side(), nullptr);
+    const Call call(info, side(), nullptr);
     handle_->runNow(std::cref(call));
     return info.Env().Undefined();
   });
+}
+
+Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
+  return queued<NeighborCall>(info, 6);
+}
+Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
+  return now<NeighborCall>(info);
+}
+Napi::Value CommunicatorWrap::neighborAllGather(const Napi::CallbackInfo& info) {
+  return queued<NeighborGatherCall>(info, 7);
+}
+Napi::Value CommunicatorWrap::neighborAllGatherSync(const Napi::CallbackInfo& info) {
+  return now<NeighborGatherCall>(info);
+}
+Napi::Value CommunicatorWrap::pairGossip(const Napi::CallbackInfo& info) {
+  return queued<GossipCall>(info, 7);
+}
+Napi::Value CommunicatorWrap::pairGossipSync(const Napi::CallbackInfo& info) {
+  return now<GossipCall>(info);
 }
 
 Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {

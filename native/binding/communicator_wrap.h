@@ -41,6 +41,10 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value runSync(const Napi::CallbackInfo&);
   Napi::Value neighborAllReduce(const Napi::CallbackInfo&);
   Napi::Value neighborAllReduceSync(const Napi::CallbackInfo&);
+  Napi::Value neighborAllGather(const Napi::CallbackInfo&);
+  Napi::Value neighborAllGatherSync(const Napi::CallbackInfo&);
+  Napi::Value pairGossip(const Napi::CallbackInfo&);
+  Napi::Value pairGossipSync(const Napi::CallbackInfo&);
   Napi::Value send(const Napi::CallbackInfo&);
   Napi::Value sendSync(const Napi::CallbackInfo&);
   Napi::Value receive(const Napi::CallbackInfo&);
@@ -53,6 +57,11 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
 
   /// For calls that begin now: throws ERR_CLOSED after close().
   Side side();
+  /// An operation that gives nothing: queued with the ticket in info[ticketAt], or run now.
+  template <class Call>
+  Napi::Value queued(const Napi::CallbackInfo& info, std::size_t ticketAt);
+  template <class Call>
+  Napi::Value now(const Napi::CallbackInfo& info);
   /// A queued operation with the ticket of this number; keeps this object.
   Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
                     PendingOp::Finish, Kept);

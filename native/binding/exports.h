@@ -13,5 +13,6 @@ void exportMpi(Napi::Env, Napi::Object exports);
 void exportMeasure(Napi::Env, Napi::Object exports);
 void exportOptimizer(Napi::Env, Napi::Object exports);
 void exportServer(Napi::Env, Napi::Object exports);
+void exportWindow(Napi::Env, Napi::Object exports);
 
 }  // namespace gradlink::binding

@@ -27,9 +27,11 @@ add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/mpi_join.cc
+  ${CMAKE_CURRENT_LIST_DIR}/neighbor_calls.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_spec.cc
   ${CMAKE_CURRENT_LIST_DIR}/optimizer_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc)
+  ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc
+  ${CMAKE_CURRENT_LIST_DIR}/window_wrap.cc)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
 target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_API_HEADERS_DIR})
 # Swallow: throwing into an environment that is going down would abort the process.

@@ -18,7 +18,9 @@
 
 namespace gradlink {
 
+class Window;
 class Wire;
+struct WindowSpec;
 
 /// Memory of one call: in[i] and out[i] belong to heldRanks()[i]. in[i] == out[i] means in place
 /// where input and output have the same length; for all-gather and gather in place means in == out
@@ -123,6 +125,11 @@ class Communicator {
   /// Collective, for communicators that hold one rank: messages between the same ranks, independent
   /// of this communicator's calls and of its end. Backends without them throw ERR_UNSUPPORTED.
   virtual std::unique_ptr<Wire> openWire(const CallOptions& options = {});
+  /// Collective, for communicators that hold one rank: memory that neighbours write and read
+  /// without this rank's help (core/window.h). The communicator outlives it. Backends without throw
+  /// ERR_UNSUPPORTED.
+  virtual std::unique_ptr<Window> openWindow(const WindowSpec& spec,
+                                             const CallOptions& options = {});
   /// Ends pending and later calls on all ranks with ERR_ABORTED and this reason. Safe from any
   /// thread.
   virtual void abort(const std::string& reason) = 0;

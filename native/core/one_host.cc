@@ -1,4 +1,5 @@
 #include "core/one_host.h"
+#include "core/window.h"
 
 #include <utility>
 
@@ -53,6 +54,9 @@ class OneHost final : public Communicator {
                          std::span<const Neighborhood> neighborhoods,
                          const CallOptions& o) override {
     engine_->neighborAllReduce(b, count, dtype, neighborhoods, o);
+  }
+  std::unique_ptr<Window> openWindow(const WindowSpec& spec, const CallOptions& o) override {
+    return engine_->openWindow(spec, o);
   }
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
             const CallOptions& o) override {

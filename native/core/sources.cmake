@@ -7,6 +7,7 @@ add_library(gradlink_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/hierarchical_agree.cc
   ${CMAKE_CURRENT_LIST_DIR}/hierarchical_pieces.cc
   ${CMAKE_CURRENT_LIST_DIR}/hierarchical_wire.cc
+  ${CMAKE_CURRENT_LIST_DIR}/neighbors.cc
   ${CMAKE_CURRENT_LIST_DIR}/node_map.cc
   ${CMAKE_CURRENT_LIST_DIR}/one_host.cc
   ${CMAKE_CURRENT_LIST_DIR}/rank_names.cc

@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/reduce_kernels.h"
 #include "shm/shared_direct.h"
+#include "shm/window.h"
 #include "shm/wire.h"
 
 namespace gradlink::shm {
@@ -311,6 +312,12 @@ std::unique_ptr<Wire> Joined::openWire(const CallOptions& o) {
     options.name += "/wire " + std::to_string(++wires_);
     options.cancelled = nullptr;
     return std::make_unique<ShmWire>(meetForWire(options, patience.deadline()), options.rank);
+  });
+}
+
+std::unique_ptr<Window> Joined::openWindow(const WindowSpec& spec, const CallOptions& o) {
+  return guarded("createWindow", [&]() -> std::unique_ptr<Window> {
+    return std::make_unique<ShmWindow>(*this, session_, regions_, spec, o);
   });
 }
 

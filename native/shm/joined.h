@@ -49,6 +49,7 @@ class Joined final : public Communicator {
   void freeShared(void* memory) override { regions_.release(memory); }
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
   std::unique_ptr<Wire> openWire(const CallOptions&) override;
+  std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
   void abort(const std::string& reason) override;
   void fail(const Error& error) override;
   void check(const char* op) override;

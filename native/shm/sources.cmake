@@ -17,5 +17,6 @@ add_library(gradlink_shm STATIC
   ${CMAKE_CURRENT_LIST_DIR}/staged_all_reduce.cc
   ${CMAKE_CURRENT_LIST_DIR}/staging_styles.cc
   ${CMAKE_CURRENT_LIST_DIR}/wait.cc
+  ${CMAKE_CURRENT_LIST_DIR}/window.cc
   ${CMAKE_CURRENT_LIST_DIR}/wire.cc)
 target_link_libraries(gradlink_shm PUBLIC gradlink_core)

@@ -177,7 +177,7 @@ describe('arguments of collectives', () => {
     ],
     [
       'float weights for integers',
-      (c) => c['neighborAllReduce']?.(new Int32Array(2), { sources: {}, destinations: {} }),
+      (c) => c['neighborAllReduce']?.(new Int32Array(2), {}),
       {
         code: 'ERR_INVALID_ARG_TYPE',
         message: expect.stringMatching(/an array of floats for data, got int32/) as string,
@@ -185,15 +185,15 @@ describe('arguments of collectives', () => {
     ],
     [
       'a neighbour that is no rank',
-      (c) => c['neighborAllReduce']?.(f32(), { sources: { 5: 1 }, destinations: {} }),
+      (c) => c['neighborAllReduce']?.(f32(), { selfWeight: 1, srcWeights: { 5: 1 } }),
       {
         code: 'ERR_OUT_OF_RANGE',
-        message: expect.stringMatching(/for sources, got '5'/) as string,
+        message: expect.stringMatching(/for srcWeights, got '5'/) as string,
       },
     ],
     [
       'a weight that is no number',
-      (c) => c['neighborAllReduce']?.(f32(), { selfWeight: NaN, sources: {}, destinations: {} }),
+      (c) => c['neighborAllReduce']?.(f32(), { selfWeight: NaN, srcWeights: {} }),
       {
         code: 'ERR_INVALID_ARG_VALUE',
         message: 'expected a finite number for selfWeight, got NaN',

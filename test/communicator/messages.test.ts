@@ -115,8 +115,8 @@ describe('neighborAllReduce', () => {
       ranks.map((one, i) =>
         one.neighborAllReduce(arrayOf(dtype, [4 * (i + 1), 8]) as Uint16Array, {
           selfWeight: 0.5,
-          sources: { [(i + 2) % 3]: 0.5 },
-          destinations: { [(i + 1) % 3]: 2 },
+          srcWeights: { [(i + 2) % 3]: 0.5 },
+          dstWeights: { [(i + 1) % 3]: 2 },
           dtype: dtype as 'float16',
         }),
       ),
@@ -132,8 +132,17 @@ describe('neighborAllReduce', () => {
     make(2);
     const [a, b] = [Float64Array.of(1), Float64Array.of(2)];
     const out = new Float64Array(1);
-    const theirs = rank(1).neighborAllReduce(b, { sources: {}, destinations: { 0: 10 } });
-    const mine = rank(0).neighborAllReduceSync(a, { sources: { 1: 1 }, destinations: {}, out });
+    const theirs = rank(1).neighborAllReduce(b, {
+      selfWeight: 1,
+      srcWeights: {},
+      dstWeights: { 0: 10 },
+    });
+    const mine = rank(0).neighborAllReduceSync(a, {
+      selfWeight: 1,
+      srcWeights: { 1: 1 },
+      dstWeights: {},
+      out,
+    });
     expect(mine).toBe(out);
     await theirs;
     expect([a[0], b[0], out[0]]).toEqual([1, 2, 21]);

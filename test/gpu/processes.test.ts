@@ -202,7 +202,7 @@ describe('of several ranks', () => {
         await comm.send(data, { to: next });
       }
       report((await got.copyTo())[999]);
-      await comm.neighborAllReduce(data, { selfWeight: 0.5, sources: { [before]: 0.25 }, destinations: { [next]: 2 } });
+      await comm.neighborAllReduce(data, { selfWeight: 0.5, srcWeights: { [before]: 0.25 }, dstWeights: { [next]: 2 } });
       report((await data.copyTo())[0]);
       const part = await comm.split(comm.rank === 0 ? null : 1, -comm.rank);
       report(part && [part.rank, part.size, part.gpus, part.backend]);`);

@@ -1,0 +1,22 @@
+export {
+  adaptThenCombine,
+  adaptWithCombine,
+  exactDiffusion,
+  gradientAllReduce,
+  gradientTracking,
+  pushDiging,
+  windowPut,
+} from './methods.js';
+export type {
+  CombiningOptions,
+  PushOptions,
+  PutWindow,
+  WindowPutMethodOptions,
+} from './methods.js';
+export type {
+  Combine,
+  DecentralisedMethod,
+  DecentralisedOptions,
+  Gradient,
+  Vector,
+} from './types.js';

@@ -1,0 +1,37 @@
+// Pictures of a graph as text that other tools draw.
+import type { Topology } from './topology.js';
+
+/** Options of {@link toDot} and {@link toMermaid}. */
+export interface DrawingOptions {
+  /** Whether edges carry their weights; true when absent. */
+  readonly weights?: boolean;
+  /** Whether each rank's edge to itself is drawn; false when absent. */
+  readonly selfEdges?: boolean;
+}
+
+/** The graph in Graphviz's language: `dot -Tsvg` draws it. */
+export function toDot(topology: Topology, options: DrawingOptions = {}): string {
+  const lines = ranks(topology).map((rank) => `  ${rank};`);
+  for (const { from, to, label } of drawn(topology, options)) {
+    lines.push(`  ${from} -> ${to}${label === undefined ? '' : ` [label="${label}"]`};`);
+  }
+  return ['digraph topology {', ...lines, '}', ''].join('\n');
+}
+
+/** The graph in Mermaid's language, as Markdown viewers draw it. */
+export function toMermaid(topology: Topology, options: DrawingOptions = {}): string {
+  const lines = ranks(topology).map((rank) => `  r${rank}((${rank}))`);
+  for (const { from, to, label } of drawn(topology, options)) {
+    lines.push(`  r${from} -->${label === undefined ? '' : `|${label}|`} r${to}`);
+  }
+  return ['flowchart LR', ...lines, ''].join('\n');
+}
+
+const ranks = (topology: Topology) => Array.from({ length: topology.size }, (_, rank) => rank);
+
+function* drawn(topology: Topology, { weights = true, selfEdges = false }: DrawingOptions) {
+  for (const { from, to, weight } of topology.edges()) {
+    if (from === to && !selfEdges) continue;
+    yield { from, to, label: weights ? String(Number(weight.toPrecision(4))) : undefined };
+  }
+}

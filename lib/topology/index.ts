@@ -1,0 +1,23 @@
+export { toDot, toMermaid } from './drawing.js';
+export type { DrawingOptions } from './drawing.js';
+export {
+  exponentialGraph,
+  exponentialTwoGraph,
+  fullyConnectedGraph,
+  meshGrid2DGraph,
+  ringGraph,
+  starGraph,
+  symmetricExponentialGraph,
+} from './generators.js';
+export type { RingStyle } from './generators.js';
+export { averagingGraph, invertNeighbors } from './inference.js';
+export {
+  exponentialMachineSchedule,
+  innerOuterExponentialSchedule,
+  innerOuterRingSchedule,
+  onePeerSchedule,
+  uniformWeights,
+} from './schedules.js';
+export type { Exchange, NodePlace } from './schedules.js';
+export { Topology } from './topology.js';
+export type { Edge, NeighborWeights } from './topology.js';

@@ -1,0 +1,167 @@
+// Graphs that change in every step, so that each step is one message a rank and still all meet all within a period. Each
+// schedule is computed by every rank on its own; what they say of each other agrees.
+import { argumentError } from '../errors.js';
+import { integer } from '../validate.js';
+import { Topology } from './topology.js';
+
+/** With whom a rank exchanges in one step. */
+export interface Exchange {
+  /** Ranks that it sends to. */
+  readonly destinations: readonly number[];
+  /** Ranks that it receives from, ascending. */
+  readonly sources: readonly number[];
+}
+
+/** Where a rank is among nodes of equally many ranks each: node n holds the ranks from n * ranksPerNode on. */
+export interface NodePlace {
+  /** All ranks. */
+  readonly size: number;
+  /** A divisor of size. */
+  readonly ranksPerNode: number;
+  readonly rank: number;
+}
+
+interface Place {
+  readonly nodes: number;
+  readonly perNode: number;
+  readonly node: number;
+  readonly local: number;
+}
+
+const nobody: Exchange = Object.freeze({ destinations: [], sources: [] });
+
+/**
+ * Each rank sends to one of its destinations at a time, in the order of their distance going up from itself; it receives
+ * from every rank whose turn it is. Endless; a rank without destinations only receives.
+ */
+export function onePeerSchedule(topology: Topology, rank: number): IterableIterator<Exchange> {
+  if (!(topology instanceof Topology)) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'topology', 'a Topology', topology);
+  }
+  integer(rank, 'rank', 0, topology.size - 1);
+  const orders = new Map(
+    [rank, ...topology.sources(rank)].map((from) => [from, clockwise(topology, from)]),
+  );
+  const own = orders.get(rank)!;
+  return endless((t) => ({
+    destinations: own.length === 0 ? [] : [own[t % own.length]!],
+    sources: topology.sources(rank).filter((from) => {
+      const order = orders.get(from)!;
+      return order[t % order.length] === rank;
+    }),
+  }));
+}
+
+function clockwise(topology: Topology, from: number): number[] {
+  const distance = (to: number) => (to - from + topology.size) % topology.size;
+  return topology.destinations(from).sort((a, b) => distance(a) - distance(b));
+}
+
+/**
+ * Nodes, not ranks: node m sends to the one 1, 2, 4, … further on. For hierarchical averaging; the lists name nodes.
+ * With one node they are empty.
+ */
+export function exponentialMachineSchedule(place: NodePlace): IterableIterator<Exchange> {
+  const { nodes, node } = checkedPlace(place);
+  return endless((t) => {
+    if (nodes === 1) return nobody;
+    const distance = powerAt(t, nodes - 1);
+    return one((node + distance) % nodes, modulo(node - distance, nodes));
+  });
+}
+
+/**
+ * In each step one rank of every node exchanges with its like on the next node, the others pass on around a ring inside
+ * the node: the network carries one message a node. Where there is nobody to exchange with, the lists are empty.
+ */
+export function innerOuterRingSchedule(place: NodePlace): IterableIterator<Exchange> {
+  const { nodes, perNode, node, local } = checkedPlace(place);
+  return endless((t) => {
+    const outgoing = t % perNode;
+    if (local === outgoing) return outside(nodes, perNode, node, local, 1);
+    const past = (start: number, step: number) => {
+      const next = modulo(start + step, perNode);
+      return next === outgoing ? modulo(next + step, perNode) : next;
+    };
+    return inside(perNode, node, local, past(local, 1), past(local, -1));
+  });
+}
+
+/**
+ * As {@link innerOuterRingSchedule}, with distances 1, 2, 4, … both between nodes and inside a node, where the rank that
+ * exchanges outside is passed over.
+ */
+export function innerOuterExponentialSchedule(place: NodePlace): IterableIterator<Exchange> {
+  const { nodes, perNode, node, local } = checkedPlace(place);
+  return endless((t) => {
+    const outgoing = t % perNode;
+    if (local === outgoing) return outside(nodes, perNode, node, local, powerAt(t, nodes - 1));
+    const distance = powerAt(t, perNode - 2);
+    const past = (toOutgoing: number) => (distance >= toOutgoing ? distance + 1 : distance);
+    const to = modulo(local + past(modulo(outgoing - local, perNode)), perNode);
+    const from = modulo(local - past(modulo(local - outgoing, perNode)), perNode);
+    return inside(perNode, node, local, to, from);
+  });
+}
+
+/** Equal weights for what a rank has and what it receives: the options of a dynamic neighborAllReduce. */
+export function uniformWeights({ destinations, sources }: Exchange): {
+  selfWeight: number;
+  srcWeights: Record<number, number>;
+  dstWeights: Record<number, number>;
+} {
+  const weight = 1 / (sources.length + 1);
+  return {
+    selfWeight: weight,
+    srcWeights: Object.fromEntries(sources.map((from) => [from, weight])),
+    dstWeights: Object.fromEntries(destinations.map((to) => [to, 1])),
+  };
+}
+
+function outside(
+  nodes: number,
+  perNode: number,
+  node: number,
+  local: number,
+  distance: number,
+): Exchange {
+  if (nodes === 1) return nobody;
+  const on = (other: number) => modulo(other, nodes) * perNode + local;
+  return one(on(node + distance), on(node - distance));
+}
+
+function inside(perNode: number, node: number, local: number, to: number, from: number): Exchange {
+  // Alone in the node beside the one that exchanges outside.
+  if (to === local) return nobody;
+  return one(node * perNode + to, node * perNode + from);
+}
+
+const one = (to: number, from: number): Exchange => ({ destinations: [to], sources: [from] });
+
+/** The power of two whose turn it is among those up to the limit; 1 where there is none. */
+function powerAt(t: number, limit: number): number {
+  const powers = limit < 1 ? 1 : 32 - Math.clz32(limit);
+  return 2 ** (t % powers);
+}
+
+const modulo = (value: number, by: number) => ((value % by) + by) % by;
+
+function checkedPlace({ size, ranksPerNode, rank }: NodePlace): Place {
+  integer(size, 'size', 1, 2 ** 16);
+  integer(ranksPerNode, 'ranksPerNode', 1, size);
+  integer(rank, 'rank', 0, size - 1);
+  if (size % ranksPerNode !== 0) {
+    const expected = `a divisor of the ${size} ranks`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'ranksPerNode', expected, ranksPerNode);
+  }
+  return {
+    nodes: size / ranksPerNode,
+    perNode: ranksPerNode,
+    node: Math.floor(rank / ranksPerNode),
+    local: rank % ranksPerNode,
+  };
+}
+
+function* endless(step: (t: number) => Exchange): IterableIterator<Exchange> {
+  for (let t = 0; ; ++t) yield step(t);
+}

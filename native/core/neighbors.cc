@@ -1,0 +1,175 @@
+#include "core/neighbors.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/reduce_kernels.h"
+
+namespace gradlink {
+namespace {
+
+// Above what programs use; messages of one tag and pair keep their order anyway.
+constexpr int kTag = std::numeric_limits<int>::max() - 7;
+constexpr std::int64_t kNone = -1;
+
+// What each rank says before anything is sent: count and type, then for each rank how much it
+// expects from it (kNone: nothing) and whether it sends there.
+class Table {
+ public:
+  Table(Communicator& communicator, std::size_t count, DType dtype,
+        std::span<const NeighborBlock> sources, std::span<const int> destinations,
+        const CallOptions& options)
+      : size_(static_cast<std::size_t>(communicator.size())),
+        width_(2 + 2 * size_),
+        cells_(size_ * width_) {
+    std::vector<std::int64_t> own(width_, kNone);
+    own[0] = static_cast<std::int64_t>(count);
+    own[1] = static_cast<std::int64_t>(dtype);
+    for (const NeighborBlock& s : sources)
+      own[2 + static_cast<std::size_t>(s.rank)] = static_cast<std::int64_t>(s.count);
+    for (const int d : destinations) own[2 + size_ + static_cast<std::size_t>(d)] = 1;
+    const void* const in[] = {own.data()};
+    void* const out[] = {cells_.data()};
+    communicator.allGather({in, out}, width_, DType::int64, options);
+  }
+
+  std::int64_t count(std::size_t rank) const { return at(rank, 0); }
+  std::int64_t dtype(std::size_t rank) const { return at(rank, 1); }
+  std::int64_t expected(std::size_t to, std::size_t from) const { return at(to, 2 + from); }
+  bool sends(std::size_t from, std::size_t to) const { return at(from, 2 + size_ + to) != kNone; }
+
+  /// The first disagreement in the order of ranks: the same on all.
+  void check() const {
+    for (std::size_t from = 0; from < size_; ++from) {
+      if (dtype(from) != dtype(0)) {
+        fail(from, 0, "element type " + nameAt(from) + " against " + nameAt(0));
+      }
+      for (std::size_t to = 0; to < size_; ++to) {
+        const std::int64_t awaited = expected(to, from);
+        if (sends(from, to) && awaited == kNone) {
+          fail(from, to,
+               "the first names the second as a destination, which does not name it as "
+               "a source");
+        }
+        if (!sends(from, to) && awaited != kNone) {
+          fail(from, to,
+               "the second names the first as a source, which does not name it as a "
+               "destination");
+        }
+        if (awaited != kNone && awaited != count(from)) {
+          fail(from, to,
+               "the first sends " + std::to_string(count(from)) + " elements, the second expects " +
+                   std::to_string(awaited));
+        }
+      }
+    }
+  }
+
+ private:
+  std::int64_t at(std::size_t rank, std::size_t column) const {
+    return cells_[rank * width_ + column];
+  }
+  std::string nameAt(std::size_t rank) const { return nameOf(static_cast<DType>(dtype(rank))); }
+  [[noreturn]] static void fail(std::size_t first, std::size_t second, const std::string& text) {
+    throw Error(ErrorCode::mismatch, "neighborAllGather: rank " + std::to_string(first) +
+                                         " and rank " + std::to_string(second) +
+                                         " disagree: " + text)
+        .withOp("neighborAllGather")
+        .stillUsable();
+  }
+
+  std::size_t size_;
+  std::size_t width_;
+  std::vector<std::int64_t> cells_;
+};
+
+Error misuse(const char* op, const std::string& text) {
+  return Error(ErrorCode::invalidArgument, std::string(op) + ": " + text).withOp(op).stillUsable();
+}
+
+void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> destinations, int rank,
+                int size) {
+  std::vector<int> seen(static_cast<std::size_t>(size));
+  const auto check = [&](int peer, int bit) {
+    if (peer < 0 || peer >= size || peer == rank ||
+        (seen[static_cast<std::size_t>(peer)] & bit) != 0) {
+      throw misuse("neighborAllGather", "expected each other rank of 0.." +
+                                            std::to_string(size - 1) + " at most once, got " +
+                                            std::to_string(peer));
+    }
+    seen[static_cast<std::size_t>(peer)] |= bit;
+  };
+  for (const NeighborBlock& source : sources) check(source.rank, 1);
+  for (const int destination : destinations) check(destination, 2);
+}
+
+}  // namespace
+
+void neighborAllGather(Communicator& communicator, const void* in, std::size_t count, DType dtype,
+                       void* out, std::span<const NeighborBlock> sources,
+                       std::span<const int> destinations, const CallOptions& options) {
+  const int size = communicator.size();
+  const int rank = communicator.heldRanks()[0];
+  checkPeers(sources, destinations, rank, size);
+  const Table table(communicator, count, dtype, sources, destinations, options);
+  table.check();
+
+  std::vector<std::byte*> places(static_cast<std::size_t>(size));
+  auto* next = static_cast<std::byte*>(out);
+  for (const NeighborBlock& source : sources) {
+    places[static_cast<std::size_t>(source.rank)] = next;
+    next += source.count * sizeOf(dtype);
+  }
+  const auto move = [&](int from, int to) {
+    const auto sender = static_cast<std::size_t>(from);
+    const auto length = static_cast<std::size_t>(table.count(sender));
+    if (!table.sends(sender, static_cast<std::size_t>(to)) || length == 0) return;
+    if (from == rank) {
+      communicator.send(in, length, dtype, to, kTag, options);
+    } else {
+      communicator.receive(places[sender], length, dtype, from, kTag, options);
+    }
+  };
+  // All ranks go through the messages in one order (by distance, even senders first, then by
+  // sender), so that the first unfinished one always finds both of its ranks ready.
+  for (int distance = 1; distance < size; ++distance) {
+    const int to = (rank + distance) % size;
+    const int from = (rank + size - distance) % size;
+    const bool sendFirst = from % 2 != rank % 2 ? rank % 2 == 0 : rank < from;
+    if (sendFirst) move(rank, to);
+    move(from, rank);
+    if (!sendFirst) move(rank, to);
+  }
+}
+
+void pairGossip(Communicator& communicator, const void* in, void* out, std::size_t count,
+                DType dtype, int peer, double selfWeight, double pairWeight,
+                const CallOptions& options) {
+  const int rank = communicator.heldRanks()[0];
+  if (peer < 0 || peer >= communicator.size() || peer == rank) {
+    throw misuse("pairGossip", "expected a rank other than its own, got " + std::to_string(peer));
+  }
+  if (dtype < DType::float16) {
+    throw misuse("pairGossip", std::string("weights need a float type, not ") + nameOf(dtype));
+  }
+  std::vector<std::byte> theirs(count * sizeOf(dtype));
+  const auto send = [&] { communicator.send(in, count, dtype, peer, kTag, options); };
+  if (rank < peer) send();
+  const Received got = communicator.receive(theirs.data(), count, dtype, peer, kTag, options);
+  if (rank > peer) send();
+  if (got.count != count) {
+    throw Error(ErrorCode::mismatch, "pairGossip: rank " + std::to_string(rank) + " brings " +
+                                         std::to_string(count) + " elements, rank " +
+                                         std::to_string(peer) + " " + std::to_string(got.count))
+        .withOp("pairGossip")
+        .stillUsable();
+  }
+  const void* const src[] = {in, theirs.data()};
+  const double weights[] = {selfWeight, pairWeight};
+  weightedSum(out, src, weights, count, dtype);
+}
+
+}  // namespace gradlink

@@ -1,0 +1,70 @@
+// Windows in the memory that the ranks of one host share: a put is one pass over memory by the one
+// who puts.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "core/window.h"
+#include "shm/session.h"
+#include "shm/shared_regions.h"
+
+namespace gradlink::shm {
+
+class ShmWindow final : public Window {
+ public:
+  /// Collective over the communicator's ranks; on the thread of its calls. `communicator`,
+  /// `session` and `regions` outlive it.
+  ShmWindow(Communicator& communicator, Session& session, SharedRegions& regions,
+            const WindowSpec& spec, const CallOptions& options);
+  ~ShmWindow() override;
+
+  void* data() override;
+  void put(void* values, std::span<const Neighbor> destinations, double selfWeight, bool accumulate,
+           bool withP, Deadline) override;
+  void get(std::span<const Neighbor> sources, bool withP, Deadline) override;
+  void update(void* out, double selfWeight, std::span<const Neighbor> sources, std::size_t divisor,
+              bool reset, bool withP, Deadline) override;
+  std::vector<std::uint64_t> versions() override;
+  double p() override;
+  bool tryLock(int owner, int other) override;
+  void unlock(int owner, int other) override;
+  void free(const CallOptions&) override;
+
+ private:
+  /// What guards and counts one array: the rank's own, or the buffer of one of its sources.
+  struct alignas(64) Head {
+    std::atomic<std::uint32_t> lock;
+    std::atomic<std::uint64_t> version;
+    double p;
+  };
+  class Hold;
+
+  Head& head(int rank, std::size_t slot) const;
+  std::byte* array(int rank, std::size_t slot) const;
+  std::atomic<std::uint32_t>& mutex(int owner, int other) const;
+  /// Which of `owner`'s slots is `source`'s; 0 is the owner's own array. Throws invalidArgument
+  /// where it has none.
+  std::size_t slotOf(int owner, int source) const;
+  void checkUsable(int peer) const;
+  void checkWeight(double weight) const;
+  void scaled(void* to, const void* from, double weight) const;
+  void meet(const WindowSpec& spec, const CallOptions& options);
+
+  Communicator& communicator_;
+  Session& session_;
+  SharedRegions& regions_;
+  const int rank_;
+  const std::size_t size_;
+  const std::size_t count_;
+  const DType dtype_;
+  const std::vector<int> sources_;
+  void* own_;
+  bool freed_ = false;
+  /// Where each rank's memory is seen here, and each rank's slot of each other, -1 where none.
+  std::vector<std::byte*> bases_;
+  std::vector<std::int32_t> slots_;
+};
+
+}  // namespace gradlink::shm

@@ -1,0 +1,348 @@
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import {
+  exponentialTwoGraph,
+  fullyConnectedGraph,
+  meshGrid2DGraph,
+  onePeerSchedule,
+  ringGraph,
+  starGraph,
+  uniformWeights,
+} from '../../lib/topology/index.js';
+import type { Exchange, Topology } from '../../lib/topology/index.js';
+import { arrayOf, floats, valuesOf } from '../support/numbers.js';
+
+let group: Communicator | undefined;
+let ranks: readonly Communicator[] = [];
+const make = (n: number) => {
+  group = Communicator.local(n);
+  ranks = group.ranks;
+};
+afterEach(async () => {
+  await group?.close();
+  group = undefined;
+});
+
+const sizes = [1, 2, 3, 4, 7];
+const lengths = [0, 1, 1001, 70_001];
+
+/** Small integers that differ by rank and place. */
+const valueAt = (rank: number, i: number) => ((rank + 1) * 12 * ((i % 5) + 1)) % 256;
+const inputs = (n: number, length: number) =>
+  Array.from({ length: n }, (_, rank) =>
+    Float64Array.from({ length }, (__, i) => valueAt(rank, i)),
+  );
+
+/** What rank r gets by a graph's weights. */
+const weighted = (graph: Topology, datas: readonly Float64Array[], rank: number) =>
+  datas[0]!.map((_, i) =>
+    datas.reduce((sum, data, from) => sum + graph.weight(from, rank) * data[i]!, 0),
+  );
+/** What rank r gets by averaging over itself and its sources. */
+const averaged = (graph: Topology, datas: readonly Float64Array[], rank: number) => {
+  const from = [rank, ...graph.sources(rank)];
+  return datas[0]!.map((_, i) => from.reduce((sum, s) => sum + datas[s]![i]!, 0) / from.length);
+};
+
+describe('neighborAllReduce by a topology', () => {
+  const graphs: Record<string, (n: number) => Topology> = {
+    exponential: exponentialTwoGraph,
+    ring: (n) => ringGraph(n, 'right'),
+    star: (n) => starGraph(n, n - 1),
+    grid: (n) => meshGrid2DGraph(n),
+    full: fullyConnectedGraph,
+  };
+
+  it.each(Object.entries(graphs))('averages uniformly: %s', async (_, graphOf) => {
+    for (const n of sizes) {
+      make(n);
+      const graph = graphOf(n);
+      ranks.forEach((one) => one.setTopology(graph));
+      for (const length of lengths) {
+        const datas = inputs(n, length);
+        const want = datas.map((__, rank) => averaged(graph, datas, rank));
+        const got = await Promise.all(
+          ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)),
+        );
+        // In place, and exact: the sum of small integers is divided once.
+        expect(got).toEqual(want);
+        expect(got.every((one, rank) => one === datas[rank])).toBe(true);
+      }
+      await group?.close();
+    }
+  });
+
+  it.each(floats)('averages %s, with the ranks apart and together', async (dtype) => {
+    for (const n of sizes) {
+      make(n);
+      const together = group!;
+      const graph = exponentialTwoGraph(n);
+      const values = Array.from({ length: n }, (_, rank) => [48 * (rank + 1), 12 * n]);
+      const rows = values.map((row) => Float64Array.from(row));
+      const want = rows.map((_, rank) => averaged(graph, rows, rank));
+      const fill = () => values.map((row) => arrayOf(dtype, row) as Uint16Array);
+      const options = { dtype: dtype as 'float16' };
+      const apart = fill();
+      await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(apart[rank]!, options)));
+      const data = fill();
+      const out = fill();
+      const result = await together.neighborAllReduce(data, { ...options, out });
+      expect(result.every((one, rank) => one === out[rank])).toBe(true);
+      const exact = arrayOf(
+        dtype,
+        want.flatMap((row) => [...row]),
+      );
+      expect(apart.flatMap((one) => valuesOf(dtype, one))).toEqual(valuesOf(dtype, exact));
+      expect(out.flatMap((one) => valuesOf(dtype, one))).toEqual(valuesOf(dtype, exact));
+      expect(data).toEqual(fill());
+      expect(together.neighborAllReduceSync(data, options)[0]).toBe(data[0]);
+      expect(data).toEqual(out);
+      await together.close();
+    }
+  });
+
+  it('takes the weights of a weighted topology', async () => {
+    for (const n of sizes) {
+      make(n);
+      const graph = meshGrid2DGraph(n);
+      ranks.forEach((one) => one.setTopology(graph, { weighted: true }));
+      const datas = inputs(n, 100);
+      const want = datas.map((_, rank) => weighted(graph, datas, rank));
+      await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)));
+      datas.forEach((data, rank) =>
+        data.forEach((value, i) => expect(value).toBeCloseTo(want[rank]![i]!, 10)),
+      );
+      await group?.close();
+    }
+  });
+
+  it('takes weights that a rank gives for its sources; those left out count 0', async () => {
+    make(4);
+    const datas = [1, 10, 100, 1000].map((value) => Float64Array.of(value));
+    await Promise.all(
+      ranks.map((one, rank) =>
+        one.neighborAllReduce(datas[rank]!, {
+          selfWeight: 2,
+          srcWeights: { [(rank + 3) % 4]: 3 },
+        }),
+      ),
+    );
+    expect(datas.map(([value]) => value)).toEqual([3002, 23, 230, 2300]);
+    await expect(
+      ranks[0]!.neighborAllReduce(datas[0]!, { selfWeight: 1, srcWeights: { 1: 1 } }),
+    ).rejects.toThrow(/sources of rank 0 in the topology \(2, 3\)/);
+  });
+
+  it('keeps values as small as 2^-256, and sums before it divides', async () => {
+    make(3);
+    const small = 2 ** -256;
+    const datas = [1, 2, 6].map((value) => Float64Array.of(value * small, value));
+    await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)));
+    datas.forEach((data) => expect([...data]).toEqual([3 * small, 3]));
+    const weights = { selfWeight: small, srcWeights: { 1: small }, dstWeights: [1, 2] };
+    const [a, b, c] = [1, 2, 4].map((value) => Float64Array.of(value));
+    await Promise.all([
+      ranks[0]!.neighborAllReduce(a!, weights),
+      ranks[1]!.neighborAllReduce(b!, { selfWeight: 1, srcWeights: { 0: 1 }, dstWeights: [0] }),
+      ranks[2]!.neighborAllReduce(c!, { selfWeight: 0, srcWeights: { 0: small }, dstWeights: [] }),
+    ]);
+    expect([a![0], b![0], c![0]]).toEqual([3 * small, 3, small]);
+  });
+
+  it('is the same error on every rank where topologies differ, and goes on after it', async () => {
+    make(3);
+    ranks.forEach((one, rank) => one.setTopology(ringGraph(3, rank === 1 ? 'left' : 'right')));
+    const all = await Promise.allSettled(
+      ranks.map((one) => one.neighborAllReduce(new Float32Array(5))),
+    );
+    const errors = all.map((one) => (one as PromiseRejectedResult).reason as Error);
+    expect(errors[0]).toMatchObject({ code: 'ERR_MISMATCH', usable: true });
+    expect(new Set(errors.map(({ message }) => message)).size).toBe(1);
+    ranks.forEach((one) => one.setTopology(ringGraph(3)));
+    const datas = inputs(3, 4);
+    const want = averaged(fullyConnectedGraph(3), datas, 0);
+    await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)));
+    expect(datas).toEqual([want, want, want]);
+  });
+
+  it('refuses what does not belong together', async () => {
+    make(2);
+    const [one] = ranks;
+    const data = new Float32Array(2);
+    expect(() => one!.setTopology(ringGraph(3))).toThrow(/a Topology of 2 ranks/);
+    expect(one!.topology.isEquivalent(exponentialTwoGraph(2))).toBe(true);
+    await expect(one!.neighborAllReduce(data, { selfWeight: 1 })).rejects.toThrow(/srcWeights/);
+    await expect(one!.neighborAllReduce(data, { dstWeights: [1] })).rejects.toThrow(/selfWeight/);
+    await expect(
+      one!.neighborAllReduce(data, { selfWeight: 1, srcWeights: {}, dstWeights: [1, 1] }),
+    ).rejects.toThrow(/1 twice/);
+  });
+});
+
+describe('neighborAllReduce on a changing graph', () => {
+  it('averages everybody in a period of one-peer exponential steps', async () => {
+    make(4);
+    const datas = inputs(4, 5000);
+    const want = averaged(fullyConnectedGraph(4), datas, 0);
+    const schedules = ranks.map((one) => onePeerSchedule(exponentialTwoGraph(4), one.rank));
+    for (let t = 0; t < 2; ++t) {
+      await Promise.all(
+        ranks.map((one, rank) =>
+          one.neighborAllReduce(datas[rank]!, {
+            ...uniformWeights(schedules[rank]!.next().value as Exchange),
+            checkTopology: false,
+          }),
+        ),
+      );
+    }
+    datas.forEach((data) => expect(data).toEqual(want));
+  });
+
+  it('takes empty lists on either side', async () => {
+    for (const length of [3, 40_000]) {
+      make(3);
+      const datas = inputs(3, length);
+      const [a, b, c] = inputs(3, length);
+      await Promise.all([
+        ranks[0]!.neighborAllReduce(datas[0]!, {
+          selfWeight: 0.5,
+          srcWeights: {},
+          dstWeights: [2],
+        }),
+        ranks[1]!.neighborAllReduce(datas[1]!, { selfWeight: 2, srcWeights: {}, dstWeights: [] }),
+        ranks[2]!.neighborAllReduce(datas[2]!, {
+          selfWeight: 1,
+          srcWeights: { 0: 3 },
+          dstWeights: {},
+        }),
+      ]);
+      expect(datas).toEqual([
+        a!.map((value) => value / 2),
+        b!.map((value) => value * 2),
+        c!.map((value, i) => value + 3 * a![i]!),
+      ]);
+      await group?.close();
+    }
+  });
+});
+
+describe('neighborAllGather', () => {
+  it('gives what the sources have, for every dtype and size', async () => {
+    for (const n of sizes) {
+      for (const dtype of ['float32', 'float64', 'float16', 'int32'] as const) {
+        make(n);
+        const graph = exponentialTwoGraph(n);
+        for (const length of [0, 1, 5000]) {
+          const row = (rank: number) => new Array<number>(length).fill(rank + 1);
+          const call = (one: Communicator, rank: number) =>
+            one.neighborAllGather(arrayOf(dtype, row(rank)) as Uint16Array, {
+              dtype: dtype as 'float16',
+            });
+          const got = await Promise.all(ranks.map(call));
+          const want = ranks.map((_, rank) => graph.sources(rank).flatMap(row));
+          expect(got.map((one) => valuesOf(dtype, one))).toEqual(want);
+        }
+        await group?.close();
+      }
+    }
+  });
+
+  it('takes lists, other lengths and an order', async () => {
+    make(3);
+    const datas = [Int32Array.of(1), Int32Array.of(2, 2), new Int32Array(9000).fill(3)];
+    const out = new Int32Array(9002);
+    const got = await Promise.all([
+      ranks[0]!.neighborAllGather(datas[0]!, {
+        srcRanks: [2, 1],
+        srcCounts: [9000, 2],
+        dstRanks: [1],
+        out,
+      }),
+      ranks[1]!.neighborAllGather(datas[1]!, { srcRanks: [0], srcCounts: [1], dstRanks: [0] }),
+      ranks[2]!.neighborAllGather(datas[2]!, { srcRanks: [], dstRanks: [0] }),
+    ]);
+    expect(got[0]).toBe(out);
+    expect([out[0], out[8999], out[9000], out[9001]]).toEqual([3, 3, 2, 2]);
+    expect(got[1]).toEqual(Int32Array.of(1));
+    expect(got[2]).toEqual(new Int32Array(0));
+  });
+
+  it.each([
+    ['nobody awaits it', { srcRanks: [], dstRanks: [1] }, /does not name it as a source/],
+    ['nobody sends it', { srcRanks: [1], dstRanks: [] }, /does not name it as a destination/],
+  ])('is the same error on every rank where %s', async (_, first, message) => {
+    make(3);
+    const lists = [first, { srcRanks: [], dstRanks: [] }, { srcRanks: [], dstRanks: [] }];
+    const all = await Promise.allSettled(
+      ranks.map((one, rank) => one.neighborAllGather(new Float32Array(2), lists[rank])),
+    );
+    const errors = all.map((one) => (one as PromiseRejectedResult).reason as Error);
+    expect(errors[0]).toMatchObject({ code: 'ERR_MISMATCH', usable: true });
+    expect(errors[0]!.message).toMatch(message);
+    expect(new Set(errors.map((error) => error.message)).size).toBe(1);
+    await Promise.all(ranks.map((one) => one.barrier()));
+  });
+
+  it('is the same error on every rank for other lengths than expected, and for other dtypes', async () => {
+    make(2);
+    const lengths = await Promise.allSettled(
+      ranks.map((one, rank) => one.neighborAllGather(new Float32Array(2 + rank))),
+    );
+    for (const one of lengths) {
+      const { reason } = one as PromiseRejectedResult;
+      expect(reason).toMatchObject({
+        code: 'ERR_MISMATCH',
+        message: expect.stringMatching(/sends 2 elements, the second expects 3/) as string,
+      });
+    }
+    const types = await Promise.allSettled([
+      ranks[0]!.neighborAllGather(new Float32Array(2)),
+      ranks[1]!.neighborAllGather(new Int32Array(2)),
+    ]);
+    expect(types).toMatchObject([
+      { reason: { code: 'ERR_MISMATCH' } },
+      { reason: { code: 'ERR_MISMATCH' } },
+    ]);
+  });
+
+  it('has a blocking twin', async () => {
+    make(2);
+    const theirs = ranks[1]!.neighborAllGather(Float64Array.of(5));
+    expect(ranks[0]!.neighborAllGatherSync(Float64Array.of(4))).toEqual(Float64Array.of(5));
+    expect(await theirs).toEqual(Float64Array.of(4));
+  });
+});
+
+describe('pairGossip', () => {
+  it.each(floats)('averages %s of two ranks', async (dtype) => {
+    make(3);
+    for (const length of [1, 30_000]) {
+      const fill = (value: number) => arrayOf(dtype, new Array<number>(length).fill(value));
+      const [a, b] = [fill(2), fill(8)] as [Uint16Array, Uint16Array];
+      const options = { dtype: dtype as 'float16' };
+      await Promise.all([
+        ranks[0]!.pairGossip(a, { peer: 2, ...options }),
+        ranks[2]!.pairGossip(b, { peer: 0, ...options }),
+      ]);
+      expect(new Set([...valuesOf(dtype, a), ...valuesOf(dtype, b)])).toEqual(new Set([5]));
+    }
+  });
+
+  it('takes weights and out, and has a blocking twin', async () => {
+    make(2);
+    const [a, b] = [Float64Array.of(1), Float64Array.of(10)];
+    const out = new Float64Array(1);
+    const theirs = ranks[1]!.pairGossip(b, { peer: 0, selfWeight: 3, pairWeight: 4 });
+    ranks[0]!.pairGossipSync(a, { peer: 1, selfWeight: 1, pairWeight: 2, out });
+    await theirs;
+    expect([a[0], out[0], b[0]]).toEqual([1, 21, 34]);
+  });
+
+  it('refuses its own rank, and half of the weights', async () => {
+    make(2);
+    const data = new Float32Array(1);
+    await expect(ranks[0]!.pairGossip(data, { peer: 0 })).rejects.toThrow(/other than its own 0/);
+    await expect(ranks[0]!.pairGossip(data, { peer: 1, selfWeight: 1 })).rejects.toThrow(/both/);
+  });
+});

@@ -1,0 +1,111 @@
+// Averaging with neighbours between processes: by topology, over nodes, and one-sided.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+
+let scripts: Scripts;
+beforeEach(() => {
+  scripts = new Scripts();
+});
+afterEach(() => scripts.remove());
+
+async function run(size: number, body: string): Promise<readonly (readonly unknown[])[]> {
+  const ended = await scripts.runRanks(
+    size,
+    `const comm = await Communicator.world(); const { rank, size } = comm; ${body} await comm.close();`,
+  );
+  ended.forEach((one) => expect(one).toMatchObject(well));
+  return ended.map(({ reports }) => reports);
+}
+
+describe('neighbours between processes', () => {
+  it.each([1, 2, 3, 4, 7])('average, gather and gossip: %i ranks', async (size) => {
+    const reports = await run(
+      size,
+      `
+      // Below, and above, what travels with the announcement; and arrays that all ranks map.
+      for (const length of [1, 5000, 300_000]) {
+        for (const data of [new Float64Array(length), comm.allocShared('float64', length)]) {
+          data.fill(12 * (rank + 1));
+          await comm.neighborAllReduce(data);
+          const sources = [rank, ...comm.topology.sources(rank)];
+          const want = sources.reduce((sum, one) => sum + 12 * (one + 1), 0) / sources.length;
+          report(data.every((value) => value === want));
+        }
+      }
+      const got = await comm.neighborAllGather(new Int32Array(9000).fill(rank));
+      report(comm.topology.sources(rank).every((one, i) => got[9000 * i + 8999] === one));
+      if (size > 1 && rank < 2) {
+        const data = await comm.pairGossip(Float32Array.of(rank), { peer: 1 - rank });
+        report(data[0] === 0.5);
+      }
+    `,
+    );
+    reports.flat().forEach((right) => expect(right).toBe(true));
+    expect(reports.every((one) => one.length >= 7)).toBe(true);
+  });
+
+  it('average over nodes that GRADLINK_RANKS_PER_NODE makes', async () => {
+    const reports = await run(
+      4,
+      `
+      process.env.GRADLINK_RANKS_PER_NODE = '2';
+      await comm.setMachineTopology();
+      const data = new Float64Array(40_000).fill(rank + 1);
+      await comm.hierarchicalNeighborAllReduce(data);
+      comm.hierarchicalNeighborAllReduceSync(data);
+      report([data[0], data[39_999]]);
+    `,
+    );
+    expect(reports).toEqual(new Array(4).fill([[2.5, 2.5]]));
+  });
+
+  it('reach into a process that does nothing but wait for another', async () => {
+    const reports = await run(
+      3,
+      `
+      const window = await comm.createWindow(new Float64Array(100_000).fill(rank), { zeroInit: true });
+      if (rank === 0) {
+        // Blocks its thread: what comes needs nothing of it.
+        comm.receiveSync(new Int8Array(1), { from: 1 });
+        report(window.versions());
+        const { array } = window;
+        await window.update({ selfWeight: 0, srcWeights: { 1: 1, 2: 1 } });
+        report([array[0], array[99_999]]);
+      } else {
+        for (let i = 1; i <= 5; ++i) await window.put(new Float64Array(100_000).fill(i * rank));
+        if (rank === 2) await comm.send(new Int8Array(1), { to: 1 });
+        else {
+          await comm.receive(new Int8Array(1), { from: 2 });
+          await comm.send(new Int8Array(1), { to: 0 });
+        }
+      }
+      await window.free();
+    `,
+    );
+    expect(reports).toEqual([[{ 1: 5, 2: 5 }, [15, 15]], [], []]);
+  });
+
+  it('never show half a put, and lose nothing of what was accumulated', async () => {
+    const rounds = 300;
+    const reports = await run(
+      3,
+      `
+      const window = await comm.createWindow(new Float64Array(20_000), { zeroInit: true, associatedP: true });
+      let torn = 0;
+      for (let i = 1; i <= ${rounds}; ++i) {
+        window.accumulateSync(new Float64Array(20_000).fill(i));
+        const out = window.updateThenCollectSync();
+        const first = out[0];
+        for (let at = 0; at < out.length; at += 997) if (out[at] !== first) torn++;
+      }
+      await comm.barrier();
+      window.updateThenCollectSync();
+      report([torn, window.array[7]]);
+      await window.free();
+    `,
+    );
+    const sum = (rounds * (rounds + 1)) / 2;
+    expect(reports.map(([one]) => one)).toEqual(new Array(3).fill([0, 2 * sum]));
+  });
+});
