@@ -46,7 +46,7 @@ export ASAN_OPTIONS="detect_leaks=1:allocator_may_return_null=1:strict_string_ch
 export UBSAN_OPTIONS="print_stacktrace=1:halt_on_error=1:${UBSAN_OPTIONS:-}"
 # die_after_fork=0: a test forks to prove that the child can start threads again. atexit_sleep_ms=0: tests of NCCL run in
 # processes of their own, each of which would sleep a second at its end.
-export TSAN_OPTIONS="halt_on_error=1:allocator_may_return_null=1:second_deadlock_stack=1:die_after_fork=0:atexit_sleep_ms=0:${TSAN_OPTIONS:-}"
+export TSAN_OPTIONS="suppressions=$PWD/native/test/thread-sanitizer.supp:halt_on_error=1:allocator_may_return_null=1:second_deadlock_stack=1:die_after_fork=0:atexit_sleep_ms=0:${TSAN_OPTIONS:-}"
 
 # The long suites of single-threaded arithmetic have nothing for ThreadSanitizer to find.
 single_threaded='ReduceKernels|CopyMany|PatternTest'
