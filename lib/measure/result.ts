@@ -243,6 +243,8 @@ export interface Measurement {
   iterations?: readonly IterationLine[];
   /** Of a store of several workers. */
   traffic?: StoreTraffic;
+  /** Further figures of the tool, with the unit in each name: `imagesPerSecond`. */
+  values?: Readonly<Record<string, number | null>>;
 }
 
 export interface MeasuredCase extends CaseIdentity, Measurement {

@@ -48,9 +48,10 @@ const measurement = {
   arrays: count,
   iterations: { type: 'array', items: reference('iteration') },
   traffic: reference('traffic'),
+  values: { type: 'object', additionalProperties: nullable(number) },
 } as const;
 
-const optionalOfMeasurement = ['arrays', 'iterations', 'traffic'] as const;
+const optionalOfMeasurement = ['arrays', 'iterations', 'traffic', 'values'] as const;
 const identity = { name: text, parameters: scalars } as const;
 
 const definitions = {

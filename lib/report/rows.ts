@@ -34,7 +34,7 @@ const fields: readonly Field[] = [
   ['likelyCause', ({ verdict }) => verdict.likelyCause],
 ];
 
-/** A case in one flat record: name, status, reason, `parameter.NAME` for each parameter, then its figures. */
+/** A case in one flat record: name, status, reason, `parameter.NAME` for each parameter, its figures, `value.NAME`. */
 export function flatRecord(result: CaseResult): Record<string, Scalar> {
   const record: Record<string, Scalar> = {
     name: result.name,
@@ -44,17 +44,24 @@ export function flatRecord(result: CaseResult): Record<string, Scalar> {
   for (const [name, value] of Object.entries(result.parameters))
     record[`parameter.${name}`] = value;
   for (const [name, read] of fields) record[name] = hasMeasurement(result) ? read(result) : null;
+  for (const [name, value] of Object.entries(valuesOf(result))) record[`value.${name}`] = value;
   return record;
 }
 
-/** Every column that any of the cases has: identity, parameters in order of first appearance, figures. */
+function valuesOf(result: CaseResult): Readonly<Record<string, number | null>> {
+  return (hasMeasurement(result) ? result.values : undefined) ?? {};
+}
+
+/** Every column that any of the cases has: identity, parameters in order of first appearance, figures, values. */
 export function columnNames(cases: readonly CaseResult[]): string[] {
   const parameters = new Set(cases.flatMap((result) => Object.keys(result.parameters)));
+  const values = new Set(cases.flatMap((result) => Object.keys(valuesOf(result))));
   return [
     'name',
     'status',
     'reason',
     ...[...parameters].map((name) => `parameter.${name}`),
     ...fields.map(([name]) => name),
+    ...[...values].map((name) => `value.${name}`),
   ];
 }
