@@ -1,0 +1,66 @@
+// From what a caller says of compression to what native code takes.
+import { argumentError } from '../../errors.js';
+import type { NativeBucketHook } from '../../native/train.js';
+import { integer, maxInt32 } from '../../validate.js';
+import type { BucketHook, BucketHookName } from './types.js';
+
+export const bucketHooks = ['float16', 'bfloat16', '2bit', 'powersgd'] as const;
+
+/** The product of thin matrices is fitted to one pass with what the pass before left: there must be one. */
+const leastStartPass = 2;
+
+/** A plain all-reduce. */
+export const plainHook: NativeBucketHook = {
+  type: 'plain',
+  threshold: 0.5,
+  rank: 1,
+  startPass: 10,
+  minCompressionRate: 2,
+  seed: 0,
+};
+
+function positive(value: unknown, name: string): number {
+  if (typeof value !== 'number' || !(value > 0) || !Number.isFinite(value)) {
+    throw argumentError('ERR_OUT_OF_RANGE', name, 'a number above 0', value);
+  }
+  return value;
+}
+
+/** With the defaults filled in, checked. */
+export function parseHook(given: BucketHook | BucketHookName | undefined): NativeBucketHook {
+  if (given === undefined) return plainHook;
+  const hook = typeof given === 'string' ? { type: given } : given;
+  if (typeof hook !== 'object' || !bucketHooks.includes(hook.type)) {
+    const names = bucketHooks.join(', ');
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'hook', `one of ${names}`, given);
+  }
+  const { threshold } = { threshold: undefined, ...hook };
+  const { rank, startPass, minCompressionRate, seed } = {
+    rank: undefined,
+    startPass: undefined,
+    minCompressionRate: undefined,
+    seed: undefined,
+    ...hook,
+  };
+  return {
+    type: hook.type,
+    threshold: positive(threshold ?? plainHook.threshold, 'hook.threshold'),
+    rank: integer(rank ?? plainHook.rank, 'hook.rank', 1, 1024),
+    startPass: integer(
+      startPass ?? plainHook.startPass,
+      'hook.startPass',
+      leastStartPass,
+      maxInt32,
+    ),
+    minCompressionRate: positive(
+      minCompressionRate ?? plainHook.minCompressionRate,
+      'hook.minCompressionRate',
+    ),
+    seed: integer(seed ?? plainHook.seed, 'hook.seed', 0, maxInt32),
+  };
+}
+
+/** Whether it keeps what it could not send, which belongs to one layout of the buckets. */
+export function feedsBack({ type }: NativeBucketHook): boolean {
+  return type === '2bit' || type === 'powersgd';
+}

@@ -1,0 +1,52 @@
+// Which gradients share a bucket, in which order.
+import { argumentError } from '../../errors.js';
+import { assignBySize } from './assign.js';
+import type { BucketPlan, GradientSpec, ReducerOptions } from './types.js';
+
+const mebibyte = 2 ** 20;
+const bytesPerElement = 4;
+
+/** PyTorch's: a cap of 25 MiB, and a first bucket of 1 MiB unless a cap is named. */
+export const defaultBucketCapBytes = 25 * mebibyte;
+export const defaultFirstBucketBytes = mebibyte;
+
+export function elementsOf({ shape }: GradientSpec): number {
+  return shape.reduce((product, length) => product * length, 1);
+}
+
+/** Caps of the first bucket and of those behind it. */
+export function bucketLimits(
+  options: Pick<ReducerOptions, 'bucketCapBytes' | 'firstBucketBytes'>,
+): number[] {
+  const { bucketCapBytes: cap = defaultBucketCapBytes } = options;
+  const first =
+    options.firstBucketBytes ??
+    (options.bucketCapBytes === undefined ? defaultFirstBucketBytes : cap);
+  for (const [name, bytes] of [
+    ['bucketCapBytes', cap],
+    ['firstBucketBytes', first],
+  ] as const) {
+    if (typeof bytes !== 'number' || !(bytes > 0)) {
+      throw argumentError('ERR_OUT_OF_RANGE', name, 'a number of bytes above 0', bytes);
+    }
+  }
+  return [first, cap];
+}
+
+/**
+ * Buckets of gradients, in the order in which they are reduced.
+ *
+ * @param limits see {@link bucketLimits}
+ * @param order in which the gradients come; the reversed list when absent, which is roughly that of a backward pass
+ */
+export function planBuckets(
+  gradients: readonly GradientSpec[],
+  limits: readonly number[],
+  order: readonly number[] = [...gradients.keys()].reverse(),
+): BucketPlan[] {
+  const tensors = gradients.map((gradient) => ({ bytes: elementsOf(gradient) * bytesPerElement }));
+  return assignBySize(tensors, limits, order).map((members) => {
+    const elements = members.reduce((sum, index) => sum + elementsOf(gradients[index]!), 0);
+    return { gradients: members, elements, bytes: elements * bytesPerElement };
+  });
+}

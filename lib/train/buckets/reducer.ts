@@ -1,0 +1,296 @@
+import { nativeOf } from '../../communicator/communicator.js';
+import type { Communicator } from '../../communicator/communicator.js';
+import { GradlinkError, argumentError } from '../../errors.js';
+import { native } from '../../native.js';
+import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
+import { milliseconds, optionsObject } from '../../validate.js';
+import { feedsBack, parseHook, plainHook } from './hooks.js';
+import { bucketLimits, elementsOf, planBuckets } from './plan.js';
+import { reduceModes } from './types.js';
+import type {
+  BucketPlan,
+  BucketTimes,
+  GradientSpec,
+  PassOptions,
+  ReduceMode,
+  ReducerOptions,
+} from './types.js';
+
+/** Gradients dealt out to arrays that every rank of the host maps, with their native side. */
+interface Layout {
+  readonly plan: readonly BucketPlan[];
+  readonly arrays: readonly Float32Array[];
+  /** Each gradient's place in them. */
+  readonly views: readonly Float32Array[];
+  readonly native: NativeBuckets;
+}
+
+interface Pass {
+  readonly uses: Uint32Array;
+  readonly scale: number;
+  readonly reduces: boolean;
+  /** What came, where buckets are filled after backward. */
+  readonly held: Float32Array[][] | undefined;
+}
+
+/**
+ * Reduces gradients over the ranks in buckets, as PyTorch's DistributedDataParallel does: {@link begin} a pass,
+ * {@link add} each gradient when it is there, {@link finish}, and read the reduced ones with {@link gradient}.
+ *
+ * Copies and collectives are native: in `overlap` a bucket's collective begins on the communicator's own thread inside
+ * the add() that completes it, while JavaScript goes on computing. Buckets are reduced in their order, whichever is
+ * complete first, so that all ranks make the same calls. All ranks give the same gradients, options and passes; uses,
+ * scales and the order of add() may differ.
+ */
+export class GradientReducer {
+  readonly mode: ReduceMode;
+  readonly gradients: readonly GradientSpec[];
+  readonly #communicator: Communicator;
+  readonly #limits: readonly number[];
+  readonly #op: number;
+  readonly #hook: NativeBucketHook;
+  readonly #timeoutMs: number;
+  #layout: Layout;
+  /** Takes the other's place when the next pass begins: until then gradients are read from that one. */
+  #next: Layout | undefined;
+  /** In which gradients came in the first pass; undefined when nobody asks (any more). */
+  #order: number[] | undefined;
+  #pass: Pass | undefined;
+
+  /**
+   * @param communicator - of one held rank, in host memory
+   * @throws GradlinkError ERR_UNSUPPORTED for a communicator that holds several ranks or whose arrays are on GPUs.
+   */
+  constructor(
+    communicator: Communicator,
+    gradients: readonly GradientSpec[],
+    options?: ReducerOptions,
+  ) {
+    const given = optionsObject(options);
+    const { mode = 'overlap', rebuild = true } = given;
+    const op: string = given.op ?? 'avg';
+    if (!reduceModes.includes(mode)) {
+      const names = reduceModes.join(', ');
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'mode', `one of ${names}`, mode);
+    }
+    if (op !== 'avg' && op !== 'sum') {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'avg' or 'sum'", op);
+    }
+    if (communicator.heldRanks.length !== 1 || communicator.gpus.length > 0) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        'gradient buckets: expected a communicator of one rank in host memory, got one ' +
+          (communicator.gpus.length > 0
+            ? 'whose arrays are on GPUs; join with backend shm or mpi and no gpu'
+            : `that holds ${communicator.heldRanks.length} ranks; take one of its ranks()`),
+        { usable: true },
+      );
+    }
+    this.mode = mode;
+    this.gradients = gradients;
+    this.#communicator = communicator;
+    this.#limits = bucketLimits(given);
+    this.#op = op === 'sum' ? 0 : 1;
+    this.#hook = parseHook(given.hook);
+    this.#timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+    this.#order = rebuild ? [] : undefined;
+    // What a hook could not send of a bucket belongs to that bucket: it begins with the layout that stays.
+    this.#layout = this.#lay(undefined, rebuild && feedsBack(this.#hook) ? plainHook : this.#hook);
+  }
+
+  /** The buckets, in the order in which they are reduced. */
+  get plan(): readonly BucketPlan[] {
+    return (this.#next ?? this.#layout).plan;
+  }
+
+  #lay(order: readonly number[] | undefined, hook: NativeBucketHook): Layout {
+    const plan = planBuckets(this.gradients, this.#limits, order);
+    const arrays = plan.map(({ elements }) => this.#communicator.allocShared('float32', elements));
+    const slots = new Float64Array(this.gradients.length * 4);
+    const views: Float32Array[] = [];
+    plan.forEach((bucket, at) => {
+      let offset = 0;
+      for (const index of bucket.gradients) {
+        const gradient = this.gradients[index]!;
+        const elements = elementsOf(gradient);
+        const columns = gradient.shape.length < 2 ? elements : gradient.shape.at(-1)!;
+        slots.set([at, offset, columns === 0 ? 0 : elements / columns, columns], index * 4);
+        views[index] = arrays[at]!.subarray(offset, offset + elements);
+        offset += elements;
+      }
+    });
+    const { NativeBuckets } = native();
+    return {
+      plan,
+      arrays,
+      views,
+      native: new NativeBuckets(
+        nativeOf(this.#communicator),
+        arrays,
+        slots,
+        this.#op,
+        hook,
+        this.#timeoutMs,
+      ),
+    };
+  }
+
+  /**
+   * Begins a pass. What {@link gradient} gave is overwritten from here on.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED while a pass is open.
+   */
+  begin(options?: PassOptions): void {
+    const { uses, scale = 1, reduce = true } = optionsObject(options);
+    if (this.#pass !== undefined) throw misused('begin() while a pass is open; finish() it first');
+    if (uses !== undefined && uses.length !== this.gradients.length) {
+      const expected = `${this.gradients.length} numbers, one for each gradient`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'uses', expected, uses);
+    }
+    if (typeof scale !== 'number' || !Number.isFinite(scale)) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', 'a finite number', scale);
+    }
+    if (this.#next !== undefined) {
+      this.#layout = this.#next;
+      this.#next = undefined;
+    }
+    const times =
+      uses === undefined
+        ? new Uint32Array(this.gradients.length).fill(1)
+        : Uint32Array.from(uses, (count) => count);
+    // Without a collective to wait for nothing is gained by holding arrays back.
+    const direct = this.mode === 'overlap' || !reduce;
+    this.#pass = {
+      uses: times,
+      scale,
+      reduces: reduce,
+      held: direct ? undefined : this.gradients.map(() => []),
+    };
+    if (direct) this.#layout.native.begin(times, scale, reduce);
+  }
+
+  /**
+   * Adds a gradient, or a part of one that is used several times. In `overlap` it is copied at once; in the other modes
+   * the array may not change before {@link finish} is done.
+   *
+   * @throws TypeError for another length, GradlinkError ERR_UNSUPPORTED outside a pass and for more than was announced.
+   */
+  add(index: number, gradient: Float32Array): void {
+    const pass = this.#open('add()');
+    const view = this.#layout.views[index];
+    if (view === undefined) {
+      const expected = `an index below ${this.gradients.length}`;
+      throw argumentError('ERR_OUT_OF_RANGE', 'index', expected, index);
+    }
+    if (!(gradient instanceof Float32Array) || gradient.length !== view.length) {
+      const expected = `a Float32Array of ${view.length} for ${this.gradients[index]!.name}`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'gradient', expected, gradient);
+    }
+    const left = pass.uses[index]!;
+    if (left === 0) {
+      throw misused(`add() of ${this.gradients[index]!.name} more often than begin() was told`);
+    }
+    pass.uses[index] = left - 1;
+    if (left === 1) this.#order?.push(index);
+    if (pass.held === undefined) this.#layout.native.add(index, gradient);
+    else pass.held[index]!.push(gradient);
+  }
+
+  /**
+   * Ends the pass: what did not come counts as zeros; resolves when all is reduced.
+   *
+   * @returns when each bucket was reduced; nothing for a pass that does not reduce.
+   * @throws GradlinkError as a collective does: ERR_PEER_LOST, ERR_TIMEOUT, ERR_MISMATCH, ERR_ABORTED, ERR_CLOSED.
+   */
+  async finish(): Promise<readonly BucketTimes[]> {
+    const pass = this.#open('finish()');
+    this.#pass = undefined;
+    if (!pass.reduces) return [];
+    const { native: buckets, plan } = this.#layout;
+    if (pass.held !== undefined) this.#beginHeld(pass, pass.held);
+    if (pass.held !== undefined && this.mode === 'sync') {
+      for (const bucket of plan) {
+        this.#fill(bucket, pass.held);
+        await buckets.wait();
+      }
+    } else if (pass.held !== undefined) {
+      for (const bucket of plan) this.#fill(bucket, pass.held);
+    }
+    buckets.flush();
+    const times = await buckets.wait();
+    const order = this.#takeOrder();
+    if (order !== undefined) this.#rebuild(await this.#communicator.broadcast(order));
+    return timesOf(times);
+  }
+
+  /** {@link finish}, blocking: for callers that cannot await. No peer may need this thread to get on. */
+  finishSync(): readonly BucketTimes[] {
+    const pass = this.#open('finishSync()');
+    this.#pass = undefined;
+    if (!pass.reduces) return [];
+    const { native: buckets, plan } = this.#layout;
+    if (pass.held !== undefined) {
+      this.#beginHeld(pass, pass.held);
+      for (const bucket of plan) {
+        this.#fill(bucket, pass.held);
+        if (this.mode === 'sync') buckets.waitSync();
+      }
+    }
+    buckets.flush();
+    const times = buckets.waitSync();
+    const order = this.#takeOrder();
+    if (order !== undefined) this.#rebuild(this.#communicator.broadcastSync(order));
+    return timesOf(times);
+  }
+
+  /**
+   * The reduced gradient after {@link finish}: a view of its bucket, overwritten by the next pass. What a pass that
+   * does not reduce has gathered so far can be read here too.
+   */
+  gradient(index: number): Float32Array {
+    return this.#layout.views[index]!;
+  }
+
+  #open(what: string): Pass {
+    if (this.#pass === undefined) throw misused(`${what} without begin()`);
+    return this.#pass;
+  }
+
+  #beginHeld({ scale }: Pass, held: readonly (readonly Float32Array[])[]): void {
+    const came = Uint32Array.from(held, (arrays) => arrays.length);
+    this.#layout.native.begin(came, scale, true);
+  }
+
+  #fill(bucket: BucketPlan, held: readonly (readonly Float32Array[])[]): void {
+    for (const index of bucket.gradients) {
+      for (const array of held[index]!) this.#layout.native.add(index, array);
+    }
+  }
+
+  /** The order to go by from now on, those that never came at its end; undefined when there is nothing to rebuild. */
+  #takeOrder(): Int32Array<ArrayBuffer> | undefined {
+    if (this.#order === undefined) return undefined;
+    const came = new Set(this.#order);
+    const rest = [...this.gradients.keys()].filter((index) => !came.has(index)).reverse();
+    this.#order = undefined;
+    return Int32Array.from([...came, ...rest]);
+  }
+
+  #rebuild(order: Int32Array): void {
+    const hook = { ...this.#hook, startPass: this.#hook.startPass - 1 };
+    this.#next = this.#lay([...order], hook);
+  }
+}
+
+function misused(message: string): GradlinkError {
+  return new GradlinkError('ERR_UNSUPPORTED', `gradient buckets: ${message}`, { usable: true });
+}
+
+function timesOf(times: Float64Array): readonly BucketTimes[] {
+  return Array.from({ length: times.length / 3 }, (_, bucket) => ({
+    bucket,
+    readySeconds: times[3 * bucket]!,
+    startSeconds: times[3 * bucket + 1]!,
+    endSeconds: times[3 * bucket + 2]!,
+  }));
+}

@@ -1,0 +1,176 @@
+import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+
+import { GradlinkError } from '../errors.js';
+import { monotonicSeconds } from './clock.js';
+
+/** Lanes of a rank, in the order in which they are shown. */
+export const timelineLanes = ['compute', 'communication'] as const;
+export type TimelineLane = (typeof timelineLanes)[number];
+
+export interface TimelineOptions {
+  /** The rank whose events these are; it is the process of the trace. 0 when absent. */
+  readonly rank?: number | undefined;
+  /** What the process is called; `rank R` when absent. */
+  readonly label?: string | undefined;
+  /** Events gathered before they are written; 64 when absent. */
+  readonly buffered?: number | undefined;
+}
+
+type Args = Readonly<Record<string, string | number | boolean>>;
+
+const ending = '\n]}\n';
+
+/**
+ * What one rank computed and communicated when, as a Chrome trace (chrome://tracing, Perfetto): one process a rank, one
+ * lane each for computing and communicating. The file is valid JSON whenever it is looked at, also after a crash: each
+ * write overwrites the closing brackets with events and brackets in one piece.
+ *
+ * Times are seconds of {@link monotonicSeconds}; in the file microseconds since the timeline was opened, whose place in
+ * time `otherData.startTimeSinceEpochMicroseconds` tells, so that {@link mergeTimelines} can lay ranks side by side.
+ */
+export class Timeline implements Disposable {
+  readonly #start = monotonicSeconds();
+  readonly #rank: number;
+  readonly #limit: number;
+  #file: number | undefined;
+  /** Where the closing brackets are. */
+  #end: number;
+  #gathered: string[] = [];
+
+  /** @throws the system's error where the file cannot be written. */
+  constructor(path: string, options: TimelineOptions = {}) {
+    const { rank = 0, label = `rank ${rank}`, buffered = 64 } = options;
+    this.#rank = rank;
+    this.#limit = buffered;
+    const head = {
+      displayTimeUnit: 'ms',
+      otherData: { rank, startTimeSinceEpochMicroseconds: epochMicroseconds() },
+    };
+    const events = [
+      this.#metadata('process_name', 0, { name: label }),
+      this.#metadata('process_sort_index', 0, { sort_index: rank }),
+      ...timelineLanes.map((name, lane) => this.#metadata('thread_name', lane, { name })),
+    ];
+    const opening = `${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${events.join(',\n')}`;
+    this.#file = openSync(path, 'w');
+    writeSync(this.#file, opening + ending, 0);
+    this.#end = Buffer.byteLength(opening);
+  }
+
+  #metadata(name: string, lane: number, args: Args): string {
+    return JSON.stringify({ name, ph: 'M', pid: this.#rank, tid: lane, args });
+  }
+
+  #microseconds(seconds: number): number {
+    return Math.round((seconds - this.#start) * 1e9) / 1e3;
+  }
+
+  /** Something that took from `startSeconds` to `endSeconds`. */
+  add(
+    lane: TimelineLane,
+    name: string,
+    startSeconds: number,
+    endSeconds: number,
+    args: Args = {},
+  ): void {
+    this.#push({
+      name,
+      ph: 'X',
+      pid: this.#rank,
+      tid: timelineLanes.indexOf(lane),
+      ts: this.#microseconds(startSeconds),
+      dur: Math.max(0, Math.round((endSeconds - startSeconds) * 1e9) / 1e3),
+      args,
+    });
+  }
+
+  /** A moment: a step begins, a rank is lost. */
+  mark(lane: TimelineLane, name: string, atSeconds = monotonicSeconds(), args: Args = {}): void {
+    this.#push({
+      name,
+      ph: 'i',
+      s: 'p',
+      pid: this.#rank,
+      tid: timelineLanes.indexOf(lane),
+      ts: this.#microseconds(atSeconds),
+      args,
+    });
+  }
+
+  /** Runs `work` and notes how long it took, also when it throws. */
+  span<T>(lane: TimelineLane, name: string, work: () => T, args: Args = {}): T {
+    const start = monotonicSeconds();
+    let result: T;
+    try {
+      result = work();
+    } catch (error) {
+      this.add(lane, name, start, monotonicSeconds(), args);
+      throw error;
+    }
+    if (result instanceof Promise) {
+      const end = () => this.add(lane, name, start, monotonicSeconds(), args);
+      result.then(end, end);
+    } else {
+      this.add(lane, name, start, monotonicSeconds(), args);
+    }
+    return result;
+  }
+
+  #push(event: object): void {
+    if (this.#file === undefined) return;
+    this.#gathered.push(JSON.stringify(event));
+    if (this.#gathered.length >= this.#limit) this.flush();
+  }
+
+  /** Writes what was gathered. */
+  flush(): void {
+    if (this.#file === undefined || this.#gathered.length === 0) return;
+    const text = `,\n${this.#gathered.join(',\n')}`;
+    writeSync(this.#file, text + ending, this.#end);
+    this.#end += Buffer.byteLength(text);
+    this.#gathered = [];
+  }
+
+  /** Writes the rest; later events are dropped. Idempotent. */
+  close(): void {
+    if (this.#file === undefined) return;
+    this.flush();
+    closeSync(this.#file);
+    this.#file = undefined;
+  }
+
+  [Symbol.dispose](): void {
+    this.close();
+  }
+}
+
+function epochMicroseconds(): number {
+  return Math.round((performance.timeOrigin + performance.now()) * 1e3);
+}
+
+interface TraceFile {
+  readonly otherData: { readonly startTimeSinceEpochMicroseconds: number };
+  readonly traceEvents: readonly { readonly ts?: number }[];
+}
+
+function readTrace(path: string): TraceFile {
+  const trace = JSON.parse(readFileSync(path, 'utf8')) as Partial<TraceFile>;
+  if (trace.otherData?.startTimeSinceEpochMicroseconds === undefined || !trace.traceEvents) {
+    throw new GradlinkError('ERR_UNSUPPORTED', `${path}: expected a timeline of gradlink`);
+  }
+  return trace as TraceFile;
+}
+
+/** Lays the timelines of several ranks side by side in one file, by the clocks of their hosts. */
+export function mergeTimelines(paths: readonly string[], into: string): void {
+  const traces = paths.map(readTrace);
+  const starts = traces.map(({ otherData }) => otherData.startTimeSinceEpochMicroseconds);
+  const first = Math.min(...starts);
+  const traceEvents = traces.flatMap(({ traceEvents: events }, i) =>
+    events.map((event) =>
+      event.ts === undefined ? event : { ...event, ts: event.ts + starts[i]! - first },
+    ),
+  );
+  const otherData = { ranks: traces.length, startTimeSinceEpochMicroseconds: first };
+  writeFileSync(into, `${JSON.stringify({ displayTimeUnit: 'ms', otherData, traceEvents })}\n`);
+}
