@@ -1,0 +1,57 @@
+// The networks that `gradlink train` knows, by name.
+import type * as Layers from '@tensorflow/tfjs-layers';
+
+import { argumentError } from '../../errors.js';
+import { bertTiny } from './bert.js';
+import { mobilenetv2 } from './mobilenet.js';
+import { resnet20, resnet50 } from './resnet.js';
+import { lenet, mlp } from './small.js';
+import { LayerMaker, type ModelKind, type ModelOptions, type Tf } from './types.js';
+
+export type { ModelKind, ModelOptions, SampleShape, Tf } from './types.js';
+
+/** Networks by name. Their outputs are logits, [batch, classes]. */
+export const modelKinds = {
+  resnet20,
+  resnet50,
+  mobilenetv2,
+  lenet,
+  mlp,
+  'bert-tiny': bertTiny,
+} as const satisfies Readonly<Record<string, ModelKind>>;
+
+export type ModelName = keyof typeof modelKinds;
+
+export const modelNames = Object.keys(modelKinds) as readonly ModelName[];
+
+/**
+ * Builds a network with the initial weights of `options.seed`.
+ *
+ * @param tf TensorFlow.js, its backend set
+ * @throws TypeError for an unknown name, a shape that the network cannot take, or fewer than one class.
+ */
+export function buildModel(
+  tf: Tf,
+  name: ModelName,
+  options: ModelOptions = {},
+): Layers.LayersModel {
+  if (!Object.hasOwn(modelKinds, name)) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'name', `one of ${modelNames.join(', ')}`, name);
+  }
+  const kind: ModelKind = modelKinds[name];
+  const { inputShape = kind.inputShape, classes = kind.classes, seed = 0 } = options;
+  const { vocabulary = kind.vocabulary ?? 0 } = options;
+  const wrong = kind.wrongShape(inputShape);
+  if (wrong !== undefined) {
+    const got = { text: `[${inputShape.join(', ')}]` };
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'inputShape', `${wrong} (${name})`, got);
+  }
+  if (!Number.isInteger(classes) || classes < 1) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'classes', 'an integer of at least 1', classes);
+  }
+  if (!Number.isInteger(vocabulary) || vocabulary < (kind.vocabulary === undefined ? 0 : 1)) {
+    const expected = 'an integer of at least 1';
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'vocabulary', expected, vocabulary);
+  }
+  return kind.build(new LayerMaker(tf, seed), inputShape, classes, vocabulary);
+}
