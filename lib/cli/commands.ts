@@ -1,5 +1,7 @@
 // The commands, in the order of the help. A new one is a file beside this and a line here.
+import { registerBaseline } from './baseline.js';
 import { registerCollectives } from './collectives.js';
+import { registerCompare } from './compare.js';
 import { registerLaunch } from './launch.js';
 import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
@@ -12,6 +14,8 @@ export const commands: readonly Register[] = [
   registerCollectives,
   registerP2p,
   registerModels,
+  registerCompare,
+  registerBaseline,
   registerLaunch,
   registerServe,
 ];

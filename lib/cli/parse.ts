@@ -40,6 +40,18 @@ export function decimal(above: number): (text: string) => number {
   };
 }
 
+/** A decimal number of percent, with or without the sign. */
+export function percent(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const match = /^(\d+(?:\.\d+)?) ?%?$/.exec(text);
+    const value = match === null ? NaN : Number(match[1]);
+    if (!(value >= min && value <= max)) {
+      throw new InvalidArgumentError(`Expected percent${describeRange({ min, max })}.`);
+    }
+    return value;
+  };
+}
+
 /** One of `names`; `aliases` maps further spellings to one of them. */
 export function choice<T extends string>(
   names: readonly T[],

@@ -19,6 +19,7 @@ const formatsByExtension: Readonly<Record<string, ReportFormat>> = {
   '.json': 'json',
   '.csv': 'csv',
   '.md': 'markdown',
+  '.xml': 'junit',
 };
 
 export function addReportOptions(command: Command): Command {

@@ -4,6 +4,13 @@ export {
   collectivesRow,
   groupBySize,
 } from './collectives-table.js';
+export {
+  comparisonFormats,
+  comparisonVerdict,
+  renderComparison,
+  type ComparisonFormat,
+} from './comparison.js';
+export { toJunit } from './junit.js';
 export { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
 export { p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 export {

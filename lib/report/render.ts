@@ -7,6 +7,7 @@ import {
   collectivesRow,
   groupBySize,
 } from './collectives-table.js';
+import { toJunit } from './junit.js';
 import { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
 import { groupByName, p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 import { columnNames, flatRecord } from './rows.js';
@@ -15,7 +16,7 @@ import { markdownTable, type Column } from './table.js';
 import { bandwidthText, percentText, sizeText, timeText } from './units.js';
 
 /** What `--format` takes. */
-export const reportFormats = ['text', 'json', 'csv', 'markdown'] as const;
+export const reportFormats = ['text', 'json', 'csv', 'markdown', 'junit'] as const;
 
 export type ReportFormat = (typeof reportFormats)[number];
 
@@ -30,6 +31,8 @@ export function renderReport(report: Report, format: ReportFormat): string {
       return toCsv(report);
     case 'markdown':
       return toMarkdown(report);
+    case 'junit':
+      return toJunit(report);
   }
 }
 
@@ -48,7 +51,8 @@ export function toCsv(report: Report): string {
   return stringify([columns, ...rows]);
 }
 
-const markdownColumns: readonly Column[] = [
+/** Of a table with a row for each case. */
+export const caseColumns: readonly Column[] = [
   { title: 'case', align: 'left' },
   { title: 'size', align: 'right' },
   { title: 'median', align: 'right' },
@@ -72,7 +76,7 @@ export function toMarkdown(report: Report): string {
     `- Machine: ${environmentLine(environment)}`,
     ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `- ${line}`)),
     '',
-    ...markdownTable(markdownColumns, cases.map(markdownRow)),
+    ...markdownTable(caseColumns, cases.map(caseCells)),
   ];
   const formulas = new Set(
     cases
@@ -111,7 +115,8 @@ function textLines(report: Report): string[] {
   return [...lines, ...reportSummary(report)];
 }
 
-function markdownRow(result: CaseResult): string[] {
+/** One case in the cells of {@link caseColumns}. */
+export function caseCells(result: CaseResult): string[] {
   if (!hasMeasurement(result)) {
     return [
       caseTitle(result),

@@ -1,6 +1,7 @@
 import {
   hasMeasurement,
   type Bandwidth,
+  type CaseIdentity,
   type CaseResult,
   type EnvironmentInfo,
   type GpuEnvironment,
@@ -65,7 +66,7 @@ function gpuLine(gpu: GpuEnvironment['devices'][number]): string {
 }
 
 /** `all_reduce bytes=8 dtype=float32`: which case it is; what says in words which way data goes says it all. */
-export function caseTitle({ name, parameters }: CaseResult): string {
+export function caseTitle({ name, parameters }: CaseIdentity): string {
   if (typeof parameters.flow === 'string') {
     const { flow, beside } = parameters;
     return `${name}: ${flow}${typeof beside === 'string' ? `, beside ${beside}` : ''}`;

@@ -1,0 +1,52 @@
+// Runs that commands read: files, folders of files, and names of baselines.
+import { readdirSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { UsageError } from './usage-error.js';
+import type { Baselines, NamedRuns } from '../compare/index.js';
+import { readReport } from '../measure/read-report.js';
+
+/** Misuse and unreadable files are the caller's to mend. */
+function readable<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (error) {
+    const code = error instanceof Error && 'code' in error ? error.code : undefined;
+    if (typeof code !== 'string') throw error;
+    throw new UsageError(`${what}: ${(error as Error).message}.`);
+  }
+}
+
+function filesOf(path: string, isFolder: boolean): string[] {
+  if (!isFolder) return [path];
+  const files = readdirSync(path).filter((name) => name.endsWith('.json'));
+  return files.sort().map((name) => join(path, name));
+}
+
+/**
+ * The runs under a name typed on the command line. A file or folder of that name comes before a baseline.
+ *
+ * @param baselines where names are looked up
+ */
+export function readRuns(name: string, baselines: Baselines): NamedRuns {
+  const found = statSync(name, { throwIfNoEntry: false });
+  if (found === undefined) {
+    if (!baselines.has(name)) {
+      const names = baselines.names();
+      throw UsageError.of(
+        'RUN',
+        'a file or folder of reports, or the name of a baseline',
+        name,
+        names.length === 0
+          ? 'Reports are written with --output RUN.json; there are no baselines yet.'
+          : `Baselines: ${names.join(', ')}.`,
+      );
+    }
+    return { name, reports: readable(name, () => baselines.read(name)) };
+  }
+  const files = readable(name, () => filesOf(name, found.isDirectory()));
+  if (files.length === 0) {
+    throw UsageError.of('RUN', 'a folder with reports (*.json)', `${name}, which has none`);
+  }
+  return { name, reports: files.map((file) => readable(file, () => readReport(file))) };
+}

@@ -1,0 +1,101 @@
+// How far apart two sets of samples are, from the samples alone.
+import { argumentError } from '../errors.js';
+import type { Ratio } from './result.js';
+
+/** The samples of each run. */
+export type Runs = readonly (readonly number[])[];
+
+const resamples = 2000;
+
+/** A small generator with 32 bits of state (mulberry32): the same seed gives the same interval everywhere. */
+function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The value below which the share `part` of the sorted values lies, between neighbours in proportion. */
+export function quantileOfSorted(sorted: ArrayLike<number>, part: number): number {
+  const place = (sorted.length - 1) * part;
+  const low = sorted[Math.floor(place)] ?? NaN;
+  const high = sorted[Math.ceil(place)] ?? NaN;
+  return low + (high - low) * (place - Math.floor(place));
+}
+
+/** The quantile of a set of runs: the median over runs of each run's own, so that no run counts twice for being long. */
+export function quantileOfRuns(runs: Runs, part: number): number {
+  const each = runs.map((samples) =>
+    quantileOfSorted(
+      [...samples].sort((a, b) => a - b),
+      part,
+    ),
+  );
+  return quantileOfSorted(
+    each.sort((a, b) => a - b),
+    0.5,
+  );
+}
+
+/**
+ * One median as it might have come out: runs drawn anew among the runs, and within each, blocks of neighbouring samples
+ * drawn anew. Neighbours are alike, since what disturbs a machine lasts; drawn one by one they would look more certain
+ * than they are.
+ */
+function drawMedian(runs: Runs, random: () => number, scratch: Float64Array[]): number {
+  const medians = new Float64Array(runs.length);
+  for (let i = 0; i < runs.length; i += 1) {
+    const chosen = Math.floor(random() * runs.length);
+    const samples = runs[chosen]!;
+    const drawn = scratch[chosen]!;
+    const block = Math.ceil(Math.cbrt(samples.length));
+    for (let filled = 0; filled < drawn.length;) {
+      const start = Math.floor(random() * samples.length);
+      for (let k = 0; k < block && filled < drawn.length; k += 1) {
+        drawn[filled] = samples[(start + k) % samples.length]!;
+        filled += 1;
+      }
+    }
+    medians[i] = quantileOfSorted(drawn.sort(), 0.5);
+  }
+  return quantileOfSorted(medians.sort(), 0.5);
+}
+
+/**
+ * The ratio of the medians, new by old, with a bootstrap interval.
+ *
+ * @param confidence coverage of the interval, in (0, 1)
+ * @throws TypeError when a side has no samples, or times that are not above zero
+ */
+export function ratioOfMedians(base: Runs, next: Runs, confidence: number): Ratio {
+  for (const [name, runs] of [
+    ['base', base],
+    ['next', next],
+  ] as const) {
+    const usable = runs.every((run) => run.length > 0 && run.every((sample) => sample > 0));
+    if (runs.length === 0 || !usable) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', name, 'runs of samples above zero', runs);
+    }
+  }
+  const random = generator(resamples);
+  const scratchOf = (runs: Runs): Float64Array[] =>
+    runs.map((samples) => new Float64Array(samples.length));
+  const [baseScratch, nextScratch] = [scratchOf(base), scratchOf(next)];
+  const ratios = new Float64Array(resamples);
+  for (let i = 0; i < resamples; i += 1) {
+    const old = drawMedian(base, random, baseScratch);
+    ratios[i] = drawMedian(next, random, nextScratch) / old;
+  }
+  ratios.sort();
+  const median = quantileOfRuns(next, 0.5) / quantileOfRuns(base, 0.5);
+  const tail = (1 - confidence) / 2;
+  return {
+    median,
+    lower: Math.min(quantileOfSorted(ratios, tail), median),
+    upper: Math.max(quantileOfSorted(ratios, 1 - tail), median),
+    confidence,
+  };
+}

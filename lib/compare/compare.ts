@@ -1,0 +1,204 @@
+// Pairs the cases of two sets of runs and judges each pair.
+import { argumentError } from '../errors.js';
+import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { percentText } from '../report/units.js';
+import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
+import { environmentChanges } from './environment.js';
+import {
+  comparisonVersion,
+  type Change,
+  type ComparedCase,
+  type Comparison,
+  type Ratio,
+  type RunsInfo,
+  type Side,
+} from './result.js';
+
+/** Runs of the same cases: more than one tell how much a run differs from the next by itself. */
+export interface NamedRuns {
+  /** For messages: the file, or the name of a baseline. */
+  readonly name: string;
+  readonly reports: readonly Report[];
+}
+
+export interface CompareOptions {
+  /** Relative difference of medians that is taken for none; 0.05 unless given. */
+  readonly tolerance?: number;
+  /** Probability that no case that stayed the same is called better or worse, over all cases; 0.95 unless given. */
+  readonly confidence?: number;
+  /** Judge although the environments differ. */
+  readonly ignoreEnvironment?: boolean;
+}
+
+/** Parameters that say how a case ran, not which it is. */
+const outcomes: ReadonlySet<string> = new Set(['registration', 'algorithm', 'protocol']);
+
+function identityOf({ name, parameters }: CaseResult): string {
+  const known = Object.entries(parameters).filter(([key]) => !outcomes.has(key));
+  return JSON.stringify([name, ...known.sort(([a], [b]) => (a < b ? -1 : 1))]);
+}
+
+function group(reports: readonly Report[]): Map<string, CaseResult[]> {
+  const groups = new Map<string, CaseResult[]>();
+  for (const result of reports.flatMap(({ cases }) => cases)) {
+    const identity = identityOf(result);
+    groups.set(identity, [...(groups.get(identity) ?? []), result]);
+  }
+  return groups;
+}
+
+/** The samples of those that ran with right results. */
+function samplesOf(results: readonly CaseResult[]): Runs {
+  return results
+    .filter((result) => result.status === 'ok')
+    .filter(hasMeasurement)
+    .map(({ samplesSeconds }) => samplesSeconds)
+    .filter((samples) => samples.length > 0 && samples.every((sample) => sample > 0));
+}
+
+function sideOf(runs: Runs): Side | null {
+  if (runs.length === 0) return null;
+  const samples = runs.reduce((sum, run) => sum + run.length, 0);
+  return { runs: runs.length, samples, medianSeconds: quantileOfRuns(runs, 0.5) };
+}
+
+function difference(ratio: number): string {
+  if (Math.abs(ratio - 1) < 5e-4) return 'the same time';
+  return ratio > 1 ? `${percentText(ratio - 1)} slower` : `${percentText(1 - ratio)} faster`;
+}
+
+function intervalText({ lower, upper }: Ratio): string {
+  return `between ${difference(lower)} and ${difference(upper)}`;
+}
+
+interface Judgement {
+  readonly change: Change;
+  readonly text: string;
+}
+
+/** In which direction the ratio lies beyond the tolerance with its whole interval: 1 slower, -1 faster, 0 neither. */
+function direction({ lower, upper }: Ratio, tolerance: number): -1 | 0 | 1 {
+  if (lower > 1 + tolerance) return 1;
+  return upper < 1 / (1 + tolerance) ? -1 : 0;
+}
+
+function judgeRatio(ratio: Ratio, base: Runs, next: Runs, tolerance: number): Judgement {
+  const towards = direction(ratio, tolerance);
+  const words = `${difference(ratio.median)}, ${intervalText(ratio)}`;
+  if (towards === 0) {
+    const within = ratio.upper <= 1 + tolerance && ratio.lower >= 1 / (1 + tolerance);
+    return within
+      ? { change: 'same', text: words }
+      : { change: 'unclear', text: `${words}: more samples or quieter runs would tell` };
+  }
+  // A slower program is slower in its undisturbed samples too; only the others move with what runs beside it.
+  const quickest = quantileOfRuns(next, 0.1) / quantileOfRuns(base, 0.1);
+  const moved = towards === 1 ? quickest > 1 + tolerance : quickest < 1 / (1 + tolerance);
+  if (!moved) {
+    return {
+      change: 'unclear',
+      text: `${words}, but its quickest samples are ${difference(quickest)}: one of the runs was disturbed`,
+    };
+  }
+  return { change: towards === 1 ? 'worse' : 'better', text: words };
+}
+
+function reasonOf(results: readonly CaseResult[] | undefined): string {
+  const other = results?.find((result) => result.status !== 'ok');
+  if (other === undefined) return 'it was not run';
+  return `${other.status}: ${other.reason}`;
+}
+
+interface Pair {
+  readonly base: readonly CaseResult[] | undefined;
+  readonly next: readonly CaseResult[] | undefined;
+}
+
+function judgePair(
+  { base, next }: Pair,
+  confidence: number,
+  options: { readonly tolerance: number; readonly changed: boolean },
+): ComparedCase {
+  const { name, parameters } = (next ?? base)![0]!;
+  const [old, now] = [samplesOf(base ?? []), samplesOf(next ?? [])];
+  const compared = { name, parameters, ratio: null, base: sideOf(old), next: sideOf(now) };
+  const failed = (results: Pair['base']): boolean =>
+    results?.some(({ status }) => status === 'error') ?? false;
+  if (failed(next)) {
+    if (!failed(base)) return { ...compared, change: 'failed', text: reasonOf(next) };
+    return { ...compared, change: 'same', text: `failed before and fails now: ${reasonOf(next)}` };
+  }
+  if (now.length === 0) {
+    if (old.length > 0) return { ...compared, change: 'missing', text: reasonOf(next) };
+    return { ...compared, change: 'same', text: `no figures before or now: ${reasonOf(next)}` };
+  }
+  if (old.length === 0) {
+    if (failed(base)) {
+      return { ...compared, change: 'mended', text: `before: ${reasonOf(base)}` };
+    }
+    return { ...compared, change: 'added', text: `before: ${reasonOf(base)}` };
+  }
+  const ratio = ratioOfMedians(old, now, confidence);
+  const { change, text } = judgeRatio(ratio, old, now, options.tolerance);
+  if (options.changed && (change === 'worse' || change === 'better')) {
+    return { ...compared, ratio, change: 'changed', text: `${text}, in another environment` };
+  }
+  return { ...compared, ratio, change, text };
+}
+
+function infoOf({ name, reports }: NamedRuns): RunsInfo {
+  const each = (read: (report: Report) => string): string =>
+    [...new Set(reports.map(read))].join(', ');
+  return {
+    name,
+    tool: each(({ run }) => run.tool),
+    runs: reports.length,
+    packageVersion: each(({ run }) => run.packageVersion),
+    startedAt: reports[0]!.run.startedAt,
+  };
+}
+
+/**
+ * Compares runs case by case, paired by name and parameters. A case that a report holds several times
+ * (`collectives -N`) counts as so many runs.
+ *
+ * @throws TypeError when a side has no report, RangeError when an option is out of its range
+ */
+export function compareRuns(
+  base: NamedRuns,
+  next: NamedRuns,
+  { tolerance = 0.05, confidence = 0.95, ignoreEnvironment = false }: CompareOptions = {},
+): Comparison {
+  for (const side of [base, next]) {
+    if (side.reports.length === 0) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', side.name, 'at least one report', {
+        text: 'none',
+      });
+    }
+  }
+  if (!(tolerance >= 0 && tolerance < Infinity)) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'tolerance', 'a number of at least 0', tolerance);
+  }
+  if (!(confidence > 0 && confidence < 1)) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'confidence', 'a number between 0 and 1', confidence);
+  }
+  const environment = environmentChanges(base.reports, next.reports);
+  const [old, now] = [group(base.reports), group(next.reports)];
+  const identities = [...new Set([...now.keys(), ...old.keys()])];
+  const pairs = identities.map((identity) => ({
+    base: old.get(identity),
+    next: now.get(identity),
+  }));
+  // Bonferroni: with a hundred cases five of the 95 % intervals would miss by chance alone.
+  const tested = pairs.filter((pair) => pair.base !== undefined && pair.next !== undefined).length;
+  const each = 1 - (1 - confidence) / Math.max(tested, 1);
+  const changed = !ignoreEnvironment && environment.some(({ decisive }) => decisive);
+  return {
+    comparisonVersion,
+    base: infoOf(base),
+    next: infoOf(next),
+    tolerance,
+    environment,
+    cases: pairs.map((pair) => judgePair(pair, each, { tolerance, changed })),
+  };
+}

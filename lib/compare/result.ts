@@ -1,0 +1,98 @@
+/** What a comparison of two sets of runs says. All numbers are finite; what is not known is null. */
+import type { CaseIdentity } from '../measure/result.js';
+
+/** Version of the JSON layout, as {@link schemaVersion} of reports. */
+export const comparisonVersion = 1;
+
+/**
+ * - `worse`, `better`: the interval of the ratio lies beyond the tolerance.
+ * - `same`: the interval lies within the tolerance.
+ * - `unclear`: neither; the samples scatter too much to tell, or only the slower ones moved.
+ * - `changed`: would be better or worse, but the runs' environments differ, so nothing follows for the program.
+ * - `failed`: ran before, and now ends in an error or a wrong result.
+ * - `mended`: the reverse.
+ * - `added`, `missing`: only one side has figures.
+ */
+export const changes = [
+  'worse',
+  'failed',
+  'changed',
+  'unclear',
+  'missing',
+  'better',
+  'mended',
+  'added',
+  'same',
+] as const;
+export type Change = (typeof changes)[number];
+
+/** Of new time by old time: above 1 is slower. */
+export interface Ratio {
+  /** Of the medians. */
+  median: number;
+  /** Bootstrap interval of the ratio of medians. */
+  lower: number;
+  upper: number;
+  /** Coverage of that interval: of all cases together it is the comparison's. */
+  confidence: number;
+}
+
+/** One side of a case. */
+export interface Side {
+  runs: number;
+  samples: number;
+  medianSeconds: number;
+}
+
+export interface ComparedCase extends CaseIdentity {
+  change: Change;
+  /** One sentence. */
+  text: string;
+  ratio: Ratio | null;
+  base: Side | null;
+  next: Side | null;
+}
+
+/** One fact of the environment that is not the same on both sides. */
+export interface EnvironmentChange {
+  /** `cpuModel`, `variables.NCCL_ALGO`, `gpus.devices`. */
+  name: string;
+  base: string;
+  next: string;
+  /** Whether it alone may explain a difference in time. */
+  decisive: boolean;
+}
+
+/** One side of the comparison. */
+export interface RunsInfo {
+  /** Files, or the name of a baseline. */
+  name: string;
+  tool: string;
+  runs: number;
+  packageVersion: string;
+  startedAt: string;
+}
+
+export interface Comparison {
+  comparisonVersion: typeof comparisonVersion;
+  base: RunsInfo;
+  next: RunsInfo;
+  /** Relative difference that is taken for none. */
+  tolerance: number;
+  environment: readonly EnvironmentChange[];
+  cases: readonly ComparedCase[];
+}
+
+/** How many cases came to each change. */
+export function countChanges(comparison: Comparison): Readonly<Record<Change, number>> {
+  const counts = Object.fromEntries(changes.map((change) => [change, 0])) as Record<Change, number>;
+  for (const { change } of comparison.cases) counts[change] += 1;
+  return counts;
+}
+
+/** Whether something got worse, or nothing could be compared at all. */
+export function hasRegressed(comparison: Comparison): boolean {
+  const counts = countChanges(comparison);
+  const compared = comparison.cases.some(({ base, next }) => base !== null && next !== null);
+  return counts.worse + counts.failed > 0 || !compared;
+}

@@ -1,0 +1,98 @@
+// JUnit's XML, as CI systems read it: one suite, a test for each case.
+import { create } from 'xmlbuilder2';
+
+import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { caseTitle } from './summary.js';
+
+interface Problem {
+  readonly type: string;
+  readonly message: string;
+}
+
+export interface JunitCase {
+  readonly name: string;
+  /** Median time of the case. */
+  readonly seconds: number;
+  readonly failure?: Problem;
+  readonly error?: Problem;
+  /** Why it did not run. */
+  readonly skipped?: string;
+  /** Words about one that passed. */
+  readonly output?: string;
+}
+
+export interface JunitSuite {
+  readonly name: string;
+  /** ISO 8601. */
+  readonly timestamp: string;
+  readonly cases: readonly JunitCase[];
+}
+
+// Control characters are no characters of XML 1.0, not even escaped.
+
+const notXml =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
+
+function clean(text: string): string {
+  return text.replaceAll(notXml, '?');
+}
+
+function secondsText(seconds: number): string {
+  return seconds.toFixed(9);
+}
+
+/** The document, ending in a line break. */
+export function junitXml({ name, timestamp, cases }: JunitSuite): string {
+  const counts = {
+    tests: cases.length,
+    failures: cases.filter(({ failure }) => failure !== undefined).length,
+    errors: cases.filter(({ error }) => error !== undefined).length,
+    skipped: cases.filter(({ skipped }) => skipped !== undefined).length,
+    time: secondsText(cases.reduce((sum, { seconds }) => sum + seconds, 0)),
+  };
+  const root = create({ version: '1.0', encoding: 'UTF-8' }).ele('testsuites', {
+    name: 'gradlink',
+    ...counts,
+  });
+  const suite = root.ele('testsuite', {
+    name: clean(name),
+    timestamp: timestamp.replace(/Z$/, ''),
+    ...counts,
+  });
+  for (const one of cases) {
+    const test = suite.ele('testcase', {
+      classname: clean(name),
+      name: clean(one.name),
+      time: secondsText(one.seconds),
+    });
+    for (const kind of ['failure', 'error'] as const) {
+      const problem = one[kind];
+      if (problem === undefined) continue;
+      const message = clean(problem.message);
+      test.ele(kind, { type: problem.type, message }).txt(message);
+    }
+    if (one.skipped !== undefined) test.ele('skipped', { message: clean(one.skipped) });
+    if (one.output !== undefined) test.ele('system-out').txt(clean(one.output));
+  }
+  return `${root.end({ prettyPrint: true })}\n`;
+}
+
+function junitCase(result: CaseResult): JunitCase {
+  const title = {
+    name: caseTitle(result),
+    seconds: hasMeasurement(result) ? result.statistics.medianSeconds : 0,
+  };
+  if (result.status === 'waived') return { ...title, skipped: result.reason };
+  if (result.status === 'ok') return { ...title, output: result.verdict.text };
+  const problem = { type: result.code ?? 'error', message: result.reason };
+  return hasMeasurement(result) ? { ...title, failure: problem } : { ...title, error: problem };
+}
+
+/** A report: a wrong result is a failure, what threw an error, what was waived is skipped. */
+export function toJunit({ run, cases }: Report): string {
+  return junitXml({
+    name: `gradlink ${run.tool}`,
+    timestamp: run.startedAt,
+    cases: cases.map(junitCase),
+  });
+}

@@ -1,0 +1,135 @@
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { toJson } from '../../lib/report/render.js';
+import { gradlink } from '../support/cli.js';
+import { madeRun, type MadeRun } from '../support/comparing.js';
+
+let folder = '';
+let before: Record<string, string | undefined> = {};
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-compare-'));
+  before = { XDG_DATA_HOME: process.env.XDG_DATA_HOME, XDG_STATE_HOME: process.env.XDG_STATE_HOME };
+  process.env.XDG_DATA_HOME = join(folder, 'data');
+  process.env.XDG_STATE_HOME = join(folder, 'state');
+});
+afterEach(() => {
+  for (const [name, value] of Object.entries(before)) {
+    if (value === undefined) Reflect.deleteProperty(process.env, name);
+    else process.env[name] = value;
+  }
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function write(name: string, run: MadeRun): string {
+  const file = join(folder, name);
+  writeFileSync(file, toJson(madeRun(run)));
+  return file;
+}
+
+describe('gradlink compare', () => {
+  it('passes an equal run and flags one slowed on purpose', async () => {
+    const base = write('base.json', { seed: 1 });
+    const equal = await gradlink(['compare', base, write('equal.json', { seed: 2 })]);
+    expect({ code: equal.code, stderr: equal.stderr }).toEqual({ code: 0, stderr: '' });
+    expect(equal.stdout).toMatch(/^3 same\nno regression beyond 5\.0 %$/m);
+    const slowed = write('slowed.json', { seed: 3, factor: 1.2 });
+    const worse = await gradlink(['compare', base, slowed]);
+    expect(worse.code).toBe(1);
+    expect(worse.stdout).toContain('regression: 3 worse beyond 5.0 %');
+    expect((await gradlink(['compare', base, slowed, '--tolerance', '40%'])).code).toBe(0);
+  });
+
+  it('writes JSON, Markdown and JUnit', async () => {
+    const files = [write('a.json', { seed: 1 }), write('b.json', { seed: 2, factor: 1.2 })];
+    const json = await gradlink(['compare', ...files, '--format', 'json']);
+    expect(JSON.parse(json.stdout)).toMatchObject({ regressed: true, tolerance: 0.05 });
+    const markdown = await gradlink(['compare', ...files, '--format', 'md']);
+    expect(markdown.stdout).toMatch(/^\| worse \| all_reduce /m);
+    const junit = join(folder, 'junit.xml');
+    const xml = await gradlink(['compare', ...files, '--junit', junit]);
+    expect(xml.stdout).toContain('regression');
+    const text = readFileSync(junit, 'utf8');
+    expect(text).toContain('tests="3" failures="3" errors="0" skipped="0"');
+    expect(text.match(/<failure type="worse"/g)).toHaveLength(3);
+  });
+
+  it('takes folders of runs', async () => {
+    mkdirSync(join(folder, 'runs'));
+    for (const seed of [1, 2, 3]) write(`runs/${String(seed)}.json`, { seed });
+    const { stdout, code } = await gradlink([
+      'compare',
+      join(folder, 'runs'),
+      write('next.json', { seed: 4 }),
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('3 runs)');
+  });
+
+  it.each([
+    ['nothing.json', /expected a file or folder of reports/],
+    ['broken.json', /expected a report that --format json wrote.*no JSON/],
+    ['other.json', /schema version 7/],
+    ['shape.json', /\/cases must be array/],
+  ])('says what is wrong with %s', async (name, message) => {
+    const good = write('good.json', { seed: 1 });
+    writeFileSync(join(folder, 'broken.json'), '{');
+    writeFileSync(join(folder, 'other.json'), '{"schemaVersion": 7}');
+    writeFileSync(
+      join(folder, 'shape.json'),
+      JSON.stringify({ ...madeRun({ seed: 1 }), cases: 3 }),
+    );
+    const { code, stdout, stderr } = await gradlink(['compare', good, join(folder, name)]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+  });
+
+  it('refuses a third run and a tolerance that is none', async () => {
+    const base = write('base.json', { seed: 1 });
+    expect((await gradlink(['compare', base, base, base])).stderr).toMatch(/one or two runs/);
+    expect((await gradlink(['compare', base, base, '--tolerance', 'x'])).code).toBe(2);
+  });
+});
+
+describe('gradlink baseline', () => {
+  it('saves, lists, uses and removes', async () => {
+    const files = [1, 2].map((seed) => write(`${String(seed)}.json`, { seed }));
+    expect((await gradlink(['baseline', 'list'])).stdout).toMatch(/^No baselines/);
+    expect(await gradlink(['baseline', 'save', 'v1', ...files])).toMatchObject({ code: 0 });
+    expect(await gradlink(['baseline', 'use', 'v1'])).toMatchObject({ code: 0 });
+    expect((await gradlink(['baseline', 'list'])).stdout).toMatch(/^\* +v1 +2 +3 +collectives/m);
+    const slowed = write('slowed.json', { seed: 5, factor: 1.3 });
+    const alone = await gradlink(['compare', slowed]);
+    expect(alone).toMatchObject({ code: 1 });
+    expect(alone.stdout).toContain('base  v1 (collectives');
+    expect(await gradlink(['compare', 'v1', files[0]!])).toMatchObject({ code: 0 });
+    expect(await gradlink(['baseline', 'remove', 'v1'])).toMatchObject({ code: 0 });
+    expect(JSON.parse((await gradlink(['baseline', 'list', '--json'])).stdout)).toEqual([]);
+    expect((await gradlink(['compare', slowed])).stderr).toContain('no baseline in use');
+  });
+
+  it('replaces the runs of a name, and keeps them when the new ones are bad', async () => {
+    const good = write('good.json', { seed: 1 });
+    await gradlink(['baseline', 'save', 'v1', good, good, good]);
+    writeFileSync(join(folder, 'bad.json'), '{}');
+    const bad = await gradlink(['baseline', 'save', 'v1', join(folder, 'bad.json')]);
+    expect(bad.code).toBe(2);
+    expect((await gradlink(['baseline', 'list'])).stdout).toMatch(/v1 +3 /);
+    await gradlink(['baseline', 'save', 'v1', good]);
+    expect((await gradlink(['baseline', 'list'])).stdout).toMatch(/v1 +1 /);
+  });
+
+  it.each([
+    [['save', '../v1', 'RUN'], /expected letters, digits/],
+    [['save', 'v1', '/nowhere.json'], /ENOENT/],
+    [['use', 'v9'], /there is none yet/],
+  ])('says what is wrong with %j', async (argv, message) => {
+    const { code, stderr } = await gradlink(['baseline', ...argv]);
+    expect(code).toBe(2);
+    expect(stderr).toMatch(message);
+  });
+});

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+
+import { ratioOfMedians } from '../../lib/compare/bootstrap.js';
+import { compareRuns } from '../../lib/compare/compare.js';
+import { environmentChanges } from '../../lib/compare/environment.js';
+import { countChanges, hasRegressed, type Comparison } from '../../lib/compare/result.js';
+import { failedCase, waivedCase } from '../../lib/measure/case.js';
+import type { CaseResult, Report } from '../../lib/measure/result.js';
+import { madeCase, madeRun, uniform } from '../support/comparing.js';
+import { report } from '../support/reports.js';
+
+function compare(base: Report, next: Report, options = {}): Comparison {
+  return compareRuns({ name: 'base', reports: [base] }, { name: 'new', reports: [next] }, options);
+}
+
+function changesOf(comparison: Comparison): string[] {
+  return comparison.cases.map(({ change }) => change);
+}
+
+describe('the ratio of medians', () => {
+  it('is that of the samples, inside its interval', () => {
+    const ratio = ratioOfMedians([[1, 2, 3]], [[2, 4, 6]], 0.95);
+    expect(ratio.median).toBe(2);
+    expect(ratio.lower).toBeLessThan(2);
+    expect(ratio.upper).toBeGreaterThan(2);
+  });
+
+  it('is certain where nothing scatters', () => {
+    const ratio = ratioOfMedians([[2, 2, 2]], [[3, 3, 3]], 0.99);
+    expect(ratio).toEqual({ median: 1.5, lower: 1.5, upper: 1.5, confidence: 0.99 });
+  });
+
+  it('encloses 1 about as often as it says when both sides are alike', () => {
+    const random = uniform(3);
+    const draw = (): number[] => Array.from({ length: 30 }, () => 1 + 0.2 * random());
+    let enclosed = 0;
+    for (let i = 0; i < 100; i += 1) {
+      const { lower, upper } = ratioOfMedians([draw()], [draw()], 0.9);
+      if (lower <= 1 && upper >= 1) enclosed += 1;
+    }
+    expect(enclosed).toBeGreaterThanOrEqual(80);
+    expect(enclosed).toBeLessThan(100);
+  });
+
+  it('is wider when runs differ among themselves', () => {
+    const steady = ratioOfMedians(
+      [
+        [1, 1.01],
+        [1, 1.01],
+        [1, 1.01],
+      ],
+      [[1, 1.01]],
+      0.95,
+    );
+    const unlike = ratioOfMedians(
+      [
+        [1, 1.01],
+        [1.3, 1.31],
+        [0.8, 0.81],
+      ],
+      [[1, 1.01]],
+      0.95,
+    );
+    expect(unlike.upper - unlike.lower).toBeGreaterThan(5 * (steady.upper - steady.lower));
+  });
+
+  it('refuses a side without samples', () => {
+    expect(() => ratioOfMedians([], [[1]], 0.95)).toThrow(/expected runs of samples above zero/);
+    expect(() => ratioOfMedians([[1]], [[]], 0.95)).toThrow(TypeError);
+    expect(() => ratioOfMedians([[1]], [[0]], 0.95)).toThrow(TypeError);
+  });
+});
+
+describe('compareRuns', () => {
+  it('passes ten equal runs', () => {
+    const base = madeRun({ seed: 1 });
+    for (let seed = 2; seed < 12; seed += 1) {
+      const comparison = compare(base, madeRun({ seed }));
+      expect(changesOf(comparison), String(seed)).toEqual(['same', 'same', 'same']);
+      expect(hasRegressed(comparison)).toBe(false);
+    }
+  });
+
+  it.each([
+    [1.15, 'worse', true],
+    [1 / 1.15, 'better', false],
+    [1.005, 'same', false],
+  ])('a run of %f times the time is %s', (factor, change, regressed) => {
+    const comparison = compare(madeRun({ seed: 1 }), madeRun({ seed: 2, factor }));
+    expect(changesOf(comparison)).toEqual([change, change, change]);
+    expect(hasRegressed(comparison)).toBe(regressed);
+    for (const { ratio } of comparison.cases) expect(ratio?.median).toBeCloseTo(factor, 1);
+  });
+
+  it('tolerates as much as it is told', () => {
+    const [base, next] = [madeRun({ seed: 1 }), madeRun({ seed: 2, factor: 1.15 })];
+    expect(changesOf(compare(base, next, { tolerance: 0.3 }))).toEqual(['same', 'same', 'same']);
+  });
+
+  it('says nothing of samples that scatter more than they differ', () => {
+    const comparison = compare(
+      madeRun({ seed: 1, scatter: 2, samples: 6 }),
+      madeRun({ seed: 2, scatter: 2, samples: 6 }),
+    );
+    expect(changesOf(comparison)).toContain('unclear');
+    expect(hasRegressed(comparison)).toBe(false);
+  });
+
+  it('does not blame the program when only the slower samples moved', () => {
+    const quiet = Array.from({ length: 20 }, () => 1e-3);
+    const disturbed = quiet.map((seconds, i) => (i < 4 ? seconds : seconds * 1.5));
+    const comparison = compare(
+      report('collectives', [madeCase(1024, quiet)]),
+      report('collectives', [madeCase(1024, disturbed)]),
+    );
+    expect(changesOf(comparison)).toEqual(['unclear']);
+    expect(comparison.cases[0]?.text).toContain('disturbed');
+  });
+
+  const [first, second] = madeRun({ seed: 1 }).cases as [CaseResult, CaseResult];
+  const failed = failedCase(first, Object.assign(new Error('lost'), { code: 'ERR_PEER_LOST' }));
+  it.each([
+    ['failed', first, failed, true],
+    ['mended', failed, first, false],
+    ['missing', first, waivedCase(first, 'no GPU'), false],
+    ['added', waivedCase(first, 'no GPU'), first, false],
+    ['same', failed, failed, false],
+  ])('tells a case that is %s', (change, old, now, regressed) => {
+    const comparison = compare(
+      report('collectives', [old, second]),
+      report('collectives', [now, second]),
+    );
+    expect(changesOf(comparison)).toEqual([change, 'same']);
+    expect(hasRegressed(comparison)).toBe(regressed);
+  });
+
+  it('pairs by parameters, in whatever order they stand', () => {
+    const turned = {
+      ...first,
+      parameters: Object.fromEntries(Object.entries(first.parameters).reverse()),
+    };
+    const other = { ...second, parameters: { ...second.parameters, ranks: 3 } };
+    const comparison = compare(
+      report('collectives', [first, second]),
+      report('collectives', [turned, other]),
+    );
+    expect(changesOf(comparison)).toEqual(['same', 'added', 'missing']);
+  });
+
+  it('fails when no case is on both sides', () => {
+    const comparison = compare(report('p2p', []), madeRun({ seed: 1 }));
+    expect(changesOf(comparison)).toEqual(['added', 'added', 'added']);
+    expect(hasRegressed(comparison)).toBe(true);
+  });
+
+  it('does not judge across machines unless told to', () => {
+    const base = madeRun({ seed: 1 });
+    const slow = madeRun({ seed: 2, factor: 2 });
+    const next = { ...slow, environment: { ...slow.environment, cpuModel: 'Another CPU' } };
+    const comparison = compare(base, next);
+    expect(countChanges(comparison)).toMatchObject({ changed: 3, worse: 0 });
+    expect(hasRegressed(comparison)).toBe(false);
+    expect(comparison.environment).toEqual([
+      { name: 'cpuModel', base: 'Example CPU', next: 'Another CPU', decisive: true },
+    ]);
+    expect(hasRegressed(compare(base, next, { ignoreEnvironment: true }))).toBe(true);
+  });
+
+  it('takes runs of one side together', () => {
+    const comparison = compareRuns(
+      { name: 'base', reports: [1, 2, 3].map((seed) => madeRun({ seed })) },
+      { name: 'new', reports: [madeRun({ seed: 4 })] },
+    );
+    expect(comparison.base.runs).toBe(3);
+    expect(comparison.cases[0]?.base).toMatchObject({ runs: 3, samples: 60 });
+  });
+
+  it('refuses what it cannot use', () => {
+    const runs = { name: 'base', reports: [madeRun({ seed: 1 })] };
+    expect(() => compareRuns({ name: 'none', reports: [] }, runs)).toThrow(/at least one report/);
+    expect(() => compareRuns(runs, runs, { tolerance: -1 })).toThrow(RangeError);
+    expect(() => compareRuns(runs, runs, { confidence: 1 })).toThrow(RangeError);
+  });
+});
+
+describe('environmentChanges', () => {
+  it('tells settings that matter from facts that do not decide, and leaves out a job’s own names', () => {
+    const base = madeRun({ seed: 1 });
+    const next = {
+      ...base,
+      environment: {
+        ...base.environment,
+        kernel: '6.2.0',
+        freeMemoryBytes: 1,
+        variables: { GRADLINK_NUM_THREADS: '1', GRADLINK_MEMBER: 'abc', NCCL_ALGO: 'Ring' },
+      },
+    };
+    expect(environmentChanges([base], [next])).toEqual([
+      { name: 'variables.GRADLINK_NUM_THREADS', base: '2', next: '1', decisive: true },
+      { name: 'variables.NCCL_ALGO', base: 'not set', next: 'Ring', decisive: true },
+      { name: 'kernel', base: '6.1.0', next: '6.2.0', decisive: false },
+    ]);
+  });
+});
