@@ -1,0 +1,144 @@
+// Heat maps: what goes from each place to each other.
+import type { CaseResult, Measurement } from '../../measure/result.js';
+import { percentText } from '../units.js';
+import { groupBy, measuredEntries, slug, type Entry } from './series.js';
+import { heat } from './theme.js';
+import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
+
+type Measured = CaseResult & Measurement;
+
+function side(result: CaseResult, name: 'from' | 'to'): string {
+  const value = result.parameters[name];
+  return typeof value === 'string' ? value : '';
+}
+
+function isLatency({ parameters }: CaseResult): boolean {
+  return parameters.quantity === 'latency';
+}
+
+/** GB/s, or nanoseconds. */
+function figure(result: Measured): number {
+  return isLatency(result)
+    ? result.statistics.medianSeconds * 1e9
+    : result.busBandwidth.bytesPerSecond / 1e9;
+}
+
+function shown(result: Measured): string {
+  const value = figure(result);
+  return value.toFixed(isLatency(result) || value >= 1000 ? 0 : value >= 100 ? 1 : 2);
+}
+
+function sides(entries: readonly Entry[], name: 'from' | 'to'): string[] {
+  return [...new Set(entries.map(({ result }) => side(result, name)))].sort((a, b) =>
+    a.localeCompare(b, 'en', { numeric: true }),
+  );
+}
+
+function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
+  const most = Math.max(...entries.map(({ result }) => figure(result)));
+  const values = entries.map(({ result }): Datum => {
+    const value = figure(result);
+    return {
+      from: side(result, 'from'),
+      to: side(result, 'to'),
+      value,
+      text: shown(result),
+      light: value > most * 0.5,
+    };
+  });
+  const rows = sides(entries, 'from');
+  const columns = sides(entries, 'to');
+  const cell = Math.min(64, Math.floor((width - 90) / columns.length));
+  const x = {
+    field: 'to',
+    type: 'nominal',
+    sort: columns,
+    axis: { title: 'to', orient: 'top', labelAngle: cell < 52 ? -45 : 0, domain: false },
+  } as const;
+  const y = {
+    field: 'from',
+    type: 'nominal',
+    sort: rows,
+    axis: { title: 'from', domain: false },
+  } as const;
+  return {
+    width: cell * columns.length,
+    height: Math.max(26, Math.min(cell, 40)) * rows.length,
+    data: { values },
+    layer: [
+      {
+        mark: { type: 'rect' },
+        encoding: {
+          x,
+          y,
+          color: {
+            field: 'value',
+            type: 'quantitative',
+            scale: { range: [...heat.range], domain: [0, most] },
+            legend: null,
+          },
+        },
+      },
+      {
+        mark: { type: 'text', fontSize: cell < 44 ? 9 : 12 },
+        encoding: {
+          x,
+          y,
+          text: { field: 'text' },
+          color: {
+            condition: { test: 'datum.light', value: heat.lightWords },
+            value: heat.darkWords,
+          },
+        },
+      },
+    ],
+  };
+}
+
+function tableOf(entries: readonly Entry[]): ChartTable {
+  const unit = entries.some(({ result }) => isLatency(result)) ? 'ns' : 'GB/s';
+  return {
+    columns: [
+      { title: 'from', align: 'left' },
+      { title: 'to', align: 'left' },
+      { title: unit, align: 'right' },
+      { title: 'of limit', align: 'right' },
+      { title: 'limit', align: 'left' },
+      { title: 'verdict', align: 'left' },
+    ],
+    rows: entries.map(({ result }) => [
+      side(result, 'from'),
+      side(result, 'to'),
+      shown(result),
+      result.limit === null ? '' : percentText(result.limit.ratio),
+      result.limit?.basis ?? '',
+      result.verdict.level,
+    ]),
+  };
+}
+
+/** One for each case whose figures have a place they come from and one they go to. */
+export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
+  const placed = measuredEntries(runs).filter(
+    ({ result }) => side(result, 'from') !== '' && side(result, 'to') !== '',
+  );
+  const key = ({ run, result }: Entry): string =>
+    JSON.stringify([run.label, result.name, result.parameters.figure ?? null]);
+  return [...groupBy(placed, key).values()].flatMap((entries, index) => {
+    const [first] = entries;
+    if (first === undefined || entries.length < 2) return [];
+    const { run, result } = first;
+    const unit = isLatency(result) ? 'ns' : 'GB/s';
+    const totals = result.parameters.figure === 'total' ? ', both directions together' : '';
+    const of = runs.length > 1 ? `, ${run.label}` : '';
+    return [
+      {
+        id: `matrix-${String(index)}-${slug(result.name)}`,
+        title: `${result.name}: ${unit}${totals}${of}`,
+        note: 'Data goes from the place of the row to the place of the column. Medians.',
+        spec: (width: number) => matrixSpec(entries, width),
+        table: tableOf(entries),
+      },
+    ];
+  });
+}

@@ -1,0 +1,26 @@
+// A Vega-Lite specification as SVG, without a browser. Vega is loaded when the first chart is drawn.
+import { theme } from './theme.js';
+import type { VegaLiteSpec } from './types.js';
+
+/**
+ * Draws a chart. Words and axes have the colour of the text around the picture (`currentColor`).
+ *
+ * @param id makes the picture's own references unique where several stand on one page
+ * @returns an `<svg>` element
+ */
+export async function chartSvg(spec: VegaLiteSpec, id: string): Promise<string> {
+  const [vega, vegaLite] = await Promise.all([import('vega'), import('vega-lite')]);
+  const compiled = vegaLite.compile(spec, {
+    config: theme,
+    logger: vega.logger(vega.Error),
+  }).spec;
+  const view = new vega.View(vega.parse(compiled), { renderer: 'none', logLevel: vega.Error });
+  try {
+    const svg = await view.toSVG();
+    return svg
+      .replaceAll(/\bid="([^"]+)"/g, `id="${id}-$1"`)
+      .replaceAll(/url\(#([^)]+)\)/g, `url(#${id}-$1)`);
+  } finally {
+    view.finalize();
+  }
+}

@@ -1,0 +1,144 @@
+// Speedup over the number of workers, beside the ideal.
+import { percentText } from '../units.js';
+import { groupBy, measuredEntries, numeric, seriesNames, type Entry } from './series.js';
+import { dashes, ink } from './theme.js';
+import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
+
+/** Parameters that count workers; the first that a case has is its number. */
+const counts = ['workers', 'ranks', 'processes', 'gpus', 'devices'] as const;
+
+interface Point {
+  readonly series: string;
+  readonly workers: number;
+  readonly throughput: number;
+  readonly unit: string;
+  readonly speedup: number;
+}
+
+function workersOf({ result }: Entry): number | undefined {
+  for (const name of counts) {
+    const value = numeric(result, name);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}
+
+/** What all workers together did in a second: the first of the case's own figures that is a rate. */
+function throughputOf({ result }: Entry): { readonly unit: string; readonly value: number } | null {
+  for (const [name, value] of Object.entries(result.values ?? {})) {
+    const [, unit] = /^(\w+)PerSecond$/.exec(name) ?? [];
+    if (unit !== undefined && unit !== 'bytes' && value !== null && value > 0) {
+      return { unit, value };
+    }
+  }
+  return null;
+}
+
+function pointsOf(runs: readonly LabelledRun[]): Point[] {
+  const entries = measuredEntries(runs).filter(
+    (entry) => workersOf(entry) !== undefined && throughputOf(entry) !== null,
+  );
+  // Runs that each have one number of workers are points of one line; runs that repeat numbers are lines of their own.
+  const pooled = entries.map((entry) => ({ ...entry, run: { ...entry.run, label: '' } }));
+  const poolNames = seriesNames(pooled, counts);
+  const repeated =
+    new Set(pooled.map((entry) => `${poolNames.get(entry) ?? ''} ${String(workersOf(entry))}`))
+      .size < pooled.length;
+  const used: readonly Entry[] = repeated ? entries : pooled;
+  const names = repeated ? seriesNames(used, counts) : poolNames;
+  const lines = groupBy(used, (entry) => names.get(entry) ?? entry.result.name);
+  return [...lines].flatMap(([series, line]) => {
+    const rows = line
+      .map((entry) => ({ workers: workersOf(entry) ?? 1, ...throughputOf(entry)! }))
+      .sort((a, b) => a.workers - b.workers);
+    const [first] = rows;
+    if (first === undefined || new Set(rows.map(({ workers }) => workers)).size < 2) return [];
+    // The smallest number is taken as ideal: nothing else is known of fewer.
+    const one = first.value / first.workers;
+    return rows.map(({ workers, value, unit }) => ({
+      series,
+      workers,
+      throughput: value,
+      unit,
+      speedup: value / one,
+    }));
+  });
+}
+
+function speedupSpec(points: readonly Point[], width: number): VegaLiteSpec {
+  const values = points.map(({ series, workers, speedup }): Datum => ({
+    series,
+    workers,
+    speedup,
+  }));
+  const workers = [...new Set(points.map((point) => point.workers))].sort((a, b) => a - b);
+  const ideal = workers.map((count): Datum => ({ workers: count, speedup: count }));
+  const series = [...new Set(points.map((point) => point.series))];
+  const x = {
+    field: 'workers',
+    type: 'quantitative',
+    scale: { zero: false },
+    axis: { title: 'workers', values: workers, format: 'd', grid: false },
+  } as const;
+  const y = {
+    field: 'speedup',
+    type: 'quantitative',
+    axis: { title: 'speedup', tickCount: 6 },
+  } as const;
+  return {
+    width,
+    height: 280,
+    autosize: { type: 'fit', contains: 'padding' },
+    layer: [
+      {
+        data: { values: ideal },
+        mark: { type: 'line', strokeDash: dashes, color: ink, opacity: 0.6 },
+        encoding: { x, y },
+      },
+      {
+        data: { values },
+        mark: { type: 'line', strokeWidth: 2, point: { size: 36, filled: true } },
+        encoding: {
+          x,
+          y,
+          color: {
+            field: 'series',
+            type: 'nominal',
+            sort: series,
+            ...(series.length > 1 ? {} : { legend: null }),
+          },
+        },
+      },
+    ],
+  };
+}
+
+/** One chart of all cases that tell a rate for several numbers of workers. */
+export function speedupCharts(runs: readonly LabelledRun[]): Chart[] {
+  const points = pointsOf(runs);
+  if (points.length === 0) return [];
+  return [
+    {
+      id: 'speedup',
+      title: 'Speedup over workers',
+      note: 'Dashed: the ideal. The smallest number of workers of each line is taken as ideal.',
+      spec: (width) => speedupSpec(points, width),
+      table: {
+        columns: [
+          { title: 'series', align: 'left' },
+          { title: 'workers', align: 'right' },
+          { title: 'in a second', align: 'right' },
+          { title: 'speedup', align: 'right' },
+          { title: 'efficiency', align: 'right' },
+        ],
+        rows: points.map(({ series, workers, throughput, unit, speedup }) => [
+          series,
+          String(workers),
+          `${throughput.toPrecision(5)} ${unit}`,
+          speedup.toFixed(2),
+          percentText(speedup / workers),
+        ]),
+      },
+    },
+  ];
+}

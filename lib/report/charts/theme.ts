@@ -1,0 +1,65 @@
+// How charts look. Words, axes and grid take the colour of the text around them, so that one picture serves light and
+// dark pages; the colours of data have enough contrast with both.
+import type { Config } from 'vega-lite';
+
+/** Colour of the surrounding text. */
+export const ink = 'currentColor';
+
+export const palette = [
+  '#2f7ed8',
+  '#d9702b',
+  '#219a6a',
+  '#b5499b',
+  '#8767d8',
+  '#a3821f',
+  '#1d95a8',
+  '#d14b4b',
+] as const;
+
+/** From little to much, with the colours of words that are read on both halves. */
+export const heat = {
+  range: ['#d6e6f5', '#0b4a8f'],
+  darkWords: '#10243a',
+  lightWords: '#ffffff',
+} as const;
+
+export const fonts = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+export const fontSize = 12;
+
+/** Of a line for a limit. */
+export const dashes: number[] = [5, 4];
+
+export const theme: Config = {
+  background: 'transparent',
+  font: fonts,
+  padding: 4,
+  view: { stroke: null },
+  axis: {
+    domainColor: ink,
+    domainOpacity: 0.4,
+    tickColor: ink,
+    tickOpacity: 0.4,
+    gridColor: ink,
+    gridOpacity: 0.12,
+    labelColor: ink,
+    labelFontSize: fontSize,
+    labelLimit: 0,
+    titleColor: ink,
+    titleFontSize: fontSize,
+    titleFontWeight: 'normal',
+    titleLimit: 0,
+  },
+  legend: {
+    labelColor: ink,
+    labelFontSize: fontSize,
+    labelLimit: 0,
+    titleColor: ink,
+    titleFontSize: fontSize,
+    titleLimit: 0,
+    orient: 'bottom',
+    direction: 'vertical',
+    title: null,
+  },
+  range: { category: [...palette] },
+  text: { color: ink, fontSize },
+};

@@ -1,0 +1,42 @@
+// Runs as Markdown for an issue: what ran on what, verdicts in words, each chart's table, all cases.
+import type { Chart, LabelledRun } from '../charts/index.js';
+import { caseCells, caseColumns } from '../render.js';
+import { markdownTable } from '../table.js';
+import { formulas, remarks, runFacts } from './words.js';
+
+function plain(text: string): string {
+  return text.replaceAll(/([\\`*_<>|#])/g, '\\$1');
+}
+
+/** @param pictures the address of each chart's picture by its id; charts without one have their table alone */
+export function runsToMarkdown(
+  runs: readonly LabelledRun[],
+  charts: readonly Chart[],
+  pictures: ReadonlyMap<string, string>,
+): string {
+  const lines = ['# gradlink report', ''];
+  for (const { label, report } of runs) {
+    lines.push(`## ${plain(label)}`, '');
+    for (const [name, text] of runFacts(report)) {
+      lines.push(`- ${name}: ${name === 'command' ? `\`${text}\`` : plain(text)}`);
+    }
+    lines.push('');
+    for (const { level, text } of remarks(report)) {
+      lines.push(`- **${level === 'none' ? 'note' : level}** ${plain(text)}`);
+    }
+    lines.push('');
+  }
+  for (const { id, title, note, table } of charts) {
+    const picture = pictures.get(id);
+    lines.push(`## ${plain(title)}`, '');
+    if (picture !== undefined) lines.push(`![${plain(title)}](${picture})`, '', plain(note), '');
+    lines.push(...markdownTable(table.columns, table.rows), '');
+  }
+  lines.push('## All figures', '');
+  for (const { label, report } of runs) {
+    if (runs.length > 1) lines.push(`### ${plain(label)}`, '');
+    lines.push(...markdownTable(caseColumns, report.cases.map(caseCells)), '');
+  }
+  lines.push(formulas(runs.map(({ report }) => report)).join(' '));
+  return `${lines.join('\n').trimEnd()}\n`;
+}

@@ -1,0 +1,106 @@
+// What the runs come to, in words.
+import {
+  hasMeasurement,
+  outcome,
+  type CaseResult,
+  type Report,
+  type VerdictLevel,
+} from '../../measure/result.js';
+import { caseTitle, environmentLine, gpuLines } from '../summary.js';
+
+/** More than so many cases are summed up rather than told one by one. */
+const mostTold = 12;
+
+/** What was run on what: names with values, for people. */
+export function runFacts({
+  run,
+  environment,
+  gpus,
+  cases,
+}: Report): [name: string, text: string][] {
+  const { ok, waived, error } = outcome({ cases } as Report);
+  const counts = [
+    `${String(ok)} ran`,
+    ...(waived > 0 ? [`${String(waived)} waived`] : []),
+    ...(error > 0 ? [`${String(error)} failed`] : []),
+  ];
+  const variables = Object.entries(environment.variables).map(
+    ([name, value]) => `${name}=${value}`,
+  );
+  return [
+    ['command', ['gradlink', run.tool, ...run.commandLine].join(' ')],
+    ['started', `${run.startedAt}, gradlink ${run.packageVersion}`],
+    ['machine', environmentLine(environment)],
+    ...(gpus === undefined ? [] : [['GPUs', gpuLines(gpus).join('; ')] as [string, string]]),
+    ...(variables.length === 0 ? [] : [['variables', variables.join(' ')] as [string, string]]),
+    ['cases', counts.join(', ')],
+  ];
+}
+
+export interface Remark {
+  readonly level: VerdictLevel | 'error' | 'waived';
+  readonly text: string;
+}
+
+function remarkOf(result: CaseResult): Remark {
+  const title = caseTitle(result);
+  if (result.status !== 'ok') return { level: result.status, text: `${title}: ${result.reason}` };
+  const { level, text, likelyCause } = result.verdict;
+  return {
+    level,
+    text: `${title}: ${text}${likelyCause === null ? '' : `. Likely cause: ${likelyCause}`}`,
+  };
+}
+
+const gravity: Readonly<Record<Remark['level'], number>> = {
+  error: 0,
+  poor: 1,
+  fair: 2,
+  waived: 3,
+  good: 4,
+  none: 5,
+};
+
+const plainWords: Readonly<Record<Remark['level'], string>> = {
+  error: 'failed',
+  poor: 'far below their limit',
+  fair: 'usable, with room to gain',
+  waived: 'waived',
+  good: 'near their limit',
+  none: 'not judged: no limit applies',
+};
+
+/** The worst first. Of many cases: how many there are of each kind, then those that want attention. */
+export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
+  const all = cases.map(remarkOf).sort((a, b) => gravity[a.level] - gravity[b.level]);
+  if (all.length <= mostTold) return all;
+  const kinds = [...new Set(all.map(({ level }) => level))].map((level): Remark => {
+    const like = all.filter((one) => one.level === level).length;
+    return { level, text: `${String(like)} of ${String(all.length)} cases ${plainWords[level]}` };
+  });
+  const wanting = all.filter(({ level }) => gravity[level] <= gravity.fair);
+  const told = wanting.slice(0, mostTold);
+  const left = wanting.length - told.length;
+  return [
+    ...kinds,
+    ...told,
+    ...(left > 0
+      ? [{ level: 'none', text: `and ${String(left)} more, in the table below` } as const]
+      : []),
+  ];
+}
+
+/** Formulas of the bandwidths, each once. */
+export function formulas(reports: readonly Report[]): string[] {
+  return [
+    ...new Set(
+      reports
+        .flatMap(({ cases }) => cases.filter(hasMeasurement))
+        .flatMap(({ algorithmBandwidth, busBandwidth, limit }) => [
+          `Algorithm bandwidth = ${algorithmBandwidth.formula}.`,
+          `Bus bandwidth = ${busBandwidth.formula}.`,
+          ...(limit === null ? [] : [`Must move: ${limit.formula}.`]),
+        ]),
+    ),
+  ];
+}
