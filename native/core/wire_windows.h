@@ -1,0 +1,38 @@
+// Windows over messages, for communicators whose ranks cannot reach into each other's memory: hosts
+// of an MPI job. Not MPI's own one-sided calls: an MPI may move their data only while the target is
+// in a call of MPI's (Open MPI over TCP and MPICH over UCX do), has no sum of a buffer and a weight
+// times an array in 16-bit types, and counts no versions. A thread of ours that takes messages does
+// it all whatever the target's program does.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/communicator.h"
+#include "core/window.h"
+
+namespace gradlink {
+
+class WindowService;
+
+/// The windows of one communicator, which has wires and holds one rank. Its calls are the
+/// communicator's: from the same thread.
+class WireWindows {
+ public:
+  WireWindows();
+  ~WireWindows();
+  WireWindows(const WireWindows&) = delete;
+  WireWindows& operator=(const WireWindows&) = delete;
+
+  /// Collective, as Communicator::openWindow. The first starts the thread that serves all.
+  std::unique_ptr<Window> open(Communicator& communicator, const WindowSpec& spec,
+                               const CallOptions& options);
+  /// Before the communicator closes: windows' calls fail from then on. Idempotent.
+  void close();
+
+ private:
+  std::shared_ptr<WindowService> service_;
+  std::uint32_t next_ = 0;
+};
+
+}  // namespace gradlink
