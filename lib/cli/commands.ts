@@ -7,6 +7,7 @@ import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
 import { registerP2p } from './p2p.js';
 import type { Register } from './register.js';
+import { registerReport } from './report.js';
 import { registerServe } from './serve.js';
 
 export const commands: readonly Register[] = [
@@ -14,6 +15,7 @@ export const commands: readonly Register[] = [
   registerCollectives,
   registerP2p,
   registerModels,
+  registerReport,
   registerCompare,
   registerBaseline,
   registerLaunch,
