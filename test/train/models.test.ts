@@ -53,7 +53,7 @@ describe('models', () => {
       const labels = core.oneHot(core.tensor1d([0, 1], 'int32'), tokens ? 2 : 10);
       const loss = () => {
         const logits = model.apply(inputs, { training: true }) as core.Tensor;
-        return core.losses.softmaxCrossEntropy<core.Scalar>(labels, logits);
+        return core.losses.softmaxCrossEntropy<core.Tensor, core.Scalar>(labels, logits);
       };
       const variables = model.trainableWeights.map(
         (weight) => (weight as unknown as { readonly val: core.Variable }).val,

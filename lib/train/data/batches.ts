@@ -1,0 +1,69 @@
+import { argumentError } from '../../errors.js';
+import { integer } from '../../validate.js';
+import { mix, permutation } from './random.js';
+import type { Batch, Dataset } from './types.js';
+
+/** Options of {@link Batches}. */
+export interface BatchesOptions {
+  /** Of one rank. */
+  readonly batchSize: number;
+  readonly rank?: number | undefined;
+  readonly size?: number | undefined;
+  /** Of the order, which is another in each epoch. 0 when absent. */
+  readonly seed?: number | undefined;
+}
+
+/**
+ * Deals a data set to ranks. A step's batches lie side by side in an order that all ranks share: n ranks of batch b see
+ * together what one of batch n b sees. Samples left over at the end of an epoch are dropped.
+ *
+ * The place is counted in samples of all ranks, so that a run can go on with another number of them.
+ */
+export class Batches {
+  readonly samplesPerStep: number;
+  readonly #dataset: Dataset;
+  readonly #batchSize: number;
+  readonly #rank: number;
+  readonly #seed: number;
+  readonly #elements: number;
+  #epoch = -1;
+  #order: Uint32Array = new Uint32Array(0);
+
+  /** @throws TypeError where all ranks' batches together are larger than the data set. */
+  constructor(dataset: Dataset, options: BatchesOptions) {
+    const { rank = 0, size = 1, seed = 0 } = options;
+    this.#dataset = dataset;
+    this.#batchSize = integer(options.batchSize, 'batchSize', 1, dataset.samples);
+    this.#rank = integer(rank, 'rank', 0, size - 1);
+    this.#seed = seed;
+    this.#elements = dataset.sampleShape.reduce((product, length) => product * length, 1);
+    this.samplesPerStep = this.#batchSize * size;
+    if (this.samplesPerStep > dataset.samples) {
+      const expected = `at most ${dataset.samples} samples for all ${size} ranks`;
+      const got = { text: String(this.samplesPerStep) };
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'batchSize', expected, got);
+    }
+  }
+
+  /** This rank's batch of the step that begins after so many samples of all ranks. */
+  at(samplesSeen: number): Batch {
+    const { samples, inputType } = this.#dataset;
+    const perEpoch = samples - (samples % this.samplesPerStep);
+    const epoch = Math.floor(samplesSeen / perEpoch);
+    // After a change of size the place may be none where a step begins; the rest of the epoch may be too short then.
+    const place = Math.min(samplesSeen % perEpoch, samples - this.samplesPerStep);
+    if (epoch !== this.#epoch) {
+      this.#order = permutation(samples, mix(this.#seed, epoch));
+      this.#epoch = epoch;
+    }
+    const begin = place + this.#rank * this.#batchSize;
+    const indices = this.#order.slice(begin, begin + this.#batchSize);
+    const length = this.#batchSize * this.#elements;
+    const inputs = inputType === 'int32' ? new Int32Array(length) : new Float32Array(length);
+    const labels = Int32Array.from(indices, (index, i) => {
+      const into = inputs.subarray(i * this.#elements, (i + 1) * this.#elements);
+      return this.#dataset.read(index, into);
+    });
+    return { inputs, labels, indices };
+  }
+}

@@ -1,0 +1,79 @@
+// CIFAR-10 in its binary version: records of a label and the red, green and blue planes of 32 by 32 pixels.
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { GradlinkError } from '../../errors.js';
+import type { Dataset } from './types.js';
+
+const side = 32;
+const plane = side * side;
+const recordBytes = 1 + 3 * plane;
+const classes = 10;
+/** Of the training images, per channel, in units of 255. */
+const means = [0.4914, 0.4822, 0.4465] as const;
+const deviations = [0.247, 0.2435, 0.2616] as const;
+
+const files = {
+  train: [1, 2, 3, 4, 5].map((number) => `data_batch_${number}.bin`),
+  test: ['test_batch.bin'],
+} as const;
+
+/**
+ * Reads the images of a folder that holds `data_batch_1.bin` and so on (those that are there count), or `test_batch.bin`;
+ * or a folder whose `cifar-10-batches-bin` does. Pixels become numbers of mean 0 and deviation 1.
+ *
+ * @throws GradlinkError ERR_SYSTEM when no such file is there, or one holds no whole records or a wrong label.
+ */
+export function cifar10(folder: string, part: 'train' | 'test' = 'train'): Dataset {
+  const nested = join(folder, 'cifar-10-batches-bin');
+  const where = existsSync(nested) ? nested : folder;
+  const found = files[part].map((name) => join(where, name)).filter((path) => existsSync(path));
+  if (found.length === 0) {
+    throw new GradlinkError(
+      'ERR_SYSTEM',
+      `expected ${files[part].join(', ')} of CIFAR-10's binary version in ${folder}, got none of them`,
+    );
+  }
+  const parts = found.map(readRecords);
+  const data = parts.length === 1 ? parts[0]! : Buffer.concat(parts);
+  return {
+    name: part === 'train' ? 'cifar10' : 'cifar10 (test)',
+    sampleShape: [side, side, 3],
+    inputType: 'float32',
+    classes,
+    samples: data.length / recordBytes,
+    read(index, into) {
+      const start = index * recordBytes;
+      for (let channel = 0; channel < 3; ++channel) {
+        const from = start + 1 + channel * plane;
+        const scale = 1 / (255 * deviations[channel]!);
+        const shift = means[channel]! / deviations[channel]!;
+        for (let pixel = 0; pixel < plane; ++pixel) {
+          into[3 * pixel + channel] = data[from + pixel]! * scale - shift;
+        }
+      }
+      return data[start]!;
+    },
+  };
+}
+
+function readRecords(path: string): Buffer {
+  const data = readFileSync(path);
+  if (data.length === 0 || data.length % recordBytes !== 0) {
+    throw new GradlinkError(
+      'ERR_SYSTEM',
+      `expected records of ${recordBytes} bytes in ${path}, got ${data.length} bytes`,
+    );
+  }
+  for (let start = 0; start < data.length; start += recordBytes) {
+    const label = data[start]!;
+    if (label >= classes) {
+      const record = start / recordBytes;
+      throw new GradlinkError(
+        'ERR_SYSTEM',
+        `expected labels below ${classes} in ${path}, got ${label} in record ${record}`,
+      );
+    }
+  }
+  return data;
+}

@@ -1,0 +1,46 @@
+// Data sets to train on.
+import { cifar10 } from './cifar10.js';
+import { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';
+import type { Dataset } from './types.js';
+
+export { Batches, type BatchesOptions } from './batches.js';
+export { cifar10 } from './cifar10.js';
+export { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';
+export type { Batch, Dataset, SampleArray } from './types.js';
+
+export const datasetNames = ['cifar10', 'imagenet', 'mnist', 'tokens'] as const;
+export type DatasetName = (typeof datasetNames)[number];
+
+/** Options of {@link openDataset}. */
+export interface DatasetOptions extends SyntheticOptions {
+  /** With CIFAR-10's binary files; made-up samples of the same shape when absent. */
+  readonly folder?: string | undefined;
+  /** Height and width of images, instead of the data set's own. Made-up samples only. */
+  readonly imageSize?: number | undefined;
+  /** Of tokens. 128 when absent. */
+  readonly length?: number | undefined;
+  /** Of tokens. 30,522 when absent. */
+  readonly vocabulary?: number | undefined;
+}
+
+/** Sides, channels, classes and samples of the data sets that are imitated. */
+const shapes = {
+  cifar10: [32, 3, 10, 50_000],
+  imagenet: [224, 3, 1000, 1_281_167],
+  mnist: [28, 1, 10, 60_000],
+} as const;
+
+/** CIFAR-10 from its files, or samples made up in the shape of a known data set. */
+export function openDataset(name: DatasetName, options: DatasetOptions = {}): Dataset {
+  if (name === 'cifar10' && options.folder !== undefined) return cifar10(options.folder);
+  if (name === 'tokens') {
+    return syntheticTokens(options.length ?? 128, options.vocabulary ?? 30_522, options);
+  }
+  const [side, channels, classes, samples] = shapes[name];
+  const size = options.imageSize ?? side;
+  return syntheticImages(name, [size, size, channels], {
+    seed: options.seed,
+    samples: options.samples ?? samples,
+    classes: options.classes ?? classes,
+  });
+}
