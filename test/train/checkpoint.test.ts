@@ -1,0 +1,101 @@
+import { existsSync, mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/index.js';
+import {
+  completeCheckpoints,
+  loadCheckpoint,
+  saveCheckpoint,
+  type NamedArray,
+} from '../../lib/train/checkpoint.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-checkpoint-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const labels = { model: 'mlp' };
+
+function arrays(rank: number, step: number): NamedArray[] {
+  return [
+    { name: 'a', shape: [2, 2], data: new Float32Array([rank, step, -0.5, 1e-30]) },
+    { name: 'weights of µ', shape: [3], data: new Int32Array([step, -1, 2 ** 31 - 1]) },
+    { name: 'none', shape: [0], data: new Float32Array(0) },
+  ];
+}
+
+async function onRanks<T>(size: number, work: (rank: Communicator) => Promise<T>): Promise<T[]> {
+  const group = Communicator.local(size);
+  try {
+    return await Promise.all(group.ranks.map(work));
+  } finally {
+    await group.close();
+  }
+}
+
+function save(size: number, step: number, keep?: number): Promise<string[]> {
+  const place = { step, samplesSeen: 10 * step, labels };
+  return onRanks(size, (rank) =>
+    saveCheckpoint(folder, rank, place, arrays(rank.rank, step), { keep }),
+  );
+}
+
+describe('checkpoints', () => {
+  it.each([1, 3, 4])('written by 3 ranks give %i ranks what they or others wrote', async (size) => {
+    await save(3, 5);
+    const loaded = await onRanks(size, (rank) => loadCheckpoint(folder, rank, labels));
+    for (const [rank, one] of loaded.entries()) {
+      expect(one?.checkpoint).toMatchObject({ step: 5, samplesSeen: 50, size: 3 });
+      expect(one?.arrays).toEqual(arrays(rank % 3, 5));
+    }
+  });
+
+  it('are none in an empty folder, and in one that is not there', async () => {
+    expect(await onRanks(2, (rank) => loadCheckpoint(folder, rank, labels))).toEqual([
+      undefined,
+      undefined,
+    ]);
+    expect(completeCheckpoints(join(folder, 'absent'))).toEqual([]);
+  });
+
+  it('count by their steps, and only so many stay', async () => {
+    for (const step of [8, 9, 10, 100]) await save(2, step);
+    expect(completeCheckpoints(folder).map(({ step }) => step)).toEqual([100, 10]);
+    expect(readdirSync(folder).sort()).toEqual(['checkpoint-10', 'checkpoint-100']);
+    await save(2, 101, 1);
+    expect(readdirSync(folder)).toEqual(['checkpoint-101']);
+  });
+
+  it('leave the one before as the last when a rank is lost while they are written', async () => {
+    await save(2, 1);
+    const group = Communicator.local(2);
+    const [first, second] = group.ranks;
+    const place = { step: 2, samplesSeen: 20, labels };
+    const saving = saveCheckpoint(folder, first!, place, arrays(0, 2));
+    second!.abort('the rank is lost');
+    await expect(saving).rejects.toMatchObject({ code: 'ERR_ABORTED' });
+    await group.close();
+    expect(existsSync(join(folder, 'checkpoint-2', 'rank-0.safetensors'))).toBe(true);
+    const [loaded] = await onRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
+    expect(loaded?.arrays).toEqual(arrays(0, 1));
+  });
+
+  it('say what is wrong', async () => {
+    await save(1, 3);
+    const load = () => onRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
+    await expect(
+      onRanks(1, (rank) => loadCheckpoint(folder, rank, { model: 'lenet' })),
+    ).rejects.toThrow(/expected a checkpoint of model lenet in .*, got one of mlp/);
+    const file = join(folder, 'checkpoint-3', 'rank-0.safetensors');
+    truncateSync(file, 200);
+    await expect(load()).rejects.toThrow(`${file} cannot be read`);
+    writeFileSync(join(folder, 'checkpoint-3', 'complete.json'), '{');
+    await expect(load()).rejects.toThrow(/complete.json cannot be read/);
+  });
+});
