@@ -65,6 +65,67 @@ struct StreamOrder {
   std::size_t head = 0;
 };
 
+/// The order in which a call's sums are stored, and what is held of sources that a store changes
+/// before their last use. First come sums whose place no other one reads, so that a chain of
+/// neighbors in place holds nothing and a ring one source.
+struct MixPlan {
+  MixPlan(std::span<const WeightedOutput> given, std::span<const WeightedTerm> givenTerms) {
+    std::vector<std::size_t> first;
+    std::size_t at = 0;
+    for (const WeightedOutput& output : given) {
+      first.push_back(at);
+      at += output.terms;
+    }
+    std::vector<bool> done(given.size());
+    const auto reads = [&](std::size_t output, const void* place) {
+      const auto own = givenTerms.subspan(first[output], given[output].terms);
+      return std::any_of(own.begin(), own.end(),
+                         [&](const WeightedTerm& term) { return term.src == place; });
+    };
+    const auto isRead = [&](std::size_t by) {
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        if (!done[i] && i != by && reads(i, given[by].dst)) return true;
+      }
+      return false;
+    };
+    std::vector<std::size_t> order;
+    std::vector<const void*> held;
+    while (order.size() < given.size()) {
+      std::size_t next = given.size();
+      for (std::size_t i = 0; i < given.size(); ++i) {
+        if (done[i]) continue;
+        const bool read = isRead(i);
+        if (next == given.size() || !read) next = i;
+        if (!read) break;
+      }
+      if (isRead(next)) held.push_back(given[next].dst);
+      done[next] = true;
+      order.push_back(next);
+    }
+    memory.resize(held.size());
+    for (std::size_t i = 0; i < held.size(); ++i) holds.push_back({held[i], &memory[i]});
+    for (const std::size_t i : order) {
+      outputs.push_back(given[i]);
+      for (const WeightedTerm& term : givenTerms.subspan(first[i], given[i].terms)) {
+        const auto found = std::find(held.begin(), held.end(), term.src);
+        terms.push_back({term.src,
+                         found == held.end()
+                             ? nullptr
+                             : &memory[static_cast<std::size_t>(found - held.begin())],
+                         term.weight});
+      }
+    }
+  }
+
+  struct alignas(kLineBytes) Held {
+    std::byte bytes[kMixBytes];
+  };
+  std::vector<WeightedOutput> outputs;
+  std::vector<MixTerm> terms;
+  std::vector<MixHold> holds;
+  std::vector<Held> memory;
+};
+
 }  // namespace
 
 void reduceMany(const KernelTable& level, std::span<void* const> dst,
@@ -112,6 +173,33 @@ void weightedSum(const KernelTable& level, void* dst, std::span<const void* cons
   level.weighted[static_cast<int>(dtype)]({dst, src.data(), weights.data(), src.size(), count});
 }
 
+void weightedSums(const KernelTable& level, std::span<const WeightedOutput> outputs,
+                  std::span<const WeightedTerm> terms, std::size_t count, DType dtype,
+                  bool streaming) {
+  if (count == 0 || outputs.empty()) return;
+  const MixPlan plan(outputs, terms);
+  MixArguments arguments{plan.outputs.data(), plan.outputs.size(), false, plan.terms.data(),
+                         plan.holds.data(),   plan.holds.size(),   0,     count};
+  const Mix kernel = level.mix[static_cast<int>(dtype)];
+  const std::size_t elementBytes = sizeOf(dtype);
+  if (count * elementBytes < kAlignFromBytes) return kernel(arguments);
+  const std::size_t head = headOf(outputs[0].dst, elementBytes);
+  const auto streams = [&](const WeightedOutput& output) {
+    return headOf(output.dst, elementBytes) == head &&
+           reinterpret_cast<std::uintptr_t>(output.dst) % elementBytes == 0 &&
+           std::none_of(terms.begin(), terms.end(),
+                        [&](const WeightedTerm& term) { return term.src == output.dst; });
+  };
+  if (head != 0) {
+    arguments.end = head;
+    kernel(arguments);
+  }
+  arguments.begin = head;
+  arguments.end = count;
+  arguments.streamed = streaming && std::all_of(outputs.begin(), outputs.end(), streams);
+  kernel(arguments);
+}
+
 void copyMany(const KernelTable& level, std::span<void* const> dst, const void* src,
               std::size_t bytes, Streaming streaming) {
   if (bytes < kAlignFromBytes || (!streaming && dst.size() == 1)) {
@@ -145,6 +233,11 @@ void divideBy(void* data, std::size_t count, DType dtype, std::size_t divisor) {
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,
                  std::size_t count, DType dtype) {
   simd::weightedSum(simd::currentLevel(), dst, src, weights, count, dtype);
+}
+
+void weightedSums(std::span<const WeightedOutput> outputs, std::span<const WeightedTerm> terms,
+                  std::size_t count, DType dtype, bool streaming) {
+  simd::weightedSums(simd::currentLevel(), outputs, terms, count, dtype, streaming);
 }
 
 void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming streaming) {

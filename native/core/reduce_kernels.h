@@ -44,6 +44,22 @@ void divideBy(void* data, std::size_t count, DType, std::size_t divisor);
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,
                  std::size_t count, DType);
 
+struct WeightedTerm {
+  const void* src;
+  double weight;
+};
+/// A result: the sum of the next so many terms, at least one.
+struct WeightedOutput {
+  void* dst;
+  std::size_t terms;
+};
+
+/// Several weightedSum() at once, with the same bits. All of an element's sources count as they
+/// were before the call, so that any dst may be any src exactly; dsts are all different. Streaming:
+/// bypass the caches, where no dst is a src.
+void weightedSums(std::span<const WeightedOutput> outputs, std::span<const WeightedTerm> terms,
+                  std::size_t count, DType, bool streaming = false);
+
 /// Copies src to every dst (those equal to src are left alone).
 void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming = {});
 

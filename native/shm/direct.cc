@@ -1,7 +1,6 @@
 #include "shm/direct.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "core/cache.h"
 #include "core/reduce_kernels.h"
@@ -116,45 +115,18 @@ void allToAll(const Range& range) {
   }
 }
 
-void neighborRow(const Range& range, std::size_t rank, void* dst) {
-  PointerList<const void*> src;
-  std::vector<double> weights;
-  for (const auto& [source, weight] : range.call.weights[rank]) {
-    src.push(range.in(static_cast<std::size_t>(source), 0));
-    weights.push_back(weight);
-  }
-  weightedSum(dst, src.span(), weights, range.end - range.begin, range.call.shape.dtype);
-}
-
-// Every output reads inputs that another output may overwrite when the call is in place, so a tile
-// of all results is computed aside before any of them is stored.
-void neighborTiled(const DirectCall& call, std::size_t begin, std::size_t end) {
-  constexpr std::size_t kTileBytes = 16 << 10;
-  const std::size_t elementSize = sizeOf(call.shape.dtype);
-  const std::size_t tile = kTileBytes / elementSize;
-  std::vector<std::byte> scratch(call.out.size() * kTileBytes);
-  for (std::size_t at = begin; at < end; at += tile) {
-    const Range range{call, at, std::min(end, at + tile)};
-    for (std::size_t r = 0; r < range.size(); ++r) {
-      if (range.writes(r)) neighborRow(range, r, scratch.data() + r * kTileBytes);
-    }
-    for (std::size_t r = 0; r < range.size(); ++r) {
-      if (range.writes(r))
-        std::memcpy(range.out(r, 0), scratch.data() + r * kTileBytes, range.bytes());
-    }
-  }
-}
-
 void neighborAllReduce(const Range& range) {
-  std::size_t outputs = 0;
-  for (const OutView& out : range.call.out) outputs += out.base != nullptr;
-  if (outputs > 1) {
-    neighborTiled(range.call, range.begin, range.end);
-    return;
-  }
+  std::vector<WeightedTerm> terms;
+  std::vector<WeightedOutput> outputs;
   for (std::size_t r = 0; r < range.size(); ++r) {
-    if (range.writes(r)) neighborRow(range, r, range.out(r, 0));
+    if (!range.writes(r)) continue;
+    const WeightRow& row = range.call.weights[r];
+    outputs.push_back({range.out(r, 0), row.size()});
+    for (const auto& [rank, weight] : row)
+      terms.push_back({range.in(static_cast<std::size_t>(rank), 0), weight});
   }
+  weightedSums(outputs, terms, range.end - range.begin, range.call.shape.dtype,
+               range.call.streaming);
 }
 
 }  // namespace

@@ -39,6 +39,35 @@ struct WeightedArguments {
 };
 using Weighted = void (*)(const WeightedArguments&);
 
+/// One term of a weighted sum: read where it lies or, where an earlier store of the call may have
+/// changed it, from what was held of it.
+struct MixTerm {
+  const void* src;
+  const void* held;  // or null
+  double weight;
+};
+/// What to put aside, kMixBytes at a time, before a block's first store.
+struct MixHold {
+  const void* src;
+  void* held;
+};
+/// Elements begin..end of m weighted sums at once: the terms of each follow those of the one
+/// before. `streamed`: all destinations are written past the caches, none is a source, and all are
+/// aligned to kLineBytes at element `begin`.
+struct MixArguments {
+  const WeightedOutput* outputs;
+  std::size_t m;
+  bool streamed;
+  const MixTerm* terms;
+  const MixHold* holds;
+  std::size_t h;
+  std::size_t begin;
+  std::size_t end;
+};
+using Mix = void (*)(const MixArguments&);
+/// As many vectors as are in flight at a time, in the form that registers hold.
+inline constexpr std::size_t kMixBytes = 256;
+
 /// Bytes begin..end of one source to m destinations; alignment and `streamed` as in
 /// ReduceArguments.
 struct CopyArguments {
@@ -55,6 +84,7 @@ struct KernelTable {
   const char* name;
   Reduce reduce[kDTypeCount][kReduceOpCount];
   Weighted weighted[kDTypeCount];  // null for integers
+  Mix mix[kDTypeCount];            // likewise
   Copy copy;
 };
 
@@ -74,6 +104,8 @@ void reduceMany(const KernelTable&, std::span<void* const> dst, std::span<const 
 void divideBy(const KernelTable&, void* data, std::size_t count, DType, std::size_t divisor);
 void weightedSum(const KernelTable&, void* dst, std::span<const void* const> src,
                  std::span<const double> weights, std::size_t count, DType);
+void weightedSums(const KernelTable&, std::span<const WeightedOutput> outputs,
+                  std::span<const WeightedTerm> terms, std::size_t count, DType, bool streaming);
 void copyMany(const KernelTable&, std::span<void* const> dst, const void* src, std::size_t bytes,
               Streaming);
 
