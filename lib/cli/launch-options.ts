@@ -27,6 +27,8 @@ export interface LaunchOptions {
   readonly grace: number;
   readonly hostTimeout: number;
   readonly tolerateWorkerLoss?: true;
+  readonly elastic?: true;
+  readonly minWorkers: number;
   readonly tagOutput?: true;
   readonly outputDir?: string;
   readonly dryRun?: true;
@@ -95,11 +97,16 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
     ['--mpirun', options.mpirun !== undefined, ['mpi', 'ssh']],
     ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
     ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
+    ['--elastic', options.elastic === true, ['local']],
   ];
   for (const [name, there, names] of given) {
     if (there && !names.includes(launcher.name)) {
       throw UsageError.of(name, reaches(names), `it with --launcher ${launcher.name}`);
     }
+  }
+  if (options.elastic === true && options.tolerateWorkerLoss === true) {
+    const expected = 'either --elastic or --tolerate-worker-loss';
+    throw UsageError.of('--elastic', expected, 'both');
   }
   if (launcher.needsHosts === true && options.hostfile === undefined) {
     throw UsageError.of(`--launcher ${launcher.name}`, 'a file of hosts with -H', 'none');

@@ -22,7 +22,8 @@ import {
   type Launcher,
   type ProcessPlan,
 } from '../launch/job.js';
-import { runJob } from '../launch/run-job.js';
+import { runElastic, type Attempt } from '../launch/elastic.js';
+import { runJob, type JobResult } from '../launch/run-job.js';
 import { syncCommands, syncDirectory } from '../launch/sync.js';
 
 const examples = `
@@ -36,6 +37,7 @@ Examples:
   $ gradlink launch -n 4 -s 2 node bench/measure.js --kv-store dist_sync
   $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir /tmp/app node app.js
   $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
+  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir /tmp/run --checkpoint-every 100
   $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
@@ -73,10 +75,26 @@ async function launch(command: Command, options: LaunchOptions, io: Io): Promise
     printPlan(launcher, job, io);
     return exitCodes.ok;
   }
-  if (options.outputDir !== undefined) prepareDirectory(options.outputDir);
   if (job.directory !== undefined) {
     await syncDirectory([...new Set(job.hosts)], job.remoteShell ?? 'ssh', job.directory);
   }
+  const run = (attempt: Attempt): Promise<JobResult> => runOnce(launcher, attempt, options, io);
+  const { outputDir, timeout, elastic, minWorkers } = options;
+  const first = { job, directory: outputDir, timeoutSeconds: timeout };
+  const { exitCode } =
+    elastic === true
+      ? await runElastic(first, minWorkers, run, (text) => void io.stderr.write(text))
+      : await run(first);
+  return exitCode;
+}
+
+async function runOnce(
+  launcher: Launcher,
+  { job, directory, timeoutSeconds }: Attempt,
+  options: LaunchOptions,
+  io: Io,
+): Promise<JobResult> {
+  if (directory !== undefined) prepareDirectory(directory);
   const { workers, servers, graceMs, hosts, tolerateWorkerLoss } = job;
   const jobId = randomBytes(16).toString('hex');
   const remote =
@@ -100,16 +118,16 @@ async function launch(command: Command, options: LaunchOptions, io: Io): Promise
       signals: io,
       graceMs,
       ...(remote === undefined ? {} : { remote }),
-      ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout * 1000 }),
+      ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * 1000 }),
       output: {
         stdout: io.stdout,
         stderr: io.stderr,
         tag: options.tagOutput === true,
-        ...(options.outputDir === undefined ? {} : { directory: options.outputDir }),
+        ...(directory === undefined ? {} : { directory }),
       },
     });
     io.stderr.write(explain(result));
-    return result.exitCode;
+    return result;
   } finally {
     remote?.close();
   }
@@ -181,6 +199,16 @@ export const registerLaunch: Register = (program, io, done) => {
       15,
     )
     .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
+    .option(
+      '--elastic',
+      'when a signal kills a worker, start the others again as a smaller job, which goes on from its checkpoint',
+    )
+    .option(
+      '--min-workers <count>',
+      'with --elastic: the fewest workers that a job goes on with',
+      integer({ min: 1, max: 4096 }),
+      1,
+    )
     .option('--tag-output', 'put [RANK] before every line, [sN] before those of server N')
     .option(
       '--output-dir <dir>',

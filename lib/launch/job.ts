@@ -84,6 +84,7 @@ export const launcherVariables: readonly string[] = [
   'GRADLINK_ROLE',
   'GRADLINK_SERVER_RANK',
   'GRADLINK_TOLERATE_WORKER_LOSS',
+  'GRADLINK_RESTARTS',
   'GRADLINK_TRANSPORT',
   launcherVariable,
   'GRADLINK_BIND_TO',
