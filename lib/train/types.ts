@@ -1,5 +1,6 @@
 // What data-parallel training takes and gives.
-import type { NamedTensor, Scalar, Variable } from '@tensorflow/tfjs-core';
+import type { Scalar, Variable } from '@tensorflow/tfjs-core';
+import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { BucketHook, BucketHookName, ReducerOptions } from './buckets/types.js';
 import type { Timeline } from './timeline.js';
