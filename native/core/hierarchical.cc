@@ -72,84 +72,56 @@ CallOptions Hierarchical::left(const Call& call, Step step) {
   return {std::max(0.0, ms) + static_cast<double>(step) * call.graceMs};
 }
 
-void Hierarchical::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                             const CallOptions& o) {
-  guarded("allReduce", [&] {
-    const Call call = begin({Kind::allReduce, dtype, op, 0, count}, o);
-    checkBuffers(call, b);
-    const std::size_t bytes = count * sizeOf(dtype);
-    if (bytes > kSmallBytes) {
-      agree(call);
-      return runAllReduce(call, b);
+void Hierarchical::collective(const Shape& shape, const Buffers& buffers,
+                              const CallOptions& options) {
+  guarded(nameOf(shape.kind), [&] {
+    const Call call = begin(shape, options);
+    checkBuffers(call, buffers);
+    if (shape.kind == Kind::allReduce && shape.count * sizeOf(shape.dtype) <= kSmallBytes) {
+      return smallAllReduce(call, buffers);
     }
-    std::byte small[kSmallBytes];
-    if (bytes > 0) std::memcpy(small, b.in[0], bytes);
-    agree(call, small);
-    if (bytes > 0) std::memcpy(b.out[0], small, bytes);
-  });
-}
-
-void Hierarchical::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
-                          const CallOptions& o) {
-  run({Kind::reduce, dtype, op, root, count}, b, o, &Hierarchical::runReduce);
-}
-void Hierarchical::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
-                             const CallOptions& o) {
-  run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o, &Hierarchical::runBroadcast);
-}
-void Hierarchical::allGather(const Buffers& b, std::size_t count, DType dtype,
-                             const CallOptions& o) {
-  run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o, &Hierarchical::runAllGather);
-}
-void Hierarchical::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                                 const CallOptions& o) {
-  run({Kind::reduceScatter, dtype, op, 0, count}, b, o, &Hierarchical::runReduceScatter);
-}
-
-void Hierarchical::run(const Shape& shape, const Buffers& buffers, const CallOptions& options,
-                       void (Hierarchical::*move)(const Call&, const Buffers&)) {
-  guarded(nameOf(shape.kind), [&] {
-    const Call call = begin(shape, options);
-    checkBuffers(call, buffers);
     agree(call);
-    if (shape.count > 0) (this->*move)(call, buffers);
+    if (shape.count > 0) move(call, buffers);
   });
 }
 
-// Nothing is reduced: the hosts would only be in the way.
-template <class Body>
-void Hierarchical::runFlat(const Shape& shape, const Buffers& buffers, const CallOptions& options,
-                           Body body) {
-  guarded(nameOf(shape.kind), [&] {
-    const Call call = begin(shape, options);
-    checkBuffers(call, buffers);
-    agree(call);
-    onWorld(call.op(), [&] { body(left(call, Step::node)); });
-  });
+void Hierarchical::smallAllReduce(const Call& call, const Buffers& buffers) {
+  const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
+  std::byte small[kSmallBytes];
+  if (bytes > 0) std::memcpy(small, buffers.in[0], bytes);
+  agree(call, small);
+  if (bytes > 0) std::memcpy(buffers.out[0], small, bytes);
 }
 
-void Hierarchical::allToAll(const Buffers& b, std::size_t count, DType dtype,
-                            const CallOptions& o) {
-  runFlat({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o,
-          [&](const CallOptions& rest) { world_->allToAll(b, count, dtype, rest); });
+void Hierarchical::move(const Call& call, const Buffers& buffers) {
+  switch (call.shape.kind) {
+    case Kind::allReduce:
+      return runAllReduce(call, buffers);
+    case Kind::reduce:
+      return runReduce(call, buffers);
+    case Kind::broadcast:
+      return runBroadcast(call, buffers);
+    case Kind::allGather:
+      return runAllGather(call, buffers);
+    case Kind::reduceScatter:
+      return runReduceScatter(call, buffers);
+    default:
+      // Nothing is reduced: the hosts would only be in the way.
+      onWorld(call.op(), [&] { callShaped(*world_, call.shape, buffers, left(call, Step::node)); });
+  }
 }
-void Hierarchical::gather(const Buffers& b, std::size_t count, DType dtype, int root,
-                          const CallOptions& o) {
-  runFlat({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o,
-          [&](const CallOptions& rest) { world_->gather(b, count, dtype, root, rest); });
-}
-void Hierarchical::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
-                           const CallOptions& o) {
-  runFlat({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o,
-          [&](const CallOptions& rest) { world_->scatter(b, count, dtype, root, rest); });
-}
+
 void Hierarchical::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                                      std::span<const Neighborhood> neighborhoods,
                                      const CallOptions& o) {
-  runFlat({Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, b, o,
-          [&](const CallOptions& rest) {
-            world_->neighborAllReduce(b, count, dtype, neighborhoods, rest);
-          });
+  guarded(nameOf(Kind::neighborAllReduce), [&] {
+    const Call call = begin({Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, o);
+    checkBuffers(call, b);
+    agree(call);
+    onWorld(call.op(), [&] {
+      world_->neighborAllReduce(b, count, dtype, neighborhoods, left(call, Step::node));
+    });
+  });
 }
 
 void Hierarchical::barrier(const CallOptions& o) {
@@ -199,6 +171,10 @@ std::unique_ptr<Wire> Hierarchical::openWire(const CallOptions& o) {
   });
 }
 
+std::unique_ptr<Window> Hierarchical::openWindow(const WindowSpec& spec, const CallOptions& o) {
+  return windows_.open(*this, spec, o);
+}
+
 void Hierarchical::abort(const std::string& reason) {
   const std::string rank = std::to_string(rank_);
   Error error(ErrorCode::aborted, "the communicator was aborted by rank " + rank + ": " + reason);
@@ -226,6 +202,7 @@ void Hierarchical::leave() {
 void Hierarchical::close() {
   if (closed_) return;
   closed_ = true;
+  windows_.close();
   network_.drain();
   node_->close();
   if (leaders_) leaders_->close();

@@ -11,9 +11,10 @@
 #include <vector>
 
 #include "core/call.h"
-#include "core/communicator.h"
 #include "core/deadline.h"
 #include "core/node_map.h"
+#include "core/shaped_communicator.h"
+#include "core/wire_windows.h"
 #include "core/work_queue.h"
 
 namespace gradlink {
@@ -36,7 +37,7 @@ struct Levels {
 /// (under world's name), else both levels. The ranks of results and errors are world's.
 std::unique_ptr<Communicator> overHosts(Levels levels);
 
-class Hierarchical final : public Communicator {
+class Hierarchical final : public ShapedCommunicator {
  public:
   /// The largest sum that travels with the announcement of its call.
   static constexpr std::size_t kSmallBytes = 96;
@@ -48,16 +49,6 @@ class Hierarchical final : public Communicator {
   std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return world_->backend(); }
 
-  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
-  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
-              const CallOptions&) override;
-  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
-                     const CallOptions&) override;
-  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
   void barrier(const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
@@ -70,6 +61,7 @@ class Hierarchical final : public Communicator {
   void freeShared(void* memory) override { node_->freeShared(memory); }
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
   std::unique_ptr<Wire> openWire(const CallOptions&) override;
+  std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
   void abort(const std::string& reason) override;
   void fail(const Error& error) override;
   void check(const char* op) override;
@@ -96,10 +88,9 @@ class Hierarchical final : public Communicator {
 
   Call begin(const Shape& shape, const CallOptions& options);
   void checkBuffers(const Call& call, const Buffers& buffers) const;
-  void run(const Shape&, const Buffers&, const CallOptions&,
-           void (Hierarchical::*move)(const Call&, const Buffers&));
-  template <class Body>
-  void runFlat(const Shape&, const Buffers&, const CallOptions&, Body body);
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
+  void move(const Call&, const Buffers&);
+  void smallAllReduce(const Call&, const Buffers&);
   /// Runs a call; where it fails for good, all ranks' calls end with its error.
   template <class Body>
   auto guarded(const char* op, Body body);
@@ -154,6 +145,7 @@ class Hierarchical final : public Communicator {
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Communicator> node_;
   std::unique_ptr<Communicator> leaders_;
+  WireWindows windows_;
   std::vector<std::byte> scratch_;
   bool closed_ = false;
   /// The leader's: takes pieces across the network. Last, so destroyed first.

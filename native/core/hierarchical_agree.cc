@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/call_differences.h"
 #include "core/hierarchical_templates.h"
 #include "core/reduce_kernels.h"
 
@@ -64,25 +65,18 @@ void store(std::array<char, room>& to, const std::string& text) {
   to[length] = '\0';
 }
 
-std::string callOf(const std::vector<int>& ranks, const Announcement& announced) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i)
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  return text + " called " + describe(announced.shape());
+std::string callsOf(const std::vector<FromRank>& all, const std::vector<int>& members) {
+  CallGroups groups;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    groups.add(members[r], describe(all[r].announced.shape()));
+  }
+  return groups.text();
 }
 
-std::string callsOf(const std::vector<FromRank>& all, const std::vector<int>& members) {
-  std::vector<std::pair<Announcement, std::vector<int>>> groups;
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    auto same = std::find_if(groups.begin(), groups.end(),
-                             [&](const auto& group) { return group.first == all[r].announced; });
-    if (same == groups.end()) same = groups.insert(groups.end(), {all[r].announced, {}});
-    same->second.push_back(members[r]);
-  }
-  std::string text;
-  for (const auto& [announced, ranks] : groups)
-    text += (text.empty() ? "" : "; ") + callOf(ranks, announced);
-  return text;
+std::string callOf(const std::vector<int>& members, const Announcement& announced) {
+  CallGroups groups;
+  groups.add(members, describe(announced.shape()));
+  return groups.text();
 }
 
 /// Elements of a small sum, or 0 where it is none.
@@ -170,14 +164,7 @@ void Hierarchical::agree(const Call& call, std::byte* small) {
     node_->broadcast({in, out}, sizeof(outcome), DType::uint8, 0, left(call, Step::result));
   });
   if (outcome.odd >= 0) {
-    throw Error(ErrorCode::mismatch,
-                std::string(call.op()) +
-                    ": the ranks made different calls: " + outcome.text.data() +
-                    ". All ranks must call the same operation with the same count, type, op and "
-                    "root")
-        .withRank(static_cast<int>(outcome.odd))
-        .withOp(call.op())
-        .stillUsable();
+    throw differentCalls(call.op(), outcome.text.data(), static_cast<int>(outcome.odd));
   }
   if (bytes > 0) std::memcpy(small, outcome.data.data(), bytes);
 }

@@ -3,7 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "core/wire.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
 
@@ -19,63 +18,15 @@ struct Extent {
 class Staged final : public StagedCommunicator {
  public:
   Staged(std::unique_ptr<Communicator> inner, Device& device)
-      : inner_(std::move(inner)), device_(device), stream_(device) {}
+      : StagedCommunicator(std::move(inner)), device_(device), stream_(device) {}
 
   const Device& device() const override { return device_; }
-  int size() const override { return inner_->size(); }
-  std::span<const int> heldRanks() const override { return inner_->heldRanks(); }
-  const char* backend() const override { return inner_->backend(); }
-
-  void allReduce(const Buffers& buffers, std::size_t count, DType dtype, ReduceOp op,
-                 const CallOptions& call) override {
-    checkReducible(dtype, "allReduce");
-    staged(buffers, {count, count}, dtype,
-           [&](const Buffers& own) { inner_->allReduce(own, count, dtype, op, call); });
-  }
-  void reduce(const Buffers& buffers, std::size_t count, DType dtype, ReduceOp op, int root,
-              const CallOptions& call) override {
-    checkReducible(dtype, "reduce");
-    staged(buffers, {count, onlyAt(root, count)}, dtype,
-           [&](const Buffers& own) { inner_->reduce(own, count, dtype, op, root, call); });
-  }
-  void broadcast(const Buffers& buffers, std::size_t count, DType dtype, int root,
-                 const CallOptions& call) override {
-    staged(buffers, {onlyAt(root, count), count}, dtype,
-           [&](const Buffers& own) { inner_->broadcast(own, count, movedAs(dtype), root, call); });
-  }
-  void allGather(const Buffers& buffers, std::size_t count, DType dtype,
-                 const CallOptions& call) override {
-    staged(buffers, {count, ofAll(count)}, dtype,
-           [&](const Buffers& own) { inner_->allGather(own, count, movedAs(dtype), call); });
-  }
-  void reduceScatter(const Buffers& buffers, std::size_t count, DType dtype, ReduceOp op,
-                     const CallOptions& call) override {
-    checkReducible(dtype, "reduceScatter");
-    staged(buffers, {ofAll(count), count}, dtype,
-           [&](const Buffers& own) { inner_->reduceScatter(own, count, dtype, op, call); });
-  }
-  void allToAll(const Buffers& buffers, std::size_t count, DType dtype,
-                const CallOptions& call) override {
-    staged(buffers, {ofAll(count), ofAll(count)}, dtype,
-           [&](const Buffers& own) { inner_->allToAll(own, count, movedAs(dtype), call); });
-  }
-  void gather(const Buffers& buffers, std::size_t count, DType dtype, int root,
-              const CallOptions& call) override {
-    staged(buffers, {count, onlyAt(root, ofAll(count))}, dtype,
-           [&](const Buffers& own) { inner_->gather(own, count, movedAs(dtype), root, call); });
-  }
-  void scatter(const Buffers& buffers, std::size_t count, DType dtype, int root,
-               const CallOptions& call) override {
-    staged(buffers, {onlyAt(root, ofAll(count)), count}, dtype,
-           [&](const Buffers& own) { inner_->scatter(own, count, movedAs(dtype), root, call); });
-  }
-  void barrier(const CallOptions& call) override { inner_->barrier(call); }
   void neighborAllReduce(const Buffers& buffers, std::size_t count, DType dtype,
                          std::span<const Neighborhood> neighborhoods,
                          const CallOptions& call) override {
     checkReducible(dtype, "neighborAllReduce");
     staged(buffers, {count, count}, dtype, [&](const Buffers& own) {
-      inner_->neighborAllReduce(own, count, dtype, neighborhoods, call);
+      inner().neighborAllReduce(own, count, dtype, neighborhoods, call);
     });
   }
 
@@ -84,12 +35,12 @@ class Staged final : public StagedCommunicator {
     const std::size_t bytes = count * sizeOf(dtype);
     void* const own = room(in_, bytes);
     copy(own, data, bytes);
-    inner_->send(own, count, movedAs(dtype), destination, tag, call);
+    inner().send(own, count, movedAs(dtype), destination, tag, call);
   }
   Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
                    const CallOptions& call) override {
     void* const own = room(out_, count * sizeOf(dtype));
-    const Received received = inner_->receive(own, count, movedAs(dtype), source, tag, call);
+    const Received received = inner().receive(own, count, movedAs(dtype), source, tag, call);
     copy(data, own, received.count * sizeOf(dtype));
     return received;
   }
@@ -103,25 +54,23 @@ class Staged final : public StagedCommunicator {
   }
   void freeShared(void*) override {}
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions& call) override {
-    auto part = inner_->split(color, key, call);
+    auto part = inner().split(color, key, call);
     if (!part) return nullptr;
     return std::make_unique<Staged>(std::move(part), device_);
   }
-  std::unique_ptr<Wire> openWire(const CallOptions& call) override {
-    return inner_->openWire(call);
-  }
-  void abort(const std::string& reason) override { inner_->abort(reason); }
-  void fail(const Error& error) override { inner_->fail(error); }
-  void follow(Communicator& above) override { inner_->follow(above); }
-  void check(const char* op) override { inner_->check(op); }
-  void leave() override { inner_->leave(); }
-  void close() override { inner_->close(); }
 
  private:
-  std::size_t ofAll(std::size_t count) const { return static_cast<std::size_t>(size()) * count; }
-  std::size_t onlyAt(int root, std::size_t count) const {
-    return heldRanks().front() == root ? count : 0;
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& call) override {
+    if (hasOp(shape.kind)) checkReducible(shape.dtype, nameOf(shape.kind));
+    Shape moved = shape;
+    moved.dtype = movedAs(shape.dtype);
+    const int rank = heldRanks().front();
+    const Extent extent{inBlocks(shape, size(), rank) * shape.count,
+                        outBlocks(shape, size(), rank) * shape.count};
+    staged(buffers, extent, shape.dtype,
+           [&](const Buffers& own) { callShaped(inner(), moved, own, call); });
   }
+
   /// What is only moved is bytes to the host, which has no 8-bit floats.
   static DType movedAs(DType dtype) { return isFloat8(dtype) ? DType::uint8 : dtype; }
   static void checkReducible(DType dtype, const char* op) {
@@ -157,7 +106,6 @@ class Staged final : public StagedCommunicator {
     copy(buffers.out.front(), out, outBytes);
   }
 
-  const std::unique_ptr<Communicator> inner_;
   Device& device_;
   Stream stream_;
   PinnedMemory in_;

@@ -3,17 +3,20 @@
 
 #include <memory>
 
-#include "core/communicator.h"
+#include "core/forwarding_communicator.h"
 #include "cuda/device.h"
 
 namespace gradlink::cuda {
 
 /// Every call copies its input into page-locked memory, makes the call of the inner communicator
 /// there, and copies what it gave back to the GPU.
-class StagedCommunicator : public Communicator {
+class StagedCommunicator : public ForwardingCommunicator {
  public:
   /// The GPU of the rank held.
   virtual const Device& device() const = 0;
+
+ protected:
+  using ForwardingCommunicator::ForwardingCommunicator;
 };
 
 /// `inner` holds one rank; nothing else may use it. All buffers of the calls are memory of this

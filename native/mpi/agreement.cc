@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/call_differences.h"
 #include "mpi/tags.h"
 
 namespace gradlink::mpi {
@@ -24,14 +25,6 @@ constexpr int kMostPieces = 1 + (kMostOfOne + 64) / kEagerPiece;
 static_assert(1 + kMostPieces <= kMostTogether);
 
 constexpr std::size_t padded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
-
-std::string listOf(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -156,29 +149,16 @@ std::span<const std::byte> Agreement::payload(int rank) const {
 }
 
 void Agreement::mismatch(const Shape& shape) const {
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  CallGroups groups;
   for (int r = 0; r < link_.size(); ++r) {
     const Announcement& a = at(r);
     const Shape theirs{static_cast<Kind>(a.kind), static_cast<DType>(a.dtype),
                        static_cast<ReduceOp>(a.op), a.root, a.count};
-    const std::string text = theirs == kNodesCall      ? "nodes"
-                             : theirs == kOpenWireCall ? "openWire"
-                                                       : describe(theirs);
-    auto same =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == text; });
-    if (same == groups.end()) same = groups.insert(groups.end(), {text, {}});
-    same->second.push_back(r);
+    groups.add(r, theirs == kNodesCall      ? "nodes"
+                  : theirs == kOpenWireCall ? "openWire"
+                                            : describe(theirs));
   }
-  std::string message = std::string(nameOf(shape.kind)) + ": the ranks made different calls: ";
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    message += (i == 0 ? "" : "; ") + listOf(groups[i].second) + " called " + groups[i].first;
-  }
-  message += ". All ranks must call the same operation with the same count, type, op and root";
-  // To blame is the first that differs from rank 0: the same on all sides.
-  throw Error(ErrorCode::mismatch, message)
-      .withRank(groups.size() > 1 ? groups[1].second.front() : -1)
-      .withOp(nameOf(shape.kind))
-      .stillUsable();
+  throw differentCalls(nameOf(shape.kind), groups);
 }
 
 std::vector<std::vector<std::byte>> Agreement::exchange(std::span<const std::byte> own,

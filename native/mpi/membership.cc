@@ -103,6 +103,10 @@ std::unique_ptr<Wire> RankCommunicator::openWire(const CallOptions& o) {
   });
 }
 
+std::unique_ptr<Window> RankCommunicator::openWindow(const WindowSpec& spec, const CallOptions& o) {
+  return windows_.open(*this, spec, o);
+}
+
 void* RankCommunicator::allocShared(std::size_t bytes) {
   if (closed_.load()) {
     throw Error(ErrorCode::closed, "allocShared: the communicator is closed").withOp("allocShared");
@@ -166,6 +170,7 @@ void RankCommunicator::leave() {
 
 void RankCommunicator::close() {
   if (closed_.exchange(true)) return;
+  windows_.close();
   if (!Runtime::get().running()) return;
   const InUse inUse("close");
   link_.close(messages_.idle());

@@ -42,7 +42,9 @@ RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks,
 
 RankCommunicator::~RankCommunicator() { close(); }
 
-void RankCommunicator::run(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
+                                  const CallOptions& options) {
+  if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
     move(shape, buffers, {}, wait);
@@ -148,40 +150,6 @@ void RankCommunicator::fold(const Shape& shape, const Buffers& buffers, std::siz
     src_[static_cast<std::size_t>(r)] = agreement_.payload(r).data() + offset;
   }
   reduceMany(buffers.out, src_, shape.count, shape.dtype, shape.op);
-}
-
-void RankCommunicator::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                                 const CallOptions& o) {
-  const Shape shape{Kind::allReduce, dtype, op, 0, count};
-  if (!pairAllReduce(shape, b, o)) run(shape, b, o);
-}
-void RankCommunicator::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                              int root, const CallOptions& o) {
-  run({Kind::reduce, dtype, op, root, count}, b, o);
-}
-void RankCommunicator::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
-                                 const CallOptions& o) {
-  run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o);
-}
-void RankCommunicator::allGather(const Buffers& b, std::size_t count, DType dtype,
-                                 const CallOptions& o) {
-  run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o);
-}
-void RankCommunicator::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                                     const CallOptions& o) {
-  run({Kind::reduceScatter, dtype, op, 0, count}, b, o);
-}
-void RankCommunicator::allToAll(const Buffers& b, std::size_t count, DType dtype,
-                                const CallOptions& o) {
-  run({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o);
-}
-void RankCommunicator::gather(const Buffers& b, std::size_t count, DType dtype, int root,
-                              const CallOptions& o) {
-  run({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o);
-}
-void RankCommunicator::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
-                               const CallOptions& o) {
-  run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o);
 }
 
 void RankCommunicator::barrier(const CallOptions& o) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/wire_windows.h"
 #include "mpi/agreement.h"
 #include "mpi/link.h"
 #include "mpi/messages.h"
@@ -28,16 +29,6 @@ class RankCommunicator final : public MpiCommunicator {
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;
 
-  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
-  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
-              const CallOptions&) override;
-  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
-                     const CallOptions&) override;
-  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
   void barrier(const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
@@ -52,6 +43,7 @@ class RankCommunicator final : public MpiCommunicator {
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
   std::unique_ptr<MpiCommunicator> splitRanks(int color, int key, const CallOptions&);
   std::unique_ptr<Wire> openWire(const CallOptions&) override;
+  std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
   void abort(const std::string& reason) override;
   void fail(const Error& error) override;
   void follow(Communicator& above) override;
@@ -80,7 +72,7 @@ class RankCommunicator final : public MpiCommunicator {
   double timeoutOf(const CallOptions& options) const {
     return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   }
-  void run(const Shape& shape, const Buffers& buffers, const CallOptions& options);
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
   void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
             Wait& wait);
   void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
@@ -96,6 +88,7 @@ class RankCommunicator final : public MpiCommunicator {
   const double timeoutMs_;
   Agreement agreement_;
   Messages messages_;
+  WireWindows windows_;
   Scratch scratch_;
   std::vector<int> nodes_;
   std::vector<const void*> src_;

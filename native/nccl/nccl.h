@@ -17,8 +17,7 @@
 #include <span>
 #include <string>
 
-#include "core/call.h"
-#include "core/communicator.h"
+#include "core/shaped_communicator.h"
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -91,7 +90,7 @@ class Registration {
 };
 
 /// What measuring and the store need beside the contract.
-class NcclCommunicator : public Communicator {
+class NcclCommunicator : public ShapedCommunicator {
  public:
   /// The GPU of each held rank.
   virtual std::span<cuda::Device* const> devices() const = 0;

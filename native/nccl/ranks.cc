@@ -169,45 +169,9 @@ void Ranks::check(const char* op) {
   });
 }
 
-// ---- the contract's calls
-
-void Ranks::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                      const CallOptions& o) {
-  const Launch launch{{Kind::allReduce, dtype, op, 0, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
-                   const CallOptions& o) {
-  const Launch launch{{Kind::reduce, dtype, op, root, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
-                      const CallOptions& o) {
-  const Launch launch{{Kind::broadcast, dtype, ReduceOp::sum, root, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
-  const Launch launch{{Kind::allGather, dtype, ReduceOp::sum, 0, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                          const CallOptions& o) {
-  const Launch launch{{Kind::reduceScatter, dtype, op, 0, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
-  const Launch launch{{Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::gather(const Buffers& b, std::size_t count, DType dtype, int root,
-                   const CallOptions& o) {
-  const Launch launch{{Kind::gather, dtype, ReduceOp::sum, root, count}, b};
-  run({&launch, 1}, o);
-}
-void Ranks::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
-                    const CallOptions& o) {
-  const Launch launch{{Kind::scatter, dtype, ReduceOp::sum, root, count}, b};
-  run({&launch, 1}, o);
+void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+  const Launch launch{shape, buffers};
+  run({&launch, 1}, options);
 }
 
 // ---- messages

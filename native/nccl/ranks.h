@@ -60,16 +60,6 @@ class Ranks final : public NcclCommunicator {
   const char* backend() const override { return "nccl"; }
   std::span<cuda::Device* const> devices() const override { return devices_; }
 
-  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
-  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
-              const CallOptions&) override;
-  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
-                     const CallOptions&) override;
-  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
   void barrier(const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
@@ -96,6 +86,7 @@ class Ranks final : public NcclCommunicator {
                                                RegistrationKind, const CallOptions&) override;
 
  private:
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   /// Runs a call with a Watch; an error that is not harmless ends the communicator.
   template <class Body>
   void guarded(const char* op, const CallOptions&, const Body& body);

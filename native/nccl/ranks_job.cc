@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/call_differences.h"
 #include "cuda/memory.h"
 #include "nccl/ranks.h"
 
@@ -106,19 +107,16 @@ void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
   const Announcement own = announce(launches);
   std::vector<Announcement> all(static_cast<std::size_t>(size_));
   exchange(&own, all.data(), sizeof(own), watch);
-  const auto other = std::find_if(all.begin(), all.end(),
-                                  [&](const Announcement& a) { return !(a == all.front()); });
-  if (other == all.end()) return;
+  if (std::all_of(all.begin(), all.end(), [&](const Announcement& a) { return a == own; })) return;
   // All ranks see the same and throw; nothing was launched.
-  const int rank = static_cast<int>(other - all.begin());
-  throw Error(ErrorCode::mismatch,
-              std::string(watch.op) + ": the ranks made different calls: rank 0 called " +
-                  textOf(all.front()) + "; rank " + std::to_string(rank) + " called " +
-                  textOf(*other) +
-                  ". All ranks must call the same operation with the same count, type, op and root")
-      .withRank(rank)
-      .withOp(watch.op)
-      .stillUsable();
+  CallGroups groups;
+  const std::string first = textOf(all.front());
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::string call = textOf(all[r]);
+    if (call == first && !(all[r] == all.front())) call += " that differ from rank 0's";
+    groups.add(static_cast<int>(r), call);
+  }
+  throw differentCalls(watch.op, groups);
 }
 
 void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch& watch) {

@@ -102,7 +102,8 @@ auto Joined::guarded(const char* op, Body body) {
   }
 }
 
-void Joined::run(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+  if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Patience patience = patienceOf(options);
     move(shape, buffers, {}, patience);
@@ -172,37 +173,6 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
   return true;
 }
 
-void Joined::allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                       const CallOptions& o) {
-  const Shape shape{Kind::allReduce, dtype, op, 0, count};
-  if (!oneShotAllReduce(shape, b, o)) run(shape, b, o);
-}
-void Joined::reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
-                    const CallOptions& o) {
-  run({Kind::reduce, dtype, op, root, count}, b, o);
-}
-void Joined::broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
-                       const CallOptions& o) {
-  run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o);
-}
-void Joined::allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
-  run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o);
-}
-void Joined::reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                           const CallOptions& o) {
-  run({Kind::reduceScatter, dtype, op, 0, count}, b, o);
-}
-void Joined::allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o) {
-  run({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o);
-}
-void Joined::gather(const Buffers& b, std::size_t count, DType dtype, int root,
-                    const CallOptions& o) {
-  run({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o);
-}
-void Joined::scatter(const Buffers& b, std::size_t count, DType dtype, int root,
-                     const CallOptions& o) {
-  run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o);
-}
 void Joined::barrier(const CallOptions& o) {
   guarded("barrier", [&] {
     Patience patience = patienceOf(o);

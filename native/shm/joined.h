@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/communicator.h"
+#include "core/shaped_communicator.h"
 #include "shm/direct.h"
 #include "shm/mailbox.h"
 #include "shm/meeting.h"
@@ -18,7 +18,7 @@
 
 namespace gradlink::shm {
 
-class Joined final : public Communicator {
+class Joined final : public ShapedCommunicator {
  public:
   Joined(const JoinOptions& options, Membership membership);
   ~Joined() override;
@@ -27,16 +27,6 @@ class Joined final : public Communicator {
   std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return "shm"; }
 
-  void allReduce(const Buffers&, std::size_t count, DType, ReduceOp, const CallOptions&) override;
-  void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
-              const CallOptions&) override;
-  void broadcast(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void allGather(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
-                     const CallOptions&) override;
-  void allToAll(const Buffers&, std::size_t count, DType, const CallOptions&) override;
-  void gather(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
-  void scatter(const Buffers&, std::size_t count, DType, int root, const CallOptions&) override;
   void barrier(const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
@@ -66,7 +56,7 @@ class Joined final : public Communicator {
   /// any more.
   template <class Body>
   auto guarded(const char* op, Body body);
-  void run(const Shape& shape, const Buffers& buffers, const CallOptions& options);
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
   void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
             Patience& patience);
   bool oneShotAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);

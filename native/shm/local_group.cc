@@ -12,6 +12,7 @@
 
 #include "core/call.h"
 #include "core/error.h"
+#include "core/shaped_communicator.h"
 #include "core/thread_pool.h"
 #include "shm/direct.h"
 #include "shm/shm.h"
@@ -27,7 +28,7 @@ constexpr std::size_t kInlineBytes = 64 << 10;
 constexpr std::size_t kPartBytes = 1 << 20;
 constexpr std::size_t kAlignment = 64;
 
-class LocalGroup final : public Communicator {
+class LocalGroup final : public ShapedCommunicator {
  public:
   explicit LocalGroup(int size) : ranks_(static_cast<std::size_t>(size)) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
@@ -40,36 +41,6 @@ class LocalGroup final : public Communicator {
   std::span<const int> heldRanks() const override { return ranks_; }
   const char* backend() const override { return "shm"; }
 
-  void allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                 const CallOptions&) override {
-    run({Kind::allReduce, dtype, op, 0, count}, b);
-  }
-  void reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
-              const CallOptions&) override {
-    run({Kind::reduce, dtype, op, root, count}, b);
-  }
-  void broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
-                 const CallOptions&) override {
-    run({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b);
-  }
-  void allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions&) override {
-    run({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b);
-  }
-  void reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                     const CallOptions&) override {
-    run({Kind::reduceScatter, dtype, op, 0, count}, b);
-  }
-  void allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions&) override {
-    run({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b);
-  }
-  void gather(const Buffers& b, std::size_t count, DType dtype, int root,
-              const CallOptions&) override {
-    run({Kind::gather, dtype, ReduceOp::sum, root, count}, b);
-  }
-  void scatter(const Buffers& b, std::size_t count, DType dtype, int root,
-               const CallOptions&) override {
-    run({Kind::scatter, dtype, ReduceOp::sum, root, count}, b);
-  }
   void barrier(const CallOptions&) override { checkOpen("barrier"); }
   void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                          std::span<const Neighborhood> neighborhoods, const CallOptions&) override {
@@ -145,7 +116,10 @@ class LocalGroup final : public Communicator {
         .stillUsable();
   }
 
-  void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights = {}) {
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
+    run(shape, buffers, {});
+  }
+  void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
     checkOpen(nameOf(shape.kind));
     const std::size_t n = ranks_.size();
     checkShape(shape, size());

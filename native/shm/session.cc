@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
-#include <vector>
+
+#include "core/call_differences.h"
 
 namespace gradlink::shm {
 namespace {
@@ -12,14 +13,6 @@ void store(char* to, std::size_t room, const std::string& text) {
   const std::size_t length = std::min(text.size(), room - 1);
   std::memcpy(to, text.data(), length);
   to[length] = '\0';
-}
-
-std::string listOf(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
-  }
-  return text;
 }
 
 // Each rank may be bound to cores of its own.
@@ -92,24 +85,9 @@ std::uint32_t Session::meetWithPayload(const Shape& shape, Patience& patience) {
 // Every rank compares the same announcements, so all of them throw, nothing was moved, and the next
 // call is met afresh: the communicator stays usable.
 void Session::agree(const Shape& shape, std::uint32_t call) {
-  std::vector<std::pair<std::string, std::vector<int>>> groups;
-  for (int r = 0; r < size(); ++r) {
-    const std::string text = describe(post(r, call).shape);
-    auto same =
-        std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == text; });
-    if (same == groups.end()) same = groups.insert(groups.end(), {text, {}});
-    same->second.push_back(r);
-  }
-  std::string message = std::string(nameOf(shape.kind)) + ": the ranks made different calls: ";
-  for (std::size_t i = 0; i < groups.size(); ++i) {
-    message += (i == 0 ? "" : "; ") + listOf(groups[i].second) + " called " + groups[i].first;
-  }
-  message += ". All ranks must call the same operation with the same count, type, op and root";
-  // To blame is the first that differs from rank 0: the same on all sides.
-  throw Error(ErrorCode::mismatch, message)
-      .withRank(groups.size() > 1 ? groups[1].second.front() : -1)
-      .withOp(nameOf(shape.kind))
-      .stillUsable();
+  CallGroups groups;
+  for (int r = 0; r < size(); ++r) groups.add(r, describe(post(r, call).shape));
+  throw differentCalls(nameOf(shape.kind), groups);
 }
 
 bool Session::ended() const {

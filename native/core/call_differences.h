@@ -1,0 +1,36 @@
+// What ranks are told when they made different calls: the same on all of them.
+#pragma once
+
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+
+namespace gradlink {
+
+/// Who called what, ranks of equal calls together, in the order in which the calls were added.
+class CallGroups {
+ public:
+  void add(int rank, const std::string& call);
+  void add(std::span<const int> ranks, const std::string& call);
+
+  /// "ranks 0, 2 called barrier; rank 1 called split".
+  std::string text() const;
+  /// The first rank of the second group: whom to blame, since it differs from the first. -1 where
+  /// all made the same call.
+  int odd() const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<int>>> groups_;
+};
+
+/// The mismatch that all ranks throw, each for its own call; the communicator stays usable, as
+/// nothing was moved. `groups`: CallGroups::text().
+Error differentCalls(const char* op, const std::string& groups, int odd);
+inline Error differentCalls(const char* op, const CallGroups& groups) {
+  return differentCalls(op, groups.text(), groups.odd());
+}
+
+}  // namespace gradlink

@@ -1,0 +1,45 @@
+#include "core/forwarding_communicator.h"
+
+#include "core/window.h"
+#include "core/wire.h"
+
+namespace gradlink {
+
+void ForwardingCommunicator::collective(const Shape& shape, const Buffers& b,
+                                        const CallOptions& o) {
+  callShaped(*inner_, shape, b, o);
+}
+
+void ForwardingCommunicator::barrier(const CallOptions& o) { inner_->barrier(o); }
+
+void ForwardingCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                                               std::span<const Neighborhood> neighborhoods,
+                                               const CallOptions& o) {
+  inner_->neighborAllReduce(b, count, dtype, neighborhoods, o);
+}
+
+void ForwardingCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
+                                  int tag, const CallOptions& o) {
+  inner_->send(data, count, dtype, destination, tag, o);
+}
+
+Received ForwardingCommunicator::receive(void* data, std::size_t count, DType dtype, int source,
+                                         int tag, const CallOptions& o) {
+  return inner_->receive(data, count, dtype, source, tag, o);
+}
+
+std::unique_ptr<Communicator> ForwardingCommunicator::split(int color, int key,
+                                                            const CallOptions& o) {
+  return inner_->split(color, key, o);
+}
+
+std::unique_ptr<Wire> ForwardingCommunicator::openWire(const CallOptions& o) {
+  return inner_->openWire(o);
+}
+
+std::unique_ptr<Window> ForwardingCommunicator::openWindow(const WindowSpec& spec,
+                                                           const CallOptions& o) {
+  return inner_->openWindow(spec, o);
+}
+
+}  // namespace gradlink

@@ -1,0 +1,48 @@
+// A communicator in front of another of the same ranks: every call goes to it, and what is done
+// otherwise is overridden.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "core/shaped_communicator.h"
+
+namespace gradlink {
+
+class ForwardingCommunicator : public ShapedCommunicator {
+ public:
+  int size() const override { return inner_->size(); }
+  std::span<const int> heldRanks() const override { return inner_->heldRanks(); }
+  const char* backend() const override { return inner_->backend(); }
+
+  void barrier(const CallOptions& = {}) override;
+  void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
+                         const CallOptions& = {}) override;
+  void send(const void* data, std::size_t count, DType, int destination, int tag,
+            const CallOptions& = {}) override;
+  Received receive(void* data, std::size_t count, DType, int source, int tag,
+                   const CallOptions& = {}) override;
+
+  void* allocShared(std::size_t bytes) override { return inner_->allocShared(bytes); }
+  void freeShared(void* memory) override { inner_->freeShared(memory); }
+  std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) override;
+  std::unique_ptr<Wire> openWire(const CallOptions& = {}) override;
+  std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions& = {}) override;
+  void abort(const std::string& reason) override { inner_->abort(reason); }
+  void fail(const Error& error) override { inner_->fail(error); }
+  void follow(Communicator& above) override { inner_->follow(above); }
+  void check(const char* op) override { inner_->check(op); }
+  void leave() override { inner_->leave(); }
+  void close() override { inner_->close(); }
+
+ protected:
+  explicit ForwardingCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
+
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
+  Communicator& inner() const { return *inner_; }
+
+ private:
+  const std::unique_ptr<Communicator> inner_;
+};
+
+}  // namespace gradlink
