@@ -3,16 +3,15 @@
 #include <sched.h>
 
 #include <cstring>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/window_arithmetic.h"
 
 namespace gradlink::shm {
 namespace {
-
-constexpr std::int32_t kNoSlot = -1;
 
 std::size_t lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
@@ -64,15 +63,13 @@ ShmWindow::ShmWindow(Communicator& communicator, Session& session, SharedRegions
       count_(spec.count),
       dtype_(spec.dtype),
       sources_(spec.sources),
-      bases_(size_),
-      slots_(size_ * size_, kNoSlot) {
+      bases_(size_) {
   const std::size_t arrays = spec.sources.size() + 1;
   const std::size_t bytes = arrays * sizeof(Head) + lines(size_ * sizeof(std::uint32_t)) +
                             arrays * lines(count_ * sizeOf(dtype_));
   own_ = regions_.allocate(bytes);
   try {
     bases_[static_cast<std::size_t>(rank_)] = static_cast<std::byte*>(own_);
-    slots_[static_cast<std::size_t>(rank_) * size_ + static_cast<std::size_t>(rank_)] = 0;
     meet(spec, options);
   } catch (...) {
     // Nobody has been told of it in a call that succeeded.
@@ -88,23 +85,6 @@ ShmWindow::~ShmWindow() {
 }
 
 void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
-  struct Row {
-    BufferRef memory;
-    std::uint64_t count;
-    std::uint64_t dtype;
-  };
-  // Then each rank's slot here, and whether this rank writes there.
-  const std::size_t width = sizeof(Row) + 2 * size_ * sizeof(std::int32_t);
-  std::vector<std::byte> mine(width);
-  std::vector<std::byte> all(width * size_);
-  const Row row{regions_.refer(own_, 1), count_, static_cast<std::uint64_t>(dtype_)};
-  std::memcpy(mine.data(), &row, sizeof(row));
-  std::vector<std::int32_t> lists(2 * size_, kNoSlot);
-  for (std::size_t i = 0; i < spec.sources.size(); ++i)
-    lists[static_cast<std::size_t>(spec.sources[i])] = static_cast<std::int32_t>(i + 1);
-  for (const int to : spec.destinations) lists[size_ + static_cast<std::size_t>(to)] = 1;
-  std::memcpy(mine.data() + sizeof(row), lists.data(), lists.size() * sizeof(std::int32_t));
-
   // What the first writer finds.
   const std::size_t bytes = count_ * sizeOf(dtype_);
   for (std::size_t slot = 0; slot <= sources_.size(); ++slot) {
@@ -112,50 +92,19 @@ void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
     if (bytes > 0 && (slot == 0 || !spec.zeroInit))
       std::memcpy(array(rank_, slot), spec.initial, bytes);
   }
-
-  const void* const in[] = {mine.data()};
-  void* const out[] = {all.data()};
-  communicator_.allGather({in, out}, width, DType::uint8, options);
-
-  std::vector<std::vector<std::int32_t>> told(size_, std::vector<std::int32_t>(2 * size_));
-  std::vector<Row> rows(size_);
-  for (std::size_t r = 0; r < size_; ++r) {
-    std::memcpy(&rows[r], all.data() + r * width, sizeof(Row));
-    std::memcpy(told[r].data(), all.data() + r * width + sizeof(Row),
-                2 * size_ * sizeof(std::int32_t));
-  }
-  const auto disagree = [](std::size_t first, std::size_t second, const std::string& text) {
-    throw Error(ErrorCode::mismatch, "createWindow: rank " + std::to_string(first) + " and rank " +
-                                         std::to_string(second) + " disagree: " + text)
-        .withOp("createWindow")
-        .stillUsable();
-  };
-  for (std::size_t r = 0; r < size_; ++r) {
-    if (rows[r].count != rows[0].count || rows[r].dtype != rows[0].dtype)
-      disagree(0, r, "other counts or element types");
-    for (std::size_t to = 0; to < size_; ++to) {
-      const bool sends = told[r][size_ + to] != kNoSlot;
-      const bool awaited = told[to][r] != kNoSlot;
-      if (sends != awaited) {
-        disagree(r, to,
-                 sends ? "the second does not name the first as a source"
-                       : "the first does not name the second as a destination");
-      }
-      slots_[r * size_ + to] = r == to ? 0 : told[r][to];
-    }
-  }
-  for (std::size_t r = 0; r < size_; ++r) {
-    if (r != static_cast<std::size_t>(rank_)) bases_[r] = regions_.resolve(rows[r].memory);
+  const BufferRef own = regions_.refer(own_, 1);
+  table_.emplace(communicator_, spec, std::as_bytes(std::span(&own, 1)), options);
+  for (int r = 0; r < table_->size(); ++r) {
+    if (r == rank_) continue;
+    BufferRef theirs;
+    std::memcpy(&theirs, table_->extra(r).data(), sizeof(theirs));
+    bases_[static_cast<std::size_t>(r)] = regions_.resolve(theirs);
   }
 }
 
 std::size_t ShmWindow::slotOf(int owner, int source) const {
-  const auto bound = static_cast<int>(size_);
-  const std::int32_t slot =
-      owner < 0 || owner >= bound || source < 0 || source >= bound || owner == source
-          ? kNoSlot
-          : slots_[static_cast<std::size_t>(owner) * size_ + static_cast<std::size_t>(source)];
-  if (slot == kNoSlot) {
+  const std::int32_t slot = owner == source ? WindowTable::kNoSlot : table_->slot(owner, source);
+  if (slot == WindowTable::kNoSlot) {
     throw misuse("rank " + std::to_string(source) + " is no source of rank " +
                  std::to_string(owner));
   }
@@ -171,22 +120,15 @@ std::atomic<std::uint32_t>& ShmWindow::mutex(int owner, int other) const {
   if (owner < 0 || owner >= bound || other < 0 || other >= bound) {
     throw misuse("expected ranks of 0.." + std::to_string(bound - 1));
   }
-  const auto at = static_cast<std::size_t>(owner);
-  std::size_t slots = 0;
-  for (std::size_t r = 0; r < size_; ++r) slots += slots_[at * size_ + r] != kNoSlot;
   return reinterpret_cast<std::atomic<std::uint32_t>*>(
-      bases_[at] + slots * sizeof(Head))[static_cast<std::size_t>(other)];
+      bases_[static_cast<std::size_t>(owner)] +
+      table_->slots(owner) * sizeof(Head))[static_cast<std::size_t>(other)];
 }
 
 std::byte* ShmWindow::array(int rank, std::size_t slot) const {
-  const auto at = static_cast<std::size_t>(rank);
-  std::size_t slots = sources_.size() + 1;
-  if (rank != rank_) {
-    slots = 0;
-    for (std::size_t r = 0; r < size_; ++r) slots += slots_[at * size_ + r] != kNoSlot;
-  }
-  return bases_[at] + slots * sizeof(Head) + lines(size_ * sizeof(std::uint32_t)) +
-         slot * lines(count_ * sizeOf(dtype_));
+  const std::size_t slots = rank == rank_ ? sources_.size() + 1 : table_->slots(rank);
+  return bases_[static_cast<std::size_t>(rank)] + slots * sizeof(Head) +
+         lines(size_ * sizeof(std::uint32_t)) + slot * lines(count_ * sizeOf(dtype_));
 }
 
 void ShmWindow::checkUsable(int peer) const {
@@ -200,30 +142,15 @@ void ShmWindow::checkUsable(int peer) const {
   }
 }
 
-void ShmWindow::checkWeight(double weight) const {
-  if (weight != 1 && dtype_ < DType::float16) {
-    throw misuse(std::string("weights other than 1 need a float type, not ") + nameOf(dtype_));
-  }
-}
-
-void ShmWindow::scaled(void* to, const void* from, double weight) const {
-  if (weight == 1) {
-    if (to != from && count_ > 0) std::memcpy(to, from, count_ * sizeOf(dtype_));
-    return;
-  }
-  const void* const src[] = {from};
-  weightedSum(to, src, {&weight, 1}, count_, dtype_);
-}
-
 void* ShmWindow::data() { return array(rank_, 0); }
 
 void ShmWindow::put(void* values, std::span<const Neighbor> destinations, double selfWeight,
                     bool accumulate, bool withP, Deadline deadline) {
-  checkWeight(selfWeight);
+  checkWindowWeight(dtype_, selfWeight);
   for (const Neighbor& to : destinations) {
     static_cast<void>(slotOf(to.rank, rank_));
     checkUsable(to.rank);
-    checkWeight(to.weight);
+    checkWindowWeight(dtype_, to.weight);
   }
   Head& own = head(rank_, 0);
   for (const Neighbor& to : destinations) {
@@ -232,23 +159,16 @@ void ShmWindow::put(void* values, std::span<const Neighbor> destinations, double
     std::byte* const buffer = array(to.rank, slot);
     const Hold hold(there, to.rank, deadline);
     if (!accumulate) {
-      scaled(buffer, values, to.weight);
+      scaledCopy(buffer, values, to.weight, count_, dtype_);
       there.version.fetch_add(1, std::memory_order_relaxed);
     } else {
-      const void* const src[] = {buffer, values};
-      void* const dst[] = {buffer};
-      const double weights[] = {1, to.weight};
-      if (to.weight == 1) {
-        reduceMany(dst, src, count_, dtype_, ReduceOp::sum);
-      } else {
-        weightedSum(buffer, src, weights, count_, dtype_);
-      }
+      addScaled(buffer, values, to.weight, count_, dtype_);
     }
     if (withP) there.p = (accumulate ? there.p : 0) + to.weight * own.p;
   }
   if (selfWeight == 1) return;
   const Hold hold(own, rank_, deadline);
-  scaled(values, values, selfWeight);
+  scaledCopy(values, values, selfWeight, count_, dtype_);
   if (withP) own.p *= selfWeight;
 }
 
@@ -256,7 +176,7 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
   for (const Neighbor& from : sources) {
     static_cast<void>(slotOf(rank_, from.rank));
     checkUsable(from.rank);
-    checkWeight(from.weight);
+    checkWindowWeight(dtype_, from.weight);
   }
   for (const Neighbor& from : sources) {
     const std::size_t slot = slotOf(rank_, from.rank);
@@ -265,7 +185,7 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
     // In this order everywhere: no rank holds an own array while it waits for a buffer.
     const Hold buffer(here, rank_, deadline);
     const Hold theirs(there, from.rank, deadline);
-    scaled(array(rank_, slot), array(from.rank, 0), from.weight);
+    scaledCopy(array(rank_, slot), array(from.rank, 0), from.weight, count_, dtype_);
     here.version.fetch_add(1, std::memory_order_relaxed);
     if (withP) here.p = from.weight * there.p;
   }
@@ -274,13 +194,11 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
 void ShmWindow::update(void* out, double selfWeight, std::span<const Neighbor> sources,
                        std::size_t divisor, bool reset, bool withP, Deadline deadline) {
   if (freed_) throw misuse("it was freed");
-  checkWeight(selfWeight);
-  bool plain = selfWeight == 1;
+  checkWindowWeight(dtype_, selfWeight);
   std::vector<const void*> src = {data()};
   std::vector<double> weights = {selfWeight};
   for (const Neighbor& from : sources) {
-    checkWeight(from.weight);
-    plain = plain && from.weight == 1;
+    checkWindowWeight(dtype_, from.weight);
     src.push_back(array(rank_, slotOf(rank_, from.rank)));
     weights.push_back(from.weight);
   }
@@ -290,13 +208,7 @@ void ShmWindow::update(void* out, double selfWeight, std::span<const Neighbor> s
   }
   Head& own = head(rank_, 0);
   holds.push_back(std::make_unique<Hold>(own, rank_, deadline));
-  void* const dst[] = {out == nullptr ? data() : out};
-  if (plain) {
-    reduceMany(dst, src, count_, dtype_, ReduceOp::sum);
-  } else {
-    weightedSum(dst[0], src, weights, count_, dtype_);
-  }
-  divideBy(dst[0], count_, dtype_, divisor);
+  combine(out == nullptr ? data() : out, src, weights, divisor, count_, dtype_);
   double p = selfWeight * own.p;
   for (const Neighbor& from : sources) {
     const std::size_t slot = slotOf(rank_, from.rank);

@@ -4,9 +4,11 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "core/window.h"
+#include "core/window_table.h"
 #include "shm/session.h"
 #include "shm/shared_regions.h"
 
@@ -48,8 +50,6 @@ class ShmWindow final : public Window {
   /// where it has none.
   std::size_t slotOf(int owner, int source) const;
   void checkUsable(int peer) const;
-  void checkWeight(double weight) const;
-  void scaled(void* to, const void* from, double weight) const;
   void meet(const WindowSpec& spec, const CallOptions& options);
 
   Communicator& communicator_;
@@ -62,9 +62,10 @@ class ShmWindow final : public Window {
   const std::vector<int> sources_;
   void* own_;
   bool freed_ = false;
-  /// Where each rank's memory is seen here, and each rank's slot of each other, -1 where none.
+  /// Where each rank's memory is seen here.
   std::vector<std::byte*> bases_;
-  std::vector<std::int32_t> slots_;
+  /// Set once the ranks have met.
+  std::optional<WindowTable> table_;
 };
 
 }  // namespace gradlink::shm

@@ -31,7 +31,10 @@ export interface Running {
 /** In every script: the library, `report(value)` for one JSON line, `say(line)`, and an error as plain data. */
 function prelude(): string {
   return `
-    import { Communicator, DeviceBuffer, GradlinkError, KVStore, devices, pinned } from ${JSON.stringify(pathToFileURL(library).href)};
+    import {
+      Communicator, DeviceBuffer, GradlinkError, KVStore, devices, exponentialTwoGraph, onePeerSchedule, pinned, ringGraph,
+      uniformWeights,
+    } from ${JSON.stringify(pathToFileURL(library).href)};
     import { writeSync } from 'node:fs';
     const say = (line) => writeSync(1, line + '\\n');
     const report = (value) => say('report ' + JSON.stringify(value ?? null));
