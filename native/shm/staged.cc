@@ -24,34 +24,71 @@ bool isSent(const Shape& shape, int rank, std::size_t block) {
   }
 }
 
+/// Each rank stages what others read of its input, and computes from what they staged. It waits for
+/// its own sources and readers only, and while a source is late it stages ahead, as far as the ring
+/// goes: where ranks share a core a wait costs a change of processes.
 class Pipeline : StagedRun {
  public:
   Pipeline(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
            const StagedProgress& progress)
       : StagedRun(session, call, work, patience, progress),
         in_(static_cast<std::size_t>(size_)),
-        out_(static_cast<std::size_t>(size_)) {}
+        out_(static_cast<std::size_t>(size_)) {
+    for (int r = 0; r < size_; ++r) {
+      if (r == rank_) continue;
+      if (reads(rank_, r)) sources_.push_back(r);
+      if (reads(r, rank_)) readers_.push_back(r);
+    }
+  }
 
   StagedProgress run(const StagedProgress& before) {
-    for (std::uint32_t i = 0; i <= chunks_.total; ++i) {
-      if (i < chunks_.total) produce(i);
-      if (i > 0) consume(i - 1);
+    std::uint32_t staged = 0;
+    for (std::uint32_t next = 0; next < chunks_.total;) {
+      // A rank that waits for its sources has always staged that chunk itself: of the chunks that
+      // ranks wait for, the first is there.
+      if (staged == next || (staged < chunks_.total && !isStaged(next) && hasRoom(staged))) {
+        produce(staged++);
+      } else {
+        consume(next++);
+      }
     }
     return slots_.after(before, chunks_.total);
   }
 
  private:
+  /// Whether a rank computes from what another one stages.
+  bool reads(int reader, int source) const {
+    const Shape& shape = call_.shape;
+    if (inBlocks(shape, size_, source) == 0 || outBlocks(shape, size_, reader) == 0) return false;
+    if (shape.kind != Kind::neighborAllReduce) return true;
+    const WeightRow& row = call_.weights[static_cast<std::size_t>(reader)];
+    return std::any_of(row.begin(), row.end(),
+                       [source](const auto& term) { return term.first == source; });
+  }
+
+  bool isStaged(std::uint32_t i) const {
+    return std::all_of(sources_.begin(), sources_.end(), [&](int r) {
+      return reached(session_.segment().rank(r).staged.value.load(std::memory_order_acquire),
+                     first_ + i + 1);
+    });
+  }
+  // What its place held before must have been read. In a call's first round it has: all ranks have
+  // met since.
+  std::uint32_t readBefore(std::uint32_t i) const { return first_ + i + 1 - slots_.count(); }
+  bool hasRoom(std::uint32_t i) const {
+    return std::all_of(readers_.begin(), readers_.end(), [&](int r) {
+      return reached(session_.segment().rank(r).consumed.value.load(std::memory_order_acquire),
+                     readBefore(i));
+    });
+  }
+
   void produce(std::uint32_t i) {
-    // Who read what was here before must be done. In a call's first round it is: all ranks have met
-    // since.
-    for (int r = 0; r < size_; ++r) {
-      if (r == rank_) continue;
-      session_.waiter().await(session_.segment().rank(r).consumed, first_ + i + 1 - slots_.count(),
-                              watch_.on(r));
+    for (const int r : readers_) {
+      session_.waiter().await(session_.segment().rank(r).consumed, readBefore(i), watch_.on(r));
     }
     std::byte* slot = slots_.stage(rank_, i);
     work_.timed(i, [&] {
-      for (std::size_t b = 0; b < inBlocks(call_.shape, size_, rank_); ++b) {
+      for (std::size_t b = 0; !readers_.empty() && b < inBlocks(call_.shape, size_, rank_); ++b) {
         if (!isSent(call_.shape, rank_, b)) continue;
         void* const dst[] = {slot + b * chunks_.elements * elementSize_};
         copyMany(dst, call_.in + (b * call_.shape.count + begin(i)) * elementSize_,
@@ -63,17 +100,13 @@ class Pipeline : StagedRun {
 
   void consume(std::uint32_t i) {
     if (outBlocks(call_.shape, size_, rank_) > 0) {
-      for (int r = 0; r < size_; ++r) {
-        const auto at = static_cast<std::size_t>(r);
-        if (inBlocks(call_.shape, size_, r) == 0) continue;
-        if (r == rank_) {
-          in_[at] = {call_.in, call_.shape.count, 0};
-          continue;
-        }
+      const auto own = static_cast<std::size_t>(rank_);
+      if (inBlocks(call_.shape, size_, rank_) > 0) in_[own] = {call_.in, call_.shape.count, 0};
+      for (const int r : sources_) {
         awaitStaged(r, i);
-        in_[at] = {slots_.stage(r, i), chunks_.elements, begin(i)};
+        in_[static_cast<std::size_t>(r)] = {slots_.stage(r, i), chunks_.elements, begin(i)};
       }
-      out_[static_cast<std::size_t>(rank_)] = {call_.out, call_.shape.count, 0};
+      out_[own] = {call_.out, call_.shape.count, 0};
       work_.timed(i, [&] {
         runDirect({call_.shape, in_, out_, call_.weights, streaming_}, begin(i),
                   begin(i) + length(i));
@@ -82,6 +115,8 @@ class Pipeline : StagedRun {
     publishConsumed(i);
   }
 
+  std::vector<int> sources_;
+  std::vector<int> readers_;
   std::vector<InView> in_;
   std::vector<OutView> out_;
 };
