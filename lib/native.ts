@@ -15,6 +15,7 @@ import type { GpuNatives } from './native/gpu.js';
 import type { KVStoreNatives } from './native/kvstore.js';
 import type { MeasureNatives } from './native/measure.js';
 import type { OptimizerNatives } from './native/optimizer.js';
+import type { TrainNatives } from './native/train.js';
 import type { WindowNatives } from './native/window.js';
 
 /** Everything the addon exports. */
@@ -27,6 +28,7 @@ export interface NativeAddon
     KVStoreNatives,
     MeasureNatives,
     OptimizerNatives,
+    TrainNatives,
     WindowNatives {
   /** Hands over the class that native failures are made of. */
   setErrorClass(errorClass: typeof GradlinkError): void;

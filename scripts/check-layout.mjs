@@ -17,8 +17,9 @@ const below = {
   nccl: ['core', 'cuda'],
   kvstore: ['core', 'shm', 'cuda', 'nccl'],
   measure: ['core', 'shm', 'cuda', 'nccl'],
-  binding: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure'],
-  test: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure'],
+  train: ['core', 'kvstore'],
+  binding: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
+  test: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
 };
 
 function filesUnder(folder, pattern) {

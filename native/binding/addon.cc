@@ -16,6 +16,7 @@ Napi::Value setErrorClass(const Napi::CallbackInfo& info) {
 Napi::Object init(Napi::Env env, Napi::Object exports) {
   Environment::install(env);
   exports.Set("setErrorClass", Napi::Function::New<setErrorClass>(env, "setErrorClass"));
+  exportBuckets(env, exports);
   exportCommunicator(env, exports);
   exportGpu(env, exports);
   exportKVStore(env, exports);

@@ -6,6 +6,7 @@
 
 namespace gradlink::binding {
 
+void exportBuckets(Napi::Env, Napi::Object exports);
 void exportCommunicator(Napi::Env, Napi::Object exports);
 void exportGpu(Napi::Env, Napi::Object exports);
 void exportKVStore(Napi::Env, Napi::Object exports);

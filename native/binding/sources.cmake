@@ -5,6 +5,7 @@ set(NODE_API_HEADERS_DIR "" CACHE PATH "folder of node_api.h (the npm package no
 add_library(gradlink MODULE
   ${CMAKE_CURRENT_LIST_DIR}/addon.cc
   ${CMAKE_CURRENT_LIST_DIR}/args.cc
+  ${CMAKE_CURRENT_LIST_DIR}/buckets_wrap.cc
   ${CMAKE_CURRENT_LIST_DIR}/buffer_view.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_calls.cc
   ${CMAKE_CURRENT_LIST_DIR}/communicator_handle.cc
@@ -37,7 +38,7 @@ target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_
 # Swallow: throwing into an environment that is going down would abort the process.
 target_compile_definitions(gradlink PRIVATE NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED
   NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
-target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_mpi gradlink_kvstore gradlink_measure gradlink_nccl gradlink_cuda
+target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_mpi gradlink_kvstore gradlink_measure gradlink_train gradlink_nccl gradlink_cuda
   ${CMAKE_DL_LIBS})
 # nodelete: a worker's end may not unload code that other threads still run.
 target_link_options(gradlink PRIVATE -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)

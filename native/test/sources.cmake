@@ -44,6 +44,7 @@ if(GRADLINK_FAKES)
 endif()
 add_layer_tests(kvstore gradlink_kvstore gradlink_shm gradlink_cuda)
 add_layer_tests(measure gradlink_measure gradlink_shm gradlink_cuda)
+add_layer_tests(train gradlink_train gradlink_shm)
 
 # Sanitizers add weak symbols of their own.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64" AND GRADLINK_SANITIZE STREQUAL "")

@@ -16,6 +16,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
   setErrorClass: 'function',
   abortMpiJob: 'function',
   mpiLibrary: 'function',
+  NativeBuckets: 'class',
   NativeCommunicator: 'class',
   NativeDeviceBuffer: 'class',
   NativeKVStore: 'class',

@@ -56,6 +56,7 @@ export class GradientReducer {
   /** In which gradients came in the first pass; undefined when nobody asks (any more). */
   #order: number[] | undefined;
   #pass: Pass | undefined;
+  #finishing = false;
 
   /**
    * @param communicator - of one held rank, in host memory
@@ -142,7 +143,9 @@ export class GradientReducer {
    */
   begin(options?: PassOptions): void {
     const { uses, scale = 1, reduce = true } = optionsObject(options);
-    if (this.#pass !== undefined) throw misused('begin() while a pass is open; finish() it first');
+    if (this.#pass !== undefined || this.#finishing) {
+      throw misused('begin() while a pass is open; finish() it, and wait for it, first');
+    }
     if (uses !== undefined && uses.length !== this.gradients.length) {
       const expected = `${this.gradients.length} numbers, one for each gradient`;
       throw argumentError('ERR_INVALID_ARG_VALUE', 'uses', expected, uses);
@@ -206,21 +209,24 @@ export class GradientReducer {
     const pass = this.#open('finish()');
     this.#pass = undefined;
     if (!pass.reduces) return [];
-    const { native: buckets, plan } = this.#layout;
-    if (pass.held !== undefined) this.#beginHeld(pass, pass.held);
-    if (pass.held !== undefined && this.mode === 'sync') {
-      for (const bucket of plan) {
-        this.#fill(bucket, pass.held);
-        await buckets.wait();
+    this.#finishing = true;
+    try {
+      const { native: buckets, plan } = this.#layout;
+      if (pass.held !== undefined) {
+        this.#beginHeld(pass, pass.held);
+        for (const bucket of plan) {
+          this.#fill(bucket, pass.held);
+          if (this.mode === 'sync') await buckets.wait();
+        }
       }
-    } else if (pass.held !== undefined) {
-      for (const bucket of plan) this.#fill(bucket, pass.held);
+      buckets.flush();
+      const times = await buckets.wait();
+      const order = this.#takeOrder();
+      if (order !== undefined) this.#rebuild(await this.#communicator.broadcast(order));
+      return timesOf(times);
+    } finally {
+      this.#finishing = false;
     }
-    buckets.flush();
-    const times = await buckets.wait();
-    const order = this.#takeOrder();
-    if (order !== undefined) this.#rebuild(await this.#communicator.broadcast(order));
-    return timesOf(times);
   }
 
   /** {@link finish}, blocking: for callers that cannot await. No peer may need this thread to get on. */

@@ -1,0 +1,69 @@
+// What happens to a bucket of gradients between the ranks: an all-reduce, or one of fewer bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/reduce_op.h"
+
+namespace gradlink {
+
+/// Where a gradient lies: rows * columns elements of its bucket from `offset` on.
+struct GradientSlot {
+  std::size_t bucket = 0;
+  std::size_t offset = 0;
+  std::size_t rows = 0;
+  std::size_t columns = 0;
+
+  std::size_t count() const { return rows * columns; }
+};
+
+/// What all ranks say alike about compression.
+struct BucketHookSpec {
+  /// "plain", "float16", "bfloat16", "2bit" or "powersgd".
+  std::string type = "plain";
+  /// Of 2bit.
+  double threshold = 0.5;
+  // ---- of powersgd
+  std::size_t rank = 1;
+  /// Passes of each bucket that go uncompressed before.
+  std::size_t startPass = 10;
+  double minCompressionRate = 2;
+  std::uint64_t seed = 0;
+};
+
+/// Reduces buckets in place. Its state belongs to one layout of buckets. One thread at a time.
+class BucketHook {
+ public:
+  /// Throws Error(invalidArgument) for an unknown type. `op` is sum or avg; `ranks` the size of the
+  /// communicator.
+  static std::unique_ptr<BucketHook> create(const BucketHookSpec& spec, ReduceOp op,
+                                            std::span<const std::size_t> bucketCounts,
+                                            std::span<const GradientSlot> slots, int ranks);
+  virtual ~BucketHook() = default;
+  BucketHook(const BucketHook&) = delete;
+  BucketHook& operator=(const BucketHook&) = delete;
+
+  /// Bytes of memory that ranks share, which reduce() needs for any bucket; it carries nothing from
+  /// call to call.
+  virtual std::size_t scratchBytes() const { return 0; }
+  /// The bucket becomes what all ranks' buckets sum up to, or its average; the same bits on each.
+  virtual void reduce(std::size_t bucket, std::span<float> data, std::byte* scratch,
+                      Communicator& communicator, const CallOptions& options) = 0;
+
+ protected:
+  BucketHook() = default;
+};
+
+/// The largest count; 0 of none.
+std::size_t largest(std::span<const std::size_t> counts);
+
+void allReduceInPlace(void* data, std::size_t count, DType dtype, ReduceOp op,
+                      Communicator& communicator, const CallOptions& options);
+
+}  // namespace gradlink
