@@ -6,6 +6,7 @@ import { registerLaunch } from './launch.js';
 import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
 import { registerP2p } from './p2p.js';
+import { registerPredict } from './predict.js';
 import type { Register } from './register.js';
 import { registerReport } from './report.js';
 import { registerServe } from './serve.js';
@@ -18,6 +19,7 @@ export const commands: readonly Register[] = [
   registerReport,
   registerCompare,
   registerBaseline,
+  registerPredict,
   registerLaunch,
   registerServe,
 ];

@@ -22,6 +22,8 @@ const optionNames: Readonly<Record<string, string>> = {
   imageShape: '--image-shape',
   numClasses: '--num-classes',
   multiplier: '--multiplier',
+  network: '--network',
+  workers: '--workers',
 };
 
 /**

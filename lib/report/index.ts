@@ -12,6 +12,12 @@ export {
 } from './comparison.js';
 export { toJunit } from './junit.js';
 export { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
+export {
+  predictionFormats,
+  renderPrediction,
+  renderValidations,
+  type PredictionFormat,
+} from './prediction.js';
 export { p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 export {
   renderReport,

@@ -1,0 +1,190 @@
+// `gradlink predict`: what more workers would give.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { extname } from 'node:path';
+
+import { exitCodes, type Io } from './io.js';
+import { addPredictOptions, type PredictOptions } from './predict-options.js';
+import { readRuns } from './read-runs.js';
+import type { Register } from './register.js';
+import { checkOutput } from './report-output.js';
+import { asUsage, UsageError } from './usage-error.js';
+import { Baselines } from '../compare/index.js';
+import { elementsOf, network } from '../models/index.js';
+import {
+  linkOfSweep,
+  plainLink,
+  predict,
+  publishedTables,
+  schemes,
+  validatePublished,
+  validateSweep,
+  type Link,
+  type MeasuredLink,
+  type Validation,
+  type Workload,
+} from '../predict/index.js';
+import { renderPrediction, renderValidations, type PredictionFormat } from '../report/index.js';
+import { elementBytes, parseDType } from '../tensor/dtype.js';
+
+const byExtension: Readonly<Record<string, PredictionFormat>> = {
+  '.json': 'json',
+  '.md': 'markdown',
+};
+
+const usualWorkers = [2, 4, 8, 16, 32, 64, 128, 256, 512, 1000] as const;
+/** A backward pass computes two products where the forward pass computes one. */
+const forwardShare = 1 / 3;
+
+function measuredLink(run: string, io: Io): MeasuredLink {
+  const { reports } = readRuns(run, new Baselines(io.env));
+  const cases = reports.flatMap((report) => report.cases);
+  return asUsage(() => linkOfSweep({ ...reports[0]!, cases }, run));
+}
+
+function insideLink(run: string | undefined, { link }: PredictOptions, io: Io): Link {
+  if (run !== undefined && link !== undefined) {
+    throw UsageError.of('--link', 'either RUN or --link', 'both');
+  }
+  if (run !== undefined) return measuredLink(run, io);
+  if (link !== undefined) return plainLink(...link);
+  throw UsageError.of(
+    'RUN',
+    'a sweep, or --link',
+    'neither',
+    'gradlink collectives all_reduce -n 2 --output run.json measures one.',
+  );
+}
+
+function betweenLink(options: PredictOptions, io: Io): Link | undefined {
+  const { between, betweenLink: given, perHost } = options;
+  if (between !== undefined && given !== undefined) {
+    throw UsageError.of('--between-link', 'either --between or --between-link', 'both');
+  }
+  if (between === undefined && given === undefined) return undefined;
+  if (perHost === undefined) {
+    throw UsageError.of('--per-host', 'the workers of a host, with a link between hosts', 'none');
+  }
+  return between === undefined ? plainLink(...given!) : measuredLink(between, io);
+}
+
+function computeSeconds(options: PredictOptions): readonly [forward: number, backward: number] {
+  const { forward, backward, compute } = options;
+  if (compute !== undefined && forward === undefined && backward === undefined) {
+    return [(compute / 1e3) * forwardShare, (compute / 1e3) * (1 - forwardShare)];
+  }
+  if (compute === undefined && forward !== undefined && backward !== undefined) {
+    return [forward / 1e3, backward / 1e3];
+  }
+  throw UsageError.of(
+    '--compute',
+    'either --compute, or --forward and --backward',
+    [...Object.entries({ compute, forward, backward })]
+      .filter(([, value]) => value !== undefined)
+      .map(([name]) => `--${name}`)
+      .join(' and ') || 'none of them',
+    "Give the milliseconds of one worker's step, as gradlink train or your program measures them.",
+  );
+}
+
+function gradientBytes(options: PredictOptions): readonly number[] {
+  const { gradients } = options;
+  if (gradients === undefined) {
+    const { numLayers, imageShape, numClasses, dtype } = options;
+    const described = asUsage(() =>
+      network(options.network, {
+        numClasses,
+        ...(numLayers === undefined ? {} : { numLayers }),
+        ...(imageShape === undefined ? {} : { imageShape }),
+      }),
+    );
+    const width = elementBytes[parseDType(dtype)] ?? 1;
+    return described.parameters.map(({ shape }) => elementsOf(shape) * width);
+  }
+  const wrong = (got: string): UsageError =>
+    UsageError.of('--gradients', 'a file with a JSON array of bytes above 0', got);
+  let value: unknown;
+  try {
+    value = JSON.parse(readFileSync(gradients, 'utf8'));
+  } catch (error) {
+    throw wrong(`${gradients} (${(error as Error).message})`);
+  }
+  const isSize = (one: unknown): one is number => Number.isSafeInteger(one) && Number(one) > 0;
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isSize)) throw wrong(gradients);
+  return value;
+}
+
+function workloadOf(options: PredictOptions): Workload {
+  const [forwardSeconds, backwardSeconds] = computeSeconds(options);
+  return {
+    gradientBytes: gradientBytes(options),
+    forwardSeconds,
+    backwardSeconds,
+    sigmaSeconds: options.sigma / 1e3,
+    bucketBytes: options.bucketCap,
+    overlap: options.overlap,
+  };
+}
+
+/** The usual ones that fill their hosts. */
+function defaultWorkers(perHost: number | undefined): number[] {
+  if (perHost === undefined) return [...usualWorkers];
+  return usualWorkers.filter((count) => count <= perHost || count % perHost === 0);
+}
+
+function forecast(
+  run: string | undefined,
+  options: PredictOptions,
+  io: Io,
+): ReturnType<typeof predict> {
+  const inside = insideLink(run, options, io);
+  const between = betweenLink(options, io);
+  const { perHost, servers } = options;
+  return asUsage(() =>
+    predict({
+      workload: workloadOf(options),
+      batchSize: options.batchSize,
+      workers: options.workers ?? defaultWorkers(perHost),
+      inside,
+      ...(between === undefined ? {} : { between }),
+      ...(perHost === undefined ? {} : { perHost }),
+      ...(servers === undefined ? {} : { servers }),
+      schemes: options.schemes ?? schemes,
+      ...('ranks' in inside ? { measuredWorkers: (inside as MeasuredLink).ranks } : {}),
+    }),
+  );
+}
+
+function validate(run: string | undefined, options: PredictOptions, io: Io): Validation[] {
+  const wanted = options.validate;
+  const tables = publishedTables.filter((table) => wanted === 'all' || wanted === table);
+  const own = wanted === 'own' || (wanted === 'all' && run !== undefined);
+  if (own && run === undefined) {
+    throw UsageError.of('RUN', 'a sweep to leave sizes out of, with --validate own', 'none');
+  }
+  const sweeps = own ? [validateSweep(run!, measuredLink(run!, io).points)] : [];
+  return [...tables.flatMap(validatePublished), ...sweeps];
+}
+
+export const registerPredict: Register = (program, io, done) => {
+  const command = program
+    .command('predict')
+    .description('forecast step time, speedup and efficiency with more workers')
+    .argument('[run]', 'sweep between workers of a host: a report, or the name of a baseline');
+  addPredictOptions(command).action((run: string | undefined, options: PredictOptions) => {
+    if (options.output !== undefined) checkOutput(options.output);
+    const ending = extname(options.output ?? '').toLowerCase();
+    const format = options.format ?? byExtension[ending] ?? 'text';
+    let passed = true;
+    let text: string;
+    if (options.validate === undefined) {
+      text = renderPrediction(forecast(run, options, io), format, options.all === true);
+    } else {
+      const found = validate(run, options, io);
+      passed = found.every((one) => one.passed);
+      text = renderValidations(found, format);
+    }
+    if (options.output === undefined) io.stdout.write(text);
+    else writeFileSync(options.output, text);
+    done(passed ? exitCodes.ok : exitCodes.failure);
+  });
+};

@@ -1,0 +1,69 @@
+// A scaling curve from measured throughputs alone, where nothing is known of links.
+import { argumentError } from '../errors.js';
+import { nonNegativeLeastSquares } from './least-squares.js';
+
+/** A measured step: of so many workers on so many hosts. */
+export interface MeasuredStep {
+  readonly workers: number;
+  readonly hosts: number;
+  readonly stepSeconds: number;
+}
+
+export interface PredictedPoint {
+  readonly stepSeconds: number;
+  /** By a ring between hosts, or by a tree: the points do not tell which. */
+  readonly lowSeconds: number;
+  readonly highSeconds: number;
+}
+
+/**
+ * How the bytes of a host's link grow with the hosts, against two hosts: a ring moves 2(N-1)/N of the gradients, a tree
+ * all of them from the second host on.
+ */
+const growth = {
+  ring: (hosts: number): number => (2 * (hosts - 1)) / hosts,
+  tree: (hosts: number): number => (hosts > 1 ? 1 : 0),
+} as const;
+
+/** Without more points than terms the last terms are left out: latency first, since it needs the most points to be seen. */
+function termsFor(points: number): number {
+  return Math.min(points, 3);
+}
+
+type Growth = (hosts: number) => number;
+
+function rowOf({ workers, hosts }: Omit<MeasuredStep, 'stepSeconds'>, grows: Growth): number[] {
+  return [1, grows(hosts), workers - 1];
+}
+
+/**
+ * Fits `step = a + b * growth(hosts) + c * (workers - 1)` with coefficients that are not negative (compute, bytes
+ * between hosts, latency) and goes on to another number of workers.
+ *
+ * @param measured steps of at least two numbers of workers
+ * @throws TypeError when fewer were measured
+ */
+export function predictCurve(
+  measured: readonly MeasuredStep[],
+  target: Omit<MeasuredStep, 'stepSeconds'>,
+): PredictedPoint {
+  if (new Set(measured.map(({ workers }) => workers)).size < 2) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'measured', 'two numbers of workers', measured);
+  }
+  const terms = termsFor(measured.length);
+  const fitted = (grows: Growth): number => {
+    const { coefficients } = nonNegativeLeastSquares(
+      measured.map((one) => rowOf(one, grows).slice(0, terms)),
+      measured.map(({ stepSeconds }) => stepSeconds),
+      measured.map(({ stepSeconds }) => 1 / stepSeconds ** 2),
+    );
+    const row = rowOf(target, grows);
+    return coefficients.reduce((sum, coefficient, k) => sum + coefficient * row[k]!, 0);
+  };
+  const [ring, tree] = [fitted(growth.ring), fitted(growth.tree)];
+  return {
+    stepSeconds: (ring + tree) / 2,
+    lowSeconds: Math.min(ring, tree),
+    highSeconds: Math.max(ring, tree),
+  };
+}

@@ -1,0 +1,15 @@
+/** What more workers would give. */
+export { predictCurve, type MeasuredStep, type PredictedPoint } from './curve.js';
+export { fitLink, plainLink, predictUnseen, type Link, type Point, type Regime } from './link.js';
+export * from './scaling.js';
+export { exchangeSeconds, schemes, type Cluster, type Scheme } from './schemes.js';
+export { bucketsOf, stepTime, type StepTime, type Workload } from './step.js';
+export { linkOfSweep, type MeasuredLink } from './sweep-link.js';
+export {
+  publishedTables,
+  validatePublished,
+  validateSweep,
+  type Checked,
+  type PublishedTable,
+  type Validation,
+} from './validate.js';

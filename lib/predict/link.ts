@@ -1,0 +1,221 @@
+// What a message of some bytes takes on a link: between measured sizes by interpolation, beyond them by the latency and
+// rate of their regime.
+import { median } from 'simple-statistics';
+
+import { argumentError } from '../errors.js';
+import { nonNegativeLeastSquares } from './least-squares.js';
+
+/** One measured size. */
+export interface Point {
+  readonly bytes: number;
+  readonly seconds: number;
+}
+
+/** `seconds = alphaSeconds + bytes * betaSecondsPerByte`, about, for messages of this size. */
+export interface Regime {
+  /** Smallest and largest message of it, in bytes; the last one goes on for ever. */
+  readonly fromBytes: number;
+  readonly toBytes: number;
+  readonly alphaSeconds: number;
+  readonly betaSecondsPerByte: number;
+}
+
+export interface Link {
+  /** In ascending order of bytes, without gaps; the first begins at 0. */
+  readonly regimes: readonly Regime[];
+  /** Measured sizes in ascending order, each once; empty when only a latency and a rate are known. */
+  readonly points: readonly Point[];
+  /** Median relative error on sizes that were left out for the purpose; null when too few were measured. */
+  readonly unseenError: number | null;
+}
+
+const mostRegimes = 5;
+const fewestPoints = 3;
+
+interface Piece {
+  readonly alpha: number;
+  readonly beta: number;
+  readonly squares: number;
+}
+
+/** Relative errors count: otherwise the largest sizes alone would decide. */
+function fitPiece(points: readonly Point[]): Piece {
+  const { coefficients, squares } = nonNegativeLeastSquares(
+    points.map(({ bytes }) => [1, bytes]),
+    points.map(({ seconds }) => seconds),
+    points.map(({ seconds }) => 1 / (seconds * seconds)),
+  );
+  return { alpha: coefficients[0]!, beta: coefficients[1]!, squares };
+}
+
+interface Split {
+  readonly squares: number;
+  /** Index of the first point of each piece. */
+  readonly starts: readonly number[];
+}
+
+/** The best split into 1, 2, ... pieces, by dynamic programming over where the last piece begins. */
+function bestSplits(points: readonly Point[]): Split[] {
+  const n = points.length;
+  const squares = points.map((_, from) =>
+    points.map((__, to) =>
+      to - from + 1 < fewestPoints ? Infinity : fitPiece(points.slice(from, to + 1)).squares,
+    ),
+  );
+  let layer: (Split | undefined)[] = points.map((_, end) => ({
+    squares: squares[0]![end]!,
+    starts: [0],
+  }));
+  const found: Split[] = [];
+  for (let pieces = 1; pieces <= mostRegimes; pieces += 1) {
+    const whole = layer[n - 1];
+    if (whole !== undefined && whole.squares < Infinity) found.push(whole);
+    const before = layer;
+    layer = points.map((_, end) => {
+      let best: Split | undefined;
+      for (let start = fewestPoints; start <= end; start += 1) {
+        const head = before[start - 1];
+        const total = (head?.squares ?? Infinity) + squares[start]![end]!;
+        if (head !== undefined && total < (best?.squares ?? Infinity)) {
+          best = { squares: total, starts: [...head.starts, start] };
+        }
+      }
+      return best;
+    });
+  }
+  return found;
+}
+
+/** Bayes' information criterion: a further regime has to earn its three parameters. */
+function criterion({ squares, starts }: Split, points: number): number {
+  // No clock is better than a thousandth.
+  const perPoint = Math.max(squares / points, 1e-6);
+  return points * Math.log(perPoint) + 3 * starts.length * Math.log(points);
+}
+
+function fitRegimes(points: readonly Point[]): Regime[] {
+  const splits = bestSplits(points);
+  const best = splits.reduce((a, b) =>
+    criterion(b, points.length) < criterion(a, points.length) ? b : a,
+  );
+  return best.starts.map((start, k) => {
+    const end = best.starts[k + 1] ?? points.length;
+    const { alpha, beta } = fitPiece(points.slice(start, end));
+    const boundary = (index: number): number =>
+      Math.sqrt(points[index - 1]!.bytes * points[index]!.bytes);
+    return {
+      fromBytes: start === 0 ? 0 : boundary(start),
+      toBytes: end === points.length ? Infinity : boundary(end),
+      alphaSeconds: alpha,
+      betaSecondsPerByte: beta,
+    };
+  });
+}
+
+/** Each size once, with the median of its times. */
+function oneEach(points: readonly Point[]): Point[] {
+  const bySize = new Map<number, number[]>();
+  for (const { bytes, seconds } of points) {
+    if (bytes > 0 && seconds > 0) bySize.set(bytes, [...(bySize.get(bytes) ?? []), seconds]);
+  }
+  if (bySize.size < fewestPoints) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'points',
+      `at least ${String(fewestPoints)} sizes with times above zero`,
+      { text: String(bySize.size) },
+    );
+  }
+  return [...bySize]
+    .map(([bytes, times]) => ({ bytes, seconds: median(times) }))
+    .sort((a, b) => a.bytes - b.bytes);
+}
+
+function timeByRegime(regimes: readonly Regime[], bytes: number): number {
+  const regime = regimes.find(({ toBytes }) => bytes < toBytes) ?? regimes.at(-1)!;
+  return regime.alphaSeconds + bytes * regime.betaSecondsPerByte;
+}
+
+/** Between two sizes on the straight line of their logarithms: caches end too gradually for a few straight pieces. */
+function between(low: Point, high: Point, bytes: number): number {
+  const part = Math.log(bytes / low.bytes) / Math.log(high.bytes / low.bytes);
+  return low.seconds * (high.seconds / low.seconds) ** part;
+}
+
+function timeOf({ points, regimes }: Pick<Link, 'points' | 'regimes'>, bytes: number): number {
+  const [first, last] = [points[0], points.at(-1)];
+  if (first === undefined || last === undefined) return timeByRegime(regimes, bytes);
+  if (bytes <= first.bytes) return first.seconds;
+  const above = points.findIndex((point) => point.bytes >= bytes);
+  if (above > 0) return between(points[above - 1]!, points[above]!, bytes);
+  // Beyond what was measured: on from the last point, at the rate of the last regime.
+  const beta = regimes.at(-1)!.betaSecondsPerByte;
+  return last.seconds + (bytes - last.bytes) * (beta > 0 ? beta : last.seconds / last.bytes);
+}
+
+/** How far off the fit of some sizes is on others. */
+export interface HeldOut {
+  readonly bytes: number;
+  readonly seconds: number;
+  readonly predictedSeconds: number;
+  /** predicted / measured - 1. */
+  readonly error: number;
+}
+
+/** Leaves out every other size and predicts it from the rest; nothing when fewer than five sizes were measured. */
+export function predictUnseen(points: readonly Point[]): HeldOut[] {
+  const all = oneEach(points);
+  const seen = all.filter((_, index) => index % 2 === 0);
+  if (seen.length < fewestPoints) return [];
+  const link = { points: seen, regimes: fitRegimes(seen) };
+  return all
+    .filter((_, index) => index % 2 === 1)
+    .map(({ bytes, seconds }) => {
+      const predictedSeconds = timeOf(link, bytes);
+      return { bytes, seconds, predictedSeconds, error: predictedSeconds / seconds - 1 };
+    });
+}
+
+/** The middle of the errors' sizes; null of none. */
+export function medianError(held: readonly HeldOut[]): number | null {
+  return held.length === 0 ? null : median(held.map(({ error }) => Math.abs(error)));
+}
+
+/**
+ * Fits a link to measured times of messages.
+ *
+ * @throws TypeError when fewer than three sizes were measured
+ */
+export function fitLink(measured: readonly Point[]): Link {
+  const points = oneEach(measured);
+  return {
+    regimes: fitRegimes(points),
+    points,
+    unseenError: medianError(predictUnseen(points)),
+  };
+}
+
+/** A link of which only its latency and rate are known. */
+export function plainLink(alphaSeconds: number, bytesPerSecond: number): Link {
+  const betaSecondsPerByte = 1 / bytesPerSecond;
+  return {
+    regimes: [{ fromBytes: 0, toBytes: Infinity, alphaSeconds, betaSecondsPerByte }],
+    points: [],
+    unseenError: null,
+  };
+}
+
+/** Seconds of one message. */
+export function messageSeconds(link: Link, bytes: number): number {
+  return timeOf(link, bytes);
+}
+
+/** Seconds of the smallest message. */
+export function latencySeconds(link: Link): number {
+  return messageSeconds(link, 0);
+}
+
+/** What the bytes take beyond the latency: of a message cut into many that follow each other. */
+export function streamSeconds(link: Link, bytes: number): number {
+  return Math.max(messageSeconds(link, bytes) - latencySeconds(link), 0);
+}

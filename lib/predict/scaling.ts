@@ -1,0 +1,205 @@
+// What more workers would give, from what a few were measured to take.
+import { argumentError } from '../errors.js';
+import { messageSeconds, type Link, type Regime } from './link.js';
+import { exchangeSeconds, hostsOf, schemes, type Cluster, type Scheme } from './schemes.js';
+import { stepTime, type StepTime, type Workload } from './step.js';
+
+/** Version of the JSON layout. */
+export const predictionVersion = 1;
+
+/** Below it, workers are not worth their price: TianShu's line. */
+export const targetEfficiency = 0.8;
+
+export interface PredictOptions {
+  readonly workload: Workload;
+  /** Samples of a worker's step; 1 unless given, so that throughput counts steps of all workers. */
+  readonly batchSize?: number;
+  /** Numbers of workers to predict. */
+  readonly workers: readonly number[];
+  readonly inside: Link;
+  /** Absent: all workers are linked alike. */
+  readonly between?: Link;
+  /** Workers of a host; all in one unless given. */
+  readonly perHost?: number;
+  /** Servers of the parameter-server scheme; one a host unless given, or, with one host, as many as workers. */
+  readonly servers?: number;
+  readonly schemes?: readonly Scheme[];
+  /** Workers that the measured times are of; the band widens from there. */
+  readonly measuredWorkers?: number;
+}
+
+/** Low and high: the band that the errors of the links and the distance from what was measured leave. */
+export interface Banded {
+  readonly value: number;
+  readonly low: number;
+  readonly high: number;
+}
+
+export interface PredictedStep extends StepTime {
+  readonly workers: number;
+  readonly scheme: Scheme;
+  readonly stepBand: Banded;
+  /** Samples a second, of all workers. */
+  readonly throughput: Banded;
+  readonly speedup: Banded;
+  /** speedup / workers. */
+  readonly efficiency: Banded;
+  /** Whether no other scheme is faster at this number of workers. */
+  readonly best: boolean;
+}
+
+export interface Crossing {
+  readonly scheme: Scheme;
+  /** Fewest workers, up to the searched, with less than the target efficiency; null: there are none. */
+  readonly workers: number | null;
+}
+
+export interface Prediction {
+  readonly predictionVersion: typeof predictionVersion;
+  /** Nothing in it was measured. */
+  readonly predicted: true;
+  readonly gradientBytes: number;
+  readonly perHost: number | null;
+  readonly links: {
+    readonly inside: readonly Regime[];
+    readonly between: readonly Regime[] | null;
+  };
+  readonly assumptions: readonly string[];
+  readonly steps: readonly PredictedStep[];
+  readonly targetEfficiency: number;
+  readonly searchedWorkers: number;
+  readonly crossings: readonly Crossing[];
+}
+
+/** No link is known better than to this. */
+const leastError = 0.1;
+const mostError = 0.9;
+const searchedWorkers = 1000;
+
+/** Relative error of exchange times: that of unseen sizes, half as much again for each doubling of the workers. */
+function exchangeError(links: readonly Link[], workers: number, measured: number): number {
+  const unseen = Math.max(
+    leastError,
+    ...links.map(({ unseenError }) => unseenError ?? 2 * leastError),
+  );
+  const doublings = Math.max(Math.log2(workers / measured), 0);
+  return Math.min(unseen * (1 + doublings / 2), mostError);
+}
+
+function clusterOf(options: PredictOptions, workers: number): Cluster {
+  const { inside, between = inside, perHost = Infinity } = options;
+  const hosts = hostsOf(workers, perHost);
+  const servers = options.servers ?? (hosts > 1 ? hosts : workers);
+  return { workers, perHost, inside, between, servers };
+}
+
+function banded(value: number, one: number, other: number): Banded {
+  return { value, low: Math.min(one, other), high: Math.max(one, other) };
+}
+
+function predictOne(
+  options: PredictOptions,
+  workers: number,
+  scheme: Scheme,
+): Omit<PredictedStep, 'best'> {
+  const { workload, batchSize = 1, inside, between = inside, measuredWorkers = 2 } = options;
+  const cluster = clusterOf(options, workers);
+  const error = exchangeError([inside, between], workers, measuredWorkers);
+  const at = (factor: number): StepTime =>
+    stepTime(workload, workers, (bytes) => factor * exchangeSeconds(scheme, bytes, cluster));
+  const [middle, low, high] = [at(1), at(1 - error), at(1 + error)];
+  const alone = workload.forwardSeconds + workload.backwardSeconds;
+  const each = (read: (seconds: number) => number): Banded =>
+    banded(read(middle.stepSeconds), read(low.stepSeconds), read(high.stepSeconds));
+  return {
+    workers,
+    scheme,
+    ...middle,
+    stepBand: each((seconds) => seconds),
+    throughput: each((seconds) => (workers * batchSize) / seconds),
+    speedup: each((seconds) => (workers * alone) / seconds),
+    efficiency: each((seconds) => alone / seconds),
+  };
+}
+
+/** Hosts are full from the second on. */
+function possible(workers: number, perHost: number): boolean {
+  return workers <= perHost || workers % perHost === 0;
+}
+
+function crossingOf(options: PredictOptions, scheme: Scheme): Crossing {
+  const { workload, perHost = Infinity } = options;
+  const alone = workload.forwardSeconds + workload.backwardSeconds;
+  for (let workers = 2; workers <= searchedWorkers; workers += 1) {
+    if (!possible(workers, perHost)) continue;
+    const cluster = clusterOf(options, workers);
+    const { stepSeconds } = stepTime(workload, workers, (bytes) =>
+      exchangeSeconds(scheme, bytes, cluster),
+    );
+    if (alone / stepSeconds < targetEfficiency) return { scheme, workers };
+  }
+  return { scheme, workers: null };
+}
+
+function assumptionsOf(options: PredictOptions): string[] {
+  const { workload, inside, between, perHost } = options;
+  const link = (one: Link, name: string): string =>
+    `${name}: a small message takes ${(messageSeconds(one, 8) * 1e6).toPrecision(3)} us`;
+  return [
+    perHost === undefined
+      ? 'all workers are linked alike, as those that were measured'
+      : `${String(perHost)} workers a host, which share its link to the others`,
+    link(inside, 'inside a host'),
+    ...(between === undefined ? [] : [link(between, 'between hosts')]),
+    workload.overlap
+      ? 'exchanges run beside the backward pass and do not slow it'
+      : 'nothing is exchanged before the backward pass ends',
+    'compute time is that of one worker, however many there are',
+  ];
+}
+
+function check(options: PredictOptions): void {
+  const { workload, perHost = Infinity, workers } = options;
+  const refuse = (name: string, expected: string, got: unknown): never => {
+    throw argumentError('ERR_OUT_OF_RANGE', name, expected, got);
+  };
+  if (!(workload.forwardSeconds + workload.backwardSeconds > 0)) {
+    refuse('workload', 'a compute time above 0', workload.forwardSeconds);
+  }
+  if (!workload.gradientBytes.some((bytes) => bytes > 0)) {
+    refuse('gradientBytes', 'sizes above 0', workload.gradientBytes);
+  }
+  for (const count of workers) {
+    if (!Number.isSafeInteger(count) || count < 1) refuse('workers', 'whole numbers from 1', count);
+    if (!possible(count, perHost)) {
+      refuse('workers', `at most ${String(perHost)}, or a multiple of it (perHost)`, count);
+    }
+  }
+}
+
+/**
+ * Step time, throughput, speedup and efficiency for each number of workers and scheme.
+ *
+ * @throws RangeError when a number of workers does not fill its hosts, or there is nothing to compute or to exchange
+ */
+export function predict(options: PredictOptions): Prediction {
+  check(options);
+  const chosen = options.schemes ?? schemes;
+  const steps = options.workers.flatMap((workers) => {
+    const row = chosen.map((scheme) => predictOne(options, workers, scheme));
+    const quickest = Math.min(...row.map(({ stepSeconds }) => stepSeconds));
+    return row.map((one) => ({ ...one, best: one.stepSeconds === quickest }));
+  });
+  return {
+    predictionVersion,
+    predicted: true,
+    gradientBytes: options.workload.gradientBytes.reduce((sum, bytes) => sum + bytes, 0),
+    perHost: options.perHost ?? null,
+    links: { inside: options.inside.regimes, between: options.between?.regimes ?? null },
+    assumptions: assumptionsOf(options),
+    steps,
+    targetEfficiency,
+    searchedWorkers,
+    crossings: chosen.map((scheme) => crossingOf(options, scheme)),
+  };
+}

@@ -1,0 +1,116 @@
+// What exchanging n bytes of gradients takes by each scheme, in seconds. docs/predict.md shows the formulas.
+import { latencySeconds, messageSeconds, streamSeconds, type Link } from './link.js';
+
+export const schemes = [
+  'ring',
+  'tree',
+  'halving-doubling',
+  'hierarchical',
+  'one-peer',
+  'parameter-server',
+] as const;
+export type Scheme = (typeof schemes)[number];
+
+/** How the workers are linked. */
+export interface Cluster {
+  readonly workers: number;
+  /** Workers of a host. */
+  readonly perHost: number;
+  /** Between workers of a host. */
+  readonly inside: Link;
+  /** Between hosts: what all workers of a host share. */
+  readonly between: Link;
+  /** Servers of the parameter-server scheme. */
+  readonly servers: number;
+}
+
+/** All workers are on one host when as many as one likes fit. */
+export function hostsOf(workers: number, perHost: number): number {
+  return Math.max(Math.ceil(workers / perHost), 1);
+}
+
+const log2 = (count: number): number => Math.ceil(Math.log2(count));
+
+function isPowerOfTwo(count: number): boolean {
+  return Number.isInteger(Math.log2(count));
+}
+
+interface Shape extends Cluster {
+  readonly hosts: number;
+  /** Workers of a host that take part. */
+  readonly group: number;
+}
+
+function shapeOf(cluster: Cluster): Shape {
+  const hosts = hostsOf(cluster.workers, cluster.perHost);
+  return { ...cluster, hosts, group: Math.min(cluster.workers, cluster.perHost) };
+}
+
+/** A ring passes each host's border once: its slowest link sets the pace of every step. */
+function ring(bytes: number, { workers, hosts, inside, between }: Shape): number {
+  const part = bytes / workers;
+  const step = messageSeconds(inside, part);
+  return 2 * (workers - 1) * (hosts > 1 ? Math.max(step, messageSeconds(between, part)) : step);
+}
+
+function tree(bytes: number, { hosts, group, inside, between }: Shape): number {
+  const depth = log2(group) * latencySeconds(inside) + log2(hosts) * latencySeconds(between);
+  const streamed = Math.max(
+    group > 1 ? streamSeconds(inside, bytes) : 0,
+    hosts > 1 ? streamSeconds(between, bytes) : 0,
+  );
+  return 2 * depth + 2 * streamed;
+}
+
+/** Rounds of halves: of `count` ranks, each with `bytes`; ranks beyond a power of two fold in before and out after. */
+function halvingRounds(bytes: number, count: number, link: Link): number {
+  let seconds = isPowerOfTwo(count) ? 0 : 2 * messageSeconds(link, bytes);
+  for (let part = bytes / 2, left = Math.floor(Math.log2(count)); left > 0; part /= 2, left -= 1) {
+    seconds += 2 * messageSeconds(link, part);
+  }
+  return seconds;
+}
+
+/** Nearest first: what is left for the network is 1/group of the bytes, of each worker of a host at the same time. */
+function halvingDoubling(bytes: number, { hosts, group, inside, between }: Shape): number {
+  return halvingRounds(bytes, group, inside) + halvingRounds(bytes, hosts, between);
+}
+
+function hierarchical(bytes: number, { hosts, group, inside, between }: Shape): number {
+  const within = 2 * (group - 1) * messageSeconds(inside, bytes / group);
+  const across = hosts > 1 ? 2 * (hosts - 1) * messageSeconds(between, bytes / hosts) : 0;
+  return within + across;
+}
+
+/** One worker of a host at a time talks to another host. */
+function onePeer(bytes: number, { hosts, group, inside, between }: Shape): number {
+  return Math.max(
+    group > 1 ? messageSeconds(inside, bytes) : 0,
+    hosts > 1 ? messageSeconds(between, bytes) : 0,
+  );
+}
+
+/** Up and down again; the busier of a worker host's link and a server's decides. */
+function parameterServer(
+  bytes: number,
+  { workers, hosts, group, inside, between, servers }: Shape,
+): number {
+  const link = hosts > 1 ? between : inside;
+  const fromWorkers = hosts > 1 ? group * bytes : bytes;
+  const atServer = (workers * bytes) / servers;
+  return 2 * (latencySeconds(link) + streamSeconds(link, Math.max(fromWorkers, atServer)));
+}
+
+const costs: Readonly<Record<Scheme, (bytes: number, shape: Shape) => number>> = {
+  ring,
+  tree,
+  'halving-doubling': halvingDoubling,
+  hierarchical,
+  'one-peer': onePeer,
+  'parameter-server': parameterServer,
+};
+
+/** Seconds of exchanging `bytes` once; nothing is exchanged by one worker. */
+export function exchangeSeconds(scheme: Scheme, bytes: number, cluster: Cluster): number {
+  return cluster.workers === 1 ? 0 : costs[scheme](bytes, shapeOf(cluster));
+}

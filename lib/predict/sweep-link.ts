@@ -1,0 +1,63 @@
+// The link behind a measured sweep of a collective.
+import { argumentError } from '../errors.js';
+import { hasMeasurement, type Report } from '../measure/result.js';
+import { fitLink, type Link } from './link.js';
+
+/** Messages one after the other that a collective of p ranks is made of, and the part of its size that each carries. */
+interface Steps {
+  readonly count: (ranks: number) => number;
+  readonly part: (ranks: number) => number;
+}
+
+/** All-reduce, all-gather and reduce-scatter count as rings, whatever really ran: it is how they are predicted too. */
+const stepsOf: Readonly<Record<string, Steps>> = {
+  all_reduce: { count: (p) => 2 * (p - 1), part: (p) => 1 / p },
+  all_gather: { count: (p) => p - 1, part: (p) => 1 / p },
+  reduce_scatter: { count: (p) => p - 1, part: (p) => 1 / p },
+  sendrecv: { count: () => 1, part: () => 1 },
+};
+
+/** A link with where it comes from. */
+export interface MeasuredLink extends Link {
+  readonly collective: string;
+  readonly ranks: number;
+}
+
+/**
+ * The link that explains a sweep: of its first collective, number of ranks, element type and placement that ran.
+ *
+ * @throws TypeError when the report has no sweep of a known collective with at least three sizes and two ranks
+ */
+export function linkOfSweep(report: Report, name: string): MeasuredLink {
+  const usable = report.cases
+    .filter(hasMeasurement)
+    .filter(
+      ({ status, name: collective, parameters }) =>
+        status === 'ok' && collective in stepsOf && Number(parameters.ranks) >= 2,
+    );
+  const [first] = usable;
+  if (first === undefined) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      name,
+      `a sweep of ${Object.keys(stepsOf).join(', ')} with two ranks or more`,
+      {
+        text: `cases of ${[...new Set(report.cases.map((one) => one.name))].join(', ') || 'none'}`,
+      },
+    );
+  }
+  const same = ['ranks', 'dtype', 'op', 'placement', 'shared'] as const;
+  const { count, part } = stepsOf[first.name]!;
+  const ranks = Number(first.parameters.ranks);
+  const points = usable
+    .filter(
+      (one) =>
+        one.name === first.name &&
+        same.every((key) => one.parameters[key] === first.parameters[key]),
+    )
+    .map(({ bytes, statistics }) => ({
+      bytes: bytes * part(ranks),
+      seconds: statistics.medianSeconds / count(ranks),
+    }));
+  return { ...fitLink(points), collective: first.name, ranks };
+}

@@ -1,0 +1,164 @@
+// The forecast held against figures that were published, and against sweeps of one's own.
+import { bluefog, dlperf, elasticdl, type PublishedCurves } from '../measure/published/index.js';
+import { predictCurve } from './curve.js';
+import { medianError, predictUnseen, type Point } from './link.js';
+import { stepTime } from './step.js';
+
+export const publishedTables = ['dlperf', 'bluefog', 'elasticdl'] as const;
+export type PublishedTable = (typeof publishedTables)[number];
+
+/** One predicted figure beside the true one. */
+export interface Checked {
+  readonly name: string;
+  readonly predicted: number;
+  readonly published: number;
+  readonly unit: string;
+  /** predicted / published - 1. */
+  readonly error: number;
+}
+
+export interface Validation {
+  readonly table: string;
+  readonly source: string;
+  /** What was predicted from what. */
+  readonly method: string;
+  readonly rows: readonly Checked[];
+  /** Of the sizes of the errors; `median` where single figures are noisy. */
+  readonly summary: 'mean' | 'largest' | 'median';
+  readonly error: number;
+  /** The summary may not exceed it; null where nothing was promised. */
+  readonly target: number | null;
+  readonly passed: boolean;
+}
+
+function checked(name: string, predicted: number, published: number, unit: string): Checked {
+  return { name, predicted, published, unit, error: predicted / published - 1 };
+}
+
+function summarise(rows: readonly Checked[], summary: Validation['summary']): number {
+  const sizes = rows.map(({ error }) => Math.abs(error));
+  if (summary === 'largest') return Math.max(...sizes);
+  if (summary === 'median') {
+    return medianError(rows.map((row) => ({ ...row, bytes: 0, seconds: 0, predictedSeconds: 0 })))!;
+  }
+  return sizes.reduce((sum, size) => sum + size, 0) / sizes.length;
+}
+
+function validation(parts: Omit<Validation, 'error' | 'passed'>): Validation {
+  const error = summarise(parts.rows, parts.summary);
+  return { ...parts, error, passed: parts.target === null || error <= parts.target };
+}
+
+/** Throughput at `target` workers from that at `known`. */
+function checkCurves(
+  { series, workersPerHost }: PublishedCurves,
+  known: readonly number[],
+  target: number,
+): Checked[] {
+  return series.map(({ name, batchSize, throughput }) => {
+    const place = (workers: number): { workers: number; hosts: number } => ({
+      workers,
+      hosts: Math.ceil(workers / workersPerHost),
+    });
+    const measured = known.map((workers) => ({
+      ...place(workers),
+      stepSeconds: (workers * batchSize) / throughput[workers]!,
+    }));
+    const { stepSeconds } = predictCurve(measured, place(target));
+    return checked(name, (target * batchSize) / stepSeconds, throughput[target]!, 'samples/s');
+  });
+}
+
+function validateDlperf(): Validation[] {
+  return [
+    validation({
+      table: 'dlperf',
+      source: dlperf.source,
+      method: 'throughput of 4 hosts from that of 1 and 2 hosts',
+      rows: checkCurves(dlperf, [8, 16], 32),
+      summary: 'mean',
+      target: 0.036,
+    }),
+  ];
+}
+
+/** What the target is for. */
+const promised = 'Horovod, batch 64';
+
+function validateBluefog(): Validation[] {
+  const rows = checkCurves(bluefog, [1, 16, 32], 128);
+  const parts = { table: 'bluefog', source: bluefog.source, summary: 'largest' } as const;
+  const method = 'throughput of 128 GPUs from that of 1, 16 and 32';
+  return [
+    validation({
+      ...parts,
+      method: `${method}: ${promised}`,
+      rows: rows.filter(({ name }) => name === promised),
+      target: 0.06,
+    }),
+    validation({
+      ...parts,
+      method: `${method}: the other bars, read off a chart`,
+      rows: rows.filter(({ name }) => name !== promised),
+      target: null,
+    }),
+  ];
+}
+
+/** Without overlap: a worker's compute time, and after it the exchange. */
+function validateElasticdl(): Validation[] {
+  const rows = elasticdl.models.flatMap(({ name, tasks }) => {
+    const alone = tasks[0]!;
+    return tasks.slice(1).map(({ workers, taskSeconds, exchangeSeconds }) => {
+      const workload = {
+        gradientBytes: [1],
+        forwardSeconds: alone.batchSeconds,
+        backwardSeconds: 0,
+        sigmaSeconds: 0,
+        bucketBytes: 1,
+        overlap: false,
+      };
+      const { stepSeconds } = stepTime(workload, workers, () => exchangeSeconds);
+      return checked(`${name}, ${String(workers)} workers`, stepSeconds, taskSeconds, 's a task');
+    });
+  });
+  return [
+    validation({
+      table: 'elasticdl',
+      source: elasticdl.source,
+      method: "a task's time from that of one worker and the published time of the exchanges",
+      rows,
+      summary: 'largest',
+      target: 0.02,
+    }),
+  ];
+}
+
+const validators: Readonly<Record<PublishedTable, () => Validation[]>> = {
+  dlperf: validateDlperf,
+  bluefog: validateBluefog,
+  elasticdl: validateElasticdl,
+};
+
+/** Runs the model on a published table. */
+export function validatePublished(table: PublishedTable): Validation[] {
+  return validators[table]();
+}
+
+/**
+ * Leaves out every other size of a sweep and predicts it from the rest.
+ *
+ * @param points as of {@link linkOfSweep}; at least five sizes
+ */
+export function validateSweep(name: string, points: readonly Point[]): Validation {
+  return validation({
+    table: 'own',
+    source: name,
+    method: 'times of sizes that were left out, from the others',
+    rows: predictUnseen(points).map(({ bytes, predictedSeconds, seconds }) =>
+      checked(`${String(bytes)} bytes a message`, predictedSeconds * 1e6, seconds * 1e6, 'us'),
+    ),
+    summary: 'median',
+    target: 0.15,
+  });
+}

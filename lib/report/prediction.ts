@@ -1,0 +1,157 @@
+// A forecast in words. Every predicted figure has a tilde before it: none can be taken for one that was measured.
+import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
+import type { Validation } from '../predict/validate.js';
+import { markdownTable, tableLines, type Column } from './table.js';
+import { percentText, sizeText, timeText } from './units.js';
+
+/** What `gradlink predict --format` takes. */
+export const predictionFormats = ['text', 'json', 'markdown'] as const;
+export type PredictionFormat = (typeof predictionFormats)[number];
+
+const columns: readonly Column[] = [
+  { title: 'workers', align: 'right' },
+  { title: 'scheme', align: 'left' },
+  { title: 'step', align: 'right' },
+  { title: 'from to', align: 'left' },
+  { title: 'not hidden', align: 'right' },
+  { title: 'samples/s', align: 'right' },
+  { title: 'speedup', align: 'right' },
+  { title: 'efficiency', align: 'right' },
+  { title: 'from to', align: 'left' },
+  { title: '', align: 'left' },
+];
+
+function about(text: string): string {
+  return `~${text}`;
+}
+
+/** Four digits, without an exponent. */
+function countText(value: number): string {
+  return value >= 1000 ? value.toFixed(0) : value.toPrecision(4);
+}
+
+/** `81 to 94 %`. */
+function percentBand({ low, high }: Banded): string {
+  return `${(low * 100).toFixed(0)} to ${percentText(high)}`;
+}
+
+function cells(step: PredictedStep, target: number): string[] {
+  const { efficiency, stepBand } = step;
+  const notes = [
+    ...(step.best ? ['best'] : []),
+    ...(efficiency.value < target ? [`below ${percentText(target)}`] : []),
+  ];
+  return [
+    String(step.workers),
+    step.scheme,
+    about(timeText(step.stepSeconds)),
+    `${timeText(stepBand.low)} to ${timeText(stepBand.high)}`,
+    about(timeText(step.exposedSeconds)),
+    about(countText(step.throughput.value)),
+    about(step.speedup.value.toFixed(2)),
+    about(percentText(efficiency.value)),
+    percentBand(efficiency),
+    notes.join(', '),
+  ];
+}
+
+/** Of each number of workers the best scheme only. */
+function chosenSteps({ steps }: Prediction, all: boolean): PredictedStep[] {
+  const seen = new Set<number>();
+  return steps.filter(({ best, workers }) => {
+    if (all) return true;
+    if (!best || seen.has(workers)) return false;
+    seen.add(workers);
+    return true;
+  });
+}
+
+function crossingLines({ crossings, targetEfficiency, searchedWorkers }: Prediction): string[] {
+  const line = percentText(targetEfficiency);
+  return crossings.map(({ scheme, workers }) =>
+    workers === null
+      ? `  ${scheme.padEnd(17)} stays above ${line} up to ${String(searchedWorkers)} workers`
+      : `  ${scheme.padEnd(17)} first below ${line} at ~${String(workers)} workers`,
+  );
+}
+
+const title = 'PREDICTED, not measured';
+
+/** Text, Markdown or JSON, ending in a line break. `all`: every scheme, not the best of each number of workers only. */
+export function renderPrediction(
+  prediction: Prediction,
+  format: PredictionFormat,
+  all: boolean,
+): string {
+  if (format === 'json') return `${JSON.stringify(prediction, null, 2)}\n`;
+  const rows = chosenSteps(prediction, all).map((step) => cells(step, prediction.targetEfficiency));
+  const facts = [`gradients of ${sizeText(prediction.gradientBytes)}`, ...prediction.assumptions];
+  if (format === 'markdown') {
+    return `${[
+      `## gradlink predict: ${title}`,
+      '',
+      ...facts.map((fact) => `- ${fact}`),
+      '',
+      ...markdownTable(columns, rows),
+      '',
+      ...crossingLines(prediction).map((line) => `- ${line.trim().replace(/ +/g, ' ')}`),
+    ].join('\n')}\n`;
+  }
+  return `${[
+    `${title}: ${facts[0]!}`,
+    ...facts.slice(1).map((fact) => `  assumed: ${fact}`),
+    '',
+    ...tableLines(columns, rows),
+    '',
+    ...crossingLines(prediction),
+  ].join('\n')}\n`;
+}
+
+const checkColumns: readonly Column[] = [
+  { title: 'case', align: 'left' },
+  { title: 'predicted', align: 'right' },
+  { title: 'true', align: 'right' },
+  { title: 'unit', align: 'left' },
+  { title: 'error', align: 'right' },
+];
+
+function signedPercent(error: number): string {
+  return `${error < 0 ? '-' : '+'}${(Math.abs(error) * 100).toFixed(1)} %`;
+}
+
+function verdictOf({ summary, error, target, passed }: Validation): string {
+  const figure = `${summary} error ${(error * 100).toFixed(1)} %`;
+  if (target === null) return `${figure}; nothing is promised`;
+  return `${figure}, at most ${(target * 100).toFixed(1)} % promised: ${passed ? 'kept' : 'MISSED'}`;
+}
+
+/** Predicted figures beside the true ones, a table for each validation, ending in a line break. */
+export function renderValidations(
+  validations: readonly Validation[],
+  format: PredictionFormat,
+): string {
+  if (format === 'json') return `${JSON.stringify({ validations }, null, 2)}\n`;
+  const blocks = validations.map((one) => {
+    const rows = one.rows.map(({ name, predicted, published, unit, error }) => [
+      name,
+      about(predicted.toPrecision(5)),
+      published.toPrecision(5),
+      unit,
+      signedPercent(error),
+    ]);
+    const heading = `${one.table}: ${one.method}`;
+    return format === 'markdown'
+      ? [
+          `## ${heading}`,
+          '',
+          `Source: ${one.source}`,
+          '',
+          ...markdownTable(checkColumns, rows),
+          '',
+          verdictOf(one),
+          '',
+        ]
+      : [heading, `  ${one.source}`, '', ...tableLines(checkColumns, rows), '', verdictOf(one), ''];
+  });
+  return `${blocks.flat().join('\n').trimEnd()}\n`;
+}

@@ -1,0 +1,111 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { hasMeasurement } from '../../lib/measure/result.js';
+import type { Prediction } from '../../lib/predict/index.js';
+import { toJson } from '../../lib/report/render.js';
+import { gradlink } from '../support/cli.js';
+import { madeRun } from '../support/comparing.js';
+
+let folder = '';
+let run = '';
+
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-predict-'));
+  run = join(folder, 'run.json');
+  const sizes = Array.from({ length: 12 }, (_, power) => 256 * 4 ** power).slice(0, 9);
+  writeFileSync(run, toJson(madeRun({ seed: 1, sizes })));
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const given = ['--compute', '90', '--batch-size', '32', '--num-layers', '50'];
+
+describe('gradlink predict', () => {
+  it('never shows a predicted figure as a measured one', async () => {
+    const { code, stdout } = await gradlink(['predict', run, ...given, '--all']);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^PREDICTED, not measured/);
+    const rows = stdout.split('\n').filter((line) => /^ +\d+ {2}[a-z]/.test(line));
+    expect(rows).toHaveLength(60);
+    for (const row of rows) {
+      // The number of workers, and behind it figures with a tilde or bands of two.
+      expect(row.match(/~[\d.]+/g)).toHaveLength(5);
+      expect(row.match(/[\d.]+ (?:[mu]?s )?to [\d.]+/g)).toHaveLength(2);
+    }
+    expect(stdout).toMatch(/^ {2}ring +(first below|stays above) 80 %/m);
+  });
+
+  it('shows the best scheme of each number of workers, in Markdown and JSON too', async () => {
+    const text = await gradlink(['predict', run, ...given, '--workers', '2,16']);
+    expect(text.stdout.match(/ best/g)).toHaveLength(2);
+    const markdown = await gradlink(['predict', run, ...given, '--format', 'md']);
+    expect(markdown.stdout).toMatch(/^## gradlink predict: PREDICTED/);
+    const file = join(folder, 'out.json');
+    expect((await gradlink(['predict', run, ...given, '--output', file])).stdout).toBe('');
+    const prediction = JSON.parse(readFileSync(file, 'utf8')) as Prediction;
+    expect(prediction).toMatchObject({ predicted: true, targetEfficiency: 0.8 });
+    expect(prediction.steps).toHaveLength(60);
+  });
+
+  it('takes links by hand and gradients from a file', async () => {
+    const gradients = join(folder, 'gradients.json');
+    writeFileSync(gradients, '[1000000, 2000000]');
+    const { code, stdout } = await gradlink([
+      'predict',
+      ...['--link', '5,10', '--between-link', '50,3', '--per-host', '8', '--forward', '1'],
+      ...['--backward', '2', '--gradients', gradients, '--schemes', 'ring', '--workers', '8,64'],
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toContain('gradients of 3.0 MB');
+    expect(stdout).toContain('8 workers a host');
+  });
+
+  it('checks itself on published tables and on a sweep', async () => {
+    const { code, stdout } = await gradlink(['predict', run, '--validate', 'all']);
+    expect(code).toBe(0);
+    for (const table of ['dlperf', 'bluefog', 'elasticdl', 'own']) {
+      expect(stdout).toMatch(new RegExp(`^${table}: `, 'm'));
+    }
+    expect(stdout.match(/promised: kept/g)).toHaveLength(4);
+    expect(stdout).not.toContain('MISSED');
+  });
+
+  it('fails when it misses what it promises', async () => {
+    const erratic = join(folder, 'erratic.json');
+    const report = madeRun({ seed: 1, sizes: [256, 1024, 4096, 16384, 65536, 262144, 1 << 20] });
+    const cases = report.cases.map((one, index) =>
+      hasMeasurement(one)
+        ? { ...one, statistics: { ...one.statistics, medianSeconds: index % 2 === 0 ? 1 : 2 } }
+        : one,
+    );
+    writeFileSync(erratic, toJson({ ...report, cases }));
+    const { code, stdout } = await gradlink(['predict', erratic, '--validate', 'own']);
+    expect(code).toBe(1);
+    expect(stdout).toContain('MISSED');
+  });
+
+  it.each([
+    [[], /expected a sweep, or --link, got neither/],
+    [['RUN'], /--compute, or --forward and --backward, got none/],
+    [['RUN', '--compute', '3', '--forward', '2'], /got --compute and --forward/],
+    [['RUN', '--link', '1,2', '--compute', '3'], /either RUN or --link, got both/],
+    [['--link', '1', '--compute', '3'], /MICROSECONDS,GB_PER_SECOND/],
+    [['--link', '1,2', '--between-link', '3,4', '--compute', '3'], /--per-host/],
+    [['--link', '1,2', '--compute', '3', '--network', 'none'], /for --network/],
+    [['--link', '1,2', '--compute', '3', '--gradients', '/dev/null'], /JSON array of bytes/],
+    [['--validate', 'own'], /a sweep to leave sizes out of/],
+    [['--validate', 'mine'], /Expected one of: dlperf/],
+  ])('says what is wrong with %j', async (argv, message) => {
+    const { code, stdout, stderr } = await gradlink([
+      'predict',
+      ...argv.map((one) => (one === 'RUN' ? run : one)),
+    ]);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(message);
+  });
+});
