@@ -13,6 +13,7 @@ need_packages "run the tests of jobs under MPI, under Slurm and on two hosts" \
   mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpirun.mpich=mpich mpicc.mpich=libmpich-dev \
   /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd srun=slurm-client /usr/sbin/munged=munge \
   ip=iproute2 nsenter=util-linux rsync=rsync || true
+need_packages "open reports in a browser" /usr/bin/chromium=chromium || true
 bash scripts/setup.sh || exit 1
 
 rm -rf build/test-results

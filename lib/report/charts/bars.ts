@@ -1,7 +1,7 @@
 // Horizontal bars, grouped: where the time of a step goes, and what each server moved.
 import { percentText, sizeText, timeText } from '../units.js';
 import { measuredEntries, seriesNames, wrapped, type Entry } from './series.js';
-import { fontSize, ink } from './theme.js';
+import { fontSize } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
 interface Bar {
@@ -21,7 +21,7 @@ function barSpec(bars: readonly Bar[], title: string, width: number): VegaLiteSp
   const names = [...new Set(bars.map(({ name }) => name))];
   const rows: Datum[] = [];
   const headings: Datum[] = [];
-  let top = 0;
+  let top = lineStep + 8;
   for (const group of new Set(bars.map((bar) => bar.group))) {
     const label = wrapped(group, letters);
     headings.push({ top, label });
@@ -52,7 +52,9 @@ function barSpec(bars: readonly Bar[], title: string, width: number): VegaLiteSp
   return {
     width: width - 8,
     height: top,
-    title: { text: title, color: ink, fontSize, fontWeight: 'normal', anchor: 'start', offset: 8 },
+    // Vega guesses how wide words are, and would make room for more than they take.
+    autosize: 'none',
+    padding: 4,
     data: { values: rows },
     layer: [
       {
@@ -72,6 +74,11 @@ function barSpec(bars: readonly Bar[], title: string, width: number): VegaLiteSp
       {
         mark: { type: 'text', align: 'right', baseline: 'middle', x: left - 6 },
         encoding: { y: vertical('middle'), text: { field: 'name' } },
+      },
+      {
+        data: { values: [{ title }] },
+        mark: { type: 'text', align: 'left', baseline: 'top', x: 0, y: 0 },
+        encoding: { text: { field: 'title' } },
       },
       {
         data: { values: headings },

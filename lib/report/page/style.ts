@@ -45,6 +45,7 @@ summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
   body { max-width: none; padding: 0; font-size: 11pt; }
   figure .wide { display: block; } figure .narrow { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
-  .scroll { overflow: visible; } table { font-size: 8pt; }
+  .scroll { overflow: visible; } table { font-size: 7pt; }
+  th, td, .right { padding: .1rem .25rem; overflow-wrap: anywhere; white-space: normal; }
   figure, tr, .run { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 `.trim();
