@@ -140,8 +140,9 @@ export function readNeighborhoods(
   if (checkTopology !== undefined && typeof checkTopology !== 'boolean') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'checkTopology', 'a boolean', checkTopology);
   }
+  const check = checkTopology ?? true;
   if (selfWeight === undefined && srcWeights === undefined && dstWeights === undefined) {
-    return group.heldRanks.map((rank) => byTopology(group, by, rank));
+    return group.heldRanks.map((rank) => ({ ...byTopology(group, by, rank), check }));
   }
   if (group.heldRanks.length !== 1) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'weights', 'none where several ranks are held', {
@@ -156,7 +157,8 @@ export function readNeighborhoods(
   const own = weight(selfWeight, 'selfWeight');
   const sources = readWeights(group, srcWeights, 'srcWeights');
   if (dstWeights !== undefined) {
-    return [neighborhood(own, sources, readWeights(group, dstWeights, 'dstWeights'), 1)];
+    const destinations = readWeights(group, dstWeights, 'dstWeights');
+    return [{ ...neighborhood(own, sources, destinations, 1), check }];
   }
   const { rank } = group;
   const allowed = by.topology.sources(rank);
@@ -166,7 +168,7 @@ export function readNeighborhoods(
     throw argumentError('ERR_INVALID_ARG_VALUE', 'srcWeights', expected, source);
   }
   const all = new Map(allowed.map((source) => [source, sources.get(source) ?? 0]));
-  return [neighborhood(own, all, ones(by.topology.destinations(rank)), 1)];
+  return [{ ...neighborhood(own, all, ones(by.topology.destinations(rank)), 1), check }];
 }
 
 function byTopology(group: Group, { topology, weighted }: StaticTopology, rank: number) {
@@ -201,6 +203,7 @@ export function neighborhood(
     destinationRanks: Int32Array.from(destinations.keys()),
     destinationWeights: Float64Array.from(destinations.values()),
     divisor,
+    check: true,
   };
 }
 

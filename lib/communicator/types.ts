@@ -118,8 +118,9 @@ export interface NeighborOptions {
   /** For each rank that this one sends to, the weight its data is multiplied by there; a list means 1 for each. */
   dstWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
   /**
-   * False: the caller vouches that senders and receivers agree, and a backend may leave the comparison out (the
-   * embedded engine and MPI compare all the same: it comes with the exchange of weights). True when absent.
+   * False: the caller vouches that senders and receivers agree, and nobody compares. Where they do not agree the
+   * result is undefined, or the call ends with ERR_TIMEOUT. One rank that leaves it true has all compared. True when
+   * absent.
    */
   checkTopology?: boolean | undefined;
 }

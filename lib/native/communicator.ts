@@ -66,6 +66,8 @@ export interface NativeNeighborhood {
   readonly destinationWeights: Float64Array;
   /** What the sum is divided by in the end, 1 or more; 1 where ranks are GPUs. */
   readonly divisor: number;
+  /** False: nobody compares who names whom. */
+  readonly check: boolean;
 }
 
 export interface NativeReceived {

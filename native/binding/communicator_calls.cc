@@ -218,6 +218,7 @@ NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kep
                           std::to_string(divisor));
     }
     divisors_.push_back(divisor);
+    neighborhood.check = booleanArg(from.Get("check"), "check");
   }
 }
 

@@ -108,7 +108,8 @@ using WeightRow = std::vector<std::pair<int, double>>;
 void checkNeighborhood(const Neighborhood& own, int rank, int size);
 
 /// One row for each rank from everybody's neighborhoods; throws mismatch where a rank names a
-/// source that does not name it as a destination, or the other way round.
+/// source that does not name it as a destination, or the other way round. Where no rank wants that
+/// checked, a source that does not name a rank counts as if it did with a weight of 1.
 std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
 
 /// Throws invalidArgument for a root or a dtype that the call cannot have, and for null pointers it

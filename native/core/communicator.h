@@ -49,6 +49,9 @@ struct Neighborhood {
   double selfWeight = 1;
   std::vector<Neighbor> sources;
   std::vector<Neighbor> destinations;
+  /// Whether the ranks' lists are compared before anything is sent. Where no rank wants it the
+  /// caller vouches that they fit together: what does not is undefined, though it ends.
+  bool check = true;
 };
 
 /// Where a received message came from.

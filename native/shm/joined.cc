@@ -1,14 +1,13 @@
 #include "shm/joined.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
-#include <limits>
 #include <tuple>
 #include <utility>
 
 #include "core/error.h"
 #include "core/reduce_kernels.h"
+#include "shm/neighbor_row.h"
 #include "shm/shared_direct.h"
 #include "shm/window.h"
 #include "shm/wire.h"
@@ -19,7 +18,7 @@ namespace {
 // Threads can read one another's buffers, so copying pays only while it saves the second meeting at
 // the call's end.
 constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
-constexpr std::size_t kOneShotBytesOfProcesses = 16 << 10;
+constexpr std::size_t kOneShotBytesOfProcesses = kMostOneShotBytes;
 constexpr int kFewRanks = 16;
 
 // The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
@@ -106,11 +105,11 @@ void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOp
   if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Patience patience = patienceOf(options);
-    move(shape, buffers, {}, patience);
+    move(shape, buffers, nullptr, patience);
   });
 }
 
-void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                   Patience& patience) {
   checkShape(shape, size());
   if (buffers.in.size() != 1 || buffers.out.size() != 1) {
@@ -122,7 +121,7 @@ void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const We
   }
   checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
   const std::size_t largest = largestInput(shape, size());
-  if (largest <= oneShotBytes_) return oneShot(shape, buffers, weights, largest, patience);
+  if (largest <= oneShotBytes_) return oneShot(shape, buffers, own, largest, patience);
 
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const void* in = inBlocks(shape, size(), rank_) > 0 ? buffers.in[0] : nullptr;
@@ -131,7 +130,12 @@ void Joined::move(const Shape& shape, const Buffers& buffers, std::span<const We
                              regions_.refer(out, outBlocks(shape, size(), rank_) * block)};
   // Long calls count their own work too.
   patience.deadline();
+  if (own != nullptr) writeNeighborRow(session_.nextAppendix(), *own, size());
   const std::uint32_t call = session_.meet(shape, refs, patience);
+  std::vector<WeightRow> weights;
+  if (own != nullptr) {
+    weights = resolveNeighborRows(size(), [&](int r) { return session_.appendix(r, call); });
+  }
   if (direct(shape, call, weights, patience)) return;
   stage({shape, static_cast<const std::byte*>(in), static_cast<std::byte*>(out), weights}, largest,
         call, patience);
@@ -194,34 +198,8 @@ void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
     }
     checkNeighborhood(neighborhoods[0], rank_, size());
     Patience patience = patienceOf(o);
-    const auto all = exchangeNeighborhoods(shape, neighborhoods[0], patience);
-    move(shape, b, resolveNeighbors(all), patience);
+    move(shape, b, &neighborhoods[0], patience);
   });
-}
-
-// A table row of two doubles a rank: weight as a source and as a destination, NaN where it is none.
-std::vector<Neighborhood> Joined::exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
-                                                        Patience& patience) {
-  const auto n = static_cast<std::size_t>(size());
-  const std::size_t bytes = (1 + 2 * n) * sizeof(double);
-  static_assert((1 + 2 * kMaxRanks) * sizeof(double) <= Segment::kOneShotBytes);
-  std::vector<double> row(1 + 2 * n, std::numeric_limits<double>::quiet_NaN());
-  row[0] = own.selfWeight;
-  for (const Neighbor& s : own.sources) row[1 + static_cast<std::size_t>(s.rank)] = s.weight;
-  for (const Neighbor& d : own.destinations)
-    row[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
-  const std::uint32_t call = session_.meet(shape, std::as_bytes(std::span(row)), patience);
-  std::vector<Neighborhood> all(n);
-  for (std::size_t r = 0; r < n; ++r) {
-    std::memcpy(row.data(), session_.payload(static_cast<int>(r), call, bytes), bytes);
-    all[r].selfWeight = row[0];
-    for (std::size_t p = 0; p < n; ++p) {
-      if (!std::isnan(row[1 + p])) all[r].sources.push_back({static_cast<int>(p), row[1 + p]});
-      if (!std::isnan(row[1 + n + p]))
-        all[r].destinations.push_back({static_cast<int>(p), row[1 + n + p]});
-    }
-  }
-  return all;
 }
 
 void Joined::send(const void* data, std::size_t count, DType dtype, int destination, int tag,

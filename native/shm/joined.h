@@ -18,6 +18,9 @@
 
 namespace gradlink::shm {
 
+/// Largest input that travels with the announcement of its call, between processes.
+inline constexpr std::size_t kMostOneShotBytes = 16 << 10;
+
 class Joined final : public ShapedCommunicator {
  public:
   Joined(const JoinOptions& options, Membership membership);
@@ -57,17 +60,16 @@ class Joined final : public ShapedCommunicator {
   template <class Body>
   auto guarded(const char* op, Body body);
   void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
-  void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+  /// `own`: of neighborAllReduce; else null.
+  void move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
             Patience& patience);
   bool oneShotAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   /// `room`: the most that any rank brings.
-  void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+  void oneShot(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                std::size_t room, Patience& patience);
   void stage(const StagedCall& call, std::size_t bytes, std::uint32_t number, Patience& patience);
   bool direct(const Shape& shape, std::uint32_t call, std::span<const WeightRow> weights,
               Patience& patience);
-  std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
-                                                  Patience& patience);
 
   JoinOptions options_;
   const int rank_;

@@ -2,6 +2,7 @@
 #include "core/error.h"
 #include "core/reduce_kernels.h"
 #include "shm/joined.h"
+#include "shm/neighbor_row.h"
 #include "shm/shared_direct.h"
 
 namespace gradlink::shm {
@@ -9,24 +10,32 @@ namespace gradlink::shm {
 // The announcement carries the data: one meeting, and every rank computes its own result from what
 // the others brought. The payload stays untouched until this rank's next call but one, when all
 // others are done with it.
-void Joined::oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights,
+void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                      std::size_t room, Patience& patience) {
+  static_assert(neighborRowBytes(kMaxRanks) + kMostOneShotBytes <= Segment::kOneShotBytes);
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const std::size_t blocks = inBlocks(shape, size(), rank_);
   const bool styled = room >= StagingStyles::kFewestBytes;
   StagingWork work = styled ? styles_.plan(shape, room) : StagingWork();
+  const std::size_t row = own != nullptr ? neighborRowBytes(size()) : 0;
+  const std::size_t whole = row + room;
+  if (own != nullptr) writeNeighborRow(session_.nextPayload(whole), *own, size());
   if (blocks * block > 0) {
-    void* const dst[] = {session_.nextPayload(room)};
+    void* const dst[] = {session_.nextPayload(whole) + row};
     work.timed(0, [&] { copyMany(dst, buffers.in[0], blocks * block, work.streaming()); });
   }
   const std::uint32_t call = session_.meetWithPayload(shape, patience);
   if (styled) styles_.met(shape, room, call);
+  std::vector<WeightRow> weights;
+  if (own != nullptr) {
+    weights = resolveNeighborRows(size(), [&](int r) { return session_.payload(r, call, whole); });
+  }
   if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return styles_.spent(work);
   for (int r = 0; r < size(); ++r) {
     const auto at = static_cast<std::size_t>(r);
-    in_[at] = {
-        r == rank_ ? static_cast<const std::byte*>(buffers.in[0]) : session_.payload(r, call, room),
-        shape.count, 0};
+    in_[at] = {r == rank_ ? static_cast<const std::byte*>(buffers.in[0])
+                          : session_.payload(r, call, whole) + row,
+               shape.count, 0};
     out_[at] = {};
   }
   out_[static_cast<std::size_t>(rank_)] = {static_cast<std::byte*>(buffers.out[0]), shape.count, 0};

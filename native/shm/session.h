@@ -58,6 +58,12 @@ class Session {
   std::uint32_t meet(const Shape& shape, std::span<const std::byte> payload, Patience& patience);
   /// The same for a call whose data lies elsewhere.
   std::uint32_t meet(const Shape& shape, const BufferRef (&refs)[2], Patience& patience);
+  /// To fill in place, for the next meet() of a call whose data lies elsewhere and that brings
+  /// something beside it.
+  std::byte* nextAppendix() { return segment_.oneShot(rank_, calls_ + 1); }
+  const std::byte* appendix(int rank, std::uint32_t call) const {
+    return segment_.oneShot(rank, call);
+  }
   /// To fill in place, for the next meet() with this many bytes of payload.
   std::byte* nextPayload(std::size_t bytes);
   std::uint32_t meetWithPayload(const Shape& shape, Patience& patience);

@@ -8,6 +8,7 @@ add_library(gradlink_shm STATIC
   ${CMAKE_CURRENT_LIST_DIR}/meeting.cc
   ${CMAKE_CURRENT_LIST_DIR}/meeting_processes.cc
   ${CMAKE_CURRENT_LIST_DIR}/meeting_threads.cc
+  ${CMAKE_CURRENT_LIST_DIR}/neighbor_row.cc
   ${CMAKE_CURRENT_LIST_DIR}/process_segment.cc
   ${CMAKE_CURRENT_LIST_DIR}/segment.cc
   ${CMAKE_CURRENT_LIST_DIR}/session.cc

@@ -145,6 +145,28 @@ TEST(NeighborAllGather, RefusesRanksThatAreNone) {
   }));
 }
 
+/// Rank 0 names 1 as a source, which does not name it.
+std::vector<std::optional<Error>> oneSided(int size, std::size_t count, bool check) {
+  return onRanks(size, [&](Communicator& comm, int rank) {
+    std::vector<float> data(count, static_cast<float>(rank + 1));
+    const void* const in[] = {data.data()};
+    void* const out[] = {data.data()};
+    Neighborhood own{0.5, {}, {}, check && rank == size - 1};
+    if (rank == 0) own.sources = {{1, 0.5}};
+    comm.neighborAllReduce({in, out}, count, DType::float32, {&own, 1});
+    EXPECT_EQ(data.back(), rank == 0 ? 1.5f : 0.5f * static_cast<float>(rank + 1));
+  });
+}
+
+TEST(NeighborAllReduce, ComparesListsWhereAnyRankWantsIt) {
+  for (const std::size_t count : {10, 100000}) {
+    const auto errors = oneSided(3, count, true);
+    expectAll(errors, ErrorCode::mismatch);
+    for (const auto& error : errors) EXPECT_STREQ(error->what(), errors[0]->what());
+    expectNone(oneSided(3, count, false));
+  }
+}
+
 TEST(PairGossip, AveragesTwoRanksAndLeavesTheOthersAlone) {
   expectNone(onRanks(3, [&](Communicator& comm, int rank) {
     if (rank == 1) return;
