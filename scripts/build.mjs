@@ -3,7 +3,9 @@
 // the MPIs whose compiler wrappers are there. CMake is called directly, so that whoever rebuilds from
 // source needs no further package; binding.gyp, `npm rebuild` and scripts/install.mjs all end here.
 //
-//   node scripts/build.mjs [--strict] [--clean] [--jobs N]
+//   node scripts/build.mjs [--strict] [--clean] [--jobs N] [--tests]
+//
+// --tests builds the native tests and the stand-ins of test/fakes besides, of the same objects.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -73,17 +75,16 @@ export function dropForeignCache(folder) {
   if (home !== join(root, 'native')) rmSync(folder, { recursive: true });
 }
 
+/** Warnings fail our own builds in CI; in somebody else's, a newer compiler's warning is no reason to fail. */
+export const strictByDefault = isCheckout && Boolean(process.env.CI) && process.env.CI !== 'false';
+
 /**
- * Configures and builds, doing only what is stale.
- * @param {{strict?: boolean, clean?: boolean, jobs?: number}} options strict: warnings are errors
- * @returns {string} the path of the addon
+ * Configures build/cmake. What was asked for in an earlier call (tests, stand-ins) stays asked for.
+ * @param {readonly string[]} definitions further ones, as `-DNAME=VALUE`
  */
-export function build({ strict = false, clean = false, jobs = availableParallelism() } = {}) {
+function configure(strict, definitions) {
   const problem = missingTools();
   if (problem) throw new Error(problem);
-  if (clean) rmSync(cmakeFolder, { recursive: true, force: true });
-  // Left by a packing that failed half-way, it would be loaded instead of what is built now.
-  if (isCheckout) rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
   mkdirSync(cmakeFolder, { recursive: true });
   dropForeignCache(cmakeFolder);
   cmake([
@@ -94,11 +95,41 @@ export function build({ strict = false, clean = false, jobs = availableParalleli
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${output}`,
     `-DNODE_ADDON_API_DIR=${headerFolder('node-addon-api')}`,
     `-DNODE_API_HEADERS_DIR=${headerFolder('node-api-headers')}`,
+    ...definitions,
     '-Wno-dev',
   ]);
-  const targets = ['--target', 'gradlink', 'gradlink_mpi_shims'];
-  cmake(['--build', cmakeFolder, ...targets, '--parallel', String(jobs)]);
+}
+
+/** Builds targets of build/cmake, or all. */
+function buildTargets(targets, jobs) {
+  const named = targets.length > 0 ? ['--target', ...targets] : [];
+  cmake(['--build', cmakeFolder, ...named, '--parallel', String(jobs)]);
+}
+
+/**
+ * Configures and builds, doing only what is stale.
+ * @param {{strict?: boolean, clean?: boolean, tests?: boolean, jobs?: number}} options strict: warnings are errors
+ * @returns {string} the path of the addon
+ */
+export function build({
+  strict = false,
+  clean = false,
+  tests = false,
+  jobs = availableParallelism(),
+} = {}) {
+  if (clean) rmSync(cmakeFolder, { recursive: true, force: true });
+  // Left by a packing that failed half-way, it would be loaded instead of what is built now.
+  if (isCheckout) rmSync(join(root, 'prebuilds'), { recursive: true, force: true });
+  configure(strict, tests ? ['-DGRADLINK_TESTS=ON', '-DGRADLINK_FAKES=ON'] : []);
+  buildTargets(tests ? [] : ['gradlink', 'gradlink_mpi_shims'], jobs);
   return join(output, 'gradlink.node');
+}
+
+/** Builds the stand-ins of test/fakes; the folder that holds them. */
+export function buildFakes() {
+  configure(strictByDefault, ['-DGRADLINK_FAKES=ON']);
+  buildTargets(['fakes'], availableParallelism());
+  return join(cmakeFolder, 'fakes');
 }
 
 /** What was built: the addon first, then a shim for each MPI that was there; all belong into one folder. */
@@ -107,14 +138,12 @@ export function builtFiles() {
   return names.map((name) => join(output, name)).filter((file) => existsSync(file));
 }
 
-/** Warnings fail our own builds in CI; in somebody else's, a newer compiler's warning is no reason to fail. */
-export const strictByDefault = isCheckout && Boolean(process.env.CI) && process.env.CI !== 'false';
-
 function main() {
   const { values } = parseArgs({
     options: {
       strict: { type: 'boolean', default: strictByDefault },
       clean: { type: 'boolean', default: false },
+      tests: { type: 'boolean', default: false },
       jobs: { type: 'string', default: String(availableParallelism()) },
     },
   });

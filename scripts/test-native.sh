@@ -7,8 +7,8 @@
 #   test-native.sh plain                    the plain run alone; without --all a named sanitizer runs its quick subset
 #
 # Quick leaves out the cases whose name or suite starts with Slow and, under ThreadSanitizer, plain arithmetic. A
-# compiler warning is an error. Build folders (build-native, build-address, build-thread) are kept, so that a second
-# run compiles only what changed.
+# compiler warning is an error under the sanitizers, and in CI in the plain build, which shares the objects of the addon.
+# Build folders (build/cmake, build-address, build-thread) are kept, so that a second run compiles only what changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -51,12 +51,21 @@ export TSAN_OPTIONS="suppressions=$PWD/native/test/thread-sanitizer.supp:halt_on
 # The long suites of single-threaded arithmetic have nothing for ThreadSanitizer to find.
 single_threaded='ReduceKernels|CopyMany|PatternTest'
 
+compile() {
+  if [ "$1" = plain ]; then
+    node scripts/build.mjs --tests
+    return
+  fi
+  cmake -S native -B "$2" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_FAKES=ON \
+    -DGRADLINK_SANITIZE="$1" -DGRADLINK_WERROR=ON &&
+    cmake --build "$2" --parallel "$jobs" -- --quiet
+}
+
 run() {
-  local kind=$1 folder=build-native sanitize=''
+  local kind=$1 folder=build/cmake
   local -a select=() launcher=()
   if [ "$kind" != plain ]; then
     folder=build-$kind
-    sanitize=$kind
     if [ "$all" = no ]; then
       if [ "$kind" = thread ]; then select+=(-E "[./]Slow|$single_threaded"); else select+=(-E '[./]Slow'); fi
     fi
@@ -69,13 +78,8 @@ run() {
     if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   fi
   echo "== native tests: $kind$([ ${#select[@]} -gt 0 ] && echo " (${select[*]})")"
-  cmake -S native -B "$folder" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_FAKES=ON \
-    -DGRADLINK_SANITIZE="$sanitize" -DGRADLINK_WERROR=ON >"$folder.log" 2>&1 || {
-    cat "$folder.log" >&2
-    return 1
-  }
-  cmake --build "$folder" --parallel "$jobs" -- --quiet >>"$folder.log" 2>&1 || {
-    cat "$folder.log" >&2
+  compile "$kind" "$folder" >"build-$kind.log" 2>&1 || {
+    cat "build-$kind.log" >&2
     return 1
   }
   "${launcher[@]}" ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error \

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 const root = join(import.meta.dirname, '../../..');
 
 /** Built by scripts/fakes.mjs. */
-export const fakesFolder = join(root, 'build/fakes/fakes');
+export const fakesFolder = join(root, 'build/cmake/fakes');
 
 /** Of one run of vitest: a file for each test file, with what the fakes still held when its processes ended. */
 export const leaksFolder = (vitestPid: number): string =>
