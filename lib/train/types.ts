@@ -46,8 +46,8 @@ export interface Gradients {
   readonly value: Scalar;
   /**
    * For each variable, in their order, the gradient averaged over the ranks, for `optimizer.applyGradients`; `tensor`
-   * is null where no rank used the variable. The caller disposes them. Empty
-   * inside {@link DistributedDataParallel.noSync}.
+   * is null where no rank used the variable (see `findUnused`). The caller disposes them. Empty inside
+   * {@link DistributedDataParallel.noSync}.
    */
   readonly gradients: NamedTensor[];
 }
@@ -103,6 +103,8 @@ export interface DistributedOptimizerOptions {
   readonly stepsPerCommunication?: number | undefined;
   /** Whom a step averages with, by the number of the averaging from 0; the communicator's topology when absent. */
   readonly neighbors?: ((step: number) => StepNeighbors) | undefined;
+  /** Told when the passes ran and when buckets travelled. */
+  readonly timeline?: Timeline | undefined;
   /** Of each collective, in milliseconds; the communicator's own when absent. */
   readonly timeoutMs?: number | undefined;
 }

@@ -1,0 +1,130 @@
+// How ranks that step on their own come together: what each algorithm does to the weights of all variables.
+import type { Communicator } from '../communicator/communicator.js';
+import type { CallOptions } from '../communicator/types.js';
+import type { NeighborWindow } from '../communicator/window.js';
+import { GradlinkError } from '../errors.js';
+import { adasum, adasumSync } from './adasum.js';
+import type { FlatWeights } from './flat-weights.js';
+import type { DistributedOptimizerOptions, StepNeighbors, TrainingAlgorithm } from './types.js';
+
+/** Where an averaging belongs in a step. */
+export type AveragingPlace = 'before' | 'after' | 'of-change';
+
+/** Averages the flat weights in place. */
+export interface Averaging {
+  readonly place: AveragingPlace;
+  /** What must be there before the first; collective. */
+  prepare?(weights: FlatWeights): Promise<void>;
+  run(weights: FlatWeights, step: number): Promise<void>;
+  /** {@link run}, blocking. */
+  runSync(weights: FlatWeights, step: number): void;
+  close?(): Promise<void>;
+}
+
+/** What `algorithm` does besides the optimizer's own step; undefined where gradients are reduced instead. */
+export function averagingOf(
+  algorithm: TrainingAlgorithm,
+  comm: Communicator,
+  options: DistributedOptimizerOptions,
+): Averaging | undefined {
+  const { timeoutMs, neighbors } = options;
+  const calls: CallOptions = timeoutMs === undefined ? {} : { timeoutMs };
+  switch (algorithm) {
+    case 'gradient-allreduce':
+      return undefined;
+    case 'adapt-with-combine':
+      return withNeighbors(comm, 'before', calls, neighbors);
+    case 'adapt-then-combine':
+      return withNeighbors(comm, 'after', calls, neighbors);
+    case 'hierarchical':
+      return {
+        place: 'before',
+        run: async ({ data }) => {
+          await comm.hierarchicalNeighborAllReduce(data, calls);
+        },
+        runSync: ({ data }) => comm.hierarchicalNeighborAllReduceSync(data, calls),
+      };
+    case 'local-sgd':
+      return {
+        place: 'after',
+        run: async ({ data }) => {
+          await comm.allReduce(data, { op: 'avg', ...calls });
+        },
+        runSync: ({ data }) => comm.allReduceSync(data, { op: 'avg', ...calls }),
+      };
+    case 'adasum':
+      return {
+        place: 'of-change',
+        run: ({ data, offsets }) => adasum(comm, data, offsets, calls),
+        runSync: ({ data, offsets }) => {
+          adasumSync(comm, data, offsets, calls);
+        },
+      };
+    case 'window-put':
+      return new WindowPut(comm, calls);
+  }
+}
+
+function withNeighbors(
+  comm: Communicator,
+  place: AveragingPlace,
+  calls: CallOptions,
+  neighbors: ((step: number) => StepNeighbors) | undefined,
+): Averaging {
+  // Whoever names neighbours step by step does so by one rule on all ranks; comparing would cost as much as sending.
+  const whom = (step: number) =>
+    neighbors === undefined ? calls : { ...neighbors(step), checkTopology: false, ...calls };
+  return {
+    place,
+    run: async ({ data }, step) => {
+      await comm.neighborAllReduce(data, whom(step));
+    },
+    runSync: ({ data }, step) => comm.neighborAllReduceSync(data, whom(step)),
+  };
+}
+
+/** Puts weights where the neighbours find them and averages with what has come: nobody waits. */
+class WindowPut implements Averaging {
+  readonly place = 'after';
+  #window: NeighborWindow<Float32Array> | undefined;
+
+  constructor(
+    readonly comm: Communicator,
+    readonly calls: CallOptions,
+  ) {}
+
+  async prepare({ data }: FlatWeights): Promise<void> {
+    this.#window ??= await this.comm.createWindow(data, this.calls);
+  }
+
+  async run({ data }: FlatWeights): Promise<void> {
+    const window = this.#prepared();
+    window.array.set(data);
+    await window.put(undefined, this.calls);
+    data.set(await window.update(this.calls));
+  }
+
+  runSync({ data }: FlatWeights): void {
+    const window = this.#prepared();
+    window.array.set(data);
+    window.putSync(undefined, this.calls);
+    data.set(window.updateSync(this.calls));
+  }
+
+  async close(): Promise<void> {
+    const window = this.#window;
+    this.#window = undefined;
+    await window?.free(this.calls);
+  }
+
+  #prepared(): NeighborWindow<Float32Array> {
+    if (this.#window === undefined) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        "algorithm 'window-put': its window is made by all ranks together; await optimizer.prepare(model) on each first",
+        { usable: true },
+      );
+    }
+    return this.#window;
+  }
+}

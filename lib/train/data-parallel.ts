@@ -1,0 +1,210 @@
+import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
+import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
+
+import type { Communicator } from '../communicator/communicator.js';
+import { GradlinkError, argumentError } from '../errors.js';
+import { optionsObject } from '../validate.js';
+import { broadcastVariables } from './broadcast.js';
+import { GradientReducer } from './buckets/reducer.js';
+import type { BucketPlan, BucketTimes } from './buckets/types.js';
+import { endPass, runPass, sinkOf } from './gradient-pass.js';
+import { tf } from './tfjs.js';
+import type {
+  DataParallelOptions,
+  GradientOptions,
+  Gradients,
+  InnerOptimizer,
+  PassTimes,
+  Trainable,
+} from './types.js';
+import { specsOf, trainableVariables } from './variables.js';
+
+/**
+ * Trains the same model on every rank, each with its own batch, as if one had trained with all batches: gradients are
+ * averaged over the ranks, in buckets, while the backward pass still runs.
+ *
+ * All ranks make the same calls. Each rank has an optimizer of its own; since all see the same gradients, all variables
+ * stay the same.
+ *
+ * @example
+ * ```ts
+ * await using comm = await Communicator.world();
+ * await useBackend();
+ * const ddp = await DistributedDataParallel.create(model, comm);
+ * const optimizer = tf.train.adam();
+ * for (const { x, y } of batches) {
+ *   const loss = await ddp.step(optimizer, () => tf.losses.softmaxCrossEntropy(y, model.predict(x)));
+ *   loss.dispose();
+ * }
+ * ```
+ */
+export class DistributedDataParallel {
+  /** What is trained, in the order in which every rank has it. */
+  readonly variables: readonly Variable[];
+  readonly #comm: Communicator;
+  readonly #reducer: GradientReducer;
+  readonly #options: DataParallelOptions;
+  #times: PassTimes | undefined;
+  #bucketTimes: readonly BucketTimes[] = [];
+  #syncing = true;
+  #busy = false;
+
+  private constructor(
+    variables: readonly Variable[],
+    comm: Communicator,
+    options: DataParallelOptions,
+  ) {
+    this.variables = variables;
+    this.#comm = comm;
+    this.#options = options;
+    this.#reducer = new GradientReducer(comm, specsOf(variables), options);
+  }
+
+  /**
+   * Collective. Takes rank 0's values to all ranks and lays the buckets out.
+   *
+   * @param model - a `tf.LayersModel`, or variables; the same on every rank, in the same order.
+   * @param comm - of one rank, in the memory of the host.
+   * @throws GradlinkError ERR_MISMATCH where the ranks' variables differ in number or size.
+   */
+  static async create(
+    model: Trainable,
+    comm: Communicator,
+    options?: DataParallelOptions,
+  ): Promise<DistributedDataParallel> {
+    const given = optionsObject(options);
+    const variables = trainableVariables(model);
+    const ddp = new DistributedDataParallel(variables, comm, given);
+    if (given.broadcast ?? true) await broadcastVariables(model, comm);
+    return ddp;
+  }
+
+  /** Which variables share a bucket, in the order in which the buckets are reduced. */
+  get buckets(): readonly BucketPlan[] {
+    return this.#reducer.plan;
+  }
+
+  /** Of the last pass; undefined before the first. */
+  get times(): PassTimes | undefined {
+    return this.#times;
+  }
+
+  /** When the buckets of the last pass were reduced. */
+  get bucketTimes(): readonly BucketTimes[] {
+    return this.#bucketTimes;
+  }
+
+  /**
+   * Gradients of `loss`, averaged over the ranks.
+   *
+   * @param loss - this rank's, computed from its own batch, as for `tf.variableGrads`.
+   * @throws GradlinkError as a collective does, ERR_PEER_LOST above all. Where `loss` or its gradient throws while others
+   *   already reduce, the communicator is aborted on all ranks.
+   */
+  async gradients(loss: () => Scalar, options?: GradientOptions): Promise<Gradients> {
+    const { value, tensors } = await this.#run(loss, options, true);
+    return { value, gradients: tensors };
+  }
+
+  /**
+   * {@link gradients}, and one `applyGradients` with all of them. Inside {@link noSync} nothing is applied.
+   *
+   * @returns this rank's own loss; the caller disposes it.
+   */
+  async step(
+    optimizer: Pick<InnerOptimizer, 'applyGradients'>,
+    loss: () => Scalar,
+    options?: GradientOptions,
+  ): Promise<Scalar> {
+    const { value, tensors } = await this.#run(loss, options, false);
+    if (tensors.length > 0) {
+      const apply = () => {
+        optimizer.applyGradients(tensors);
+      };
+      if (this.#options.timeline === undefined) apply();
+      else this.#options.timeline.span('compute', 'apply', apply);
+      tf.dispose(tensors.map(({ tensor }) => tensor));
+    }
+    return value;
+  }
+
+  /**
+   * Passes inside `body` only add their gradients up, on each rank for itself; the next pass outside averages the sum of
+   * all. For gradients of batches that are too large for one pass.
+   */
+  async noSync<T>(body: () => T | Promise<T>): Promise<T> {
+    const before = this.#syncing;
+    this.#syncing = false;
+    try {
+      return await body();
+    } finally {
+      this.#syncing = before;
+    }
+  }
+
+  async #run(
+    loss: () => Scalar,
+    options: GradientOptions | undefined,
+    keep: boolean,
+  ): Promise<{ value: Scalar; tensors: NamedTensor[] }> {
+    if (this.#busy) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        'DistributedDataParallel: a pass is under way; await it before the next',
+        { usable: true },
+      );
+    }
+    const reduce = this.#syncing;
+    const { findUnused = false, timeline } = this.#options;
+    this.#busy = true;
+    try {
+      const scale = await this.#scaleFor(optionsObject(options).samples);
+      let usedByAny: Promise<Uint8Array> | undefined;
+      const sink = sinkOf(this.#reducer, this.#comm, {
+        scale,
+        reduce,
+        onForward: (used) => {
+          // Before the buckets, on every rank.
+          if (findUnused && reduce)
+            usedByAny = this.#comm.allReduce(used.slice(), { op: 'max', ...this.#calls() });
+        },
+      });
+      const pass = runPass(sink, this.variables, loss);
+      // Both are looked after even where the first fails.
+      const [buckets, used] = await Promise.all([this.#reducer.finish(), usedByAny]);
+      this.#bucketTimes = buckets;
+      this.#times = endPass(pass, buckets, timeline);
+      return { value: pass.value, tensors: reduce ? this.#gather(used, keep) : [] };
+    } finally {
+      this.#busy = false;
+    }
+  }
+
+  /** What this rank's gradients count, where batches differ. */
+  async #scaleFor(samples: number | undefined): Promise<number> {
+    if (samples === undefined) return 1;
+    if (!(samples >= 0 && samples < Infinity)) {
+      throw argumentError('ERR_OUT_OF_RANGE', 'samples', 'a number of at least 0', samples);
+    }
+    const { op = 'avg' } = this.#options;
+    if (op !== 'avg') {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'samples', `none with op '${op}'`, samples);
+    }
+    const [total = 0] = await this.#comm.allReduce(Float64Array.of(samples), this.#calls());
+    return total === 0 ? 0 : (samples * this.#comm.size) / total;
+  }
+
+  #calls(): { timeoutMs?: number } {
+    const { timeoutMs } = this.#options;
+    return timeoutMs === undefined ? {} : { timeoutMs };
+  }
+
+  #gather(used: Uint8Array | undefined, keep: boolean): NamedTensor[] {
+    return this.variables.map(({ name, shape }, index) => {
+      if (used?.[index] === 0) return { name, tensor: null as unknown as Tensor };
+      const view = this.#reducer.gradient(index);
+      // The cpu backend keeps the very array it is given, which the next pass overwrites.
+      return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
+    });
+  }
+}

@@ -1,0 +1,380 @@
+import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
+import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
+
+import type { Communicator } from '../communicator/communicator.js';
+import { GradlinkError, argumentError } from '../errors.js';
+import { integer, maxInt32, optionsObject } from '../validate.js';
+import { averagingOf } from './averaging.js';
+import type { Averaging } from './averaging.js';
+import { GradientReducer } from './buckets/reducer.js';
+import { monotonicSeconds } from './clock.js';
+import { FlatWeights } from './flat-weights.js';
+import { endPass, runPass, sinkOf } from './gradient-pass.js';
+import type { PassUnderway } from './gradient-pass.js';
+import { tf } from './tfjs.js';
+import type {
+  DistributedOptimizerOptions,
+  InnerOptimizer,
+  PassTimes,
+  Trainable,
+  TrainingAlgorithm,
+} from './types.js';
+import { specsOf, trainableVariables } from './variables.js';
+
+const algorithms: readonly TrainingAlgorithm[] = [
+  'gradient-allreduce',
+  'adapt-with-combine',
+  'adapt-then-combine',
+  'hierarchical',
+  'local-sgd',
+  'adasum',
+  'window-put',
+];
+
+/** Local steps from one averaging of {@link TrainingAlgorithm} `'local-sgd'` to the next, when not said. */
+const localSteps = 8;
+
+/** What there is for one list of variables. */
+interface Training {
+  readonly variables: readonly Variable[];
+  /** Where gradients are reduced. */
+  readonly reducer: GradientReducer | undefined;
+  /** Where weights are averaged. */
+  readonly weights: FlatWeights | undefined;
+  /** Weights before the step, where its change is what counts. */
+  readonly before: Float32Array | undefined;
+}
+
+/**
+ * An optimizer that keeps ranks together: wraps any of `tf.train`. Made alike on every rank, with the same variables in
+ * the same order; start from equal weights with {@link broadcastVariables}.
+ *
+ * `minimize` blocks until the ranks have met, as `model.fit` needs it: `model.compile({ optimizer })` takes it as it is.
+ * In a loop of one's own `minimizeAsync` does not block, and lets averaging run beside the backward pass.
+ *
+ * @example
+ * ```ts
+ * const optimizer = new DistributedOptimizer(tf.train.adam(), comm);
+ * model.compile({ optimizer, loss: 'categoricalCrossentropy' });
+ * await broadcastVariables(model, comm);
+ * await model.fit(x, y);
+ * ```
+ */
+export class DistributedOptimizer extends tf.Optimizer {
+  static override readonly className = 'DistributedOptimizer';
+
+  readonly inner: InnerOptimizer;
+  readonly algorithm: TrainingAlgorithm;
+  readonly #comm: Communicator;
+  readonly #options: DistributedOptimizerOptions;
+  readonly #averaging: Averaging | undefined;
+  readonly #passesPerStep: number;
+  readonly #stepsPerCommunication: number;
+  #training: Training | undefined;
+  #passes = 0;
+  #steps = 0;
+  #times: PassTimes | undefined;
+
+  constructor(inner: InnerOptimizer, comm: Communicator, options?: DistributedOptimizerOptions) {
+    super();
+    const given = optionsObject(options);
+    const { algorithm = 'gradient-allreduce' } = given;
+    if (!algorithms.includes(algorithm)) {
+      const names = algorithms.join(', ');
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'algorithm', `one of ${names}`, algorithm);
+    }
+    if (typeof (inner as Partial<InnerOptimizer> | undefined)?.applyGradients !== 'function') {
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'optimizer', 'an optimizer of tf.train', inner);
+    }
+    for (const name of ['op', 'compression', 'groups', 'backwardPassesPerStep'] as const) {
+      if (given[name] === undefined || algorithm === 'gradient-allreduce') continue;
+      const expected = `none with algorithm '${algorithm}', which sends no gradients`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, given[name]);
+    }
+    const count = (name: 'backwardPassesPerStep' | 'stepsPerCommunication', fallback: number) =>
+      integer(given[name] ?? fallback, name, 1, maxInt32);
+    this.inner = inner;
+    this.algorithm = algorithm;
+    this.#comm = comm;
+    this.#options = given;
+    this.#averaging = averagingOf(algorithm, comm, given);
+    this.#passesPerStep = count('backwardPassesPerStep', 1);
+    this.#stepsPerCommunication = count(
+      'stepsPerCommunication',
+      algorithm === 'local-sgd' ? localSteps : 1,
+    );
+  }
+
+  /** Of the last {@link minimize} or {@link minimizeAsync}; undefined before. */
+  get times(): PassTimes | undefined {
+    return this.#times;
+  }
+
+  /** Steps of the wrapped optimizer. */
+  override get iterations(): number {
+    return this.inner.iterations;
+  }
+
+  /** Collective: makes what the algorithm needs for these variables. Only `'window-put'` must be told before. */
+  async prepare(model: Trainable): Promise<void> {
+    const { weights } = this.#for(trainableVariables(model));
+    if (weights === undefined) return;
+    weights.read();
+    await this.#averaging?.prepare?.(weights);
+  }
+
+  /**
+   * One pass and, every `backwardPassesPerStep`, one step. Blocks until the ranks have met: no other rank may need this
+   * thread to get on.
+   */
+  override minimize(f: () => Scalar, returnCost = false, varList?: Variable[]): Scalar | null {
+    const training = this.#for(varList ?? registered());
+    const average = this.#averagesNow();
+    if (average?.place === 'before') training.weights!.read();
+    const pass = this.#pass(f, training);
+    const buckets = training.reducer?.finishSync() ?? [];
+    if (average?.place === 'before') average.runSync(training.weights!, this.#round);
+    this.#times = endPass(pass, buckets, this.#options.timeline);
+    if (this.#passes % this.#passesPerStep === 0) {
+      this.#applyLocally(training, average, this.#gradientsOf(training, pass, false));
+      if (average !== undefined && average.place !== 'before') {
+        average.runSync(training.weights!, this.#round);
+      }
+      this.#settle(training, average);
+    }
+    return returned(pass, returnCost);
+  }
+
+  /** {@link minimize}, without blocking. */
+  async minimizeAsync(
+    f: () => Scalar,
+    returnCost = false,
+    varList?: Variable[],
+  ): Promise<Scalar | null> {
+    const training = this.#for(varList ?? registered());
+    const average = this.#averagesNow();
+    let met: Promise<void> | undefined;
+    if (average?.place === 'before') {
+      training.weights!.read();
+      met = average.run(training.weights!, this.#round);
+      // Its failure is told below; until then it is nobody's.
+      met.catch(() => undefined);
+    }
+    const pass = this.#pass(f, training);
+    const buckets = (await training.reducer?.finish()) ?? [];
+    await met;
+    this.#times = endPass(pass, buckets, this.#options.timeline);
+    if (this.#passes % this.#passesPerStep === 0) {
+      this.#applyLocally(training, average, this.#gradientsOf(training, pass, false));
+      if (average !== undefined && average.place !== 'before') {
+        await average.prepare?.(training.weights!);
+        await average.run(training.weights!, this.#round);
+      }
+      this.#settle(training, average);
+    }
+    return returned(pass, returnCost);
+  }
+
+  /**
+   * A loss and its gradients, averaged over the ranks where the algorithm does that; blocks as {@link minimize}.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED with `backwardPassesPerStep` above 1, where {@link minimize} counts.
+   */
+  override computeGradients(
+    f: () => Scalar,
+    varList?: Variable[],
+  ): { value: Scalar; grads: Record<string, Tensor> } {
+    if (this.#passesPerStep > 1) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        'computeGradients: with backwardPassesPerStep above 1 call minimize() or minimizeAsync()',
+        { usable: true },
+      );
+    }
+    const training = this.#for(varList ?? registered());
+    if (training.reducer === undefined) return tf.variableGrads(f, [...training.variables]);
+    const pass = this.#pass(f, training);
+    this.#times = endPass(pass, training.reducer.finishSync(), this.#options.timeline);
+    const grads: Record<string, Tensor> = {};
+    for (const { name, tensor } of this.#gradientsOf(training, pass, true)) grads[name] = tensor;
+    return { value: pass.value, grads };
+  }
+
+  /** The wrapped optimizer's step, and the algorithm's averaging of weights; blocks as {@link minimize}. */
+  override applyGradients(gradients: Record<string, Tensor> | NamedTensor[]): void {
+    const list = Array.isArray(gradients)
+      ? gradients
+      : Object.entries(gradients).map(([name, tensor]) => ({ name, tensor }));
+    const byName = tf.engine().registeredVariables;
+    const training = this.#for(list.map(({ name }) => byName[name]!));
+    const average = this.#averagesNow();
+    if (average?.place === 'before') {
+      training.weights!.read();
+      average.runSync(training.weights!, this.#round);
+    }
+    this.#stepLocally(training, average, list);
+    if (average !== undefined && average.place !== 'before') {
+      average.runSync(training.weights!, this.#round);
+    }
+    this.#settle(training, average);
+  }
+
+  override getWeights(): Promise<NamedTensor[]> {
+    return this.inner.getWeights();
+  }
+
+  override setWeights(weights: NamedTensor[]): Promise<void> {
+    return this.inner.setWeights(weights);
+  }
+
+  override saveIterations(): Promise<NamedTensor> {
+    return Promise.resolve({ name: 'iter', tensor: tf.scalar(this.iterations, 'int32') });
+  }
+
+  getConfig(): Record<string, never> {
+    return {};
+  }
+
+  /** Collective where the algorithm is `'window-put'`: frees its window. */
+  async close(): Promise<void> {
+    await this.#averaging?.close?.();
+  }
+
+  override dispose(): void {
+    this.inner.dispose();
+  }
+
+  #for(variables: readonly Variable[]): Training {
+    const known = this.#training;
+    if (known !== undefined) {
+      const same =
+        known.variables.length === variables.length &&
+        known.variables.every((variable, i) => variable === variables[i]);
+      if (same) return known;
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        `DistributedOptimizer: expected the ${known.variables.length} variables of the first step in their order, ` +
+          `got ${variables.length}; make one optimizer for each list`,
+        { usable: true },
+      );
+    }
+    const list = trainableVariables(variables);
+    const { groups, op, compression, timeoutMs } = this.#options;
+    const bytes = list.reduce((sum, { size }) => sum + size * 4, 0);
+    const cap =
+      groups === undefined ? undefined : Math.ceil(bytes / integer(groups, 'groups', 1, maxInt32));
+    const averages = this.#averaging !== undefined;
+    const weights = averages ? new FlatWeights(list, this.#comm) : undefined;
+    this.#training = {
+      variables: list,
+      weights,
+      before:
+        this.#averaging?.place === 'of-change' ? new Float32Array(weights!.data.length) : undefined,
+      reducer: averages
+        ? undefined
+        : new GradientReducer(this.#comm, specsOf(list), {
+            mode: 'overlap',
+            op,
+            hook: compression,
+            timeoutMs,
+            bucketCapBytes: cap,
+          }),
+    };
+    return this.#training;
+  }
+
+  /** The number of the next averaging. */
+  get #round(): number {
+    return Math.floor(this.#steps / this.#stepsPerCommunication);
+  }
+
+  #averagesNow(): Averaging | undefined {
+    const due = (this.#steps + 1) % this.#stepsPerCommunication === 0;
+    return due ? this.#averaging : undefined;
+  }
+
+  #pass(f: () => Scalar, { reducer, variables }: Training): OwnPass {
+    this.#passes++;
+    if (reducer === undefined) return ownPass(f, variables);
+    const reduce = this.#passes % this.#passesPerStep === 0;
+    return runPass(sinkOf(reducer, this.#comm, { reduce }), variables, f);
+  }
+
+  /** Of every variable, in their order: reduced, or the rank's own. */
+  #gradientsOf({ reducer, variables }: Training, pass: OwnPass, keep: boolean): NamedTensor[] {
+    return variables.map(({ name, shape }, index) => {
+      if (reducer === undefined) return { name, tensor: pass.grads![name]! };
+      const view = reducer.gradient(index);
+      return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
+    });
+  }
+
+  #applyLocally(
+    training: Training,
+    average: Averaging | undefined,
+    gradients: NamedTensor[],
+  ): void {
+    const apply = () => {
+      this.#stepLocally(training, average, gradients);
+    };
+    const { timeline } = this.#options;
+    if (timeline === undefined) apply();
+    else timeline.span('compute', 'apply', apply);
+    tf.dispose(gradients.map(({ tensor }) => tensor));
+  }
+
+  #stepLocally(
+    { weights, before }: Training,
+    average: Averaging | undefined,
+    gradients: NamedTensor[],
+  ): void {
+    if (average?.place === 'before') weights!.write();
+    if (average?.place === 'of-change') {
+      weights!.read();
+      before!.set(weights!.data);
+    }
+    this.inner.applyGradients(gradients);
+    if (average === undefined || average.place === 'before') return;
+    weights!.read();
+    if (average.place === 'of-change') {
+      const { data } = weights!;
+      for (let i = 0; i < data.length; ++i) data[i]! -= before![i]!;
+    }
+  }
+
+  #settle({ weights, before }: Training, average: Averaging | undefined): void {
+    this.#steps++;
+    if (average === undefined || average.place === 'before') return;
+    if (average.place === 'of-change') {
+      const { data } = weights!;
+      for (let i = 0; i < data.length; ++i) data[i]! += before![i]!;
+    }
+    weights!.write();
+  }
+}
+
+/** A pass whose gradients stay here. */
+type OwnPass = PassUnderway & { readonly grads?: Record<string, Tensor> };
+
+function ownPass(f: () => Scalar, variables: readonly Variable[]): OwnPass {
+  const forwardStart = monotonicSeconds();
+  let forwardEnd = forwardStart;
+  const { value, grads } = tf.variableGrads(() => {
+    const result = f();
+    forwardEnd = monotonicSeconds();
+    return result;
+  }, [...variables]);
+  const backwardEnd = monotonicSeconds();
+  return { value, grads, forwardStart, forwardEnd, backwardEnd, copySeconds: 0 };
+}
+
+function returned({ value }: PassUnderway, wanted: boolean): Scalar | null {
+  if (wanted) return value;
+  value.dispose();
+  return null;
+}
+
+/** All trainable variables there are, as `tf.variableGrads` takes them. */
+function registered(): Variable[] {
+  return Object.values(tf.engine().registeredVariables).filter(({ trainable }) => trainable);
+}

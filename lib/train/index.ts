@@ -1,0 +1,30 @@
+/**
+ * Data-parallel training with TensorFlow.js: `gradlink/tfjs`. Needs `@tensorflow/tfjs-core`, `@tensorflow/tfjs-layers`
+ * and a backend.
+ *
+ * @packageDocumentation
+ */
+export { backendNames, useBackend } from './backends.js';
+export type { Backend, BackendName } from './backends.js';
+export { broadcastOptimizerState, broadcastVariables } from './broadcast.js';
+export type { BroadcastOptions } from './broadcast.js';
+export * from './buckets/index.js';
+export { DistributedDataParallel } from './data-parallel.js';
+export { DistributedOptimizer } from './distributed-optimizer.js';
+export { registerGradientKernels } from './kernels/register.js';
+export { KVStoreTrainer } from './kvstore-trainer.js';
+export type { KVStoreTrainerOptions } from './kvstore-trainer.js';
+export { Timeline, mergeTimelines } from './timeline.js';
+export type { TimelineLane, TimelineOptions } from './timeline.js';
+export type {
+  DataParallelOptions,
+  DistributedOptimizerOptions,
+  GradientOptions,
+  Gradients,
+  InnerOptimizer,
+  PassTimes,
+  StepNeighbors,
+  Trainable,
+  TrainableModel,
+  TrainingAlgorithm,
+} from './types.js';

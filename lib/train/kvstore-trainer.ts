@@ -1,0 +1,183 @@
+import type { Scalar, Variable } from '@tensorflow/tfjs-core';
+
+import { GradlinkError } from '../errors.js';
+import type { KVStore } from '../kvstore/kvstore.js';
+import { Optimizer } from '../optimizers/optimizer.js';
+import { optionsObject } from '../validate.js';
+import { endPass, runPass } from './gradient-pass.js';
+import type { GradientSink } from './gradient-pass.js';
+import { tf } from './tfjs.js';
+import type { InnerOptimizer, PassTimes, Trainable } from './types.js';
+import type { Timeline } from './timeline.js';
+import { trainableVariables } from './variables.js';
+
+/** Options of {@link KVStoreTrainer.create}. */
+export interface KVStoreTrainerOptions {
+  /**
+   * An optimizer of gradlink, which then runs where the store keeps the values, or one of `tf.train`, which each worker
+   * runs on the gradients that the store has summed (not with `dist_async`).
+   */
+  readonly optimizer: Optimizer | Pick<InnerOptimizer, 'applyGradients'>;
+  /**
+   * What each worker's gradients are multiplied by; 1 / workers when absent, so that the sum of all is their average, and
+   * 1 where every push is a step of its own (`dist_async`).
+   */
+  readonly scale?: number | undefined;
+  /** What the store's keys begin with, before the number of the variable; `'variable-'` when absent. */
+  readonly prefix?: string | undefined;
+  /** Told when the passes ran and how long the store was waited for. */
+  readonly timeline?: Timeline | undefined;
+}
+
+/**
+ * Trains over a {@link KVStore} of any type: each gradient is pushed the moment the backward pass has made it, the first
+ * layers' with the highest priority, since the next forward pass needs these first.
+ *
+ * @example
+ * ```ts
+ * await using kv = await KVStore.create('dist_sync');
+ * const trainer = await KVStoreTrainer.create(model, kv, { optimizer: new SGD({ learningRate: 0.1 }) });
+ * (await trainer.step(() => loss(model.predict(x), y))).dispose();
+ * ```
+ */
+export class KVStoreTrainer {
+  /** What is trained, in the order in which every worker has it. */
+  readonly variables: readonly Variable[];
+  readonly #kv: KVStore;
+  readonly #keys: readonly string[];
+  readonly #options: KVStoreTrainerOptions;
+  readonly #scale: number;
+  /** What is pushed, and what comes back. */
+  readonly #sent: readonly Float32Array[];
+  readonly #came: readonly Float32Array[];
+  #times: PassTimes | undefined;
+  #busy = false;
+
+  private constructor(variables: readonly Variable[], kv: KVStore, options: KVStoreTrainerOptions) {
+    const { prefix = 'variable-', scale } = options;
+    const isAsync = kv.type.includes('async');
+    this.variables = variables;
+    this.#kv = kv;
+    this.#options = options;
+    this.#keys = variables.map((_, index) => `${prefix}${index}`);
+    this.#scale = scale ?? (isAsync ? 1 : 1 / kv.numWorkers);
+    this.#sent = variables.map(({ size }) => new Float32Array(size));
+    this.#came = variables.map(({ size }) => new Float32Array(size));
+    if (isAsync && !this.#inStore) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        `KVStoreTrainer: a store of type ${kv.type} steps at every push; give it an optimizer of gradlink`,
+        { usable: true },
+      );
+    }
+  }
+
+  /**
+   * Makes the keys with the first worker's values, which all workers then start from. All workers call it.
+   *
+   * @throws TypeError where the store has such keys already.
+   */
+  static async create(
+    model: Trainable,
+    kv: KVStore,
+    options: KVStoreTrainerOptions,
+  ): Promise<KVStoreTrainer> {
+    const trainer = new KVStoreTrainer(trainableVariables(model), kv, optionsObject(options));
+    await trainer.#start();
+    return trainer;
+  }
+
+  get #inStore(): boolean {
+    return this.#options.optimizer instanceof Optimizer;
+  }
+
+  /** Of the last pass; undefined before the first. */
+  get times(): PassTimes | undefined {
+    return this.#times;
+  }
+
+  async #start(): Promise<void> {
+    const { optimizer } = this.#options;
+    const values = this.variables.map((one) => Float32Array.from(one.dataSync()));
+    const shape = this.variables.map(({ shape: own }) => own);
+    await this.#kv.init(this.#keys, values, { shape });
+    await this.#kv.pull(this.#keys, [...this.#came]);
+    this.#assign();
+    if (optimizer instanceof Optimizer) await this.#kv.setOptimizer(optimizer);
+  }
+
+  /**
+   * One pass, one push and pull of every key, and one step, in the store or here.
+   *
+   * @param loss - this worker's, computed from its own batch, as for `tf.variableGrads`.
+   * @returns the loss; the caller disposes it.
+   * @throws GradlinkError as the store's operations do.
+   */
+  async step(loss: () => Scalar): Promise<Scalar> {
+    if (this.#busy) {
+      throw new GradlinkError(
+        'ERR_UNSUPPORTED',
+        'KVStoreTrainer: a step is under way; await it before the next',
+        { usable: true },
+      );
+    }
+    this.#busy = true;
+    const exchanges: Promise<void>[] = [];
+    try {
+      const pass = runPass(this.#sink(exchanges), this.variables, loss);
+      await Promise.all(exchanges);
+      this.#times = endPass(pass, [], this.#options.timeline);
+      const { optimizer } = this.#options;
+      if (optimizer instanceof Optimizer) {
+        this.#assign();
+      } else {
+        const gradients = this.variables.map(({ name, shape }, i) => ({
+          name,
+          tensor: tf.tensor(this.#came[i]!, shape),
+        }));
+        optimizer.applyGradients(gradients);
+        tf.dispose(gradients.map(({ tensor }) => tensor));
+      }
+      return pass.value;
+    } finally {
+      // The arrays of those that are still on their way are theirs.
+      await Promise.allSettled(exchanges);
+      this.#busy = false;
+    }
+  }
+
+  #sink(exchanges: Promise<void>[]): GradientSink {
+    const exchange = (index: number) => {
+      const done = this.#kv.pushPull(this.#keys[index]!, this.#sent[index]!, this.#came[index], {
+        priority: -index,
+      });
+      // Looked at when the pass has run; until then its failure is nobody's.
+      done.catch(() => undefined);
+      exchanges.push(done);
+    };
+    return {
+      copiesAtOnce: true,
+      begin: (used) => {
+        used.forEach((uses, index) => {
+          if (uses > 0) return;
+          // A round closes when every worker has pushed.
+          this.#sent[index]!.fill(0);
+          exchange(index);
+        });
+      },
+      add: (index, gradient) => {
+        const sent = this.#sent[index]!;
+        for (let i = 0; i < sent.length; ++i) sent[i] = gradient[i]! * this.#scale;
+        exchange(index);
+      },
+      // What was pushed stays pushed: the others' rounds wait for the rest until this worker steps again or leaves.
+      fail: () => undefined,
+    };
+  }
+
+  #assign(): void {
+    this.variables.forEach((variable, i) => {
+      tf.tidy(() => variable.assign(tf.tensor(this.#came[i]!.slice(), variable.shape)));
+    });
+  }
+}
