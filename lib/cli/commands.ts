@@ -2,6 +2,8 @@
 import { registerBaseline } from './baseline.js';
 import { registerCollectives } from './collectives.js';
 import { registerCompare } from './compare.js';
+import { registerDdp } from './ddp.js';
+import { registerDoctor, registerTopo } from './doctor.js';
 import { registerLaunch } from './launch.js';
 import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
@@ -10,12 +12,17 @@ import { registerPredict } from './predict.js';
 import type { Register } from './register.js';
 import { registerReport } from './report.js';
 import { registerServe } from './serve.js';
+import { registerTrain } from './train.js';
 
 export const commands: readonly Register[] = [
   registerMeasure,
   registerCollectives,
   registerP2p,
+  registerDdp,
+  registerTrain,
   registerModels,
+  registerDoctor,
+  registerTopo,
   registerReport,
   registerCompare,
   registerBaseline,

@@ -10,6 +10,7 @@ export {
   renderComparison,
   type ComparisonFormat,
 } from './comparison.js';
+export { ddpFooter, ddpHeader, ddpLines, ddpSizeLines } from './ddp-tables.js';
 export { toJunit } from './junit.js';
 export { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
 export {

@@ -7,6 +7,7 @@ import {
   collectivesRow,
   groupBySize,
 } from './collectives-table.js';
+import { ddpLines } from './ddp-tables.js';
 import { toJunit } from './junit.js';
 import { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
 import { groupByName, p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
@@ -105,6 +106,7 @@ function textLines(report: Report): string[] {
       ...p2pFooter(report),
     ];
   }
+  if (report.run.tool === 'ddp') return ddpLines(report);
   const lines = [optionsLine(report.run.options)];
   for (const result of report.cases) {
     if (!hasMeasurement(result)) continue;

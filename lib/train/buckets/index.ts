@@ -7,6 +7,7 @@ export {
   defaultFirstBucketBytes,
   elementsOf,
   planBuckets,
+  planGiven,
 } from './plan.js';
 export { GradientReducer } from './reducer.js';
 export { reduceModes } from './types.js';

@@ -45,8 +45,33 @@ export function planBuckets(
   order: readonly number[] = [...gradients.keys()].reverse(),
 ): BucketPlan[] {
   const tensors = gradients.map((gradient) => ({ bytes: elementsOf(gradient) * bytesPerElement }));
-  return assignBySize(tensors, limits, order).map((members) => {
-    const elements = members.reduce((sum, index) => sum + elementsOf(gradients[index]!), 0);
-    return { gradients: members, elements, bytes: elements * bytesPerElement };
-  });
+  return assignBySize(tensors, limits, order).map((members) => bucketOf(gradients, members));
+}
+
+/**
+ * Buckets as somebody else has dealt them out.
+ *
+ * @throws TypeError unless each gradient is in one bucket.
+ */
+export function planGiven(
+  gradients: readonly GradientSpec[],
+  buckets: readonly (readonly number[])[],
+): BucketPlan[] {
+  const all = buckets.flat();
+  if (
+    all.length !== gradients.length ||
+    new Set(all).size !== all.length ||
+    all.some((index) => gradients[index] === undefined)
+  ) {
+    const expected = `each of the ${gradients.length} gradients in one bucket`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'buckets', expected, {
+      text: `${all.length} in ${buckets.length}`,
+    });
+  }
+  return buckets.map((members) => bucketOf(gradients, members));
+}
+
+function bucketOf(gradients: readonly GradientSpec[], members: readonly number[]): BucketPlan {
+  const elements = members.reduce((sum, index) => sum + elementsOf(gradients[index]!), 0);
+  return { gradients: members, elements, bytes: elements * bytesPerElement };
 }

@@ -5,7 +5,7 @@ import { native } from '../../native.js';
 import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
 import { milliseconds, optionsObject } from '../../validate.js';
 import { feedsBack, parseHook, plainHook } from './hooks.js';
-import { bucketLimits, elementsOf, planBuckets } from './plan.js';
+import { bucketLimits, elementsOf, planBuckets, planGiven } from './plan.js';
 import { reduceModes } from './types.js';
 import type {
   BucketPlan,
@@ -68,7 +68,8 @@ export class GradientReducer {
     options?: ReducerOptions,
   ) {
     const given = optionsObject(options);
-    const { mode = 'overlap', rebuild = true } = given;
+    const { mode = 'overlap', buckets } = given;
+    const rebuild = (given.rebuild ?? true) && buckets === undefined;
     const op: string = given.op ?? 'avg';
     if (!reduceModes.includes(mode)) {
       const names = reduceModes.join(', ');
@@ -96,7 +97,10 @@ export class GradientReducer {
     this.#timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
     this.#order = rebuild ? [] : undefined;
     // What a hook could not send of a bucket belongs to that bucket: it begins with the layout that stays.
-    this.#layout = this.#lay(undefined, rebuild && feedsBack(this.#hook) ? plainHook : this.#hook);
+    this.#layout = this.#lay(
+      buckets === undefined ? planBuckets(gradients, this.#limits) : planGiven(gradients, buckets),
+      rebuild && feedsBack(this.#hook) ? plainHook : this.#hook,
+    );
   }
 
   /** The buckets, in the order in which they are reduced. */
@@ -104,8 +108,7 @@ export class GradientReducer {
     return (this.#next ?? this.#layout).plan;
   }
 
-  #lay(order: readonly number[] | undefined, hook: NativeBucketHook): Layout {
-    const plan = planBuckets(this.gradients, this.#limits, order);
+  #lay(plan: readonly BucketPlan[], hook: NativeBucketHook): Layout {
     const arrays = plan.map(({ elements }) => this.#communicator.allocShared('float32', elements));
     const slots = new Float64Array(this.gradients.length * 4);
     const views: Float32Array[] = [];
@@ -284,7 +287,7 @@ export class GradientReducer {
 
   #rebuild(order: Int32Array): void {
     const hook = { ...this.#hook, startPass: this.#hook.startPass - 1 };
-    this.#next = this.#lay([...order], hook);
+    this.#next = this.#lay(planBuckets(this.gradients, this.#limits, [...order]), hook);
   }
 }
 

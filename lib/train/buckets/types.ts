@@ -67,6 +67,8 @@ export interface ReducerOptions {
    * else the buckets keep the reversed order of the list.
    */
   readonly rebuild?: boolean | undefined;
+  /** Which gradients share a bucket, instead of dealing them out by size; each gradient in one of them. */
+  readonly buckets?: readonly (readonly number[])[] | undefined;
   /** `'avg'` when absent. */
   readonly op?: 'avg' | 'sum' | undefined;
   readonly hook?: BucketHook | BucketHookName | undefined;

@@ -1,0 +1,46 @@
+// A command that needs several processes starts itself as a job of this host when nobody has.
+import { randomBytes } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+
+import type { Io } from './io.js';
+import { explain } from './launch-report.js';
+import { packageRoot } from './package-root.js';
+import { allowedCores } from '../launch/cores.js';
+import { jobVariable } from '../launch/job.js';
+import { local } from '../launch/local.js';
+import { runJob } from '../launch/run-job.js';
+
+/** Milliseconds between SIGTERM and SIGKILL. */
+const graceMs = 5000;
+
+/**
+ * Runs `gradlink ARGUMENTS` as the ranks of a job on this host; what they write is passed on.
+ *
+ * @returns the job's exit code
+ */
+export async function runAsJob(workers: number, args: readonly string[], io: Io): Promise<number> {
+  const program = fileURLToPath(new URL('bench/gradlink.js', packageRoot()));
+  const jobId = randomBytes(16).toString('hex');
+  const job = {
+    command: [process.execPath, program, ...args] as const,
+    workers,
+    servers: 0,
+    env: {},
+    cores: allowedCores(),
+    tolerateWorkerLoss: false,
+    graceMs,
+    outerEnv: io.env,
+    starterArguments: [],
+  };
+  const result = await runJob(local.plan(job, jobId), {
+    mark: `${jobVariable}=${jobId}`,
+    workers,
+    tolerateWorkerLoss: false,
+    env: io.env,
+    signals: io,
+    graceMs,
+    output: { stdout: io.stdout, stderr: io.stderr, tag: false },
+  });
+  io.stderr.write(explain(result));
+  return result.exitCode;
+}

@@ -1,0 +1,180 @@
+// Rows of a comparison as cases of a report.
+import { mean } from 'simple-statistics';
+
+import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../result.js';
+import { describe, percentile } from '../statistics.js';
+import type { DdpRow } from './run.js';
+
+/** What the cases of one run share. */
+export interface DdpContext {
+  readonly model: string;
+  readonly synthetic: boolean;
+  readonly ranks: number;
+  readonly gradientBytes: number;
+  readonly gradients: number;
+  readonly warmupSteps: number;
+  readonly originalUnits: boolean;
+}
+
+export const ddpPhases = ['forward', 'backward'] as const;
+export type DdpPhase = (typeof ddpPhases)[number];
+
+/** Columns of the original's table; each with its difference to `overlap`. */
+export const ddpFigures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
+export type DdpFigure = (typeof ddpFigures)[number];
+
+// At 85 % the rest is hardly more than the last bucket, which nothing can hide; at half of it, hiding does not work.
+const goodShare = 0.85;
+const fairShare = 0.5;
+
+type Figures = Readonly<Record<DdpFigure, number>>;
+
+/** All ranks' samples taken together: the original keeps only those of the rank that wrote last. */
+function figuresOf(samples: readonly number[]): Figures {
+  const sorted = [...samples].sort((a, b) => a - b);
+  return {
+    mean: mean(sorted),
+    p50: percentile(sorted, 50),
+    p90: percentile(sorted, 90),
+    p95: percentile(sorted, 95),
+    p99: percentile(sorted, 99),
+  };
+}
+
+function samplesOf(row: DdpRow, phase: DdpPhase): readonly (readonly number[])[] {
+  return phase === 'forward' ? row.forwardSeconds : row.backwardSeconds;
+}
+
+/** What of the communication no backward pass hides: below 0 where noise makes a step shorter than its computing. */
+export function hiddenShare(row: DdpRow): number {
+  const exposed = mean(row.backwardSeconds.flat()) - row.computeSeconds;
+  return 1 - exposed / row.communicationSeconds;
+}
+
+function bandwidthOf(bytes: number, statistics: Statistics, factor: number, formula: string) {
+  const { medianSeconds, medianInterval } = statistics;
+  const at = (seconds: number): number => (bytes * factor) / seconds;
+  const bandwidth: Bandwidth = {
+    bytesPerSecond: at(medianSeconds),
+    lowerBytesPerSecond: at(medianInterval.upperSeconds),
+    upperBytesPerSecond: at(medianInterval.lowerSeconds),
+    formula,
+  };
+  return bandwidth;
+}
+
+function verdictOf(row: DdpRow, phase: DdpPhase): Verdict {
+  if (phase === 'forward') {
+    return { level: 'none', text: 'nothing is reduced in a forward pass', likelyCause: null };
+  }
+  const share = hiddenShare(row);
+  const percent = `${(100 * share).toFixed(0)} % of the communication is hidden behind the backward pass`;
+  if (row.mode !== 'overlap') return { level: 'none', text: percent, likelyCause: null };
+  if (row.communicationSeconds > row.computeSeconds) {
+    const cause =
+      'communication alone takes longer than the backward pass: not all of it can be hidden';
+    return { level: share >= fairShare ? 'fair' : 'poor', text: percent, likelyCause: cause };
+  }
+  if (share >= goodShare) return { level: 'good', text: percent, likelyCause: null };
+  return {
+    level: share >= fairShare ? 'fair' : 'poor',
+    text: percent,
+    likelyCause:
+      row.buckets < 3
+        ? 'few buckets: most bytes wait for the end of the backward pass; try a smaller bucket size'
+        : 'computing and communicating share cores, or the last bucket is large; try another bucket size',
+  };
+}
+
+function checkOf({ wrong }: DdpRow, phase: DdpPhase): Check {
+  const checked = phase === 'backward' && wrong !== null;
+  return {
+    kind: checked ? 'exact' : 'none',
+    wrong: checked ? wrong : null,
+    error: null,
+    tolerance: null,
+    passed: !checked || wrong === 0,
+  };
+}
+
+function caseOf(
+  row: DdpRow,
+  base: DdpRow | undefined,
+  phase: DdpPhase,
+  context: DdpContext,
+): CaseResult {
+  const perRank = samplesOf(row, phase);
+  const samples = perRank.flat();
+  const statistics = describe(samples);
+  const figures = figuresOf(samples);
+  const compared = base === undefined ? undefined : figuresOf(samplesOf(base, phase).flat());
+  const values: Record<string, number | null> = {
+    meanSeconds: figures.mean,
+    p50Seconds: figures.p50,
+    p90Seconds: figures.p90,
+    p95Seconds: figures.p95,
+    p99Seconds: figures.p99,
+  };
+  for (const figure of ddpFigures) {
+    values[`${figure}DeltaPercent`] =
+      compared === undefined
+        ? null
+        : (100 * (figures[figure] - compared[figure])) / compared[figure];
+  }
+  perRank.forEach((own, rank) => (values[`rank${rank}MeanSeconds`] = mean(own)));
+  if (phase === 'backward') {
+    const exposed = figures.mean - row.computeSeconds;
+    values['computeSeconds'] = row.computeSeconds;
+    values['communicationSeconds'] = row.communicationSeconds;
+    values['exposedSeconds'] = exposed;
+    values['hiddenPercent'] = 100 * hiddenShare(row);
+  }
+  const { gradientBytes: bytes, ranks } = context;
+  const check = checkOf(row, phase);
+  const measured = {
+    name: 'ddp',
+    parameters: {
+      mode: row.mode,
+      phase,
+      model: context.model,
+      synthetic: context.synthetic,
+      ranks,
+      bucketBytes: row.bucketMebibytes * 2 ** 20,
+      buckets: row.buckets,
+      largestBucketBytes: row.bucketBytes,
+      originalUnits: context.originalUnits,
+    },
+    samplesSeconds: samples,
+    iterationsPerSample: 1,
+    warmupIterations: context.warmupSteps,
+    statistics,
+    bytes,
+    arrays: context.gradients,
+    algorithmBandwidth: bandwidthOf(bytes, statistics, 1, 'S / t'),
+    busBandwidth: bandwidthOf(bytes, statistics, (2 * (ranks - 1)) / ranks, 'S * 2(n-1)/n / t'),
+    limit: null,
+    check,
+    verdict: verdictOf(row, phase),
+    values,
+  } as const;
+  return check.passed
+    ? { status: 'ok', ...measured }
+    : {
+        status: 'error',
+        reason: `${row.wrong} elements of reduced gradients are wrong`,
+        ...measured,
+      };
+}
+
+/**
+ * A case for each row and phase, the phases of a bucket size together. Samples are those of rank 0, then of rank 1, and
+ * so on; a difference is to `overlap` with the same bucket size.
+ */
+export function ddpCases(rows: readonly DdpRow[], context: DdpContext): CaseResult[] {
+  const sizes = [...new Set(rows.map(({ bucketMebibytes }) => bucketMebibytes))];
+  return sizes.flatMap((size) => {
+    const same = rows.filter(({ bucketMebibytes }) => bucketMebibytes === size);
+    const base = same.find(({ mode }) => mode === 'overlap');
+    return ddpPhases.flatMap((phase) => same.map((row) => caseOf(row, base, phase, context)));
+  });
+}

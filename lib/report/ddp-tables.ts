@@ -1,0 +1,128 @@
+// A comparison of data parallelism as compare_ddp prints it: a table for each bucket size and phase.
+import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { environmentLine } from './summary.js';
+import { tableLines, type Column } from './table.js';
+import { percentText, sizeText, timeText } from './units.js';
+
+const figures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
+const mebibyte = 2 ** 20;
+
+function milliseconds(seconds: number | null | undefined): string {
+  return typeof seconds === 'number' ? (seconds * 1e3).toFixed(2) : '';
+}
+
+/** `+2.5 %`; nothing without `overlap` to compare with. */
+function delta(percent: number | null | undefined): string {
+  if (typeof percent !== 'number') return '';
+  return `${percent < 0 ? '-' : '+'}${Math.abs(percent).toFixed(1)} %`;
+}
+
+function columnsOf(phase: string): Column[] {
+  return [
+    { title: `DDP: [${phase}]`, align: 'left' },
+    ...figures.flatMap((figure): Column[] => [
+      { title: `${figure} ms`, align: 'right' },
+      { title: 'delta', align: 'right' },
+    ]),
+  ];
+}
+
+/** Lines of the cases of one bucket size. */
+export function ddpSizeLines(cases: readonly CaseResult[]): string[] {
+  const [first] = cases;
+  if (first === undefined) return [];
+  const size = Number(first.parameters['bucketBytes']) / mebibyte;
+  const lines = ['', `Bucket size ${size} MiB`];
+  const measured = cases.filter(hasMeasurement);
+  const phases = [...new Set(measured.map(({ parameters }) => String(parameters['phase'])))];
+  for (const phase of phases) {
+    const rows = measured.filter(({ parameters }) => parameters['phase'] === phase);
+    lines.push(
+      ...tableLines(
+        columnsOf(phase),
+        rows.map(({ parameters, values = {} }) => [
+          String(parameters['mode']),
+          ...figures.flatMap((figure) => [
+            milliseconds(values[`${figure}Seconds`]),
+            delta(values[`${figure}DeltaPercent`]),
+          ]),
+        ]),
+      ),
+    );
+  }
+  for (const { parameters, values = {}, statistics } of measured) {
+    if (parameters['phase'] !== 'backward') continue;
+    const perRank = Object.entries(values)
+      .filter(([name]) => /^rank\d+MeanSeconds$/.test(name))
+      .map(([, seconds]) => milliseconds(seconds));
+    const hidden = (values['hiddenPercent'] ?? 0) / 100;
+    lines.push(
+      `# ${String(parameters['mode'])}: ${String(parameters['buckets'])} buckets, the largest ` +
+        `${sizeText(Number(parameters['largestBucketBytes']))}; ${String(statistics.samples)} samples; mean of each rank ` +
+        `${perRank.join(', ')} ms; alone, backward takes ${timeText(values['computeSeconds'] ?? 0)} and communication ` +
+        `${timeText(values['communicationSeconds'] ?? 0)}, of which ${hiddenText(hidden)} hidden`,
+    );
+  }
+  return lines;
+}
+
+function hiddenText(share: number): string {
+  return share < 0 ? 'nothing is' : `${percentText(share)} ${share === 1 ? 'are' : 'is'}`;
+}
+
+/** What ran, before the first table. */
+export function ddpHeader({ run, environment }: Pick<Report, 'run' | 'environment'>): string[] {
+  const { options } = run;
+  const original = options['originalUnits'] === true;
+  return [
+    `# gradlink ddp: ${String(options['workload'])}`,
+    `# ${environmentLine(environment)}`,
+    `# ${String(options['ranks'])} ranks, ${String(options['steps'])} steps after ${String(options['warmup'])} that are dropped; figures over the samples of all ranks`,
+    original
+      ? '# original units: overlap has buckets of MiB, async and sync of as many Mi elements (4 bytes each), so that equal numbers compare unequal bytes'
+      : '# buckets of equal bytes in every mode; 1 MiB = 1,048,576 bytes',
+    '# delta: difference to overlap. backward: from the end of forward until all gradients are reduced',
+  ];
+}
+
+/** Outcome and verdicts, behind the last table. */
+export function ddpFooter(report: Report): string[] {
+  const overlap = report.cases
+    .filter(hasMeasurement)
+    .filter(
+      ({ parameters }) => parameters['mode'] === 'overlap' && parameters['phase'] === 'backward',
+    );
+  const best = overlap.reduce<(typeof overlap)[number] | undefined>(
+    (a, b) =>
+      (a?.values?.['meanSeconds'] ?? Infinity) <= (b.values?.['meanSeconds'] ?? Infinity) ? a : b,
+    undefined,
+  );
+  const words =
+    best === undefined
+      ? []
+      : [
+          `# Shortest backward of overlap: ${milliseconds(best.values?.['meanSeconds'])} ms with buckets of ` +
+            `${String(Number(best.parameters['bucketBytes']) / mebibyte)} MiB; ${best.verdict.text}` +
+            (best.verdict.likelyCause === null ? '' : `: ${best.verdict.likelyCause}`),
+        ];
+  const { length } = report.cases;
+  const failed = report.cases.filter(({ status }) => status === 'error');
+  return [
+    '',
+    ...words,
+    `# ${String(length)} cases: ${String(length - failed.length)} ok, ${String(failed.length)} failed`,
+    ...failed.map((one) => `# ${one.name}: ${'reason' in one ? one.reason : ''}`),
+  ];
+}
+
+/** The whole report. */
+export function ddpLines(report: Report): string[] {
+  const sizes = [...new Set(report.cases.map(({ parameters }) => parameters['bucketBytes']))];
+  return [
+    ...ddpHeader(report),
+    ...sizes.flatMap((size) =>
+      ddpSizeLines(report.cases.filter(({ parameters }) => parameters['bucketBytes'] === size)),
+    ),
+    ...ddpFooter(report),
+  ];
+}
