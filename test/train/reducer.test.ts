@@ -1,0 +1,209 @@
+// Gradients reduced in buckets by ranks of this process, in every mode.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { GradientReducer, reduceModes } from '../../lib/train/buckets/index.js';
+import type { BucketHookName, PassOptions, ReducerOptions } from '../../lib/train/buckets/index.js';
+
+const specs = [
+  { name: 'kernel', shape: [3, 5] },
+  { name: 'bias', shape: [5] },
+  { name: 'scalar', shape: [] },
+  { name: 'wide', shape: [2, 1000] },
+];
+const lengths = [15, 5, 1, 2000];
+const everyGradient = [0, 1, 2, 3];
+
+/** Small integers that differ by rank, gradient and place: sums are exact. */
+function values(rank: number, gradient: number, factor = 1): Float32Array {
+  return Float32Array.from(
+    { length: lengths[gradient]! },
+    (_, i) => factor * ((rank + 1) * 100 + gradient * 10 + (i % 7)),
+  );
+}
+
+/** The mean over ranks of what `of` gives. */
+function mean(size: number, of: (rank: number) => Float32Array): number[] {
+  const all = Array.from({ length: size }, (_, rank) => of(rank));
+  return [...all[0]!.keys()].map((i) => all.reduce((sum, one) => sum + one[i]!, 0) / size);
+}
+
+describe.each([1, 2, 3])('on %d ranks', (size) => {
+  let all: Communicator;
+  beforeAll(() => {
+    all = Communicator.local(size);
+  });
+  afterAll(() => all.close());
+
+  function reducers(options: ReducerOptions): GradientReducer[] {
+    return all.ranks.map((rank) => new GradientReducer(rank, specs, options));
+  }
+
+  /** One pass on all ranks; what `added` names comes in that order. */
+  async function pass(
+    them: readonly GradientReducer[],
+    added: (rank: number) => readonly (readonly [number, Float32Array])[],
+    options: (rank: number) => PassOptions = () => ({}),
+  ): Promise<void> {
+    them.forEach((reducer, rank) => {
+      reducer.begin(options(rank));
+      for (const [index, gradient] of added(rank)) reducer.add(index, gradient);
+    });
+    await Promise.all(them.map((reducer) => reducer.finish()));
+  }
+
+  const reversed = (rank: number) =>
+    [3, 2, 1, 0].map((index) => [index, values(rank, index)] as const);
+
+  it.each(reduceModes)('%s gives the mean of all, pass after pass', async (mode) => {
+    // Buckets of 64 bytes: wide, then scalar, bias and kernel until each is full.
+    const them = reducers({ mode, bucketCapBytes: 64 });
+    expect(them[0]!.plan.map(({ gradients }) => gradients)).toEqual([[3], [2, 1, 0]]);
+    for (let turn = 0; turn < 3; turn += 1) {
+      await pass(them, reversed);
+      for (const reducer of them) {
+        for (const index of everyGradient) {
+          const expected = mean(size, (rank) => values(rank, index));
+          expect([...reducer.gradient(index)], `${mode} ${index}`).toEqual(expected);
+        }
+      }
+    }
+  });
+
+  it.each(reduceModes)('%s takes the order of the first pass on rank 0', async (mode) => {
+    const them = reducers({ mode, bucketCapBytes: 64 });
+    const order = (rank: number): readonly number[] => (rank === 0 ? [1, 0, 3, 2] : [0, 1, 2, 3]);
+    const added = (rank: number) =>
+      order(rank).map((index) => [index, values(rank, index)] as const);
+    for (let turn = 0; turn < 2; turn += 1) {
+      await pass(them, added);
+      for (const reducer of them) {
+        expect(reducer.plan.map(({ gradients }) => gradients)).toEqual([[1, 0], [3], [2]]);
+        for (const index of everyGradient) {
+          expect([...reducer.gradient(index)]).toEqual(mean(size, (rank) => values(rank, index)));
+        }
+      }
+    }
+  });
+
+  it.each(reduceModes)('%s: unused gradients, uses that add up, and scales', async (mode) => {
+    const them = reducers({ mode, bucketCapBytes: 64 });
+    for (let turn = 0; turn < 2; turn += 1) {
+      await pass(
+        them,
+        (rank) => [
+          [0, values(rank, 0)],
+          // Used twice on the first rank alone.
+          ...(rank === 0 ? [[0, values(rank, 0)] as const] : []),
+          [3, values(rank, 3)],
+        ],
+        (rank) => ({ uses: [rank === 0 ? 2 : 1, 0, 1, 1], scale: rank === 0 ? 0.5 : 2 }),
+      );
+      const scale = (rank: number): number => (rank === 0 ? 0.5 : 2);
+      for (const reducer of them) {
+        const twice = (rank: number) => values(rank, 0, rank === 0 ? 1 : 2);
+        expect([...reducer.gradient(0)]).toEqual(mean(size, twice));
+        expect([...reducer.gradient(3)]).toEqual(
+          mean(size, (rank) => values(rank, 3, scale(rank))),
+        );
+        // One was known not to come, the other was announced and did not.
+        expect(reducer.gradient(1).every((value) => value === 0)).toBe(true);
+        expect(reducer.gradient(2).every((value) => value === 0)).toBe(true);
+      }
+    }
+  });
+
+  it.each(reduceModes)('%s: passes that do not reduce add up', async (mode) => {
+    const them = reducers({ mode, op: 'sum', bucketCapBytes: 64 });
+    for (let turn = 0; turn < 2; turn += 1) {
+      await pass(them, reversed, () => ({ reduce: false }));
+      await pass(
+        them,
+        (rank) => [[1, values(rank, 1)]],
+        () => ({ uses: [0, 1, 0, 0], reduce: false }),
+      );
+      expect([...them[0]!.gradient(0)]).toEqual([...values(0, 0)]);
+      await pass(them, reversed);
+      for (const reducer of them) {
+        for (const index of everyGradient) {
+          const times = index === 1 ? 3 : 2;
+          const expected = mean(size, (rank) => values(rank, index, times * size));
+          expect([...reducer.gradient(index)]).toEqual(expected);
+        }
+      }
+    }
+  });
+
+  it.each<BucketHookName>(['float16', 'bfloat16', '2bit', 'powersgd'])(
+    '%s comes near the mean in the end',
+    async (type) => {
+      // Of these the wide one is worth compressing only where little is asked of it.
+      const hook = type === 'powersgd' ? { type, startPass: 2, minCompressionRate: 1 } : type;
+      const them = reducers({ hook, bucketCapBytes: 64 });
+      const scaled = (rank: number, index: number) => values(rank, index, 2 ** -10);
+      const sums = lengths.map((length) => new Float64Array(length));
+      const passes = 48;
+      for (let turn = 0; turn < passes; turn += 1) {
+        await pass(them, (rank) => everyGradient.map((index) => [index, scaled(rank, index)]));
+        sums.forEach((sum, index) => {
+          for (const [i, value] of them[0]!.gradient(index).entries()) sum[i]! += value;
+        });
+        for (const reducer of them.slice(1)) {
+          for (const index of everyGradient) {
+            expect(reducer.gradient(index)).toEqual(them[0]!.gradient(index));
+          }
+        }
+      }
+      sums.forEach((sum, index) => {
+        const expected = mean(size, (rank) => scaled(rank, index));
+        // bfloat16 has 8 bits; a residual is at most a threshold, spread over all passes.
+        for (const [i, value] of sum.entries()) {
+          expect(Math.abs(value / passes - expected[i]!)).toBeLessThan(expected[i]! / 128 + 0.02);
+        }
+      });
+    },
+  );
+});
+
+describe('misuse', () => {
+  const all = Communicator.local(1);
+  const [one] = all.ranks;
+  const reducer = new GradientReducer(one!, specs);
+
+  it('is told, and leaves the reducer usable', async () => {
+    expect(() => reducer.add(0, new Float32Array(15))).toThrow(/add\(\) without begin\(\)/);
+    await expect(reducer.finish()).rejects.toThrow(/finish\(\) without begin\(\)/);
+    expect(() => reducer.begin({ uses: [1] })).toThrow(/4 numbers, one for each gradient/);
+    reducer.begin();
+    expect(() => reducer.begin()).toThrow(/while a pass is open/);
+    expect(() => reducer.add(4, new Float32Array(1))).toThrow(/an index below 4/);
+    expect(() => reducer.add(0, new Float32Array(14))).toThrow(/a Float32Array of 15 for kernel/);
+    reducer.add(0, values(0, 0));
+    expect(() => reducer.add(0, values(0, 0))).toThrow(/kernel more often/);
+    const finished = reducer.finish();
+    expect(() => reducer.begin()).toThrow(/wait for it/);
+    await finished;
+    expect([...reducer.gradient(0)]).toEqual([...values(0, 0)]);
+    reducer.begin();
+    reducer.add(0, values(1, 0));
+    expect(reducer.finishSync().map(({ bucket }) => bucket)).toEqual([0]);
+    expect([...reducer.gradient(0)]).toEqual([...values(1, 0)]);
+  });
+
+  it('of options and communicators is told', async () => {
+    await using two = Communicator.local(2);
+    expect(() => new GradientReducer(two, specs)).toThrow(/one of its ranks\(\)|ranks\(\)/);
+    const wrong = (options: object) => () => new GradientReducer(one!, specs, options);
+    expect(wrong({ mode: 'later' })).toThrow(/one of overlap, async, sync for mode/);
+    expect(wrong({ op: 'max' })).toThrow(/'avg' or 'sum' for op/);
+    expect(wrong({ hook: '3bit' })).toThrow(/one of float16, bfloat16, 2bit, powersgd for hook/);
+    expect(wrong({ hook: { type: 'powersgd', startPass: 1 } })).toThrow(/hook\.startPass/);
+    expect(wrong({ hook: { type: '2bit', threshold: 0 } })).toThrow(/hook\.threshold/);
+  });
+
+  it('ends with the communicator', async () => {
+    await all.close();
+    await one!.close();
+    expect(() => reducer.begin()).toThrow(/closed/);
+  });
+});

@@ -1,0 +1,103 @@
+// Timelines are JSON whenever somebody looks, also where the process has died.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { monotonicSeconds } from '../../lib/train/clock.js';
+import { mergeTimelines, Timeline } from '../../lib/train/timeline.js';
+
+interface Event {
+  readonly name: string;
+  readonly ph: string;
+  readonly pid: number;
+  readonly tid: number;
+  readonly ts?: number;
+  readonly dur?: number;
+  readonly args?: Readonly<Record<string, unknown>>;
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'gradlink-timeline-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function read(file: string): { traceEvents: Event[]; otherData: Record<string, number> } {
+  return JSON.parse(readFileSync(file, 'utf8')) as ReturnType<typeof read>;
+}
+
+describe('a timeline', () => {
+  it('is valid after every event', () => {
+    const file = join(folder, 'valid.json');
+    const timeline = new Timeline(file, { rank: 3, buffered: 1 });
+    expect(read(file).traceEvents.every(({ ph }) => ph === 'M')).toBe(true);
+    for (let step = 0; step < 20; step += 1) {
+      timeline.add(step % 2 === 0 ? 'compute' : 'communication', `läuft ${step}`, 1, 2);
+      const events = read(file).traceEvents.filter(({ ph }) => ph === 'X');
+      expect(events).toHaveLength(step + 1);
+      expect(events[step]).toMatchObject({
+        name: `läuft ${step}`,
+        pid: 3,
+        tid: step % 2,
+        dur: 1e6,
+      });
+    }
+    timeline.close();
+    timeline.add('compute', 'too late', 1, 2);
+    timeline.close();
+    expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(20);
+  });
+
+  it('names its lanes, and writes when enough has gathered', () => {
+    const file = join(folder, 'lanes.json');
+    using timeline = new Timeline(file, { buffered: 3 });
+    timeline.mark('compute', 'step 0');
+    timeline.span('compute', 'work', () => undefined);
+    expect(read(file).traceEvents.some(({ ph }) => ph !== 'M')).toBe(false);
+    timeline.add('communication', 'bucket 0', 1, 2, { bytes: 4 });
+    const { traceEvents } = read(file);
+    const lanes = traceEvents.filter(({ name }) => name === 'thread_name');
+    expect(lanes.map(({ tid, args }) => [tid, args?.['name']])).toEqual([
+      [0, 'compute'],
+      [1, 'communication'],
+    ]);
+    expect(traceEvents.at(-1)).toMatchObject({ name: 'bucket 0', args: { bytes: 4 } });
+  });
+
+  it('notes how long work took, also when it fails or is awaited', async () => {
+    const file = join(folder, 'span.json');
+    const timeline = new Timeline(file);
+    const before = monotonicSeconds();
+    expect(timeline.span('compute', 'sum', () => 7)).toBe(7);
+    expect(() =>
+      timeline.span('compute', 'broken', () => {
+        throw new Error('no');
+      }),
+    ).toThrow('no');
+    await expect(timeline.span('communication', 'late', () => Promise.resolve(1))).resolves.toBe(1);
+    const after = monotonicSeconds();
+    timeline.close();
+    const events = read(file).traceEvents.filter(({ ph }) => ph === 'X');
+    expect(events.map(({ name }) => name)).toEqual(['sum', 'broken', 'late']);
+    for (const { ts = -1, dur = -1 } of events) {
+      expect(dur).toBeGreaterThanOrEqual(0);
+      expect(ts).toBeGreaterThanOrEqual(0);
+      expect(ts + dur).toBeLessThanOrEqual((after - before) * 1e6 + 1e6);
+    }
+  });
+
+  it('lies beside those of other ranks in one file', () => {
+    const files = [0, 1].map((rank) => join(folder, `rank-${rank}.json`));
+    files.forEach((file, rank) => {
+      using timeline = new Timeline(file, { rank });
+      timeline.add('compute', 'pass', monotonicSeconds(), monotonicSeconds());
+    });
+    const starts = files.map((file) => read(file).otherData['startTimeSinceEpochMicroseconds']!);
+    const own = read(files[1]!).traceEvents.find(({ ph }) => ph === 'X')!.ts!;
+    const merged = join(folder, 'merged.json');
+    mergeTimelines(files, merged);
+    const passes = read(merged).traceEvents.filter(({ ph }) => ph === 'X');
+    expect(passes.map(({ pid }) => pid)).toEqual([0, 1]);
+    expect(passes[1]!.ts).toBeCloseTo(own + starts[1]! - starts[0]!, 3);
+    expect(() => mergeTimelines([merged, join(folder, 'none.json')], merged)).toThrow(/ENOENT/);
+  });
+});
