@@ -14,9 +14,9 @@ int rankArg(Napi::Env env, std::int32_t rank, int size) {
   throw argumentError(env, "rank", "ranks below " + std::to_string(size), std::to_string(rank));
 }
 
-void checkOneOfHost(Napi::Env env, const Side& side) {
-  if (side.communicator.heldRanks().size() == 1 && side.gpus.empty()) return;
-  throw argumentError(env, "communicator", "one that holds one rank, in host memory", "another");
+void checkOneRank(Napi::Env env, const Side& side) {
+  if (side.communicator.heldRanks().size() == 1) return;
+  throw argumentError(env, "communicator", "one that holds one rank", "another");
 }
 
 }  // namespace
@@ -24,10 +24,11 @@ void checkOneOfHost(Napi::Env env, const Side& side) {
 NeighborGatherCall::NeighborGatherCall(const Napi::CallbackInfo& info, const Side& side,
                                        Kept* kept) {
   const Napi::Env env = info.Env();
-  checkOneOfHost(env, side);
+  checkOneRank(env, side);
   const int size = side.communicator.size();
-  dtype_ = dtypeArg(info[0]);
-  const BufferView data = viewOf(info[1], dtype_, "data");
+  const int device = side.deviceOf(0);
+  dtype_ = device == kHost ? dtypeArg(info[0]) : gpuDTypeArg(info[0]);
+  const BufferView data = viewOn(device, info[1], dtype_, "data");
   data_ = data.data;
   count_ = data.length;
   const BufferView ranks = viewOf(info[3], DType::int32, "sources");
@@ -42,7 +43,7 @@ NeighborGatherCall::NeighborGatherCall(const Napi::CallbackInfo& info, const Sid
       throw argumentError(env, "counts", "a sum that fits in memory", "more");
     }
   }
-  out_ = memoryOf(info[2], dtype_, total, "out");
+  out_ = memoryOf(info[2], dtype_, total, "out", device);
   const BufferView destinations = viewOf(info[5], DType::int32, "destinations");
   for (std::size_t i = 0; i < destinations.length; ++i) {
     destinations_.push_back(
@@ -56,16 +57,17 @@ NeighborGatherCall::NeighborGatherCall(const Napi::CallbackInfo& info, const Sid
 }
 
 void NeighborGatherCall::operator()(Communicator& communicator) const {
-  neighborAllGather(communicator, data_, count_, dtype_, out_, sources_, destinations_, options_);
+  communicator.neighborAllGather(data_, count_, dtype_, out_, sources_, destinations_, options_);
 }
 
 GossipCall::GossipCall(const Napi::CallbackInfo& info, const Side& side, Kept* kept) {
-  checkOneOfHost(info.Env(), side);
-  dtype_ = dtypeArg(info[0]);
-  const BufferView data = viewOf(info[1], dtype_, "data");
+  checkOneRank(info.Env(), side);
+  const int device = side.deviceOf(0);
+  dtype_ = device == kHost ? dtypeArg(info[0]) : gpuDTypeArg(info[0]);
+  const BufferView data = viewOn(device, info[1], dtype_, "data");
   data_ = data.data;
   count_ = data.length;
-  out_ = memoryOf(info[2], dtype_, count_, "out");
+  out_ = memoryOf(info[2], dtype_, count_, "out", device);
   peer_ = static_cast<int>(integerArg(info[3], "rank", 0, side.communicator.size() - 1));
   selfWeight_ = numberArg(info[4], "selfWeight");
   pairWeight_ = numberArg(info[5], "pairWeight");
@@ -77,7 +79,7 @@ GossipCall::GossipCall(const Napi::CallbackInfo& info, const Side& side, Kept* k
 }
 
 void GossipCall::operator()(Communicator& communicator) const {
-  pairGossip(communicator, data_, out_, count_, dtype_, peer_, selfWeight_, pairWeight_, options_);
+  communicator.pairGossip(data_, out_, count_, dtype_, peer_, selfWeight_, pairWeight_, options_);
 }
 
 }  // namespace gradlink::binding

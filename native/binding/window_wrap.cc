@@ -9,6 +9,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
+#include "binding/gpu_buffer.h"
 #include "binding/pending_op.h"
 #include "core/error.h"
 
@@ -40,7 +41,7 @@ class WindowCall {
   WindowCall(const Napi::CallbackInfo& info, const OpenWindow& at, Kept* kept)
       : op_(static_cast<WindowOp>(integerArg(info[0], "op", 0, 3))) {
     if (!info[1].IsNull()) {
-      array_ = memoryOf(info[1], at.dtype, at.count, "array");
+      array_ = memoryOf(info[1], at.dtype, at.count, "array", at.device);
       if (kept != nullptr) keep(*kept, info[1]);
     } else if (op_ == WindowOp::put || op_ == WindowOp::accumulate) {
       array_ = at.window->data();
@@ -116,8 +117,16 @@ Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
       throw argumentError(env, "communicator", "one that holds one rank", "another");
     }
     const DType dtype = dtypeArg(info[1]);
-    const BufferView data = viewOf(info[2], dtype, "data");
+    const auto gpus = handle->gpus();
+    const int device = gpus.empty() ? kHost : gpus[0];
+    const BufferView data = viewOn(device, info[2], dtype, "data");
     WindowSpec spec;
+    if (device != kHost) {
+      static_cast<void>(memoryOf(info[7], dtype, data.length, "array", device));
+      const DeviceBufferWrap& array = *DeviceBufferWrap::of(info[7]);
+      // The memory goes with the window, even if the program disposes of the array before.
+      spec.array = {array.hold(), array.data()};
+    }
     spec.count = data.length;
     spec.dtype = dtype;
     spec.initial = data.data;
@@ -135,9 +144,9 @@ Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
         [raw, opened, spec = std::move(spec), options] {
           *opened = raw->communicator().openWindow(spec, options);
         },
-        [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype,
-         count = data.length](Napi::Env at) -> Napi::Value {
-          auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, count);
+        [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype, count = data.length,
+         device](Napi::Env at) -> Napi::Value {
+          auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, count, device);
           window->window = std::move(*opened);
           return Environment::of(at)
               .constructor(kClassName)

@@ -15,9 +15,11 @@ struct OpenWindow {
   std::unique_ptr<Window> window;
   DType dtype;
   std::size_t count;
+  /// The GPU of the arrays, or kHost.
+  int device;
 
-  OpenWindow(std::shared_ptr<CommunicatorHandle> from, DType type, std::size_t length)
-      : handle(std::move(from)), dtype(type), count(length) {}
+  OpenWindow(std::shared_ptr<CommunicatorHandle> from, DType type, std::size_t length, int gpu)
+      : handle(std::move(from)), dtype(type), count(length), device(gpu) {}
   OpenWindow(const OpenWindow&) = delete;
   OpenWindow& operator=(const OpenWindow&) = delete;
   ~OpenWindow() { window.reset(); }
@@ -26,7 +28,8 @@ struct OpenWindow {
 class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {
  public:
   static void define(Napi::Env, Napi::Object exports);
-  /// NativeWindow.open(communicator, dtype, data, zeroInit, sources, destinations, timeoutMs).
+  /// NativeWindow.open(communicator, dtype, data, zeroInit, sources, destinations, timeoutMs, array);
+  /// `array`: the DeviceBuffer that becomes the window's array where ranks are GPUs, else null.
   static Napi::Value open(const Napi::CallbackInfo&);
 
   explicit WindowWrap(const Napi::CallbackInfo&);

@@ -1,10 +1,23 @@
 #include "core/communicator.h"
 
 #include "core/error.h"
+#include "core/neighbors.h"
 #include "core/window.h"
 #include "core/wire.h"
 
 namespace gradlink {
+
+void Communicator::neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
+                                     std::span<const NeighborBlock> sources,
+                                     std::span<const int> destinations,
+                                     const CallOptions& options) {
+  gradlink::neighborAllGather(*this, in, count, dtype, out, sources, destinations, options);
+}
+
+void Communicator::pairGossip(const void* in, void* out, std::size_t count, DType dtype, int peer,
+                              double selfWeight, double pairWeight, const CallOptions& options) {
+  gradlink::pairGossip(*this, in, out, count, dtype, peer, selfWeight, pairWeight, options);
+}
 
 std::unique_ptr<Wire> Communicator::openWire(const CallOptions& /*options*/) {
   throw Error(ErrorCode::unsupported,

@@ -20,6 +20,7 @@ namespace gradlink {
 
 class Window;
 class Wire;
+struct NeighborBlock;
 struct WindowSpec;
 
 /// Memory of one call: in[i] and out[i] belong to heldRanks()[i]. in[i] == out[i] means in place
@@ -102,6 +103,15 @@ class Communicator {
   /// in and out: count, float types only. One neighborhood for each held rank.
   virtual void neighborAllReduce(const Buffers&, std::size_t count, DType,
                                  std::span<const Neighborhood>, const CallOptions& = {}) = 0;
+
+  // ---- exchanges with some of the ranks, for communicators that hold one rank: what
+  // core/neighbors.h says and does, except where a backend has a way of its own.
+
+  virtual void neighborAllGather(const void* in, std::size_t count, DType, void* out,
+                                 std::span<const NeighborBlock> sources,
+                                 std::span<const int> destinations, const CallOptions& = {});
+  virtual void pairGossip(const void* in, void* out, std::size_t count, DType, int peer,
+                          double selfWeight, double pairWeight, const CallOptions& = {});
 
   // ---- point to point, for communicators that hold one rank. Messages of one (source, tag) arrive
   // in order. A receive of a longer buffer takes a shorter message; the other way round is

@@ -18,6 +18,11 @@ class ForwardingCommunicator : public ShapedCommunicator {
   void barrier(const CallOptions& = {}) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions& = {}) override;
+  void neighborAllGather(const void* in, std::size_t count, DType, void* out,
+                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
+                         const CallOptions& = {}) override;
+  void pairGossip(const void* in, void* out, std::size_t count, DType, int peer, double selfWeight,
+                  double pairWeight, const CallOptions& = {}) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
             const CallOptions& = {}) override;
   Received receive(void* data, std::size_t count, DType, int source, int tag,

@@ -13,78 +13,6 @@ namespace {
 
 // Above what programs use; messages of one tag and pair keep their order anyway.
 constexpr int kTag = std::numeric_limits<int>::max() - 7;
-constexpr std::int64_t kNone = -1;
-
-// What each rank says before anything is sent: count and type, then for each rank how much it
-// expects from it (kNone: nothing) and whether it sends there.
-class Table {
- public:
-  Table(Communicator& communicator, std::size_t count, DType dtype,
-        std::span<const NeighborBlock> sources, std::span<const int> destinations,
-        const CallOptions& options)
-      : size_(static_cast<std::size_t>(communicator.size())),
-        width_(2 + 2 * size_),
-        cells_(size_ * width_) {
-    std::vector<std::int64_t> own(width_, kNone);
-    own[0] = static_cast<std::int64_t>(count);
-    own[1] = static_cast<std::int64_t>(dtype);
-    for (const NeighborBlock& s : sources)
-      own[2 + static_cast<std::size_t>(s.rank)] = static_cast<std::int64_t>(s.count);
-    for (const int d : destinations) own[2 + size_ + static_cast<std::size_t>(d)] = 1;
-    const void* const in[] = {own.data()};
-    void* const out[] = {cells_.data()};
-    communicator.allGather({in, out}, width_, DType::int64, options);
-  }
-
-  std::int64_t count(std::size_t rank) const { return at(rank, 0); }
-  std::int64_t dtype(std::size_t rank) const { return at(rank, 1); }
-  std::int64_t expected(std::size_t to, std::size_t from) const { return at(to, 2 + from); }
-  bool sends(std::size_t from, std::size_t to) const { return at(from, 2 + size_ + to) != kNone; }
-
-  /// The first disagreement in the order of ranks: the same on all.
-  void check() const {
-    for (std::size_t from = 0; from < size_; ++from) {
-      if (dtype(from) != dtype(0)) {
-        fail(from, 0, "element type " + nameAt(from) + " against " + nameAt(0));
-      }
-      for (std::size_t to = 0; to < size_; ++to) {
-        const std::int64_t awaited = expected(to, from);
-        if (sends(from, to) && awaited == kNone) {
-          fail(from, to,
-               "the first names the second as a destination, which does not name it as "
-               "a source");
-        }
-        if (!sends(from, to) && awaited != kNone) {
-          fail(from, to,
-               "the second names the first as a source, which does not name it as a "
-               "destination");
-        }
-        if (awaited != kNone && awaited != count(from)) {
-          fail(from, to,
-               "the first sends " + std::to_string(count(from)) + " elements, the second expects " +
-                   std::to_string(awaited));
-        }
-      }
-    }
-  }
-
- private:
-  std::int64_t at(std::size_t rank, std::size_t column) const {
-    return cells_[rank * width_ + column];
-  }
-  std::string nameAt(std::size_t rank) const { return nameOf(static_cast<DType>(dtype(rank))); }
-  [[noreturn]] static void fail(std::size_t first, std::size_t second, const std::string& text) {
-    throw Error(ErrorCode::mismatch, "neighborAllGather: rank " + std::to_string(first) +
-                                         " and rank " + std::to_string(second) +
-                                         " disagree: " + text)
-        .withOp("neighborAllGather")
-        .stillUsable();
-  }
-
-  std::size_t size_;
-  std::size_t width_;
-  std::vector<std::int64_t> cells_;
-};
 
 Error misuse(const char* op, const std::string& text) {
   return Error(ErrorCode::invalidArgument, std::string(op) + ": " + text).withOp(op).stillUsable();
@@ -106,16 +34,73 @@ void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> des
   for (const int destination : destinations) check(destination, 2);
 }
 
+[[noreturn]] void disagree(int first, int second, const std::string& text) {
+  throw Error(ErrorCode::mismatch, "neighborAllGather: rank " + std::to_string(first) +
+                                       " and rank " + std::to_string(second) + " disagree: " + text)
+      .withOp("neighborAllGather")
+      .stillUsable();
+}
+
 }  // namespace
+
+NeighborTable::NeighborTable(int rank, int size, std::size_t count, DType dtype,
+                             std::span<const NeighborBlock> sources,
+                             std::span<const int> destinations, const Exchange& exchange)
+    : size_(size),
+      width_(2 + 2 * static_cast<std::size_t>(size)),
+      cells_(static_cast<std::size_t>(size) * width_) {
+  checkPeers(sources, destinations, rank, size);
+  std::vector<std::int64_t> own(width_, kNone);
+  own[0] = static_cast<std::int64_t>(count);
+  own[1] = static_cast<std::int64_t>(dtype);
+  for (const NeighborBlock& s : sources) {
+    own[2 + static_cast<std::size_t>(s.rank)] = static_cast<std::int64_t>(s.count);
+  }
+  for (const int to : destinations) own[2 + static_cast<std::size_t>(size + to)] = 1;
+  exchange(own.data(), cells_.data(), width_ * sizeof(std::int64_t));
+  check();
+}
+
+// The first disagreement in the order of ranks: the same on all.
+void NeighborTable::check() const {
+  const auto nameAt = [&](int rank) {
+    return std::string(nameOf(static_cast<DType>(at(rank, 1))));
+  };
+  for (int from = 0; from < size_; ++from) {
+    if (at(from, 1) != at(0, 1)) {
+      disagree(from, 0, "element type " + nameAt(from) + " against " + nameAt(0));
+    }
+    for (int to = 0; to < size_; ++to) {
+      const std::int64_t awaited = at(to, 2 + from);
+      if (sends(from, to) && awaited == kNone) {
+        disagree(from, to,
+                 "the first names the second as a destination, which does not name it as a source");
+      }
+      if (!sends(from, to) && awaited != kNone) {
+        disagree(from, to,
+                 "the second names the first as a source, which does not name it as a destination");
+      }
+      if (awaited != kNone && awaited != at(from, 0)) {
+        disagree(from, to,
+                 "the first sends " + std::to_string(count(from)) +
+                     " elements, the second expects " + std::to_string(awaited));
+      }
+    }
+  }
+}
 
 void neighborAllGather(Communicator& communicator, const void* in, std::size_t count, DType dtype,
                        void* out, std::span<const NeighborBlock> sources,
                        std::span<const int> destinations, const CallOptions& options) {
   const int size = communicator.size();
   const int rank = communicator.heldRanks()[0];
-  checkPeers(sources, destinations, rank, size);
-  const Table table(communicator, count, dtype, sources, destinations, options);
-  table.check();
+  const NeighborTable table(
+      rank, size, count, dtype, sources, destinations,
+      [&](const void* own, void* all, std::size_t bytes) {
+        const void* const given[] = {own};
+        void* const gathered[] = {all};
+        communicator.allGather({given, gathered}, bytes, DType::uint8, options);
+      });
 
   std::vector<std::byte*> places(static_cast<std::size_t>(size));
   auto* next = static_cast<std::byte*>(out);
@@ -124,13 +109,13 @@ void neighborAllGather(Communicator& communicator, const void* in, std::size_t c
     next += source.count * sizeOf(dtype);
   }
   const auto move = [&](int from, int to) {
-    const auto sender = static_cast<std::size_t>(from);
-    const auto length = static_cast<std::size_t>(table.count(sender));
-    if (!table.sends(sender, static_cast<std::size_t>(to)) || length == 0) return;
+    const std::size_t length = table.count(from);
+    if (!table.sends(from, to) || length == 0) return;
     if (from == rank) {
       communicator.send(in, length, dtype, to, kTag, options);
     } else {
-      communicator.receive(places[sender], length, dtype, from, kTag, options);
+      communicator.receive(places[static_cast<std::size_t>(from)], length, dtype, from, kTag,
+                           options);
     }
   };
   // All ranks go through the messages in one order (by distance, even senders first, then by

@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -21,6 +22,9 @@ struct WindowSpec {
   /// What the array, and unless zeroInit the buffers too, hold at first.
   const void* initial = nullptr;
   bool zeroInit = false;
+  /// Where arrays are on GPUs: the device memory that becomes the array, kept as long as the window
+  /// needs it. Null where they are in the memory of the host.
+  std::shared_ptr<void> array;
   /// Who writes here; a buffer each, in this order.
   std::vector<int> sources;
   /// Where this rank writes; each names it as a source.

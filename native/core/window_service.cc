@@ -83,7 +83,7 @@ WirePart WindowService::spareOf(ServedWindow& served) {
       if (part.use_count() == 1) return part;
     }
   }
-  WirePart made = allocate(served.memory.bytes());
+  WirePart made = allocate(served.memory->bytes());
   const std::lock_guard lock(mutex_);
   return served.spare.emplace_back(std::move(made));
 }
@@ -121,7 +121,7 @@ void WindowService::take(const WireMessage& message) {
     if (!served) {
       throw Error(ErrorCode::invalidArgument, "window: it was freed").stillUsable();
     }
-    WindowMemory& memory = served->memory;
+    WindowMemory& memory = *served->memory;
     switch (request.what) {
       case What::put:
       case What::accumulate:
@@ -158,15 +158,15 @@ void WindowService::giveValues(int source, const WindowRequest& request, ServedW
   WindowRequest reply;
   reply.what = WindowRequest::What::values;
   reply.number = request.number;
-  reply.p = served.memory.read(copy.get());
-  std::byte* const payload = served.memory.bytes() == 0 ? nullptr : copy.get();
+  reply.p = served.memory->read(copy.get());
+  std::byte* const payload = served.memory->bytes() == 0 ? nullptr : copy.get();
   std::uint64_t ticket = 0;
   if (payload != nullptr) {
     const std::lock_guard lock(mutex_);
     ticket = next_++;
     sending_.emplace(ticket, Sending{nullptr, source, std::move(copy)});
   }
-  wire_->send(source, bytesOf(reply), payload, served.memory.bytes(), ticket);
+  wire_->send(source, bytesOf(reply), payload, served.memory->bytes(), ticket);
 }
 
 void WindowService::finish(const WindowRequest& answer, const WireMessage& message) {
@@ -179,8 +179,8 @@ void WindowService::finish(const WindowRequest& answer, const WireMessage& messa
     asked = at->second;
   }
   if (answer.what == WindowRequest::What::values) {
-    asked.into->memory.write(message.source, message.payload, asked.weight, false, asked.withP,
-                             answer.p);
+    asked.into->memory->write(message.source, message.payload, asked.weight, false, asked.withP,
+                              answer.p);
   }
   const std::lock_guard lock(mutex_);
   if (asked_.erase(answer.number) == 0) return;

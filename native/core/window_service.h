@@ -25,11 +25,12 @@ using WirePart = std::shared_ptr<std::byte>;
 
 /// A window as its rank serves it. Its memory stays while a message may still be sent from it.
 struct ServedWindow {
-  ServedWindow(const WindowSpec& spec, int size, WirePart array)
-      : own(std::move(array)), memory(spec, size, own.get()) {}
+  /// `array`: null where the window's array is not the wire's memory.
+  ServedWindow(WirePart array, std::unique_ptr<WindowMemory> at)
+      : own(std::move(array)), memory(std::move(at)) {}
 
   const WirePart own;
-  WindowMemory memory;
+  const std::unique_ptr<WindowMemory> memory;
   /// Arrays for what is on its way; the service's.
   std::vector<WirePart> spare;
 };

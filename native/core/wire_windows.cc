@@ -20,18 +20,27 @@ Error misuse(const std::string& text) {
   return Error(ErrorCode::invalidArgument, "window: " + text).withOp("window").stillUsable();
 }
 
+std::shared_ptr<ServedWindow> makeServed(WindowService& service, const WindowSpec& spec,
+                                         const WireWindows::MakeMemory& make) {
+  if (make) return std::make_shared<ServedWindow>(nullptr, make(spec, service.size()));
+  WirePart own = service.allocate(spec.count * sizeOf(spec.dtype));
+  void* const array = own.get();
+  return std::make_shared<ServedWindow>(
+      std::move(own), std::make_unique<HostWindowMemory>(spec, service.size(), array));
+}
+
 class WireWindow final : public Window {
  public:
   using What = WindowRequest::What;
 
   WireWindow(Communicator& communicator, std::shared_ptr<WindowService> service, std::uint32_t id,
-             const WindowSpec& spec, const CallOptions& options)
+             const WindowSpec& spec, const CallOptions& options,
+             const WireWindows::MakeMemory& make)
       : communicator_(communicator),
         service_(std::move(service)),
         id_(id),
         destinations_(spec.destinations),
-        served_(std::make_shared<ServedWindow>(
-            spec, service_->size(), service_->allocate(spec.count * sizeOf(spec.dtype)))) {
+        served_(makeServed(*service_, spec, make)) {
     // Before anybody can know of it.
     service_->serve(id_, served_);
     try {
@@ -42,12 +51,12 @@ class WireWindow final : public Window {
     }
   }
 
-  void* data() override { return served_->memory.data(); }
+  void* data() override { return served_->memory->data(); }
 
   void put(void* values, std::span<const Neighbor> destinations, double selfWeight, bool accumulate,
            bool withP, Deadline deadline) override {
     checkOpen();
-    WindowMemory& memory = served_->memory;
+    WindowMemory& memory = *served_->memory;
     checkWindowWeight(memory.dtype(), selfWeight);
     for (const Neighbor& to : destinations) {
       checkDestination(to.rank);
@@ -55,9 +64,9 @@ class WireWindow final : public Window {
     }
     if (!destinations.empty()) {
       WirePart from = served_->own;
-      if (values != data()) {
+      if (from == nullptr || values != data()) {
         from = service_->spareOf(*served_);
-        scaledCopy(from.get(), values, 1, memory.count(), memory.dtype());
+        memory.copyOut(from.get(), values);
       }
       WindowService::Round round(*service_, accumulate ? "accumulate" : "put");
       for (const Neighbor& to : destinations) {
@@ -74,7 +83,7 @@ class WireWindow final : public Window {
 
   void get(std::span<const Neighbor> sources, bool withP, Deadline deadline) override {
     checkOpen();
-    for (const Neighbor& from : sources) checkWindowWeight(served_->memory.dtype(), from.weight);
+    for (const Neighbor& from : sources) checkWindowWeight(served_->memory->dtype(), from.weight);
     WindowService::Round round(*service_, "get");
     for (const Neighbor& from : sources) {
       WindowRequest request = asking(What::get);
@@ -88,24 +97,24 @@ class WireWindow final : public Window {
   void update(void* out, double selfWeight, std::span<const Neighbor> sources, std::size_t divisor,
               bool reset, bool withP, Deadline /*nobody else keeps an array*/) override {
     checkOpen();
-    checkWindowWeight(served_->memory.dtype(), selfWeight);
-    for (const Neighbor& from : sources) checkWindowWeight(served_->memory.dtype(), from.weight);
-    served_->memory.update(out, selfWeight, sources, divisor, reset, withP);
+    checkWindowWeight(served_->memory->dtype(), selfWeight);
+    for (const Neighbor& from : sources) checkWindowWeight(served_->memory->dtype(), from.weight);
+    served_->memory->update(out, selfWeight, sources, divisor, reset, withP);
   }
 
-  std::vector<std::uint64_t> versions() override { return served_->memory.versions(); }
-  double p() override { return served_->memory.p(); }
+  std::vector<std::uint64_t> versions() override { return served_->memory->versions(); }
+  double p() override { return served_->memory->p(); }
 
   bool tryLock(int owner, int other) override {
     checkOpen();
-    if (checkLock(owner, other) == service_->rank()) return served_->memory.tryLock(other);
+    if (checkLock(owner, other) == service_->rank()) return served_->memory->tryLock(other);
     WindowService::Round round(*service_, "withMutex");
     round.ask(owner, asking(What::lock), nullptr, 0);
     return round.wait(communicator_, Deadline::in(kLockAnswerMs));
   }
 
   void unlock(int owner, int other) override {
-    if (checkLock(owner, other) == service_->rank()) return served_->memory.unlock(other);
+    if (checkLock(owner, other) == service_->rank()) return served_->memory->unlock(other);
     WindowService::Round round(*service_, "withMutex");
     try {
       round.ask(owner, asking(What::unlock), nullptr, 0);
@@ -162,9 +171,9 @@ WireWindows::WireWindows() = default;
 WireWindows::~WireWindows() { close(); }
 
 std::unique_ptr<Window> WireWindows::open(Communicator& communicator, const WindowSpec& spec,
-                                          const CallOptions& options) {
+                                          const CallOptions& options, const MakeMemory& make) {
   if (!service_) service_ = std::make_shared<WindowService>(communicator.openWire(options));
-  return std::make_unique<WireWindow>(communicator, service_, next_++, spec, options);
+  return std::make_unique<WireWindow>(communicator, service_, next_++, spec, options, make);
 }
 
 void WireWindows::close() {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 
 #include "core/communicator.h"
@@ -13,6 +14,7 @@
 
 namespace gradlink {
 
+class WindowMemory;
 class WindowService;
 
 /// The windows of one communicator, which has wires and holds one rank. Its calls are the
@@ -24,9 +26,13 @@ class WireWindows {
   WireWindows(const WireWindows&) = delete;
   WireWindows& operator=(const WireWindows&) = delete;
 
+  /// Makes a rank's memory for a window of so many ranks.
+  using MakeMemory = std::function<std::unique_ptr<WindowMemory>(const WindowSpec&, int size)>;
+
   /// Collective, as Communicator::openWindow. The first starts the thread that serves all.
+  /// `make`: where the arrays are not in the memory of the host.
   std::unique_ptr<Window> open(Communicator& communicator, const WindowSpec& spec,
-                               const CallOptions& options);
+                               const CallOptions& options, const MakeMemory& make = {});
   /// Before the communicator closes: windows' calls fail from then on. Idempotent.
   void close();
 

@@ -32,6 +32,7 @@ add_library(gradlink_cuda STATIC
   ${CMAKE_CURRENT_LIST_DIR}/staged_communicator.cc
   ${CMAKE_CURRENT_LIST_DIR}/step.cc
   ${CMAKE_CURRENT_LIST_DIR}/stream.cc
+  ${CMAKE_CURRENT_LIST_DIR}/window_memory.cc
   ${CMAKE_CURRENT_LIST_DIR}/task_ring.cc
   ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc
   ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc)

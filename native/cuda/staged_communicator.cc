@@ -3,8 +3,11 @@
 #include <string>
 #include <utility>
 
+#include "core/neighbors.h"
+#include "core/window.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
+#include "cuda/window_memory.h"
 
 namespace gradlink::cuda {
 namespace {
@@ -17,6 +20,7 @@ struct Extent {
 
 class Staged final : public StagedCommunicator {
  public:
+  ~Staged() override { windows_.close(); }
   Staged(std::unique_ptr<Communicator> inner, Device& device)
       : StagedCommunicator(std::move(inner)), device_(device), stream_(device) {}
 
@@ -28,6 +32,25 @@ class Staged final : public StagedCommunicator {
     staged(buffers, {count, count}, dtype, [&](const Buffers& own) {
       inner().neighborAllReduce(own, count, dtype, neighborhoods, call);
     });
+  }
+  void neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
+                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
+                         const CallOptions& call) override {
+    std::size_t total = 0;
+    for (const NeighborBlock& source : sources) total += source.count;
+    staged({{&in, 1}, {&out, 1}}, {count, total}, dtype, [&](const Buffers& own) {
+      inner().neighborAllGather(own.in[0], count, movedAs(dtype), own.out[0], sources, destinations,
+                                call);
+    });
+  }
+  void pairGossip(const void* in, void* out, std::size_t count, DType dtype, int peer,
+                  double selfWeight, double pairWeight, const CallOptions& call) override {
+    staged({{&in, 1}, {&out, 1}}, {count, count}, dtype, [&](const Buffers& own) {
+      inner().pairGossip(own.in[0], own.out[0], count, dtype, peer, selfWeight, pairWeight, call);
+    });
+  }
+  std::unique_ptr<Window> openWindow(const WindowSpec& spec, const CallOptions& call) override {
+    return cuda::openWindow(windows_, inner(), device_, spec, call);
   }
 
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
@@ -57,6 +80,10 @@ class Staged final : public StagedCommunicator {
     auto part = inner().split(color, key, call);
     if (!part) return nullptr;
     return std::make_unique<Staged>(std::move(part), device_);
+  }
+  void close() override {
+    windows_.close();
+    inner().close();
   }
 
  private:
@@ -107,6 +134,7 @@ class Staged final : public StagedCommunicator {
   }
 
   Device& device_;
+  WireWindows windows_;
   Stream stream_;
   PinnedMemory in_;
   PinnedMemory out_;

@@ -271,6 +271,7 @@ void Ranks::close() {
     core_->comms.close(deadline);
   }
   neighbors_.reset();
+  windows_.close();
   if (control_) control_->close();
 }
 

@@ -7,6 +7,9 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/neighbors.h"
+#include "core/window.h"
+#include "core/wire_windows.h"
 #include "cuda/kernels.h"
 #include "nccl/comms.h"
 #include "nccl/nccl.h"
@@ -63,6 +66,12 @@ class Ranks final : public NcclCommunicator {
   void barrier(const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
+  void neighborAllGather(const void* in, std::size_t count, DType, void* out,
+                         std::span<const NeighborBlock> sources, std::span<const int> destinations,
+                         const CallOptions&) override;
+  void pairGossip(const void* in, void* out, std::size_t count, DType, int peer, double selfWeight,
+                  double pairWeight, const CallOptions&) override;
+  std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
             const CallOptions&) override;
   Received receive(void* data, std::size_t count, DType, int source, int tag,
@@ -116,6 +125,8 @@ class Ranks final : public NcclCommunicator {
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
   /// Rank 0's id, on all ranks.
   UniqueId shareId(const Watch&);
+  /// Both of a pair hear what the other brings; throws mismatch where they differ.
+  void agreeWith(int peer, const Shape&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const WeightRow> rows, const Watch&);
   std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
 
@@ -132,6 +143,8 @@ class Ranks final : public NcclCommunicator {
   std::atomic<bool> closed_{false};
   /// Made at the first use.
   std::unique_ptr<Neighbors> neighbors_;
+  /// Windows travel over the control communicator.
+  WireWindows windows_;
   /// Blocking handles of the same ranks, made at the first estimate.
   std::unique_ptr<Comms> simulated_;
 };

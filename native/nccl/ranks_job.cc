@@ -127,6 +127,7 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
       control_->allGather({in, out}, bytes, DType::uint8, {.timeoutMs = watch.leftMs()});
     } catch (const Error& error) {
       Error ours(error.code, std::string(watch.op) + ": as the ranks agree on it: " + error.what());
+      ours.usable = error.usable;  // where they made different calls, on all of them
       throw ours.withRank(error.rank).withOp(watch.op);
     }
     return;

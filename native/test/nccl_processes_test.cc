@@ -4,13 +4,10 @@
 #include <atomic>
 #include <new>
 
-#include "nccl_support.h"
-#include "shm/shm.h"
+#include "gpu_jobs.h"
 
 namespace gradlink::test {
 namespace {
-
-using Body = std::function<std::string(nccl::NcclCommunicator&, int rank)>;
 
 /// Counters that all processes share: conditions to wait for instead of times.
 struct Shared {
@@ -28,37 +25,6 @@ Shared* makeShared() {
   return new (memory) Shared;
 }
 
-shm::JoinOptions controlOf(const std::string& name, int rank, int size) {
-  shm::JoinOptions options;
-  options.job = "nccl-test-" + std::to_string(getppid());
-  options.name = name;
-  options.rank = rank;
-  options.size = size;
-  options.timeoutMs = 20000;
-  return options;
-}
-
-/// Several ranks of a communicator, each a process on a GPU of its own.
-std::vector<Process> start(int size, const Body& body, double timeoutMs = 20000,
-                           const std::function<Settings(int)>& settings = {}) {
-  static int jobs = 0;
-  const std::string name = "job-" + std::to_string(jobs++);
-  std::vector<Process> ranks;
-  for (int r = 0; r < size; ++r) {
-    ranks.emplace_back(
-        [&, r] {
-          auto comm = nccl::join(shm::join(controlOf(name, r, size)), r, {.timeoutMs = timeoutMs});
-          return body(*comm, r);
-        },
-        settings ? settings(r) : Settings{});
-  }
-  return ranks;
-}
-
-void expectNone(std::vector<Process>& ranks) {
-  for (Process& rank : ranks) EXPECT_EQ(rank.wait(), "");
-}
-
 class GpuProcesses : public testing::TestWithParam<std::tuple<Op, int>> {};
 
 TEST_P(GpuProcesses, GiveTheSameAsAPlainLoop) {
@@ -66,7 +32,7 @@ TEST_P(GpuProcesses, GiveTheSameAsAPlainLoop) {
   if (size > gpusHere()) GTEST_SKIP() << "needs " << size << " GPUs";
   std::vector<Case> cases = everyLength(op, size, {0, 1, 4099});
   for (const Case& c : everyType(op, size, 45)) cases.push_back(c);
-  auto ranks = start(size, [&](auto& comm, int) { return runCases(comm, cases); });
+  auto ranks = startGpuRanks(size, [&](auto& comm, int) { return runCases(comm, cases); });
   expectNone(ranks);
 }
 
@@ -116,7 +82,7 @@ TEST_F(GpuPairs, WorkWithAnIdAlone) {
 }
 
 TEST_F(GpuPairs, SplitWithTheirControl) {
-  auto ranks = start(size_, [](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(size_, [](auto& comm, int rank) -> std::string {
     auto part = comm.split(rank == 0 ? 0 : 1, 0);
     auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
     if (auto wrong = runCase(gpus, {Op::allReduce, gpus.size(), 500}); !wrong.empty()) return wrong;
@@ -127,7 +93,7 @@ TEST_F(GpuPairs, SplitWithTheirControl) {
 }
 
 TEST_F(GpuPairs, SendAndReceive) {
-  auto ranks = start(2, [](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(2, [](auto& comm, int rank) -> std::string {
     cuda::Device& device = *comm.devices()[0];
     cuda::Stream stream(device);
     const cuda::DeviceMemory memory(device, 4000);
@@ -161,7 +127,7 @@ TEST_F(GpuPairs, SendAndReceive) {
 }
 
 TEST_F(GpuPairs, ReportAMismatchOnAllSidesAndGoOn) {
-  auto ranks = start(size_, [last = size_ - 1](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(size_, [last = size_ - 1](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, comm.size(), 11};
     const HeldBuffers buffers(comm, c);
     std::string wrong = expectError(ErrorCode::mismatch, last, "made different calls", [&] {
@@ -174,7 +140,7 @@ TEST_F(GpuPairs, ReportAMismatchOnAllSidesAndGoOn) {
 
 TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
   Shared* shared = makeShared();
-  auto ranks = start(2, [shared](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, 2, 11};
     const HeldBuffers buffers(comm, c);
     if (rank == 1) {
@@ -192,7 +158,7 @@ TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
 
 TEST_F(GpuPairs, EndWithTheReasonOfAPeersAbort) {
   Shared* shared = makeShared();
-  auto ranks = start(2, [shared](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, 2, 11};
     const HeldBuffers buffers(comm, c);
     if (rank == 1) {
@@ -209,7 +175,7 @@ TEST_F(GpuPairs, EndWithTheReasonOfAPeersAbort) {
 
 TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
   Shared* shared = makeShared();
-  auto ranks = start(2, [shared](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     cuda::Stream stream(*comm.devices()[0]);
     cuda::Stream* const streams[] = {&stream};
     const Case c{Op::allReduce, 2, 11};
@@ -238,7 +204,7 @@ TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
 
 TEST_F(GpuPairs, HearOfAPeersFailure) {
   if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that fail when asked to";
-  auto ranks = start(
+  auto ranks = startGpuRanks(
       2,
       [](auto& comm, int rank) {
         const Case c{Op::allReduce, 2, 11};
@@ -256,7 +222,7 @@ TEST_F(GpuPairs, HearOfAPeersFailure) {
 }
 
 TEST_F(GpuPairs, NameARankThatLeft) {
-  auto ranks = start(2, [](auto& comm, int rank) -> std::string {
+  auto ranks = startGpuRanks(2, [](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, 2, 11};
     const HeldBuffers buffers(comm, c);
     const auto reduce = [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); };

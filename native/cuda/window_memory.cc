@@ -1,0 +1,167 @@
+#include "cuda/window_memory.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/reduce_kernels.h"
+#include "cuda/kernels.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+
+namespace gradlink::cuda {
+namespace {
+
+/// What the kernels like best.
+constexpr std::size_t kAlignment = 256;
+
+std::size_t padded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+class GpuWindowMemory final : public WindowMemory {
+ public:
+  GpuWindowMemory(Device& device, const WindowSpec& spec, int size)
+      : WindowMemory(spec, size),
+        device_(device),
+        stream_(device),
+        ring_(stream_),
+        own_(spec.array),
+        // The buffers, then a place for what a message brings.
+        buffers_(device, arrays() * padded(bytes())) {
+    Kernels::of(device_);
+    if (bytes() == 0) return;
+    for (std::size_t slot = 0; slot < arrays(); ++slot) {
+      if (slot == 0 || !spec.zeroInit) {
+        stream_.copy(array(slot), spec.initial, bytes());
+      } else {
+        stream_.zero(array(slot), bytes());
+      }
+    }
+    stream_.synchronize();
+  }
+
+  void* data() const override { return own_.get(); }
+
+  void write(int source, const void* message, double weight, bool accumulate, bool withP,
+             double p) override {
+    const std::size_t slot = slotOf(source);
+    const std::lock_guard lock(mutex_);
+    if (bytes() > 0) {
+      void* const to = array(slot);
+      void* const arrived = accumulate || weight != 1 ? array(arrays()) : to;
+      stream_.copy(arrived, message, bytes());
+      if (accumulate) {
+        combine(to, {to, arrived}, {1, weight});
+      } else if (weight != 1) {
+        combine(to, {arrived}, {weight});
+      }
+      stream_.synchronize();
+    }
+    const std::lock_guard one(head(slot).mutex);
+    written(head(slot), weight, accumulate, withP, p);
+  }
+
+  double read(void* message) override {
+    const std::lock_guard lock(mutex_);
+    move(message, own_.get());
+    const std::lock_guard one(head(0).mutex);
+    return head(0).p;
+  }
+
+  void copyOut(void* message, const void* values) override {
+    const std::lock_guard lock(mutex_);
+    move(message, values);
+  }
+
+  void scale(void* values, double weight, bool withP) override {
+    const std::lock_guard lock(mutex_);
+    if (bytes() > 0) combine(values, {values}, {weight});
+    stream_.synchronize();
+    const std::lock_guard one(head(0).mutex);
+    if (withP) head(0).p *= weight;
+  }
+
+  void update(void* out, double selfWeight, std::span<const Neighbor> sources, std::size_t divisor,
+              bool reset, bool withP) override {
+    const std::lock_guard lock(mutex_);
+    const bool divides = divisor > 1 && dtype() >= DType::float16;
+    const double share = divides ? 1 / static_cast<double>(divisor) : 1;
+    std::vector<const void*> from = {own_.get()};
+    std::vector<double> weights = {selfWeight * share};
+    for (const Neighbor& source : sources) {
+      from.push_back(array(slotOf(source.rank)));
+      weights.push_back(source.weight * share);
+    }
+    if (bytes() > 0) {
+      void* const to = out == nullptr ? own_.get() : out;
+      combine(to, from, weights);
+      if (divisor > 1 && !divides) divideOnHost(to, divisor);
+      for (std::size_t i = 0; reset && i < sources.size(); ++i) {
+        stream_.zero(const_cast<void*>(from[i + 1]), bytes());
+      }
+      stream_.synchronize();
+    }
+    std::vector<std::unique_lock<std::mutex>> held;
+    for (std::size_t slot = 0; slot < arrays(); ++slot) held.emplace_back(head(slot).mutex);
+    updated(selfWeight, sources, divisor, reset, withP && out == nullptr);
+  }
+
+ private:
+  /// Slot arrays(): where messages arrive.
+  void* array(std::size_t slot) const {
+    if (slot == 0) return own_.get();
+    return static_cast<char*>(buffers_.data()) + (slot - 1) * padded(bytes());
+  }
+
+  void move(void* to, const void* from) {
+    if (bytes() == 0) return;
+    stream_.copy(to, from, bytes());
+    stream_.synchronize();
+  }
+
+  void combine(void* to, const std::vector<const void*>& from, const std::vector<double>& weights) {
+    Kernels& kernels = Kernels::of(device_);
+    if (dtype() >= DType::float16) {
+      return kernels.weightedSum(stream_, ring_, dtype(), to, from, weights, count());
+    }
+    const SumTask task{from, {to}, count()};
+    kernels.sum(stream_, ring_, dtype(), {&task, 1});
+  }
+
+  void divideOnHost(void* array, std::size_t divisor) {
+    if (host_.bytes() < bytes()) host_ = PinnedMemory(bytes());
+    move(host_.data(), array);
+    divideBy(host_.data(), count(), dtype(), divisor);
+    stream_.copy(array, host_.data(), bytes());
+  }
+
+  Device& device_;
+  /// Over the stream and what it works on.
+  std::mutex mutex_;
+  Stream stream_;
+  TaskRing ring_;
+  const std::shared_ptr<void> own_;
+  DeviceMemory buffers_;
+  PinnedMemory host_;
+};
+
+}  // namespace
+
+std::unique_ptr<WindowMemory> makeWindowMemory(Device& device, const WindowSpec& spec, int size) {
+  return std::make_unique<GpuWindowMemory>(device, spec, size);
+}
+
+std::unique_ptr<Window> openWindow(WireWindows& windows, Communicator& communicator, Device& device,
+                                   const WindowSpec& spec, const CallOptions& options) {
+  if (spec.count > 0 && spec.array == nullptr) {
+    throw Error(ErrorCode::invalidArgument,
+                "createWindow: expected memory on " + device.label() + " for the array")
+        .withOp("createWindow")
+        .stillUsable();
+  }
+  return windows.open(communicator, spec, options, [&device](const WindowSpec& own, int size) {
+    return makeWindowMemory(device, own, size);
+  });
+}
+
+}  // namespace gradlink::cuda

@@ -1,0 +1,21 @@
+// Windows whose arrays are on a GPU: what core/window_memory.h says, with the sums on the device.
+#pragma once
+
+#include <memory>
+
+#include "core/window_memory.h"
+#include "core/wire_windows.h"
+#include "cuda/device.h"
+
+namespace gradlink::cuda {
+
+/// The spec's `initial` and `array` are memory of this device. Messages are copied to and from the
+/// device; sums of floats are those of Kernels::weightedSum, where a divisor is part of the
+/// weights; integers that are divided take a way through the host.
+std::unique_ptr<WindowMemory> makeWindowMemory(Device&, const WindowSpec&, int size);
+
+/// As WireWindows::open, for arrays on this device. Throws invalidArgument without spec.array.
+std::unique_ptr<Window> openWindow(WireWindows&, Communicator&, Device&, const WindowSpec&,
+                                   const CallOptions&);
+
+}  // namespace gradlink::cuda
