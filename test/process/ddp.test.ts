@@ -1,0 +1,121 @@
+// `gradlink ddp` as users start it: its tables, and the report, picture and timelines that it leaves.
+import { spawn } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { readReport } from '../../lib/measure/read-report.js';
+import { hasMeasurement } from '../../lib/measure/result.js';
+
+const script = new URL('../../bench/ddp.js', import.meta.url).pathname;
+let folder = '';
+beforeAll(() => (folder = mkdtempSync(join(tmpdir(), 'gradlink-ddp-'))));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+async function ddp(...args: string[]): Promise<{ code: number | null; out: string; err: string }> {
+  const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] });
+  let out = '';
+  let err = '';
+  child.stdout.on('data', (chunk) => (out += String(chunk)));
+  child.stderr.on('data', (chunk) => (err += String(chunk)));
+  return await new Promise((resolve, reject) => {
+    child.on('error', reject);
+    child.on('close', (code) => {
+      resolve({ code, out, err });
+    });
+  });
+}
+
+describe('gradlink ddp', () => {
+  it('compares three modes on the gradients of resnet50, checked to the last element', async () => {
+    const [report, plot, trace] = ['ddp.json', 'ddp.svg', 'trace.json'].map((name) =>
+      join(folder, name),
+    );
+    const { code, out, err } = await ddp(
+      ...['-n', '2', '--synthetic-compute', '20', '--bucket-sizes', '5,25'],
+      ...['--steps', '3', '--warmup', '1', '--output', report!, '--plot', plot!],
+      ...['--timeline', trace!],
+    );
+    expect({ code, err }).toEqual({ code: 0, err: '' });
+    expect(out).toContain('SYNTHETIC: the 161 gradients of resnet50 released over 20.0 ms');
+    for (const size of [5, 25]) expect(out).toContain(`Bucket size ${size} MiB`);
+    for (const phase of ['forward', 'backward']) {
+      const head = `DDP: \\[${phase}\\] +mean ms +delta +p50 ms +delta +p90 ms +delta +p95 ms +delta +p99 ms +delta`;
+      expect(out.match(new RegExp(`^${head}$`, 'gm'))).toHaveLength(2);
+    }
+    // Overlap is what the others are held against; a figure and a difference each.
+    expect(out.match(/^overlap( +\d+\.\d\d +\+0\.0 %){5}$/gm)).toHaveLength(4);
+    expect(out.match(/^(async|sync)( +\d+\.\d\d +[+-]\d+\.\d %){5}$/gm)).toHaveLength(8);
+    expect(out).toMatch(/6 samples; mean of each rank \d+\.\d\d, \d+\.\d\d ms/);
+    expect(out).toContain('# 12 cases: 12 ok, 0 failed');
+
+    const cases = readReport(report!).cases.filter(hasMeasurement);
+    expect(cases).toHaveLength(12);
+    for (const { parameters, check, bytes, samplesSeconds, values = {} } of cases) {
+      expect(bytes).toBe(102_228_128);
+      expect(samplesSeconds).toHaveLength(6);
+      expect(parameters).toMatchObject({ ranks: 2, synthetic: true, originalUnits: false });
+      // Passes are no shorter than their timetable.
+      const least = parameters['phase'] === 'forward' ? 0.01 : 0.02;
+      expect(Math.min(...samplesSeconds)).toBeGreaterThanOrEqual(least);
+      if (parameters['phase'] === 'forward') continue;
+      expect(check).toMatchObject({ kind: 'exact', wrong: 0 });
+      expect(values['computeSeconds']).toBe(0.02);
+      const { exposedSeconds, communicationSeconds, hiddenPercent, meanSeconds } = values;
+      expect(exposedSeconds).toBeCloseTo(meanSeconds! - 0.02, 9);
+      expect(hiddenPercent).toBeCloseTo(100 * (1 - exposedSeconds! / communicationSeconds!), 6);
+    }
+    // 25 MiB with a first bucket of 1 MiB, in reverse: as PyTorch has it, in every mode.
+    const buckets = cases.filter(({ parameters }) => parameters['bucketBytes'] === 25 * 2 ** 20);
+    expect(new Set(buckets.map(({ parameters }) => parameters['buckets']))).toEqual(new Set([5]));
+
+    expect(readFileSync(plot!, 'utf8')).toMatch(/^<svg[\s\S]*overlap[\s\S]*<\/svg>\s*$/);
+    for (const rank of [0, 1]) {
+      const text = readFileSync(trace!.replace('.json', `.rank-${rank}.json`), 'utf8');
+      const { traceEvents } = JSON.parse(text) as { traceEvents: { name: string; pid: number }[] };
+      expect(traceEvents.every(({ pid }) => pid === rank)).toBe(true);
+      // Warm-up is on it too: 4 steps of 5 buckets, and of more with the smaller size.
+      expect(traceEvents.filter(({ name }) => name === 'backward')).toHaveLength(8);
+      expect(traceEvents.filter(({ name }) => name === 'bucket 4')).toHaveLength(8);
+    }
+  });
+
+  it('has the buckets of PythonDDP in original units', async () => {
+    const { code, out } = await ddp(
+      ...['--synthetic-compute', '1', '--bucket-sizes', '3', '--steps', '1', '--warmup', '1'],
+      ...['--original-units', '--format', 'json'],
+    );
+    expect(code).toBe(0);
+    const { cases } = JSON.parse(out) as { cases: { parameters: Record<string, unknown> }[] };
+    const buckets = new Map(
+      cases.map(({ parameters }) => [parameters['mode'], parameters['buckets']]),
+    );
+    expect(buckets.get('async')).toBe(11);
+    expect(buckets.get('sync')).toBe(11);
+    expect(buckets.get('overlap')).toBeGreaterThan(11);
+  });
+
+  it('trains a model of TensorFlow.js', async () => {
+    const { code, out, err } = await ddp(
+      ...['--model', 'mlp', '--dataset', 'mnist', '--batch-size', '2', '--backend', 'cpu'],
+      ...['--bucket-sizes', '0.1', '--steps', '2', '--warmup', '1'],
+    );
+    expect({ code, err: err.replaceAll(/^.*(tfjs|=====|Hi, looks).*$\n?/gim, '').trim() }).toEqual({
+      code: 0,
+      err: '',
+    });
+    expect(out).toMatch(/mlp on mnist.*batch 2 a rank, TensorFlow\.js 4\.\d+\.\d+ \(cpu\)/);
+    expect(out).toContain('# 6 cases: 6 ok, 0 failed');
+  });
+
+  it('tells what is wrong with what was asked', async () => {
+    const one = await ddp('--plot', 'x.svg', '--bucket-sizes', '5');
+    expect(one.code).toBe(2);
+    expect(one.err).toContain('--plot: expected two bucket sizes or more, got 1.');
+    const compute = await ddp('--synthetic-compute', 'long');
+    expect(compute.code).toBe(2);
+    expect(compute.err).toContain('Expected milliseconds such as 100, or a share such as 60%.');
+  });
+});
