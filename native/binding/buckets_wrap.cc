@@ -174,7 +174,7 @@ Napi::Value BucketsWrap::waitSync(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value BucketsWrap::toArray(Napi::Env env, const std::vector<GradientBuckets::Times>& times) {
-  const Napi::Float64Array array = Napi::Float64Array::New(env, times.size() * 3);
+  Napi::Float64Array array = Napi::Float64Array::New(env, times.size() * 3);
   double* into = array.Data();
   for (const auto& [ready, start, end] : times) {
     *into++ = ready;
