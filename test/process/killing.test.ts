@@ -6,12 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { afterEach, describe, expect, it } from 'vitest';
 
+import { flavours, mpirunOf } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 
 const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
 const workers = 2;
 const servers = 2;
 const kills = 50;
+/** Under each MPI one of each: a worker, a server, the launcher, and one of MPI's own or ours between them. */
+const killsUnderMpi = 4;
 
 /** Pushes and pulls for ever: one key on one server, one cut over both. */
 const forever = `
@@ -38,10 +41,10 @@ class Job {
   stderr = '';
   readonly #marker = randomUUID();
 
-  constructor(script: string) {
+  constructor(script: string, how: readonly string[], env: Record<string, string>) {
     const size = ['-n', String(workers), '-s', String(servers)];
-    this.launcher = spawn(process.execPath, [gradlink, 'launch', ...size, 'node', script], {
-      env: { ...process.env, KILLING_TEST_MARKER: this.#marker },
+    this.launcher = spawn(process.execPath, [gradlink, 'launch', ...how, ...size, 'node', script], {
+      env: { ...process.env, ...env, KILLING_TEST_MARKER: this.#marker },
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     this.launcher.stdout?.on('data', (chunk) => (this.stdout += String(chunk)));
@@ -55,15 +58,24 @@ class Job {
   }
 
   members(): Member[] {
-    return this.#environments().flatMap(([pid, environment]) => {
-      const value = (name: string): string | undefined =>
-        environment.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
-      const role = value('GRADLINK_ROLE');
-      const rank = role === 'server' ? value('GRADLINK_SERVER_RANK') : value('GRADLINK_RANK');
-      // The launcher's children are the job's processes; what these start is none.
-      if (role === undefined || parentOf(pid) !== this.launcher.pid) return [];
-      return [{ pid, name: `${role === 'server' ? role : 'rank'} ${rank ?? ''}` }];
+    const roles = new Map(
+      this.#environments().map(([pid, environment]) => [pid, placeIn(environment)]),
+    );
+    return [...roles].flatMap(([pid, name]) => {
+      // What a process of the job starts has its variables, too.
+      const parent = parentOf(pid);
+      if (name === undefined || (parent !== undefined && roles.get(parent) !== undefined))
+        return [];
+      return [{ pid, name }];
     });
+  }
+
+  /** What stands between the launcher and the members: of MPI, and ours. */
+  helpers(): Member[] {
+    const members = new Set(this.members().map(({ pid }) => pid));
+    return this.pids()
+      .filter((pid) => pid !== this.launcher.pid && !members.has(pid))
+      .map((pid) => ({ pid, name: `helper ${String(pid)}` }));
   }
 
   #environments(): [pid: number, environment: string[]][] {
@@ -90,6 +102,17 @@ class Job {
   }
 }
 
+/** `rank 0` or `server 1`, where the environment tells of one. */
+function placeIn(environment: readonly string[]): string | undefined {
+  const value = (name: string): string | undefined =>
+    environment.find((one) => one.startsWith(`${name}=`))?.slice(name.length + 1);
+  const role = value('GRADLINK_ROLE');
+  if (role === undefined) return undefined;
+  if (role === 'server') return `server ${value('GRADLINK_SERVER_RANK') ?? ''}`;
+  const names = ['OMPI_COMM_WORLD_RANK', 'PMI_RANK', 'GRADLINK_RANK'];
+  return `rank ${names.map(value).find((one) => one !== undefined) ?? ''}`;
+}
+
 function parentOf(pid: number): number | undefined {
   try {
     const fields = readFileSync(`/proc/${String(pid)}/stat`, 'latin1')
@@ -109,24 +132,37 @@ afterEach(async () => {
   await scripts?.remove();
 });
 
+const complete = (job: Job) => () => job.members().length === workers + servers;
+
+/** Nothing of a job may be left, whatever ended it; the time limit of the test is the net. */
+async function expectNothingLeft(job: Job): Promise<void> {
+  while (job.pids().length > 0) await sleep(1);
+  expect(readdirSync('/dev/shm').filter((name) => name.includes('gradlink'))).toEqual([]);
+}
+
+/** How long it takes from the last process's start to the first round's end: kills come up to twice as late. */
+async function spanOf(first: Job): Promise<number> {
+  await first.until(complete(first));
+  const began = performance.now();
+  await first.until(() => first.stdout.split('under way').length > workers);
+  return performance.now() - began;
+}
+
 describe('a job of workers and servers', () => {
-  it(`survives none of ${String(kills)} kills of one of its processes at random, and leaves nothing`, async () => {
+  const starter = (how: readonly string[] = [], env: Record<string, string> = {}) => {
     scripts = new Scripts();
     const script = scripts.write(forever);
-    const start = (): Job => {
-      const job = new Job(script);
+    return (): Job => {
+      const job = new Job(script, how, env);
       jobs.push(job);
       return job;
     };
-    const complete = (job: Job) => () => job.members().length === workers + servers;
+  };
 
-    // How long it takes from the last process's start to the first round's end: kills come up to twice as late.
+  it(`survives none of ${String(kills)} kills of one of its processes at random, and leaves nothing`, async () => {
+    const start = starter();
     const first = start();
-    await first.until(complete(first));
-    const began = performance.now();
-    await first.until(() => first.stdout.split('under way').length > workers);
-    const span = performance.now() - began;
-
+    const span = await spanOf(first);
     const killed = new Set<string>();
     for (let kill = 0; kill < kills; kill += 1) {
       const job = kill === 0 ? first : start();
@@ -146,10 +182,42 @@ describe('a job of workers and servers', () => {
         expect(status, `${what}: ${job.stderr}`).toBeGreaterThan(0);
         expect(job.stderr, what).toMatch(new RegExp(`${victim.name}\\b.* was killed by SIGKILL`));
       }
-      // A killed launcher's watchdog ends what it left; the time limit of the test is the net.
-      while (job.pids().length > 0) await sleep(1);
-      expect(readdirSync('/dev/shm').filter((name) => name.includes('gradlink'))).toEqual([]);
+      // A killed launcher's watchdog ends what it left.
+      await expectNothingLeft(job);
     }
     expect(killed.size).toBeGreaterThan(1);
   }, 900_000);
+
+  it.for(flavours)(
+    `under mpirun of %s, ends and leaves nothing whichever is killed`,
+    async (flavour, context) => {
+      mpirunOf(flavour, context);
+      const start = starter(['--launcher', 'mpi'], { GRADLINK_MPI: flavour });
+      const first = start();
+      const span = await spanOf(first);
+      for (let kill = 0; kill < killsUnderMpi; kill += 1) {
+        const job = kill === 0 ? first : start();
+        await job.until(complete(job));
+        const launcher = { pid: job.launcher.pid ?? 0, name: 'launcher' };
+        const members = job.members();
+        const candidates = [
+          members.filter(({ name }) => name.startsWith('rank')),
+          members.filter(({ name }) => name.startsWith('server')),
+          [launcher],
+          job.helpers(),
+        ][kill % 4]!;
+        const victim = candidates[randomInt(candidates.length)]!;
+        const moment = randomInt(Math.ceil(2 * span));
+        await sleep(moment);
+        process.kill(victim.pid, 'SIGKILL');
+        const status = await job.ended;
+        const what = `${victim.name} after ${String(moment)} ms: ${job.stderr}`;
+        // Which of the processes an MPI names first is its affair: it ends the others at once.
+        if (victim === launcher) expect(status, what).toBeNull();
+        else expect(status, what).toBeGreaterThan(0);
+        await expectNothingLeft(job);
+      }
+    },
+    300_000,
+  );
 });
