@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+// The same as `gradlink train`.
+import { start } from './start.js';
+
+await start('train');

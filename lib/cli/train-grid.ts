@@ -1,0 +1,195 @@
+// The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, TianShu's over a grid.
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import type { Command } from 'commander';
+import { stringify } from 'csv-stringify/sync';
+
+import type { Io } from './io.js';
+import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
+import { trainConfig, type TrainOptions } from './train-options.js';
+import { UsageError } from './usage-error.js';
+import { waivedCase } from '../measure/case.js';
+import { readReport } from '../measure/read-report.js';
+import type { CaseResult } from '../measure/result.js';
+import { trainIdentity } from '../measure/train-case.js';
+import {
+  elasticDlTable,
+  gridMarkdown,
+  gridRecords,
+  gridRows,
+  gridTable,
+} from '../report/train-tables.js';
+import { parsePlan, type GridCell, type GridPlan } from '../train/run/plan.js';
+
+/** Options that are about jobs or reports, not about one run. */
+const notOfOneRun = ['workers', 'plan', 'output-dir', 'output', 'format', 'style'];
+
+const longName = (flag: string | undefined): string => (flag ?? '').replace(/^--/, '');
+
+/** The options that were given, as one run is to be given them. */
+function givenArguments(command: Command): string[] {
+  return command.options.flatMap((option) => {
+    const name = option.attributeName();
+    if (notOfOneRun.includes(longName(option.long))) return [];
+    if (command.getOptionValueSource(name) !== 'cli') return [];
+    const value: unknown = command.getOptionValue(name);
+    return value === true ? [option.long!] : [option.long!, String(value)];
+  });
+}
+
+/** Stores with servers need one. */
+function serversOf(method: string): number {
+  return method.startsWith('kv:dist') ? 1 : 0;
+}
+
+/** A job of each size; the table is printed at the end. */
+export async function runElasticDl(
+  command: Command,
+  options: TrainOptions,
+  io: Io,
+  print: (text: string) => void,
+): Promise<CaseResult[]> {
+  const config = trainConfig(options);
+  const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
+  const cases: CaseResult[] = [];
+  try {
+    for (const workers of options.workers ?? []) {
+      io.stderr.write(`gradlink train: ${workers} worker${workers === 1 ? '' : 's'} …\n`);
+      const job: TrainJob = {
+        workers,
+        servers: serversOf(options.distOptimizer),
+        launch: [],
+        train: [...givenArguments(command), '--style', 'elasticdl'],
+        identity: trainIdentity(config, workers),
+        reportFile: join(scratch, `${workers}.json`),
+        logFile: join(scratch, `${workers}.log`),
+      };
+      cases.push(await runTrainJob(job, io));
+    }
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+  print(`${elasticDlTable(cases).join('\n')}\n`);
+  return cases;
+}
+
+function readPlan(file: string, command: Command): GridPlan {
+  const known = command.options
+    .map(({ long }) => longName(long))
+    .filter((name) => !notOfOneRun.includes(name));
+  try {
+    return parsePlan(readFileSync(file, 'utf8'), known);
+  } catch (error) {
+    throw new UsageError(`--plan ${file}: ${(error as Error).message}.`);
+  }
+}
+
+/** `2n4g/resnet50_b32_fp32_1`: DLPerf's names. */
+function runFolder(cell: GridCell, model: string, batchSize: number, repeat: number): string {
+  return join(`${cell.machines}n${cell.devices}g`, `${model}_b${batchSize}_fp32_${repeat}`);
+}
+
+function launchArguments(plan: GridPlan, cell: GridCell): string[] {
+  const { hosts, launcher, timeoutSeconds } = plan;
+  return [
+    ...(timeoutSeconds === undefined ? [] : ['--timeout', String(timeoutSeconds)]),
+    ...(hosts.length === 0
+      ? []
+      : [
+          ...['--launcher', launcher, '-H'],
+          hosts
+            .slice(0, cell.machines)
+            .map((host) => `${host}:${cell.devices}`)
+            .join(','),
+        ]),
+  ];
+}
+
+/** The case of a run that was made before with the same arguments; undefined where it is to be made. */
+function finishedBefore(
+  reportFile: string,
+  commandFile: string,
+  line: string,
+): CaseResult | undefined {
+  if (!existsSync(reportFile) || !existsSync(commandFile)) return undefined;
+  if (readFileSync(commandFile, 'utf8') !== line) return undefined;
+  try {
+    const [measured] = readReport(reportFile).cases;
+    return measured?.status === 'ok' ? measured : undefined;
+  } catch {
+    // It was being written when the run ended.
+    return undefined;
+  }
+}
+
+/**
+ * Runs the grid, each run in a folder of its own with its report and what it printed, and writes `summary.md` and
+ * `summary.csv`. Runs that are there already are kept, so that a grid that was interrupted goes on.
+ */
+export async function runTianshu(
+  command: Command,
+  options: TrainOptions,
+  folder: string,
+  io: Io,
+  print: (text: string) => void,
+): Promise<CaseResult[]> {
+  const plan = readPlan(options.plan ?? '', command);
+  const cases: CaseResult[] = [];
+  mkdirSync(folder, { recursive: true });
+  for (const batchSize of plan.batchSizes) {
+    for (const cell of plan.cells) {
+      for (let repeat = 1; repeat <= plan.repeats; ++repeat) {
+        cases.push(await runCell(command, plan, cell, batchSize, repeat, folder, io));
+      }
+    }
+  }
+  const rows = gridRows(cases, plan.target);
+  writeFileSync(join(folder, 'summary.md'), gridMarkdown(rows, plan.target));
+  writeFileSync(join(folder, 'summary.csv'), stringify(gridRecords(rows).map((row) => [...row])));
+  print(`${gridTable(rows).join('\n')}\n`);
+  return cases;
+}
+
+async function runCell(
+  command: Command,
+  plan: GridPlan,
+  cell: GridCell,
+  batchSize: number,
+  repeat: number,
+  folder: string,
+  io: Io,
+): Promise<CaseResult> {
+  const model = plan.options.model ?? String(command.getOptionValue('model'));
+  const method = plan.options['dist-optimizer'] ?? String(command.getOptionValue('distOptimizer'));
+  const where = { machines: cell.machines, devicesPerMachine: cell.devices, repeat };
+  const workers = cell.machines * cell.devices;
+  const identity = { name: 'train', parameters: { model, batchSize, workers, ...where } };
+  if (cell.machines > Math.max(1, plan.hosts.length)) {
+    const given = plan.hosts.length;
+    return waivedCase(identity, `needs ${cell.machines} machines, and hosts names ${given}`);
+  }
+  const own = join(folder, runFolder(cell, model, batchSize, repeat));
+  mkdirSync(own, { recursive: true });
+  const train = [
+    ...givenArguments(command),
+    ...Object.entries(plan.options).flatMap(([name, value]) =>
+      value === 'true' ? [`--${name}`] : [`--${name}`, value],
+    ),
+    ...['--style', 'tianshu', '--batch-size', String(batchSize), '--steps', String(plan.steps)],
+    ...['--num-warmup-batches', String(plan.warmupSteps)],
+  ];
+  const launch = launchArguments(plan, cell);
+  const servers = Math.max(plan.servers, serversOf(method));
+  const line = `${JSON.stringify({ workers, servers, launch, train })}\n`;
+  const reportFile = join(own, 'report.json');
+  const commandFile = join(own, 'command.json');
+  const before = finishedBefore(reportFile, commandFile, line);
+  if (before !== undefined) return withParameters(before, identity);
+  io.stderr.write(`gradlink train: ${own} …\n`);
+  rmSync(reportFile, { force: true });
+  writeFileSync(commandFile, line);
+  const logFile = join(own, 'output.log');
+  return runTrainJob({ workers, servers, launch, train, identity, reportFile, logFile }, io);
+}

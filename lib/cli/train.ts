@@ -1,0 +1,130 @@
+// `gradlink train`: trains a network on this process's rank of a job, and reports in the way of one of four benchmarks.
+import type { Command } from 'commander';
+
+import { exitCodes, type Io } from './io.js';
+import { packageVersion } from './package-version.js';
+import type { Register } from './register.js';
+import { ReportOutput } from './report-output.js';
+import { runElasticDl, runTianshu } from './train-grid.js';
+import { addTrainOptions, trainConfig, type TrainOptions } from './train-options.js';
+import { UsageError } from './usage-error.js';
+import { readJob } from '../communicator/job.js';
+import { describeEnvironment } from '../measure/environment.js';
+import {
+  outcome,
+  schemaVersion,
+  type Report,
+  type RunInfo,
+  type Scalar,
+} from '../measure/result.js';
+import { trainCase } from '../measure/train-case.js';
+import { native } from '../native.js';
+import { endLines, iterLine, startLines } from '../report/train-lines.js';
+import { elasticDlTable, gridRows, gridTable } from '../report/train-tables.js';
+
+/** TianShu's line between pass and fail. */
+const efficiencyTarget = 0.8;
+
+function runInfo(command: Command, argv: readonly string[], workers: number): RunInfo {
+  const options: Record<string, Scalar> = { workers };
+  for (const [name, value] of Object.entries(command.opts<Record<string, unknown>>())) {
+    options[name] = Array.isArray(value) ? value.join(',') : (value as Scalar);
+  }
+  return {
+    tool: 'train',
+    packageVersion: packageVersion(),
+    commandLine: argv,
+    options,
+    startedAt: new Date().toISOString(),
+  };
+}
+
+function trainReport(run: RunInfo, cases: Report['cases']): Report {
+  const addon = native();
+  const environment = describeEnvironment({
+    simdLevel: addon.simdLevel(),
+    threads: addon.numThreads(),
+  });
+  return { schemaVersion, run, environment, cases };
+}
+
+async function trainHere(
+  command: Command,
+  options: TrainOptions,
+  argv: readonly string[],
+  output: ReportOutput,
+  io: Io,
+): Promise<number> {
+  const config = trainConfig(options);
+  const print = (lines: readonly string[]): void => {
+    if (output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+  };
+  const { style } = options;
+  const asLines = style === 'bluefog' || style === 'horovod';
+  let backend = '';
+  // Loads TensorFlow.js, which an installation may lack.
+  const { trainOnRank } = await import('../train/run/run.js');
+  const result = await trainOnRank(config, {
+    onStart(workers, name) {
+      backend = name;
+      if (asLines) print(startLines(config, workers, name));
+    },
+    onIteration(iteration, rate) {
+      const name = config.dataset === 'tokens' ? 'sentence' : 'img';
+      if (asLines) print([iterLine(iteration, rate, backend, name)]);
+    },
+  });
+  if (result === undefined) return exitCodes.ok;
+  const report = trainReport(runInfo(command, argv, result.workers), [trainCase(config, result)]);
+  if (asLines) print(endLines(style, config, result));
+  else if (style === 'elasticdl') print(elasticDlTable(report.cases));
+  else print(gridTable(gridRows(report.cases, efficiencyTarget)));
+  output.write(report);
+  return outcome(report).error === 0 ? exitCodes.ok : exitCodes.failure;
+}
+
+/** Options that start jobs of their own, each with the style that has it. */
+function refuseMeaningless(options: TrainOptions): void {
+  if (options.workers !== undefined && options.style !== 'elasticdl') {
+    throw UsageError.of('--workers', 'an option of --style elasticdl', `it with ${options.style}`);
+  }
+  if (options.plan !== undefined && options.style !== 'tianshu') {
+    throw UsageError.of('--plan', 'an option of --style tianshu', `it with ${options.style}`);
+  }
+  if ((options.plan === undefined) !== (options.outputDir === undefined)) {
+    throw UsageError.of('--plan and --output-dir', 'both or none', 'one of them');
+  }
+  const starts = options.workers !== undefined || options.plan !== undefined;
+  if (starts && readJob() !== undefined) {
+    const expected = 'to be started by itself: it starts jobs';
+    throw UsageError.of('gradlink train with --workers or --plan', expected, 'a place in a job');
+  }
+}
+
+export const registerTrain: Register = (program, io, done, argv) => {
+  const command = program
+    .command('train')
+    .description(
+      'train a network on all workers of a job and report throughput and where a step goes',
+    );
+  addTrainOptions(command).action(async (options: TrainOptions) => {
+    refuseMeaningless(options);
+    const output = new ReportOutput(options, io);
+    const { workers, plan, outputDir } = options;
+    if (workers === undefined && plan === undefined) {
+      done(await trainHere(command, options, argv, output, io));
+      return;
+    }
+    const print = (text: string): void => {
+      if (output.showsText) io.stdout.write(text);
+    };
+    const cases =
+      plan === undefined
+        ? await runElasticDl(command, options, io, print)
+        : await runTianshu(command, options, outputDir ?? '', io, print);
+    const report = trainReport(runInfo(command, argv, Math.max(...(workers ?? [1]))), cases);
+    output.write(report);
+    const { ok, error } = outcome(report);
+    done(error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure);
+  });
+};

@@ -1,0 +1,90 @@
+// What `gradlink train` prints of one run: the lines of BlueFog's and Horovod's benchmarks, or ElasticDL's figures.
+import { runStatistics, type Spread } from '../train/run/statistics.js';
+import type { StepParts, TrainConfig, TrainResult } from '../train/run/types.js';
+import { percentText, sizeText, timeText } from './units.js';
+
+export const trainStyles = ['bluefog', 'horovod', 'elasticdl', 'tianshu'] as const;
+export type TrainStyle = (typeof trainStyles)[number];
+
+/** What those benchmarks call the thing that computes. */
+function deviceName(backend: string): 'GPU' | 'CPU' {
+  return backend === 'node-gpu' ? 'GPU' : 'CPU';
+}
+
+const rate = (value: number): string => value.toFixed(1);
+const spread = ({ mean, halfWidth }: Spread): string => `${rate(mean)} +-${rate(halfWidth)}`;
+
+/** Before the first step. */
+export function startLines(config: TrainConfig, workers: number, backend: string): string[] {
+  return [
+    `Model: ${config.model}`,
+    `Batch size: ${config.batchSize}`,
+    `Number of ${deviceName(backend)}s: ${workers}`,
+    ...(config.warmupSteps > 0 ? ['Running warmup...'] : []),
+    'Running benchmark...',
+  ];
+}
+
+/** After an iteration of rank 0. */
+export function iterLine(
+  iteration: number,
+  samplesPerSecond: number,
+  backend: string,
+  sampleName: string,
+): string {
+  return `Iter #${iteration}: ${rate(samplesPerSecond)} ${sampleName}/sec per ${deviceName(backend)}`;
+}
+
+/** The last lines of a run. The total in the style's own statistic comes first, then both by name, then the step. */
+export function endLines(
+  style: 'bluefog' | 'horovod',
+  config: TrainConfig,
+  result: TrainResult,
+): string[] {
+  const device = deviceName(result.backend);
+  const { rank0, bluefog, horovod } = runStatistics(
+    result.iterationSeconds,
+    config.batchSize * config.stepsPerIteration,
+  );
+  const unit = `${result.sampleName}/sec`;
+  const upper = unit.slice(0, 1).toUpperCase() + unit.slice(1);
+  const total = style === 'bluefog' ? bluefog : horovod;
+  return [
+    `${upper} per ${device}: ${spread(rank0)}`,
+    `Total ${unit} on ${result.workers} ${device}(s): ${spread(total)}`,
+    '',
+    `  BlueFog's statistic  ${spread(bluefog)} ${unit}: the ranks' rates of an iteration summed, mean +-1.96 deviations of the sums`,
+    `  Horovod's statistic  ${spread(horovod)} ${unit}: rank 0's mean and interval, both times ${result.workers}`,
+    ...stepLines(config, result),
+  ];
+}
+
+const partTitles: readonly (readonly [keyof StepParts, string])[] = [
+  ['dataSeconds', 'data'],
+  ['forwardSeconds', 'forward'],
+  ['backwardSeconds', 'backward'],
+  ['copySeconds', 'copy'],
+  ['exposedSeconds', 'wait'],
+  ['modelSeconds', 'model'],
+  ['updateSeconds', 'update'],
+];
+
+/** Where a step's time goes, and what else is to know of the run. */
+function stepLines(config: TrainConfig, result: TrainResult): string[] {
+  const { parts, losses, utilisation, gradientBytes, gradientArrays } = result;
+  const sum = partTitles.reduce((total, [name]) => total + parts[name], 0);
+  const share = (value: number | null): string => (value === null ? 'unknown' : percentText(value));
+  return [
+    `  step      ${timeText(sum)}: ${partTitles
+      .filter(([name]) => parts[name] > 0)
+      .map(([name, title]) => `${title} ${timeText(parts[name])}`)
+      .join(', ')}`,
+    `  gradients ${sizeText(gradientBytes)} in ${gradientArrays} arrays, ${config.distOptimizer}` +
+      (config.distOptimizer === 'gradient_allreduce' ? `, ${config.mode}` : ''),
+    `  loss      ${(losses[0] ?? NaN).toFixed(4)} in the first iteration, ${(losses.at(-1) ?? NaN).toFixed(4)} in the last`,
+    ...(result.resumedAt > 0 ? [`  resumed   at step ${result.resumedAt}`] : []),
+    `  used      cpu ${share(utilisation.cpuShare)}, memory ${share(utilisation.memoryShare)}, disk ` +
+      `${share(utilisation.diskShare)}, gpu ${share(utilisation.gpuShare)}`,
+    `  data      ${result.datasetName}; tfjs ${result.tfjsVersion} on ${result.backend}`,
+  ];
+}

@@ -1,0 +1,247 @@
+// Tables of several training runs: ElasticDL's, over numbers of workers, and TianShu's, over a grid. What is shown is as
+// it was measured: speedups above linear and throughput that falls stay.
+import { medianSorted } from 'simple-statistics';
+
+import { hasMeasurement, type CaseResult, type Measurement } from '../measure/result.js';
+import { markdownTable, tableLines, type Column } from './table.js';
+import { megabytes, percentText } from './units.js';
+
+type Run = CaseResult & Measurement;
+type Rows = readonly (readonly string[])[];
+
+const none = '-';
+
+function value(run: Run, name: string): number {
+  return run.values?.[name] ?? 0;
+}
+
+function columnsOf(titles: readonly string[], left: number): Column[] {
+  return titles.map((title, index) => ({ title, align: index < left ? 'left' : 'right' }));
+}
+
+/** Samples of all workers in a second, over all measured steps. */
+export function throughput(run: Run): number {
+  const { batchSize, workers } = run.parameters;
+  const seconds = run.samplesSeconds.reduce((sum, sample) => sum + sample, 0);
+  return (Number(batchSize) * Number(workers) * run.samplesSeconds.length) / seconds;
+}
+
+const elasticDlTitles = [
+  'model',
+  'status',
+  'workers',
+  'arrays',
+  'parameters',
+  'MB',
+  'batch',
+  'batches/task',
+  'task_process s',
+  'batch_process s',
+  'get_model s',
+  'report_gradient s',
+  'device-to-host s',
+  'compute:comm',
+  'comm %',
+  'speed /s',
+  'speedup',
+];
+
+/**
+ * ElasticDL's figures, a row a run: seconds of a task. report_gradient is communication that nothing hid, without the
+ * copies between the backend and the memory that travels, which have a column of their own.
+ */
+export function elasticDlTable(cases: readonly CaseResult[]): string[] {
+  const base = cases.filter(hasMeasurement).find(({ parameters }) => parameters.workers === 1);
+  const rows = cases.map((one): readonly string[] => {
+    const { model, workers, batchSize } = one.parameters;
+    if (!hasMeasurement(one)) {
+      const cells = elasticDlTitles.map(() => none);
+      cells.splice(0, 3, String(model), `${one.status}: ${one.reason}`, String(workers));
+      cells[6] = String(batchSize);
+      return cells;
+    }
+    const steps = one.iterationsPerSample;
+    const task = steps * one.statistics.meanSeconds;
+    const of = (name: string): number => steps * value(one, name);
+    const gradient = of('exposedSeconds');
+    const copies = of('copySeconds');
+    const model_ = of('modelSeconds');
+    const batch =
+      of('forwardSeconds') +
+      of('backwardSeconds') +
+      copies +
+      gradient +
+      model_ +
+      of('updateSeconds');
+    const computing = batch - gradient;
+    const alone = Number(workers) === 1;
+    const rate = throughput(one);
+    return [
+      String(model),
+      one.status,
+      String(workers),
+      String(one.arrays ?? 0),
+      String(value(one, 'trainableParameters')),
+      megabytes(one.bytes),
+      String(batchSize),
+      String(steps),
+      task.toPrecision(4),
+      batch.toPrecision(4),
+      model_.toPrecision(4),
+      gradient.toPrecision(4),
+      copies.toPrecision(4),
+      alone || computing <= 0 ? none : `10:${((10 * gradient) / computing).toFixed(1)}`,
+      alone ? none : percentText(gradient / batch),
+      rate.toFixed(2),
+      base === undefined ? none : (rate / throughput(base)).toFixed(2),
+    ];
+  });
+  return tableLines(columnsOf(elasticDlTitles, 2), rows);
+}
+
+/** A cell of the grid: the runs of one shape. */
+export interface GridRow {
+  readonly model: string;
+  readonly machines: number;
+  readonly devices: number;
+  readonly batchSize: number;
+  /** Throughput of each run that went well, samples a second. */
+  readonly throughputs: readonly number[];
+  readonly median: number | null;
+  /** Of the median of one device on one machine with the same batch; null where that is missing. */
+  readonly speedup: number | null;
+  readonly efficiency: number | null;
+  readonly passed: boolean | null;
+  /** Of all runs, means; null where unknown. */
+  readonly utilisation: Readonly<Record<(typeof utilisationNames)[number], number | null>>;
+  /** Why runs are missing. */
+  readonly missing: readonly string[];
+}
+
+const utilisationNames = [
+  'cpuShare',
+  'memoryShare',
+  'diskShare',
+  'gpuShare',
+  'networkReceivedBytesPerSecond',
+  'networkSentBytesPerSecond',
+] as const;
+
+/** Cells by batch, the largest first, then machines, then devices. */
+export function gridRows(cases: readonly CaseResult[], target: number): GridRow[] {
+  const cells = new Map<string, CaseResult[]>();
+  for (const one of cases) {
+    const { model, machines, devicesPerMachine, batchSize } = one.parameters;
+    const key = JSON.stringify([model, machines, devicesPerMachine, batchSize]);
+    cells.set(key, [...(cells.get(key) ?? []), one]);
+  }
+  const rows = [...cells.values()].map((runs) => gridRow(runs));
+  return rows
+    .map((row) => {
+      const one = rows.find(
+        ({ model, machines, devices, batchSize }) =>
+          model === row.model && machines * devices === 1 && batchSize === row.batchSize,
+      );
+      if (row.median === null || one?.median === null || one === undefined) return row;
+      const speedup = row.median / one.median;
+      const efficiency = speedup / (row.machines * row.devices);
+      return { ...row, speedup, efficiency, passed: efficiency >= target };
+    })
+    .sort((a, b) => b.batchSize - a.batchSize || a.machines - b.machines || a.devices - b.devices);
+}
+
+function gridRow(runs: readonly CaseResult[]): GridRow {
+  const [first] = runs;
+  const { model, machines, devicesPerMachine, batchSize } = first!.parameters;
+  const measured = runs.filter(hasMeasurement).filter(({ status }) => status === 'ok');
+  const throughputs = measured.map(throughput);
+  const meanOf = (name: string): number | null => {
+    const known = measured.flatMap(({ values }) => values?.[name] ?? []);
+    return known.length === 0 ? null : known.reduce((sum, one) => sum + one, 0) / known.length;
+  };
+  return {
+    model: String(model),
+    machines: Number(machines),
+    devices: Number(devicesPerMachine),
+    batchSize: Number(batchSize),
+    throughputs,
+    median: throughputs.length === 0 ? null : medianSorted([...throughputs].sort((a, b) => a - b)),
+    ...{ speedup: null, efficiency: null, passed: null },
+    utilisation: Object.fromEntries(
+      utilisationNames.map((name) => [name, meanOf(name)]),
+    ) as GridRow['utilisation'],
+    missing: [...new Set(runs.flatMap((one) => (one.status === 'ok' ? [] : [one.reason])))],
+  };
+}
+
+const gridTitles = [
+  'model',
+  'machines',
+  'devices/machine',
+  'batch/device',
+  'runs',
+  'median /s',
+  'speedup',
+  'efficiency',
+  'target',
+  'cpu',
+  'memory',
+  'disk',
+  'gpu',
+  'net in MB/s',
+  'net out MB/s',
+  'missing',
+];
+
+function gridCells(rows: readonly GridRow[]): Rows {
+  const fixed = (known: number | null, digits: number): string =>
+    known === null ? none : known.toFixed(digits);
+  const share = (known: number | null): string => (known === null ? none : percentText(known));
+  return rows.map((row) => {
+    const used = row.utilisation;
+    const megabytesOf = (rate: number | null): string =>
+      fixed(rate === null ? null : rate / 1e6, 2);
+    return [
+      row.model,
+      String(row.machines),
+      String(row.devices),
+      String(row.batchSize),
+      row.throughputs.length === 0
+        ? none
+        : row.throughputs.map((rate) => rate.toFixed(2)).join(' '),
+      fixed(row.median, 2),
+      fixed(row.speedup, 2),
+      share(row.efficiency),
+      row.passed === null ? none : row.passed ? 'pass' : 'fail',
+      share(used.cpuShare),
+      share(used.memoryShare),
+      share(used.diskShare),
+      share(used.gpuShare),
+      megabytesOf(used.networkReceivedBytesPerSecond),
+      megabytesOf(used.networkSentBytesPerSecond),
+      row.missing.length === 0 ? none : row.missing.join('; '),
+    ];
+  });
+}
+
+export function gridTable(rows: readonly GridRow[]): string[] {
+  return tableLines(columnsOf(gridTitles, 1), gridCells(rows));
+}
+
+/** What the figures are, and the table. */
+export function gridMarkdown(rows: readonly GridRow[], target: number): string {
+  return [
+    '# Training throughput',
+    '',
+    'Samples a second of all devices, the median of the runs. Speedup is against one device on one machine with the same batch,',
+    `efficiency is speedup by devices; the target is ${percentText(target)}. Utilisation is that of rank 0's host over the same steps.`,
+    '',
+    ...markdownTable(columnsOf(gridTitles, 1), gridCells(rows)),
+    '',
+  ].join('\n');
+}
+
+/** Titles and cells, for CSV. */
+export function gridRecords(rows: readonly GridRow[]): Rows {
+  return [gridTitles, ...gridCells(rows)];
+}

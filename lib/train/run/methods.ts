@@ -1,0 +1,122 @@
+// Ways to train, by the names that `--dist-optimizer` takes.
+import type { Optimizer, Scalar } from '@tensorflow/tfjs-core';
+import type { LayersModel } from '@tensorflow/tfjs-layers';
+
+import type { Communicator } from '../../communicator/communicator.js';
+import type { NamedArray } from '../checkpoint.js';
+import { monotonicSeconds } from '../clock.js';
+import { DistributedDataParallel } from '../data-parallel.js';
+import type { Timeline } from '../timeline.js';
+import { tf } from '../tfjs.js';
+import type { Gradients, InnerOptimizer } from '../types.js';
+import { trainableVariables } from '../variables.js';
+import type { OptimizerName, TrainConfig, TrainingMethod } from './types.js';
+
+/** What every method is made with. */
+export interface MethodOptions {
+  readonly model: LayersModel;
+  readonly communicator: Communicator;
+  readonly config: TrainConfig;
+  readonly timeline?: Timeline | undefined;
+}
+
+export function makeOptimizer(name: OptimizerName, learningRate: number): Optimizer {
+  switch (name) {
+    case 'sgd':
+      return tf.train.sgd(learningRate);
+    case 'momentum':
+      return tf.train.momentum(learningRate, 0.9);
+    case 'adam':
+      return tf.train.adam(learningRate);
+  }
+}
+
+/** The optimizer's state as arrays, and back. */
+export async function optimizerState(
+  optimizer: Pick<InnerOptimizer, 'getWeights'>,
+): Promise<NamedArray[]> {
+  const weights = await optimizer.getWeights();
+  return Promise.all(
+    weights.map(async ({ name, tensor }, index) => {
+      const values = await tensor.data();
+      const data =
+        tensor.dtype === 'int32'
+          ? Int32Array.from(values as Int32Array)
+          : Float32Array.from(values as Float32Array);
+      // Made for the asking, while the others are the optimizer's own.
+      if (index === 0) tensor.dispose();
+      return { name: `optimizer/${index}/${name}`, shape: tensor.shape, data };
+    }),
+  );
+}
+
+export async function setOptimizerState(
+  optimizer: Pick<InnerOptimizer, 'setWeights'>,
+  arrays: readonly NamedArray[],
+): Promise<void> {
+  const weights = arrays
+    .filter(({ name }) => name.startsWith('optimizer/'))
+    .map(({ name, shape, data }) => ({
+      name: name.replace(/^optimizer\/\d+\//, ''),
+      tensor: tf.tensor(data, [...shape], data instanceof Int32Array ? 'int32' : 'float32'),
+    }));
+  if (weights.length > 0) await optimizer.setWeights(weights);
+}
+
+/** Bytes and number of the arrays that are trained. */
+export function gradientSizes(model: LayersModel): {
+  readonly gradientBytes: number;
+  readonly gradientArrays: number;
+} {
+  const variables = trainableVariables(model);
+  const elements = variables.reduce((sum, { size }) => sum + size, 0);
+  return {
+    gradientBytes: elements * Float32Array.BYTES_PER_ELEMENT,
+    gradientArrays: variables.length,
+  };
+}
+
+/** Gradients are averaged over all ranks in buckets, then every rank makes the same step. */
+export async function gradientAllReduceMethod(options: MethodOptions): Promise<TrainingMethod> {
+  const { model, communicator, config, timeline } = options;
+  const { mode, hook, bucketCapBytes } = config;
+  const ddp = await DistributedDataParallel.create(model, communicator, {
+    ...{ mode, hook, bucketCapBytes, timeline },
+  });
+  const optimizer = makeOptimizer(config.optimizer, config.learningRate);
+  return {
+    ...gradientSizes(model),
+    async step(loss: () => Scalar) {
+      const { value, gradients }: Gradients = await ddp.gradients(loss);
+      const reduced = monotonicSeconds();
+      optimizer.applyGradients(gradients);
+      tf.dispose(gradients.map(({ tensor }) => tensor));
+      const applied = monotonicSeconds();
+      timeline?.add('compute', 'apply', reduced, applied);
+      const { forwardSeconds, backwardSeconds, waitSeconds, copySeconds } = ddp.times!;
+      return {
+        loss: take(value),
+        parts: {
+          forwardSeconds,
+          backwardSeconds: Math.max(0, backwardSeconds - waitSeconds - copySeconds),
+          copySeconds,
+          exposedSeconds: waitSeconds,
+          updateSeconds: applied - reduced,
+        },
+      };
+    },
+    state: () => optimizerState(optimizer),
+    setState: (arrays) => setOptimizerState(optimizer, arrays),
+    close() {
+      optimizer.dispose();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Its value; it is disposed. */
+export function take(scalar: Scalar): number {
+  const [value = NaN] = scalar.dataSync();
+  scalar.dispose();
+  return value;
+}

@@ -1,0 +1,123 @@
+// A grid of training runs, as a YAML file has it.
+import { parse } from 'yaml';
+
+/** Machines, and devices on each. */
+export interface GridCell {
+  readonly machines: number;
+  readonly devices: number;
+}
+
+export interface GridPlan {
+  readonly cells: readonly GridCell[];
+  readonly batchSizes: readonly number[];
+  /** Runs of each cell, whose median counts. */
+  readonly repeats: number;
+  readonly warmupSteps: number;
+  readonly steps: number;
+  /** Efficiency that is asked for. */
+  readonly target: number;
+  /** Names of machines; without any, cells of several machines cannot run. */
+  readonly hosts: readonly string[];
+  readonly launcher: string;
+  /** Of stores with servers. */
+  readonly servers: number;
+  /** Of one run. */
+  readonly timeoutSeconds?: number | undefined;
+  /** Further options of `gradlink train`, by their long names. */
+  readonly options: Readonly<Record<string, string>>;
+}
+
+const ownKeys = [
+  'grid',
+  'batch-size',
+  'repeats',
+  'warmup',
+  'steps',
+  'target',
+  'hosts',
+  'launcher',
+  'servers',
+  'timeout',
+];
+
+/**
+ * Reads a plan. What is no word of a plan is an option of `gradlink train`.
+ *
+ * @param known the long names of those options, without the dashes
+ * @throws Error that says which entry is wrong and what it should be.
+ */
+export function parsePlan(text: string, known: readonly string[]): GridPlan {
+  const root: unknown = parse(text);
+  if (typeof root !== 'object' || root === null || Array.isArray(root)) {
+    throw new Error('expected entries such as "model: resnet50" and "grid: [[1, 1], [1, 2]]"');
+  }
+  const entries = new Map(
+    Object.entries(root).map(([key, value]) => [key.replaceAll('_', '-'), value as unknown]),
+  );
+  const integer = (name: string, fallback: number, least = 1): number => {
+    const value = entries.get(name) ?? fallback;
+    return wholeNumber(value, name, least);
+  };
+  const options: Record<string, string> = {};
+  for (const [key, value] of entries) {
+    if (ownKeys.includes(key)) continue;
+    if (!known.includes(key)) {
+      const all = [...ownKeys, ...known].join(', ');
+      throw new Error(`expected ${all}, got the entry ${key}`);
+    }
+    if (typeof value !== 'string' && typeof value !== 'number' && value !== true) {
+      throw new Error(`expected text, a number or true for ${key}, got ${JSON.stringify(value)}`);
+    }
+    options[key] = String(value);
+  }
+  const target = entries.get('target') ?? 0.8;
+  if (typeof target !== 'number' || !(target > 0)) {
+    throw new Error(`expected a number above 0 for target, got ${JSON.stringify(target)}`);
+  }
+  const timeout = entries.get('timeout');
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
+    throw new Error(`expected seconds above 0 for timeout, got ${JSON.stringify(timeout)}`);
+  }
+  const hosts = entries.get('hosts') ?? [];
+  if (!Array.isArray(hosts) || !hosts.every((host): host is string => typeof host === 'string')) {
+    throw new Error(`expected a list of names for hosts, got ${JSON.stringify(hosts)}`);
+  }
+  const launcher = entries.get('launcher');
+  const batch = entries.get('batch-size') ?? 32;
+  return {
+    cells: cellsOf(entries.get('grid')),
+    batchSizes: (Array.isArray(batch) ? batch : [batch]).map((size) =>
+      wholeNumber(size, 'batch-size', 1),
+    ),
+    repeats: integer('repeats', 5),
+    warmupSteps: integer('warmup', 20, 0),
+    steps: integer('steps', 100),
+    target,
+    hosts,
+    launcher: typeof launcher === 'string' ? launcher : hosts.length > 0 ? 'ssh' : 'local',
+    servers: integer('servers', 0, 0),
+    timeoutSeconds: timeout,
+    options,
+  };
+}
+
+function wholeNumber(value: unknown, name: string, least: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least) {
+    const got = JSON.stringify(value);
+    throw new Error(`expected a whole number of at least ${least} for ${name}, got ${got}`);
+  }
+  return value;
+}
+
+function cellsOf(grid: unknown): GridCell[] {
+  if (!Array.isArray(grid) || grid.length === 0) {
+    throw new Error('expected a list of [machines, devices on each] for grid');
+  }
+  return grid.map((cell: unknown) => {
+    if (!Array.isArray(cell) || cell.length !== 2) {
+      const got = JSON.stringify(cell);
+      throw new Error(`expected [machines, devices on each] in grid, got ${got}`);
+    }
+    return { machines: wholeNumber(cell[0], 'grid', 1), devices: wholeNumber(cell[1], 'grid', 1) };
+  });
+}

@@ -1,0 +1,49 @@
+// BlueFog's and Horovod's figures of the same run. They differ, and are not to be compared with each other.
+import { mean, standardDeviation } from 'simple-statistics';
+
+/** A mean and half its interval: 1.96 population standard deviations. */
+export interface Spread {
+  readonly mean: number;
+  readonly halfWidth: number;
+}
+
+export interface RunStatistics {
+  /** Samples a second of each rank in each iteration. */
+  readonly perRank: readonly (readonly number[])[];
+  /** Of rank 0. */
+  readonly rank0: Spread;
+  /** BlueFog: the ranks' figures of an iteration are summed; mean and deviation are those of the sums. */
+  readonly bluefog: Spread;
+  /** Horovod: rank 0's mean and interval, both times the number of ranks. */
+  readonly horovod: Spread;
+}
+
+function spread(values: readonly number[]): Spread {
+  const list = [...values];
+  return { mean: mean(list), halfWidth: 1.96 * standardDeviation(list) };
+}
+
+/**
+ * @param iterationSeconds of each rank, as many iterations each, at least one
+ * @param samplesPerIteration of one rank
+ */
+export function runStatistics(
+  iterationSeconds: readonly (readonly number[])[],
+  samplesPerIteration: number,
+): RunStatistics {
+  const perRank = iterationSeconds.map((times) =>
+    times.map((seconds) => samplesPerIteration / seconds),
+  );
+  const [first = []] = perRank;
+  const rank0 = spread(first);
+  const sums = first.map((_, iteration) =>
+    perRank.reduce((sum, rates) => sum + (rates[iteration] ?? 0), 0),
+  );
+  const ranks = perRank.length;
+  return {
+    perRank,
+    rank0,
+    bluefog: spread(sums),
+    horovod: { mean: ranks * rank0.mean, halfWidth: ranks * rank0.halfWidth },
+  };
+}
