@@ -1,0 +1,85 @@
+// `gradlink doctor` and `gradlink topo`: what is here, what is missing, how things are linked.
+import { exitCodes } from './io.js';
+import { packageVersion } from './package-version.js';
+import { list } from './parse.js';
+import type { Register } from './register.js';
+import { UsageError } from './usage-error.js';
+import { diagnose, topologyOf, type Finding } from '../doctor/index.js';
+import { doctorLines, topologyLines } from '../report/doctor-lines.js';
+
+interface DoctorOptions {
+  readonly json?: true;
+  readonly require?: readonly string[];
+  readonly hostfile?: string;
+}
+
+const doctorExamples = `
+A line each: ok, degraded (there, but slower or less than it could be) or missing, with what to do. Libraries are looked
+at in processes of their own, so that a driver that crashes or hangs is a line too.
+
+Examples:
+  $ gradlink doctor
+  $ gradlink doctor --json
+  $ gradlink doctor --require nccl,gpu:0        in CI: fails unless both are ok
+  $ gradlink doctor --hostfile hosts
+
+Exit status: 0, or with --require 1 where one of the names is not ok; 2 wrong usage.`;
+
+const topoExamples = `
+NUMA nodes with their distances, network interfaces, GPUs, and the way from each GPU to each other as in
+nvidia-smi topo -m: NV# (so many NVLinks), PIX, PXB, PHB, NODE, SYS. Link speeds are those of one direction.
+
+Examples:
+  $ gradlink topo
+  $ gradlink topo --json
+
+Exit status: 0; 2 wrong usage.`;
+
+/** A name may stand for several lines: gpu for every gpu:N. */
+function required(findings: readonly Finding[], name: string): readonly Finding[] {
+  const found = findings.filter((one) => one.name === name || one.name.startsWith(`${name}:`));
+  // What a machine without a driver has no line for is missing, not misspelt.
+  if (found.length > 0 || /^(nvml|nccl|gpus?|gpu:\d+|hostfile)$/.test(name)) return found;
+  const names = findings.map((finding) => finding.name).join(', ');
+  throw UsageError.of('--require', `one of ${names}`, name);
+}
+
+export const registerDoctor: Register = (program, io, done) => {
+  program
+    .command('doctor')
+    .description('what this machine has for gradlink, what is missing, and what to do')
+    .option('--json', 'print JSON: findings and topology')
+    .option(
+      '--require <names>',
+      'fail unless these are ok',
+      list((text) => text),
+    )
+    .option('--hostfile <file>', 'look at this hostfile too')
+    .addHelpText('after', doctorExamples)
+    .action(async ({ json, require = [], hostfile }: DoctorOptions) => {
+      const found = await diagnose({ packageVersion: packageVersion(), env: io.env, hostfile });
+      const wanting = require.filter((name) => {
+        const lines = required(found.findings, name);
+        return lines.length === 0 || lines.some(({ status }) => status !== 'ok');
+      });
+      const text = json === true ? JSON.stringify(found, null, 2) : doctorLines(found).join('\n');
+      io.stdout.write(`${text}\n`);
+      for (const name of wanting) io.stderr.write(`gradlink: required, and not ok: ${name}\n`);
+      done(wanting.length > 0 ? exitCodes.failure : exitCodes.ok);
+    });
+};
+
+export const registerTopo: Register = (program, io, done) => {
+  program
+    .command('topo')
+    .description('how cores, memory, networks and GPUs are linked, and how fast')
+    .option('--json', 'print JSON')
+    .addHelpText('after', topoExamples)
+    .action(async ({ json }: Pick<DoctorOptions, 'json'>) => {
+      const topology = await topologyOf(io.env);
+      const text =
+        json === true ? JSON.stringify(topology, null, 2) : topologyLines(topology).join('\n');
+      io.stdout.write(`${text}\n`);
+      done(exitCodes.ok);
+    });
+};

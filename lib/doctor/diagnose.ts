@@ -1,0 +1,69 @@
+// Everything the doctor looks at, in the order of its lines.
+import { gpuFindings } from './gpus.js';
+import {
+  addonFindings,
+  coresFinding,
+  memoryFinding,
+  ptraceFinding,
+  sharedMemoryFinding,
+} from './host.js';
+import { launcherFindings } from './launchers.js';
+import { mpiBuilds, mpiFinding } from './mpi.js';
+import { probe } from './probes.js';
+import { tfjsFinding } from './tfjs.js';
+import { readTopology } from './topology.js';
+import { diagnosisVersion, type Diagnosis, type Topology } from './types.js';
+
+/** A library that has not answered by then hangs: drivers of many GPUs take seconds to start. */
+const patienceMs = 20_000;
+
+export interface DiagnoseOptions {
+  readonly packageVersion: string;
+  readonly env: NodeJS.ProcessEnv;
+  /** One that `gradlink launch -H` would get. */
+  readonly hostfile?: string | undefined;
+}
+
+/** Looks at this machine. Never fails: what cannot be looked at is a finding. */
+export async function diagnose({
+  packageVersion,
+  env,
+  hostfile,
+}: DiagnoseOptions): Promise<Diagnosis> {
+  const startedAt = new Date().toISOString();
+  const start = performance.now();
+  const withMpi = (name: string): NodeJS.ProcessEnv => ({ ...env, GRADLINK_MPI: name });
+  const [gpus, openmpi, mpich, builds] = await Promise.all([
+    probe('gpus', patienceMs, env),
+    probe('openmpi', patienceMs, withMpi('openmpi')),
+    probe('mpich', patienceMs, withMpi('mpich')),
+    mpiBuilds(env, patienceMs),
+  ]);
+  // Alone: the others would share the memory's bandwidth with it.
+  const cores = await probe('cores', patienceMs, env);
+  const findings = [
+    coresFinding(),
+    memoryFinding(),
+    ...addonFindings(cores),
+    sharedMemoryFinding(),
+    ptraceFinding(),
+    mpiFinding('openmpi', openmpi, builds.openmpi, env),
+    mpiFinding('mpich', mpich, builds.mpich, env),
+    ...gpuFindings(gpus),
+    tfjsFinding(),
+    ...launcherFindings(env, hostfile),
+  ];
+  return {
+    diagnosisVersion,
+    packageVersion,
+    startedAt,
+    seconds: (performance.now() - start) / 1000,
+    findings,
+    topology: readTopology(gpus),
+  };
+}
+
+/** How the parts of the machine are linked, alone. */
+export async function topologyOf(env: NodeJS.ProcessEnv): Promise<Topology> {
+  return readTopology(await probe('gpus', patienceMs, env));
+}

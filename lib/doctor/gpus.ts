@@ -1,0 +1,172 @@
+// Driver, NVML, NCCL, and each GPU with its links as they are and as they could be.
+import { linksDown, linksOf, type Machine } from '../measure/p2p-machine.js';
+import { pcieRate } from '../measure/p2p-limits.js';
+import type { NativeGpuHealth, NativeGpuInfo } from '../native/gpu.js';
+import { bandwidthText } from '../report/units.js';
+import type { GpusFound, Probed } from './probes.js';
+import type { Finding } from './types.js';
+
+/** The machine as the probe's process saw it. */
+export function machineOf({ gpus, peers }: GpusFound): Machine {
+  return {
+    gpus,
+    peer: (from, to) =>
+      peers.find((peer) => peer.from === from && peer.to === to) ?? {
+        access: from === to,
+        path: null,
+      },
+  };
+}
+
+function cudaVersion(version: number): string {
+  return `${String(Math.floor(version / 1000))}.${String(Math.floor((version % 1000) / 10))}`;
+}
+
+/** Driver, NVML, NCCL and a line a GPU; without a driver the driver's line alone. */
+export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
+  if (!('found' in probed)) {
+    return [
+      {
+        name: 'driver',
+        status: probed.broken ? 'degraded' : 'missing',
+        text: (probed.broken ? probed.reason : probed.reason.split(': ')[0]) ?? '',
+        advice: probed.broken
+          ? 'look at nvidia-smi and the kernel log (dmesg); in a container start it with --gpus all'
+          : 'only needed for GPUs: install the NVIDIA driver; in a container start it with --gpus all',
+      },
+    ];
+  }
+  const { libraries, gpus } = probed.found;
+  const { driverRelease, driverVersion, nvmlFile, nvmlMissing, ncclFile, ncclVersion } = libraries;
+  const machine = machineOf(probed.found);
+  const release = driverRelease === null ? '' : `${driverRelease}, `;
+  return [
+    {
+      name: 'driver',
+      status: 'ok',
+      text: `${release}CUDA ${cudaVersion(driverVersion)} (${libraries.driverFile})`,
+      advice: null,
+    },
+    nvmlMissing === null
+      ? { name: 'nvml', status: 'ok', text: nvmlFile ?? '', advice: null }
+      : {
+          name: 'nvml',
+          status: 'missing',
+          text: nvmlMissing,
+          advice: 'nothing is known of links and health without it: it comes with the driver',
+        },
+    ncclFile === null
+      ? {
+          name: 'nccl',
+          status: 'missing',
+          text: libraries.ncclMissing ?? 'not found',
+          advice:
+            'needed for communicators of GPUs: install libnccl2, or name the file in GRADLINK_NCCL_LIBRARY',
+        }
+      : { name: 'nccl', status: 'ok', text: `${ncclVersion ?? ''} (${ncclFile})`, advice: null },
+    ...(gpus.length === 0
+      ? [
+          {
+            name: 'gpus',
+            status: 'missing',
+            text: 'a driver, and no GPU that it shows to this process',
+            advice: 'see CUDA_VISIBLE_DEVICES and nvidia-smi',
+          } as const,
+        ]
+      : gpus.map((gpu) => gpuFinding(machine, gpu))),
+  ];
+}
+
+interface Complaint {
+  readonly text: string;
+  readonly advice: string;
+}
+
+/** `generation 5 x16`, at most so much a second. */
+export function pcieText(generation: number | null, width: number | null): string | null {
+  return generation === null || width === null
+    ? null
+    : `generation ${String(generation)} x${String(width)}`;
+}
+
+function pcieComplaint(health: NativeGpuHealth): Complaint | undefined {
+  const { pcieWidth: now, maxPcieWidth: most } = health;
+  if (now === null || most === null || now >= most) return undefined;
+  return {
+    text: `PCIe x${String(now)} of x${String(most)}`,
+    advice: 'reseat the card or riser, and look at what the slot shares its lanes with',
+  };
+}
+
+function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
+  const { health } = gpu;
+  if (health === null) return [];
+  const down = linksDown(machine, gpu.ordinal);
+  // What an idle GPU does is no fault.
+  const held = (health.throttleReasons ?? []).filter((reason) => !/idle/i.test(reason));
+  const pcie = pcieComplaint(health);
+  return [
+    ...(pcie === undefined ? [] : [pcie]),
+    ...(down > 0
+      ? [
+          {
+            text: `${String(down)} NVLinks fewer than its like`,
+            advice: 'nvidia-smi nvlink -s; reseat the bridge, or reset the GPU',
+          },
+        ]
+      : []),
+    ...(held.length > 0
+      ? [
+          {
+            text: `clocks held back: ${held.join(', ')}`,
+            advice: 'power and cooling of the machine',
+          },
+        ]
+      : []),
+    ...((health.eccErrors ?? 0) > 0
+      ? [
+          {
+            text: `${String(health.eccErrors)} memory errors`,
+            advice: 'nvidia-smi -q -d ECC; replace the GPU when they go on',
+          },
+        ]
+      : []),
+  ];
+}
+
+function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
+  const { health } = gpu;
+  const links = linksOf(machine, gpu.ordinal);
+  const now = health === null ? null : pcieText(health.pcieGeneration, health.pcieWidth);
+  const most = health === null ? null : pcieText(health.maxPcieGeneration, health.maxPcieWidth);
+  const { maxPcieGeneration = null, maxPcieWidth = null } = health ?? {};
+  const rate =
+    maxPcieGeneration === null || maxPcieWidth === null
+      ? undefined
+      : pcieRate(maxPcieGeneration, maxPcieWidth);
+  const complaints = complaintsOf(machine, gpu);
+  const facts = [
+    gpu.name,
+    `${(gpu.memoryBytes / 2 ** 30).toFixed(0)} GiB`,
+    ...(now === null
+      ? []
+      : [
+          now === most || most === null
+            ? `PCIe ${now}`
+            : `PCIe ${now} now, ${most} possible${health?.pcieGeneration === health?.maxPcieGeneration ? '' : ' (an idle GPU slows its link)'}`,
+        ]),
+    ...(rate === undefined ? [] : [`${bandwidthText(rate)} to the host`]),
+    ...(links === undefined
+      ? []
+      : [
+          `${String(links.active)} NVLinks x ${bandwidthText(links.bytesPerSecond)} = ${bandwidthText(links.active * links.bytesPerSecond)}`,
+        ]),
+    ...complaints.map(({ text }) => text),
+  ];
+  return {
+    name: `gpu:${String(gpu.ordinal)}`,
+    status: complaints.length > 0 ? 'degraded' : 'ok',
+    text: facts.join(', '),
+    advice: complaints.length > 0 ? complaints.map(({ advice }) => advice).join('; ') : null,
+  };
+}

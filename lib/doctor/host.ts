@@ -1,0 +1,130 @@
+// Cores, memory, and what the host lets processes share.
+import { statfsSync } from 'node:fs';
+import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
+
+import { bandwidthText } from '../report/units.js';
+import type { CoresFound, Probed } from './probes.js';
+import { readText } from './system.js';
+import type { Finding } from './types.js';
+
+/** Less than this is what containers get that were not told otherwise; a few large arrays fill it. */
+const enoughShared = 2 ** 30;
+const gibibyte = 2 ** 30;
+
+function gibibytes(bytes: number): string {
+  return `${(bytes / gibibyte).toFixed(bytes < 10 * gibibyte ? 1 : 0)} GiB`;
+}
+
+/** Cores' worth of time that the control group grants; undefined where it does not limit. */
+export function groupCores(cpuMax: string | undefined): number | undefined {
+  const [, quota, period] = /^(\d+) (\d+)/.exec(cpuMax ?? '') ?? [];
+  return quota === undefined ? undefined : Number(quota) / Number(period);
+}
+
+export function coresFinding(): Finding {
+  const processors = cpus();
+  const allowed = availableParallelism();
+  const granted = groupCores(readText('/sys/fs/cgroup/cpu.max'));
+  const text = `${String(allowed)} of ${String(processors.length)} cores, ${processors[0]?.model.trim() ?? 'unknown'}`;
+  if (granted !== undefined && granted < allowed) {
+    return {
+      name: 'cores',
+      status: 'degraded',
+      text: `${text}; the control group grants ${granted.toFixed(1)}`,
+      advice:
+        'threads beyond the grant are stopped in the middle of a call: raise the limit of the container, or set GRADLINK_NUM_THREADS',
+    };
+  }
+  return { name: 'cores', status: 'ok', text, advice: null };
+}
+
+/** SIMD level, threads and quick bandwidth of the memory. */
+export function addonFindings(cores: Probed<CoresFound>): Finding[] {
+  if (!('found' in cores)) {
+    const advice =
+      'npm run build:native, or npm install @gradlink/linux-x64; the reason says what was tried';
+    return [{ name: 'addon', status: 'missing', text: cores.reason, advice }];
+  }
+  const { addon, simdLevel, threads, copyBytesPerSecond } = cores.found;
+  const scalar = simdLevel === 'scalar';
+  return [
+    { name: 'addon', status: 'ok', text: addon, advice: null },
+    {
+      name: 'simd',
+      status: scalar ? 'degraded' : 'ok',
+      text: `${simdLevel}, ${String(threads)} thread${threads === 1 ? '' : 's'}`,
+      advice: scalar
+        ? 'this processor has neither AVX2 nor NEON: sums run one element a time'
+        : null,
+    },
+    {
+      name: 'memory bandwidth',
+      status: 'ok',
+      text: `${bandwidthText(copyBytesPerSecond)} read and written by a copy (quick look)`,
+      advice: null,
+    },
+  ];
+}
+
+export function memoryFinding(): Finding {
+  const free = freemem();
+  const total = totalmem();
+  const tight = free < total * 0.05;
+  return {
+    name: 'memory',
+    status: tight ? 'degraded' : 'ok',
+    text: `${gibibytes(total)}, ${gibibytes(free)} free`,
+    advice: tight ? 'large arrays may be swapped or refused: end what fills the memory' : null,
+  };
+}
+
+export function sharedMemoryFinding(folder = '/dev/shm'): Finding {
+  const name = 'shared memory';
+  try {
+    const { bsize, blocks, bavail } = statfsSync(folder);
+    const size = bsize * blocks;
+    const free = bsize * bavail;
+    const small = free < enoughShared;
+    return {
+      name,
+      status: small ? 'degraded' : 'ok',
+      text: `${folder}: ${gibibytes(size)}, ${gibibytes(free)} free`,
+      advice: small
+        ? 'ranks of several processes keep their arrays here: start the container with --shm-size=8g, or mount -o remount,size=8g /dev/shm'
+        : null,
+    };
+  } catch (error) {
+    return {
+      name,
+      status: 'missing',
+      text: `${folder} cannot be used (${(error as Error).message})`,
+      advice: 'ranks of several processes need it: mount -t tmpfs tmpfs /dev/shm',
+    };
+  }
+}
+
+const scopes = [
+  'any process of this user',
+  'a process by its ancestors, or whom it names',
+  'administrators only',
+  'nobody',
+] as const;
+
+/** Whether one process may read another's memory: Open MPI and MPICH copy once where it may, gradlink needs it not. */
+export function ptraceFinding(text = readText('/proc/sys/kernel/yama/ptrace_scope')): Finding {
+  const name = 'ptrace scope';
+  if (text === undefined) {
+    return { name, status: 'ok', text: 'not restricted (no Yama)', advice: null };
+  }
+  const scope = Number(text);
+  const who = scopes[scope] ?? 'unknown';
+  return {
+    name,
+    status: scope === 0 ? 'ok' : 'degraded',
+    text: `${text}: memory of a process is read by ${who}`,
+    advice:
+      scope === 0
+        ? null
+        : 'MPI between processes of one host copies twice (gradlink itself does not need it): sysctl kernel.yama.ptrace_scope=0',
+  };
+}

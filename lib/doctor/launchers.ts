@@ -1,0 +1,91 @@
+// What can start a job here, and whether this process belongs to one.
+import { readFileSync } from 'node:fs';
+
+import { readJob } from '../communicator/job.js';
+import { parseHostfile } from '../launch/hosts.js';
+import { programFile, type Env } from './system.js';
+import type { Finding } from './types.js';
+
+function jobFinding(env: Env): Finding {
+  const name = 'job';
+  try {
+    const job = readJob(env);
+    if (job === undefined) {
+      return { name, status: 'ok', text: 'this process belongs to none', advice: null };
+    }
+    const over = job.backend === 'mpi' ? 'over MPI' : 'in shared memory';
+    const text = `rank ${String(job.rank)} of ${String(job.size)}, started by ${job.launcher}, ${over}`;
+    return { name, status: 'ok', text, advice: null };
+  } catch (error) {
+    return {
+      name,
+      status: 'degraded',
+      text: (error as Error).message,
+      advice: "a world of this process would fail: mend or unset the launcher's variables",
+    };
+  }
+}
+
+function slurmFinding(env: Env): Finding {
+  const name = 'slurm';
+  const srun = programFile('srun', env);
+  if (srun === undefined) {
+    const advice = 'only needed for --launcher slurm: run this on a node of the cluster';
+    return { name, status: 'missing', text: 'no srun on the path', advice };
+  }
+  const id = env['SLURM_JOB_ID'];
+  const allocation =
+    id === undefined
+      ? 'outside an allocation'
+      : `allocation ${id} of ${env['SLURM_NNODES'] ?? '?'} nodes`;
+  return { name, status: 'ok', text: `${srun}, ${allocation}`, advice: null };
+}
+
+function programFinding(
+  name: string,
+  program: string,
+  needed: string,
+  debian: string,
+  env: Env,
+): Finding {
+  const file = programFile(program, env);
+  return file === undefined
+    ? {
+        name,
+        status: 'missing',
+        text: `no ${program} on the path`,
+        advice: `only needed ${needed}: apt-get install ${debian}`,
+      }
+    : { name, status: 'ok', text: file, advice: null };
+}
+
+function hostfileFinding(file: string): Finding {
+  const name = 'hostfile';
+  try {
+    const hosts = parseHostfile(readFileSync(file, 'utf8'));
+    const slots = hosts.map((host) => host.slots);
+    const known = slots.every((one) => one !== undefined);
+    const sum = slots.reduce<number>((total, one) => total + (one ?? 0), 0);
+    const count = `${String(hosts.length)} host${hosts.length === 1 ? '' : 's'}`;
+    const text = `${file}: ${count}${known ? `, ${String(sum)} slots` : ', slots not said'}`;
+    return { name, status: 'ok', text, advice: null };
+  } catch (error) {
+    return {
+      name,
+      status: 'missing',
+      text: `${file}: ${(error as Error).message}`,
+      advice: 'a host a line: HOST or HOST:SLOTS',
+    };
+  }
+}
+
+/** @param hostfile the one that `gradlink launch -H` would get; left out: no line about it */
+export function launcherFindings(env: Env, hostfile: string | undefined): Finding[] {
+  return [
+    jobFinding(env),
+    programFinding('mpirun', 'mpirun', 'for jobs on several hosts', 'openmpi-bin', env),
+    programFinding('ssh', 'ssh', 'for --launcher ssh', 'openssh-client', env),
+    slurmFinding(env),
+    ...(hostfile === undefined ? [] : [hostfileFinding(hostfile)]),
+  ];
+}

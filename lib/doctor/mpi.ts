@@ -1,0 +1,92 @@
+// Which MPI is there, with which thread level, and whether it takes arrays on GPUs.
+import type { NativeMpiLibrary } from '../native/communicator.js';
+import type { Probed } from './probes.js';
+import { output, programFile, type Env } from './system.js';
+import type { Finding } from './types.js';
+
+/** What the MPI's own programs tell of how it was built. */
+export interface MpiBuild {
+  /** Whether several threads may call at once; null where it does not say. */
+  readonly threads: boolean | null;
+  readonly cudaAware: boolean | null;
+}
+
+/** @param text of `ompi_info --parsable --all` */
+export function openMpiBuild(text: string): MpiBuild {
+  const threads = /MPI_THREAD_MULTIPLE: (yes|no)/.exec(text)?.[1];
+  const cuda = /mpi_built_with_cuda_support:value:(true|false)/.exec(text)?.[1];
+  return {
+    threads: threads === undefined ? null : threads === 'yes',
+    cudaAware: cuda === undefined ? null : cuda === 'true',
+  };
+}
+
+/** @param text of `mpichversion` */
+export function mpichBuild(text: string): MpiBuild {
+  const [, configured] = /^MPICH configure:\s*(.*)$/m.exec(text) ?? [];
+  if (configured === undefined) return { threads: null, cudaAware: null };
+  // Its default is all threads; CUDA is found by itself only where it is asked for by name.
+  const threads = /--enable-threads=(\w+)/.exec(configured)?.[1] ?? 'multiple';
+  return {
+    threads: threads === 'multiple' || threads === 'runtime' || threads === 'default',
+    cudaAware: /--with-cuda(?!=no)/.test(configured) && !configured.includes('--without-cuda'),
+  };
+}
+
+export async function mpiBuilds(
+  env: Env,
+  patienceMs: number,
+): Promise<{ readonly openmpi: MpiBuild; readonly mpich: MpiBuild }> {
+  const [openmpi, mpich] = await Promise.all([
+    output('ompi_info', ['--parsable', '--all'], env, patienceMs),
+    output('mpichversion', [], env, patienceMs),
+  ]);
+  return { openmpi: openMpiBuild(openmpi ?? ''), mpich: mpichBuild(mpich ?? '') };
+}
+
+const families = {
+  openmpi: { title: 'Open MPI', mpirun: 'mpirun.openmpi', debian: 'openmpi-bin libopenmpi-dev' },
+  mpich: { title: 'MPICH', mpirun: 'mpirun.mpich', debian: 'mpich libmpich-dev' },
+} as const;
+
+/** One line for one family. */
+export function mpiFinding(
+  name: keyof typeof families,
+  library: Probed<NativeMpiLibrary>,
+  build: MpiBuild,
+  env: Env,
+): Finding {
+  const { title, mpirun, debian } = families[name];
+  if (!('found' in library)) {
+    const there = programFile(mpirun, env) !== undefined;
+    return {
+      name,
+      status: library.broken ? 'degraded' : 'missing',
+      text: library.broken
+        ? `${title}: ${library.reason}`
+        : there
+          ? `${title} is installed, but the part of gradlink that loads it was not built`
+          : `no ${title} that loads`,
+      advice: `needed for jobs on several hosts, one MPI is enough: apt-get install ${debian}, then npm run build:native`,
+    };
+  }
+  const cuda =
+    build.cudaAware === null
+      ? 'CUDA-awareness unknown'
+      : build.cudaAware
+        ? 'CUDA-aware'
+        : 'not CUDA-aware (gradlink needs it not)';
+  const threads =
+    build.threads === null
+      ? 'thread level unknown'
+      : build.threads
+        ? 'MPI_THREAD_MULTIPLE'
+        : 'no MPI_THREAD_MULTIPLE';
+  const degraded = build.threads === false;
+  return {
+    name,
+    status: degraded ? 'degraded' : 'ok',
+    text: [library.found.version, threads, cuda].join(', '),
+    advice: degraded ? 'gradlink calls MPI from several threads: take a build that lets it' : null,
+  };
+}

@@ -1,0 +1,72 @@
+// The program of one probe: loads what it is to look at, sends what it found to its parent, and ends.
+//
+//   node probe-main.js cores|gpus|openmpi|mpich
+import { lastLevelCache } from '../measure/environment.js';
+import { readMachine } from '../measure/p2p-machine.js';
+import { native, nativePath } from '../native.js';
+import { nativeMemoryLoops } from '../native/measure.js';
+import type { CoresFound, GpusFound, ProbeMessage, ProbeName } from './probes.js';
+
+const mebibyte = 2 ** 20;
+/** Of one array: past most caches, and still quick. The thorough figure is that of `gradlink measure`. */
+const smallest = 64 * mebibyte;
+const largest = 192 * mebibyte;
+const passes = 5;
+
+async function cores(): Promise<CoresFound> {
+  const addon = native();
+  const threads = addon.numThreads();
+  const cache = lastLevelCache('/sys/devices/system/cpu/cpu0/cache') ?? 0;
+  const timing = await addon.memoryBandwidth({
+    loop: nativeMemoryLoops.copy,
+    bytes: Math.min(Math.max(smallest, 2 * cache), largest),
+    arrays: 1,
+    threads,
+    warmup: 1,
+    samples: passes,
+    repeats: 1,
+  });
+  return {
+    addon: nativePath(),
+    simdLevel: addon.simdLevel(),
+    threads,
+    copyBytesPerSecond: timing.bytes / Math.min(...timing.seconds),
+  };
+}
+
+function gpus(): GpusFound {
+  const machine = readMachine();
+  const ordinals = machine.gpus.map(({ ordinal }) => ordinal);
+  return {
+    libraries: native().gpuLibraries(),
+    gpus: machine.gpus,
+    peers: ordinals.flatMap((from) =>
+      ordinals.filter((to) => to !== from).map((to) => ({ from, to, ...machine.peer(from, to) })),
+    ),
+  };
+}
+
+async function look(name: ProbeName): Promise<unknown> {
+  switch (name) {
+    case 'cores':
+      return await cores();
+    case 'gpus':
+      return gpus();
+    case 'openmpi':
+    case 'mpich':
+      return native().mpiLibrary();
+  }
+}
+
+function send(message: ProbeMessage): void {
+  process.send?.(message, () => {
+    process.disconnect();
+  });
+}
+
+try {
+  send({ found: await look(process.argv[2] as ProbeName) });
+} catch (error) {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : null;
+  send({ reason: error instanceof Error ? error.message : String(error), code });
+}
