@@ -1,0 +1,5 @@
+#!/usr/bin/env node
+// The same as `gradlink doctor`.
+import { start } from './start.js';
+
+await start('doctor');

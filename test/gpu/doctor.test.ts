@@ -1,0 +1,91 @@
+// `gradlink doctor` and `topo` beside GPUs; each finding of a fault in a process of its own.
+import { describe, expect, it } from 'vitest';
+
+import type { Diagnosis, Topology } from '../../lib/doctor/types.js';
+import { onRealGpus } from './setup/fakes.js';
+import { runScript } from '../support/gpu-commands.js';
+
+async function doctor(env: Record<string, string> = {}, ...args: string[]) {
+  const { code, stdout, stderr } = await runScript('doctor.js', ['--json', ...args], env);
+  const found = JSON.parse(stdout) as Diagnosis;
+  return { code, stderr, found, of: (name: string) => found.findings.find((f) => f.name === name) };
+}
+
+describe('gradlink doctor', () => {
+  it('has a line for every part, and is content with good GPUs', async () => {
+    const { code, found, of } = await doctor({}, '--require', 'driver,nccl,gpu,simd');
+    expect(code).toBe(0);
+    const names = found.findings.map(({ name }) => name);
+    for (const name of ['cores', 'memory', 'shared memory', 'ptrace scope', 'memory bandwidth']) {
+      expect(names).toContain(name);
+    }
+    for (const name of ['openmpi', 'mpich', 'tfjs', 'job', 'slurm', 'ssh', 'nvml', 'gpu:0']) {
+      expect(names).toContain(name);
+    }
+    for (const { status, advice } of found.findings) expect(advice === null).toBe(status === 'ok');
+    expect(of('memory bandwidth')?.text).toMatch(/^\d+\.\d\d GB\/s/);
+  });
+
+  describe.skipIf(onRealGpus)('on a machine with faults', () => {
+    it('names links that are down, narrow slots and throttling, with what to do', async () => {
+      const { code, of } = await doctor({
+        GRADLINK_FAKE_FAULTS: 'links-down=0-1:2,pcie-width=2:8,throttle=3',
+      });
+      expect(code).toBe(0);
+      expect(of('gpu:0')).toMatchObject({ status: 'degraded' });
+      expect(of('gpu:0')?.text).toContain('2 NVLinks fewer than its like');
+      expect(of('gpu:2')?.text).toContain('PCIe x8 of x16');
+      expect(of('gpu:3')?.text).toContain('clocks held back');
+      expect(of('gpu:3')?.advice).toContain('cooling');
+    });
+
+    it('fails only where it is asked to', async () => {
+      const faults = { GRADLINK_FAKE_FAULTS: 'nvml-absent' };
+      const { code, stderr, of } = await doctor(faults, '--require', 'nvml,driver');
+      expect(code).toBe(1);
+      expect(stderr).toBe('gradlink: required, and not ok: nvml\n');
+      expect(of('nvml')?.status).toBe('missing');
+    });
+
+    it('survives a driver that does not start, and one that ends its process', async () => {
+      const failing = await doctor({ GRADLINK_FAKE_FAULTS: 'init=999' }, '--require', 'gpu');
+      expect(failing.code).toBe(1);
+      expect(failing.of('driver')?.status).not.toBe('ok');
+      // A setting that the stand-in cannot understand ends its process.
+      const ended = await doctor({ GRADLINK_FAKE_GPUS: 'many' });
+      expect(ended.code).toBe(0);
+      expect(ended.of('driver')).toMatchObject({ status: 'degraded' });
+      expect(ended.of('driver')?.text).toMatch(/crashed|ended with status/);
+    });
+  });
+
+  it('says which names there are when one is misspelt', async () => {
+    const { code, stderr } = await runScript('doctor.js', ['--require', 'ncll']);
+    expect(code).toBe(2);
+    expect(stderr).toContain('--require: expected one of cores');
+  });
+});
+
+describe('gradlink topo', () => {
+  it.skipIf(onRealGpus)('has the matrix of nvidia-smi, and links now and possible', async () => {
+    const faults = { GRADLINK_FAKE_FAULTS: 'links-down=0-1:2' };
+    const { code, stdout } = await runScript('topo.js', [], faults);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^gpu:0 +X +NV4 +NV6 +NV6/m);
+    expect(stdout).toMatch(/^gpu:1 +NV4 +X /m);
+    expect(stdout).toContain(
+      'gpu:0 - gpu:1: 106.25 GB/s each way now, 159.37 GB/s possible (2 NVLinks are down)',
+    );
+    expect(stdout).toMatch(/^NUMA node/m);
+  });
+
+  it.skipIf(onRealGpus)('marks ways without peer access', async () => {
+    const env = { GRADLINK_FAKE_NVLINK: 'none', GRADLINK_FAKE_PEERS: '0-1' };
+    const { stdout } = await runScript('topo.js', ['--json'], env);
+    const { links } = JSON.parse(stdout) as Topology;
+    const way = (from: number, to: number) => links.find((l) => l.from === from && l.to === to);
+    expect(way(0, 1)).toMatchObject({ peerAccess: true, links: 0, bytesPerSecond: null });
+    expect(way(0, 2)?.peerAccess).toBe(false);
+    expect(way(0, 2)?.kind).toMatch(/^(PIX|PXB|PHB|NODE|SYS)$/);
+  });
+});
