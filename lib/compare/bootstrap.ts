@@ -64,8 +64,15 @@ function drawMedian(runs: Runs, random: () => number, scratch: Float64Array[]): 
   return quantileOfSorted(medians.sort(), 0.5);
 }
 
+/** How each run's median lies to that of all; a single run says nothing about the next. */
+function runFactors(runs: Runs): number[] {
+  const whole = quantileOfRuns(runs, 0.5);
+  return runs.map((run) => quantileOfRuns([run], 0.5) / whole);
+}
+
 /**
- * The ratio of the medians, new by old, with a bootstrap interval.
+ * The ratio of the medians, new by old, with a bootstrap interval. Where one side is a single run and the other has
+ * several, these tell how much the single one might have come out differently, run again.
  *
  * @param confidence coverage of the interval, in (0, 1)
  * @throws TypeError when a side has no samples, or times that are not above zero
@@ -84,10 +91,13 @@ export function ratioOfMedians(base: Runs, next: Runs, confidence: number): Rati
   const scratchOf = (runs: Runs): Float64Array[] =>
     runs.map((samples) => new Float64Array(samples.length));
   const [baseScratch, nextScratch] = [scratchOf(base), scratchOf(next)];
+  const [baseFactors, nextFactors] = [runFactors(base), runFactors(next)];
+  const drawFactor = (own: Runs, others: readonly number[]): number =>
+    own.length > 1 ? 1 : others[Math.floor(random() * others.length)]!;
   const ratios = new Float64Array(resamples);
   for (let i = 0; i < resamples; i += 1) {
-    const old = drawMedian(base, random, baseScratch);
-    ratios[i] = drawMedian(next, random, nextScratch) / old;
+    const old = drawMedian(base, random, baseScratch) * drawFactor(base, nextFactors);
+    ratios[i] = (drawMedian(next, random, nextScratch) * drawFactor(next, baseFactors)) / old;
   }
   ratios.sort();
   const median = quantileOfRuns(next, 0.5) / quantileOfRuns(base, 0.5);

@@ -82,6 +82,17 @@ function direction({ lower, upper }: Ratio, tolerance: number): -1 | 0 | 1 {
   return upper < 1 / (1 + tolerance) ? -1 : 0;
 }
 
+/**
+ * Whether not only the middle moved. A slower program is slower in its undisturbed samples too: only the others move
+ * with what runs beside it. And where neither side has a second run, nobody knows how much a run differs from the next
+ * by itself: nine in ten samples have to lie beyond nine in ten of the other run's.
+ */
+function apart(base: Runs, next: Runs, towards: -1 | 1): boolean {
+  const [slower, quicker] = towards === 1 ? [next, base] : [base, next];
+  const single = base.length === 1 && next.length === 1;
+  return quantileOfRuns(slower, 0.1) > quantileOfRuns(quicker, single ? 0.9 : 0.5);
+}
+
 function judgeRatio(ratio: Ratio, base: Runs, next: Runs, tolerance: number): Judgement {
   const towards = direction(ratio, tolerance);
   const words = `${difference(ratio.median)}, ${intervalText(ratio)}`;
@@ -91,14 +102,12 @@ function judgeRatio(ratio: Ratio, base: Runs, next: Runs, tolerance: number): Ju
       ? { change: 'same', text: words }
       : { change: 'unclear', text: `${words}: more samples or quieter runs would tell` };
   }
-  // A slower program is slower in its undisturbed samples too; only the others move with what runs beside it.
-  const quickest = quantileOfRuns(next, 0.1) / quantileOfRuns(base, 0.1);
-  const moved = towards === 1 ? quickest > 1 + tolerance : quickest < 1 / (1 + tolerance);
-  if (!moved) {
-    return {
-      change: 'unclear',
-      text: `${words}, but its quickest samples are ${difference(quickest)}: one of the runs was disturbed`,
-    };
+  if (!apart(base, next, towards)) {
+    const advice =
+      base.length > 1 || next.length > 1
+        ? 'one of the runs was disturbed'
+        : 'several runs of each would tell';
+    return { change: 'unclear', text: `${words}, but their samples overlap: ${advice}` };
   }
   return { change: towards === 1 ? 'worse' : 'better', text: words };
 }
