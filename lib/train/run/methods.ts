@@ -8,9 +8,9 @@ import { monotonicSeconds } from '../clock.js';
 import { DistributedDataParallel } from '../data-parallel.js';
 import type { Timeline } from '../timeline.js';
 import { tf } from '../tfjs.js';
-import type { Gradients, InnerOptimizer } from '../types.js';
+import type { Gradients, InnerOptimizer, PassTimes } from '../types.js';
 import { trainableVariables } from '../variables.js';
-import type { OptimizerName, TrainConfig, TrainingMethod } from './types.js';
+import type { OptimizerName, StepParts, TrainConfig, TrainingMethod } from './types.js';
 
 /** What every method is made with. */
 export interface MethodOptions {
@@ -93,16 +93,9 @@ export async function gradientAllReduceMethod(options: MethodOptions): Promise<T
       tf.dispose(gradients.map(({ tensor }) => tensor));
       const applied = monotonicSeconds();
       timeline?.add('compute', 'apply', reduced, applied);
-      const { forwardSeconds, backwardSeconds, waitSeconds, copySeconds } = ddp.times!;
       return {
         loss: take(value),
-        parts: {
-          forwardSeconds,
-          backwardSeconds: Math.max(0, backwardSeconds - waitSeconds - copySeconds),
-          copySeconds,
-          exposedSeconds: waitSeconds,
-          updateSeconds: applied - reduced,
-        },
+        parts: { ...passParts(ddp.times!), updateSeconds: applied - reduced },
       };
     },
     state: () => optimizerState(optimizer),
@@ -119,4 +112,37 @@ export function take(scalar: Scalar): number {
   const [value = NaN] = scalar.dataSync();
   scalar.dispose();
   return value;
+}
+
+/** The parts that a pass has measured itself. */
+export function passParts({
+  forwardSeconds,
+  backwardSeconds,
+  waitSeconds,
+  copySeconds,
+}: PassTimes): Pick<
+  StepParts,
+  'forwardSeconds' | 'backwardSeconds' | 'copySeconds' | 'exposedSeconds'
+> {
+  return {
+    forwardSeconds,
+    backwardSeconds: Math.max(0, backwardSeconds - waitSeconds - copySeconds),
+    copySeconds,
+    exposedSeconds: waitSeconds,
+  };
+}
+
+/** The optimizer, and how long its steps took since `seconds` was set to 0. */
+export function timedUpdate(optimizer: Optimizer): {
+  readonly optimizer: Optimizer;
+  seconds: number;
+} {
+  const timed = { optimizer, seconds: 0 };
+  const applyGradients = optimizer.applyGradients.bind(optimizer);
+  optimizer.applyGradients = (gradients) => {
+    const start = monotonicSeconds();
+    applyGradients(gradients);
+    timed.seconds += monotonicSeconds() - start;
+  };
+  return timed;
 }
