@@ -13,6 +13,7 @@ Examples:
   $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -n 4
   $ gradlink p2p --matrix                            what links GPUs have, and which is slow
   $ gradlink models resnet --num-layers 50 --json
+  $ gradlink compare before.json after.json          what got slower; exit status 1 when something did
   $ gradlink launch -n 4 node app.js
 
 Exit status: 0 all well, 1 a wrong result or a failure, 2 wrong usage.

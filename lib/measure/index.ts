@@ -23,6 +23,9 @@ export {
 } from './case.js';
 export { describeEnvironment, knownVariables } from './environment.js';
 export * from './result.js';
+export { parseReport, readReport } from './read-report.js';
 export { reportSchema } from './schema.js';
 export { describe, medianInterval, percentile } from './statistics.js';
 export { judge, type VerdictContext } from './verdict.js';
+export * from '../compare/index.js';
+export * from '../predict/index.js';
