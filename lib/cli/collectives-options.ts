@@ -8,6 +8,7 @@ import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
 import { collectives, type Collective } from '../measure/bandwidth.js';
+import { graphs, type GraphName } from '../measure/neighbor-plan.js';
 import { averages, collectiveTraits, sweepSizes, type Sweep } from '../measure/sweep.js';
 import { dtypes, type DType } from '../tensor/dtype.js';
 
@@ -39,6 +40,10 @@ export interface CollectivesOptions extends ReportOptions {
   readonly local_register: number;
   readonly blocking: number;
   readonly algorithms?: true;
+  // Where ranks average with neighbours.
+  readonly topology?: GraphName;
+  readonly dynamic?: true;
+  readonly ranksPerNode?: number;
 }
 
 export const examples = `
@@ -64,6 +69,7 @@ Examples:
   $ gradlink launch -n 2 gradlink collectives all_reduce -b 1M -e 64M -f 2 --shared
   $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -g 4
   $ gradlink launch -n 4 gradlink collectives all_reduce -b 1M -e 1G -f 2 -g 1
+  $ gradlink launch -n 4 gradlink collectives neighbor_all_reduce -b 1M -e 64M -f 4 --topology exp2 --dynamic
   $ gradlink collectives all_gather -n 4 --format json --output all_gather.json
 
 Exit status: 0 all right, 1 wrong results or a failure, 2 wrong usage.`;
@@ -194,6 +200,17 @@ export function addOptions(command: Command): Command {
       'wait for each GPU call: 0 no, 1 and for all ranks, 2 alone, 3 and for all ranks, untimed',
       upTo(3),
       0,
+    )
+    .option(
+      '--topology <graph>',
+      `of neighbor_all_reduce: ${Object.keys(graphs).join(', ')} (default: exp2)`,
+      choice(Object.keys(graphs) as GraphName[]),
+    )
+    .option('--dynamic', 'of neighbor_all_reduce: one neighbour a step, each step another')
+    .option(
+      '--ranks-per-node <count>',
+      'of neighbor_all_reduce: ranks that count as one host (default: GRADLINK_RANKS_PER_NODE, or all)',
+      count,
     )
     .option(
       '--algorithms',

@@ -5,6 +5,13 @@ import type { Command } from 'commander';
 
 import { planGpus, type Plan } from './collectives-gpus.js';
 import {
+  isNeighborCollective,
+  neighborCollectives,
+  refuseNeighborOptions,
+  runNeighbors,
+  type NeighborCollective,
+} from './collectives-neighbors.js';
+import {
   addOptions,
   collectiveAliases,
   examples,
@@ -157,10 +164,19 @@ export const registerCollectives: Register = (program, io, done, argv) => {
   const command = program
     .command('collectives')
     .description('time a collective over a range of sizes, with the columns of nccl-tests')
-    .argument('<collective>', collectives.join(', '), choice(collectives, collectiveAliases));
+    .argument(
+      '<collective>',
+      [...collectives, ...neighborCollectives].join(', '),
+      choice([...collectives, ...neighborCollectives], collectiveAliases),
+    );
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)
-    .action(async (collective: Collective, options: CollectivesOptions) => {
+    .action(async (collective: Collective | NeighborCollective, options: CollectivesOptions) => {
+      if (isNeighborCollective(collective)) {
+        done(await runNeighbors(command, collective, options, argv, io));
+        return;
+      }
+      refuseNeighborOptions(collective, options);
       const plan = planGpus(options) ?? planHost(collective, options);
       const sweep = {
         ...toSweep(collective, plan.ranks, plan.room, options),

@@ -19,6 +19,12 @@ export {
   renderValidations,
   type PredictionFormat,
 } from './prediction.js';
+export {
+  isOfNeighbors,
+  neighborsFooter,
+  neighborsHeader,
+  neighborsRow,
+} from './neighbors-table.js';
 export { p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 export {
   renderReport,

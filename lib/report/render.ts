@@ -7,6 +7,12 @@ import {
   collectivesRow,
   groupBySize,
 } from './collectives-table.js';
+import {
+  isOfNeighbors,
+  neighborsFooter,
+  neighborsHeader,
+  neighborsRow,
+} from './neighbors-table.js';
 import { ddpLines } from './ddp-tables.js';
 import { toJunit } from './junit.js';
 import { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
@@ -92,6 +98,13 @@ export function toMarkdown(report: Report): string {
 }
 
 function textLines(report: Report): string[] {
+  if (isOfNeighbors(report)) {
+    return [
+      ...neighborsHeader(report),
+      ...report.cases.map(neighborsRow),
+      ...neighborsFooter(report),
+    ];
+  }
   if (report.run.tool === 'collectives') {
     return [
       ...collectivesHeader(report),
