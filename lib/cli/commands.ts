@@ -4,6 +4,7 @@ import { registerCollectives } from './collectives.js';
 import { registerCompare } from './compare.js';
 import { registerDdp } from './ddp.js';
 import { registerDoctor, registerTopo } from './doctor.js';
+import { registerCompletion } from './completion.js';
 import { registerLaunch } from './launch.js';
 import { registerMeasure } from './measure.js';
 import { registerModels } from './models.js';
@@ -29,4 +30,5 @@ export const commands: readonly Register[] = [
   registerPredict,
   registerLaunch,
   registerServe,
+  registerCompletion,
 ];

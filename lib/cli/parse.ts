@@ -56,8 +56,8 @@ export function percent(min: number, max: number): (text: string) => number {
 export function choice<T extends string>(
   names: readonly T[],
   aliases: Readonly<Record<string, T>> = {},
-): (text: string) => T {
-  return (text) => {
+): ((text: string) => T) & { readonly choices: readonly T[] } {
+  const parse = (text: string): T => {
     const found =
       names.find((name) => name === text) ??
       (Object.hasOwn(aliases, text) ? aliases[text] : undefined);
@@ -66,6 +66,8 @@ export function choice<T extends string>(
     }
     return found;
   };
+  // For shells that complete.
+  return Object.assign(parse, { choices: names });
 }
 
 /** The items of a comma list without gaps. */

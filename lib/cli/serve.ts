@@ -15,7 +15,11 @@ GRADLINK_NUM_WORKERS, GRADLINK_NUM_SERVERS, GRADLINK_JOB). Serves the distribute
 as the workers make them, until SIGTERM or SIGINT, or, on several hosts, until the workers have ended. Prints what
 workers say with sendCommandToServers.
 
-Exit status: 0 in good order, 1 when a store failed; the message names the process that was lost.`;
+Exit status: 0 in good order, 1 when a store failed; the message names the process that was lost.
+
+Examples:
+  $ gradlink launch -n 2 -s 2 node app.js            starts two of them beside two workers
+  $ gradlink serve --threads 4                       inside such a job`;
 
 const endingSignals = ['SIGINT', 'SIGTERM'] as const;
 

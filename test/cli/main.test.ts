@@ -27,15 +27,30 @@ describe('gradlink', () => {
     expect(stderr).toContain('Usage: gradlink');
   });
 
-  it.each(['measure', 'collectives', 'models', 'launch'])(
-    'explains %s with examples',
-    async (name) => {
+  it('explains every command with examples', async () => {
+    const { stdout: help } = await gradlink(['--help']);
+    const listed = /Commands:\n([\s\S]*?)\n\n/.exec(help)?.[1] ?? '';
+    const names = [...listed.matchAll(/^ {2}([a-z0-9]\S*)/gm)].map(([, name]) => name!);
+    expect(names.length).toBeGreaterThan(8);
+    for (const name of names.filter((one) => one !== 'help')) {
       const { code, stdout } = await gradlink([name, '--help']);
-      expect(code).toBe(0);
+      expect(code, name).toBe(0);
       expect(stdout).toContain(`Usage: gradlink ${name}`);
-      expect(stdout).toContain(`$ gradlink ${name}`);
-    },
-  );
+      expect(stdout, `an example of ${name}`).toMatch(new RegExp(`^ *\\$ gradlink .*${name}`, 'm'));
+    }
+  });
+
+  it.each([
+    [['mesure'], 'measure'],
+    [['measure', '--kv-stor', 'device'], '--kv-store'],
+    [['collectives', 'all_reduce', '--stepfaktor', '2'], '--stepfactor'],
+    [['compare', 'a', 'b', '--tolerence', '3'], '--tolerance'],
+    [['baseline', 'lst'], 'list'],
+  ])('names the nearest to %j', async (argv, nearest) => {
+    const { code, stderr } = await gradlink(argv);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`(Did you mean ${nearest}?)`);
+  });
 
   it.each([
     [['nonsense'], "unknown command 'nonsense'", 'gradlink --help'],
