@@ -25,7 +25,9 @@ function values(rank: number, gradient: number, factor = 1): Float32Array {
 /** The mean over ranks of what `of` gives. */
 function mean(size: number, of: (rank: number) => Float32Array): number[] {
   const all = Array.from({ length: size }, (_, rank) => of(rank));
-  return [...all[0]!.keys()].map((i) => all.reduce((sum, one) => sum + one[i]!, 0) / size);
+  return [...all[0]!.keys()].map((i) =>
+    Math.fround(all.reduce((sum, one) => sum + one[i]!, 0) / size),
+  );
 }
 
 describe.each([1, 2, 3])('on %d ranks', (size) => {
