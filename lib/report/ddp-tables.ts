@@ -57,8 +57,8 @@ export function ddpSizeLines(cases: readonly CaseResult[]): string[] {
       .map(([, seconds]) => milliseconds(seconds));
     const hidden = (values['hiddenPercent'] ?? 0) / 100;
     lines.push(
-      `# ${String(parameters['mode'])}: ${String(parameters['buckets'])} buckets, the largest ` +
-        `${sizeText(Number(parameters['largestBucketBytes']))}; ${String(statistics.samples)} samples; mean of each rank ` +
+      `# ${String(parameters['mode'])}: ${String(values['buckets'])} buckets, the largest ` +
+        `${sizeText(values['largestBucketBytes'] ?? 0)}; ${String(statistics.samples)} samples; mean of each rank ` +
         `${perRank.join(', ')} ms; alone, backward takes ${timeText(values['computeSeconds'] ?? 0)} and communication ` +
         `${timeText(values['communicationSeconds'] ?? 0)}, of which ${hiddenText(hidden)} hidden`,
     );

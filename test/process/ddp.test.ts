@@ -69,7 +69,7 @@ describe('gradlink ddp', () => {
     }
     // 25 MiB with a first bucket of 1 MiB, in reverse: as PyTorch has it, in every mode.
     const buckets = cases.filter(({ parameters }) => parameters['bucketBytes'] === 25 * 2 ** 20);
-    expect(new Set(buckets.map(({ parameters }) => parameters['buckets']))).toEqual(new Set([5]));
+    expect(new Set(buckets.map(({ values }) => values?.['buckets']))).toEqual(new Set([5]));
 
     expect(readFileSync(plot!, 'utf8')).toMatch(/^<svg[\s\S]*overlap[\s\S]*<\/svg>\s*$/);
     for (const rank of [0, 1]) {
@@ -88,9 +88,11 @@ describe('gradlink ddp', () => {
       ...['--original-units', '--format', 'json'],
     );
     expect(code).toBe(0);
-    const { cases } = JSON.parse(out) as { cases: { parameters: Record<string, unknown> }[] };
+    const { cases } = JSON.parse(out) as {
+      cases: { parameters: Record<string, unknown>; values: Record<string, number> }[];
+    };
     const buckets = new Map(
-      cases.map(({ parameters }) => [parameters['mode'], parameters['buckets']]),
+      cases.map(({ parameters, values }) => [parameters['mode'], values['buckets']]),
     );
     expect(buckets.get('async')).toBe(11);
     expect(buckets.get('sync')).toBe(11);

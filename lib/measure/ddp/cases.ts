@@ -114,6 +114,8 @@ function caseOf(
     p90Seconds: figures.p90,
     p95Seconds: figures.p95,
     p99Seconds: figures.p99,
+    buckets: row.buckets,
+    largestBucketBytes: row.bucketBytes,
   };
   for (const figure of ddpFigures) {
     values[`${figure}DeltaPercent`] =
@@ -140,8 +142,6 @@ function caseOf(
       synthetic: context.synthetic,
       ranks,
       bucketBytes: row.bucketMebibytes * 2 ** 20,
-      buckets: row.buckets,
-      largestBucketBytes: row.bucketBytes,
       originalUnits: context.originalUnits,
     },
     samplesSeconds: samples,
