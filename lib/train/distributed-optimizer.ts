@@ -61,7 +61,7 @@ interface Training {
  * ```
  */
 export class DistributedOptimizer extends tf.Optimizer {
-  static override readonly className = 'DistributedOptimizer';
+  static readonly className = 'DistributedOptimizer';
 
   readonly inner: InnerOptimizer;
   readonly algorithm: TrainingAlgorithm;

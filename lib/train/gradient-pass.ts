@@ -149,17 +149,33 @@ function identity(
   return pass(variable);
 }
 
-/** Whoever took a variable is said to have taken what its identity gave. */
+/**
+ * Whoever took a variable is said to have taken what its identity gave. The identity moves to just before the first who
+ * did: the backward pass goes through the tape from its end, and comes to it as soon as the gradient is whole.
+ */
 function reroute(tape: Tape, variables: readonly Variable[], passed: readonly Tensor[]): void {
-  const ids = new Map(variables.map(({ id }, index) => [id, passed[index]!]));
-  const identities = new Set(passed.map(({ id }) => id));
+  const instead = new Map(variables.map(({ id }, index) => [id, passed[index]!]));
+  const given = new Set(passed.map(({ id }) => id));
+  const isIdentity = (node: Tape[number]) => node.outputs.some(({ id }) => given.has(id));
+  const identities = new Map(
+    tape.filter(isIdentity).map((node) => [node.outputs[0]!.id, node] as const),
+  );
+  const ordered: Tape = [];
   for (const node of tape) {
-    if (node.outputs.some(({ id }) => identities.has(id))) continue;
+    if (isIdentity(node)) continue;
     for (const [name, input] of Object.entries(node.inputs)) {
-      const instead = ids.get(input.id);
-      if (instead !== undefined) node.inputs = { ...node.inputs, [name]: instead };
+      const result = instead.get(input.id);
+      if (result === undefined) continue;
+      node.inputs = { ...node.inputs, [name]: result };
+      const identity = identities.get(result.id);
+      if (identity !== undefined) ordered.push(identity);
+      identities.delete(result.id);
     }
+    ordered.push(node);
   }
+  // Those that nobody used lead nowhere.
+  tape.length = 0;
+  for (const node of ordered) tape.push(node);
 }
 
 /** For each identity whether the result depends on it. */

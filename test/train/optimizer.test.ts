@@ -1,0 +1,187 @@
+// The wrapped optimizer where TensorFlow.js expects one of its own, and training over stores.
+import * as tf from '@tensorflow/tfjs-core';
+import type { Scalar } from '@tensorflow/tfjs-core';
+import '@tensorflow/tfjs-backend-cpu';
+import * as layers from '@tensorflow/tfjs-layers';
+import { beforeAll, describe, expect, test } from 'vitest';
+
+import { KVStore } from '../../lib/kvstore/kvstore.js';
+import { Adam, SGD } from '../../lib/optimizers/index.js';
+import { useBackend } from '../../lib/train/backends.js';
+import {
+  broadcastOptimizerState,
+  broadcastVariables,
+  DistributedOptimizer,
+  KVStoreTrainer,
+} from '../../lib/train/index.js';
+import { asRanks, largestDifference, Network, samples, sines } from './support.js';
+
+beforeAll(async () => {
+  await useBackend('cpu');
+});
+
+function classifier(): layers.LayersModel {
+  const inputs = layers.input({ shape: [6, 6, 1] });
+  let out = layers.layers
+    .conv2d({ filters: 2, kernelSize: 3, activation: 'relu' })
+    .apply(inputs) as layers.SymbolicTensor;
+  out = layers.layers.batchNormalization().apply(out) as layers.SymbolicTensor;
+  out = layers.layers.flatten().apply(out) as layers.SymbolicTensor;
+  out = layers.layers
+    .dense({ units: 3, activation: 'softmax' })
+    .apply(out) as layers.SymbolicTensor;
+  const model = layers.model({ inputs, outputs: out });
+  model.setWeights(
+    model.getWeights().map((weight, i) => {
+      const values = tf.tensor(sines(weight.size, 0.3 + i), weight.shape);
+      // A variance is above 0.
+      return tf.add(values, 1);
+    }),
+  );
+  return model;
+}
+
+test('model.fit trains through it as through what it wraps', async () => {
+  const fitted = async (optimizer: tf.Optimizer): Promise<number[]> => {
+    const model = classifier();
+    model.compile({ optimizer, loss: 'categoricalCrossentropy' });
+    const x = tf.tensor4d(sines(8 * 36, 0.77), [8, 6, 6, 1]);
+    const y = tf.oneHot([0, 1, 2, 0, 1, 2, 0, 1], 3);
+    await model.fit(x, y, { batchSize: 4, epochs: 2, shuffle: false });
+    return model.getWeights().flatMap((weight) => [...weight.dataSync()]);
+  };
+  const expected = await fitted(tf.train.adam(0.01));
+  for (const algorithm of [
+    'gradient-allreduce',
+    'adapt-with-combine',
+    'local-sgd',
+    'adasum',
+  ] as const) {
+    const [got] = await asRanks(1, (comm) =>
+      fitted(new DistributedOptimizer(tf.train.adam(0.01), comm, { algorithm })),
+    );
+    expect(largestDifference(got!, expected)).toBeLessThan(1e-6);
+  }
+});
+
+test('gradients and their step apart are what minimize does', async () => {
+  await asRanks(1, async (comm) => {
+    const own = samples(0, 6);
+    const [whole, apart] = [new Network(), new Network()];
+    const optimizers = [whole, apart].map(
+      () => new DistributedOptimizer(tf.train.momentum(0.1, 0.9), comm),
+    );
+    for (let step = 0; step < 3; ++step) {
+      optimizers[0]!.minimize(() => whole.loss(own), false, whole.variables);
+      const { value, grads } = optimizers[1]!.computeGradients(
+        () => apart.loss(own),
+        apart.variables,
+      );
+      optimizers[1]!.applyGradients(grads);
+      tf.dispose([value, grads]);
+    }
+    expect(apart.values()).toEqual(whole.values());
+    await Promise.resolve();
+  });
+});
+
+test('an optimizer belongs to one list of variables', async () => {
+  await asRanks(1, async (comm) => {
+    const network = new Network();
+    const optimizer = new DistributedOptimizer(tf.train.sgd(0.1), comm);
+    const loss = (): Scalar => network.loss(samples(0, 2));
+    optimizer.minimize(loss, false, network.variables);
+    expect(() => optimizer.minimize(loss, false, network.variables.slice(1))).toThrow(
+      /expected the 4 variables of the first step/,
+    );
+    await Promise.resolve();
+  });
+});
+
+test('options that do not go together are refused', async () => {
+  await asRanks(1, async (comm) => {
+    const make = (options: object) => () =>
+      new DistributedOptimizer(tf.train.sgd(1), comm, options);
+    expect(make({ algorithm: 'none' })).toThrow(/one of gradient-allreduce, adapt-with-combine/);
+    expect(make({ algorithm: 'adasum', op: 'avg' })).toThrow(/for op, got 'avg'/);
+    expect(make({ backwardPassesPerStep: 0 })).toThrow(/backwardPassesPerStep/);
+    await Promise.resolve();
+  });
+});
+
+describe('the state of an optimizer', () => {
+  test.each(['momentum', 'adam', 'rmsprop', 'adagrad'] as const)('%s', async (name) => {
+    const make = {
+      momentum: () => tf.train.momentum(0.1, 0.9),
+      adam: () => tf.train.adam(0.1),
+      rmsprop: () => tf.train.rmsprop(0.01),
+      adagrad: () => tf.train.adagrad(0.1),
+    }[name];
+    const values = await asRanks(2, async (comm) => {
+      const network = new Network();
+      const optimizer = make();
+      const own = samples(0, 8);
+      // Rank 1 comes later: it has made no step.
+      const from = 0;
+      if (comm.rank === from) {
+        for (let step = 0; step < 3; ++step) {
+          optimizer.minimize(() => network.loss(own), false, network.variables);
+        }
+      }
+      await broadcastVariables(network.variables, comm, { root: from });
+      await broadcastOptimizerState(optimizer, comm, { root: from });
+      expect(optimizer.iterations).toBe(3);
+      for (let step = 0; step < 3; ++step) {
+        optimizer.minimize(() => network.loss(own), false, network.variables);
+      }
+      return network.values();
+    });
+    expect(values[1]).toEqual(values[0]);
+  });
+
+  test('ranks with other variables are told', async () => {
+    await asRanks(2, async (comm) => {
+      const variables = [tf.variable(tf.zeros([2, 2 + comm.rank]))];
+      const told = broadcastVariables(variables, comm);
+      await expect(told).rejects.toMatchObject({ code: 'ERR_MISMATCH', usable: true });
+    });
+  });
+});
+
+describe('over a store', () => {
+  const trained = async (
+    type: string,
+    make: () => ConstructorParameters<typeof Object>[0],
+  ): Promise<number[]> => {
+    await using kv = await KVStore.create(type);
+    const network = new Network();
+    const own = samples(0, 8);
+    const optimizer = make() as SGD;
+    const trainer = await KVStoreTrainer.create(network.variables, kv, { optimizer });
+    for (let step = 0; step < 5; ++step) {
+      (await trainer.step(() => network.loss(own))).dispose();
+    }
+    expect(trainer.times!.backwardSeconds).toBeGreaterThan(0);
+    return network.values();
+  };
+  const alone = (make: () => tf.Optimizer): number[] => {
+    const network = new Network();
+    const optimizer = make();
+    const own = samples(0, 8);
+    for (let step = 0; step < 5; ++step) {
+      optimizer.minimize(() => network.loss(own), false, network.variables);
+    }
+    return network.values();
+  };
+
+  test.each(['local', 'device'])('%s', async (type) => {
+    const sgd = alone(() => tf.train.sgd(0.1));
+    const inStore = await trained(type, () => new SGD({ learningRate: 0.1 }));
+    expect(largestDifference(inStore, sgd)).toBeLessThan(1e-6);
+    const here = await trained(type, () => tf.train.sgd(0.1));
+    expect(largestDifference(here, sgd)).toBeLessThan(1e-6);
+    const adam = alone(() => tf.train.adam(0.01, 0.9, 0.999, 1e-8));
+    const adamInStore = await trained(type, () => new Adam({ learningRate: 0.01 }));
+    expect(largestDifference(adamInStore, adam)).toBeLessThan(1e-5);
+  });
+});
