@@ -14,6 +14,7 @@ import type { Register } from './register.js';
 import { registerReport } from './report.js';
 import { registerServe } from './serve.js';
 import { registerTrain } from './train.js';
+import { registerWatch } from './watch.js';
 
 export const commands: readonly Register[] = [
   registerMeasure,
@@ -25,6 +26,7 @@ export const commands: readonly Register[] = [
   registerDoctor,
   registerTopo,
   registerReport,
+  registerWatch,
   registerCompare,
   registerBaseline,
   registerPredict,
