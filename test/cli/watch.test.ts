@@ -1,0 +1,79 @@
+import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { followFile } from '../../lib/watch/index.js';
+import { gradlink } from '../support/cli.js';
+
+let folder = '';
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-watch-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A program that prints these lines and ends so. */
+function program(lines: readonly string[], status = 0): string[] {
+  const file = join(folder, 'run.mjs');
+  writeFileSync(
+    file,
+    `${lines.map((line) => `console.log(${JSON.stringify(line)});`).join('\n')}\nprocess.exitCode = ${String(status)};\n`,
+  );
+  return [process.execPath, file];
+}
+
+describe('gradlink watch', () => {
+  it('draws the figures of a command and passes its other lines on', async () => {
+    const command = program(['starting', 'step 1 10 images/s', 'step 2 30 images/s']);
+    const { code, stdout, stderr } = await gradlink(['watch', ...command]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toMatch(/^starting\n/);
+    expect(stdout).toContain('throughput, images/s');
+    expect(stdout).toContain('2 points, last 30, min 10,');
+    // No terminal: nothing is erased.
+    expect(stdout).not.toContain('\u001b');
+    expect(stdout).not.toContain('step 1');
+  });
+
+  it("ends with the command's exit status", async () => {
+    const { code, stdout } = await gradlink(['watch', ...program(['loss 1', 'loss 0.5'], 7)]);
+    expect(code).toBe(7);
+    expect(stdout).toContain('2 points');
+  });
+
+  it('says so when there is nothing to draw, or no such program', async () => {
+    const silent = await gradlink(['watch', ...program(['hello'])]);
+    expect(silent).toMatchObject({ code: 1, stdout: 'hello\n' });
+    expect(silent.stderr).toContain('no figure came');
+    const absent = await gradlink(['watch', join(folder, 'none')]);
+    expect(absent.code).toBe(1);
+    expect(absent.stderr).toContain('ENOENT');
+  });
+});
+
+describe('a file that grows', () => {
+  it('is read from its beginning, in whole lines, and to its end', async () => {
+    const file = join(folder, 'run.log');
+    writeFileSync(file, 'one\nt');
+    const lines: string[] = [];
+    const stop = new AbortController();
+    let seen: (() => void) | undefined;
+    const second = new Promise<void>((resolve) => (seen = resolve));
+    const followed = followFile(
+      file,
+      (line) => {
+        lines.push(line);
+        if (line === 'two') seen?.();
+      },
+      stop.signal,
+    );
+    appendFileSync(file, 'wo\nthree');
+    await second;
+    stop.abort();
+    await followed;
+    expect(lines).toEqual(['one', 'two', 'three']);
+  });
+});
