@@ -19,7 +19,17 @@ Examples:
 Exit status: 0 all well, 1 a wrong result or a failure, 2 wrong usage.
 Run gradlink COMMAND --help for a command's options.`;
 
-function createProgram(io: Io, argv: readonly string[], done: (exitCode: number) => void): Command {
+/**
+ * The program with all its commands.
+ *
+ * @param argv what was typed
+ * @param done gets the exit code that a command comes to
+ */
+export function createProgram(
+  io: Io,
+  argv: readonly string[],
+  done: (exitCode: number) => void,
+): Command {
   const program = new Command('gradlink');
   program
     .description(

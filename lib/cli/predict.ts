@@ -51,7 +51,7 @@ function insideLink(run: string | undefined, { link }: PredictOptions, io: Io): 
     'RUN',
     'a sweep, or --link',
     'neither',
-    'gradlink collectives all_reduce -n 2 --output run.json measures one.',
+    'gradlink collectives all_reduce -b 1K -e 16M -f 2 -n 2 --output run.json measures one.',
   );
 }
 

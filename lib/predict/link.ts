@@ -30,7 +30,8 @@ export interface Link {
 }
 
 const mostRegimes = 5;
-const fewestPoints = 3;
+/** A regime has a beginning, a latency and a rate. */
+export const fewestPoints = 3;
 
 interface Piece {
   readonly alpha: number;

@@ -1,7 +1,7 @@
 // The link behind a measured sweep of a collective.
 import { argumentError } from '../errors.js';
 import { hasMeasurement, type Report } from '../measure/result.js';
-import { fitLink, type Link } from './link.js';
+import { fewestPoints, fitLink, type Link } from './link.js';
 
 /** Messages one after the other that a collective of p ranks is made of, and the part of its size that each carries. */
 interface Steps {
@@ -59,5 +59,14 @@ export function linkOfSweep(report: Report, name: string): MeasuredLink {
       bytes: bytes * part(ranks),
       seconds: statistics.medianSeconds / count(ranks),
     }));
+  const sizes = new Set(points.map(({ bytes }) => bytes)).size;
+  if (sizes < fewestPoints) {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      name,
+      `a sweep of at least ${String(fewestPoints)} sizes (collectives ${first.name} -b 1K -e 64M -f 2)`,
+      { text: String(sizes) },
+    );
+  }
   return { ...fitLink(points), collective: first.name, ranks };
 }

@@ -119,5 +119,7 @@ describe('the link of a sweep', () => {
     expect(() => linkOfSweep(report('measure', [storeCase()]), 'run.json')).toThrow(
       /a sweep of all_reduce.*for run.json, got cases of kvstore/,
     );
+    const two = madeRun({ seed: 1, sizes: [1024, 4096] });
+    expect(() => linkOfSweep(two, 'run.json')).toThrow(/at least 3 sizes .*for run.json, got 2/);
   });
 });

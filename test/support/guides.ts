@@ -1,0 +1,62 @@
+// The command lines that the documentation shows.
+import { readdirSync, readFileSync } from 'node:fs';
+
+const root = new URL('../../', import.meta.url);
+
+/** README and the guides, by path from the root. */
+export const guides: readonly string[] = [
+  'README.md',
+  ...readdirSync(new URL('docs/', root))
+    .filter((name) => name.endsWith('.md'))
+    .sort()
+    .map((name) => `docs/${name}`),
+];
+
+export interface ShownLine {
+  readonly guide: string;
+  /** As shown, without comments, prompt and what starts node. */
+  readonly line: string;
+  /** Arguments of gradlink. */
+  readonly argv: readonly string[];
+}
+
+/** `sh` blocks of a guide, each as it stands. */
+export function shellBlocks(guide: string): string[] {
+  const text = readFileSync(new URL(guide, root), 'utf8');
+  return [...text.matchAll(/^```(?:sh|console)?\n(.*?)^```/gms)].map(([, block]) => block!);
+}
+
+/** Commands in code, in running text and in tables, with arguments that are no placeholders. */
+function candidates(guide: string): string[] {
+  const text = readFileSync(new URL(guide, root), 'utf8');
+  const prose = text.replace(/^```.*?^```/gms, '');
+  return [
+    ...shellBlocks(guide).flatMap((block) => block.split('\n')),
+    ...[...prose.matchAll(/`([^`\n]+)`/g)].map(([, code]) => code!),
+  ];
+}
+
+const start =
+  /(?:^|&& |do |\$ )(?:npx gradlink|gradlink|node bench\/gradlink\.js|node bench\/(\w+)\.js) (.*)$/;
+
+/** What stands for something else: `NAME`, `RUN`. */
+function hasPlaceholder(line: string): boolean {
+  return /(^|[ |])[A-Z]{1,}(\.json)?( |$)|…/.test(line) || /^--?[a-z-]+$/.test(line);
+}
+
+/** Every command line of a guide that starts gradlink with arguments. */
+export function shownLines(guide: string): ShownLine[] {
+  return candidates(guide).flatMap((shown) => {
+    const bare = shown
+      .replace(/ +#.*$/, '')
+      .replace(/;? done$/, '')
+      .trim();
+    const [, script, rest] = start.exec(bare) ?? [];
+    if (rest === undefined || hasPlaceholder(rest) || !rest.includes('-')) return [];
+    const argv = [
+      ...(script === undefined ? [] : [script]),
+      ...rest.replace(/ [|>].*$/, '').split(/ +/),
+    ];
+    return [{ guide, line: bare, argv }];
+  });
+}
