@@ -192,8 +192,7 @@ export class Communicator extends NeighborOperations implements AsyncDisposable 
     if (backend === 'nccl') {
       // All ranks are on this host, so that the rank is the place among its processes too.
       const own = gpuOf(gpu, place?.rank ?? 0);
-      if (place === undefined) return Communicator.nccl({ gpus: [own], timeoutMs });
-      const { job, rank, size } = place;
+      const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
       // Another name than the ranks' meeting in the memory of the host, which a program may want too.
       const meeting: NativeJoinOptions = {
         ...{ name: 'world of GPUs', job, rank, size },

@@ -251,3 +251,14 @@ export function weight(value: unknown, name: string): number {
   }
   return value;
 }
+
+/** The same with the divisor as part of the weights: GPUs weigh and sum in one pass and divide nothing. */
+export function undivided(one: NativeNeighborhood): NativeNeighborhood {
+  const { selfWeight, sourceWeights, divisor } = one;
+  return {
+    ...one,
+    selfWeight: selfWeight / divisor,
+    sourceWeights: sourceWeights.map((each) => each / divisor),
+    divisor: 1,
+  };
+}

@@ -37,7 +37,7 @@ export function prepareNeighborGather(
   given: unknown,
   options: RawGatherOptions,
 ): NeighborGatherCall {
-  assertOneOfHost(group, 'neighborAllGather');
+  assertOneRank(group, 'neighborAllGather');
   const dtype = dtypeNumber(given, options.dtype, 'data');
   const data = given as AnyArray;
   assertPlace(group, 0, data, 'data');
@@ -127,7 +127,7 @@ export interface GossipCall {
 }
 
 export function prepareGossip(group: Group, given: unknown, options: RawGossipOptions): GossipCall {
-  assertOneOfHost(group, 'pairGossip');
+  assertOneRank(group, 'pairGossip');
   const peer = otherRank(group, options.peer, 'peer');
   const { selfWeight, pairWeight } = options;
   if ((selfWeight === undefined) !== (pairWeight === undefined)) {
@@ -145,8 +145,8 @@ export function prepareGossip(group: Group, given: unknown, options: RawGossipOp
   };
 }
 
-function assertOneOfHost(group: Group, op: string): void {
-  if (group.heldRanks.length === 1 && group.gpus.length === 0) return;
-  const message = `${op}: for communicators that hold one rank whose arrays are in the memory of the host`;
+function assertOneRank(group: Group, op: string): void {
+  if (group.heldRanks.length === 1) return;
+  const message = `${op}: for communicators that hold one rank`;
   throw new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
 }

@@ -1,21 +1,16 @@
 import { GradlinkError, argumentError } from '../errors.js';
 import type { NativeNeighborhood } from '../native/communicator.js';
-import { native } from '../native.js';
-import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { arrayOver } from '../tensor/dtype.js';
-import type { NumericArray, StorageArray } from '../tensor/dtype.js';
-import { assertFixedLength } from '../tensor/memory.js';
 import { assertUsable } from '../tensor/leases.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
 import { Topology } from '../topology/topology.js';
 import { milliseconds, optionsObject } from '../validate.js';
 import { Collectives } from './collectives.js';
-import { prepareNeighbor, readNeighborhoods } from './neighbor-call.js';
+import { prepareNeighbor, readNeighborhoods, undivided } from './neighbor-call.js';
 import type { NeighborCall, StaticTopology } from './neighbor-call.js';
 import { prepareGossip, prepareNeighborGather } from './neighbor-messages.js';
-import { assertPlace } from './place.js';
-import { NeighborWindow } from './window.js';
+import type { NeighborWindow } from './window.js';
+import { openWindow } from './window-open.js';
 import { machineNeighborhood, placeInNodes } from './nodes.js';
 import type { Nodes } from './nodes.js';
 import type {
@@ -300,7 +295,10 @@ export abstract class NeighborOperations extends Collectives {
         { op: 'hierarchicalNeighborAllReduce', usable: true },
       );
     }
-    const weights: readonly NativeNeighborhood[] = [machineNeighborhood(nodes, options)];
+    const divided = machineNeighborhood(nodes, options);
+    const weights: readonly NativeNeighborhood[] = [
+      this.executor.gpus.length > 0 ? undivided(divided) : divided,
+    ];
     const { dtype, timeoutMs } = options;
     const rest = {
       ...(dtype === undefined ? {} : { dtype }),
@@ -315,49 +313,21 @@ export abstract class NeighborOperations extends Collectives {
   /**
    * Collective: an array that neighbours of the topology reach into without this rank's help, see
    * {@link NeighborWindow}. All ranks bring as many elements of one dtype. The topology of now stays the window's.
+   * For communicators that hold one rank.
+   *
+   * Where ranks are GPUs the array is a new {@link DeviceBuffer} and the sums are the GPU's; what neighbours write
+   * travels through the memory of the hosts, and a thread of each rank serves them.
    *
    * @param data - copied: what the window's array, and unless `zeroInit` the buffers, hold at first.
    * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or dtypes differ; ERR_UNSUPPORTED
-   *   where the backend has no windows.
+   *   where several ranks are held.
    */
-  async createWindow<A extends NumericArray>(
+  async createWindow<A extends AnyArray>(
     data: A,
     ...[options]: Options<A, WindowOptions>
-  ): Promise<NeighborWindow<Fresh<A> & NumericArray>> {
+  ): Promise<NeighborWindow<Fresh<A> & AnyArray>> {
     const given = optionsObject<WindowOptions & { dtype?: string | undefined }>(options);
-    const { zeroInit = false, associatedP = false } = given;
-    const { executor } = this;
-    if (executor.heldRanks.length !== 1 || executor.gpus.length > 0) {
-      const message =
-        'createWindow: for communicators that hold one rank, in the memory of the host';
-      throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'createWindow', usable: true });
-    }
-    const dtype = dtypeNumber(data, given.dtype, 'data');
-    assertPlace(executor, 0, data, 'data');
-    assertFixedLength(data, 'data');
-    const storage = storageOf(data) as StorageArray;
-    const by = this.#followed();
-    const { rank } = executor;
-    const sources = Int32Array.from(by.topology.sources(rank));
-    const destinations = Int32Array.from(by.topology.destinations(rank));
-    const calls = milliseconds(given.timeoutMs, 'timeoutMs', -1);
-    const opened = await executor.submit(
-      {
-        op: 'createWindow',
-        reads: storage,
-        writes: null,
-        start: () =>
-          native().NativeWindow.open(
-            ...([executor.native, dtype, storage, zeroInit, sources, destinations, calls] as const),
-          ),
-      },
-      undefined,
-    );
-    const array = arrayOver(dtype, opened.memory(), data.length);
-    const timeoutMs = calls < 0 ? 30_000 : calls;
-    return new NeighborWindow({
-      ...{ executor, native: opened, array, dtype, by, withP: associatedP, timeoutMs },
-    });
+    return openWindow(this.executor, this.#followed(), data, given);
   }
 
   async #next<T>(run: () => Promise<T>): Promise<T> {

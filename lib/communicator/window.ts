@@ -1,10 +1,11 @@
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { GradlinkError, argumentError } from '../errors.js';
+import type { NativeBuffer } from '../native/communicator.js';
 import { nativeWindowOps } from '../native/window.js';
 import type { NativeWindow } from '../native/window.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
-import type { NumericArray, StorageArray } from '../tensor/dtype.js';
+import type { AnyArray } from '../tensor/any-array.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { milliseconds, optionsObject } from '../validate.js';
@@ -50,7 +51,7 @@ export interface WindowMutexOptions extends CallOptions {
 export interface WindowParts {
   readonly executor: Executor;
   readonly native: NativeWindow;
-  readonly array: NumericArray;
+  readonly array: AnyArray;
   readonly dtype: number;
   readonly by: StaticTopology;
   readonly withP: boolean;
@@ -59,15 +60,15 @@ export interface WindowParts {
 
 interface Move {
   readonly op: keyof typeof nativeWindowOps;
-  readonly array: StorageArray | null;
+  readonly array: NativeBuffer | null;
   readonly ranks: Int32Array;
   readonly weights: Float64Array;
   readonly selfWeight: number;
   readonly divisor: number;
   readonly reset: boolean;
   readonly timeoutMs: number;
-  readonly reads: StorageArray | null;
-  readonly writes: StorageArray | null;
+  readonly reads: NativeBuffer | null;
+  readonly writes: NativeBuffer | null;
 }
 
 /**
@@ -77,7 +78,7 @@ interface Move {
  * Each operation on one buffer is whole: an update never sees half a put. Operations of one rank run in the order they
  * were issued, after what its communicator has pending.
  */
-export class NeighborWindow<A extends NumericArray = NumericArray> {
+export class NeighborWindow<A extends AnyArray = AnyArray> {
   /** This rank's array: live, {@link get} of a neighbour reads it as it is. */
   readonly array: A;
   /** Who writes here, ascending. */
@@ -280,7 +281,7 @@ export class NeighborWindow<A extends NumericArray = NumericArray> {
     return milliseconds(given, 'timeoutMs', this.#parts.timeoutMs);
   }
 
-  #array(value: A, name: string): StorageArray {
+  #array(value: A, name: string): NativeBuffer {
     const { dtype, array } = this.#parts;
     const named =
       value instanceof Uint16Array ? { dtype: dtype === 6 ? 'float16' : 'bfloat16' } : {};
@@ -290,7 +291,7 @@ export class NeighborWindow<A extends NumericArray = NumericArray> {
       throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
     }
     assertFixedLength(value, name);
-    return storageOf(value) as StorageArray;
+    return storageOf(value);
   }
 
   #peers(given: unknown, all: readonly number[], name: string) {

@@ -1,13 +1,13 @@
 // The native surface of windows: native/binding/window_wrap.cc.
-import type { StorageArray } from '../tensor/dtype.js';
-import type { NativeCommunicator } from './communicator.js';
+import type { NativeBuffer, NativeCommunicator } from './communicator.js';
+import type { NativeDeviceBuffer } from './gpu.js';
 
 /** Numbers of the operations. */
 export const nativeWindowOps = { put: 0, accumulate: 1, get: 2, update: 3 } as const;
 
 /** One rank's side of a window; see native/core/window.h. */
 export interface NativeWindow {
-  /** The rank's array; the memory lives as long as the ArrayBuffer. */
+  /** The rank's array, of the host; the memory lives as long as the ArrayBuffer. */
   memory(): ArrayBuffer;
   /**
    * @param array - what is put, or where an update goes; null: the rank's own array
@@ -15,7 +15,7 @@ export interface NativeWindow {
    */
   run(
     op: number,
-    array: StorageArray | null,
+    array: NativeBuffer | null,
     ranks: Int32Array,
     weights: Float64Array,
     selfWeight: number,
@@ -26,7 +26,7 @@ export interface NativeWindow {
   ): Promise<void>;
   runSync(
     op: number,
-    array: StorageArray | null,
+    array: NativeBuffer | null,
     ranks: Int32Array,
     weights: Float64Array,
     selfWeight: number,
@@ -46,15 +46,20 @@ export interface NativeWindow {
 
 export interface NativeWindowClass {
   readonly prototype: NativeWindow;
-  /** Collective. */
+  /**
+   * Collective.
+   *
+   * @param array - where ranks are GPUs: the memory that becomes the window's array; null elsewhere
+   */
   open(
     communicator: NativeCommunicator,
     dtype: number,
-    data: StorageArray,
+    data: NativeBuffer,
     zeroInit: boolean,
     sources: Int32Array,
     destinations: Int32Array,
     timeoutMs: number,
+    array: NativeDeviceBuffer | null,
   ): Promise<NativeWindow>;
 }
 

@@ -1,0 +1,56 @@
+import { GradlinkError } from '../errors.js';
+import { native } from '../native.js';
+import { dtypeNumber, storageOf } from '../tensor/any-array.js';
+import type { AnyArray } from '../tensor/any-array.js';
+import { DeviceBuffer, isDeviceBuffer, usable } from '../tensor/device-buffer.js';
+import { arrayOver } from '../tensor/dtype.js';
+import { assertFixedLength } from '../tensor/memory.js';
+import { milliseconds } from '../validate.js';
+import type { Executor } from './executor.js';
+import type { StaticTopology } from './neighbor-call.js';
+import { assertPlace } from './place.js';
+import type { Fresh, WindowOptions } from './types.js';
+import { NeighborWindow } from './window.js';
+
+/** How long an operation waits when nothing is said. */
+const defaultTimeoutMs = 30_000;
+
+/** See {@link Communicator.createWindow}. */
+export async function openWindow<A extends AnyArray>(
+  executor: Executor,
+  by: StaticTopology,
+  data: A,
+  given: WindowOptions & { readonly dtype?: string | undefined },
+): Promise<NeighborWindow<Fresh<A> & AnyArray>> {
+  if (executor.heldRanks.length !== 1) {
+    const message = 'createWindow: for communicators that hold one rank';
+    throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'createWindow', usable: true });
+  }
+  const { zeroInit = false, associatedP = false } = given;
+  const dtype = dtypeNumber(data, given.dtype, 'data');
+  assertPlace(executor, 0, data, 'data');
+  assertFixedLength(data, 'data');
+  const storage = storageOf(data);
+  const { rank } = executor;
+  const sources = Int32Array.from(by.topology.sources(rank));
+  const destinations = Int32Array.from(by.topology.destinations(rank));
+  const calls = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+  // Memory of the host is made by the engine, where peers can reach it; that of a GPU is like any other.
+  const buffer = isDeviceBuffer(data)
+    ? DeviceBuffer.alloc(data.device, data.dtype, data.length)
+    : null;
+  const own = buffer === null ? null : usable(buffer, 'array');
+  const start = () =>
+    native().NativeWindow.open(
+      ...([executor.native, dtype, storage, zeroInit, sources, destinations, calls, own] as const),
+    );
+  const opened = await executor.submit(
+    { op: 'createWindow', reads: storage, writes: null, start },
+    undefined,
+  );
+  const array = buffer ?? arrayOver(dtype, opened.memory(), data.length);
+  const timeoutMs = calls < 0 ? defaultTimeoutMs : calls;
+  return new NeighborWindow({
+    ...{ executor, native: opened, array, dtype, by, withP: associatedP, timeoutMs },
+  });
+}
