@@ -1,0 +1,44 @@
+#!/usr/bin/env node
+// The pictures of docs/images, made anew from a sweep: run it on a quiet machine after `npm run build`.
+//
+//   node scripts/screenshots.mjs RUN.json     RUN: gradlink collectives all_reduce -n 4 -b 8 -e 64M -f 2 --output RUN.json
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { chromium } from 'playwright-core';
+
+import { root } from './build.mjs';
+
+const [run] = process.argv.slice(2);
+if (run === undefined) throw new Error('expected the file of a run');
+const images = join(root, 'docs', 'images');
+mkdirSync(images, { recursive: true });
+const folder = mkdtempSync(join(tmpdir(), 'gradlink-screenshots-'));
+const gradlink = (...args) => {
+  execFileSync(process.execPath, [join(root, 'bench/gradlink.js'), ...args], { stdio: 'inherit' });
+};
+
+gradlink('report', run, '--chart', 'bandwidth-all-reduce', '-o', join(images, 'bandwidth.svg'));
+const page = join(folder, 'report.html');
+gradlink('report', run, '-o', page);
+const browser = await chromium.launch({
+  executablePath: '/usr/bin/chromium',
+  args: ['--no-sandbox'],
+});
+try {
+  for (const [name, width, height, colorScheme] of [
+    ['report', 1000, 1000, 'light'],
+    ['report-phone', 390, 800, 'dark'],
+  ]) {
+    const tab = await browser.newPage({ viewport: { width, height }, colorScheme });
+    await tab.goto(`file://${page}`);
+    if (name === 'report-phone')
+      await tab.locator('main > section').nth(1).scrollIntoViewIfNeeded();
+    await tab.screenshot({ path: join(images, `${name}.png`) });
+  }
+} finally {
+  await browser.close();
+  rmSync(folder, { recursive: true });
+}
