@@ -1,0 +1,163 @@
+// `gradlink train` as it is used: jobs of real processes, at a tiny size.
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { spawnSync } from 'node:child_process';
+
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { readReport } from '../../lib/measure/read-report.js';
+import { hasMeasurement } from '../../lib/measure/result.js';
+import { completeCheckpoints } from '../../lib/train/checkpoint.js';
+import { gradlink, Launches, until, type Ended } from '../support/launching.js';
+
+const launches = new Launches();
+const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
+afterAll(async () => {
+  await launches.remove();
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+const tiny = ['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'];
+const program = [process.execPath, gradlink, 'train'];
+
+function train(workers: number, args: readonly string[], servers = 0): Promise<Ended> {
+  const places = ['-n', String(workers), '-s', String(servers)];
+  return launches.run([...places, ...program, ...tiny, ...args]);
+}
+
+/** Without a launcher. */
+function alone(args: readonly string[]) {
+  return spawnSync(process.execPath, [gradlink, 'train', ...args], { encoding: 'utf8' });
+}
+
+describe('gradlink train', () => {
+  it("prints BlueFog's lines, and writes a report and a timeline of each rank", async () => {
+    const file = join(scratch, 'report.json');
+    const trace = join(scratch, 'trace.json');
+    const { code, stdout, stderr } = await train(2, [
+      ...['--steps', '3', '--output', file, '--timeline', trace],
+    ]);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(
+      /^Model: mlp\nBatch size: 4\nNumber of CPUs: 2\nRunning warmup...\nRunning benchmark...\nIter #0: /,
+    );
+    expect(stdout.match(/^Iter #\d: [\d.]+ img\/sec per CPU$/gm)).toHaveLength(3);
+    expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-[\d.]+$/m);
+    const [one] = readReport(file).cases;
+    expect(one).toMatchObject({ name: 'train', status: 'ok', parameters: { workers: 2 } });
+    if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+    expect(one.samplesSeconds).toHaveLength(3);
+    expect(one.values?.imagesPerSecond).toBeGreaterThan(0);
+    expect(one.values?.cpuShare).toBeGreaterThan(0);
+    for (const rank of [0, 1]) {
+      const path = join(scratch, `trace.rank-${rank}.json`);
+      const { traceEvents } = JSON.parse(readFileSync(path, 'utf8')) as {
+        traceEvents: { name: string; tid: number; ph: string }[];
+      };
+      expect(traceEvents.filter(({ name }) => name.startsWith('step '))).toHaveLength(4);
+      expect(traceEvents.some(({ ph, tid }) => ph === 'X' && tid === 1)).toBe(true);
+    }
+  });
+
+  it.each([
+    ['allreduce', 0],
+    ['neighbor_allreduce', 0],
+    ['hierarchical_neighbor_allreduce', 0],
+    ['win_put', 0],
+    ['kv:allreduce', 0],
+    ['dist_sync', 1],
+  ])('trains with %s', async (method, servers) => {
+    const args = ['--dist-optimizer', method, '--steps', '1', '--style', 'horovod'];
+    const { code, stdout, stderr } = await train(2, args, servers);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-0.0$/m);
+  });
+
+  it('gives the same losses with two workers as alone with both batches', async () => {
+    const losses = async (workers: number, batch: string): Promise<number> => {
+      const file = join(scratch, `losses-${workers}.json`);
+      const args = ['--optimizer', 'momentum', '--steps', '4', '--num-warmup-batches', '0'];
+      await train(workers, [...args, '--batch-size', batch, '--output', file]);
+      const [one] = readReport(file).cases;
+      if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+      return one.values?.loss ?? NaN;
+    };
+    // The loss before the fourth step, a mean over the same samples.
+    expect(await losses(2, '4')).toBeCloseTo(await losses(1, '8'), 4);
+  });
+
+  it("has ElasticDL's table over numbers of workers", () => {
+    const args = ['--style', 'elasticdl', '--workers', '1,2', '--num-batches-per-iter', '2'];
+    const { status, stdout } = alone([...tiny, ...args, '--num-warmup-batches', '1']);
+    expect(status).toBe(0);
+    const [titles, first, second, ...more] = stdout.trimEnd().split('\n');
+    expect(titles).toContain('task_process s');
+    expect(titles).toContain('compute:comm');
+    expect(first).toMatch(/^mlp +ok +1 +6 +\d+ +[\d.]+ +4 +2 .* - +- +[\d.]+ +1.00$/);
+    expect(second).toMatch(/^mlp +ok +2 +6 .* 10:[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+$/);
+    expect(more).toEqual([]);
+  });
+
+  it("runs TianShu's grid, and goes on where it was interrupted", () => {
+    const plan = join(scratch, 'plan.yaml');
+    const folder = join(scratch, 'grid');
+    writeFileSync(
+      plan,
+      `{model: mlp, dataset: mnist, image-size: 4, batch-size: 4, grid: [[1, 1], [1, 2], [2, 1]],
+        repeats: 2, warmup: 1, steps: 2}`,
+    );
+    const run = () =>
+      alone(['--style', 'tianshu', '--plan', plan, '--output-dir', folder, '--format', 'csv']);
+    const first = run();
+    expect(first.status).toBe(0);
+    expect(first.stderr.match(/…$/gm)).toHaveLength(4);
+    expect(readdirSync(join(folder, '1n2g'))).toEqual(['mlp_b4_fp32_1', 'mlp_b4_fp32_2']);
+    expect(readdirSync(join(folder, '1n2g', 'mlp_b4_fp32_1')).sort()).toEqual([
+      ...['command.json', 'output.log', 'report.json'],
+    ]);
+    const summary = readFileSync(join(folder, 'summary.md'), 'utf8');
+    expect(summary).toMatch(
+      /^\| mlp \| 1 \| 1 \| 4 \| [\d.]+ [\d.]+ \| [\d.]+ \| 1.00 \| 100 % \| pass \|/m,
+    );
+    expect(summary).toMatch(/^\| mlp \| 2 \| 1 .* needs 2 machines, and hosts names 0 \|$/m);
+    // One run is lost half-way: the others stay.
+    const lost = join(folder, '1n1g', 'mlp_b4_fp32_2', 'report.json');
+    const kept = readFileSync(join(folder, '1n1g', 'mlp_b4_fp32_1', 'report.json'), 'utf8');
+    writeFileSync(lost, readFileSync(lost, 'utf8').slice(0, 100));
+    const second = run();
+    expect(second.status).toBe(0);
+    expect(second.stderr.match(/…$/gm)).toHaveLength(1);
+    expect(second.stderr).toContain(join('1n1g', 'mlp_b4_fp32_2'));
+    expect(readFileSync(join(folder, '1n1g', 'mlp_b4_fp32_1', 'report.json'), 'utf8')).toBe(kept);
+  });
+
+  it('goes on from a checkpoint with fewer workers when one is killed', async () => {
+    const checkpoints = join(scratch, 'checkpoints');
+    const file = join(scratch, 'elastic.json');
+    const { child, ended } = launches.start([
+      ...['-n', '2', '--elastic', '--tag-output', ...program, ...tiny, '--steps', '200'],
+      ...['--checkpoint-dir', checkpoints, '--checkpoint-every', '20', '--output', file],
+    ]);
+    await until(() => completeCheckpoints(checkpoints).length > 0);
+    const workers = readFileSync(`/proc/${child.pid!}/task/${child.pid!}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .map(Number)
+      .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--checkpoint-dir'));
+    expect(workers).toHaveLength(2);
+    process.kill(workers[1]!, 'SIGKILL');
+    const { code, stderr } = await ended;
+    expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL; the job was ended/);
+    expect(stderr).toContain('the job starts again with 1 workers (--elastic)');
+    expect(code).toBe(0);
+    const [one] = readReport(file).cases;
+    if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+    expect(one.parameters.workers).toBe(1);
+    expect(one.values?.resumedAtStep).toBeGreaterThanOrEqual(20);
+    expect(one.values?.steps).toBe(201);
+    expect(existsSync(join(checkpoints, 'checkpoint-200', 'complete.json'))).toBe(true);
+  });
+});
