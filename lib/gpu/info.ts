@@ -34,6 +34,8 @@ export interface GpuHealth {
   readonly memoryClockMHz: number | null;
   readonly temperatureC: number | null;
   readonly powerW: number | null;
+  /** Of the last moments, up to a second: the share in which a kernel ran. */
+  readonly utilizationPercent: number | null;
   /** Names, for example 'softwarePowerCap'; empty when nothing holds the clocks back. */
   readonly throttleReasons: readonly string[] | null;
   /** Memory errors since the driver was loaded, corrected ones too. */

@@ -104,6 +104,7 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuHealth& health) {
       .set("memoryClockMHz", health.memoryClockMHz)
       .set("temperatureC", health.temperatureC)
       .set("powerW", health.powerW)
+      .set("utilizationPercent", health.utilizationPercent)
       .set("throttleReasons", health.throttleReasons)
       .set("eccErrors", health.eccErrors)
       .set("pcieReplays", health.pcieReplays)

@@ -193,6 +193,10 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId) {
     health.temperatureC = static_cast<int>(celsius);
   }
   if (const auto milliwatts = reader.number(&NvmlTable::power)) health.powerW = *milliwatts * 1e-3;
+  NvmlUtilization utilization{};
+  if (reader.call(&NvmlTable::utilization, &utilization)) {
+    health.utilizationPercent = static_cast<int>(utilization.gpu);
+  }
   unsigned long long reasons = 0;
   if (reader.call(&NvmlTable::clockReasons, &reasons) ||
       reader.call(&NvmlTable::clockReasonsOld, &reasons)) {

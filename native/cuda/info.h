@@ -40,6 +40,8 @@ struct GpuHealth {
   std::optional<int> memoryClockMHz;
   std::optional<int> temperatureC;
   std::optional<double> powerW;
+  /// Percent of the last moments (up to a second) in which a kernel ran.
+  std::optional<int> utilizationPercent;
   /// Names, see throttleReasonNames; no names when nothing holds the clocks back.
   std::optional<std::vector<std::string>> throttleReasons;
   /// Memory errors since the driver was loaded, corrected ones too.

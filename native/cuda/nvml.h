@@ -48,6 +48,12 @@ struct NvmlField {  // nvmlFieldValue_t
 };
 static_assert(sizeof(NvmlField) == 40);
 
+/// Percent of the last sampling period in which a kernel ran, or memory was read or written.
+struct NvmlUtilization {
+  unsigned gpu;
+  unsigned memory;
+};
+
 /// X(exact exported name, member, argument types).
 #define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
   X(nvmlInit_v2, init, ())                                                                         \
@@ -64,6 +70,7 @@ static_assert(sizeof(NvmlField) == 40);
   X(nvmlDeviceGetMaxClockInfo, maxClock, (NvmlDevice, int, unsigned*))                             \
   X(nvmlDeviceGetTemperature, temperature, (NvmlDevice, int, unsigned*))                           \
   X(nvmlDeviceGetPowerUsage, power, (NvmlDevice, unsigned*))                                       \
+  X(nvmlDeviceGetUtilizationRates, utilization, (NvmlDevice, NvmlUtilization*))                    \
   X(nvmlDeviceGetCurrentClocksEventReasons, clockReasons, (NvmlDevice, unsigned long long*))       \
   X(nvmlDeviceGetCurrentClocksThrottleReasons, clockReasonsOld, (NvmlDevice, unsigned long long*)) \
   X(nvmlDeviceGetTotalEccErrors, eccErrors, (NvmlDevice, int, int, unsigned long long*))           \

@@ -74,6 +74,7 @@ TEST(CudaInfo, HealthIsOfTheSameGpuAndPlausible) {
     }
     EXPECT_LT(health.temperatureC.value_or(0), 130);
     EXPECT_LT(health.powerW.value_or(0), 5000);
+    EXPECT_LE(health.utilizationPercent.value_or(0), 100);
     int last = -1;
     for (const GpuLink& link : health.links) {
       EXPECT_GT(link.index, last);

@@ -28,6 +28,11 @@ it('devices tells how each GPU is, which can be asked again', () => {
     expect(health?.pcieWidth).toBeLessThanOrEqual(health?.maxPcieWidth ?? 0);
     expect(health?.throttleReasons).toBeInstanceOf(Array);
     expect(health?.temperatureC).toBeGreaterThan(0);
+    // A part of a GPU has none.
+    expect([null, 'number']).toContain(
+      health?.utilizationPercent === null ? null : typeof health?.utilizationPercent,
+    );
+    expect(health?.utilizationPercent ?? 0).toBeLessThanOrEqual(100);
     health?.links.forEach((link, index) => {
       expect(link.index).toBe(index);
       expect(link.active).toBeTypeOf('boolean');

@@ -41,6 +41,7 @@ function health(change: Partial<NativeGpuHealth> = {}): NativeGpuHealth {
     memoryClockMHz: 2619,
     temperatureC: 40,
     powerW: 100,
+    utilizationPercent: 50,
     throttleReasons: [],
     eccErrors: 0,
     pcieReplays: 0,

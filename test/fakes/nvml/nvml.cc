@@ -222,6 +222,15 @@ FAKE_EXPORT(Status, nvmlDeviceGetPowerUsage, (Device device, unsigned* milliwatt
   return status ? status : write(milliwatts, 123456);
 }
 
+FAKE_EXPORT(Status, nvmlDeviceGetUtilizationRates,
+            (Device device, cuda::NvmlUtilization* utilization)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  if (utilization == nullptr) return kInvalidArgument;
+  *utilization = {.gpu = 37, .memory = 12};
+  return kOk;
+}
+
 FAKE_EXPORT(Status, nvmlDeviceGetCurrentClocksEventReasons,
             (Device device, unsigned long long* reasons)) {
   const Gpu* gpu = nullptr;
