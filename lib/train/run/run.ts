@@ -2,6 +2,7 @@
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { Communicator } from '../../communicator/communicator.js';
+import { gpuShares } from '../../measure/gpu-share.js';
 import { useBackend } from '../backends.js';
 import { Batches, openDataset } from '../data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../models/index.js';
@@ -55,6 +56,8 @@ export async function trainOnRank(
     const run = await runTraining({
       ...{ core: tf, communicator, config, model, dataset, batches, method, timeline },
       onIteration: rank === 0 ? options.onIteration : undefined,
+      // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
+      gpuShare: backend.name === 'node-gpu' ? gpuShares() : undefined,
     });
     const gathered = await gather(communicator, run);
     const { gradientBytes, gradientArrays } = method;

@@ -20,6 +20,8 @@ export interface Training {
   readonly batches: Batches;
   readonly method: TrainingMethod;
   readonly timeline?: Timeline | undefined;
+  /** How busy the GPUs are; absent where the backend uses none. */
+  readonly gpuShare?: (() => number | undefined) | undefined;
   /** Called on every rank after each measured iteration. */
   readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
 }
@@ -57,7 +59,7 @@ export async function runTraining(training: Training): Promise<RankRun> {
   const parts = emptyParts();
   const iterationSeconds: number[] = [];
   const losses: number[] = [];
-  const watch = new UtilisationWatch();
+  const watch = new UtilisationWatch(training.gpuShare);
   for (let iteration = 0; iteration < iterations; ++iteration) {
     const start = monotonicSeconds();
     const before = state.checkpointSeconds;
