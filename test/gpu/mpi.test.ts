@@ -61,8 +61,21 @@ const everything = `${aWorld}
     await expect('scatter', scattered, (i) => mine(rank * count + i, root));
     const [next, before] = [(rank + 1) % size, (rank + size - 1) % size];
     const mixed = await data();
-    await comm.neighborAllReduce(mixed, { selfWeight: 0.5, sources: { [before]: 0.5 }, destinations: { [next]: 1 } });
+    await comm.neighborAllReduce(mixed, { selfWeight: 0.5, srcWeights: { [before]: 0.5 }, dstWeights: { [next]: 1 } });
     await expect('neighborAllReduce', mixed, (i) => (mine(i) + mine(i, before)) / 2);
+    const lists = { srcRanks: [before], dstRanks: [next] };
+    await expect('neighborAllGather', await comm.neighborAllGather(await data(), lists), (i) => mine(i, before));
+    if (rank < 2) {
+      const pair = await comm.pairGossip(await data(), { peer: 1 - rank, selfWeight: 1, pairWeight: 2 });
+      await expect('pairGossip', pair, (i) => mine(i) + 2 * mine(i, 1 - rank));
+    }
+    comm.setTopology(ringGraph(size, 'right'));
+    const window = await comm.createWindow(await data(), { zeroInit: true });
+    await window.put();
+    await window.accumulate();
+    await comm.barrier();
+    await expect('window', await window.updateThenCollect(), (i) => mine(i) + 2 * mine(i, window.sources[0]));
+    await window.free();
     const message = await data();
     // Longer than the message.
     const got = await zeros(count + 1);
