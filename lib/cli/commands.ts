@@ -1,36 +1,33 @@
-// The commands, in the order of the help. A new one is a file beside this and a line here.
-import { registerBaseline } from './baseline.js';
-import { registerCollectives } from './collectives.js';
-import { registerCompare } from './compare.js';
-import { registerDdp } from './ddp.js';
-import { registerDoctor, registerTopo } from './doctor.js';
-import { registerCompletion } from './completion.js';
-import { registerLaunch } from './launch.js';
-import { registerMeasure } from './measure.js';
-import { registerModels } from './models.js';
-import { registerP2p } from './p2p.js';
-import { registerPredict } from './predict.js';
+// The commands, in the order of the help. A new one is a file beside this and a line here. Each is loaded when it is
+// needed: `gradlink doctor` shall not wait for what only a report draws with.
 import type { Register } from './register.js';
-import { registerReport } from './report.js';
-import { registerServe } from './serve.js';
-import { registerTrain } from './train.js';
-import { registerWatch } from './watch.js';
 
-export const commands: readonly Register[] = [
-  registerMeasure,
-  registerCollectives,
-  registerP2p,
-  registerDdp,
-  registerTrain,
-  registerModels,
-  registerDoctor,
-  registerTopo,
-  registerReport,
-  registerWatch,
-  registerCompare,
-  registerBaseline,
-  registerPredict,
-  registerLaunch,
-  registerServe,
-  registerCompletion,
-];
+export const commands: Readonly<Record<string, () => Promise<Register>>> = {
+  measure: async () => (await import('./measure.js')).registerMeasure,
+  collectives: async () => (await import('./collectives.js')).registerCollectives,
+  p2p: async () => (await import('./p2p.js')).registerP2p,
+  ddp: async () => (await import('./ddp.js')).registerDdp,
+  train: async () => (await import('./train.js')).registerTrain,
+  models: async () => (await import('./models.js')).registerModels,
+  doctor: async () => (await import('./doctor.js')).registerDoctor,
+  topo: async () => (await import('./doctor.js')).registerTopo,
+  report: async () => (await import('./report.js')).registerReport,
+  watch: async () => (await import('./watch.js')).registerWatch,
+  compare: async () => (await import('./compare.js')).registerCompare,
+  baseline: async () => (await import('./baseline.js')).registerBaseline,
+  predict: async () => (await import('./predict.js')).registerPredict,
+  launch: async () => (await import('./launch.js')).registerLaunch,
+  serve: async () => (await import('./serve.js')).registerServe,
+  completion: async () => (await import('./completion.js')).registerCompletion,
+};
+
+/** What offers the other commands too. */
+const needsAll: ReadonlySet<string> = new Set(['completion']);
+
+/** The command that was typed, or all where it takes all to help: no command, a misspelt one, `help`. */
+export function commandsFor(argv: readonly string[]): Promise<Register[]> {
+  const [name = ''] = argv;
+  const one = Object.hasOwn(commands, name) && !needsAll.has(name);
+  const wanted = one ? [commands[name]!] : Object.values(commands);
+  return Promise.all(wanted.map((load) => load()));
+}

@@ -1,7 +1,7 @@
 // The command-line program: parses, runs one command, turns errors into messages and exit codes. Never exits itself.
 import { Command, CommanderError } from 'commander';
 
-import { commands } from './commands.js';
+import { commandsFor } from './commands.js';
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
 import { ownSpelling } from './spelling.js';
@@ -20,16 +20,16 @@ Exit status: 0 all well, 1 a wrong result or a failure, 2 wrong usage.
 Run gradlink COMMAND --help for a command's options.`;
 
 /**
- * The program with all its commands.
+ * The program with the command that was typed, or with all commands where none was.
  *
  * @param argv what was typed
  * @param done gets the exit code that a command comes to
  */
-export function createProgram(
+export async function createProgram(
   io: Io,
   argv: readonly string[],
   done: (exitCode: number) => void,
-): Command {
+): Promise<Command> {
   const program = new Command('gradlink');
   program
     .description(
@@ -51,7 +51,7 @@ export function createProgram(
       },
     })
     .addHelpText('after', examples);
-  for (const register of commands) register(program, io, done, argv.slice(1));
+  for (const register of await commandsFor(argv)) register(program, io, done, argv.slice(1));
   for (const command of program.commands) {
     command.showHelpAfterError(`Run gradlink ${command.name()} --help for its options.`);
   }
@@ -74,7 +74,7 @@ function describe(error: unknown): string {
  */
 export async function main(argv: readonly string[], io: Io): Promise<number> {
   let exitCode: number = exitCodes.ok;
-  const program = createProgram(io, argv, (code) => {
+  const program = await createProgram(io, argv, (code) => {
     exitCode = code;
   });
   try {

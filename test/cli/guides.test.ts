@@ -7,12 +7,12 @@ import { ownSpelling } from '../../lib/cli/spelling.js';
 import { guides, shownLines } from '../support/guides.js';
 
 /** Parses all, runs nothing. */
-function withoutActions(argv: readonly string[]): Command {
-  const program = createProgram(
+async function withoutActions(argv: readonly string[]): Promise<Command> {
+  const program = await createProgram(
     { ...process, stdout: process.stdout, stderr: process.stderr, env: {} },
     argv,
     () => undefined,
-  ).configureOutput({ writeOut: () => undefined, writeErr: () => undefined });
+  );
   const still = (command: Command): void => {
     command.configureOutput({ writeOut: () => undefined, writeErr: () => undefined });
     if (command.commands.length === 0) command.action(() => undefined);
@@ -24,7 +24,7 @@ function withoutActions(argv: readonly string[]): Command {
 
 /** What the program says against a line; undefined when it takes it. */
 async function objection(argv: readonly string[]): Promise<string | undefined> {
-  const program = withoutActions(argv);
+  const program = await withoutActions(argv);
   try {
     await program.parseAsync([...ownSpelling(argv, program)], { from: 'user' });
     return undefined;

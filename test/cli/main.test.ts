@@ -1,6 +1,9 @@
 import { readFileSync } from 'node:fs';
 
+import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
+
+import { commands } from '../../lib/cli/commands.js';
 
 import { gradlink } from '../support/cli.js';
 
@@ -25,6 +28,14 @@ describe('gradlink', () => {
     const { code, stdout, stderr } = await gradlink([]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('Usage: gradlink');
+  });
+
+  it('loads each command under the name that it registers', async () => {
+    for (const [name, load] of Object.entries(commands)) {
+      const program = new Command();
+      (await load())(program, process, () => undefined, []);
+      expect(program.commands.map((command) => command.name())).toEqual([name]);
+    }
   });
 
   it('explains every command with examples', async () => {
