@@ -1,7 +1,7 @@
 // Turns contenders, cases and rounds into records. Contenders take turns within a round, so that what changes on the machine
 // meanwhile (heat, a neighbour on the host) falls on all of them alike.
 import { runJob } from './children.js';
-import { gloo, mpich, openMpi, openMpiTunings, plain, shared } from './contenders.js';
+import { gloo, mpich, neighbors, openMpi, openMpiTunings, plain, shared } from './contenders.js';
 import { osu } from './osu.js';
 import { overMpis } from './over-mpi.js';
 import { distSync, psLite } from './stores.js';
@@ -49,6 +49,11 @@ const restricted = {
 const twoRanks = ({ sizes, ranks }) => (ranks > 2 ? [] : sizes);
 for (const { id } of overMpis) restricted[id] = twoRanks;
 
+// What they are measured against: the same engine's all-reduce, whose sizes these are.
+for (const { id } of neighbors) {
+  restricted[id] = ({ sizes, ranks }) => (ranks > 2 ? sizes.filter((bytes) => bytes >= MiB) : []);
+}
+
 const sizesOf = (contender, wanted) => restricted[contender.id]?.(wanted) ?? wanted.sizes;
 
 /**
@@ -64,7 +69,9 @@ export async function collectPeers(plan, say) {
     if (reason !== undefined) waivers.push({ contender: contender.label, reason });
     return reason === undefined;
   };
-  const contenders = [plain, shared, openMpi(), mpich, ...overMpis, osu, gloo].filter(present);
+  const contenders = [plain, shared, openMpi(), mpich, ...overMpis, ...neighbors, osu, gloo].filter(
+    present,
+  );
   const stores = [distSync, psLite].filter(present);
 
   const measure = async (contender, wanted, id = contender.id) => {

@@ -23,10 +23,11 @@ process.on('exit', () => rmSync(work, { recursive: true, force: true }));
 const list = (values) => values.join(',');
 
 /** @returns {Contender} */
-function gradlink(memory) {
+function gradlink(memory, neighbors = false) {
+  const label = memory === 'plain' ? 'gradlink' : 'gradlink, allocShared';
   return {
-    id: `gradlink-${memory}`,
-    label: memory === 'plain' ? 'gradlink' : 'gradlink, allocShared',
+    id: `gradlink-${memory}${neighbors ? '-neighbors' : ''}`,
+    label: neighbors ? `${label}, one neighbour` : label,
     waived: () => undefined,
     places: ['in', 'out'],
     programs: ({ ranks, sizes, places, seconds }) => [
@@ -36,6 +37,7 @@ function gradlink(memory) {
           ...[here('../gradlink.js'), 'launch', '-n', String(ranks)],
           ...[process.execPath, here('gradlink-ranks.js')],
           ...[memory, list(sizes), list(places), String(seconds)],
+          ...(neighbors ? ['neighbors'] : []),
         ],
       },
     ],
@@ -163,3 +165,18 @@ export const gloo = {
 
 export const plain = gradlink('plain');
 export const shared = gradlink('shared');
+
+/** Averaging with one neighbour a call: ours, and MPI_Neighbor_alltoall with a sum in C. @type {Contender[]} */
+export const neighbors = [
+  gradlink('plain', true),
+  gradlink('shared', true),
+  withNeighbors(openMpi('openmpi-neighbors', 'Open MPI, MPI_Neighbor_alltoall')),
+];
+
+function withNeighbors(contender) {
+  const programs = (wanted) =>
+    contender
+      .programs(wanted)
+      .map(({ args, ...rest }) => ({ ...rest, args: [...args, 'neighbors'] }));
+  return { ...contender, programs };
+}

@@ -1,17 +1,19 @@
 // Our own side of run.js, one rank of `gradlink launch`: times allReduce of float32 with the native loop, as the peers'
 // programs do theirs, and prints one JSON line for each size and place.
 //
-//   gradlink-ranks.js plain|shared BYTES,BYTES,... in,out SECONDS
+//   gradlink-ranks.js plain|shared BYTES,BYTES,... in,out SECONDS [neighbors]
 import { Communicator } from '../../dist/lib/index.js';
-import { sampleAllReduce } from './sample.js';
+import { sampleAllReduce, sampleNeighbors } from './sample.js';
 
-const [memory, sizes, places, seconds] = process.argv.slice(2);
+const [memory, sizes, places, seconds, neighbors] = process.argv.slice(2);
 const comm = await Communicator.world();
 
 for (const bytes of sizes.split(',').map(Number)) {
   for (const place of places.split(',')) {
     const shared = memory === 'shared';
-    const result = await sampleAllReduce(comm, { bytes, place, shared, seconds: Number(seconds) });
+    const wanted = { bytes, place, shared, seconds: Number(seconds) };
+    const sample = neighbors === undefined ? sampleAllReduce : sampleNeighbors;
+    const result = await sample(comm, wanted);
     if (comm.rank === 0) console.log(JSON.stringify({ bytes, place, ...result }));
   }
 }

@@ -41,6 +41,53 @@ export async function sampleAllReduce(comm, { bytes, place, shared, seconds }) {
   return { calls, seconds: [...result.seconds], wrong };
 }
 
+/**
+ * The same for the average with one neighbour a call, 1, 2, 4 ... ranks away in turn: blocking calls from JavaScript.
+ *
+ * @param {import('../../dist/lib/index.js').Communicator} comm
+ * @param {{bytes: number, place: 'in' | 'out', shared: boolean, seconds: number}} wanted
+ * @returns {Promise<{calls: number, seconds: number[], wrong: number}>}
+ */
+export async function sampleNeighbors(comm, { bytes, place, shared, seconds }) {
+  const { rank, size } = comm;
+  const count = bytes / Float32Array.BYTES_PER_ELEMENT;
+  const array = () => (shared ? comm.allocShared('float32', count) : new Float32Array(count));
+  const data = array();
+  const out = place === 'in' ? data : array();
+  const steps = [];
+  for (let distance = 1; distance < size; distance *= 2) {
+    const source = (rank + size - distance) % size;
+    steps.push({
+      selfWeight: 0.5,
+      srcWeights: { [source]: 0.5 },
+      dstWeights: [(rank + distance) % size],
+      out,
+    });
+  }
+  let step = 0;
+  const run = () => comm.neighborAllReduceSync(data, steps[step++ % steps.length]);
+  for (let i = 0; i < count; ++i) data[i] = (i % 61) + rank;
+  run();
+  const source = (rank + size - 1) % size;
+  const wrong = out.filter((value, i) => value !== (i % 61) + 0.5 * (rank + source)).length;
+  data.fill(0);
+  const timeBatch = (batch) => {
+    comm.barrierSync();
+    const start = performance.now();
+    for (let i = 0; i < batch; ++i) run();
+    return (performance.now() - start) / 1e3 / batch;
+  };
+  // The slowest rank's, and every rank decides alike.
+  const slowest = (own) => comm.allReduceSync(Float64Array.from(own), { op: 'max' });
+  const warm = await warmUp((batch) => slowest([timeBatch(batch)])[0]);
+  const calls = warm < 1e-3 ? Math.max(1, Math.floor(2e-3 / warm)) : 1;
+  const fitting = Math.floor(seconds / (warm * calls));
+  const samples = Math.max(minSamples, Math.min(maxSamples, fitting));
+  const own = Array.from({ length: samples }, () => timeBatch(calls));
+  const total = comm.allReduceSync(Float64Array.of(wrong));
+  return { calls, seconds: [...slowest(own)], wrong: total[0] };
+}
+
 async function warmUp(timeBatch) {
   for (let batch = 1; ; batch *= 4) {
     const each = await timeBatch(batch);

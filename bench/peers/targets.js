@@ -86,7 +86,26 @@ const overMpi = (mpi, name) => {
   ];
 };
 
+/** Averaging with one neighbour a call, 4 processes. */
+const neighborTargets = (memory, label) => {
+  const of = { ours: `gradlink-${memory}-neighbors`, ranks: 4, from: MiB, to: 64 * MiB };
+  return [
+    {
+      target: `4 processes, ${label}, one neighbour, 1 MiB to 64 MiB: our all-reduce over it`,
+      wanted: 1.67,
+      of: { ...of, peer: contender(`gradlink-${memory}`) },
+    },
+    {
+      target: `4 processes, ${label}, one neighbour, 1 MiB to 64 MiB: MPI_Neighbor_alltoall and a sum in C over it`,
+      wanted: 2,
+      of: { ...of, peer: contender('openmpi-neighbors') },
+    },
+  ];
+};
+
 const comparisons = [
+  ...neighborTargets('plain', 'plain arrays'),
+  ...neighborTargets('shared', 'allocShared'),
   ...overMpi('openmpi', 'Open MPI'),
   ...overMpi('mpich', 'MPICH'),
   {
