@@ -185,6 +185,37 @@ describe('ranks that are GPUs', () => {
     expect(reports).toEqual(ranks.map(() => ['held', [near(6), near(size)]]));
   });
 
+  it('are told of a neighbour that was killed, and end by themselves with a window open', async () => {
+    const started = scripts.startRanks(
+      2,
+      `const comm = await Communicator.world({ backend: 'nccl' });
+      const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
+      await data.fill(1);
+      const window = await comm.createWindow(data);
+      await window.put();
+      await comm.barrier();
+      if (comm.rank === 1) {
+        say('ready');
+        setInterval(() => undefined, 1000);
+      } else {
+        // Until the loss is known here, too, a put may still find the neighbour's thread.
+        let last;
+        do last = await outcome(window.put()); while (last === 'done');
+        report(last);
+        report(await outcome(window.get()));
+        report(await outcome(window.update()));
+      }`,
+      scripts.env(),
+    );
+    await started[1]!.said('ready');
+    started[1]!.child.kill('SIGKILL');
+    expect(await started[1]!.ended).toMatchObject({ signal: 'SIGKILL' });
+    const survivor = await started[0]!.ended;
+    expect(survivor).toMatchObject(well);
+    const lost = { code: 'ERR_PEER_LOST', rank: 1 };
+    expect(survivor.reports).toMatchObject([lost, lost, 'done']);
+  });
+
   it('held together by one process are told what to do', async () => {
     const ended = await scripts.run(
       `const group = await Communicator.nccl({ gpus: [0, 1] });
