@@ -23,6 +23,7 @@ export interface DdpOptions extends ReportOptions {
   readonly warmup: number;
   readonly originalUnits?: true;
   readonly syntheticCompute?: SyntheticCompute;
+  readonly copyGradients?: true;
   readonly model: ModelName;
   readonly dataset: DatasetName;
   readonly batchSize: number;
@@ -46,7 +47,8 @@ forward order: --original-units does the same. Without it equal bytes are compar
 
 --synthetic-compute replaces the model by the 161 gradients of resnet50 (102 MB), released on a timetable while the
 thread sleeps, as it does when a GPU computes: a number of milliseconds for the backward pass, or a percentage that
-communication alone shall take of it. Outside a job, -n processes are started on this host.
+communication alone shall take of it. They are released in their buckets, where a GPU's copy engine would leave
+them, or, with --copy-gradients, copied there. Outside a job, -n processes are started on this host.
 
 Examples:
   $ gradlink ddp --synthetic-compute 60%
@@ -90,6 +92,10 @@ export function addDdpOptions(command: Command): Command {
       '--synthetic-compute <ms|percent>',
       'no model: gradients of resnet50 on a timetable',
       syntheticCompute,
+    )
+    .option(
+      '--copy-gradients',
+      'synthetic gradients are copied into their buckets, as those of tfjs',
     )
     .option('--model <name>', models.join(', '), choice(models), 'lenet')
     .option('--dataset <name>', `${datasets.join(', ')}, made up`, choice(datasets), 'cifar10')

@@ -33,6 +33,7 @@ const plotWidth = 900;
 
 async function workloadOf(options: DdpOptions, world: Communicator): Promise<DdpWorkload> {
   const { syntheticCompute: compute } = options;
+  const copies = options.copyGradients === true;
   if (compute === undefined) {
     // TensorFlow.js is loaded only where it is used.
     const { modelWorkload } = await import('../measure/ddp/model.js');
@@ -41,10 +42,10 @@ async function workloadOf(options: DdpOptions, world: Communicator): Promise<Ddp
     return modelWorkload({ model, dataset, batchSize, backend, rank, size });
   }
   if (compute.unit === 'milliseconds') {
-    return syntheticWorkload({ backwardSeconds: compute.value / 1e3 });
+    return syntheticWorkload({ backwardSeconds: compute.value / 1e3, copies });
   }
   const communication = await communicationAlone(world);
-  return syntheticWorkload({ backwardSeconds: communication / (compute.value / 100) });
+  return syntheticWorkload({ backwardSeconds: communication / (compute.value / 100), copies });
 }
 
 function rankFile(file: string, rank: number): string {
@@ -71,6 +72,7 @@ function usedOptions(options: DdpOptions): Record<string, Scalar> {
       ]),
     ),
     originalUnits: options.originalUnits === true,
+    copyGradients: options.copyGradients === true,
     syntheticCompute: compute === undefined ? null : `${compute.value}${share}`,
   };
 }

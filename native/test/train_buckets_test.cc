@@ -2,6 +2,7 @@
 // are threads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
@@ -93,6 +94,16 @@ TEST(GradientBuckets, PassesThatDoNotReduceAccumulate) {
   held.buckets->add(0, kFour);
   EXPECT_EQ(held.memory[1], kFour);
   EXPECT_EQ(held.memory[0], (std::vector<float>{0, 0, 0, 0, 0}));
+}
+
+TEST(GradientBuckets, MayBeComputedInTheirPlaces) {
+  Held held(kCounts, kSlots);
+  held.buckets->begin(kOnce, 1, true);
+  std::ranges::copy(kFour, held.memory[1].begin());
+  held.buckets->add(0, held.memory[1]);
+  held.buckets->add(1, kThree);
+  EXPECT_EQ(held.buckets->add(2, kTwo).last, 2U);
+  EXPECT_EQ(held.memory[1], kFour);
 }
 
 TEST(GradientBuckets, StopAtTheFirstFailure) {

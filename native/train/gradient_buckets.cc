@@ -71,7 +71,8 @@ GradientBuckets::Range GradientBuckets::add(std::size_t gradient, std::span<cons
     for (std::size_t i = 0; i < count; ++i) into[i] += scale_ * data[i];
   } else if (scale_ != 1.0F) {
     for (std::size_t i = 0; i < count; ++i) into[i] = scale_ * data[i];
-  } else if (count > 0) {
+  } else if (count > 0 && into != data.data()) {
+    // Otherwise it was computed in its place.
     std::memcpy(into, data.data(), count * sizeof(float));
   }
   state.fresh = false;

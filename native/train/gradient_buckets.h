@@ -41,7 +41,8 @@ class GradientBuckets {
   /// uses[g]: how often gradient g will be added. What is added is multiplied by `scale`. Without
   /// `reduces` nothing becomes complete, and the next pass adds to what this one left.
   Range begin(std::span<const std::uint32_t> uses, float scale, bool reduces);
-  /// Throws Error(invalidArgument) for more than was announced.
+  /// What lies in its place already is not copied. Throws Error(invalidArgument) for more than was
+  /// announced.
   Range add(std::size_t gradient, std::span<const float> data);
   /// What has not come counts as zeros: all the rest is complete.
   Range flush();

@@ -71,7 +71,7 @@ PowerSgd::PowerSgd(const BucketHookSpec& spec, ReduceOp op,
       continue;
     }
     // The engine's numbers are the same everywhere, which the library's distributions are not.
-    Matrix& matrix = bucket.matrices.emplace_back(Matrix{slot, {}});
+    Matrix& matrix = bucket.matrices.emplace_back(Matrix{slot, thin, {}});
     matrix.q.resize(slot.columns * thin);
     for (float& value : matrix.q) {
       value = static_cast<float>(static_cast<double>(random() >> 11) * 0x1p-52 - 1);
@@ -100,7 +100,7 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
     const GradientSlot& slot = matrix.slot;
     float* const m = data.data() + slot.offset;
     for (std::size_t i = 0; i < slot.count(); ++i) m[i] += bucket.missed[slot.offset + i];
-    for (std::size_t c = 0; c < matrix.q.size() / slot.columns; ++c, next += slot.rows) {
+    for (std::size_t c = 0; c < matrix.thin; ++c, next += slot.rows) {
       multiply(m, slot.rows, slot.columns, matrix.q.data() + c * slot.columns, next);
     }
   }
@@ -119,10 +119,9 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
   float* column = p;
   for (const Matrix& matrix : bucket.matrices) {
     const GradientSlot& slot = matrix.slot;
-    const std::size_t thin = matrix.q.size() / slot.columns;
-    orthogonalise(column, slot.rows, thin);
+    orthogonalise(column, slot.rows, matrix.thin);
     const float* const m = data.data() + slot.offset;
-    for (std::size_t c = 0; c < thin; ++c, column += slot.rows, next += slot.columns) {
+    for (std::size_t c = 0; c < matrix.thin; ++c, column += slot.rows, next += slot.columns) {
       multiplyTransposed(m, slot.rows, slot.columns, column, next);
     }
   }
@@ -133,12 +132,11 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
   std::vector<float> row;
   for (Matrix& matrix : bucket.matrices) {
     const GradientSlot& slot = matrix.slot;
-    const std::size_t thin = matrix.q.size() / slot.columns;
     std::copy_n(from, matrix.q.size(), matrix.q.begin());
     row.resize(slot.columns);
     for (std::size_t i = 0; i < slot.rows; ++i) {
       std::ranges::fill(row, 0.0F);
-      for (std::size_t c = 0; c < thin; ++c) {
+      for (std::size_t c = 0; c < matrix.thin; ++c) {
         const float factor = column[c * slot.rows + i];
         for (std::size_t j = 0; j < slot.columns; ++j)
           row[j] += factor * from[c * slot.columns + j];
@@ -149,7 +147,7 @@ void PowerSgd::reduce(std::size_t at, std::span<float> data, std::byte* scratch,
         data[begin + j] = row[j] * times;
       }
     }
-    column += slot.rows * thin;
+    column += slot.rows * matrix.thin;
     from += matrix.q.size();
   }
 }

@@ -23,7 +23,9 @@ class PowerSgd final : public BucketHook {
  private:
   struct Matrix {
     GradientSlot slot;
-    /// columns x rank, column after column.
+    /// Columns of P and Q: the rank, or less for a matrix that has less.
+    std::size_t thin;
+    /// columns x thin, column after column.
     std::vector<float> q;
   };
   struct Bucket {

@@ -39,7 +39,9 @@ describe('gradlink ddp', () => {
       ...['--timeline', trace!],
     );
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toContain('SYNTHETIC: the 161 gradients of resnet50 released over 20.0 ms');
+    expect(out).toContain(
+      'SYNTHETIC: the 161 gradients of resnet50 released over 20.0 ms in their',
+    );
     for (const size of [5, 25]) expect(out).toContain(`Bucket size ${size} MiB`);
     for (const phase of ['forward', 'backward']) {
       const head = `DDP: \\[${phase}\\] +mean ms +delta +p50 ms +delta +p90 ms +delta +p95 ms +delta +p99 ms +delta`;
@@ -85,15 +87,21 @@ describe('gradlink ddp', () => {
   it('has the buckets of PythonDDP in original units', async () => {
     const { code, out } = await ddp(
       ...['--synthetic-compute', '1', '--bucket-sizes', '3', '--steps', '1', '--warmup', '1'],
-      ...['--original-units', '--format', 'json'],
+      ...['--original-units', '--copy-gradients', '--format', 'json'],
     );
     expect(code).toBe(0);
     const { cases } = JSON.parse(out) as {
-      cases: { parameters: Record<string, unknown>; values: Record<string, number> }[];
+      cases: {
+        parameters: Record<string, unknown>;
+        values: Record<string, number>;
+        check: Record<string, unknown>;
+      }[];
     };
     const buckets = new Map(
       cases.map(({ parameters, values }) => [parameters['mode'], values['buckets']]),
     );
+    const checks = cases.filter(({ parameters }) => parameters['phase'] === 'backward');
+    expect(checks.map(({ check }) => check['wrong'])).toEqual([0, 0, 0]);
     expect(buckets.get('async')).toBe(11);
     expect(buckets.get('sync')).toBe(11);
     expect(buckets.get('overlap')).toBeGreaterThan(11);

@@ -47,6 +47,10 @@ class ModelTrainer implements DdpTrainer {
     return { forwardSeconds, backwardSeconds };
   }
 
+  prepare(): void {
+    // A model has nothing to lay out.
+  }
+
   step(): Promise<StepTimes> {
     return this.#pass();
   }

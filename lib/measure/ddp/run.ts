@@ -104,6 +104,7 @@ async function compareSize(
     for (let turn = 0; turn < modes.length; turn += 1) {
       const at = (step + turn) % modes.length;
       const trainer = trainers[at]!;
+      trainer.prepare();
       await communicator.barrier();
       const times = await trainer.step();
       if (step >= warmupSteps) {

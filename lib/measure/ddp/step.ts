@@ -24,6 +24,8 @@ export interface DdpOption {
 /** One option, ready to run. */
 export interface DdpTrainer {
   readonly plan: readonly BucketPlan[];
+  /** What belongs to a step but not into its times; before all ranks begin it together. */
+  prepare(): void;
   step(): Promise<StepTimes>;
   /** Seconds of the backward pass by itself, and of all collectives by themselves, one after the other. */
   alone(): Promise<{ readonly backwardSeconds: number; readonly communicationSeconds: number }>;

@@ -21,6 +21,11 @@ const passesAlone = { dropped: 3, kept: 7 } as const;
 export interface SyntheticOptions {
   /** Length of the backward pass. */
   readonly backwardSeconds: number;
+  /**
+   * Gradients come in arrays of their own, as from TensorFlow.js, and are copied into their buckets by the thread that
+   * waits for them. False: they are computed in their buckets, where a GPU's copy engine would leave them.
+   */
+  readonly copies: boolean;
 }
 
 const sleeping = new Int32Array(new SharedArrayBuffer(4));
@@ -72,15 +77,24 @@ class SyntheticTrainer implements DdpTrainer {
     return this.#reducer.plan;
   }
 
-  async step(): Promise<StepTimes> {
-    const { backwardSeconds } = this.compute;
-    const start = monotonicSeconds();
+  /** Fills the buckets, or spoils them, so that what the step before left does not pass for this one's. */
+  prepare(): void {
     this.#reducer.begin();
+    this.#values.forEach((values, index) => {
+      const place = this.#reducer.gradient(index);
+      if (this.compute.copies) place.fill(NaN);
+      else place.set(values);
+    });
+  }
+
+  async step(): Promise<StepTimes> {
+    const { backwardSeconds, copies } = this.compute;
+    const start = monotonicSeconds();
     sleepUntil(start + backwardSeconds * forwardShare);
     const backward = monotonicSeconds();
     for (const index of this.#order) {
       sleepUntil(backward + backwardSeconds * this.#shares[index]!);
-      this.#reducer.add(index, this.#values[index]!);
+      this.#reducer.add(index, copies ? this.#values[index]! : this.#reducer.gradient(index));
     }
     const computed = monotonicSeconds();
     const buckets = await this.#reducer.finish();
@@ -156,7 +170,9 @@ export function syntheticWorkload(compute: SyntheticOptions): DdpWorkload {
   const milliseconds = (compute.backwardSeconds * 1e3).toFixed(1);
   return {
     model: 'resnet50',
-    description: `SYNTHETIC: the 161 gradients of resnet50 released over ${milliseconds} ms, nothing is computed`,
+    description: `SYNTHETIC: the 161 gradients of resnet50 released over ${milliseconds} ms ${
+      compute.copies ? 'and copied into buckets' : 'in their buckets'
+    }, nothing is computed`,
     synthetic: true,
     gradientBytes: gradients.reduce((sum, one) => sum + elementsOf(one) * 4, 0),
     gradients: gradients.length,
