@@ -9,13 +9,19 @@ export type { Backend, BackendName } from './backends.js';
 export { broadcastOptimizerState, broadcastVariables } from './broadcast.js';
 export type { BroadcastOptions } from './broadcast.js';
 export * from './buckets/index.js';
+export { monotonicSeconds } from './clock.js';
+export { completeCheckpoints, loadCheckpoint, saveCheckpoint } from './checkpoint.js';
+export type { Checkpoint, NamedArray, SaveOptions, TrainingPlace } from './checkpoint.js';
+export * from './data/index.js';
 export { DistributedDataParallel } from './data-parallel.js';
 export { DistributedOptimizer } from './distributed-optimizer.js';
 export { registerGradientKernels } from './kernels/register.js';
 export { KVStoreTrainer } from './kvstore-trainer.js';
 export type { KVStoreTrainerOptions } from './kvstore-trainer.js';
-export { Timeline, mergeTimelines } from './timeline.js';
-export type { TimelineLane, TimelineOptions } from './timeline.js';
+export { buildModel, modelKinds, modelNames } from './models/index.js';
+export type { ModelKind, ModelName, ModelOptions, SampleShape, Tf } from './models/index.js';
+export { Timeline, mergeTimelines, timelineLanes } from './timeline.js';
+export type { TimelineArgs, TimelineLane, TimelineOptions } from './timeline.js';
 export type {
   DataParallelOptions,
   DistributedOptimizerOptions,

@@ -16,7 +16,8 @@ export interface TimelineOptions {
   readonly buffered?: number | undefined;
 }
 
-type Args = Readonly<Record<string, string | number | boolean>>;
+/** What a trace's viewer shows of an event. */
+export type TimelineArgs = Readonly<Record<string, string | number | boolean>>;
 
 const ending = '\n]}\n';
 
@@ -57,7 +58,7 @@ export class Timeline implements Disposable {
     this.#end = Buffer.byteLength(opening);
   }
 
-  #metadata(name: string, lane: number, args: Args): string {
+  #metadata(name: string, lane: number, args: TimelineArgs): string {
     return JSON.stringify({ name, ph: 'M', pid: this.#rank, tid: lane, args });
   }
 
@@ -71,7 +72,7 @@ export class Timeline implements Disposable {
     name: string,
     startSeconds: number,
     endSeconds: number,
-    args: Args = {},
+    args: TimelineArgs = {},
   ): void {
     this.#push({
       name,
@@ -85,7 +86,12 @@ export class Timeline implements Disposable {
   }
 
   /** A moment: a step begins, a rank is lost. */
-  mark(lane: TimelineLane, name: string, atSeconds = monotonicSeconds(), args: Args = {}): void {
+  mark(
+    lane: TimelineLane,
+    name: string,
+    atSeconds = monotonicSeconds(),
+    args: TimelineArgs = {},
+  ): void {
     this.#push({
       name,
       ph: 'i',
@@ -98,7 +104,7 @@ export class Timeline implements Disposable {
   }
 
   /** Runs `work` and notes how long it took, also when it throws. */
-  span<T>(lane: TimelineLane, name: string, work: () => T, args: Args = {}): T {
+  span<T>(lane: TimelineLane, name: string, work: () => T, args: TimelineArgs = {}): T {
     const start = monotonicSeconds();
     let result: T;
     try {

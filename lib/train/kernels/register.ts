@@ -23,8 +23,8 @@ const replaced = new Set<string>();
 /**
  * Adds the gradients of convolutions by their filters, of depthwise convolutions, and of gathering (embeddings) to a
  * backend that lacks them, as wasm does, so that convolutional networks and embeddings train there. Those that the
- * backend has stay, but for wasm's gradient of a convolution by its input, which is replaced by one that takes a
- * fraction of the time. Convolutions in NHWC only, as the backend's own. Idempotent.
+ * backend has stay, but for wasm's gradient of a convolution by its input, which is replaced by one that takes
+ * less time. Convolutions in NHWC only, as the backend's own. Idempotent.
  *
  * @param backend - as `tf.getBackend()` has it.
  */
