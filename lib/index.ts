@@ -44,6 +44,7 @@ export type {
   GossipOptions,
   HierarchicalOptions,
   Like,
+  FusionOptions,
   MachineTopologyOptions,
   NeighborGatherOptions,
   NeighborOptions,

@@ -1,5 +1,7 @@
+import { GradlinkError } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
+import { integer, milliseconds, optionsObject } from '../validate.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
 import type { Executor } from './executor.js';
@@ -10,6 +12,7 @@ import type {
   Data,
   DTypeOption,
   ElementOf,
+  FusionOptions,
   Given,
   Like,
   OpOptions,
@@ -57,6 +60,25 @@ export abstract class Collectives {
   ): Promise<O> {
     return this.#run(prepare(this.executor, 'allReduce', data, options), options);
   }
+  /**
+   * Lets small arrays go together from now on: calls of allReduce and neighborAllReduce that were issued in a row, of
+   * one type, operation and weights, are packed, moved as one and unpacked. How many is agreed upon between the ranks,
+   * which costs a small call for each group. Off at first. Blocking calls, and every other operation, are not part of
+   * it and keep their place in the order.
+   *
+   * All ranks set the same. For ranks in the memory of the host.
+   */
+  setFusion(options?: FusionOptions): void {
+    const given = optionsObject(options);
+    const bytes = integer(given.thresholdBytes ?? 8 * 2 ** 20, 'thresholdBytes', 0, 2 ** 31);
+    const waitMs = given.cycleMs === 0 ? 0 : milliseconds(given.cycleMs, 'cycleMs', 0);
+    if (this.executor.gpus.length > 0) {
+      const message = 'setFusion: for ranks in the memory of the host';
+      throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'setFusion', usable: true });
+    }
+    this.executor.native.setFusion(bytes, waitMs);
+  }
+
   /** {@link allReduce}, blocking. */
   allReduceSync<D extends Data, O extends Given<D> | Like<D> = Given<D>>(
     data: D,

@@ -125,6 +125,17 @@ export interface NeighborOptions {
   checkTopology?: boolean | undefined;
 }
 
+/** Options of {@link Communicator.setFusion}. */
+export interface FusionOptions {
+  /** Arrays of up to so many bytes go together, up to so many bytes at a time; 8 MiB when absent, 0: none does. */
+  thresholdBytes?: number | undefined;
+  /**
+   * Milliseconds that the first of several waits for others; 0 when absent: what came while the communicator was busy
+   * goes together.
+   */
+  cycleMs?: number | undefined;
+}
+
 /** Options of {@link Communicator.neighborAllGather}: both lists or none. */
 export interface NeighborGatherOptions {
   /** Ranks to receive from, in the order of the result; the topology's sources, ascending, when absent. */

@@ -119,6 +119,12 @@ export interface NativeCommunicator {
     timeoutMs: number,
     ticket: number,
   ): Promise<void>;
+  /**
+   * Later sums of up to so many bytes that are issued in a row go together, so many bytes at a time; 0: none does.
+   *
+   * @param waitMs - how long the first waits for others
+   */
+  setFusion(mostBytes: number, waitMs: number): void;
   neighborAllReduceSync(
     dtype: number,
     input: NativeBuffers,

@@ -189,6 +189,18 @@ void CollectiveCall::operator()(Communicator& communicator) const {
   }
 }
 
+std::optional<FusedCall> CollectiveCall::fused() const {
+  if (op_ != CollectiveOp::allReduce || !scales_.empty()) return {};
+  FusedCall call;
+  call.in.assign(in_.span().begin(), in_.span().end());
+  call.out.assign(out_.span().begin(), out_.span().end());
+  call.count = count_;
+  call.dtype = dtype_;
+  call.op = reduceOp_;
+  call.options = options_;
+  return call;
+}
+
 NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kept* kept) {
   const Communicator& communicator = side.communicator;
   dtype_ = dtypeArg(info[0]);
@@ -227,6 +239,18 @@ void NeighborCall::operator()(Communicator& communicator) const {
                                  options_);
   for (std::size_t i = 0; i < divisors_.size(); ++i)
     divideBy(out_.span()[i], count_, dtype_, divisors_[i]);
+}
+
+std::optional<FusedCall> NeighborCall::fused() const {
+  FusedCall call;
+  call.in.assign(in_.span().begin(), in_.span().end());
+  call.out.assign(out_.span().begin(), out_.span().end());
+  call.count = count_;
+  call.dtype = dtype_;
+  call.neighborhoods = neighborhoods_;
+  call.divisors = divisors_;
+  call.options = options_;
+  return call;
 }
 
 MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int lowestPeer,

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "binding/napi_setup.h"
 #include "binding/pending_op.h"
 #include "core/communicator.h"
+#include "core/fusion.h"
 #include "core/neighbors.h"
 
 namespace gradlink::binding {
@@ -65,6 +67,8 @@ class CollectiveCall {
   /// appends the arrays to `kept` unless it is null.
   CollectiveCall(const Napi::CallbackInfo&, const Napi::Value& scales, const Side&, Kept* kept);
   void operator()(Communicator&) const;
+  /// Nothing where it is no plain sum.
+  std::optional<FusedCall> fused() const;
 
  private:
   CollectiveOp op_;
@@ -85,6 +89,7 @@ class NeighborCall {
   /// Reads (dtype, input, output, count, neighborhoods, timeoutMs).
   NeighborCall(const Napi::CallbackInfo&, const Side&, Kept* kept);
   void operator()(Communicator&) const;
+  std::optional<FusedCall> fused() const;
 
  private:
   DType dtype_;

@@ -47,6 +47,7 @@ Communicator& CommunicatorHandle::open() {
   if (closed_) {
     throw Error(ErrorCode::closed, "this communicator was closed: make a new one to go on");
   }
+  fusion_.boundary();
   return *communicator_;
 }
 

@@ -12,6 +12,7 @@
 
 #include "binding/environment.h"
 #include "core/communicator.h"
+#include "core/fusion.h"
 #include "core/work_queue.h"
 
 namespace gradlink::binding {
@@ -44,7 +45,7 @@ class CommunicatorHandle final : public Resident {
   /// Joins as told; on the queue's thread. `cancelled` becomes true when the environment goes.
   void connect(const Join&);
 
-  /// For calls that begin now: throws ERR_CLOSED after markClosed().
+  /// For calls that begin now: throws ERR_CLOSED after markClosed(). Ends a row of small sums.
   Communicator& open();
   /// For work that was queued before a close, and for close itself.
   Communicator& communicator() { return *communicator_; }
@@ -52,6 +53,8 @@ class CommunicatorHandle final : public Resident {
   /// thread.
   std::span<const int> gpus();
   WorkQueue& queue() { return queue_; }
+  /// What small sums go through; open() ends what is in a row there.
+  Fusion& fusion() { return fusion_; }
   void markClosed() { closed_ = true; }
 
   /// Runs on the caller's thread when nothing is pending, else on the queue when its turn comes,
@@ -76,6 +79,7 @@ class CommunicatorHandle final : public Resident {
   /// Guards communicator_ while connect(), on the queue's thread, and abandon() may meet.
   std::mutex connecting_;
   std::unique_ptr<Communicator> communicator_;
+  Fusion fusion_;
   /// Last, so destroyed first: its thread uses everything above.
   WorkQueue queue_;
 };

@@ -75,6 +75,7 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceMethod<&Wrap::receiveSync>("receiveSync"),
                       InstanceMethod<&Wrap::split>("split"),
                       InstanceMethod<&Wrap::allocShared>("allocShared"),
+                      InstanceMethod<&Wrap::setFusion>("setFusion"),
                       InstanceMethod<&Wrap::cancel>("cancel"),
                       InstanceMethod<&Wrap::abort>("abort"),
                       InstanceMethod<&Wrap::close>("close"),
@@ -151,11 +152,42 @@ Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
                           std::move(kept));
 }
 
+template <class Call>
+Napi::Value CommunicatorWrap::startSum(Napi::Env env, const Napi::Value& ticketArg, Call call,
+                                       Kept kept, std::size_t segment) {
+  Fusion& fusion = handle_->fusion();
+  std::optional<FusedCall> fused;
+  if (fusion.isOn() && handle_->gpus().empty()) fused = call.fused();
+  if (!fused || !fusion.takes(fused->bytes()))
+    return start(env, ticketArg, std::move(call), {}, std::move(kept));
+  const std::shared_ptr<Ticket> ticket = handle_->issueTicket(numberArg(ticketArg, "ticket"));
+  if (ticket) fused->begin = [ticket] { return ticket->begin(); };
+  const std::shared_ptr<Fusion::Entry> entry = fusion.add(std::move(*fused), segment);
+  kept.push_back(Napi::Persistent(Value()));
+  CommunicatorHandle* raw = handle_.get();
+  return PendingOp::start(
+      env, handle_->queue(), [raw, entry] { raw->fusion().finish(raw->communicator(), *entry); },
+      {}, std::move(kept));
+}
+
+/// (mostBytes, waitMs); 0 bytes: off.
+Napi::Value CommunicatorWrap::setFusion(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::size_t mostBytes = countArg(info[0], "mostBytes");
+    const std::chrono::duration<double, std::milli> wait(numberArg(info[1], "waitMs"));
+    side();
+    handle_->fusion().setLimits(mostBytes,
+                                std::chrono::duration_cast<std::chrono::microseconds>(wait));
+    return info.Env().Undefined();
+  });
+}
+
 Napi::Value CommunicatorWrap::run(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     Kept kept;
+    const std::size_t segment = handle_->fusion().segment();
     CollectiveCall call(info, info[7], side(), &kept);
-    return start(info.Env(), info[6], std::move(call), {}, std::move(kept));
+    return startSum(info.Env(), info[6], std::move(call), std::move(kept), segment);
   });
 }
 
@@ -186,7 +218,12 @@ Napi::Value CommunicatorWrap::now(const Napi::CallbackInfo& info) {
 }
 
 Napi::Value CommunicatorWrap::neighborAllReduce(const Napi::CallbackInfo& info) {
-  return queued<NeighborCall>(info, 6);
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    const std::size_t segment = handle_->fusion().segment();
+    NeighborCall call(info, side(), &kept);
+    return startSum(info.Env(), info[6], std::move(call), std::move(kept), segment);
+  });
 }
 Napi::Value CommunicatorWrap::neighborAllReduceSync(const Napi::CallbackInfo& info) {
   return now<NeighborCall>(info);

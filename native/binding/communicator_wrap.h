@@ -51,6 +51,7 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value receiveSync(const Napi::CallbackInfo&);
   Napi::Value split(const Napi::CallbackInfo&);
   Napi::Value allocShared(const Napi::CallbackInfo&);
+  Napi::Value setFusion(const Napi::CallbackInfo&);
   Napi::Value cancel(const Napi::CallbackInfo&);
   Napi::Value abort(const Napi::CallbackInfo&);
   Napi::Value close(const Napi::CallbackInfo&);
@@ -62,6 +63,11 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value queued(const Napi::CallbackInfo& info, std::size_t ticketAt);
   template <class Call>
   Napi::Value now(const Napi::CallbackInfo& info);
+  /// A queued sum, which goes together with others where it is small and fusion is on. `segment`:
+  /// the fusion's before the call was read.
+  template <class Call>
+  Napi::Value startSum(Napi::Env, const Napi::Value& ticket, Call call, Kept kept,
+                       std::size_t segment);
   /// A queued operation with the ticket of this number; keeps this object.
   Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
                     PendingOp::Finish, Kept);

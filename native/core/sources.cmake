@@ -5,6 +5,7 @@ add_library(gradlink_core STATIC
   ${CMAKE_CURRENT_LIST_DIR}/communicator.cc
   ${CMAKE_CURRENT_LIST_DIR}/error.cc
   ${CMAKE_CURRENT_LIST_DIR}/forwarding_communicator.cc
+  ${CMAKE_CURRENT_LIST_DIR}/fusion.cc
   ${CMAKE_CURRENT_LIST_DIR}/hierarchical.cc
   ${CMAKE_CURRENT_LIST_DIR}/hierarchical_agree.cc
   ${CMAKE_CURRENT_LIST_DIR}/hierarchical_pieces.cc

@@ -48,6 +48,7 @@ const communicator: Members<NativeCommunicator> = {
   run: 'method',
   runSync: 'method',
   neighborAllReduce: 'method',
+  setFusion: 'method',
   neighborAllReduceSync: 'method',
   neighborAllGather: 'method',
   neighborAllGatherSync: 'method',

@@ -1,0 +1,175 @@
+// Small sums that go together.
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { Communicator, ringGraph } from '../../lib/index.js';
+
+let local: Communicator | undefined;
+afterEach(() => local?.close());
+
+function make(n: number): readonly Communicator[] {
+  local = Communicator.local(n);
+  return local.ranks;
+}
+
+const value = (rank: number, array: number, i: number) => ((rank + 1) * (array + 3) + i) % 31;
+
+function arrays(rank: number, lengths: readonly number[]): Float32Array[] {
+  return lengths.map((length, a) => Float32Array.from({ length }, (_, i) => value(rank, a, i)));
+}
+
+function sums(n: number, lengths: readonly number[]): Float32Array[] {
+  return lengths.map((length, a) =>
+    Float32Array.from({ length }, (_, i) =>
+      Array.from({ length: n }, (_one, rank) => value(rank, a, i)).reduce((x, y) => x + y, 0),
+    ),
+  );
+}
+
+const lengths = [1, 7, 0, 1000, 64, 5, 4000, 3, 3, 3];
+
+/** Fast where arrays are long. */
+function expectSame(got: readonly Float32Array[], want: readonly Float32Array[]): void {
+  expect(got.map((one) => Buffer.from(one.buffer).toString('latin1'))).toEqual(
+    want.map((one) => Buffer.from(one.buffer).toString('latin1')),
+  );
+}
+
+describe('setFusion', () => {
+  it('gives the sums that each call alone gives', async () => {
+    for (const n of [1, 2, 3, 4, 7]) {
+      const ranks = make(n);
+      for (const options of [{}, { thresholdBytes: 5000 }, { cycleMs: 2 }, { thresholdBytes: 0 }]) {
+        for (const one of ranks) one.setFusion(options);
+        const datas = ranks.map((_, rank) => arrays(rank, lengths));
+        await Promise.all(
+          ranks.flatMap((one, rank) => datas[rank]!.map((data) => one.allReduce(data))),
+        );
+        for (const data of datas) expectSame(data, sums(n, lengths));
+      }
+      await local!.close();
+    }
+  });
+
+  it('does not need all ranks to have issued as many calls', async () => {
+    const ranks = make(3);
+    for (const one of ranks) one.setFusion();
+    const datas = ranks.map((_, rank) => arrays(rank, lengths));
+    // The first waits for each of its calls, the second for every third, the last issues all.
+    await Promise.all(
+      ranks.map(async (one, rank) => {
+        const pending: Promise<unknown>[] = [];
+        for (const [i, data] of datas[rank]!.entries()) {
+          pending.push(one.allReduce(data));
+          if (rank === 0 || (rank === 1 && i % 3 === 0)) await pending.at(-1);
+        }
+        await Promise.all(pending);
+      }),
+    );
+    for (const data of datas) expectSame(data, sums(3, lengths));
+  });
+
+  it('keeps the order among other operations, types and weights', async () => {
+    const ranks = make(4);
+    for (const one of ranks) {
+      one.setTopology(ringGraph(4, 'right'));
+      one.setFusion({ cycleMs: 1 });
+    }
+    const results = await Promise.all(
+      ranks.map(async (one) => {
+        const a = Float32Array.of(one.rank);
+        const b = Float64Array.of(one.rank, 10 * one.rank);
+        const c = Float32Array.of(2 ** one.rank);
+        const d = Int32Array.of(one.rank);
+        const large = new Float32Array(3 << 20).fill(one.rank);
+        const pending = [
+          one.allReduce(a),
+          one.allReduce(b),
+          one.allReduce(b.subarray(0, 0)),
+          one.neighborAllReduce(c),
+          one.allReduce(d, { op: 'max' }),
+          one.allReduce(large),
+          one.barrier(),
+        ];
+        await Promise.all(pending);
+        // What is behind reads what was before.
+        const again = [one.neighborAllReduce(c), one.allReduce(a, { op: 'avg' })];
+        await Promise.all(again);
+        return [a[0], ...b, c[0], d[0], large.at(-1)];
+      }),
+    );
+    results.forEach(([a, b0, b1, c, d, large], rank) => {
+      expect([a, b0, b1, d, large]).toEqual([6, 6, 60, 3, 6]);
+      const one = (r: number) => (2 ** ((r + 4) % 4) + 2 ** ((r + 3) % 4)) / 2;
+      const sources = ranks[rank]!.topology.sources(rank);
+      expect(sources).toHaveLength(1);
+      const before = (r: number) => one(r);
+      expect(c).toBe((before(rank) + before(sources[0]!)) / 2);
+    });
+  });
+
+  it('averages many small arrays with neighbours, divided once', async () => {
+    const ranks = make(4);
+    for (const one of ranks) {
+      one.setTopology(ringGraph(4));
+      one.setFusion();
+    }
+    const datas = ranks.map((_, rank) => arrays(rank, lengths));
+    await Promise.all(
+      ranks.flatMap((one, rank) => datas[rank]!.map((data) => one.neighborAllReduce(data))),
+    );
+    datas.forEach((data, rank) => {
+      const heard = [rank, ...ranks[rank]!.topology.sources(rank)];
+      data.forEach((array, a) => {
+        const want = Float32Array.from(
+          array,
+          (_, i) => heard.map((r) => value(r, a, i)).reduce((x, y) => x + y, 0) / heard.length,
+        );
+        expectSame([array], [want]);
+      });
+    });
+  });
+
+  it('tells every call of a group what ended it', async () => {
+    const ranks = make(2);
+    for (const one of ranks) one.setFusion({ cycleMs: 20 });
+    const calls = ranks.flatMap((one) =>
+      // The second of one rank is longer: it goes with the first, or alone; both disagree.
+      [4, one.rank === 0 ? 5 : 4].map((length) => one.allReduce(new Float32Array(length))),
+    );
+    const settled = await Promise.allSettled(calls);
+    const failed = settled.filter((one) => one.status === 'rejected');
+    expect(failed.length === 2 || failed.length === 4).toBe(true);
+    for (const one of failed) expect(one.reason).toMatchObject({ code: 'ERR_MISMATCH' });
+    // In step again.
+    const more = await Promise.all(ranks.map((one) => one.allReduce(Float32Array.of(1))));
+    expect(more.map(([sum]) => sum)).toEqual([2, 2]);
+  });
+
+  it('lets a call be dropped that has not begun', async () => {
+    const ranks = make(2);
+    for (const one of ranks) one.setFusion();
+    // Nothing behind it begins before the other rank comes.
+    const gate = ranks[0]!.barrier();
+    const dropped = new AbortController();
+    const calls = [
+      ranks[0]!.allReduce(Float32Array.of(2), { signal: dropped.signal }),
+      ranks[0]!.allReduce(Float32Array.of(3)),
+    ];
+    const settled = Promise.allSettled(calls);
+    dropped.abort(new Error('not needed'));
+    // The other rank never makes the call that was dropped.
+    const others = [ranks[1]!.barrier(), ranks[1]!.allReduce(Float32Array.of(3))];
+    const [first, second] = await settled;
+    await gate;
+    expect(first).toMatchObject({ status: 'rejected', reason: { message: 'not needed' } });
+    expect(second).toMatchObject({ status: 'fulfilled', value: Float32Array.of(6) });
+    await Promise.all(others);
+  });
+
+  it('says what its options may be', () => {
+    const [one] = make(1);
+    expect(() => one!.setFusion({ thresholdBytes: -1 })).toThrow(RangeError);
+    expect(() => one!.setFusion({ cycleMs: -1 })).toThrow(RangeError);
+    expect(() => one!.setFusion({ cycleMs: 'x' as unknown as number })).toThrow(TypeError);
+  });
+});
