@@ -151,27 +151,33 @@ void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow>
   }
   std::vector<double> weights;
   for (const auto& [rank, weight] : own) weights.push_back(weight);
+  // Two pieces are on the way at once: while one is summed up the next one comes.
   const std::size_t step = kPieceBytes / elementSize;
-  std::byte* memory = scratch.take(own.size() * kPieceBytes);
-  std::vector<const void*> src(own.size());
-  for (std::size_t done = 0; done < call.shape.count; done += step) {
-    const std::size_t length = std::min(step, call.shape.count - done);
-    const std::byte* in = call.in + done * elementSize;
-    Batch batch(link);
-    for (std::size_t i = 0; i < own.size(); ++i) {
-      std::byte* slot = memory + i * kPieceBytes;
-      src[i] = own[i].first == link.rank() ? in : slot;
-      if (own[i].first != link.rank()) {
-        batch.receive(slot, length * elementSize, own[i].first, kMoveTag);
-      }
+  std::byte* const memory = scratch.take(2 * own.size() * kPieceBytes);
+  std::vector<const void*> src[2];
+  std::unique_ptr<Batch> batches[2];
+  const auto lengthAt = [&](std::size_t at) { return std::min(step, call.shape.count - at); };
+  const auto begin = [&](std::size_t at) {
+    const std::size_t set = at / step % 2;
+    const std::size_t bytes = lengthAt(at) * elementSize;
+    const std::byte* in = call.in + at * elementSize;
+    batches[set] = std::make_unique<Batch>(link);
+    src[set].clear();
+    for (const auto& [rank, weight] : own) {
+      std::byte* slot = memory + (set * own.size() + src[set].size()) * kPieceBytes;
+      src[set].push_back(rank == link.rank() ? in : slot);
+      if (rank != link.rank()) batches[set]->receive(slot, bytes, rank, kMoveTag);
     }
-    for (int destination : destinations) {
-      batch.send(in, length * elementSize, destination, kMoveTag);
-    }
+    for (int destination : destinations) batches[set]->send(in, bytes, destination, kMoveTag);
+  };
+  if (call.shape.count > 0) begin(0);
+  for (std::size_t at = 0; at < call.shape.count; at += step) {
+    if (at + step < call.shape.count) begin(at + step);
     wait.came();
+    const std::size_t set = at / step % 2;
     // The sum may overwrite what goes out.
-    batch.wait(wait);
-    weightedSum(call.out + done * elementSize, src, weights, length, call.shape.dtype);
+    batches[set]->wait(wait);
+    weightedSum(call.out + at * elementSize, src[set], weights, lengthAt(at), call.shape.dtype);
   }
 }
 

@@ -47,12 +47,11 @@ void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
   if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
-    move(shape, buffers, {}, wait);
+    move(shape, buffers, wait);
   });
 }
 
-void RankCommunicator::move(const Shape& shape, const Buffers& buffers,
-                            std::span<const WeightRow> rows, Wait& wait) {
+void RankCommunicator::checkBuffers(const Shape& shape, const Buffers& buffers) const {
   checkShape(shape, size());
   if (buffers.in.size() != 1 || buffers.out.size() != 1) {
     throw Error(ErrorCode::invalidArgument,
@@ -62,9 +61,11 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers,
         .stillUsable();
   }
   checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
-  if (largestInput(shape, size()) <= agreement_.mostBytes()) {
-    return oneShot(shape, buffers, rows, wait);
-  }
+}
+
+void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wait) {
+  checkBuffers(shape, buffers);
+  if (largestInput(shape, size()) <= agreement_.mostBytes()) return oneShot(shape, buffers, wait);
   agreement_.meet(shape, {}, wait);
   const StagedCall call{shape, static_cast<const std::byte*>(buffers.in[0]),
                         static_cast<std::byte*>(buffers.out[0])};
@@ -75,8 +76,6 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers,
       return runReduction(link_, call, scratch_, wait);
     case Kind::broadcast:
       return runBroadcast(link_, call, wait);
-    case Kind::neighborAllReduce:
-      return runNeighbors(link_, call, rows, scratch_, wait);
     default:
       return runMoves(link_, call, wait);
   }
@@ -84,8 +83,7 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers,
 
 // The announcement carries the data: every rank computes its own result from what the others
 // brought.
-void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers,
-                               std::span<const WeightRow> rows, Wait& wait) {
+void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait& wait) {
   const std::size_t block = shape.count * sizeOf(shape.dtype);
   const std::size_t mine = inBlocks(shape, size(), rank_) * block;
   agreement_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), mine}, wait);
@@ -107,15 +105,6 @@ void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers,
     case Kind::scatter:
       std::memmove(out, from(shape.root, me), block);
       return;
-    case Kind::neighborAllReduce: {
-      std::vector<double> weights;
-      std::vector<const void*> src;
-      for (const auto& [rank, weight] : rows[me]) {
-        weights.push_back(weight);
-        src.push_back(from(rank, 0));
-      }
-      return weightedSum(out, src, weights, shape.count, shape.dtype);
-    }
     default:
       for (int r = 0; r < size(); ++r) {
         std::memmove(out + static_cast<std::size_t>(r) * block,
@@ -164,7 +153,7 @@ void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DT
                                          const CallOptions& o) {
   const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
   guarded(nameOf(shape.kind), [&] {
-    checkShape(shape, size());
+    checkBuffers(shape, b);
     if (neighborhoods.size() != 1) {
       throw Error(ErrorCode::invalidArgument,
                   "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
@@ -174,8 +163,11 @@ void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DT
     }
     checkNeighborhood(neighborhoods[0], rank_, size());
     Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
-    const auto all = exchangeNeighborhoods(shape, neighborhoods[0], wait);
-    move(shape, b, resolveNeighbors(all), wait);
+    // The meeting tells the weights, too: then each rank hears from its sources alone.
+    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, neighborhoods[0], wait));
+    runNeighbors(link_,
+                 {shape, static_cast<const std::byte*>(b.in[0]), static_cast<std::byte*>(b.out[0])},
+                 rows, scratch_, wait);
   });
 }
 
@@ -188,34 +180,56 @@ struct Edge {
   double weight;
 };
 
+/// What stands before them.
+struct Summary {
+  double selfWeight;
+  std::uint32_t edges;
+  std::uint32_t check;
+};
+
 }  // namespace
 
+// With the announcement where every rank's list is short, as in sparse graphs; else after it.
 std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& shape,
                                                                   const Neighborhood& own,
                                                                   Wait& wait) {
+  const auto fits = [&](std::size_t edges) {
+    return sizeof(Summary) + edges * sizeof(Edge) <= agreement_.mostBytes();
+  };
   std::vector<Edge> edges;
   for (const Neighbor& n : own.sources) edges.push_back({n.rank, 1, n.weight});
   for (const Neighbor& n : own.destinations) edges.push_back({n.rank, 0, n.weight});
-  struct Summary {
-    double selfWeight;
-    std::uint64_t edges;
-  };
-  const Summary mine{own.selfWeight, edges.size()};
-  agreement_.meet(shape, std::as_bytes(std::span(&mine, 1)), wait);
-  std::vector<Summary> summaries(static_cast<std::size_t>(size()));
-  std::size_t most = 0;
-  for (std::size_t r = 0; r < summaries.size(); ++r) {
-    std::memcpy(&summaries[r], agreement_.payload(static_cast<int>(r)).data(), sizeof(Summary));
-    most = std::max<std::size_t>(most, summaries[r].edges);
+  const Summary mine{own.selfWeight, static_cast<std::uint32_t>(edges.size()), own.check ? 1u : 0u};
+  std::vector<std::byte> told(sizeof(Summary) + edges.size() * sizeof(Edge));
+  std::memcpy(told.data(), &mine, sizeof(mine));
+  if (!edges.empty()) {
+    std::memcpy(told.data() + sizeof(mine), edges.data(), edges.size() * sizeof(Edge));
   }
-  const auto bytes =
-      agreement_.exchange(std::as_bytes(std::span(edges)), most * sizeof(Edge), wait);
-  std::vector<Neighborhood> all(summaries.size());
+  agreement_.meet(shape, std::span(told).first(fits(edges.size()) ? told.size() : sizeof(mine)),
+                  wait);
+  std::vector<Neighborhood> all(static_cast<std::size_t>(size()));
+  std::vector<std::span<const std::byte>> lists(all.size());
+  std::vector<std::uint32_t> counts(all.size());
+  std::uint32_t most = 0;
   for (std::size_t r = 0; r < all.size(); ++r) {
-    all[r].selfWeight = summaries[r].selfWeight;
-    for (std::size_t i = 0; i < summaries[r].edges; ++i) {
+    const auto payload = agreement_.payload(static_cast<int>(r));
+    Summary theirs;
+    std::memcpy(&theirs, payload.data(), sizeof(theirs));
+    all[r].selfWeight = theirs.selfWeight;
+    all[r].check = theirs.check != 0;
+    lists[r] = payload.subspan(sizeof(theirs));
+    counts[r] = theirs.edges;
+    most = std::max(most, theirs.edges);
+  }
+  std::vector<std::vector<std::byte>> exchanged;
+  if (!fits(most)) {
+    exchanged = agreement_.exchange(std::as_bytes(std::span(edges)), most * sizeof(Edge), wait);
+    std::copy(exchanged.begin(), exchanged.end(), lists.begin());
+  }
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    for (std::size_t i = 0; i < counts[r]; ++i) {
       Edge edge;
-      std::memcpy(&edge, bytes[r].data() + i * sizeof(Edge), sizeof(Edge));
+      std::memcpy(&edge, lists[r].data() + i * sizeof(Edge), sizeof(Edge));
       auto& list = edge.isSource != 0 ? all[r].sources : all[r].destinations;
       list.push_back({edge.rank, edge.weight});
     }

@@ -73,10 +73,9 @@ class RankCommunicator final : public MpiCommunicator {
     return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   }
   void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
-  void move(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
-            Wait& wait);
-  void oneShot(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> rows,
-               Wait& wait);
+  void checkBuffers(const Shape& shape, const Buffers& buffers) const;
+  void move(const Shape& shape, const Buffers& buffers, Wait& wait);
+  void oneShot(const Shape& shape, const Buffers& buffers, Wait& wait);
   bool pairAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
   void fold(const Shape& shape, const Buffers& buffers, std::size_t block);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
