@@ -1,7 +1,7 @@
 // Speedup over the number of workers, beside the ideal.
 import { percentText } from '../units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, type Entry } from './series.js';
-import { dashes, ink } from './theme.js';
+import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
 /** Parameters that count workers; the first that a case has is its number. */
@@ -87,7 +87,7 @@ function speedupSpec(points: readonly Point[], width: number): VegaLiteSpec {
   } as const;
   return {
     width,
-    height: 280,
+    height: 280 + legendHeight(points.map((point) => point.series)),
     autosize: { type: 'fit', contains: 'padding' },
     layer: [
       {

@@ -2,7 +2,7 @@
 import type { Measurement } from '../../measure/result.js';
 import { bandwidthText, percentText, timeText } from '../units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, slug, type Entry } from './series.js';
-import { dashes } from './theme.js';
+import { dashes, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
 /** Parameters that change along a line. */
@@ -92,6 +92,11 @@ function sizeAxis(sweep: Sweep, width: number) {
   } as const;
 }
 
+/** Of seconds. */
+const timeLabels =
+  "datum.value >= 1 ? format(datum.value, '~r') + ' s' : datum.value >= 0.001 ? format(datum.value * 1000, '.3~r') + ' ms' : " +
+  "format(datum.value * 1000000, '.3~r') + ' µs'";
+
 /** One line needs no legend. */
 function colours(points: readonly Point[]) {
   const series = [...new Set(points.map((point) => point.series))];
@@ -120,7 +125,7 @@ function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
   const color = colours(sweep.points);
   return {
     width,
-    height: 260,
+    height: 260 + legendHeight(sweep.points.map(({ series }) => series)),
     autosize: { type: 'fit', contains: 'padding' },
     data: { values },
     layer: [
@@ -160,13 +165,13 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
     .filter(({ measurement }) => measurement.statistics.medianSeconds > 0)
     .map(({ series, size, measurement }): Datum => {
       const { medianSeconds, p95Seconds } = measurement.statistics;
-      return { series, size, median: medianSeconds * 1e6, p95: p95Seconds * 1e6 };
+      return { series, size, median: medianSeconds, p95: p95Seconds };
     });
   const x = sizeAxis(sweep, width);
   const color = colours(sweep.points);
   return {
     width,
-    height: 260,
+    height: 260 + legendHeight(sweep.points.map(({ series }) => series)),
     autosize: { type: 'fit', contains: 'padding' },
     data: { values },
     layer: [
@@ -182,7 +187,7 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
             field: 'median',
             type: 'quantitative',
             scale: { type: 'log' },
-            axis: { title: 'median time, µs', tickCount: 5, format: '~s' },
+            axis: { title: 'median time', tickCount: 5, labelExpr: timeLabels },
           },
           color,
         },
@@ -227,7 +232,7 @@ export function sweepCharts(runs: readonly LabelledRun[]): Chart[] {
     const bandwidth: Chart = {
       id: `bandwidth-${id}`,
       title: `${sweep.name}: bandwidth over ${over}`,
-      note: `Bars are the interval of the median.${limited ? ' Dashed: what the machine allows at that size.' : ''}`,
+      note: `Bars are the interval of the median.${limited ? ' Dashed: what memory or links allow at that size; what fits in caches is faster.' : ''}`,
       spec: (width) => bandwidthSpec(sweep, width),
       table,
     };

@@ -29,10 +29,17 @@ export const fontSize = 12;
 /** Of a line for a limit. */
 export const dashes: number[] = [5, 4];
 
+/** What a legend takes below a chart: a line for each of the series, nothing for one. */
+export function legendHeight(series: readonly string[]): number {
+  const count = new Set(series).size;
+  return count > 1 ? count * 16 : 0;
+}
+
 export const theme: Config = {
   background: 'transparent',
   font: fonts,
-  padding: 4,
+  // Letters are taller than Vega takes them for.
+  padding: { left: 4, right: 4, top: 10, bottom: 6 },
   view: { stroke: null },
   axis: {
     domainColor: ink,
