@@ -24,6 +24,7 @@ import { exitCodes, type Io } from './io.js';
 import { packageRoot } from './package-root.js';
 import { packageVersion } from './package-version.js';
 import { choice } from './parse.js';
+import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -41,7 +42,7 @@ import {
 } from '../measure/result.js';
 import { measureSharedLimit, type SharedLimit } from '../measure/shared-limit.js';
 import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
-import { runSweep, type Sweep } from '../measure/sweep.js';
+import { runSweep, sweepRows, type Sweep } from '../measure/sweep.js';
 import { native } from '../native.js';
 import { collectivesFooter, collectivesHeader, collectivesRow } from '../report/index.js';
 
@@ -141,11 +142,18 @@ async function run(
     ...header.slice(-columnLines),
   ]);
   const cases = [];
-  for (let cycle = 0; cycle < cycles; cycle += 1) {
-    const results = await runSweep(sweep, { world, limit, environment }, (row) => {
-      print(collectivesRow([row.outOfPlace, row.inPlace]));
-    });
-    cases.push(...withChoices(results, choices));
+  const rows = printing ? cycles * sweepRows(sweep, world.size) : 0;
+  const progress = new ProgressBar(io, rows, 'sizes', output.showsText);
+  try {
+    for (let cycle = 0; cycle < cycles; cycle += 1) {
+      const results = await runSweep(sweep, { world, limit, environment }, (row) => {
+        print(collectivesRow([row.outOfPlace, row.inPlace]));
+        progress.advance();
+      });
+      cases.push(...withChoices(results, choices));
+    }
+  } finally {
+    progress.stop();
   }
   const report: Report = {
     schemaVersion,

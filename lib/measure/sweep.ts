@@ -253,6 +253,11 @@ function* points(sweep: Sweep, ranks: number): Generator<Point> {
   }
 }
 
+/** Rows that a sweep of so many ranks has. */
+export function sweepRows(sweep: Sweep, ranks: number): number {
+  return [...points(sweep, ranks)].length;
+}
+
 /**
  * Runs a sweep; all processes of the world must call it alike. A case that fails is recorded, and the sweep goes on
  * unless the communicator is lost.

@@ -83,6 +83,16 @@ describe('the table', () => {
     expect(stdout).toMatch(/^# Avg bus bandwidth {4}: \d+\.\d{4}/m);
   });
 
+  it('draws a bar on a terminal that nobody reads lines on, and nowhere else', async () => {
+    const argv = ['collectives', 'all_reduce', '-b', '8', '-e', '64', '-f', '2', ...quick];
+    expect((await gradlink(argv)).stderr).toBe('');
+    const { stdout, stderr } = await gradlink(argv, { terminal: true });
+    expect(stderr).toMatch(/sizes, .* s left/);
+    expect(rows(stdout)).toHaveLength(4);
+    const single = [...argv.slice(0, 2), '-b', '8', '-e', '8', ...quick];
+    expect((await gradlink(single, { terminal: true })).stderr).toBe('');
+  });
+
   it('counts as nccl-tests does: busbw by the ranks, chunks by 16 bytes', async () => {
     const { cases } = await report('all_gather', '-n', '3', '-b', '1000', '-e', '1000');
     const [first] = cases;

@@ -4,7 +4,6 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { commands } from '../../lib/cli/commands.js';
-
 import { gradlink } from '../support/cli.js';
 
 describe('gradlink', () => {
@@ -32,7 +31,7 @@ describe('gradlink', () => {
 
   it('loads each command under the name that it registers', async () => {
     for (const [name, load] of Object.entries(commands)) {
-      const program = new Command();
+      const program = new Command().enablePositionalOptions();
       (await load())(program, process, () => undefined, []);
       expect(program.commands.map((command) => command.name())).toEqual([name]);
     }
