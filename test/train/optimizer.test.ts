@@ -141,7 +141,8 @@ describe('the state of an optimizer', () => {
 
   test('ranks with other variables are told', async () => {
     await asRanks(2, async (comm) => {
-      const variables = [tf.variable(tf.zeros([2, 2 + comm.rank]))];
+      // As many numbers, in another shape.
+      const variables = [tf.variable(tf.zeros([2 + comm.rank, 3 - comm.rank]))];
       const told = broadcastVariables(variables, comm);
       await expect(told).rejects.toMatchObject({ code: 'ERR_MISMATCH', usable: true });
     });
