@@ -167,6 +167,17 @@ describe.each([1, 2, 3])('on %d ranks', (size) => {
   );
 });
 
+it('a pass ends with the error of a collective, on every rank that is in it', async () => {
+  await using all = Communicator.local(2);
+  const them = all.ranks.map((rank) => new GradientReducer(rank, specs, { bucketCapBytes: 64 }));
+  for (const reducer of them) reducer.begin();
+  them[0]!.add(3, values(0, 3));
+  const first = them[0]!.finish();
+  all.ranks[1]!.abort('its batch is broken');
+  await expect(first).rejects.toMatchObject({ code: 'ERR_ABORTED' });
+  await expect(them[1]!.finish()).rejects.toThrow(/its batch is broken/);
+});
+
 describe('misuse', () => {
   const all = Communicator.local(1);
   const [one] = all.ranks;
