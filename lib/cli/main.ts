@@ -9,9 +9,11 @@ import { UsageError } from './usage-error.js';
 
 const examples = `
 Examples:
+  $ gradlink doctor                                  what is here, what is missing, what to do
   $ gradlink measure --kv-store device               time a network's gradients through a key-value store
   $ gradlink collectives all_reduce -b 8 -e 128M -f 2 -n 4
   $ gradlink p2p --matrix                            what links GPUs have, and which is slow
+  $ gradlink report run.json -o report.html          a page with charts of what --output run.json wrote
   $ gradlink models resnet --num-layers 50 --json
   $ gradlink compare before.json after.json          what got slower; exit status 1 when something did
   $ gradlink launch -n 4 node app.js
