@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import { GradientReducer, reduceModes } from '../../lib/train/buckets/index.js';
+import { monotonicSeconds } from '../../lib/train/clock.js';
 import type { BucketHookName, PassOptions, ReducerOptions } from '../../lib/train/buckets/index.js';
 
 const specs = [
@@ -165,6 +166,28 @@ describe.each([1, 2, 3])('on %d ranks', (size) => {
       });
     },
   );
+});
+
+it.each(reduceModes)('%s begins with its buckets when it should', async (mode) => {
+  await using all = Communicator.local(2);
+  const them = all.ranks.map(
+    (rank) => new GradientReducer(rank, specs, { mode, bucketCapBytes: 64, rebuild: false }),
+  );
+  for (const [rank, reducer] of them.entries()) {
+    reducer.begin();
+    for (const index of everyGradient) reducer.add(index, values(rank, index));
+  }
+  const computed = monotonicSeconds();
+  const times = await Promise.all(them.map((reducer) => reducer.finish()));
+  for (const [first, second] of times) {
+    expect(first!.bucket).toBe(0);
+    expect(first!.endSeconds).toBeLessThanOrEqual(second!.startSeconds);
+    // While gradients are still computed, or after that.
+    expect(second!.readySeconds < computed).toBe(mode === 'overlap');
+    // One by one: the next is not even filled before.
+    if (mode === 'sync') expect(second!.readySeconds).toBeGreaterThanOrEqual(first!.endSeconds);
+    else expect(second!.readySeconds).toBeLessThanOrEqual(second!.startSeconds);
+  }
 });
 
 it('a pass ends with the error of a collective, on every rank that is in it', async () => {
