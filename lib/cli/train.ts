@@ -20,10 +20,7 @@ import {
 import { trainCase } from '../measure/train-case.js';
 import { native } from '../native.js';
 import { endLines, iterLine, startLines } from '../report/train-lines.js';
-import { elasticDlTable, gridRows, gridTable } from '../report/train-tables.js';
-
-/** TianShu's line between pass and fail. */
-const efficiencyTarget = 0.8;
+import { elasticDlTable, gridRows, gridTable, targetEfficiency } from '../report/train-tables.js';
 
 function runInfo(command: Command, argv: readonly string[], workers: number): RunInfo {
   const options: Record<string, Scalar> = { workers };
@@ -78,7 +75,7 @@ async function trainHere(
   const report = trainReport(runInfo(command, argv, result.workers), [trainCase(config, result)]);
   if (asLines) print(endLines(style, config, result));
   else if (style === 'elasticdl') print(elasticDlTable(report.cases));
-  else print(gridTable(gridRows(report.cases, efficiencyTarget)));
+  else print(gridTable(gridRows(report.cases, targetEfficiency)));
   output.write(report);
   return outcome(report).error === 0 ? exitCodes.ok : exitCodes.failure;
 }

@@ -20,6 +20,7 @@ import { groupByName, p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js
 import { columnNames, flatRecord } from './rows.js';
 import { caseTitle, environmentLine, gpuLines, reportSummary } from './summary.js';
 import { markdownTable, type Column } from './table.js';
+import { trainLines } from './train-tables.js';
 import { bandwidthText, percentText, sizeText, timeText } from './units.js';
 
 /** What `--format` takes. */
@@ -120,6 +121,7 @@ function textLines(report: Report): string[] {
     ];
   }
   if (report.run.tool === 'ddp') return ddpLines(report);
+  if (report.run.tool === 'train') return trainLines(report);
   const lines = [optionsLine(report.run.options)];
   for (const result of report.cases) {
     if (!hasMeasurement(result)) continue;

@@ -2,9 +2,18 @@
 // it was measured: speedups above linear and throughput that falls stay.
 import { medianSorted } from 'simple-statistics';
 
-import { hasMeasurement, type CaseResult, type Measurement } from '../measure/result.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Measurement,
+  type Report,
+} from '../measure/result.js';
+import { environmentLine } from './summary.js';
 import { markdownTable, tableLines, type Column } from './table.js';
 import { megabytes, percentText } from './units.js';
+
+/** TianShu's line between pass and fail, as a share of linear speedup. */
+export const targetEfficiency = 0.8;
 
 type Run = CaseResult & Measurement;
 type Rows = readonly (readonly string[])[];
@@ -97,6 +106,13 @@ export function elasticDlTable(cases: readonly CaseResult[]): string[] {
     ];
   });
   return tableLines(columnsOf(elasticDlTitles, 2), rows);
+}
+
+/** A report as text: the grid where it is one, else a row a run. */
+export function trainLines({ environment, cases }: Report): string[] {
+  const grid = cases.some(({ parameters }) => parameters.machines !== undefined);
+  const rows = grid ? gridTable(gridRows(cases, targetEfficiency)) : elasticDlTable(cases);
+  return [environmentLine(environment), '', ...rows];
 }
 
 /** A cell of the grid: the runs of one shape. */

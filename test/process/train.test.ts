@@ -76,6 +76,18 @@ describe('gradlink train', () => {
     expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-0.0$/m);
   });
 
+  it('trains a convolutional network on wasm, from the script of the checkout', async () => {
+    const script = new URL('../../bench/train.js', import.meta.url).pathname;
+    const { code, stdout } = await launches.run([
+      ...['-n', '2', process.execPath, script, '--model', 'mobilenetv2', '--dataset', 'cifar10'],
+      ...['--batch-size', '2', '--steps', '1', '--num-warmup-batches', '0', '--backend', 'wasm'],
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^Model: mobilenetv2$/m);
+    expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+/m);
+    expect(stdout).toContain('gradients 8.9 MB in 158 arrays');
+  });
+
   it('gives the same losses with two workers as alone with both batches', async () => {
     const losses = async (workers: number, batch: string): Promise<number> => {
       const file = join(scratch, `losses-${workers}.json`);

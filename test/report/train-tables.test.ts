@@ -14,7 +14,7 @@ import {
 } from '../../lib/report/train-tables.js';
 import type { TrainConfig, TrainResult } from '../../lib/train/run/types.js';
 import { Ajv } from 'ajv';
-import { toCsv } from '../../lib/report/render.js';
+import { renderReport, toCsv } from '../../lib/report/render.js';
 import { report } from '../support/reports.js';
 
 const config: TrainConfig = {
@@ -141,6 +141,12 @@ describe('gridRows', () => {
     ]);
     expect(rows[0]?.throughputs.map((rate) => Math.round(rate))).toEqual([100, 104, 102]);
     expect(rows[0]?.median).toBeCloseTo(102, 6);
+  });
+
+  it('is the text of a report', () => {
+    const lines = renderReport(report('train', runs), 'text').split('\n');
+    expect(lines[2]).toMatch(/^model +machines +devices/);
+    expect(lines).toHaveLength(9);
   });
 
   it('is written as text, Markdown and CSV', () => {
