@@ -83,20 +83,23 @@ async function follow(command: readonly string[], io: Io, drawing: Drawing): Pro
   const onLine = (line: string): void => {
     drawing.line(line);
   };
-  if (rest.length > 0 || !isFile(first)) return followCommand([first, ...rest], io.env, onLine);
   const stop = new AbortController();
-  const abort = (): void => {
+  const end = (): void => {
     stop.abort();
   };
-  io.on('SIGINT', abort);
-  io.on('SIGTERM', abort);
+  const file = rest.length === 0 && isFile(first);
+  // The terminal interrupts a command by itself; its last plot is still to come.
+  const interrupted = file ? end : (): void => undefined;
+  io.on('SIGINT', interrupted);
+  io.on('SIGTERM', end);
   try {
+    if (!file) return await followCommand([first, ...rest], io.env, onLine, stop.signal);
     await followFile(first, onLine, stop.signal);
+    return exitCodes.ok;
   } finally {
-    io.off('SIGINT', abort);
-    io.off('SIGTERM', abort);
+    io.off('SIGINT', interrupted);
+    io.off('SIGTERM', end);
   }
-  return exitCodes.ok;
 }
 
 export const registerWatch: Register = (program, io, done) => {

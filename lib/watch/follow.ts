@@ -16,14 +16,17 @@ export async function followStream(stream: Readable, onLine: OnLine): Promise<vo
 /**
  * Runs a command and gives each line of what it prints, on standard output or standard error.
  *
+ * @param signal ends it with SIGTERM
  * @returns its exit status; 128 and the signal's number where one ended it
  */
 export async function followCommand(
   [program, ...args]: readonly [string, ...string[]],
   env: NodeJS.ProcessEnv,
   onLine: OnLine,
+  signal: AbortSignal,
 ): Promise<number> {
   const child = spawn(program, args, { env, stdio: ['inherit', 'pipe', 'pipe'] });
+  signal.addEventListener('abort', () => child.kill('SIGTERM'), { once: true });
   const ended = new Promise<number>((resolve, reject) => {
     child.on('error', reject);
     child.on('close', (code, signal) => {

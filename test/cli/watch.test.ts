@@ -1,9 +1,12 @@
+import { EventEmitter } from 'node:events';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Writable } from 'node:stream';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { main } from '../../lib/cli/main.js';
 import { followFile } from '../../lib/watch/index.js';
 import { gradlink } from '../support/cli.js';
 
@@ -42,6 +45,30 @@ describe('gradlink watch', () => {
     const { code, stdout } = await gradlink(['watch', ...program(['loss 1', 'loss 0.5'], 7)]);
     expect(code).toBe(7);
     expect(stdout).toContain('2 points');
+  });
+
+  it('a signal to it ends the command, and what came is drawn', async () => {
+    const file = join(folder, 'endless.mjs');
+    writeFileSync(file, "console.log('loss 2\\nready');\nsetInterval(() => undefined, 1e6);\n");
+    const signals = new EventEmitter();
+    const drawn: string[] = [];
+    const out = new Writable({
+      write(chunk, _, done) {
+        drawn.push(String(chunk));
+        if (String(chunk) === 'ready\n') signals.emit('SIGTERM');
+        done();
+      },
+    });
+    const code = await main(['watch', process.execPath, file], {
+      stdout: out,
+      stderr: out,
+      env: process.env,
+      on: signals.on.bind(signals),
+      off: signals.off.bind(signals),
+    });
+    expect(code).toBe(128 + 15);
+    expect(drawn.join('')).toContain('1 points, last 2');
+    expect(signals.listenerCount('SIGTERM')).toBe(0);
   });
 
   it('says so when there is nothing to draw, or no such program', async () => {
