@@ -43,7 +43,7 @@ export class Baselines {
   private readonly folder: string;
   private readonly state: string;
 
-  constructor(variables: Variables) {
+  constructor(variables: Readonly<Record<string, string | undefined>>) {
     this.folder = join(xdg(variables, 'XDG_DATA_HOME', '.local', 'share'), 'gradlink', 'baselines');
     this.state = join(xdg(variables, 'XDG_STATE_HOME', '.local', 'state'), 'gradlink');
   }

@@ -1,9 +1,17 @@
 /** What more workers would give. */
 export { predictCurve, type MeasuredStep, type PredictedPoint } from './curve.js';
-export { fitLink, plainLink, predictUnseen, type Link, type Point, type Regime } from './link.js';
+export {
+  fitLink,
+  plainLink,
+  predictUnseen,
+  type HeldOut,
+  type Link,
+  type Point,
+  type Regime,
+} from './link.js';
 export * from './scaling.js';
 export { exchangeSeconds, schemes, type Cluster, type Scheme } from './schemes.js';
-export { bucketsOf, stepTime, type StepTime, type Workload } from './step.js';
+export { bucketsOf, stepTime, type Bucket, type StepTime, type Workload } from './step.js';
 export { linkOfSweep, type MeasuredLink } from './sweep-link.js';
 export {
   publishedTables,

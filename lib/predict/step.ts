@@ -25,7 +25,8 @@ export interface StepTime {
   readonly stepSeconds: number;
 }
 
-interface Bucket {
+/** Gradients that are exchanged together. */
+export interface Bucket {
   readonly bytes: number;
   /** Share of the backward pass after which all of it is there; bytes stand for work. */
   readonly ready: number;
