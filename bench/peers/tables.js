@@ -59,6 +59,34 @@ function processesTable({ records }, ranks) {
   };
 }
 
+/** Averages with one neighbour a call beside the same engine's all-reduce. */
+function neighborsTable({ records }) {
+  const mine = records.filter((r) => r.contender === 'gradlink-plain-neighbors');
+  const rows = unique(mine.map((r) => r.bytes)).flatMap((bytes) =>
+    ['in', 'out'].map((place) => {
+      const of = (id) => medianOf(records, id, 4, bytes, place);
+      const [plain, shared, mpi] = ['gradlink-plain', 'gradlink-shared', 'openmpi'].map((id) =>
+        of(`${id}-neighbors`),
+      );
+      return [
+        ...[sizeText(bytes), placeText[place], timeText(plain), timeText(shared), timeText(mpi)],
+        ...[ratio(of('gradlink-plain'), plain), ratio(of('gradlink-shared'), shared)],
+        ...[ratio(mpi, plain), ratio(mpi, shared)],
+      ];
+    }),
+  );
+  const head = ['size', 'place', 'gradlink', 'allocShared', 'Open MPI'];
+  return {
+    title: 'Average with one neighbour a call, each call another, float32, 4 processes',
+    head: [
+      ...head,
+      ...['all-reduce / ours', 'allocShared all-reduce / ours'],
+      ...['Open MPI / ours', 'Open MPI / allocShared'],
+    ],
+    rows,
+  };
+}
+
 /** A push and a pull of one array, and the pairs of small ones. */
 function storesTable({ records }) {
   const mine = records.filter((r) => r.contender === 'dist_sync');
@@ -163,6 +191,7 @@ export function tablesOf(run, format) {
     memoryTable(run),
     localTable(run),
     ...ranks.map((n) => processesTable(run, n)),
+    neighborsTable(run),
     storesTable(run),
     tunedTable(run),
     targetsTable(run),
