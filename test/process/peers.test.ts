@@ -186,7 +186,7 @@ describe('a quick run', () => {
     for (const { seconds } of [...result.records, ...result.memory]) {
       expect(Math.min(...seconds)).toBeGreaterThan(0);
     }
-    expect(result.targets).toHaveLength(26);
+    expect(result.targets).toHaveLength(30);
     for (const { value, detail } of result.targets) {
       if (value === null) expect(detail).toMatch(/^waived/);
     }
