@@ -26,7 +26,7 @@ export interface Checkpoint extends TrainingPlace {
 }
 
 /** Of the communicator of the ranks: what a checkpoint needs. */
-interface Ranks {
+export interface CheckpointRanks {
   readonly rank: number;
   readonly size: number;
   barrier(): Promise<void>;
@@ -51,7 +51,7 @@ export interface SaveOptions {
  */
 export async function saveCheckpoint(
   folder: string,
-  ranks: Ranks,
+  ranks: CheckpointRanks,
   place: TrainingPlace,
   arrays: readonly NamedArray[],
   { keep = 2 }: SaveOptions = {},
@@ -104,7 +104,7 @@ function readPlace(path: string): Omit<Checkpoint, 'folder'> {
  */
 export async function loadCheckpoint(
   folder: string,
-  ranks: Ranks,
+  ranks: CheckpointRanks,
   labels: TrainingPlace['labels'],
 ): Promise<{ readonly checkpoint: Checkpoint; readonly arrays: NamedArray[] } | undefined> {
   const last = new Float64Array([completeCheckpoints(folder)[0]?.step ?? -1]);

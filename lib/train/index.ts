@@ -11,7 +11,13 @@ export type { BroadcastOptions } from './broadcast.js';
 export * from './buckets/index.js';
 export { monotonicSeconds } from './clock.js';
 export { completeCheckpoints, loadCheckpoint, saveCheckpoint } from './checkpoint.js';
-export type { Checkpoint, NamedArray, SaveOptions, TrainingPlace } from './checkpoint.js';
+export type {
+  Checkpoint,
+  NamedArray,
+  CheckpointRanks,
+  SaveOptions,
+  TrainingPlace,
+} from './checkpoint.js';
 export * from './data/index.js';
 export { DistributedDataParallel } from './data-parallel.js';
 export { DistributedOptimizer } from './distributed-optimizer.js';
@@ -19,7 +25,14 @@ export { registerGradientKernels } from './kernels/register.js';
 export { KVStoreTrainer } from './kvstore-trainer.js';
 export type { KVStoreTrainerOptions } from './kvstore-trainer.js';
 export { buildModel, modelKinds, modelNames } from './models/index.js';
-export type { ModelKind, ModelName, ModelOptions, SampleShape, Tf } from './models/index.js';
+export type {
+  LayerMaker,
+  ModelKind,
+  ModelName,
+  ModelOptions,
+  SampleShape,
+  Tf,
+} from './models/index.js';
 export { Timeline, mergeTimelines, timelineLanes } from './timeline.js';
 export type { TimelineArgs, TimelineLane, TimelineOptions } from './timeline.js';
 export type {

@@ -28,8 +28,9 @@ struct OpenWindow {
 class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {
  public:
   static void define(Napi::Env, Napi::Object exports);
-  /// NativeWindow.open(communicator, dtype, data, zeroInit, sources, destinations, timeoutMs, array);
-  /// `array`: the DeviceBuffer that becomes the window's array where ranks are GPUs, else null.
+  /// NativeWindow.open(communicator, dtype, data, zeroInit, sources, destinations, timeoutMs,
+  /// array); `array`: the DeviceBuffer that becomes the window's array where ranks are GPUs, else
+  /// null.
   static Napi::Value open(const Napi::CallbackInfo&);
 
   explicit WindowWrap(const Napi::CallbackInfo&);

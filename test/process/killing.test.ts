@@ -189,7 +189,8 @@ describe('a job of workers and servers', () => {
   }, 900_000);
 
   it.for(flavours)(
-    `under mpirun of %s, ends and leaves nothing whichever is killed`,
+    'under mpirun of %s, ends and leaves nothing whichever is killed',
+    { timeout: 300_000 },
     async (flavour, context) => {
       mpirunOf(flavour, context);
       const start = starter(['--launcher', 'mpi'], { GRADLINK_MPI: flavour });
@@ -218,6 +219,5 @@ describe('a job of workers and servers', () => {
         await expectNothingLeft(job);
       }
     },
-    300_000,
   );
 });

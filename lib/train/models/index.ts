@@ -8,7 +8,7 @@ import { resnet20, resnet50 } from './resnet.js';
 import { lenet, mlp } from './small.js';
 import { LayerMaker, type ModelKind, type ModelOptions, type Tf } from './types.js';
 
-export type { ModelKind, ModelOptions, SampleShape, Tf } from './types.js';
+export type { LayerMaker, ModelKind, ModelOptions, SampleShape, Tf } from './types.js';
 
 /** Networks by name. Their outputs are logits, [batch, classes]. */
 export const modelKinds = {
