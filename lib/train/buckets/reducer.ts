@@ -177,7 +177,7 @@ export class GradientReducer {
 
   /**
    * Adds a gradient, or a part of one that is used several times. In `overlap` it is copied at once; in the other modes
-   * the array may not change before {@link finish} is done. One that {@link gradient} gave after begin(), and that was
+   * the array may not change before {@link finish} is done. One that {@link GradientReducer.gradient} gave after begin(), and that was
    * computed there, is in its place already: nothing is copied.
    *
    * @throws TypeError for another length, GradlinkError ERR_UNSUPPORTED outside a pass and for more than was announced.
