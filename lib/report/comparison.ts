@@ -51,6 +51,16 @@ function countsText(comparison: Comparison): string {
     .join(', ');
 }
 
+/** Whether something counts as worse that one run of each side says alone. */
+function onSingleRuns(comparison: Comparison): boolean {
+  return comparison.cases.some(
+    ({ change, base, next }) => change === 'worse' && base?.runs === 1 && next?.runs === 1,
+  );
+}
+
+const singleRuns =
+  ', by one run of each: how much runs differ anyway is not known; several tell (collectives -N 8, or a folder of runs)';
+
 /** One sentence: how it ended, and what follows. */
 export function comparisonVerdict(comparison: Comparison): string {
   const counts = countChanges(comparison);
@@ -63,7 +73,7 @@ export function comparisonVerdict(comparison: Comparison): string {
       ...(counts.worse > 0 ? [`${String(counts.worse)} worse ${limit}`] : []),
       ...(counts.failed > 0 ? [`${String(counts.failed)} failed`] : []),
     ];
-    return `regression: ${parts.join(', ')}`;
+    return `regression: ${parts.join(', ')}${onSingleRuns(comparison) ? singleRuns : ''}`;
   }
   if (counts.changed > 0) {
     return (

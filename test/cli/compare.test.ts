@@ -40,7 +40,7 @@ describe('gradlink compare', () => {
     const slowed = write('slowed.json', { seed: 3, factor: 1.2 });
     const worse = await gradlink(['compare', base, slowed]);
     expect(worse.code).toBe(1);
-    expect(worse.stdout).toContain('regression: 3 worse beyond 5.0 %');
+    expect(worse.stdout).toContain('regression: 3 worse beyond 5.0 %, by one run of each');
     expect((await gradlink(['compare', base, slowed, '--tolerance', '40%'])).code).toBe(0);
   });
 
