@@ -132,6 +132,14 @@ export function passParts({
   };
 }
 
+/** The parts of a step that took `seconds`: its pass, `updateSeconds` of applying, and the rest, which is exchanging weights. */
+export function stepParts(times: PassTimes, seconds: number, updateSeconds: number) {
+  const pass = passParts(times);
+  const { forwardSeconds, backwardSeconds, copySeconds, exposedSeconds } = pass;
+  const rest = seconds - forwardSeconds - backwardSeconds - copySeconds - exposedSeconds;
+  return { ...pass, updateSeconds, modelSeconds: Math.max(0, rest - updateSeconds) };
+}
+
 /** The optimizer, and how long its steps took since `seconds` was set to 0. */
 export function timedUpdate(optimizer: Optimizer): {
   readonly optimizer: Optimizer;

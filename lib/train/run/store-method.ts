@@ -13,7 +13,7 @@ import {
   gradientSizes,
   makeOptimizer,
   optimizerState,
-  passParts,
+  stepParts,
   setOptimizerState,
   take,
   timedUpdate,
@@ -67,17 +67,7 @@ export async function storeMethod(
       update.seconds = 0;
       const value = await trainer.step(loss);
       const seconds = monotonicSeconds() - start;
-      const parts = passParts(trainer.times!);
-      const { forwardSeconds, backwardSeconds, copySeconds, exposedSeconds } = parts;
-      const rest = seconds - forwardSeconds - backwardSeconds - copySeconds - exposedSeconds;
-      return {
-        loss: take(value),
-        parts: {
-          ...parts,
-          updateSeconds: update.seconds,
-          modelSeconds: Math.max(0, rest - update.seconds),
-        },
-      };
+      return { loss: take(value), parts: stepParts(trainer.times!, seconds, update.seconds) };
     },
     state: () => optimizerState(update.optimizer),
     setState: (arrays) => setOptimizerState(update.optimizer, arrays),

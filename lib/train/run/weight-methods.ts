@@ -11,7 +11,7 @@ import {
   gradientSizes,
   makeOptimizer,
   optimizerState,
-  passParts,
+  stepParts,
   setOptimizerState,
   take,
   timedUpdate,
@@ -75,17 +75,7 @@ export async function weightMethod({
       update.seconds = 0;
       const value = await optimizer.minimizeAsync(loss, true, variables);
       const seconds = monotonicSeconds() - start;
-      const parts = passParts(optimizer.times!);
-      const { forwardSeconds, backwardSeconds, copySeconds, exposedSeconds } = parts;
-      const rest = seconds - forwardSeconds - backwardSeconds - copySeconds - exposedSeconds;
-      return {
-        loss: take(value!),
-        parts: {
-          ...parts,
-          updateSeconds: update.seconds,
-          modelSeconds: Math.max(0, rest - update.seconds),
-        },
-      };
+      return { loss: take(value!), parts: stepParts(optimizer.times!, seconds, update.seconds) };
     },
     state: () => optimizerState(update.optimizer),
     setState: (arrays) => setOptimizerState(update.optimizer, arrays),
