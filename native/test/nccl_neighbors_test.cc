@@ -51,7 +51,13 @@ class GpuNeighbors : public testing::TestWithParam<int> {
     if (GetParam() > gpusHere()) GTEST_SKIP() << "needs " << GetParam() << " GPUs";
   }
   static void onEach(const Body& body) {
-    auto ranks = startGpuRanks(GetParam(), body);
+    auto ranks = startGpuRanks(GetParam(), [&](nccl::NcclCommunicator& comm, int me) {
+      std::string wrong = body(comm, me);
+      // Who has heard from its own neighbors may be done before the others are, and what the
+      // stand-in's ranks meet in ends with rank 0's process.
+      if (wrong.empty()) comm.barrier();
+      return wrong;
+    });
     expectNone(ranks);
   }
 };
@@ -239,12 +245,9 @@ TEST_P(GpuNeighbors, NeedNothingOfTheTarget) {
 TEST_P(GpuNeighbors, RefuseWindowsWithoutMemory) {
   onEach([](nccl::NcclCommunicator& comm, int me) {
     WindowSpec spec = exponential(me, comm.size(), 3, DType::float32, nullptr);
-    std::string wrong = expectError(ErrorCode::invalidArgument, -2, "memory on gpu:", [&] {
+    return expectError(ErrorCode::invalidArgument, -2, "memory on gpu:", [&] {
       static_cast<void>(comm.openWindow(spec));
     });
-    // Nobody leaves while others are still joining.
-    comm.barrier();
-    return wrong;
   });
 }
 

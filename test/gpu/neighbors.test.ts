@@ -39,6 +39,8 @@ async function reportsOf(source: string): Promise<(readonly unknown[])[]> {
       float16: (bits) => bits === 0 ? 0 : (bits >> 15 ? -1 : 1) * 2 ** (((bits >> 10) & 31) - 15) * (1 + (bits & 1023) / 1024),
     };
     ${source}
+    // Who has heard from its own neighbours may be done first, and rank 0's process is the stand-in's meeting place.
+    await comm.barrier();
     await comm.close();`,
     scripts.env(),
   );
