@@ -1,4 +1,5 @@
-// How gradients are dealt out to buckets: what PyTorch gives for ResNet-50, whose 161 gradients hold every case.
+// How gradients are dealt out to buckets: what PyTorch gives for ResNet-50, whose 161 gradients hold every case, and for
+// ResNet-18, whose buckets PyTorch's users have published (pytorch/pytorch#48880).
 import { describe, expect, it } from 'vitest';
 
 import { resnet50Gradients, releaseShares } from '../../lib/measure/ddp/timetable.js';
@@ -9,6 +10,7 @@ import {
   elementsOf,
   planBuckets,
   planGiven,
+  type GradientSpec,
 } from '../../lib/train/buckets/index.js';
 
 const mebibyte = 2 ** 20;
@@ -21,6 +23,26 @@ function summary(buckets: readonly (readonly number[])[]): [number, number][] {
     members.reduce((sum, index) => sum + tensors[index]!.bytes, 0),
     members.length,
   ]);
+}
+
+/** torchvision's resnet18: 62 gradients in PyTorch's order of registration. */
+function resnet18Gradients(): GradientSpec[] {
+  const shapes: number[][] = [];
+  const convNorm = (output: number, input: number, kernel: number): void => {
+    shapes.push([output, input, kernel, kernel], [output], [output]);
+  };
+  convNorm(64, 3, 7);
+  let channels = 64;
+  for (const planes of [64, 128, 256, 512]) {
+    for (const unit of [0, 1]) {
+      convNorm(planes, channels, 3);
+      convNorm(planes, planes, 3);
+      if (unit === 0 && channels !== planes) convNorm(planes, channels, 1);
+      channels = planes;
+    }
+  }
+  shapes.push([1000, channels], [1000]);
+  return shapes.map((shape, index) => ({ name: `gradient ${index}`, shape }));
 }
 
 describe('buckets that close behind the tensor that fills them', () => {
@@ -65,6 +87,25 @@ describe('buckets that close behind the tensor that fills them', () => {
       limits.map((limit) => limit * mebibyte),
     );
     expect(plan.map((bucket) => bucket.bytes)).toEqual(bytes);
+  });
+
+  it.each([
+    [
+      [1, 25],
+      [2052000, 28852224, 15853824],
+    ],
+    [
+      [1, 35],
+      [2052000, 38297600, 6408448],
+    ],
+  ])("hold what PyTorch puts in them of resnet18's gradients, with %j MiB", (limits, bytes) => {
+    const plan = planBuckets(
+      resnet18Gradients(),
+      limits.map((limit) => limit * mebibyte),
+    );
+    expect(plan.map((bucket) => bucket.bytes)).toEqual(bytes);
+    expect(plan.flatMap((bucket) => bucket.gradients)).toHaveLength(62);
+    expect(plan.reduce((sum, { elements }) => sum + elements, 0)).toBe(11_689_512);
   });
 
   it.each([
