@@ -27,7 +27,7 @@ import { jobSize } from '../measure/sweep-world.js';
 import { native } from '../native.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';
 import { ddpFooter, ddpHeader, ddpSizeLines } from '../report/index.js';
-import { Timeline } from '../train/timeline.js';
+import { Timeline, timelineFile } from '../train/timeline.js';
 
 const plotWidth = 900;
 
@@ -46,10 +46,6 @@ async function workloadOf(options: DdpOptions, world: Communicator): Promise<Ddp
   }
   const communication = await communicationAlone(world);
   return syntheticWorkload({ backwardSeconds: communication / (compute.value / 100), copies });
-}
-
-function rankFile(file: string, rank: number): string {
-  return file.replace(/(\.[^./]*)?$/, `.rank-${rank}$1`);
 }
 
 async function plot(report: Report, file: string): Promise<void> {
@@ -117,7 +113,7 @@ async function run(
   const timeline =
     options.timeline === undefined
       ? undefined
-      : new Timeline(rankFile(options.timeline, world.rank), { rank: world.rank });
+      : new Timeline(timelineFile(options.timeline, world.rank), { rank: world.rank });
   const cases: CaseResult[] = [];
   try {
     await compareDdp(

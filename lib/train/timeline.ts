@@ -1,4 +1,5 @@
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
 import { monotonicSeconds } from './clock.js';
@@ -152,6 +153,12 @@ export class Timeline implements Disposable {
 
 function epochMicroseconds(): number {
   return Math.round((performance.timeOrigin + performance.now()) * 1e3);
+}
+
+/** Where a rank writes its own: `trace.json` of rank 3 is `trace.rank-3.json`. */
+export function timelineFile(file: string, rank: number): string {
+  const { dir, name, ext } = parse(file);
+  return join(dir, `${name}.rank-${rank}${ext}`);
 }
 
 interface TraceFile {

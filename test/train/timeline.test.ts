@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { monotonicSeconds } from '../../lib/train/clock.js';
-import { mergeTimelines, Timeline } from '../../lib/train/timeline.js';
+import { mergeTimelines, Timeline, timelineFile } from '../../lib/train/timeline.js';
 
 interface Event {
   readonly name: string;
@@ -26,6 +26,15 @@ function read(file: string): { traceEvents: Event[]; otherData: Record<string, n
 }
 
 describe('a timeline', () => {
+  it.each([
+    ['trace.json', 'trace.rank-3.json'],
+    ['runs/1.0/trace', 'runs/1.0/trace.rank-3'],
+    ['/tmp/.trace', '/tmp/.trace.rank-3'],
+    ['a.b.json', 'a.b.rank-3.json'],
+  ])('%s is of all ranks, %s of rank 3', (all, one) => {
+    expect(timelineFile(all, 3)).toBe(one);
+  });
+
   it('is valid after every event', () => {
     const file = join(folder, 'valid.json');
     const timeline = new Timeline(file, { rank: 3, buffered: 1 });

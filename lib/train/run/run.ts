@@ -6,7 +6,7 @@ import { gpuShares } from '../../measure/gpu-share.js';
 import { useBackend } from '../backends.js';
 import { Batches, openDataset } from '../data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../models/index.js';
-import { Timeline } from '../timeline.js';
+import { Timeline, timelineFile } from '../timeline.js';
 import { importPackage, tf } from '../tfjs.js';
 import { createMethod } from './create-method.js';
 import { runTraining, type RankRun } from './trainer.js';
@@ -36,7 +36,7 @@ export async function trainOnRank(
   const timeline =
     config.timeline === undefined
       ? undefined
-      : new Timeline(rankName(config.timeline, rank), { rank });
+      : new Timeline(timelineFile(config.timeline, rank), { rank });
   try {
     const kind: ModelKind = modelKinds[config.model];
     const dataset = openDataset(config.dataset, {
@@ -78,13 +78,6 @@ export async function trainOnRank(
     timeline?.close();
     await communicator.close();
   }
-}
-
-/** `trace.json` of rank 3: `trace.rank-3.json`. */
-export function rankName(file: string, rank: number): string {
-  const dot = file.lastIndexOf('.');
-  const stem = dot > file.lastIndexOf('/') + 1 ? file.slice(0, dot) : file;
-  return `${stem}.rank-${rank}${file.slice(stem.length)}`;
 }
 
 async function gather(
