@@ -97,34 +97,37 @@ export class Communicator extends NeighborOperations implements AsyncDisposable 
   /** The GPU of each held rank, whose data is a {@link DeviceBuffer} there; empty where arrays are the host's. */
   readonly gpus: readonly number[];
   #ranks: readonly Communicator[] | undefined;
-  readonly #local: boolean;
+  /** Where this holds all ranks of its process's own group: how long those wait that {@link ranks} makes of it. */
+  readonly #group: { readonly timeoutMs: number } | undefined;
 
   static {
     executorOf = (communicator) => communicator.executor;
   }
 
-  private constructor(wrapped: NativeCommunicator, local: boolean) {
-    const executor = new Executor(wrapped, local);
+  private constructor(wrapped: NativeCommunicator, group?: { readonly timeoutMs: number }) {
+    const executor = new Executor(wrapped, group !== undefined && wrapped.gpus.length === 0);
     super(executor);
     this.size = executor.size;
     this.rank = executor.rank;
     this.heldRanks = executor.heldRanks;
     this.backend = wrapped.backend as Communicator['backend'];
     this.gpus = executor.gpus;
-    this.#local = local;
+    this.#group = group;
   }
 
   /**
    * One communicator that holds `n` ranks of this process: each call takes all ranks' arrays and is one pass over
-   * memory on all cores. It never waits for a peer. Sending, receiving and splitting need one rank: see {@link ranks}.
+   * memory on all cores. It never waits for a peer. Sending, receiving and splitting need one rank: see {@link Communicator.ranks}.
    */
   static local(n: number): Communicator {
-    return new Communicator(native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks)), true);
+    return new Communicator(native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks)), {
+      timeoutMs: defaultTimeoutMs,
+    });
   }
 
   /**
    * One communicator that holds a rank for each of these GPUs: each call takes a {@link DeviceBuffer} of each GPU.
-   * NCCL moves the data. Sending, receiving and splitting need one rank a process: see {@link world}.
+   * NCCL moves the data. Sending, receiving, splitting, gossip and windows need one rank: see {@link Communicator.ranks}.
    *
    * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver, a GPU or libnccl.so.2; TypeError for a GPU that is
    *   not there or given twice.
@@ -139,7 +142,9 @@ export class Communicator extends NeighborOperations implements AsyncDisposable 
     const ordinals = Int32Array.from(gpus as readonly number[], (gpu, i) =>
       integer(gpu, `gpus[${i}]`, 0, maxInt32),
     );
-    return new Communicator(await native().NativeCommunicator.openNccl(ordinals, timeoutMs), false);
+    const opened = await native().NativeCommunicator.openNccl(ordinals, timeoutMs);
+    // Alone it is its own only rank.
+    return new Communicator(opened, gpus.length === 1 ? undefined : { timeoutMs });
   }
 
   /**
@@ -165,7 +170,7 @@ export class Communicator extends NeighborOperations implements AsyncDisposable 
       timeoutMs: milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs),
       threads,
     });
-    return new Communicator(joined, false);
+    return new Communicator(joined);
   }
 
   /**
@@ -199,44 +204,41 @@ export class Communicator extends NeighborOperations implements AsyncDisposable 
         ...{ timeoutMs, threads: false },
       };
       const joined = await native().NativeCommunicator.joinNccl(meeting, own);
-      return new Communicator(joined, false);
+      return new Communicator(joined);
     }
     if (backend !== 'mpi' && (backend as unknown) !== 'shm') {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm', 'mpi' or 'nccl'", backend);
     }
     if (backend === 'mpi') {
       const own = gpu === undefined ? null : integer(gpu, 'gpu', 0, maxInt32);
-      return new Communicator(await joinMpiWorld(place, timeoutMs, own), false);
+      return new Communicator(await joinMpiWorld(place, timeoutMs, own));
     }
     if (gpu !== undefined) {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' or 'mpi' with it", {
         text: `backend '${backend}'`,
       });
     }
-    if (place === undefined) return new Communicator(joinAll(1, timeoutMs)[0]!, false);
+    if (place === undefined) return new Communicator(joinAll(1, timeoutMs, [])[0]!);
     const { job, rank, size } = place;
     return Communicator.join({ name: 'world', job, rank, size, timeoutMs });
   }
 
   /**
-   * The ranks of a {@link local} communicator as communicators of one rank each, made on first use: they wait for each
-   * other, like ranks anywhere. Issue all ranks' calls before awaiting any; a blocking `…Sync` call on one waits for
-   * calls that this thread has already issued on the others. Closed with this one.
+   * The ranks of a {@link local} or {@link nccl} communicator as communicators of one rank each, made on first use:
+   * they wait for each other, like ranks anywhere. Issue all ranks' calls before awaiting any; a blocking `…Sync` call
+   * on one waits for calls that this thread has already issued on the others. Closed with this one.
+   *
+   * On GPUs the first use blocks while they meet (NCCL takes a second or so), and they are communicators of NCCL beside
+   * this one: await what is pending here before calls of theirs, and the other way round, since NCCL lets two
+   * communicators of the same GPUs wait for each other for ever.
    *
    * For a communicator that holds one rank: itself.
    */
   get ranks(): readonly Communicator[] {
-    if (!this.#local) {
-      if (this.heldRanks.length === 1) return [this];
-      throw new GradlinkError(
-        'ERR_UNSUPPORTED',
-        'ranks: the GPUs of Communicator.nccl() are driven together; for one rank a process, start processes with ' +
-          "`gradlink launch` and use Communicator.world({ backend: 'nccl' })",
-        { usable: true },
-      );
-    }
+    const group = this.#group;
+    if (group === undefined) return [this];
     return (this.#ranks ??= Object.freeze(
-      joinAll(this.size, defaultTimeoutMs).map((one) => new Communicator(one, false)),
+      joinAll(this.size, group.timeoutMs, this.gpus).map((one) => new Communicator(one)),
     ));
   }
 
@@ -323,7 +325,7 @@ export class Communicator extends NeighborOperations implements AsyncDisposable 
       },
       undefined,
     );
-    return part === null ? null : new Communicator(part, false);
+    return part === null ? null : new Communicator(part);
   }
 
   /**
@@ -371,10 +373,12 @@ function gpuOf(given: unknown, rank: number): number {
   return given === undefined ? rank % native().gpuCount() : integer(given, 'gpu', 0, maxInt32);
 }
 
-function joinAll(size: number, timeoutMs: number): NativeCommunicator[] {
+/** @param gpus - one for each rank; none where the ranks' arrays are the host's */
+function joinAll(size: number, timeoutMs: number, gpus: readonly number[]): NativeCommunicator[] {
   // Unique in the process: threads count their groups apart.
   const name = `ranks-${threadId}-${groupsOfRanks++}`;
-  return native().NativeCommunicator.joinAll(size, name, timeoutMs);
+  const ordinals = gpus.length > 0 ? Int32Array.from(gpus) : null;
+  return native().NativeCommunicator.joinAll(size, name, timeoutMs, ordinals);
 }
 
 /** The native side of a communicator, for other parts of this package. */

@@ -1,11 +1,12 @@
 // From a caller's arguments to what native neighborAllGather and pairGossip take.
-import { GradlinkError, argumentError } from '../errors.js';
+import { argumentError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
 import { integer, milliseconds } from '../validate.js';
+import { assertOneRank } from './group.js';
 import type { Group } from './group.js';
 import { oneRank, otherRank, weight } from './neighbor-call.js';
 import { assertPlace } from './place.js';
@@ -143,10 +144,4 @@ export function prepareGossip(group: Group, given: unknown, options: RawGossipOp
     pairWeight: pairWeight === undefined ? 0.5 : weight(pairWeight, 'pairWeight'),
     timeoutMs: milliseconds(options.timeoutMs, 'timeoutMs', -1),
   };
-}
-
-function assertOneRank(group: Group, op: string): void {
-  if (group.heldRanks.length === 1) return;
-  const message = `${op}: for communicators that hold one rank`;
-  throw new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
 }

@@ -1,8 +1,9 @@
 // Ranks in nodes of equally many, for operations that go over nodes.
-import { GradlinkError, argumentError } from '../errors.js';
+import { argumentError } from '../errors.js';
 import type { NativeNeighborhood } from '../native/communicator.js';
 import type { Topology } from '../topology/topology.js';
 import { integer } from '../validate.js';
+import { assertOneRank } from './group.js';
 import type { Group } from './group.js';
 import { neighborhood, readWeights, weight } from './neighbor-call.js';
 
@@ -31,13 +32,7 @@ export interface Nodes<C> {
  * @throws TypeError or RangeError where it does not divide the size.
  */
 export function placeInNodes(group: Group, given: unknown): PlaceInNodes {
-  if (group.heldRanks.length !== 1) {
-    throw new GradlinkError(
-      'ERR_UNSUPPORTED',
-      'setMachineTopology: for communicators that hold one rank',
-      { op: 'setMachineTopology', usable: true },
-    );
-  }
+  assertOneRank(group, 'setMachineTopology');
   const { size, rank } = group;
   const [name, value] = given === undefined ? fromEnvironment(size) : ['ranksPerNode', given];
   const perNode = integer(value, name, 1, size);

@@ -1,4 +1,3 @@
-import { GradlinkError } from '../errors.js';
 import { native } from '../native.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -8,6 +7,7 @@ import { assertFixedLength } from '../tensor/memory.js';
 import { milliseconds } from '../validate.js';
 import type { Executor } from './executor.js';
 import type { StaticTopology } from './neighbor-call.js';
+import { assertOneRank } from './group.js';
 import { assertPlace } from './place.js';
 import type { Fresh, WindowOptions } from './types.js';
 import { NeighborWindow } from './window.js';
@@ -22,10 +22,7 @@ export async function openWindow<A extends AnyArray>(
   data: A,
   given: WindowOptions & { readonly dtype?: string | undefined },
 ): Promise<NeighborWindow<Fresh<A> & AnyArray>> {
-  if (executor.heldRanks.length !== 1) {
-    const message = 'createWindow: for communicators that hold one rank';
-    throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'createWindow', usable: true });
-  }
+  assertOneRank(executor, 'createWindow');
   const { zeroInit = false, associatedP = false } = given;
   const dtype = dtypeNumber(data, given.dtype, 'data');
   assertPlace(executor, 0, data, 'data');

@@ -218,8 +218,13 @@ export interface NativeCommunicatorClass {
   /** One communicator that holds all `size` ranks. */
   local(size: number): NativeCommunicator;
   join(options: NativeJoinOptions): Promise<NativeCommunicator>;
-  /** `size` communicators of one rank each, joined in this process; returns when all have met. */
-  joinAll(size: number, name: string, timeoutMs: number): NativeCommunicator[];
+  /** `size` communicators of one rank each, with a GPU each or none, joined in this process; returns when all have met. */
+  joinAll(
+    size: number,
+    name: string,
+    timeoutMs: number,
+    gpus: Int32Array | null,
+  ): NativeCommunicator[];
   /** One communicator that holds a rank for each of these GPUs. */
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
   /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */

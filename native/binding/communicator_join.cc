@@ -43,8 +43,16 @@ std::unique_ptr<Communicator> joinNow(const shm::JoinOptions& options,
   return shm::join(own);
 }
 
-/// Every rank on a thread of its own until all have met; they wait for nobody else.
-std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options) {
+std::vector<int> gpusArg(const Napi::Value& value) {
+  const BufferView given = viewOf(value, DType::int32, "gpus");
+  const auto* first = static_cast<const std::int32_t*>(given.data);
+  return {first, first + given.length};
+}
+
+/// Every rank on a thread of its own until all have met; they wait for nobody else. `gpus`: of each
+/// rank, or of none.
+std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options,
+                                                     const std::vector<int>& gpus) {
   std::vector<std::unique_ptr<Communicator>> ranks(options.size);
   std::vector<std::exception_ptr> errors(options.size);
   std::vector<std::thread> threads;
@@ -56,6 +64,9 @@ std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& opt
       own.rank = rank;
       own.cancelled = &cancelled;
       ranks[rank] = shm::join(own);
+      if (gpus.empty()) return;
+      ranks[rank] = nccl::join(std::move(ranks[rank]), gpus[rank],
+                               {.timeoutMs = options.timeoutMs, .cancelled = &cancelled});
     } catch (...) {
       errors[rank] = std::current_exception();
     }
@@ -108,7 +119,11 @@ Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
     options.name = stringArg(info[1], "name");
     options.timeoutMs = numberArg(info[2], "timeoutMs");
     options.threads = true;
-    auto ranks = joinRanks(options);
+    const std::vector<int> gpus = info[3].IsNull() ? std::vector<int>{} : gpusArg(info[3]);
+    if (!gpus.empty() && gpus.size() != static_cast<std::size_t>(options.size)) {
+      throw Error(ErrorCode::invalidArgument, "gpus: expected one for each rank");
+    }
+    auto ranks = joinRanks(options, gpus);
     const Napi::Array list = Napi::Array::New(env, ranks.size());
     for (std::uint32_t i = 0; i < ranks.size(); ++i) {
       list.Set(i, make(env, std::make_shared<CommunicatorHandle>(Environment::of(env),
@@ -120,11 +135,8 @@ Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
 
 Napi::Value CommunicatorWrap::openNccl(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
-  const BufferView given = viewOf(info[0], DType::int32, "gpus");
-  const auto* first = static_cast<const std::int32_t*>(given.data);
   const double timeoutMs = numberArg(info[1], "timeoutMs");
-  return connect(env, [gpus = std::vector<int>(first, first + given.length),
-                       timeoutMs](const std::atomic<bool>* cancelled) {
+  return connect(env, [gpus = gpusArg(info[0]), timeoutMs](const std::atomic<bool>* cancelled) {
     return nccl::openLocal(gpus, {.timeoutMs = timeoutMs, .cancelled = cancelled});
   });
 }

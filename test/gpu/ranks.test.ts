@@ -1,0 +1,182 @@
+// The ranks of Communicator.nccl: one process, a communicator of its own for each GPU.
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { devices } from '../../lib/gpu/devices.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
+import type { DType } from '../../lib/tensor/dtype.js';
+import { arrayOf, valuesOf } from '../support/numbers.js';
+
+const size = 4;
+const all = Array.from({ length: size }, (_, rank) => rank);
+
+describe.skipIf(devices().length < size)('each rank of one process', () => {
+  let group: Communicator;
+  let ranks: readonly Communicator[];
+  beforeAll(async () => {
+    group = await Communicator.nccl({ gpus: all });
+    ({ ranks } = group);
+  });
+  afterAll(() => group.close());
+
+  const filled = async (rank: number, dtype: DType, value: number, count = 1000) => {
+    const buffer = DeviceBuffer.alloc(rank, dtype, count);
+    await buffer.copyFrom(arrayOf(dtype, new Array<number>(count).fill(value)));
+    return buffer;
+  };
+  /** What every element is, or all elements where they differ. */
+  const only = async (buffer: DeviceBuffer) => {
+    const values = valuesOf(buffer.dtype as DType, await buffer.copyTo());
+    return values.every((one) => one === values[0]) ? values[0] : values;
+  };
+  /** Of every rank at once, what `part` gives. */
+  const onEach = <T>(part: (comm: Communicator, rank: number) => Promise<T>) =>
+    Promise.all(ranks.map((comm, rank) => part(comm, rank)));
+
+  it('is a communicator of its own, always the same', () => {
+    expect(group.ranks).toBe(ranks);
+    expect(
+      ranks.map(({ rank, gpus, heldRanks, backend }) => ({ rank, gpus, heldRanks, backend })),
+    ).toEqual(all.map((rank) => ({ rank, gpus: [rank], heldRanks: [rank], backend: 'nccl' })));
+    expect(ranks.map((one) => one.ranks)).toEqual(ranks.map((one) => [one]));
+  });
+
+  it('combines with the others, as the group does', async () => {
+    const sums = await onEach(async (comm, rank) => {
+      using data = await filled(rank, 'float32', rank + 1);
+      await comm.allReduce(data);
+      return await only(data);
+    });
+    expect(sums).toEqual([10, 10, 10, 10]);
+    const datas = await Promise.all(all.map((rank) => filled(rank, 'float32', rank + 1)));
+    await group.allReduce(datas);
+    expect(await Promise.all(datas.map(only))).toEqual(sums);
+    datas.forEach((one) => one.dispose());
+  });
+
+  it('sends and receives', async () => {
+    const got = await onEach(async (comm, rank) => {
+      using data = await filled(rank, 'int32', rank);
+      const [next, before] = [(rank + 1) % size, (rank + 3) % size];
+      // Every other rank sends first: NCCL's send waits for its receive.
+      if (rank % 2 === 0) await comm.send(data, { to: next });
+      using into = DeviceBuffer.alloc(rank, 'int32', 1000);
+      const received = await comm.receive(into, { from: before });
+      if (rank % 2 === 1) await comm.send(data, { to: next });
+      return [received, await only(into)];
+    });
+    expect(got).toEqual(
+      all.map((rank) => [{ source: (rank + 3) % size, count: 1000 }, (rank + 3) % size]),
+    );
+  });
+
+  it.each(['float32', 'float64', 'float16'] as const)(
+    'averages %s with neighbours',
+    async (dtype) => {
+      const got = await onEach(async (comm, rank) => {
+        const [next, before] = [(rank + 1) % size, (rank + 3) % size];
+        using data = await filled(rank, dtype, 8 * rank);
+        await comm.neighborAllReduce(data, {
+          selfWeight: 0.5,
+          srcWeights: { [before]: 0.25 },
+          dstWeights: { [next]: 1 },
+        });
+        const dynamic = await only(data);
+        using pair = await filled(rank, dtype, 4 * rank);
+        await comm.pairGossip(pair, { peer: rank ^ 1, selfWeight: 0.5, pairWeight: 0.25 });
+        using nodes = await filled(rank, dtype, 4 * rank);
+        await comm.setMachineTopology(undefined, { ranksPerNode: 2 });
+        await comm.hierarchicalNeighborAllReduce(nodes);
+        return [dynamic, await only(pair), await only(nodes)];
+      });
+      expect(got).toEqual(
+        all.map((rank) => [4 * rank + 2 * ((rank + 3) % size), 2 * rank + (rank ^ 1), 6]),
+      );
+    },
+  );
+
+  it('gathers from neighbours, of each its length', async () => {
+    const got = await onEach(async (comm, rank) => {
+      using data = await filled(rank, 'int32', rank + 1, 3 * rank);
+      const srcRanks = [(rank + 2) % size, (rank + 3) % size].sort();
+      using out = await comm.neighborAllGather(data, {
+        srcRanks,
+        srcCounts: srcRanks.map((source) => 3 * source),
+        dstRanks: [(rank + 1) % size, (rank + 2) % size],
+      });
+      return valuesOf('int32', await out.copyTo());
+    });
+    const block = (rank: number) => new Array<number>(3 * rank).fill(rank + 1);
+    expect(got).toEqual(
+      all.map((rank) => [(rank + 2) % size, (rank + 3) % size].sort().flatMap(block)),
+    );
+  });
+
+  it('hears of a mismatch what the others hear, and goes on', async () => {
+    const got = await onEach(async (comm, rank) => {
+      using data = await filled(rank, 'float32', rank, 10);
+      const lists = { srcRanks: [(rank + 3) % size], dstRanks: [(rank + 1) % size] };
+      const wrong = await comm
+        .neighborAllGather(data, rank === 2 ? { ...lists, srcRanks: [] } : lists)
+        .catch((error: unknown) => error);
+      using right = await comm.neighborAllGather(data, lists);
+      return [wrong, await only(right)];
+    });
+    for (const [rank, [wrong, right]] of got.entries()) {
+      expect(wrong).toMatchObject({ code: 'ERR_MISMATCH', op: 'neighborAllGather' });
+      expect(wrong).toMatchObject({ message: (got[0]![0] as Error).message });
+      expect(right).toBe((rank + 3) % size);
+    }
+  });
+
+  it('reaches into windows of its neighbours', async () => {
+    const got = await onEach(async (comm, rank) => {
+      using data = await filled(rank, 'float32', 4 * (rank + 1));
+      const window = await comm.createWindow(data, { zeroInit: true });
+      await window.put();
+      await window.accumulate(data);
+      await comm.barrier();
+      const versions = window.versions();
+      await window.updateThenCollect();
+      const collected = await only(window.array);
+      await window.free();
+      window.array.dispose();
+      return [Object.values(versions), collected];
+    });
+    const valueOf = (rank: number) => 4 * ((rank % size) + 1);
+    expect(got).toEqual(
+      all.map((rank) => [[1, 1], valueOf(rank) + 2 * (valueOf(rank + 3) + valueOf(rank + 2))]),
+    );
+  });
+
+  it('splits', async () => {
+    const got = await onEach(async (comm, rank) => {
+      await using part = await comm.split(rank === 0 ? null : 1, -rank);
+      if (part === null) return null;
+      using data = await filled(rank, 'float32', rank);
+      await part.allReduce(data);
+      return [part.rank, part.size, part.gpus, await only(data)];
+    });
+    expect(got).toEqual([null, [2, 3, [1], 6], [1, 3, [2], 6], [0, 3, [3], 6]]);
+  });
+});
+
+describe.skipIf(devices().length < 2)('ranks', () => {
+  it('are closed and aborted with their group', async () => {
+    const closed = await Communicator.nccl({ gpus: [0, 1] });
+    const [first] = closed.ranks;
+    await closed.close();
+    await expect(first!.barrier()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
+
+    const aborted = await Communicator.nccl({ gpus: [0, 1] });
+    const pending = aborted.ranks[0]!.barrier();
+    aborted.abort('enough');
+    await expect(pending).rejects.toMatchObject({ code: 'ERR_ABORTED' });
+    await aborted.close();
+  });
+
+  it('of one GPU are the communicator itself', async () => {
+    await using alone = await Communicator.nccl({ gpus: [1] });
+    expect(alone.ranks).toEqual([alone]);
+  });
+});
