@@ -59,8 +59,8 @@ describe('gradlink ddp', () => {
       expect(bytes).toBe(102_228_128);
       expect(samplesSeconds).toHaveLength(6);
       expect(parameters).toMatchObject({ ranks: 2, synthetic: true, originalUnits: false });
-      // Passes are no shorter than their timetable.
-      const least = parameters['phase'] === 'forward' ? 0.01 : 0.02;
+      // Passes are no shorter than their timetable, but for what is lost where large times are subtracted.
+      const least = (parameters['phase'] === 'forward' ? 0.01 : 0.02) - 1e-9;
       expect(Math.min(...samplesSeconds)).toBeGreaterThanOrEqual(least);
       if (parameters['phase'] === 'forward') continue;
       expect(check).toMatchObject({ kind: 'exact', wrong: 0 });

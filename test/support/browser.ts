@@ -13,5 +13,9 @@ export const noBrowser = programs.some((file) => existsSync(file))
 export async function startBrowser(): Promise<Browser> {
   const executablePath = programs.find((file) => existsSync(file));
   if (executablePath === undefined) throw new Error(noBrowser);
-  return await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  // Containers may have a /dev/shm too small for a page's picture.
+  return await chromium.launch({
+    executablePath,
+    args: ['--no-sandbox', '--disable-dev-shm-usage'],
+  });
 }
