@@ -154,7 +154,10 @@ class Leader {
     // Before anybody starts: the next meeting of this name must not find this one's socket.
     listener_ = File();
     Packet start{Word::start, options_.rank, options_.size, 0, {}};
-    for (auto& [descriptor, guest] : guests_) sendPacket(guest.socket, start, 0);
+    for (auto& [descriptor, guest] : guests_) {
+      sendPacket(guest.socket, start, 0);
+      hearOut(guest.socket);
+    }
     return membership;
   }
 
@@ -177,8 +180,22 @@ class Leader {
 
   [[noreturn]] void fail(const Error& error) {
     listener_ = File();
-    for (auto& [descriptor, guest] : guests_) sendText(guest.socket, Word::failed, error);
+    for (auto& [descriptor, guest] : guests_) {
+      sendText(guest.socket, Word::failed, error);
+      hearOut(guest.socket);
+    }
     throw error;
+  }
+
+  /// Before a socket is closed: a guest's word that is still unread, as that it gives up at the
+  /// same time, would make the closing a reset, which takes what was sent to the guest away from
+  /// it.
+  static void hearOut(const File& socket) {
+    shutdown(socket.get(), SHUT_RD);
+    Packet packet;
+    std::size_t textBytes = 0;
+    while (receivePacket(socket, packet, textBytes) == Got::packet) {
+    }
   }
 
   void turn(const File& file) {
