@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { toSweep, hostRoom, type CollectivesOptions } from './collectives-options.js';
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
+import { ProgressBar } from './progress-bar.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { describeEnvironment } from '../measure/environment.js';
@@ -19,8 +20,15 @@ import {
   runNeighborSweep,
   type NeighborDType,
   type NeighborSweep,
+  neighborRows,
 } from '../measure/neighbor-sweep.js';
-import { outcome, schemaVersion, type Report, type RunInfo } from '../measure/result.js';
+import {
+  outcome,
+  schemaVersion,
+  type CaseResult,
+  type Report,
+  type RunInfo,
+} from '../measure/result.js';
 import { measureSharedLimit } from '../measure/shared-limit.js';
 import { gatherNumbers, jobSize } from '../measure/sweep-world.js';
 import { native } from '../native.js';
@@ -94,7 +102,7 @@ function sweepOf(
   }
   const graph: GraphName = options.topology ?? 'exp2';
   const perNode = ranksPerNode(options.ranksPerNode, size);
-  const common = toSweep('all_reduce', size, hostRoom(size), options);
+  const common = toSweep('all_reduce', size, hostRoom(size), options, dtypes);
   const operations: NeighborOperation[] = neighborOperations.filter(
     (name) => name !== 'hierarchical_neighbor_all_reduce' || collective === name,
   );
@@ -127,8 +135,11 @@ export async function runNeighbors(
   try {
     const [first] = ranks.members;
     const printing = first?.rank === 0;
+    const progress = new ProgressBar(io, printing ? neighborRows(sweep) : 0, 'sizes');
     const print = (lines: readonly string[]): void => {
-      if (printing && output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+      if (!printing || !output.showsText) return;
+      progress.clear(io.stdout);
+      io.stdout.write(lines.map((line) => `${line}\n`).join(''));
     };
     const addon = native();
     const environment = describeEnvironment({
@@ -154,9 +165,17 @@ export async function runNeighbors(
       startedAt: new Date().toISOString(),
     };
     print(neighborsHeader({ run, environment }));
-    const cases = await runNeighborSweep({ ranks, sweep, limit, environment }, (row) => {
-      print(row.map(neighborsRow));
-    });
+    const cases: CaseResult[] = [];
+    try {
+      progress.show(0);
+      const results = await runNeighborSweep({ ranks, sweep, limit, environment }, (row) => {
+        print(row.map(neighborsRow));
+        progress.advance();
+      });
+      cases.push(...results);
+    } finally {
+      progress.stop();
+    }
     const report: Report = { schemaVersion, run, environment, cases };
     print(neighborsFooter(report));
     if (printing) output.write(report);

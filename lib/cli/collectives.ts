@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import type { Command } from 'commander';
 
-import { planGpus, type Plan } from './collectives-gpus.js';
+import { elementTypes, planGpus, type Plan } from './collectives-gpus.js';
 import {
   isNeighborCollective,
   neighborCollectives,
@@ -117,8 +117,12 @@ async function run(
 ): Promise<number> {
   const printing = world.rank === 0;
   const print = (lines: readonly string[]): void => {
-    if (printing && output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+    if (!printing || !output.showsText) return;
+    progress.clear(io.stdout);
+    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
   };
+  const rows = printing ? cycles * sweepRows(sweep, world.size) : 0;
+  const progress = new ProgressBar(io, rows, 'sizes');
   const addon = native();
   const environment = describeEnvironment({
     simdLevel: addon.simdLevel(),
@@ -142,9 +146,8 @@ async function run(
     ...header.slice(-columnLines),
   ]);
   const cases = [];
-  const rows = printing ? cycles * sweepRows(sweep, world.size) : 0;
-  const progress = new ProgressBar(io, rows, 'sizes', output.showsText);
   try {
+    progress.show(0);
     for (let cycle = 0; cycle < cycles; cycle += 1) {
       const results = await runSweep(sweep, { world, limit, environment }, (row) => {
         print(collectivesRow([row.outOfPlace, row.inPlace]));
@@ -186,8 +189,9 @@ export const registerCollectives: Register = (program, io, done, argv) => {
       }
       refuseNeighborOptions(collective, options);
       const plan = planGpus(options) ?? planHost(collective, options);
+      const types = elementTypes(collective, options.datatype, plan.machine);
       const sweep = {
-        ...toSweep(collective, plan.ranks, plan.room, options),
+        ...toSweep(collective, plan.ranks, plan.room, options, types),
         ...(plan.timing === undefined ? {} : { gpu: plan.timing }),
       };
       const destination = options.output ?? options.output_file;

@@ -6,13 +6,14 @@ import type { Command } from 'commander';
 import { addDdpOptions, ddpExamples, type DdpOptions } from './ddp-options.js';
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
+import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
 import { addReportOptions, checkOutput, ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { Communicator } from '../communicator/communicator.js';
 import { ddpCases, type DdpContext } from '../measure/ddp/cases.js';
-import { compareDdp } from '../measure/ddp/run.js';
+import { compareDdp, ddpSteps, type DdpPlan } from '../measure/ddp/run.js';
 import type { DdpWorkload } from '../measure/ddp/step.js';
 import { communicationAlone, syntheticWorkload } from '../measure/ddp/synthetic.js';
 import { describeEnvironment } from '../measure/environment.js';
@@ -82,8 +83,19 @@ async function run(
   const printing = world.rank === 0;
   const output = printing ? new ReportOutput(options, io) : undefined;
   const print = (lines: readonly string[]): void => {
-    if (output?.showsText === true) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+    if (output?.showsText !== true) return;
+    progress.clear(io.stdout);
+    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
   };
+  const plan: DdpPlan = {
+    bucketSizes: options.bucketSizes,
+    firstBucketMebibytes: options.firstBucket,
+    modes: options.modes,
+    warmupSteps: options.warmup,
+    steps: options.steps,
+    originalUnits: options.originalUnits === true,
+  };
+  const progress = new ProgressBar(io, printing ? ddpSteps(plan) : 0, 'steps');
   const workload = await workloadOf(options, world);
   const addon = native();
   const head = {
@@ -116,25 +128,22 @@ async function run(
       : new Timeline(timelineFile(options.timeline, world.rank), { rank: world.rank });
   const cases: CaseResult[] = [];
   try {
+    progress.show(0);
     await compareDdp(
       world,
       workload,
-      {
-        bucketSizes: options.bucketSizes,
-        firstBucketMebibytes: options.firstBucket,
-        modes: options.modes,
-        warmupSteps: options.warmup,
-        steps: options.steps,
-        originalUnits: options.originalUnits === true,
-        timeline,
-      },
+      { ...plan, timeline },
       (rows) => {
         const results = ddpCases(rows, context);
         cases.push(...results);
         print(ddpSizeLines(results));
       },
+      () => {
+        progress.advance();
+      },
     );
   } finally {
+    progress.stop();
     timeline?.close();
   }
   const report: Report = { ...head, cases };

@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 
 import { exitCodes, type Io } from './io.js';
 import { choice, decimal, integer } from './parse.js';
+import { ProgressRelay } from './progress-relay.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import {
@@ -22,7 +23,7 @@ import {
   type Launcher,
   type ProcessPlan,
 } from '../launch/job.js';
-import { runElastic, type Attempt } from '../launch/elastic.js';
+import { defaultMaxRestarts, runElastic, type Attempt } from '../launch/elastic.js';
 import { runJob, type JobResult } from '../launch/run-job.js';
 import { syncCommands, syncDirectory } from '../launch/sync.js';
 
@@ -79,11 +80,16 @@ async function launch(command: Command, options: LaunchOptions, io: Io): Promise
     await syncDirectory([...new Set(job.hosts)], job.remoteShell ?? 'ssh', job.directory);
   }
   const run = (attempt: Attempt): Promise<JobResult> => runOnce(launcher, attempt, options, io);
-  const { outputDir, timeout, elastic, minWorkers } = options;
+  const { outputDir, timeout, elastic, minWorkers, maxRestarts = defaultMaxRestarts } = options;
   const first = { job, directory: outputDir, timeoutSeconds: timeout };
   const { exitCode } =
     elastic === true
-      ? await runElastic(first, minWorkers, run, (text) => void io.stderr.write(text))
+      ? await runElastic(
+          first,
+          { minWorkers, maxRestarts },
+          run,
+          (text) => void io.stderr.write(text),
+        )
       : await run(first);
   return exitCode;
 }
@@ -108,13 +114,16 @@ async function runOnce(
           ...(hosts === undefined ? {} : { hosts }),
         })
       : undefined;
+  // What they write goes to files as it is, where there are any.
+  const progress = new ProgressRelay(io, directory === undefined);
   try {
-    const whole = remote === undefined ? job : { ...job, control: remote.address };
+    const started = { ...job, outerEnv: progress.environment(job.outerEnv) };
+    const whole = remote === undefined ? started : { ...started, control: remote.address };
     const result = await runJob(planned(launcher, whole, jobId), {
       mark: `${jobVariable}=${jobId}`,
       workers,
       tolerateWorkerLoss,
-      env: job.outerEnv,
+      env: started.outerEnv,
       signals: io,
       graceMs,
       ...(remote === undefined ? {} : { remote }),
@@ -123,12 +132,15 @@ async function runOnce(
         stdout: io.stdout,
         stderr: io.stderr,
         tag: options.tagOutput === true,
+        progress,
         ...(directory === undefined ? {} : { directory }),
       },
     });
+    progress.stop();
     io.stderr.write(explain(result));
     return result;
   } finally {
+    progress.stop();
     remote?.close();
   }
 }
@@ -201,7 +213,12 @@ export const registerLaunch: Register = (program, io, done) => {
     .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
     .option(
       '--elastic',
-      'when a signal kills a worker, start the others again as a smaller job, which goes on from its checkpoint',
+      'when a worker is lost, start the others again as a smaller job, which goes on from its checkpoint',
+    )
+    .option(
+      '--max-restarts <count>',
+      `with --elastic: how often after workers that exit with an error; 0: only after those that a signal kills (default: ${defaultMaxRestarts})`,
+      integer({ min: 0, max: 4096 }),
     )
     .option(
       '--min-workers <count>',

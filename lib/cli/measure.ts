@@ -1,5 +1,4 @@
 // `gradlink measure`: MXNet's tools/bandwidth/measure.py, with the limit of the machine beside every figure.
-import { SingleBar, Presets } from 'cli-progress';
 import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
@@ -11,6 +10,7 @@ import {
   type MeasureOptions,
 } from './measure-options.js';
 import { packageVersion } from './package-version.js';
+import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -76,9 +76,9 @@ async function whyUnavailable(
   }
 }
 
-/** A bar on a terminal; elsewhere nothing. Drawn between batches only. One worker of a job prints. */
+/** The lines of one worker of a job, with a bar below them where that is wanted. */
 class Progress {
-  private readonly bar: SingleBar | undefined;
+  private readonly bar: ProgressBar;
 
   constructor(
     private readonly io: Io,
@@ -86,27 +86,21 @@ class Progress {
     batches: number,
     private readonly prints: boolean,
   ) {
-    if (!prints || !wanted || io.stderr.isTTY !== true) return;
-    const format = '{bar} {value}/{total} batches, {eta} s left';
-    const options = { stream: io.stderr, format, clearOnComplete: true, hideCursor: true };
-    this.bar = new SingleBar(options, Presets.shades_classic);
-    this.bar.start(batches, 0);
+    this.bar = new ProgressBar(io, prints && wanted ? batches : 0, 'batches');
   }
 
   advance(): void {
-    this.bar?.increment();
+    this.bar.advance();
   }
 
-  /** Writes lines above the bar. */
   print(lines: readonly string[]): void {
     if (!this.prints) return;
-    // The bar is drawn again at the next batch.
-    const clear = this.bar === undefined ? '' : '\r\u001b[K';
-    this.io.stderr.write(clear + lines.map((line) => `${line}\n`).join(''));
+    this.bar.clear();
+    this.io.stderr.write(lines.map((line) => `${line}\n`).join(''));
   }
 
   stop(): void {
-    this.bar?.stop();
+    this.bar.stop();
   }
 }
 

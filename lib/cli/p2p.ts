@@ -4,6 +4,7 @@ import type { Command } from 'commander';
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
 import { gpuList, integer } from './parse.js';
+import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -137,9 +138,6 @@ function usedOptions(options: P2pOptions): Record<string, Scalar> {
 async function measure(options: P2pOptions, argv: readonly string[], io: Io): Promise<number> {
   const records = chooseCases(options);
   const output = new ReportOutput(options, io);
-  const print = (lines: readonly string[]): void => {
-    if (output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
-  };
   const addon = native();
   const present = addon.gpuCount();
   const absent = options.gpus?.find((gpu) => gpu >= present);
@@ -162,7 +160,6 @@ async function measure(options: P2pOptions, argv: readonly string[], io: Io): Pr
     }),
     gpus: describeGpus(machine.gpus),
   } as const;
-  print(p2pHeader(head));
   const run = new P2pRun(machine, {
     bytes: options.bufferSize * mebibyte,
     warmup: 4,
@@ -173,11 +170,26 @@ async function measure(options: P2pOptions, argv: readonly string[], io: Io): Pr
     affinity: options.disableAffinity !== true,
     timeoutMs: options.timeout * 1000,
   });
+  const steps = records.reduce((sum, record) => sum + run.steps(record), 0);
+  const progress = new ProgressBar(io, steps, 'figures');
+  const print = (lines: readonly string[]): void => {
+    if (!output.showsText) return;
+    progress.clear(io.stdout);
+    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+  };
+  print(p2pHeader(head));
   const cases: CaseResult[] = [];
-  for (const record of records) {
-    const results = await run.run(record);
-    cases.push(...results);
-    print(p2pCaseLines(results));
+  try {
+    progress.show(0);
+    for (const record of records) {
+      const results = await run.run(record, () => {
+        progress.advance();
+      });
+      cases.push(...results);
+      print(p2pCaseLines(results));
+    }
+  } finally {
+    progress.stop();
   }
   const report: Report = { ...head, cases };
   print(p2pFooter(report));

@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import type { Io } from './io.js';
 import { explain } from './launch-report.js';
 import { packageRoot } from './package-root.js';
+import { ProgressRelay } from './progress-relay.js';
 import { allowedCores } from '../launch/cores.js';
 import { jobVariable } from '../launch/job.js';
 import { local } from '../launch/local.js';
@@ -21,6 +22,7 @@ const graceMs = 5000;
 export async function runAsJob(workers: number, args: readonly string[], io: Io): Promise<number> {
   const program = fileURLToPath(new URL('bench/gradlink.js', packageRoot()));
   const jobId = randomBytes(16).toString('hex');
+  const progress = new ProgressRelay(io);
   const job = {
     command: [process.execPath, program, ...args] as const,
     workers,
@@ -29,18 +31,23 @@ export async function runAsJob(workers: number, args: readonly string[], io: Io)
     cores: allowedCores(),
     tolerateWorkerLoss: false,
     graceMs,
-    outerEnv: io.env,
+    outerEnv: progress.environment(io.env),
     starterArguments: [],
   };
-  const result = await runJob(local.plan(job, jobId), {
-    mark: `${jobVariable}=${jobId}`,
-    workers,
-    tolerateWorkerLoss: false,
-    env: io.env,
-    signals: io,
-    graceMs,
-    output: { stdout: io.stdout, stderr: io.stderr, tag: false },
-  });
-  io.stderr.write(explain(result));
-  return result.exitCode;
+  try {
+    const result = await runJob(local.plan(job, jobId), {
+      mark: `${jobVariable}=${jobId}`,
+      workers,
+      tolerateWorkerLoss: false,
+      env: job.outerEnv,
+      signals: io,
+      graceMs,
+      output: { stdout: io.stdout, stderr: io.stderr, tag: false, progress },
+    });
+    progress.stop();
+    io.stderr.write(explain(result));
+    return result.exitCode;
+  } finally {
+    progress.stop();
+  }
 }

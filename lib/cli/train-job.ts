@@ -1,12 +1,14 @@
 // One run of `gradlink train` as a job of its own, for the styles that compare several.
 import { spawn } from 'node:child_process';
-import { createWriteStream } from 'node:fs';
+import { createWriteStream, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { finished } from 'node:stream/promises';
 
 import type { Io } from './io.js';
 import { packageRoot } from './package-root.js';
-import { readReport } from '../measure/read-report.js';
+import { environmentFor, readProgress, type ProgressMessage } from './progress-messages.js';
+import { LineSplitter } from '../launch/line-splitter.js';
+import { parseReport } from '../measure/read-report.js';
 import { failedCase } from '../measure/case.js';
 import type { CaseIdentity, CaseResult } from '../measure/result.js';
 
@@ -34,16 +36,27 @@ const program = (): string => fileURLToPath(new URL('bench/gradlink.js', package
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const keptLength = 2000;
 
-/** @throws Interrupted */
-export async function runTrainJob(job: TrainJob, io: Io): Promise<CaseResult> {
+/**
+ * @param onProgress gets how far the run is; absent: it is not asked to tell
+ * @throws Interrupted
+ */
+export async function runTrainJob(
+  job: TrainJob,
+  io: Io,
+  onProgress?: (message: ProgressMessage) => void,
+): Promise<CaseResult> {
   const { workers, servers, launch, train, identity, reportFile, logFile } = job;
   const places = ['-n', String(workers), '-s', String(servers)];
   const command = [process.execPath, program(), 'train', ...train];
-  const report = ['--format', 'json', '--output', reportFile];
+  // Not to a file: rank 0 may run on another host.
+  const report = ['--format', 'json'];
   const child = spawn(
     process.execPath,
     [program(), 'launch', ...places, ...launch, ...command, ...report],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...io.env } },
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...environmentFor(io.env, onProgress !== undefined) },
+    },
   );
   let received: NodeJS.Signals | undefined;
   const pass = (signal: NodeJS.Signals): void => {
@@ -53,12 +66,26 @@ export async function runTrainJob(job: TrainJob, io: Io): Promise<CaseResult> {
   for (const signal of signals) io.on(signal, pass);
   const log = createWriteStream(logFile);
   let last = '';
-  const keep = (chunk: Buffer): void => {
-    log.write(chunk);
-    last = (last + chunk.toString()).slice(-keptLength);
+  let printed = '';
+  const keep = (text: string): void => {
+    log.write(text);
+    last = (last + text).slice(-keptLength);
   };
-  child.stdout.on('data', keep);
-  child.stderr.on('data', keep);
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    printed += text;
+    keep(text);
+  });
+  const lines = new LineSplitter((line) => {
+    const message = onProgress === undefined ? undefined : readProgress(line);
+    if (message === undefined) keep(line.toString());
+    else onProgress?.(message);
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    lines.write(chunk);
+  });
+  child.stderr.on('end', () => {
+    lines.end();
+  });
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
       child.on('error', reject);
@@ -71,12 +98,23 @@ export async function runTrainJob(job: TrainJob, io: Io): Promise<CaseResult> {
       const lines = last.trimEnd().split('\n').slice(-3).join(' | ');
       return failedCase(identity, new Error(`exit status ${String(code)}: ${lines}`));
     }
-    const [measured] = readReport(reportFile).cases;
-    if (measured === undefined) return failedCase(identity, new Error('its report is empty'));
-    return withParameters(measured, identity);
+    return withParameters(takeReport(printed, reportFile), identity);
+  } catch (error) {
+    if (error instanceof Interrupted) throw error;
+    return failedCase(identity, error);
   } finally {
     for (const signal of signals) io.off(signal, pass);
   }
+}
+
+/** The case that a run printed as its report, which is kept. */
+function takeReport(printed: string, reportFile: string): CaseResult {
+  // What else was printed came before.
+  const report = printed.slice(/^\{/m.exec(printed)?.index ?? 0);
+  const [measured] = parseReport(report, 'what the run printed').cases;
+  if (measured === undefined) throw new Error('its report is empty');
+  writeFileSync(reportFile, report);
+  return measured;
 }
 
 export function withParameters(measured: CaseResult, { parameters }: CaseIdentity): CaseResult {

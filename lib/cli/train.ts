@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
+import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { runElasticDl, runTianshu } from './train-grid.js';
@@ -13,14 +14,16 @@ import { describeEnvironment } from '../measure/environment.js';
 import {
   outcome,
   schemaVersion,
+  type CaseResult,
   type Report,
   type RunInfo,
   type Scalar,
 } from '../measure/result.js';
 import { trainCase } from '../measure/train-case.js';
 import { native } from '../native.js';
-import { endLines, iterLine, startLines } from '../report/train-lines.js';
+import { endLines, iterLine, startLines, type TrainStyle } from '../report/train-lines.js';
 import { elasticDlTable, gridRows, gridTable, targetEfficiency } from '../report/train-tables.js';
+import type { TrainResult } from '../train/run/types.js';
 
 function runInfo(command: Command, argv: readonly string[], workers: number): RunInfo {
   const options: Record<string, Scalar> = { workers };
@@ -45,6 +48,14 @@ function trainReport(run: RunInfo, cases: Report['cases']): Report {
   return { schemaVersion, run, environment, cases };
 }
 
+/** A run in TianShu's style is a cell of a grid by where it ran. */
+function placedCase(style: TrainStyle, made: CaseResult, result: TrainResult): CaseResult {
+  if (style !== 'tianshu') return made;
+  const { workers, machines } = result;
+  const place = { machines, devicesPerMachine: workers / machines };
+  return { ...made, parameters: { ...made.parameters, ...place } };
+}
+
 async function trainHere(
   command: Command,
   options: TrainOptions,
@@ -54,14 +65,17 @@ async function trainHere(
 ): Promise<number> {
   const config = trainConfig(options);
   const print = (lines: readonly string[]): void => {
-    if (output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+    if (!output.showsText) return;
+    bar?.clear(io.stdout);
+    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
   };
+  let bar: ProgressBar | undefined;
   const { style } = options;
   const asLines = style === 'bluefog' || style === 'horovod';
   let backend = '';
   // Loads TensorFlow.js, which an installation may lack.
   const { trainOnRank } = await import('../train/run/run.js');
-  const result = await trainOnRank(config, {
+  const training = trainOnRank(config, {
     onStart(workers, name) {
       backend = name;
       if (asLines) print(startLines(config, workers, name));
@@ -70,9 +84,16 @@ async function trainHere(
       const name = config.dataset === 'tokens' ? 'sentence' : 'img';
       if (asLines) print([iterLine(iteration, rate, backend, name)]);
     },
+    onStep(step, steps) {
+      bar ??= new ProgressBar(io, steps, 'steps');
+      bar.show(step);
+    },
   });
+  const result = await training.finally(() => bar?.stop());
   if (result === undefined) return exitCodes.ok;
-  const report = trainReport(runInfo(command, argv, result.workers), [trainCase(config, result)]);
+  const report = trainReport(runInfo(command, argv, result.workers), [
+    placedCase(style, trainCase(config, result), result),
+  ]);
   if (asLines) print(endLines(style, config, result));
   else if (style === 'elasticdl') print(elasticDlTable(report.cases));
   else print(gridTable(gridRows(report.cases, targetEfficiency)));

@@ -53,6 +53,11 @@ export interface OutputOptions {
    * server-N.out and server-N.err of servers.
    */
   readonly directory?: string;
+  /** Sees each line of standard error first, and takes those that are for it; is told before any other is written. */
+  readonly progress?: {
+    take(line: Buffer): boolean;
+    clear(name: 'stdout' | 'stderr'): void;
+  };
 }
 
 function fileStem({ role, index, label }: Member): string {
@@ -72,7 +77,7 @@ export class JobOutput {
 
   /** Forwards one stream of a process. */
   attach(member: Member, name: 'stdout' | 'stderr', source: Readable): void {
-    const { tag, directory } = this.options;
+    const { tag, directory, progress } = this.options;
     const { label } = member;
     const prefix = Buffer.from(tag ? `[${label}] ` : '');
     this.sources.push(closing(source));
@@ -89,6 +94,8 @@ export class JobOutput {
     if (file !== undefined) this.files.push(file);
 
     const lines = new LineSplitter((line) => {
+      if (name === 'stderr' && progress?.take(line) === true) return;
+      progress?.clear(name);
       this.gates[name].write(Buffer.concat([prefix, line]), source);
       tail.push(line.toString('utf8', 0, Math.min(line.length - 1, keptLength)));
       if (tail.length > keptLines) tail.shift();

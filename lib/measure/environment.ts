@@ -38,8 +38,8 @@ const variablePrefixes = [
   'OMPI_COMM_WORLD_',
   'UCX_',
 ];
-// GRADLINK_JOB is the secret that lets a process join a running job.
-const secretNames = new Set(['GRADLINK_JOB']);
+// GRADLINK_JOB is the secret that lets a process join a running job; GRADLINK_PROGRESS tells of a terminal, not of a run.
+const hiddenNames = new Set(['GRADLINK_JOB', 'GRADLINK_PROGRESS']);
 
 /** The variables of `environment` that a report shows, by a fixed list, in alphabetical order. */
 export function knownVariables(
@@ -48,7 +48,7 @@ export function knownVariables(
   const known: Record<string, string> = {};
   for (const name of Object.keys(environment).sort()) {
     const value = environment[name];
-    if (value === undefined || secretNames.has(name)) continue;
+    if (value === undefined || hiddenNames.has(name)) continue;
     if (variableNames.has(name) || variablePrefixes.some((prefix) => name.startsWith(prefix))) {
       known[name] = value;
     }

@@ -260,6 +260,19 @@ async function runPlacement(
   return results;
 }
 
+const placements = ['out-of-place', 'in-place'] as const;
+
+function countsOf({ sizes }: NeighborSweep, dtype: NeighborDType): ReadonlySet<number> {
+  const width = elementBytes[parseDType(dtype)]!;
+  return new Set(sizes.map((bytes) => Math.max(Math.floor(bytes / width), 1)));
+}
+
+/** How many rows a sweep has when nothing fails. */
+export function neighborRows(sweep: NeighborSweep): number {
+  const counts = sweep.dtypes.map((dtype) => countsOf(sweep, dtype).size);
+  return placements.length * counts.reduce((sum, count) => sum + count, 0);
+}
+
 /**
  * All sizes, in place and out of place; every process of a job calls it alike.
  *
@@ -282,9 +295,8 @@ export async function runNeighborSweep(
   const results: CaseResult[] = [];
   for (const dtype of sweep.dtypes) {
     const width = elementBytes[parseDType(dtype)]!;
-    const counts = new Set(sweep.sizes.map((bytes) => Math.max(Math.floor(bytes / width), 1)));
-    for (const count of counts) {
-      for (const placement of ['out-of-place', 'in-place'] as const) {
+    for (const count of countsOf(sweep, dtype)) {
+      for (const placement of placements) {
         try {
           const cases = await runPlacement(bench, count, dtype, placement);
           onRow(cases);

@@ -39,11 +39,23 @@ export class P2pRun {
     this.counters = new GpuCounters(machine);
   }
 
-  /** The results of all figures of a case: never none. */
-  async run(record: P2pCase): Promise<CaseResult[]> {
+  /** How many steps {@link run} tells of for a case. */
+  steps(record: P2pCase): number {
+    const { gpus } = this.machine;
+    if (gpus.length < record.gpus) return 1;
+    return record.plans(gpus.map(({ ordinal }) => ordinal)).length;
+  }
+
+  /**
+   * The results of all figures of a case: never none.
+   *
+   * @param onStep called after each pair of places, or whatever the case measures by itself
+   */
+  async run(record: P2pCase, onStep: () => void = () => undefined): Promise<CaseResult[]> {
     const ordinals = this.machine.gpus.map(({ ordinal }) => ordinal);
     if (ordinals.length < record.gpus) {
       const reason = `needs at least ${record.gpus} GPUs, and ${ordinals.length} is there`;
+      onStep();
       return [waivedCase({ name: record.name, parameters: {} }, reason)];
     }
     const observed: (Observation | CaseResult)[] = [];
@@ -57,6 +69,7 @@ export class P2pRun {
       } catch (error) {
         observed.push(failedCase(identity, error));
       }
+      onStep();
     }
     const { mean } = this.options;
     const judged = observed.map((one) =>
@@ -102,6 +115,7 @@ export class P2pRun {
       wrong: result.wrong,
       evidence: {
         quantity: 'latency',
+        byHost: false,
         limit: undefined,
         bytes: pointerBytes,
         total: false,
@@ -123,7 +137,7 @@ export class P2pRun {
     plan: CopyPlan,
   ): Promise<Observation[]> {
     const { bytes, loops, warmup, samples, verify, affinity, timeoutMs } = this.options;
-    const size = record.latency ?? { bytes, loops };
+    const size = { bytes: record.latency?.bytes ?? bytes, loops: record.latency?.loops ?? loops };
     const result = await native().gpuCopies({
       copies: plan.copies,
       measured: plan.measured,
@@ -134,6 +148,7 @@ export class P2pRun {
       peerAccess: record.peerAccess ?? true,
       affinity,
       health: true,
+      hostTimes: record.latency?.clock === 'complete',
       timeoutMs,
     });
     const health = new Map(result.health.map((one) => [one.gpu, one.health] as const));
@@ -181,6 +196,7 @@ export class P2pRun {
         wrong: options.verify ? result.wrong : undefined,
         evidence: {
           quantity: record.latency === undefined ? 'bandwidth' : 'latency',
+          byHost: isByHost(record),
           limit: total ? this.totalLimit(plan, staged) : this.limitOf(copy, staged, record),
           bytes,
           total,
@@ -200,7 +216,7 @@ export class P2pRun {
     if (plan.figures === 'total') return [make(first, 0, result.spanSeconds, true)];
     const each = plan.copies
       .slice(0, plan.measured)
-      .map((copy, index) => make(copy, index, result.seconds[index] ?? new Float64Array(), false));
+      .map((copy, index) => make(copy, index, secondsOf(record, result, index), false));
     if (plan.figures === 'one') return each;
     return [...each, make(first, 0, result.spanSeconds, true)];
   }
@@ -239,6 +255,21 @@ export class P2pRun {
   }
 }
 
+function isByHost({ latency }: P2pCase): boolean {
+  return latency !== undefined && latency.clock !== 'gpu';
+}
+
+/** Of one copy of a measured one, a value a sample, by the clock that the case asks for. */
+function secondsOf(
+  { latency }: P2pCase,
+  { seconds, issueSeconds, hostSeconds }: NativeGpuCopies,
+  index: number,
+): Float64Array {
+  if (latency?.clock === 'issue') return issueSeconds;
+  if (latency?.clock === 'complete') return hostSeconds;
+  return seconds[index] ?? new Float64Array();
+}
+
 /** Parameters that tell a figure from the others of its case, and say in words which way the data goes. */
 function identityOf(
   record: P2pCase,
@@ -268,6 +299,7 @@ function identityOf(
       to: side(copy.to),
       by: fan && copy.by !== plan.one ? 'all others' : total && !fan ? 'both' : placeName(copy.by),
       quantity,
+      ...(isByHost(record) ? { clock: 'host' } : {}),
       figure: total ? 'total' : 'one',
       flow: total ? counted.map(flowOf).join(' + ') : flowOf(copy),
       beside: beside.length === 0 ? null : beside.map(flowOf).join(' + '),

@@ -93,7 +93,7 @@ describe('text output', () => {
     expect((await gradlink(argv)).stderr).not.toMatch(bar);
     const { stderr } = await gradlink(argv, { terminal: true });
     expect(stderr).toMatch(bar);
-    const shown = stderr.replace(/[^\n]*\r/g, '').replace(/\u001b\[[\d;?]*[A-Za-z]/g, '');
+    const shown = stderr.replace(/[^\n]*\u001b\[2K/g, '').replace(/\u001b\[[\d;?]*[A-Za-z]/g, '');
     expect(iterations(shown)).toHaveLength(2);
   });
 });

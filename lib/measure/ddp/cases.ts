@@ -68,7 +68,9 @@ function verdictOf(row: DdpRow, phase: DdpPhase): Verdict {
     return { level: 'none', text: 'nothing is reduced in a forward pass', likelyCause: null };
   }
   const share = hiddenShare(row);
-  const percent = `${(100 * share).toFixed(0)} % of the communication is hidden behind the backward pass`;
+  // Below 0 it made the backward pass longer than one after the other would.
+  const hidden = share < 0 ? 'nothing' : `${(100 * share).toFixed(0)} %`;
+  const percent = `${hidden} of the communication is hidden behind the backward pass`;
   if (row.mode !== 'overlap') return { level: 'none', text: percent, likelyCause: null };
   if (row.communicationSeconds > row.computeSeconds) {
     const cause =

@@ -45,6 +45,11 @@ function median(values: readonly number[]): number {
   return medianSorted([...values].sort((a, b) => a - b));
 }
 
+/** Steps of a comparison, those of the warm-up included. */
+export function ddpSteps({ bucketSizes, modes, warmupSteps, steps }: DdpPlan): number {
+  return bucketSizes.length * modes.length * (warmupSteps + steps);
+}
+
 /**
  * Compares on all ranks of a communicator.
  *
@@ -52,6 +57,7 @@ function median(values: readonly number[]): number {
  * machine disturbs them alike. All ranks begin a step together.
  *
  * @param done called on every rank after each bucket size
+ * @param onStep called on every rank after each step of each mode, {@link ddpSteps} times
  * @returns the same on every rank, in the order of the sizes and modes
  */
 export async function compareDdp(
@@ -59,10 +65,11 @@ export async function compareDdp(
   workload: DdpWorkload,
   plan: DdpPlan,
   done: (rows: readonly DdpRow[]) => void = () => undefined,
+  onStep: () => void = () => undefined,
 ): Promise<readonly DdpRow[]> {
   const all: DdpRow[] = [];
   for (const bucketMebibytes of plan.bucketSizes) {
-    const rows = await compareSize(communicator, workload, plan, bucketMebibytes);
+    const rows = await compareSize(communicator, workload, plan, bucketMebibytes, onStep);
     all.push(...rows);
     done(rows);
   }
@@ -91,6 +98,7 @@ async function compareSize(
   workload: DdpWorkload,
   plan: DdpPlan,
   size: number,
+  onStep: () => void,
 ): Promise<DdpRow[]> {
   const { modes, steps, warmupSteps } = plan;
   const trainers: DdpTrainer[] = [];
@@ -112,6 +120,7 @@ async function compareSize(
         backward[at]!.push(times.backwardSeconds);
       }
       if (step === warmupSteps + steps - 1) wrong[at] = trainer.countWrong();
+      onStep();
     }
   }
   const rows: DdpRow[] = [];

@@ -2,7 +2,13 @@
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { Communicator } from '../../communicator/communicator.js';
+import { hostsOfRanks } from '../../communicator/hosts.js';
 import { gpuShares } from '../../measure/gpu-share.js';
+import {
+  meanUtilisation,
+  utilisationNames,
+  type UtilisationSummary,
+} from '../../measure/utilisation.js';
 import { useBackend } from '../backends.js';
 import { Batches, openDataset } from '../data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../models/index.js';
@@ -16,6 +22,8 @@ import { partNames, type StepParts, type TrainConfig, type TrainResult } from '.
 export interface RankOptions {
   /** Called on rank 0 after each measured iteration, with its own samples a second. */
   readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
+  /** Called on rank 0 before the first step and after each, warm-up included. */
+  readonly onStep?: ((step: number, steps: number) => void) | undefined;
   /** Called on rank 0 before the first step. */
   readonly onStart?: ((workers: number, backend: string) => void) | undefined;
 }
@@ -56,6 +64,7 @@ export async function trainOnRank(
     const run = await runTraining({
       ...{ core: tf, communicator, config, model, dataset, batches, method, timeline },
       onIteration: rank === 0 ? options.onIteration : undefined,
+      onStep: rank === 0 ? options.onStep : undefined,
       // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
       gpuShare: backend.name === 'node-gpu' ? gpuShares() : undefined,
     });
@@ -72,7 +81,6 @@ export async function trainOnRank(
       warmupSteps: run.warmupSteps,
       resumedAt: run.resumedAt,
       steps: run.steps,
-      utilisation: run.utilisation,
     };
   } finally {
     timeline?.close();
@@ -80,15 +88,19 @@ export async function trainOnRank(
   }
 }
 
+type Gathered = 'iterationSeconds' | 'losses' | 'parts' | 'machines' | 'utilisation';
+
 async function gather(
   communicator: Communicator,
   run: RankRun,
-): Promise<Pick<TrainResult, 'iterationSeconds' | 'losses' | 'parts'> | undefined> {
+): Promise<Pick<TrainResult, Gathered> | undefined> {
   const iterations = run.iterationSeconds.length;
+  const hosts = await hostsOfRanks(communicator);
   const own = Float64Array.from([
     ...run.iterationSeconds,
     ...run.losses,
     ...partNames.map((name) => run.parts[name] / run.measuredSteps),
+    ...utilisationNames.map((name) => run.utilisation[name] ?? NaN),
   ]);
   const all = await communicator.gather(own);
   if (all === undefined || communicator.rank !== 0) return undefined;
@@ -98,11 +110,27 @@ async function gather(
   const meanOf = (index: number): number =>
     ranks.reduce((sum, rank) => sum + of(rank, index), 0) / size;
   const each = Array.from({ length: iterations }, (_, iteration) => iteration);
+  // Ranks of one host watch the same machine.
+  const watching = ranks.filter((rank) => hosts.indexOf(hosts[rank]!) === rank);
+  const usedAt = own.length - utilisationNames.length;
   return {
     iterationSeconds: ranks.map((rank) => each.map((iteration) => of(rank, iteration))),
     losses: each.map((iteration) => meanOf(iterations + iteration)),
     parts: Object.fromEntries(
       partNames.map((name, part) => [name, meanOf(2 * iterations + part)]),
     ) as unknown as StepParts,
+    machines: watching.length,
+    utilisation: meanUtilisation(
+      watching.map((rank) => summaryOf((figure) => of(rank, usedAt + figure))),
+    ),
   };
+}
+
+/** From figures in the order of their names, NaN where the machine did not tell. */
+function summaryOf(figure: (index: number) => number): UtilisationSummary {
+  const entries = utilisationNames.map((name, index): [string, number | null] => {
+    const value = figure(index);
+    return [name, Number.isNaN(value) ? null : value];
+  });
+  return Object.fromEntries(entries) as unknown as UtilisationSummary;
 }

@@ -24,6 +24,8 @@ export interface Training {
   readonly gpuShare?: (() => number | undefined) | undefined;
   /** Called on every rank after each measured iteration. */
   readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
+  /** Called before the first step and after each, warm-up included; the time it takes is no iteration's. */
+  readonly onStep?: ((step: number, steps: number) => void) | undefined;
 }
 
 /** One rank's own figures. */
@@ -53,7 +55,17 @@ export async function runTraining(training: Training): Promise<RankRun> {
   const warmupSteps = Math.min(config.warmupSteps, left - config.stepsPerIteration);
   const iterations = Math.ceil((left - warmupSteps) / config.stepsPerIteration);
 
-  for (let step = 0; step < warmupSteps; ++step) await makeStep(training, state);
+  const steps = warmupSteps + iterations * config.stepsPerIteration;
+  const tell = (): void => {
+    const start = monotonicSeconds();
+    training.onStep?.(state.step - resumedAt, steps);
+    state.asideSeconds += monotonicSeconds() - start;
+  };
+  tell();
+  for (let step = 0; step < warmupSteps; ++step) {
+    await makeStep(training, state);
+    tell();
+  }
   // So that no rank's first iteration contains another's start.
   await communicator.barrier();
   const parts = emptyParts();
@@ -62,12 +74,13 @@ export async function runTraining(training: Training): Promise<RankRun> {
   const watch = new UtilisationWatch(training.gpuShare);
   for (let iteration = 0; iteration < iterations; ++iteration) {
     const start = monotonicSeconds();
-    const before = state.checkpointSeconds;
+    const before = state.asideSeconds;
     let loss = NaN;
     for (let step = 0; step < config.stepsPerIteration; ++step) {
       loss = await makeStep(training, state, parts);
+      tell();
     }
-    const seconds = monotonicSeconds() - start - (state.checkpointSeconds - before);
+    const seconds = monotonicSeconds() - start - (state.asideSeconds - before);
     iterationSeconds.push(seconds);
     losses.push(loss);
     const samples = config.batchSize * config.stepsPerIteration;
@@ -84,7 +97,8 @@ export async function runTraining(training: Training): Promise<RankRun> {
 interface State {
   step: number;
   samplesSeen: number;
-  checkpointSeconds: number;
+  /** What checkpoints and the caller took. */
+  asideSeconds: number;
 }
 
 export function emptyParts(): StepParts {
@@ -140,12 +154,12 @@ async function checkpoint(training: Training, state: State): Promise<void> {
   const kept = await method.state();
   const place = { step: state.step, samplesSeen: state.samplesSeen, labels: labelsOf(config) };
   await saveCheckpoint(config.checkpointFolder, communicator, place, [...weights, ...kept]);
-  state.checkpointSeconds += monotonicSeconds() - start;
+  state.asideSeconds += monotonicSeconds() - start;
 }
 
 async function resume(training: Training): Promise<State> {
   const { config, communicator, model, method, core } = training;
-  const state: State = { step: 0, samplesSeen: 0, checkpointSeconds: 0 };
+  const state: State = { step: 0, samplesSeen: 0, asideSeconds: 0 };
   if (config.checkpointFolder === undefined) return state;
   const found = await loadCheckpoint(config.checkpointFolder, communicator, labelsOf(config));
   if (found === undefined) return state;
