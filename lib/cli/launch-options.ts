@@ -29,6 +29,7 @@ export interface LaunchOptions {
   readonly tolerateWorkerLoss?: true;
   readonly elastic?: true;
   readonly minWorkers: number;
+  readonly maxRestarts?: number;
   readonly tagOutput?: true;
   readonly outputDir?: string;
   readonly dryRun?: true;
@@ -107,6 +108,9 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
   if (options.elastic === true && options.tolerateWorkerLoss === true) {
     const expected = 'either --elastic or --tolerate-worker-loss';
     throw UsageError.of('--elastic', expected, 'both');
+  }
+  if (options.maxRestarts !== undefined && options.elastic !== true) {
+    throw UsageError.of('--max-restarts', 'an option of --elastic', 'it without');
   }
   if (launcher.needsHosts === true && options.hostfile === undefined) {
     throw UsageError.of(`--launcher ${launcher.name}`, 'a file of hosts with -H', 'none');

@@ -16,19 +16,32 @@ export interface Attempt {
 /** How often the job has been started again, in every process of it; absent in a job that is not elastic. */
 const restartsVariable = 'GRADLINK_RESTARTS';
 
+/** What may be lost. */
+export interface ElasticLimits {
+  /** The fewest workers that the job goes on with. */
+  readonly minWorkers: number;
+  /** Starts after a worker that exited with an error: the others may well do the same. */
+  readonly maxRestarts: number;
+}
+
+/** As torchrun's agent. */
+export const defaultMaxRestarts = 3;
+
 /**
- * Runs a job until it ends well or in a way that is no loss: a worker that a signal killed is lost, one that exits with an
- * error would do so again. Each start has one worker fewer, and writes its output to a folder of its own.
+ * Runs a job until it ends well or in a way that is no loss of a worker. One that a signal killed is lost; one that
+ * exited with an error is too, but may have erred for a reason that all have, so that only so many of those count. Each
+ * start has one worker fewer, and writes its output to a folder of its own.
  *
  * @param tell what the user is to know between two starts
  */
 export async function runElastic(
   first: Attempt,
-  minWorkers: number,
+  { minWorkers, maxRestarts }: ElasticLimits,
   run: (attempt: Attempt) => Promise<JobResult>,
   tell: (text: string) => void,
 ): Promise<JobResult> {
   const start = performance.now();
+  let errors = 0;
   for (let restarts = 0; ; ++restarts) {
     const workers = first.job.workers - restarts;
     const left = secondsLeft(first, start);
@@ -44,7 +57,17 @@ export async function runElastic(
         ? {}
         : { directory: join(first.directory, `restart-${restarts}`) }),
     });
-    if (!lostWorker(result)) return result;
+    const loss = lossOf(result);
+    if (loss === undefined) return result;
+    if (loss === 'error' && ++errors > maxRestarts) {
+      const often = maxRestarts === 1 ? 'once' : `${maxRestarts} times`;
+      tell(
+        maxRestarts === 0
+          ? 'gradlink launch: a worker that exits with an error ends the job (--max-restarts 0).\n'
+          : `gradlink launch: the job started again ${often} after an error of a worker, and no more often (--max-restarts).\n`,
+      );
+      return result;
+    }
     if (workers - 1 < minWorkers) {
       tell(`gradlink launch: fewer than ${minWorkers} workers are left (--min-workers).\n`);
       return result;
@@ -60,8 +83,12 @@ function secondsLeft({ timeoutSeconds }: Attempt, start: number): number | undef
   return Math.max(0, timeoutSeconds - (performance.now() - start) / 1000);
 }
 
-function lostWorker({ interruption, survivors }: JobResult): boolean {
-  if (interruption?.kind !== 'failure' || survivors.length > 0) return false;
+/** How a worker was lost; undefined where the job ended otherwise, or could not be ended. */
+function lossOf({ interruption, survivors }: JobResult): 'signal' | 'error' | undefined {
+  if (interruption?.kind !== 'failure' || survivors.length > 0) return undefined;
   const { member, manner } = interruption.failure;
-  return member.role === 'worker' && manner === 'killed';
+  if (member.role !== 'worker') return undefined;
+  if (manner === 'killed') return 'signal';
+  // What could not even be started never will be.
+  return manner === 'exited' && member.pid !== undefined ? 'error' : undefined;
 }

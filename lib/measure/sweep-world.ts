@@ -2,6 +2,7 @@
 import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../communicator/communicator.js';
+import { hostsOfRanks } from '../communicator/hosts.js';
 import { readJob } from '../communicator/job.js';
 import { native } from '../native.js';
 import type { NativeCommunicator } from '../native/communicator.js';
@@ -66,20 +67,6 @@ export async function gatherNumbers(
   );
 }
 
-/** Linux has no longer names of hosts. */
-const mostNameBytes = 64;
-
-async function gatherNames(world: Communicator, own: string): Promise<string[]> {
-  const name = new Uint8Array(mostNameBytes);
-  new TextEncoder().encodeInto(own, name);
-  const all = await world.allGather(name);
-  return Array.from({ length: world.size }, (_, rank) =>
-    new TextDecoder()
-      .decode(all.subarray(rank * mostNameBytes, (rank + 1) * mostNameBytes))
-      .replace(/\0+$/, ''),
-  );
-}
-
 /**
  * Opens the ranks: those of the job where there is one, else `size` of this process.
  *
@@ -96,7 +83,7 @@ export async function openWorld(
   if (jobSize() !== undefined) {
     const world = await Communicator.world({ timeoutMs });
     const pids = await world.allGather(Int32Array.of(process.pid));
-    const hosts = await gatherNames(world, host);
+    const hosts = await hostsOfRanks(world);
     return {
       size: world.size,
       rank: world.rank,

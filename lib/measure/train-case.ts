@@ -67,6 +67,7 @@ export function trainCase(config: TrainConfig, result: TrainResult): CaseResult 
     trainableParameters: result.trainableParameters,
     resumedAtStep: result.resumedAt,
     steps: result.steps,
+    machines: result.machines,
     cpuShare: utilisation.cpuShare,
     memoryShare: utilisation.memoryShare,
     diskShare: utilisation.diskShare,

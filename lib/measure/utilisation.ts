@@ -35,6 +35,19 @@ export interface UtilisationSummary {
   readonly gpuShare: number | null;
 }
 
+/** All figures of a summary. */
+export const utilisationNames = [
+  'seconds',
+  'cpuShare',
+  'memoryShare',
+  'diskShare',
+  'diskReadBytesPerSecond',
+  'diskWrittenBytesPerSecond',
+  'networkReceivedBytesPerSecond',
+  'networkSentBytesPerSecond',
+  'gpuShare',
+] as const satisfies readonly (keyof UtilisationSummary)[];
+
 /** The text of a file of /proc; undefined where there is none. */
 export type ReadProc = (name: string) => string | undefined;
 
@@ -125,6 +138,18 @@ export function summarise(
         ? null
         : gpuShares.reduce((sum, share) => sum + share, 0) / gpuShares.length,
   };
+}
+
+/** The mean over machines; of those that do not tell a figure nothing is counted. */
+export function meanUtilisation(machines: readonly UtilisationSummary[]): UtilisationSummary {
+  const [first] = machines;
+  if (first === undefined) throw new RangeError('expected machines, got none');
+  const mean = (name: keyof UtilisationSummary): number | null => {
+    const known = machines.flatMap((one) => one[name] ?? []);
+    return known.length === 0 ? null : known.reduce((sum, one) => sum + one, 0) / known.length;
+  };
+  const figures = Object.fromEntries(utilisationNames.map((name) => [name, mean(name)]));
+  return { ...first, ...figures };
 }
 
 function finite(value: number): number | null {

@@ -85,6 +85,7 @@ function stepLines(config: TrainConfig, result: TrainResult): string[] {
     ...(result.resumedAt > 0 ? [`  resumed   at step ${result.resumedAt}`] : []),
     `  used      cpu ${share(utilisation.cpuShare)}, memory ${share(utilisation.memoryShare)}, disk ` +
       `${share(utilisation.diskShare)}, gpu ${share(utilisation.gpuShare)}`,
+    `  ran on    ${result.workers} worker${result.workers === 1 ? '' : 's'} on ${result.machines} machine${result.machines === 1 ? '' : 's'}`,
     `  data      ${result.datasetName}; tfjs ${result.tfjsVersion} on ${result.backend}`,
   ];
 }

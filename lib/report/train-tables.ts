@@ -250,7 +250,7 @@ export function gridMarkdown(rows: readonly GridRow[], target: number): string {
     '# Training throughput',
     '',
     'Samples a second of all devices, the median of the runs. Speedup is against one device on one machine with the same batch,',
-    `efficiency is speedup by devices; the target is ${percentText(target)}. Utilisation is that of rank 0's host over the same steps.`,
+    `efficiency is speedup by devices; the target is ${percentText(target)}. Utilisation is the mean over the machines, in the same steps.`,
     '',
     ...markdownTable(columnsOf(gridTitles, 1), gridCells(rows)),
     '',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { runElastic, type Attempt } from '../../lib/launch/elastic.js';
+import { runElastic, type Attempt, type ElasticLimits } from '../../lib/launch/elastic.js';
 import type { JobSpec } from '../../lib/launch/job.js';
 import type { Manner } from '../../lib/launch/members.js';
 import type { JobResult } from '../../lib/launch/run-job.js';
@@ -17,12 +17,23 @@ function failed(manner: Manner, role: 'worker' | 'server' = 'worker'): JobResult
   return { ...well, exitCode: 137, interruption: { kind: 'failure', failure } };
 }
 
-async function run(results: readonly JobResult[], first: Partial<Attempt> = {}, minWorkers = 1) {
+function neverStarted(): JobResult {
+  const member = { role: 'worker', index: 1, label: '1', pid: undefined } as const;
+  const what = 'could not be started: spawn ENOENT';
+  const failure = { member, manner: 'exited', exitCode: 127, what, lastLines: [] } as const;
+  return { ...well, exitCode: 127, interruption: { kind: 'failure', failure } };
+}
+
+async function run(
+  results: readonly JobResult[],
+  first: Partial<Attempt> = {},
+  limits: Partial<ElasticLimits> = {},
+) {
   const attempts: Attempt[] = [];
   let told = '';
   const last = await runElastic(
     { job, ...first },
-    minWorkers,
+    { minWorkers: 1, maxRestarts: 3, ...limits },
     (attempt) => {
       attempts.push(attempt);
       const result = results[attempts.length - 1];
@@ -59,14 +70,39 @@ describe('runElastic', () => {
   });
 
   it('ends when too few are left', async () => {
-    const { attempts, told, last } = await run([failed('killed'), failed('killed')], {}, 3);
+    const { attempts, told, last } = await run(
+      [failed('killed'), failed('killed')],
+      {},
+      { minWorkers: 3 },
+    );
     expect(attempts).toHaveLength(2);
     expect(told).toContain('fewer than 3 workers are left');
     expect(last.exitCode).toBe(137);
   });
 
+  it('goes on after workers that exit with an error, so many times', async () => {
+    const once = await run([failed('exited'), well]);
+    expect(once.attempts.map(({ job: { workers } }) => workers)).toEqual([4, 3]);
+    expect(once.last).toBe(well);
+    const error = failed('exited');
+    const alike = await run([error, error, error], {}, { maxRestarts: 2 });
+    expect(alike.attempts).toHaveLength(3);
+    expect(alike.told).toContain('started again 2 times after an error of a worker');
+    expect(alike.last.exitCode).toBe(137);
+    const none = await run([error], {}, { maxRestarts: 0 });
+    expect(none.attempts).toHaveLength(1);
+    expect(none.told).toContain('--max-restarts 0');
+  });
+
+  it('does not count those that a signal killed', async () => {
+    const results = [failed('killed'), failed('exited'), failed('killed'), well];
+    const { attempts } = await run(results, {}, { maxRestarts: 1 });
+    expect(attempts.map(({ job: { workers } }) => workers)).toEqual([4, 3, 2, 1]);
+  });
+
   it.each([
-    ['a worker that exits with an error', failed('exited')],
+    ['a worker that could not be started', neverStarted()],
+    ['a worker that is ended with the job', failed('ended')],
     ['a server that is killed', failed('killed', 'server')],
     ['a signal', { ...well, interruption: { kind: 'signal', signal: 'SIGINT' } } as const],
     ['the time limit', { ...well, interruption: { kind: 'timeout', timeoutMs: 5 } } as const],

@@ -1,6 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import { sampleUtilisation, summarise, UtilisationWatch } from '../../lib/measure/utilisation.js';
+import {
+  meanUtilisation,
+  sampleUtilisation,
+  summarise,
+  UtilisationWatch,
+} from '../../lib/measure/utilisation.js';
 
 /** Files of /proc with counters that grow by `step`: 3 s of 4 busy, of 10 MB read a second. */
 function proc(step: number, memoryFreeKiB: number): (name: string) => string | undefined {
@@ -43,6 +48,18 @@ describe('utilisation', () => {
       networkSentBytesPerSecond: 1500,
       gpuShare: 0.6,
     });
+  });
+
+  it('of several machines is the mean of those that tell', () => {
+    const machine = (memoryFreeKiB: number, gpuShares: readonly number[]) =>
+      summarise(
+        [sampleUtilisation(10, proc(0, 800)), sampleUtilisation(12, proc(1, memoryFreeKiB))],
+        gpuShares,
+      );
+    const mean = meanUtilisation([machine(400, [0.5]), machine(800, [])]);
+    expect(mean).toMatchObject({ seconds: 2, cpuShare: 0.75, gpuShare: 0.5 });
+    expect(mean.memoryShare).toBeCloseTo(0.3, 12);
+    expect(meanUtilisation([machine(400, []), machine(400, [])]).gpuShare).toBeNull();
   });
 
   it('is null where the machine does not tell', () => {

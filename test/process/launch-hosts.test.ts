@@ -6,29 +6,18 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { bearers, Launches, marked, missing, storeProgram, until } from '../support/launching.js';
 import type { Started } from '../support/launching.js';
 
-const netns = new URL('../hosts/netns.sh', import.meta.url).pathname;
 const name = `gl${String(process.pid % 100_000)}`;
 const rank = '${OMPI_COMM_WORLD_RANK:-$PMI_RANK}';
-
-const noHosts = ((): string | undefined => {
-  const reason = missing(['ip', 'nsenter', 'unshare'], true);
-  if (reason !== undefined) return reason;
-  try {
-    execFileSync('unshare', ['--net', '--uts', 'true'], { stdio: 'ignore' });
-    return undefined;
-  } catch {
-    return 'network namespaces are not allowed here';
-  }
-})();
 
 describe.each([
   ['openmpi', 'mpirun.openmpi'],
   ['mpich', 'mpirun.mpich'],
 ])('two hosts, %s', (mpi, program) => {
-  const reason = noHosts ?? missing([program, 'rsync']);
+  const reason = noHosts() ?? missing([program, 'rsync']);
   let launches: Launches;
   let hostfile = '';
   let addresses: readonly string[] = [];
@@ -36,13 +25,13 @@ describe.each([
   beforeEach(() => {
     launches = new Launches();
     if (reason !== undefined) return;
-    addresses = execFileSync(netns, ['up', name], { encoding: 'utf8' }).trim().split('\n');
+    addresses = makeHosts(name);
     hostfile = join(launches.scratch, 'hosts');
     writeFileSync(hostfile, addresses.map((address) => `${address} slots=2\n`).join(''));
   });
   afterEach(async () => {
     await launches.remove();
-    if (reason === undefined) execFileSync(netns, ['down', name]);
+    if (reason === undefined) removeHosts(name);
   });
 
   const hostsTest = (title: string, test: () => Promise<void>): void => {

@@ -177,6 +177,37 @@ describe('a failing rank', () => {
     expect(bearers(mark, [child.pid])).toEqual([]);
   });
 
+  describe('with --elastic', () => {
+    /** The last rank of the first two starts exits with an error, the others wait for it. */
+    const script =
+      'if [ $GRADLINK_RESTARTS = 2 ]; then echo $GRADLINK_SIZE left; exit; fi; ' +
+      'if [ $GRADLINK_RANK = $((GRADLINK_SIZE - 1)) ]; then echo last words >&2; exit 7; fi; sleep 600';
+
+    it('costs the job a worker', async () => {
+      const { code, stdout, stderr } = await launch('-n', '4', '--elastic', 'sh', '-c', script);
+      expect(stdout).toBe('2 left\n2 left\n');
+      expect(stderr.match(/rank \d \(process \d+\) exited with status 7/g)).toHaveLength(2);
+      expect(stderr).toContain('starts again with 3 workers (--elastic)');
+      expect(stderr).toContain('starts again with 2 workers (--elastic)');
+      expect(code).toBe(0);
+    });
+
+    it('ends the job when it has happened too often', async () => {
+      const options = ['--elastic', '--max-restarts', '1'];
+      const { code, stdout, stderr } = await launch('-n', '4', ...options, 'sh', '-c', script);
+      expect(stdout).toBe('');
+      expect(stderr).toContain('started again once after an error of a worker');
+      expect(stderr).toContain('last words');
+      expect(code).toBe(7);
+    });
+
+    it('is refused a number of restarts without it', async () => {
+      const { code, stderr } = await launch('-n', '2', '--max-restarts', '1', 'true');
+      expect(code).toBe(2);
+      expect(stderr).toContain('--max-restarts: expected an option of --elastic, got it without');
+    });
+  });
+
   it('says that a program does not exist, with 127', async () => {
     const { code, stderr } = await launch('-n', '2', join(scratch, 'no-such-program'));
     expect(code).toBe(127);

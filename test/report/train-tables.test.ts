@@ -27,7 +27,13 @@ const config: TrainConfig = {
 /** ElasticDL's published seconds of a task: 110.909, of it 110.655 in batches; 143.789 with 33.6484 of exchange. */
 function run(workers: number, task: number, gradient: number, batch: number): TrainResult {
   return {
-    ...{ workers, backend: 'cpu', tfjsVersion: '4.22.0', datasetName: 'cifar10 (synthetic)' },
+    ...{
+      workers,
+      machines: 1,
+      backend: 'cpu',
+      tfjsVersion: '4.22.0',
+      datasetName: 'cifar10 (synthetic)',
+    },
     sampleName: 'img',
     iterationSeconds: Array.from({ length: workers }, () => [task, task]),
     parts: {

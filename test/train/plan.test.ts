@@ -8,8 +8,8 @@ describe('parsePlan', () => {
   it('has the protocol for what is not said', () => {
     expect(parsePlan('grid: [[1, 1]]', known)).toEqual({
       ...{ cells: [{ machines: 1, devices: 1 }], batchSizes: [32], repeats: 5, warmupSteps: 20 },
-      ...{ steps: 100, target: 0.8, hosts: [], launcher: 'local', servers: 0, options: {} },
-      timeoutSeconds: undefined,
+      ...{ steps: 100, target: 0.8, hosts: [], launcher: 'local', launch: [], servers: 0 },
+      ...{ options: {}, timeoutSeconds: undefined },
     });
   });
 
@@ -26,6 +26,8 @@ describe('parsePlan', () => {
       steps: 10
       target: 0.9
       hosts: [node1, node2]
+      launcher: mpi
+      launch: [--remote-shell, ssh -p 2222]
       timeout: 600
       servers: 2`;
     expect(parsePlan(text, known)).toEqual({
@@ -34,12 +36,17 @@ describe('parsePlan', () => {
         { machines: 12, devices: 8 },
       ],
       ...{ batchSizes: [64, 128], repeats: 7, warmupSteps: 0, steps: 10, target: 0.9 },
-      ...{ hosts: ['node1', 'node2'], launcher: 'ssh', servers: 2, timeoutSeconds: 600 },
+      ...{ hosts: ['node1', 'node2'], launcher: 'mpi', servers: 2, timeoutSeconds: 600 },
+      launch: ['--remote-shell', 'ssh -p 2222'],
       options: {
         ...{ model: 'resnet50', 'dist-optimizer': 'neighbor_allreduce' },
         ...{ 'atc-style': 'true', lr: '0.5' },
       },
     });
+  });
+
+  it('goes to hosts over ssh', () => {
+    expect(parsePlan('{grid: [[2, 1]], hosts: [node1, node2]}', known).launcher).toBe('ssh');
   });
 
   it.each([
@@ -52,6 +59,12 @@ describe('parsePlan', () => {
     ['{grid: [[1, 1]], target: 0}', 'expected a number above 0 for target, got 0'],
     ['{grid: [[1, 1]], timeout: soon}', 'expected seconds above 0 for timeout, got "soon"'],
     ['{grid: [[1, 1]], hosts: node1}', 'expected a list of names for hosts, got "node1"'],
+    [
+      '{grid: [[1, 1]], hosts: [a], launcher: local}',
+      'expected mpi, ssh or slurm for launcher, got',
+    ],
+    ['{grid: [[1, 1]], launcher: slurm}', 'expected hosts for the launcher, got "slurm"'],
+    ['{grid: [[1, 1]], launch: --tag-output}', 'for launch, got "--tag-output"'],
     ['{grid: [[1, 1]], modle: mlp}', 'got the entry modle'],
     ['{grid: [[1, 1]], model: [mlp]}', 'expected text, a number or true for model, got ["mlp"]'],
   ])('refuses %s', (text, message) => {

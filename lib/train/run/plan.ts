@@ -19,6 +19,8 @@ export interface GridPlan {
   /** Names of machines; without any, cells of several machines cannot run. */
   readonly hosts: readonly string[];
   readonly launcher: string;
+  /** Further arguments of `gradlink launch`. */
+  readonly launch: readonly string[];
   /** Of stores with servers. */
   readonly servers: number;
   /** Of one run. */
@@ -36,6 +38,7 @@ const ownKeys = [
   'target',
   'hosts',
   'launcher',
+  'launch',
   'servers',
   'timeout',
 ];
@@ -78,11 +81,13 @@ export function parsePlan(text: string, known: readonly string[]): GridPlan {
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0)) {
     throw new Error(`expected seconds above 0 for timeout, got ${JSON.stringify(timeout)}`);
   }
-  const hosts = entries.get('hosts') ?? [];
-  if (!Array.isArray(hosts) || !hosts.every((host): host is string => typeof host === 'string')) {
-    throw new Error(`expected a list of names for hosts, got ${JSON.stringify(hosts)}`);
+  const hosts = texts(entries.get('hosts'), 'a list of names for hosts');
+  const launch = texts(entries.get('launch'), 'a list of arguments of gradlink launch for launch');
+  const launcher = entries.get('launcher') ?? (hosts.length > 0 ? 'ssh' : 'local');
+  if (typeof launcher !== 'string' || (launcher === 'local') !== (hosts.length === 0)) {
+    const expected = hosts.length > 0 ? 'mpi, ssh or slurm for launcher' : 'hosts for the launcher';
+    throw new Error(`expected ${expected}, got ${JSON.stringify(launcher)}`);
   }
-  const launcher = entries.get('launcher');
   const batch = entries.get('batch-size') ?? 32;
   return {
     cells: cellsOf(entries.get('grid')),
@@ -93,12 +98,19 @@ export function parsePlan(text: string, known: readonly string[]): GridPlan {
     warmupSteps: integer('warmup', 20, 0),
     steps: integer('steps', 100),
     target,
-    hosts,
-    launcher: typeof launcher === 'string' ? launcher : hosts.length > 0 ? 'ssh' : 'local',
+    ...{ hosts, launcher, launch },
     servers: integer('servers', 0, 0),
     timeoutSeconds: timeout,
     options,
   };
+}
+
+function texts(value: unknown, expected: string): string[] {
+  const list = value ?? [];
+  if (!Array.isArray(list) || !list.every((one): one is string => typeof one === 'string')) {
+    throw new Error(`expected ${expected}, got ${JSON.stringify(list)}`);
+  }
+  return list;
 }
 
 function wholeNumber(value: unknown, name: string, least: number): number {

@@ -105,6 +105,8 @@ export interface TrainingMethod {
 /** What rank 0 knows after a run. */
 export interface TrainResult {
   readonly workers: number;
+  /** Hosts that the workers run on. */
+  readonly machines: number;
   readonly backend: string;
   readonly tfjsVersion: string;
   readonly datasetName: string;
@@ -123,6 +125,6 @@ export interface TrainResult {
   readonly resumedAt: number;
   /** All steps, those before included. */
   readonly steps: number;
-  /** Of rank 0's host while it was measured. */
+  /** While it was measured, the mean over the machines. */
   readonly utilisation: UtilisationSummary;
 }

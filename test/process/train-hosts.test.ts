@@ -1,0 +1,118 @@
+// `gradlink train` on two hosts: network namespaces with a link between them, on which mpirun starts the workers.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { readReport } from '../../lib/measure/read-report.js';
+import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/measure/result.js';
+import { readTensors } from '../../lib/train/tensor-file.js';
+import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { gradlink, Launches, missing, type Where } from '../support/launching.js';
+
+const name = `gt${String(process.pid % 100_000)}`;
+const launches = new Launches();
+const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
+const reason = noHosts() ?? missing(['mpirun.openmpi']);
+let addresses: readonly string[] = [];
+
+beforeAll(() => {
+  if (reason === undefined) addresses = makeHosts(name);
+});
+afterAll(async () => {
+  await launches.remove();
+  if (reason === undefined) removeHosts(name);
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+const hostsTest = (title: string, test: () => Promise<void> | void): void => {
+  it(title, async ({ skip }) => {
+    if (reason !== undefined) skip(reason);
+    await test();
+  });
+};
+
+/** Started on the first host. MPICH would go through memory from one of these hosts to the other. */
+const first = { before: [netns, 'enter', `${name}-a`], env: { GRADLINK_MPI: 'openmpi' } };
+const tiny = ['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'];
+
+function measured(file: string): CaseResult & Measurement {
+  const [one] = readReport(file).cases;
+  if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+  return one;
+}
+
+describe('two hosts', () => {
+  /** Two workers; returns their weights after four steps, their case, and what was printed. */
+  const train = async (label: string, launch: readonly string[], where: Where = {}) => {
+    const checkpoints = join(scratch, label);
+    const file = join(scratch, `${label}.json`);
+    const { code, stdout, stderr } = await launches.run(
+      [
+        ...['-n', '2', ...launch, process.execPath, gradlink, 'train', ...tiny],
+        ...['--style', 'bluefog', '--optimizer', 'momentum', '--steps', '4'],
+        ...['--num-warmup-batches', '0', '--output', file],
+        ...['--checkpoint-dir', checkpoints, '--checkpoint-every', '4'],
+      ],
+      where,
+    );
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const weights = [0, 1].flatMap((rank) =>
+      readTensors(join(checkpoints, 'checkpoint-4', `rank-${rank}.safetensors`))
+        .filter((one) => one.name.startsWith('model/'))
+        .flatMap(({ data }) => [...data]),
+    );
+    return { weights, one: measured(file), stdout };
+  };
+
+  hostsTest('train to the weights that two workers of one host train to', async () => {
+    const alone = await train('alone', []);
+    expect(alone.stdout).toContain('2 workers on 1 machine\n');
+    expect(alone.one.values?.machines).toBe(1);
+
+    const hosts = addresses.map((address) => `${address}:1`).join(',');
+    const launch = ['--launcher', 'ssh', '-H', hosts, '--remote-shell', netns];
+    const { weights, one, stdout } = await train('together', launch, first);
+    expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-[\d.]+$/m);
+    expect(stdout).toContain('2 workers on 2 machines');
+    expect(one.parameters.workers).toBe(2);
+    expect(one.values).toMatchObject({ machines: 2, steps: 4 });
+    // 1.1 MB of gradients a step go from each host to the other.
+    expect(one.values?.networkSentBytesPerSecond).toBeGreaterThan(0);
+    expect(weights.length).toBeGreaterThan(1e5);
+    expect(weights).toHaveLength(alone.weights.length);
+    const far = weights.filter((value, at) => !(Math.abs(value - alone.weights[at]!) < 1e-5));
+    expect(far).toEqual([]);
+  });
+
+  hostsTest("are the machines of TianShu's grid, and one by two names is no third", () => {
+    const plan = join(scratch, 'plan.yaml');
+    const folder = join(scratch, 'grid');
+    writeFileSync(
+      plan,
+      `{model: mlp, dataset: mnist, image-size: 4, batch-size: 4, dist-optimizer: dist_sync,
+        grid: [[1, 1], [2, 1], [3, 1]], repeats: 1, warmup: 1, steps: 2,
+        hosts: [${addresses.join(', ')}, localhost], launch: [--remote-shell, ${netns}]}`,
+    );
+    const args = ['train', '--style', 'tianshu', '--plan', plan, '--output-dir', folder];
+    const [program = '', ...before] = first.before;
+    spawnSync(program, [...before, process.execPath, gradlink, ...args], {
+      env: { ...process.env, ...first.env },
+    });
+    const summary = readFileSync(join(folder, 'summary.md'), 'utf8');
+    expect(summary).toMatch(
+      /^\| mlp \| 1 \| 1 \| 4 \| [\d.]+ \| [\d.]+ \| 1.00 \| 100 % \| pass \|.*\| - \|$/m,
+    );
+    expect(summary).toMatch(
+      /^\| mlp \| 2 \| 1 \| 4 \| [\d.]+ \| [\d.]+ \| [\d.]+ \| [\d.]+ % \| (pass|fail) \|.*\| - \|$/m,
+    );
+    expect(summary).toMatch(
+      /^\| mlp \| 3 \| 1 \| 4 \| - .*\| expected 3 machines with names of their own, got 2: see hosts \|$/m,
+    );
+    const one = measured(join(folder, '2n1g', 'mlp_b4_fp32_1', 'report.json'));
+    expect(one.values?.machines).toBe(2);
+    expect(one.values?.networkReceivedBytesPerSecond).toBeGreaterThan(0);
+  });
+});
