@@ -3,6 +3,7 @@ import { randomBytes } from 'node:crypto';
 
 import { exitCodes, type Io } from './io.js';
 import { choice, decimal, integer } from './parse.js';
+import { ProgressRelay } from './progress-relay.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import {
@@ -113,13 +114,16 @@ async function runOnce(
           ...(hosts === undefined ? {} : { hosts }),
         })
       : undefined;
+  // What they write goes to files as it is, where there are any.
+  const progress = new ProgressRelay(io, directory === undefined);
   try {
-    const whole = remote === undefined ? job : { ...job, control: remote.address };
+    const started = { ...job, outerEnv: progress.environment(job.outerEnv) };
+    const whole = remote === undefined ? started : { ...started, control: remote.address };
     const result = await runJob(planned(launcher, whole, jobId), {
       mark: `${jobVariable}=${jobId}`,
       workers,
       tolerateWorkerLoss,
-      env: job.outerEnv,
+      env: started.outerEnv,
       signals: io,
       graceMs,
       ...(remote === undefined ? {} : { remote }),
@@ -128,12 +132,15 @@ async function runOnce(
         stdout: io.stdout,
         stderr: io.stderr,
         tag: options.tagOutput === true,
+        progress,
         ...(directory === undefined ? {} : { directory }),
       },
     });
+    progress.stop();
     io.stderr.write(explain(result));
     return result;
   } finally {
+    progress.stop();
     remote?.close();
   }
 }

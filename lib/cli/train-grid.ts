@@ -7,8 +7,10 @@ import type { Command } from 'commander';
 import { stringify } from 'csv-stringify/sync';
 
 import type { Io } from './io.js';
+import { ProgressBar } from './progress-bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
 import { trainConfig, type TrainOptions } from './train-options.js';
+import type { ProgressMessage } from './progress-messages.js';
 import { UsageError } from './usage-error.js';
 import { failedCase, waivedCase } from '../measure/case.js';
 import { readReport } from '../measure/read-report.js';
@@ -44,6 +46,47 @@ function serversOf(method: string): number {
   return /^(kv:)?dist_/.test(method) ? 1 : 0;
 }
 
+/** The runs of a grid or a series, one after the other: which of how many, and which step of how many. */
+class Runs {
+  private readonly bar: ProgressBar;
+  private done = 0;
+
+  constructor(
+    private readonly io: Io,
+    count: number,
+  ) {
+    this.bar = new ProgressBar(io, count, 'runs', { parts: true });
+  }
+
+  /**
+   * @param place what the run is called
+   * @param name what it is called in the bar
+   */
+  async run(job: TrainJob, place: string, name = place): Promise<CaseResult> {
+    this.bar.clear();
+    this.io.stderr.write(`gradlink train: ${place} …\n`);
+    this.bar.show(this.done, name);
+    const onProgress = ({ done, total, unit }: ProgressMessage): void => {
+      this.bar.show(this.done, `${done}/${total} ${unit} of ${name}`, done / total);
+    };
+    const { io } = this;
+    const measured = await runTrainJob(job, io, io.stderr.isTTY === true ? onProgress : undefined);
+    this.done += 1;
+    this.bar.advance();
+    return measured;
+  }
+
+  /** One of them is not made: it was made before, or cannot be. */
+  skip(): void {
+    this.done += 1;
+    this.bar.skip();
+  }
+
+  stop(): void {
+    this.bar.stop();
+  }
+}
+
 /** A job of each size; the table is printed at the end. */
 export async function runElasticDl(
   command: Command,
@@ -54,9 +97,9 @@ export async function runElasticDl(
   const config = trainConfig(options);
   const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
   const cases: CaseResult[] = [];
+  const runs = new Runs(io, options.workers?.length ?? 0);
   try {
     for (const workers of options.workers ?? []) {
-      io.stderr.write(`gradlink train: ${workers} worker${workers === 1 ? '' : 's'} …\n`);
       const job: TrainJob = {
         workers,
         servers: serversOf(options.distOptimizer),
@@ -66,9 +109,10 @@ export async function runElasticDl(
         reportFile: join(scratch, `${workers}.json`),
         logFile: join(scratch, `${workers}.log`),
       };
-      cases.push(await runTrainJob(job, io));
+      cases.push(await runs.run(job, `${workers} worker${workers === 1 ? '' : 's'}`));
     }
   } finally {
+    runs.stop();
     rmSync(scratch, { recursive: true, force: true });
   }
   print(`${elasticDlTable(cases).join('\n')}\n`);
@@ -156,12 +200,17 @@ export async function runTianshu(
   const plan = readPlan(options.plan ?? '', command);
   const cases: CaseResult[] = [];
   mkdirSync(folder, { recursive: true });
-  for (const batchSize of plan.batchSizes) {
-    for (const cell of plan.cells) {
-      for (let repeat = 1; repeat <= plan.repeats; ++repeat) {
-        cases.push(await runCell(command, plan, cell, batchSize, repeat, folder, io));
+  const runs = new Runs(io, plan.batchSizes.length * plan.cells.length * plan.repeats);
+  try {
+    for (const batchSize of plan.batchSizes) {
+      for (const cell of plan.cells) {
+        for (let repeat = 1; repeat <= plan.repeats; ++repeat) {
+          cases.push(await runCell(command, plan, cell, batchSize, repeat, folder, runs));
+        }
       }
     }
+  } finally {
+    runs.stop();
   }
   const rows = gridRows(cases, plan.target);
   writeFileSync(join(folder, 'summary.md'), gridMarkdown(rows, plan.target));
@@ -177,7 +226,7 @@ async function runCell(
   batchSize: number,
   repeat: number,
   folder: string,
-  io: Io,
+  runs: Runs,
 ): Promise<CaseResult> {
   const model = plan.options.model ?? String(command.getOptionValue('model'));
   const method = plan.options['dist-optimizer'] ?? String(command.getOptionValue('distOptimizer'));
@@ -186,9 +235,11 @@ async function runCell(
   const identity = { name: 'train', parameters: { model, batchSize, workers, ...where } };
   if (cell.machines > Math.max(1, plan.hosts.length)) {
     const given = plan.hosts.length;
+    runs.skip();
     return waivedCase(identity, `needs ${cell.machines} machines, and hosts names ${given}`);
   }
-  const own = join(folder, runFolder(cell, model, batchSize, repeat));
+  const name = runFolder(cell, model, batchSize, repeat);
+  const own = join(folder, name);
   mkdirSync(own, { recursive: true });
   const train = [
     ...givenArguments(command),
@@ -205,12 +256,12 @@ async function runCell(
   const commandFile = join(own, 'command.json');
   const before = finishedBefore(reportFile, commandFile, line);
   if (before !== undefined) {
+    runs.skip();
     return onItsMachines(withParameters(before, identity), cell, identity);
   }
-  io.stderr.write(`gradlink train: ${own} …\n`);
   rmSync(reportFile, { force: true });
   writeFileSync(commandFile, line);
   const logFile = join(own, 'output.log');
   const job: TrainJob = { workers, servers, launch, train, identity, reportFile, logFile };
-  return onItsMachines(await runTrainJob(job, io), cell, identity);
+  return onItsMachines(await runs.run(job, own, name), cell, identity);
 }

@@ -6,6 +6,8 @@ import { finished } from 'node:stream/promises';
 
 import type { Io } from './io.js';
 import { packageRoot } from './package-root.js';
+import { environmentFor, readProgress, type ProgressMessage } from './progress-messages.js';
+import { LineSplitter } from '../launch/line-splitter.js';
 import { parseReport } from '../measure/read-report.js';
 import { failedCase } from '../measure/case.js';
 import type { CaseIdentity, CaseResult } from '../measure/result.js';
@@ -34,8 +36,15 @@ const program = (): string => fileURLToPath(new URL('bench/gradlink.js', package
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const keptLength = 2000;
 
-/** @throws Interrupted */
-export async function runTrainJob(job: TrainJob, io: Io): Promise<CaseResult> {
+/**
+ * @param onProgress gets how far the run is; absent: it is not asked to tell
+ * @throws Interrupted
+ */
+export async function runTrainJob(
+  job: TrainJob,
+  io: Io,
+  onProgress?: (message: ProgressMessage) => void,
+): Promise<CaseResult> {
   const { workers, servers, launch, train, identity, reportFile, logFile } = job;
   const places = ['-n', String(workers), '-s', String(servers)];
   const command = [process.execPath, program(), 'train', ...train];
@@ -44,7 +53,10 @@ export async function runTrainJob(job: TrainJob, io: Io): Promise<CaseResult> {
   const child = spawn(
     process.execPath,
     [program(), 'launch', ...places, ...launch, ...command, ...report],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...io.env } },
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...environmentFor(io.env, onProgress !== undefined) },
+    },
   );
   let received: NodeJS.Signals | undefined;
   const pass = (signal: NodeJS.Signals): void => {
@@ -63,7 +75,17 @@ export async function runTrainJob(job: TrainJob, io: Io): Promise<CaseResult> {
     printed += text;
     keep(text);
   });
-  child.stderr.setEncoding('utf8').on('data', keep);
+  const lines = new LineSplitter((line) => {
+    const message = onProgress === undefined ? undefined : readProgress(line);
+    if (message === undefined) keep(line.toString());
+    else onProgress?.(message);
+  });
+  child.stderr.on('data', (chunk: Buffer) => {
+    lines.write(chunk);
+  });
+  child.stderr.on('end', () => {
+    lines.end();
+  });
   try {
     const code = await new Promise<number | null>((resolve, reject) => {
       child.on('error', reject);

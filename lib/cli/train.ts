@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
 import { packageVersion } from './package-version.js';
+import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { runElasticDl, runTianshu } from './train-grid.js';
@@ -64,14 +65,17 @@ async function trainHere(
 ): Promise<number> {
   const config = trainConfig(options);
   const print = (lines: readonly string[]): void => {
-    if (output.showsText) io.stdout.write(lines.map((line) => `${line}\n`).join(''));
+    if (!output.showsText) return;
+    bar?.clear(io.stdout);
+    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
   };
+  let bar: ProgressBar | undefined;
   const { style } = options;
   const asLines = style === 'bluefog' || style === 'horovod';
   let backend = '';
   // Loads TensorFlow.js, which an installation may lack.
   const { trainOnRank } = await import('../train/run/run.js');
-  const result = await trainOnRank(config, {
+  const training = trainOnRank(config, {
     onStart(workers, name) {
       backend = name;
       if (asLines) print(startLines(config, workers, name));
@@ -80,7 +84,12 @@ async function trainHere(
       const name = config.dataset === 'tokens' ? 'sentence' : 'img';
       if (asLines) print([iterLine(iteration, rate, backend, name)]);
     },
+    onStep(step, steps) {
+      bar ??= new ProgressBar(io, steps, 'steps');
+      bar.show(step);
+    },
   });
+  const result = await training.finally(() => bar?.stop());
   if (result === undefined) return exitCodes.ok;
   const report = trainReport(runInfo(command, argv, result.workers), [
     placedCase(style, trainCase(config, result), result),

@@ -22,6 +22,8 @@ import { partNames, type StepParts, type TrainConfig, type TrainResult } from '.
 export interface RankOptions {
   /** Called on rank 0 after each measured iteration, with its own samples a second. */
   readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
+  /** Called on rank 0 before the first step and after each, warm-up included. */
+  readonly onStep?: ((step: number, steps: number) => void) | undefined;
   /** Called on rank 0 before the first step. */
   readonly onStart?: ((workers: number, backend: string) => void) | undefined;
 }
@@ -62,6 +64,7 @@ export async function trainOnRank(
     const run = await runTraining({
       ...{ core: tf, communicator, config, model, dataset, batches, method, timeline },
       onIteration: rank === 0 ? options.onIteration : undefined,
+      onStep: rank === 0 ? options.onStep : undefined,
       // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
       gpuShare: backend.name === 'node-gpu' ? gpuShares() : undefined,
     });
