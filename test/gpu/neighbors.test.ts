@@ -196,10 +196,9 @@ describe('ranks that are GPUs', () => {
       const window = await comm.createWindow(data);
       await window.put();
       await comm.barrier();
-      if (comm.rank === 1) {
-        say('ready');
-        setInterval(() => undefined, 1000);
-      } else {
+      say('ready');
+      if (comm.rank === 1) setInterval(() => undefined, 1000);
+      else {
         // Until the loss is known here, too, a put may still find the neighbour's thread.
         let last;
         do last = await outcome(window.put()); while (last === 'done');
@@ -209,7 +208,8 @@ describe('ranks that are GPUs', () => {
       }`,
       scripts.env(),
     );
-    await started[1]!.said('ready');
+    // Both: the other may not have left the barrier yet.
+    await Promise.all(started.map((one) => one.said('ready')));
     started[1]!.child.kill('SIGKILL');
     expect(await started[1]!.ended).toMatchObject({ signal: 'SIGKILL' });
     const survivor = await started[0]!.ended;

@@ -237,16 +237,16 @@ describe('of several ranks', () => {
       size,
       `${aWorld}
       await comm.allReduce(data);
-      if (comm.rank === 1) {
-        say('ready');
-        setInterval(() => undefined, 1000);
-      } else {
+      say('ready');
+      if (comm.rank === 1) setInterval(() => undefined, 1000);
+      else {
         report(await outcome(comm.allReduce(data, { timeoutMs: 60_000 })));
         report(await outcome(comm.allReduce(data)));
       }`,
       scripts.env(),
     );
-    await ranks[1]!.said('ready');
+    // All: one of them may still wait for another's part of the first sum.
+    await Promise.all(ranks.map((one) => one.said('ready')));
     ranks[1]!.child.kill('SIGKILL');
     expect(await ranks[1]!.ended).toMatchObject({ signal: 'SIGKILL' });
     for (const survivor of ranks.filter((_, rank) => rank !== 1)) {

@@ -119,10 +119,14 @@ describe('workers that fail', () => {
   });
 
   it('are done without where the user says so', async () => {
+    const mark = launches.mark('open');
     const script = worker(`
       const kv = await KVStore.create('dist_async');
       await kv.setOptimizer(createOptimizer('test'));
       await kv.init('w', new Float32Array(8));
+      if (rank === 0) writeFileSync(${JSON.stringify(mark)}, '');
+      // Not while the other is still opening its store.
+      while (!existsSync(${JSON.stringify(mark)})) await new Promise(setImmediate);
       if (rank === 1) process.kill(process.pid, 'SIGKILL');
       while (kv.numDeadNodes() === 0) await kv.pull('w', new Float32Array(8));
       ${sum}
