@@ -36,6 +36,8 @@ const hostsTest = (title: string, test: () => Promise<void> | void): void => {
 
 /** Started on the first host. MPICH would go through memory from one of these hosts to the other. */
 const first = { before: [netns, 'enter', `${name}-a`], env: { GRADLINK_MPI: 'openmpi' } };
+/** The patience is that of a busy machine. */
+const reach = ['--remote-shell', netns, '--host-timeout', '120'];
 const tiny = ['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'];
 
 function measured(file: string): CaseResult & Measurement {
@@ -73,7 +75,7 @@ describe('two hosts', () => {
     expect(alone.one.values?.machines).toBe(1);
 
     const hosts = addresses.map((address) => `${address}:1`).join(',');
-    const launch = ['--launcher', 'ssh', '-H', hosts, '--remote-shell', netns];
+    const launch = ['--launcher', 'ssh', '-H', hosts, ...reach];
     const { weights, one, stdout } = await train('together', launch, first);
     expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-[\d.]+$/m);
     expect(stdout).toContain('2 workers on 2 machines');
@@ -94,7 +96,7 @@ describe('two hosts', () => {
       plan,
       `{model: mlp, dataset: mnist, image-size: 4, batch-size: 4, dist-optimizer: dist_sync,
         grid: [[1, 1], [2, 1], [3, 1]], repeats: 1, warmup: 1, steps: 2,
-        hosts: [${addresses.join(', ')}, localhost], launch: [--remote-shell, ${netns}]}`,
+        hosts: [${addresses.join(', ')}, localhost], launch: ${JSON.stringify(reach)}}`,
     );
     const args = ['train', '--style', 'tianshu', '--plan', plan, '--output-dir', folder];
     const [program = '', ...before] = first.before;
