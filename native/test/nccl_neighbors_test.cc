@@ -45,19 +45,31 @@ class GpuArray {
   DType dtype_;
 };
 
-class GpuNeighbors : public testing::TestWithParam<int> {
+/// How many ranks, and whether they are threads of one process.
+struct Ranks {
+  int size;
+  bool threads;
+};
+
+class GpuNeighbors : public testing::TestWithParam<Ranks> {
  protected:
   void SetUp() override {
-    if (GetParam() > gpusHere()) GTEST_SKIP() << "needs " << GetParam() << " GPUs";
+    if (GetParam().size > gpusHere()) GTEST_SKIP() << "needs " << GetParam().size << " GPUs";
   }
   static void onEach(const Body& body) {
-    auto ranks = startGpuRanks(GetParam(), [&](nccl::NcclCommunicator& comm, int me) {
+    const Body all = [&](nccl::NcclCommunicator& comm, int me) {
       std::string wrong = body(comm, me);
       // Who has heard from its own neighbors may be done before the others are, and what the
       // stand-in's ranks meet in ends with rank 0's process.
       if (wrong.empty()) comm.barrier();
       return wrong;
-    });
+    };
+    const auto [size, threads] = GetParam();
+    if (threads) {
+      EXPECT_EQ(startGpuThreads(size, all).wait(), "");
+      return;
+    }
+    auto ranks = startGpuRanks(size, all);
     expectNone(ranks);
   }
 };
@@ -140,7 +152,7 @@ std::unique_ptr<Window> openOn(nccl::NcclCommunicator& comm, WindowSpec spec,
 
 TEST_P(GpuNeighbors, ReachIntoWindows) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
-    const Deadline patience = Deadline::in(20000);
+    const Deadline patience = Deadline::in(kPatienceMs);
     cuda::Device& device = *comm.devices()[0];
     for (const DType dtype : kTypes) {
       for (const std::size_t count : {std::size_t{0}, std::size_t{1}, std::size_t{4099}}) {
@@ -180,7 +192,7 @@ TEST_P(GpuNeighbors, ReachIntoWindows) {
 
 TEST_P(GpuNeighbors, KeepTheSumOfWhatGoesRound) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
-    const Deadline patience = Deadline::in(20000);
+    const Deadline patience = Deadline::in(kPatienceMs);
     constexpr std::size_t kCount = 300;
     GpuArray array(*comm.devices()[0], kCount, DType::float64, me + 1);
     const WindowSpec spec = exponential(me, comm.size(), kCount, DType::float64, nullptr);
@@ -207,7 +219,7 @@ TEST_P(GpuNeighbors, KeepTheSumOfWhatGoesRound) {
 
 TEST_P(GpuNeighbors, NeedNothingOfTheTarget) {
   onEach([](nccl::NcclCommunicator& comm, int me) -> std::string {
-    const Deadline patience = Deadline::in(20000);
+    const Deadline patience = Deadline::in(kPatienceMs);
     const int size = comm.size();
     GpuArray array(*comm.devices()[0], 1000, DType::float32, 100 + me);
     WindowSpec spec;
@@ -245,14 +257,21 @@ TEST_P(GpuNeighbors, NeedNothingOfTheTarget) {
 TEST_P(GpuNeighbors, RefuseWindowsWithoutMemory) {
   onEach([](nccl::NcclCommunicator& comm, int me) {
     WindowSpec spec = exponential(me, comm.size(), 3, DType::float32, nullptr);
-    return expectError(ErrorCode::invalidArgument, -2, "memory on gpu:", [&] {
-      static_cast<void>(comm.openWindow(spec));
-    });
+    return expectError(ErrorCode::invalidArgument, -2,
+                       "memory on gpu:", [&] { static_cast<void>(comm.openWindow(spec)); });
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, GpuNeighbors, testing::Values(1, 2, 4));
-INSTANTIATE_TEST_SUITE_P(Ranks, SeveralGpuNeighbors, testing::Values(2, 4));
+std::string nameOfRanks(const testing::TestParamInfo<Ranks>& info) {
+  return std::to_string(info.param.size) + (info.param.threads ? "Threads" : "Processes");
+}
+INSTANTIATE_TEST_SUITE_P(Ranks, GpuNeighbors,
+                         testing::Values(Ranks{1, false}, Ranks{2, false}, Ranks{4, false},
+                                         Ranks{4, true}),
+                         nameOfRanks);
+INSTANTIATE_TEST_SUITE_P(Ranks, SeveralGpuNeighbors,
+                         testing::Values(Ranks{2, false}, Ranks{4, false}, Ranks{4, true}),
+                         nameOfRanks);
 
 }  // namespace
 }  // namespace gradlink::test

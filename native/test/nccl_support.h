@@ -69,6 +69,19 @@ class Process {
 
   void kill() const { ::kill(pid_, SIGKILL); }
 
+  /// What body says, or the error that it threw.
+  static std::string textOf(const std::function<std::string()>& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
+             std::to_string(error.rank) + ": " + error.what();
+    } catch (const std::exception& error) {
+      // It may not get to the test's frame, which is the parent's.
+      return std::string("threw ") + error.what();
+    }
+  }
+
   /// What it had to say, and what it left behind.
   std::string wait() {
     std::string text;
@@ -95,18 +108,6 @@ class Process {
   }
 
  private:
-  static std::string textOf(const std::function<std::string()>& body) {
-    try {
-      return body();
-    } catch (const Error& error) {
-      return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
-             std::to_string(error.rank) + ": " + error.what();
-    } catch (const std::exception& error) {
-      // It may not get to the test's frame, which is the parent's.
-      return std::string("threw ") + error.what();
-    }
-  }
-
   pid_t pid_;
   int pipe_;
   std::string leaks_;
