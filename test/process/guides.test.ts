@@ -1,66 +1,28 @@
 // The guides that are walks, and the examples, run as they stand.
 import { execFileSync, spawnSync } from 'node:child_process';
-import {
-  chmodSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { shellBlocks } from '../support/guides.js';
+import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
 
-const root = new URL('../../', import.meta.url).pathname;
 let scratch = '';
-
-beforeAll(() => {
-  scratch = mkdtempSync(join(tmpdir(), 'gradlink-guides-'));
-  mkdirSync(join(scratch, 'bin'));
-  // Of npx gradlink only gradlink: the checkout's. Whether two runs of a busy machine differ, and whether its sweep is
-  // smooth enough to forecast sizes that were left out, is not what is tested: these two may end with 1.
-  const npx = `#!/bin/sh
-shift
-node ${root}bench/gradlink.js "$@"
-code=$?
-case "$code $1 $2" in
-  "1 compare "* | "1 predict --validate") exit 0 ;;
-esac
-exit "$code"
-`;
-  writeFileSync(join(scratch, 'bin', 'npx'), npx);
-  chmodSync(join(scratch, 'bin', 'npx'), 0o755);
-  writeFileSync(
-    join(scratch, 'bin', 'gradlink'),
-    `#!/bin/sh\nexec ${scratch}/bin/npx gradlink "$@"\n`,
-  );
-  chmodSync(join(scratch, 'bin', 'gradlink'), 0o755);
-});
+beforeAll(() => (scratch = mkdtempSync(join(tmpdir(), 'gradlink-guides-'))));
 afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
 describe('walks', () => {
-  it.each(['docs/start.md', 'docs/compare.md', 'docs/predict.md'])('%s', (guide) => {
+  it.each(walks)('%s', (guide) => {
     const folder = mkdtempSync(join(scratch, 'walk-'));
+    installCommands(folder);
     symlinkSync(join(root, 'examples'), join(folder, 'examples'));
     const script = `set -e\n${shellBlocks(guide).join('\n')}`;
     const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
-      cwd: folder,
-      encoding: 'utf8',
-      env: {
-        ...process.env,
-        PATH: `${join(scratch, 'bin')}:${process.env.PATH ?? ''}`,
-        XDG_DATA_HOME: join(folder, 'data'),
-        XDG_STATE_HOME: join(folder, 'state'),
-      },
+      ...{ cwd: folder, encoding: 'utf8', env: walkEnvironment(folder) },
     });
     expect(status, stderr).toBe(0);
     expect(stdout.length).toBeGreaterThan(1000);

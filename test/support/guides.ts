@@ -60,3 +60,38 @@ export function shownLines(guide: string): ShownLine[] {
     return [{ guide, line: bare, argv }];
   });
 }
+
+/** What begins a command line, in running text too. */
+const program = /^(?:[A-Z_]+=\S+ )*(?:npx|gradlink|node|npm|bash|mpirun|srun|apt-get|git) \S/;
+/** A command by its name, or an option by those of a command: nothing to run. */
+const mention = /^gradlink [a-z0-9]+(?: --?[a-z-]+)?$/;
+
+/** A command line as a reader would type it. */
+export interface CommandLine {
+  readonly guide: string;
+  readonly line: string;
+  /** In a block, which a walk runs as a whole. */
+  readonly inBlock: boolean;
+}
+
+/** Every command line of a guide, once, without comments. */
+export function commandLines(guide: string): CommandLine[] {
+  const text = readFileSync(new URL(guide, root), 'utf8');
+  const blocks = [...text.matchAll(/^```(\w*)\n(.*?)^```/gms)].flatMap(([, kind, block]) => {
+    const lines = block!.split('\n').map((line) => line.replace(/ +#.*$/, '').trim());
+    if (kind === 'sh') return lines.filter((line) => line !== '' && !line.startsWith('#'));
+    if (kind === 'console') {
+      return lines.filter((line) => line.startsWith('$ ')).map((line) => line.slice(2));
+    }
+    return kind === '' ? lines.filter((line) => program.test(line)) : [];
+  });
+  const prose = [...text.replace(/^```.*?^```/gms, '').matchAll(/`([^`\n]+)`/g)]
+    .map(([, code]) => code!)
+    .filter((code) => program.test(code) && !mention.test(code))
+    .filter((code) => !/\b[A-Z]{3,}\b(?!=)|…/.test(code));
+  const found = [
+    ...blocks.map((line) => ({ guide, line, inBlock: true })),
+    ...prose.map((line) => ({ guide, line, inBlock: false })),
+  ];
+  return found.filter(({ line }, at) => found.findIndex((one) => one.line === line) === at);
+}

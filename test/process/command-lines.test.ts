@@ -1,0 +1,146 @@
+// Every command line of the documentation runs here, in a walk (guides.test.ts), or is named below with the reason why
+// it cannot. What would take long gets smaller settings behind its own; GPUs are the stand-ins.
+import { execFileSync, spawnSync } from 'node:child_process';
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { fakesEnvironment, onRealGpus } from '../gpu/setup/fakes.js';
+import { commandLines, guides } from '../support/guides.js';
+import { missing } from '../support/launching.js';
+import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
+
+/** Why a line is not run here. */
+const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
+  [/^bash scripts\/setup\.sh /, 'installs packages and builds; scripts/test.sh begins with it'],
+  [/^npm test$/, 'this is npm test'],
+  [/^npm install /, 'needs the registry; test/process/pack.test.ts installs the package'],
+  [/^npm run bench:gpu$/, 'test/gpu/bench-gpu.test.ts runs it'],
+  [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
+  [/^gradlink watch train\.log$/, 'follows the file until interrupted; test/watch does that'],
+  [/^mpirun -n 8 --hostfile/, 'names the hosts of a cluster; mpirun -n 2 of docs/mpi.md is run'],
+  [/^srun /, 'needs four hosts of Slurm; test/process/launch-slurm.test.ts has one'],
+];
+
+interface How {
+  /** Put behind the line: of an option that is given twice the last value counts. */
+  readonly behind?: string;
+  /** Only what would be started is printed: it needs hosts that are not there. */
+  readonly dryRun?: true;
+  /** Runs on the stand-ins of GPUs. */
+  readonly gpus?: true;
+  /** Programs that must be installed. */
+  readonly needs?: readonly string[];
+}
+
+const smallStore = '--network mobilenet --num-batches 1';
+const smallLinks = '-b 1 -i 1 --loop-count 1';
+
+/** The first that fits counts; a line that none fits runs as it stands. */
+const settings: readonly (readonly [line: RegExp, how: How])[] = [
+  [/ --launcher ssh| -H hosts /, { dryRun: true, needs: ['mpirun'] }],
+  [/ --launcher slurm/, { dryRun: true, needs: ['srun'] }],
+  [/^mpirun -n 2 /, { behind: '-b 64 -e 64', needs: ['mpirun'] }],
+  [/--require nccl,gpu/, { gpus: true }],
+  [/p2p/, { gpus: true, behind: smallLinks }],
+  [/collectives.* -g \d/, { gpus: true, behind: '-b 64 -e 64' }],
+  [/measure\.js --gpus/, { gpus: true, behind: smallStore }],
+  [/gradlink watch gradlink measure/, { behind: '--network mobilenet --num-batches 3 --cpus 2' }],
+  [/measure.* --num-layers 50$/, { behind: '--num-layers 18 --num-batches 1' }],
+  [/measure.* --kv-store/, { behind: smallStore }],
+  [/neighbor_all_reduce/, { behind: '-b 64 -e 64 --iters 2 -w 1' }],
+  [/collectives\.js all_reduce|collectives all_reduce/, { behind: '-b 64 -e 64' }],
+  [
+    /(gradlink|bench\/)\S* ?ddp|ddp\.js/,
+    { behind: '--steps 1 --warmup 1 --bucket-sizes 25 --modes overlap' },
+  ],
+  [/train --style elasticdl/, { behind: '--steps 1 --batch-size 4' }],
+  [/gradlink train .*mobilenetv2/, { behind: '--steps 1 --batch-size 2' }],
+  [/gradlink train /, { behind: '--steps 1 --batch-size 4' }],
+];
+
+const all = guides
+  .flatMap(commandLines)
+  .filter(({ guide, inBlock }) => !(inBlock && walks.includes(guide)));
+const lines = all.filter(
+  ({ line }, at) =>
+    all.findIndex((one) => one.line === line) === at && !notRun.some(([one]) => one.test(line)),
+);
+
+let folder = '';
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-lines-'));
+  installCommands(folder);
+  for (const name of ['bench', 'examples']) symlinkSync(join(root, name), join(folder, name));
+  mkdirSync(join(folder, 'node_modules'));
+  symlinkSync(root, join(folder, 'node_modules/gradlink'));
+  // Programs of a reader's own.
+  for (const name of ['app.js', 'train.js']) {
+    copyFileSync(join(root, 'examples/world.js'), join(folder, name));
+  }
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
+  writeFileSync(join(folder, 'hosts'), 'node1 slots=8\nnode2 slots=8\n');
+  // Runs that they have made.
+  const sweep = ['collectives', 'all_reduce', '-b', '1K', '-e', '1M', '-f', '4', '-n', '2'];
+  execFileSync(process.execPath, [
+    ...[join(root, 'bench/gradlink.js'), ...sweep, '--output', join(folder, 'run.json')],
+  ]);
+  for (const name of ['before.json', 'after.json']) {
+    copyFileSync(join(folder, 'run.json'), join(folder, name));
+  }
+  if (onRealGpus) return;
+  // As the GPU tests do.
+  const build = [process.execPath, join(root, 'scripts/fakes.mjs')];
+  execFileSync('flock', [join(root, 'build/fakes.lock'), ...build], { stdio: 'pipe' });
+});
+afterAll(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** As it is typed, with what makes it run here. */
+function typed(line: string, { behind, dryRun }: How): string {
+  if (dryRun === true) return line.replace('gradlink launch ', 'gradlink launch --dry-run ');
+  return behind === undefined ? line : `${line} ${behind}`;
+}
+
+describe('a command line', () => {
+  it.for(lines)('$guide: $line', ({ line }, { skip }) => {
+    const how = settings.find(([one]) => one.test(line))?.[1] ?? {};
+    const reason = missing(how.needs ?? []);
+    if (reason !== undefined) skip(reason);
+    const { status, stdout, stderr } = spawnSync('bash', ['-c', typed(line, how)], {
+      cwd: folder,
+      encoding: 'utf8',
+      env: {
+        ...walkEnvironment(folder),
+        ...(how.gpus === true ? fakesEnvironment : {}),
+        // Open MPI refuses root and more ranks than cores.
+        ...{ OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' },
+        OMPI_MCA_rmaps_base_oversubscribe: '1',
+      },
+    });
+    expect(status, stderr).toBe(0);
+    const output = / (?:-o|--output) (\S+)/.exec(line)?.[1];
+    if (output === undefined || how.dryRun === true) expect(stdout + stderr).not.toBe('');
+    else expect(statSync(join(folder, output)).size).toBeGreaterThan(0);
+  });
+});
+
+describe('the lists of this test', () => {
+  it('name lines that there are', () => {
+    expect(lines.length).toBeGreaterThan(40);
+    for (const [line] of [...notRun, ...settings]) {
+      expect(all.filter((one) => line.test(one.line)).length, String(line)).toBeGreaterThan(0);
+    }
+  });
+});
