@@ -21,6 +21,7 @@ Membership makePrivateSegment(int size, std::size_t slotBytes) {
   Membership membership;
   membership.memory = std::shared_ptr<void>(memory, [bytes](void* m) { munmap(m, bytes); });
   membership.segment = Segment(memory, size, slot);
+  membership.graveyard = std::make_shared<Graveyard>();
   return membership;
 }
 

@@ -18,6 +18,7 @@ struct Meeting {
   std::vector<bool> present;
   std::shared_ptr<void> memory;
   Segment segment;
+  std::shared_ptr<Graveyard> graveyard;
   bool complete = false;
   std::optional<Error> failure;
 };
@@ -58,6 +59,7 @@ Membership meetThreads(const JoinOptions& options, Deadline deadline) {
       Membership made = makePrivateSegment(options.size, options.slotBytes);
       entry->memory = made.memory;
       entry->segment = made.segment;
+      entry->graveyard = made.graveyard;
     } catch (...) {
       all.open.erase(key);
       throw;
@@ -101,6 +103,7 @@ Membership meetThreads(const JoinOptions& options, Deadline deadline) {
   Membership membership;
   membership.memory = meeting->memory;
   membership.segment = meeting->segment;
+  membership.graveyard = meeting->graveyard;
   return membership;
 }
 

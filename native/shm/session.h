@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "shm/graveyard.h"
 #include "shm/segment.h"
 #include "shm/wait.h"
 
@@ -28,6 +29,8 @@ struct Membership {
   /// Keeps the segment mapped.
   std::shared_ptr<void> memory;
   Segment segment;
+  /// Null for processes.
+  std::shared_ptr<Graveyard> graveyard;
   /// Null for threads.
   std::unique_ptr<Liveness> liveness;
   /// The segment's file, -1 for threads; owned by `liveness`.

@@ -97,7 +97,7 @@ void SharedRegions::release(void* memory) {
   munmap(mapping.base, mapping.bytes);
 }
 
-std::vector<SharedRegions::Orphan> SharedRegions::abandon() {
+std::vector<Orphan> SharedRegions::abandon() {
   std::vector<Orphan> orphans;
   std::lock_guard lock(mutex_);
   for (auto& [address, mapping] : own_) {

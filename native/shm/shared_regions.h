@@ -9,6 +9,7 @@
 #include <mutex>
 #include <vector>
 
+#include "shm/graveyard.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {
@@ -24,11 +25,6 @@ class SharedRegions {
   void* allocate(std::size_t bytes);
   void release(void* memory);
 
-  /// A stretch of memory that has lost its owner.
-  struct Orphan {
-    void* base;
-    std::size_t bytes;
-  };
   /// Gives up what is still allocated without ending it: peers may be reading it. Of processes the
   /// file keeps it until its last user goes; between threads the caller gets it, to be unmapped
   /// when nobody reads it any more.

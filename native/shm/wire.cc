@@ -1,11 +1,8 @@
 #include "shm/wire.h"
 
-#include <sys/mman.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <map>
 #include <string>
 #include <utility>
 
@@ -22,27 +19,6 @@ namespace {
 
 // How long a peer that died may go unnoticed: it rings no bell.
 constexpr std::chrono::milliseconds kLivenessEvery(10);
-
-/// Memory of threads that went while others were still reading it; ends with the last wire of its
-/// segment.
-struct Graveyard {
-  std::mutex mutex;
-  std::vector<SharedRegions::Orphan> orphans;
-  ~Graveyard() {
-    for (const auto& orphan : orphans) munmap(orphan.base, orphan.bytes);
-  }
-};
-
-std::shared_ptr<Graveyard> graveyardOf(const void* segment) {
-  static std::mutex mutex;
-  static auto* const all = new std::map<const void*, std::weak_ptr<Graveyard>>;
-  std::lock_guard lock(mutex);
-  std::erase_if(*all, [](const auto& entry) { return entry.second.expired(); });
-  std::weak_ptr<Graveyard>& known = (*all)[segment];
-  auto graveyard = known.lock();
-  if (graveyard == nullptr) known = graveyard = std::make_shared<Graveyard>();
-  return graveyard;
-}
 
 // The exchange is a full barrier: what is written is visible before the other side's state is
 // looked at, and the other side does it the other way round.
@@ -72,7 +48,7 @@ bool hasRoom(Ends& ends, std::uint64_t tail, std::uint64_t& headSeen, std::uint6
 
 ShmWire::ShmWire(Membership membership, int rank)
     : rank_(rank),
-      graveyard_(graveyardOf(membership.memory.get())),
+      graveyard_(membership.graveyard),
       session_(std::move(membership), rank),
       regions_(session_),
       capacity_(Pair::capacity(session_.segment())),
@@ -82,9 +58,7 @@ ShmWire::~ShmWire() {
   if (!closed_) end(Inbox::lost);
   if (settled()) return;
   const auto orphans = regions_.abandon();
-  auto& graveyard = *static_cast<Graveyard*>(graveyard_.get());
-  std::lock_guard lock(graveyard.mutex);
-  graveyard.orphans.insert(graveyard.orphans.end(), orphans.begin(), orphans.end());
+  if (graveyard_) graveyard_->take(orphans);
 }
 
 void ShmWire::ring(int r) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/wire.h"
+#include "shm/graveyard.h"
 #include "shm/session.h"
 #include "shm/shared_regions.h"
 #include "shm/wire_layout.h"
@@ -94,8 +95,8 @@ class ShmWire final : public Wire {
   void end(wire::Inbox::State state);
 
   const int rank_;
-  /// Between threads: memory whose owner went while others read it.
-  std::shared_ptr<void> graveyard_;
+  /// Null between processes.
+  std::shared_ptr<Graveyard> graveyard_;
   Session session_;
   SharedRegions regions_;
   const std::uint64_t capacity_;

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <thread>
 
+#include "shm/meeting.h"
+#include "shm/wire.h"
 #include "shm/wire_layout.h"
 #include "threads_support.h"
 #include "wire_support.h"
@@ -155,6 +157,34 @@ TEST(WireOfThreads, AWireThatEndsWithoutAGoodbyeIsLostAndItsPayloadsStayReadable
     ASSERT_EQ(events.messages.size(), 1u);
     const auto* words = static_cast<const int*>(events.messages[0].payload);
     for (int i = 0; i < 1 << 18; ++i) ASSERT_EQ(words[i], i);
+    wire->release(events.messages[0].token);
+    wire->close(Deadline::in(20000));
+  }));
+}
+
+TEST(WireOfThreads, PayloadsOfWhoEndedBeforeTheOtherHadItsWireStayReadable) {
+  const std::string name = freshName();
+  std::atomic<bool> ended{false};
+  expectNone(onThreads(2, [&](int rank) {
+    shm::JoinOptions options = optionsFor(name, rank, 2);
+    options.slotBytes = 1;
+    auto membership = shm::meetThreads(options, Deadline::in(20000));
+    if (rank == 1) {
+      while (!ended) std::this_thread::yield();
+    }
+    auto wire = std::make_unique<shm::ShmWire>(std::move(membership), rank);
+    if (rank == 0) {
+      auto* memory = static_cast<int*>(wire->allocate(4096));
+      memory[1000] = 42;
+      sendText(*wire, 1, "last words", memory, 4096, 1);
+      wire.reset();
+      ended = true;
+      return;
+    }
+    WireEvents events;
+    ASSERT_TRUE(pollUntil(*wire, events, [&] { return !events.lost.empty(); }));
+    ASSERT_EQ(events.messages.size(), 1u);
+    EXPECT_EQ(static_cast<const int*>(events.messages[0].payload)[1000], 42);
     wire->release(events.messages[0].token);
     wire->close(Deadline::in(20000));
   }));
