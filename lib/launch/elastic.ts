@@ -74,7 +74,8 @@ export async function runElastic(
     }
     // A limit that is over by now would be told of by the next start, which is none of the user's business.
     if (secondsLeft(first, start) === 0) return result;
-    tell(`gradlink launch: the job starts again with ${workers - 1} workers (--elastic).\n`);
+    const few = workers - 1 === 1 ? 'one worker' : `${workers - 1} workers`;
+    tell(`gradlink launch: the job starts again with ${few} (--elastic).\n`);
   }
 }
 

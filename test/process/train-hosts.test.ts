@@ -85,8 +85,11 @@ describe('two hosts', () => {
     expect(one.values?.networkSentBytesPerSecond).toBeGreaterThan(0);
     expect(weights.length).toBeGreaterThan(1e5);
     expect(weights).toHaveLength(alone.weights.length);
-    const far = weights.filter((value, at) => !(Math.abs(value - alone.weights[at]!) < 1e-5));
-    expect(far).toEqual([]);
+    const distance = weights.reduce(
+      (most, value, at) => Math.max(most, Math.abs(value - alone.weights[at]!)),
+      0,
+    );
+    expect(distance).toBeLessThan(1e-5);
   });
 
   hostsTest("are the machines of TianShu's grid, and one by two names is no third", () => {

@@ -163,7 +163,7 @@ describe('gradlink train', () => {
     process.kill(workers[1]!, 'SIGKILL');
     const { code, stderr } = await ended;
     expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL; the job was ended/);
-    expect(stderr).toContain('the job starts again with 1 workers (--elastic)');
+    expect(stderr).toContain('the job starts again with one worker (--elastic)');
     expect(code).toBe(0);
     const [one] = readReport(file).cases;
     if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
