@@ -1,5 +1,7 @@
 #include "mpi/runtime.h"
 
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +22,8 @@ constexpr std::chrono::milliseconds kGlance(50);
 constexpr double kLastCallsMs = 10000;
 /// How long it waits for the peers' last messages, which some MPIs miss aloud.
 constexpr double kLastMessagesMs = 200;
+/// How long the last words of a process that aborts its job may take to be read.
+constexpr std::chrono::seconds kLastWords(1);
 /// What an MPI has already taken over when it says that it is there.
 constexpr std::size_t kShortBytes = 4096;
 
@@ -197,6 +201,22 @@ Place start(double timeoutMs, const std::atomic<bool>* cancelled) {
 
 void finalize() { Runtime::get().finalize(); }
 
+namespace {
+
+/// Waits until what this process wrote to its standard error has been read. MPICH's proxy ends
+/// with a job that is aborted, and what it had not read from the pipe by then is lost: the reason.
+void waitUntilRead() {
+  struct stat error = {};
+  if (fstat(STDERR_FILENO, &error) != 0 || !S_ISFIFO(error.st_mode)) return;
+  const auto deadline = std::chrono::steady_clock::now() + kLastWords;
+  for (int unread = 0; ioctl(STDERR_FILENO, FIONREAD, &unread) == 0 && unread > 0;) {
+    if (std::chrono::steady_clock::now() > deadline) return;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+}  // namespace
+
 void abortJob(const std::string& message, int status) {
   const std::string line = message + "\n";
   // Not through a stream: this may be the last thing that the process does.
@@ -205,6 +225,7 @@ void abortJob(const std::string& message, int status) {
     if (put <= 0) break;
     done += static_cast<std::size_t>(put);
   }
+  waitUntilRead();
   if (Runtime::get().running()) shim().abortJob(status == 0 ? 1 : status);
 }
 
