@@ -173,7 +173,7 @@ describe('what goes wrong', () => {
   });
 
   it('the limit is that of the links where NCCL has no estimate', async () => {
-    const args = ['all_reduce', '-g', '4', '-b', '64M', '-e', '64M', '--iters', '1', '-w', '0'];
+    const args = ['all_reduce', '-g', '4', '-b', '4M', '-e', '4M', '--iters', '1', '-w', '0'];
     const { report: value } = await reportOf('collectives.js', args, {
       GRADLINK_FAKE_FAULTS: 'nccl-version=22005',
     });
