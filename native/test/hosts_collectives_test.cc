@@ -149,6 +149,8 @@ TEST(HostsTogether, NameTheLateRankOnEveryHost) {
   const auto errors = onHosts(
       {0, 0, 1, 1},
       [](Communicator& comm, int rank) {
+        // The short time begins when all are there.
+        comm.barrier({.timeoutMs = 20000});
         if (rank == 3) {
           // Says nothing until the others have given up.
           for (;;) comm.check("check"), std::this_thread::yield();

@@ -18,9 +18,8 @@ inline Levels levelsOf(const std::string& name, int rank, const Layout& layout,
                        double timeoutMs = 20000) {
   const NodeMap map(layout, rank);
   const auto join = [&](const std::string& part, int partRank, int partSize) {
-    shm::JoinOptions options = optionsFor(name + part, partRank, partSize);
-    options.timeoutMs = timeoutMs;
-    return shm::join(options);
+    // With its own time to come in: timeoutMs is for calls.
+    return shm::join(optionsFor(name + part, partRank, partSize));
   };
   Levels levels;
   levels.world = join("/world", rank, map.size());

@@ -179,7 +179,8 @@ TEST(KvstoreAllreduce, OtherKeysOnOtherWorkersAreAMismatchOnAll) {
 
 TEST(KvstoreAllreduce, AWorkerThatNeverPushesAKeyIsNamed) {
   AllreduceStoreOptions options;
-  options.timeoutMs = 300;
+  // Enough for the keys to be made in.
+  options.timeoutMs = 2000;
   const auto errors = onWorkers(
       2,
       [](AllreduceStore& store, int rank) {

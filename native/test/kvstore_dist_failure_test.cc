@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <functional>
+#include <latch>
 #include <string>
 #include <vector>
 
@@ -290,6 +291,7 @@ TEST(DistFailure, StopDropsWhatWaits) {
   job.workers = 2;
   const std::string name = freshName();
   bool told = false;
+  std::latch stopped(1);
   onThreads(3, [&](int rank) {
     if (rank == 2) {
       ServerOptions options;
@@ -305,9 +307,13 @@ TEST(DistFailure, StopDropsWhatWaits) {
       Operation made = operation(OperationKind::pushPull, key, values, ticket);
       made.out = {values[0].data()};
       submitOne(*store, std::move(made));  // nobody else pushes
+    } else {
+      // Its end would end the round that waits, and so be told.
+      stopped.wait();
     }
     store->stop();
     store->stop();
+    if (rank == 0) stopped.count_down();
   });
   EXPECT_FALSE(told);
 }

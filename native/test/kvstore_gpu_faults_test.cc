@@ -88,7 +88,8 @@ TEST_F(GpuStoreFaults, NcclFailsOnTheWay) {
 }
 
 TEST_F(GpuStoreFaults, ARankThatIsStuckIsATimeout) {
-  withFaults("nccl-stuck=2@2", GpuMerge::automatic, {0, 1, 2}, 300,
+  // Enough for the opening and the first push.
+  withFaults("nccl-stuck=2@2", GpuMerge::automatic, {0, 1, 2}, 2000,
              [](Store& store, const std::vector<int>& gpus) {
                const KeyId key = defineWith(store, "a", Floats(kCount));
                const GpuArrays arrays(gpus, Floats(kCount, 1));
@@ -159,7 +160,8 @@ TEST_F(GpuStoreFaults, AKernelThatNeverEndsIsATimeoutAndTheStoreCanGo) {
                               [] {
                                 GpuStoreOptions options;
                                 options.gpus = {0, 0};
-                                options.timeoutMs = 200;
+                                // Enough for what comes before the kernel.
+                                options.timeoutMs = 2000;
                                 const auto store = makeGpuStore(options);
                                 const KeyId key = defineWith(*store, "a", Floats(100));
                                 const GpuArrays arrays(options.gpus, Floats(100, 1));
