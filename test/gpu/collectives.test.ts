@@ -165,7 +165,9 @@ describe('what goes wrong', () => {
   });
 
   it('a library without symmetric windows registers locally', async () => {
-    const { code, report: value } = await reportOf('collectives.js', [...small, '-R', '2'], {
+    // Without a deadline: it must not pass here.
+    const args = ['all_reduce', '-g', '2', '-R', '2', ...quick];
+    const { code, report: value } = await reportOf('collectives.js', args, {
       GRADLINK_FAKE_FAULTS: 'nccl-version=22005',
     });
     expect(code).toBe(0);
