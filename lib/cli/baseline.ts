@@ -15,6 +15,8 @@ Examples:
   $ gradlink baseline use release-1
   $ gradlink baseline list`;
 
+const example = (line: string): string => `\nExample:\n  $ gradlink baseline ${line}`;
+
 const columns: readonly Column[] = [
   { title: 'in use', align: 'left' },
   { title: 'name', align: 'left' },
@@ -66,6 +68,7 @@ export const registerBaseline: Register = (program, io) => {
     .description('keep runs of the same cases under a name, in place of those it had')
     .argument('<name>', 'letters, digits, dots, dashes and underscores')
     .argument('<runs...>', 'reports, written with --output RUN.json')
+    .addHelpText('after', example('save release-1 runs/1.json runs/2.json runs/3.json'))
     .action((name: string, files: readonly string[]) => {
       checked(() => {
         new Baselines(io.env).save(name, files);
@@ -75,6 +78,7 @@ export const registerBaseline: Register = (program, io) => {
     .command('list')
     .description('names, with the one in use marked')
     .option('--json', 'print JSON')
+    .addHelpText('after', example('list --json'))
     .action((options: { readonly json?: true }) => {
       printList(new Baselines(io.env), options.json === true, io);
     });
@@ -82,6 +86,7 @@ export const registerBaseline: Register = (program, io) => {
     .command('use')
     .description('take this one when gradlink compare is given one run only')
     .argument('<name>', 'of a baseline')
+    .addHelpText('after', example('use release-1'))
     .action((name: string) => {
       checked(() => {
         new Baselines(io.env).use(name);
@@ -91,6 +96,7 @@ export const registerBaseline: Register = (program, io) => {
     .command('remove')
     .description('forget one, with its runs')
     .argument('<name>', 'of a baseline')
+    .addHelpText('after', example('remove release-1'))
     .action((name: string) => {
       checked(() => {
         new Baselines(io.env).remove(name);

@@ -2,6 +2,7 @@
 import { randomBytes } from 'node:crypto';
 
 import { exitCodes, type Io } from './io.js';
+import { ownCommand } from './own-command.js';
 import { choice, decimal, integer } from './parse.js';
 import { ProgressRelay } from './progress-relay.js';
 import type { Register } from './register.js';
@@ -71,7 +72,7 @@ function printPlan(launcher: Launcher, job: JobSpec, io: Io): void {
 }
 
 async function launch(command: Command, options: LaunchOptions, io: Io): Promise<number> {
-  const { launcher, job } = readLaunch(command, options, io.env);
+  const { launcher, job } = readLaunch(ownCommand(command), options, io.env);
   if (options.dryRun) {
     printPlan(launcher, job, io);
     return exitCodes.ok;

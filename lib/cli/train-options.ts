@@ -92,7 +92,9 @@ Examples:
   $ gradlink launch -n 4 node bench/train.js --style bluefog --dist-optimizer neighbor_allreduce
   $ gradlink train --style elasticdl --workers 1,2,4 --model mobilenetv2 --batch-size 64
   $ gradlink train --style tianshu --plan plan.yaml --output-dir runs
-  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir /tmp/run --checkpoint-every 100 --steps 1000`;
+  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir /tmp/run --checkpoint-every 100 --steps 1000
+
+Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;
 
 const positive = integer({ min: 1, max: 1_000_000_000 });
 
@@ -157,7 +159,10 @@ export function addTrainOptions(command: Command): Command {
       `${backends.join(', ')} (default: the first that is installed)`,
       choice(backends),
     )
-    .option('--timeline <file>', 'write a Chrome trace, FILE.rank-N of each worker')
+    .option(
+      '--timeline <file>',
+      'write a Chrome trace of each worker: trace.json of rank 3 is trace.rank-3.json',
+    )
     .option('--checkpoint-dir <folder>', 'write checkpoints there, and go on from the last one')
     .option('--checkpoint-every <steps>', 'steps from one checkpoint to the next', positive, 100)
     .option('--style <name>', trainStyles.join(', '), choice(trainStyles), 'bluefog')

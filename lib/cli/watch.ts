@@ -2,6 +2,7 @@
 import { statSync } from 'node:fs';
 
 import { exitCodes, type Io } from './io.js';
+import { ownCommand } from './own-command.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import { namedPlot } from '../report/plot.js';
@@ -93,7 +94,8 @@ async function follow(command: readonly string[], io: Io, drawing: Drawing): Pro
   io.on('SIGINT', interrupted);
   io.on('SIGTERM', end);
   try {
-    if (!file) return await followCommand([first, ...rest], io.env, onLine, stop.signal);
+    if (!file)
+      return await followCommand(ownCommand([first, ...rest]), io.env, onLine, stop.signal);
     await followFile(first, onLine, stop.signal);
     return exitCodes.ok;
   } finally {

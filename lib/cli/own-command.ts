@@ -1,0 +1,15 @@
+// `gradlink launch … gradlink COMMAND`: this program again.
+import { fileURLToPath } from 'node:url';
+
+import { packageRoot } from './package-root.js';
+
+type CommandLine = readonly [program: string, ...args: string[]];
+
+/**
+ * A command to start, with `gradlink` as the program of this package: in a checkout none of that name is in PATH, and
+ * elsewhere another version may be.
+ */
+export function ownCommand([program, ...args]: CommandLine): [string, ...string[]] {
+  if (program !== 'gradlink') return [program, ...args];
+  return [process.execPath, fileURLToPath(new URL('bench/gradlink.js', packageRoot())), ...args];
+}
