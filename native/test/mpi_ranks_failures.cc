@@ -53,6 +53,8 @@ const Register kAbort("abort", [](const auto& arguments) -> std::string {
   const std::size_t count = std::stoul(arguments.at(0));
   Bystander others;
   auto comm = joinAll();
+  // When all have joined.
+  others.meet();
   std::string wrong;
   if (comm->heldRanks()[0] == 1) {
     std::thread([&] { comm->abort("enough"); }).join();
@@ -73,6 +75,8 @@ const Register kLeft("left", [](const auto& arguments) -> std::string {
   const bool dies = arguments.at(0) == "dies";
   const int last = comm->size() - 1;
   sum(*comm, 100000);
+  // Who leaves at once ends the sum of those that are not through with it yet.
+  others.meet();
   std::string wrong;
   if (comm->heldRanks()[0] == last) {
     if (dies) {
