@@ -96,6 +96,7 @@ class Bench {
       peerAccess: true,
       affinity: true,
       health: false,
+      hostTimes: false,
       timeoutMs: 60_000,
     });
     if (wrong > 0) throw new Error(`${wrong} elements of a plain copy were wrong`);
@@ -169,7 +170,8 @@ class Bench {
     const local = await this.native.gpuCopies({
       copies: [{ from: this.gpu, to: this.gpu, by: this.gpu, kernel: true }],
       ...{ measured: 1, bytes, warmup: 4, loops: this.quick ? 2 : 16, samples: this.samples },
-      ...{ verify: true, peerAccess: true, affinity: true, health: false, timeoutMs: 60_000 },
+      ...{ verify: true, peerAccess: true, affinity: true, health: false, hostTimes: false },
+      timeoutMs: 60_000,
     });
     if (local.wrong > 0) throw new Error(`${local.wrong} elements of a local copy were wrong`);
     rows.push(

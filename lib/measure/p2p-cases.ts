@@ -30,6 +30,21 @@ export interface LatencyPlan {
   readonly memory: number;
 }
 
+/** Whose time a latency is. */
+export type LatencyClock =
+  /** Of the GPU, from copy to copy. */
+  | 'gpu'
+  /** Of the host, until a copy is queued behind others. */
+  | 'issue'
+  /** Of the host, from queueing one copy until it is known to have ended. */
+  | 'complete';
+
+export interface SmallCopies {
+  readonly bytes: number;
+  readonly loops: number;
+  readonly clock: LatencyClock;
+}
+
 export interface P2pCase {
   readonly name: string;
   /** What is measured, and in which direction the data goes, in words. */
@@ -39,7 +54,7 @@ export interface P2pCase {
   /** Whether GPUs are to reach each other's memory; left out: where they can. */
   readonly peerAccess?: boolean;
   /** Copies that are so small that their time counts, not their rate. */
-  readonly latency?: { readonly bytes: number; readonly loops: number };
+  readonly latency?: SmallCopies;
   readonly plans: (gpus: readonly number[]) => readonly (CopyPlan | LatencyPlan)[];
 }
 

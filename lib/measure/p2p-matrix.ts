@@ -1,5 +1,5 @@
 // The cases of `gradlink p2p --matrix`: what the peer test of cuda-samples shows, with peer access off and on.
-import type { CopyPlan, P2pCase } from './p2p-cases.js';
+import type { CopyPlan, LatencyClock, P2pCase } from './p2p-cases.js';
 
 // As cuda-samples has it: the time of so small a copy is the time to start one.
 const latencyBytes = 16;
@@ -26,6 +26,24 @@ const all = (gpus: readonly number[]): CopyPlan[] =>
 const unordered = (gpus: readonly number[]): CopyPlan[] =>
   gpus.flatMap((one) => gpus.filter((other) => one < other).map((other) => bothWays(one, other)));
 
+const latencies: readonly { suffix: string; clock: LatencyClock; what: string }[] = [
+  {
+    suffix: 'latency',
+    clock: 'gpu',
+    what: `one copy of ${latencyBytes} bytes from one GPU to another, by the GPU's clock`,
+  },
+  {
+    suffix: 'latency_cpu_issue',
+    clock: 'issue',
+    what: `the CPU's time to queue one copy of ${latencyBytes} bytes from one GPU to another`,
+  },
+  {
+    suffix: 'latency_cpu_complete',
+    clock: 'complete',
+    what: `the CPU's time to queue one copy of ${latencyBytes} bytes from one GPU to another and see it end`,
+  },
+];
+
 function casesOf(peerAccess: boolean): P2pCase[] {
   const name = peerAccess ? 'p2p_on' : 'p2p_off';
   const words = peerAccess
@@ -46,14 +64,14 @@ function casesOf(peerAccess: boolean): P2pCase[] {
       peerAccess,
       plans: unordered,
     },
-    {
-      name: `${name}_latency`,
-      what: `one copy of ${latencyBytes} bytes from one GPU to another; ${words}`,
+    ...latencies.map(({ suffix, clock, what }): P2pCase => ({
+      name: `${name}_${suffix}`,
+      what: `${what}; ${words}`,
       gpus: 1,
       peerAccess,
-      latency: { bytes: latencyBytes, loops: latencyLoops },
+      latency: { bytes: latencyBytes, loops: latencyLoops, clock },
       plans: all,
-    },
+    })),
   ];
 }
 

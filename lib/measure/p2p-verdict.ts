@@ -8,6 +8,8 @@ import type { Statistics, Verdict, VerdictLevel } from './result.js';
 /** All that a verdict may know of one figure. */
 export interface P2pEvidence {
   readonly quantity: 'bandwidth' | 'latency';
+  /** A latency by the host's clock. */
+  readonly byHost: boolean;
   /** Bytes a second; for a latency, seconds. */
   readonly value: number;
   readonly limit: ExpectedRate | undefined;
@@ -107,6 +109,13 @@ export function judgeP2p(
       ? undefined
       : evidence.value / limit.bytesPerSecond;
   const comparison = peers === undefined ? '' : comparisonText(evidence, peers);
+  if (evidence.byHost) {
+    return {
+      level: 'none',
+      text: "the host's own time: its driver, its clocks and its other load are in it",
+      likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
+    };
+  }
   if (evidence.stagedOnPurpose) {
     return {
       level: 'none',

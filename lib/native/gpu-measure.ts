@@ -33,6 +33,8 @@ export interface NativeGpuCopiesOptions {
   readonly affinity: boolean;
   /** Read how the GPUs are while they are busy. */
   readonly health: boolean;
+  /** Time single copies of the first measured one by the host too. */
+  readonly hostTimes: boolean;
   /** Of one sample. */
   readonly timeoutMs: number;
 }
@@ -42,6 +44,10 @@ export interface NativeGpuCopies {
   readonly seconds: readonly Float64Array[];
   /** From the common start to the end of the last measured copy, by `loops`; a value a sample. */
   readonly spanSeconds: Float64Array;
+  /** By the host's clock: to queue one copy of the first measured one; a value a sample. */
+  readonly issueSeconds: Float64Array;
+  /** By the host's clock: from queueing one until it is known to have ended; empty without hostTimes. */
+  readonly hostSeconds: Float64Array;
   /** Elements of four bytes that were wrong. */
   readonly wrong: number;
   /** By copy: whether its GPU reached both memories itself. */

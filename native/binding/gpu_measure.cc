@@ -45,6 +45,7 @@ GpuCopiesOptions copiesOf(const Napi::Object& given) {
   options.peerAccess = booleanArg(given.Get("peerAccess"), "peerAccess");
   options.affinity = booleanArg(given.Get("affinity"), "affinity");
   options.health = booleanArg(given.Get("health"), "health");
+  options.hostTimes = booleanArg(given.Get("hostTimes"), "hostTimes");
   options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
   return options;
 }
@@ -72,6 +73,8 @@ Napi::Object toObject(Napi::Env env, const GpuCopiesResult& result) {
   }
   object.Set("seconds", seconds);
   object.Set("spanSeconds", toArray(env, result.spanSeconds));
+  object.Set("issueSeconds", toArray(env, result.issueSeconds));
+  object.Set("hostSeconds", toArray(env, result.hostSeconds));
   object.Set("wrong", static_cast<double>(result.wrong));
   object.Set("direct", flags(env, result.direct));
   object.Set("near", flags(env, result.near));

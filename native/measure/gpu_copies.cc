@@ -137,6 +137,7 @@ class Measurement {
         if (options_.verify) checker_.spoil(lane->target());
       }
       takeSample();
+      if (options_.hostTimes) timeByHost();
       for (int i = 0; i < numbers && options_.verify; ++i) {
         result_.wrong += checker_.countWrong(lanes_[i]->target(), i, numbers);
       }
@@ -208,11 +209,29 @@ class Measurement {
     }
     for (std::size_t i = 0; i < lanes_.size(); ++i) {
       const bool measured = i < options_.measured;
+      const Clock::time_point began = Clock::now();
       lanes_[i]->copyTimes(measured ? options_.loops : options_.loops * kDisturbingLoops);
+      if (i == 0) result_.issueSeconds.push_back(perCopy(Clock::now() - began));
       lanes_[i]->stop().record(lanes_[i]->stream());
     }
     for (std::size_t i = 1; i < options_.measured; ++i) first.stream().wait(lanes_[i]->stop());
     end_->record(first.stream());
+  }
+
+  /// Nothing holds the stream now, and nothing else runs.
+  void timeByHost() {
+    Lane& first = *lanes_.front();
+    const Deadline deadline = Deadline::in(options_.timeoutMs);
+    const Clock::time_point began = Clock::now();
+    for (int i = 0; i < options_.loops; ++i) {
+      first.copyOnce();
+      cuda::await([&] { return first.stream().done(); }, deadline, "a copy");
+    }
+    result_.hostSeconds.push_back(perCopy(Clock::now() - began));
+  }
+
+  double perCopy(std::chrono::duration<double> together) const {
+    return together.count() / options_.loops;
   }
 
   void finish() {

@@ -48,6 +48,8 @@ struct GpuCopiesOptions {
   bool affinity = true;
   /// Read how the GPUs are while they copy (GpuCopiesResult::health), after the last sample.
   bool health = true;
+  /// Time single copies of the first measured one by the host too (GpuCopiesResult::hostSeconds).
+  bool hostTimes = false;
   /// Of one sample.
   double timeoutMs = 120000;
 };
@@ -57,6 +59,12 @@ struct GpuCopiesResult {
   std::vector<std::vector<double>> seconds;
   /// From the common start until the last of the measured ones ended, by `loops`; a value a sample.
   std::vector<double> spanSeconds;
+  /// By the host's clock, of the first measured copy: how long the host takes to queue one, while
+  /// its stream is held; a value a sample.
+  std::vector<double> issueSeconds;
+  /// By the host's clock, of the same: from before one copy is queued until the host knows that it
+  /// has ended, each alone; a value a sample. Empty without `hostTimes`.
+  std::vector<double> hostSeconds;
   /// Elements of four bytes that were wrong, of all copies and samples.
   std::uint64_t wrong = 0;
   /// By copy: whether the GPU that made it reached both memories itself.

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/error.h"
 #include "cuda/memory.h"
@@ -20,6 +21,8 @@ namespace {
 using cuda::Device;
 using cuda::messageOf;
 using cuda::onFakes;
+
+using GpuHostTimesDeathTest = cuda::FreshProcesses;
 
 cpu_set_t affinityNow() {
   cpu_set_t cores;
@@ -131,6 +134,50 @@ TEST(GpuCopies, HaveTheRateOfTheLinkOnTheStandIn) {
   for (const std::vector<double>& seconds : result.seconds) {
     EXPECT_NEAR(static_cast<double>(options.bytes) / seconds[0], 55e9, 1e8);
   }
+}
+
+TEST(GpuCopies, AreTimedByTheHostTooWhenAsked) {
+  GpuCopiesOptions options = quick({toGpu(0), toHost(0)});
+  options.bytes = 16;
+  options.loops = 20;
+  const GpuCopiesResult without = timeGpuCopies(options);
+  EXPECT_EQ(without.issueSeconds.size(), 2u);
+  EXPECT_TRUE(without.hostSeconds.empty());
+  options.hostTimes = true;
+  const auto began = std::chrono::steady_clock::now();
+  const GpuCopiesResult with = timeGpuCopies(options);
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - began;
+  ASSERT_EQ(with.issueSeconds.size(), 2u);
+  ASSERT_EQ(with.hostSeconds.size(), 2u);
+  EXPECT_EQ(with.wrong, 0u);
+  double counted = 0;
+  for (int sample = 0; sample < 2; ++sample) {
+    EXPECT_GT(with.issueSeconds[sample], 0);
+    EXPECT_GT(with.hostSeconds[sample], 0);
+    counted += (with.issueSeconds[sample] + with.hostSeconds[sample]) * options.loops;
+  }
+  // Each is the time of one copy, and they follow one another.
+  EXPECT_LE(counted, all.count());
+}
+
+/// A simulated second for each copy, which the host does not wait.
+TEST_F(GpuHostTimesDeathTest, AreThoseOfTheHostAndNotOfTheDevice) {
+  if (!onFakes()) GTEST_SKIP() << "a real link's rate cannot be set";
+  const auto body = [] {
+    GpuCopiesOptions options = quick({toGpu(0)});
+    options.bytes = 16;
+    options.loops = 1000;
+    options.hostTimes = true;
+    const GpuCopiesResult result = timeGpuCopies(options);
+    for (int sample = 0; sample < 2; ++sample) {
+      EXPECT_NEAR(result.seconds[0][sample], 1, 1e-3);
+      EXPECT_LT(result.issueSeconds[sample], 0.1);
+      EXPECT_LT(result.hostSeconds[sample], 0.1);
+    }
+  };
+  EXPECT_EXIT(
+      cuda::inProcess({{"GRADLINK_FAKE_GPUS", "1"}, {"GRADLINK_FAKE_LINKS", "host-0=16"}}, body),
+      testing::ExitedWithCode(0), "");
 }
 
 TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {

@@ -210,6 +210,42 @@ describe('the matrix', () => {
     expect(gigabytes(between(of('p2p_off_bidirectional'), 'gpu:2', 'gpu:3'))).toBe(55);
     expect(of('p2p_off_latency').every(({ bytes }) => bytes === 16)).toBe(true);
   });
+
+  it("has the GPU's time of small copies beside the host's", async () => {
+    // A simulated second for 16 bytes, which no host waits.
+    const env = { GRADLINK_FAKE_GPUS: '2', GRADLINK_FAKE_LINKS: '0>1=16' };
+    const run = (...args: string[]) =>
+      runScript('p2p.js', [...quick, '--buffer-size', '1', '--matrix', ...args], env);
+    const text = await run();
+    expect(text).toMatchObject({ code: 0, stderr: '' });
+    const table = (name: string): string[][] => {
+      const lines = text.stdout.slice(text.stdout.indexOf(`\n${name}:`) + 1).split('\n');
+      expect(lines[0]).toContain(`${name}:`);
+      return lines.slice(1, 4).map((line) => line.trim().split(/\s+/));
+    };
+    const byGpu = table('p2p_on_latency');
+    expect(byGpu[0]).toEqual(['ns', 'gpu:0', 'gpu:1']);
+    expect(byGpu[1]?.[2]).toBe('1000000000');
+    for (const name of ['p2p_on_latency_cpu_issue', 'p2p_on_latency_cpu_complete']) {
+      const byHost = table(name);
+      expect(byHost[0]).toEqual(['ns', 'gpu:0', 'gpu:1']);
+      const nanoseconds = byHost.slice(1).flatMap((row) => row.slice(1).map(Number));
+      expect(nanoseconds).toHaveLength(4);
+      for (const one of nanoseconds) {
+        expect(one).toBeGreaterThan(0);
+        expect(one).toBeLessThan(1e8);
+      }
+    }
+    expect(text.stdout).toContain("not judged: the host's own time");
+    expect(text.stdout).toMatch(/^# 10 cases: 10 ran, 0 waived, 0 failed$/m);
+    const csv = (await run('--format', 'csv')).stdout.split('\n');
+    expect(csv[0]).toContain('parameter.clock');
+    expect(csv.filter((line) => line.includes('p2p_off_latency_cpu_issue'))).toHaveLength(4);
+    const markdown = (await run('--format', 'markdown')).stdout;
+    expect(markdown).toContain(
+      '| p2p_off_latency_cpu_complete: gpu:0 to gpu:1, written by gpu:0 with its copy engine |',
+    );
+  });
 });
 
 describe('failures', () => {

@@ -107,11 +107,31 @@ describe('gradlink p2p', () => {
       'p2p_off_unidirectional',
       'p2p_off_bidirectional',
       'p2p_off_latency',
+      'p2p_off_latency_cpu_issue',
+      'p2p_off_latency_cpu_complete',
       'p2p_on_unidirectional',
       'p2p_on_bidirectional',
       'p2p_on_latency',
+      'p2p_on_latency_cpu_issue',
+      'p2p_on_latency_cpu_complete',
     ]);
     expect(named(value.cases, 'p2p_on_unidirectional')).toHaveLength(gpus * gpus);
+    for (const side of ['p2p_off', 'p2p_on']) {
+      for (const what of ['issue', 'complete']) {
+        const cases = named(value.cases, `${side}_latency_cpu_${what}`);
+        expect(cases).toHaveLength(gpus * gpus);
+        for (const result of cases.filter(hasMeasurement)) {
+          expect(result.parameters).toMatchObject({ quantity: 'latency', clock: 'host' });
+          expect(result).toMatchObject({ status: 'ok', bytes: 16, check: { wrong: 0 } });
+          expect(result.samplesSeconds).toHaveLength(2);
+          expect(Math.min(...result.samplesSeconds)).toBeGreaterThan(0);
+          expect(result.verdict.level).toBe('none');
+        }
+      }
+      for (const result of named(value.cases, `${side}_latency`)) {
+        expect(result.parameters).not.toHaveProperty('clock');
+      }
+    }
     // Access is given back: kernels reach their peers again.
     const again = await report('-t', 'device_to_device_memcpy_read_sm');
     expect(again.value.cases.every(({ status }) => status !== 'error')).toBe(true);

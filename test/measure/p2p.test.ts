@@ -153,6 +153,7 @@ function evidence(change: Partial<P2pEvidence> = {}): P2pEvidence {
   const to = change.to ?? 1;
   return {
     quantity: 'bandwidth',
+    byHost: false,
     value: 90e9,
     limit: pairLimit(linked, 0, 1),
     statistics: statisticsOf([1e-3, 1e-3, 1e-3]),
@@ -246,6 +247,17 @@ describe('verdicts', () => {
     expect(judge({ ...latency, value: 1.5e-6 }, others).level).toBe('fair');
     expect(judge({ ...latency, value: 3e-6 }, others).level).toBe('poor');
     expect(judge({ ...latency, value: 3e-6 }).level).toBe('none');
+  });
+
+  it("the host's own times are shown, and not judged", () => {
+    const like = (value: number) =>
+      evidence({ quantity: 'latency', byHost: true, value, limit: undefined });
+    const slow = like(9e-6);
+    expect(judgeP2p(linked, slow, [slow, like(1e-6), like(1e-6)])).toMatchObject({
+      level: 'none',
+      text: expect.stringMatching(/^the host's own time/),
+      likelyCause: null,
+    });
   });
 
   it('a copy that is over in a moment is not judged', () => {
