@@ -2,11 +2,14 @@
 import type { CollectivesOptions, Room } from './collectives-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob, type JobPlace } from '../communicator/job.js';
+import type { Collective } from '../measure/bandwidth.js';
 import { openGpuWorld } from '../measure/gpu-world.js';
 import { readMachine, type Machine } from '../measure/p2p-machine.js';
 import type { SweepWorld } from '../measure/sweep-world.js';
+import { collectiveTraits } from '../measure/sweep.js';
 import { native } from '../native.js';
 import type { NativeGpuTimingOptions } from '../native/measure.js';
+import { deviceDtypes, dtypes, isFloat8, type DeviceDType } from '../tensor/dtype.js';
 
 /** Ranks that are to be opened. */
 export interface Plan {
@@ -133,6 +136,40 @@ function ofJob(options: CollectivesOptions, place: JobPlace, present: number): P
     open: (timeoutMs) =>
       openGpuWorld({ gpus: ordinals.slice(place.rank).slice(0, 1), threads: false, timeoutMs }),
   };
+}
+
+/**
+ * The element types of a sweep. Of `all`, float8 is left out where these ranks cannot do it; asked for by name, it is tried.
+ *
+ * @throws UsageError for float8 on ranks in host memory
+ */
+export function elementTypes(
+  collective: Collective,
+  asked: readonly DeviceDType[],
+  machine: Machine | undefined,
+): readonly DeviceDType[] {
+  const [only] = asked;
+  if (asked.length > 1 || only === undefined) {
+    return machine !== undefined && hasFloat8(collective, machine) ? deviceDtypes : dtypes;
+  }
+  if (isFloat8(only) && machine === undefined) {
+    throw UsageError.of('-d', 'an element type of host memory', only, 'Add -g GPUS for float8.');
+  }
+  return asked;
+}
+
+// NCCL adds them on GPUs from this compute capability on; it moves them on any.
+const float8SumCapability = 9;
+
+function hasFloat8(collective: Collective, { gpus }: Machine): boolean {
+  const { reduces } = collectiveTraits[collective];
+  return (
+    native().gpuLibraries().ncclFloat8 &&
+    gpus.every(
+      ({ computeCapability }) =>
+        !reduces || Number.parseInt(computeCapability, 10) >= float8SumCapability,
+    )
+  );
 }
 
 /** The smallest memory, and the most ranks that share one. */

@@ -10,7 +10,7 @@ import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
 import { collectives, type Collective } from '../measure/bandwidth.js';
 import { graphs, type GraphName } from '../measure/neighbor-plan.js';
 import { averages, collectiveTraits, sweepSizes, type Sweep } from '../measure/sweep.js';
-import { dtypes, type DType } from '../tensor/dtype.js';
+import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
 
 export interface CollectivesOptions extends ReportOptions {
   readonly ranks?: number;
@@ -24,7 +24,8 @@ export interface CollectivesOptions extends ReportOptions {
   readonly run_cycles: number;
   readonly check: number;
   readonly op: readonly ReduceOp[];
-  readonly datatype: readonly DType[];
+  /** All of them where `all` was asked for, those that only GPUs have too. */
+  readonly datatype: readonly DeviceDType[];
   readonly root: number;
   readonly timeout: number;
   readonly average: number;
@@ -75,10 +76,14 @@ Examples:
 Exit status: 0 all right, 1 wrong results or a failure, 2 wrong usage.`;
 
 // nccl-tests' names, and ours.
-const typeAliases: Readonly<Record<string, DType>> = {
+const typeAliases: Readonly<Record<string, DeviceDType>> = {
   half: 'float16',
   float: 'float32',
   double: 'float64',
+  f8e4m3: 'float8e4m3',
+  f8e5m2: 'float8e5m2',
+  fp8_e4m3: 'float8e4m3',
+  fp8_e5m2: 'float8e5m2',
 };
 export const collectiveAliases: Readonly<Record<string, Collective>> =
   Object.fromEntries<Collective>([
@@ -143,8 +148,8 @@ export function addOptions(command: Command): Command {
     .option('-o, --op <name>', 'sum, prod, min, max, avg or all', oneOrAll(reduceOps), ['sum'])
     .option(
       '-d, --datatype <type>',
-      "element type, nccl-tests' names too, or all",
-      oneOrAll(dtypes, typeAliases),
+      "element type, nccl-tests' names too (float8 on GPUs alone), or all that there are",
+      oneOrAll(deviceDtypes, typeAliases),
       ['float32'],
     )
     .option(
@@ -260,7 +265,8 @@ export function toSweep(
   collective: Collective,
   ranks: number,
   room: Room,
-  options: CollectivesOptions,
+  options: Omit<CollectivesOptions, 'datatype'>,
+  types: readonly DeviceDType[],
 ): Sweep {
   const maxbytes = options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20);
   if (maxbytes < options.minbytes) {
@@ -298,7 +304,7 @@ export function toSweep(
   return {
     collective,
     sizes,
-    dtypes: options.datatype,
+    dtypes: types,
     ops: options.op,
     roots: rooted && options.root === -1 ? everyRoot : [Math.max(options.root, 0)],
     iterations: options.iters,

@@ -6,7 +6,7 @@ import {
   nativeTimedCollectives,
   type NativeGpuTimingOptions,
 } from '../native/measure.js';
-import { dtypes, elementBytes, parseDType, type DType } from '../tensor/dtype.js';
+import { deviceDtypes, elementSize, type DeviceDType } from '../tensor/dtype.js';
 import { collectiveVolume, type Collective, type Placement } from './bandwidth.js';
 import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from './case.js';
 import { expectedOf, type GpuSweepLimit } from './gpu-sweep-limit.js';
@@ -56,7 +56,7 @@ export interface Sweep {
   readonly collective: Collective;
   /** Bytes, ascending. */
   readonly sizes: readonly number[];
-  readonly dtypes: readonly DType[];
+  readonly dtypes: readonly DeviceDType[];
   readonly ops: readonly ReduceOp[];
   readonly roots: readonly number[];
   /** Timed samples of each case. */
@@ -79,7 +79,7 @@ export interface SweepRow {
   readonly bytes: number;
   /** Elements of one rank's chunk or buffer. */
   readonly count: number;
-  readonly dtype: DType;
+  readonly dtype: DeviceDType;
   /** Null where nothing is reduced. */
   readonly op: ReduceOp | null;
   /** Null where there is no root. */
@@ -149,7 +149,7 @@ interface Context {
 
 interface Point {
   readonly count: number;
-  readonly dtype: DType;
+  readonly dtype: DeviceDType;
   readonly op: ReduceOp | null;
   readonly root: number | null;
 }
@@ -161,7 +161,7 @@ function identity(
   context: Context,
 ): CaseIdentity {
   const { collective, shared } = sweep;
-  const width = elementBytes[parseDType(point.dtype)] ?? 1;
+  const width = elementSize(point.dtype);
   const chunks = collectiveTraits[collective].chunked ? context.world.size : 1;
   return {
     name: collective,
@@ -190,10 +190,9 @@ async function runCase(
     return waivedCase(name, traits.onlyOutOfPlace);
   }
   const { world, limit, environment } = context;
-  const elementSize = elementBytes[parseDType(point.dtype)] ?? 1;
   const volume = collectiveVolume(sweep.collective, {
     countPerRank: point.count,
-    elementBytes: elementSize,
+    elementBytes: elementSize(point.dtype),
     ranks: world.size,
     placement,
   });
@@ -201,7 +200,7 @@ async function runCase(
   const timing = await world.time({
     collective: traits.native,
     count: point.count,
-    dtype: dtypes.indexOf(point.dtype),
+    dtype: deviceDtypes.indexOf(point.dtype),
     op: reduceOps.indexOf(point.op ?? 'sum'),
     root: point.root ?? 0,
     inPlace: placement === 'in-place',
@@ -243,7 +242,7 @@ async function runCase(
 function* points(sweep: Sweep, ranks: number): Generator<Point> {
   const { reduces, rooted } = collectiveTraits[sweep.collective];
   for (const dtype of sweep.dtypes) {
-    const width = elementBytes[parseDType(dtype)] ?? 1;
+    const width = elementSize(dtype);
     const counts = sweep.sizes.map((bytes) => countPerRank(sweep.collective, bytes, width, ranks));
     for (const op of reduces ? sweep.ops : [null]) {
       for (const root of rooted ? sweep.roots : [null]) {

@@ -21,6 +21,8 @@ export interface NativeGpuLibraries {
   readonly ncclVersion: string | null;
   /** Why there is no NCCL; null when there is one. */
   readonly ncclMissing: string | null;
+  /** Whether it has the float8 types. */
+  readonly ncclFloat8: boolean;
 }
 
 /** How one GPU reaches another. */

@@ -74,12 +74,14 @@ struct Nccl {
   std::optional<std::string> file;
   std::optional<std::string> version;
   std::optional<std::string> missing;
+  bool float8 = false;
 
   Nccl() {
     try {
       const nccl::LibraryInfo& info = nccl::libraryInfo();
       file = info.file;
       version = nccl::versionText(info.version);
+      float8 = info.float8;
     } catch (const Error& error) {
       missing = error.what();
     }
@@ -148,6 +150,7 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuLibraries& libraries) {
       .set("ncclFile", nccl.file)
       .set("ncclVersion", nccl.version)
       .set("ncclMissing", nccl.missing)
+      .set("ncclFloat8", nccl.float8)
       .object();
 }
 

@@ -1,5 +1,6 @@
 // Measuring, as lib/native/measure.ts declares it.
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "binding/measure_thread.h"
 #include "binding/measure_values.h"
 #include "binding/pending_op.h"
+#include "core/error.h"
 #include "core/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "measure/collective_loop.h"
@@ -66,7 +68,7 @@ CollectiveOptions collectiveOptions(const Napi::Object& given) {
   CollectiveOptions options;
   options.collective = enumOf<measure::Collective>(given, "collective", measure::kCollectiveCount);
   options.count = countArg(given.Get("count"), "count");
-  options.dtype = enumOf<DType>(given, "dtype", kDTypeCount);
+  options.dtype = enumOf<DType>(given, "dtype", kGpuDTypeCount);
   options.op = enumOf<ReduceOp>(given, "op", kReduceOpCount);
   options.root = intOf(given, "root", 0);
   options.inPlace = booleanArg(given.Get("inPlace"), "inPlace");
@@ -122,6 +124,11 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
           Communicator& communicator = handle->communicator();
           if (auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&communicator)) {
             *result = measure::timeGpuCollective(*onGpus, options);
+          } else if (isFloat8(options.dtype)) {
+            throw Error(ErrorCode::unsupported,
+                        std::string(nameOf(options.dtype)) + " is a type of ranks that are GPUs")
+                .withOp("timeCollective")
+                .stillUsable();
           } else {
             *result = {measure::timeCollective(communicator, options), {}, {}};
           }

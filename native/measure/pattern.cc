@@ -38,10 +38,22 @@ struct Float16 {
 struct BFloat16 {
   std::uint16_t bits;
 };
+struct Float8E4M3 {
+  static constexpr int kMantissaBits = 3;
+  static constexpr std::uint32_t kBias = 7;
+  std::uint8_t bits;
+};
+struct Float8E5M2 {
+  static constexpr int kMantissaBits = 2;
+  static constexpr std::uint32_t kBias = 15;
+  std::uint8_t bits;
+};
 
 template <class T>
-constexpr bool kIsFloat =
-    std::is_floating_point_v<T> || std::is_same_v<T, Float16> || std::is_same_v<T, BFloat16>;
+constexpr bool kIsFloat8 = std::is_same_v<T, Float8E4M3> || std::is_same_v<T, Float8E5M2>;
+template <class T>
+constexpr bool kIsFloat = std::is_floating_point_v<T> || std::is_same_v<T, Float16> ||
+                          std::is_same_v<T, BFloat16> || kIsFloat8<T>;
 
 /// Values are handled exactly: in double for floats, modulo 2^64 for integers (sign-extended).
 template <class T>
@@ -54,6 +66,8 @@ constexpr std::uint64_t limitOf() {
     return 1u << 11;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     return 1u << 8;
+  } else if constexpr (kIsFloat8<T>) {
+    return 2u << T::kMantissaBits;
   } else if constexpr (std::is_same_v<T, float>) {
     return 1u << 24;
   } else if constexpr (std::is_same_v<T, double>) {
@@ -65,9 +79,11 @@ constexpr std::uint64_t limitOf() {
 
 /// Factors of 2 or 1/2 that a product can hold and stay a normal number.
 template <class T>
-constexpr std::uint64_t kFactors = std::is_same_v<T, Float16>  ? 11
-                                   : std::is_same_v<T, double> ? 1000
-                                                               : 120;
+constexpr std::uint64_t kFactors = std::is_same_v<T, Float16>      ? 11
+                                   : std::is_same_v<T, Float8E4M3> ? 6
+                                   : std::is_same_v<T, Float8E5M2> ? 13
+                                   : std::is_same_v<T, double>     ? 1000
+                                                                   : 120;
 
 /// The value is exactly representable: nothing is rounded here.
 template <class T>
@@ -81,6 +97,12 @@ T encode(Exact<T> value) {
     if ((bits & 0x7fffffffu) == 0) return {static_cast<std::uint16_t>(sign)};
     // float32 to float16: the exponent's bias from 127 to 15, the fraction from 23 bits to 10.
     return {static_cast<std::uint16_t>(sign | (((bits & 0x7fffffffu) - 0x38000000u) >> 13))};
+  } else if constexpr (kIsFloat8<T>) {
+    const auto bits = std::bit_cast<std::uint32_t>(static_cast<float>(value));
+    const std::uint32_t sign = (bits >> 24) & 0x80u;
+    if ((bits & 0x7fffffffu) == 0) return {static_cast<std::uint8_t>(sign)};
+    const std::uint32_t rebiased = (bits & 0x7fffffffu) - ((127u - T::kBias) << 23);
+    return {static_cast<std::uint8_t>(sign | (rebiased >> (23 - T::kMantissaBits)))};
   } else {
     return static_cast<T>(value);
   }
@@ -211,6 +233,10 @@ auto withType(DType dtype, Call call) {
       return call(BFloat16{});
     case DType::float32:
       return call(float{});
+    case DType::float8e4m3:
+      return call(Float8E4M3{});
+    case DType::float8e5m2:
+      return call(Float8E5M2{});
     default:  // float64
       break;
   }

@@ -2,10 +2,10 @@
 // and which differs by rank and index, so that a block in the wrong place is seen.
 //
 // Sums of integers wrap, so any value will do. Floats get whole numbers so small that no partial
-// sum rounds (up to 2^24 over all ranks for float32, 2^11 for float16, 2^8 for bfloat16), for avg
-// multiples of the number of ranks, and for prod powers of two, one of them times a small odd
-// number. Where a type has too few digits for every rank to take part at every index, the ranks
-// take turns and the others give the neutral 0 or 1.
+// sum rounds (up to 2^24 over all ranks for float32, 2^11 for float16, 2^8 for bfloat16, 2^4 and
+// 2^3 for float8), for avg multiples of the number of ranks, and for prod powers of two, one of
+// them times a small odd number. Where a type has too few digits for every rank to take part at
+// every index, the ranks take turns and the others give the neutral 0 or 1.
 #pragma once
 
 #include <cstddef>

@@ -272,7 +272,8 @@ describe('bad usage is refused with 2', () => {
   it.each([
     [['all_reduse'], 'collective', 'all_reduce, all_gather'],
     [['all_reduce', '-o', 'mulsum'], '-o', 'sum, prod, min, max, avg, all'],
-    [['all_reduce', '-d', 'f8e4m3'], '-d', 'half, float, double, all'],
+    [['all_reduce', '-d', 'float4'], '-d', 'f8e5m2, fp8_e4m3, fp8_e5m2, all'],
+    [['all_reduce', '-d', 'fp8_e4m3'], '-d', 'Add -g GPUS for float8'],
     [['all_reduce', '-n', '0'], '-n', 'from 1 to 1024'],
     [['all_reduce', '-b', '2M', '-e', '1M'], '-e', 'at least the 2097152 bytes of -b'],
     [['all_reduce', '-b', 'big'], '-b', '8, 64K, 128M or 1G'],

@@ -2,16 +2,22 @@
 import { Ajv } from 'ajv';
 import { beforeEach, describe, expect, it } from 'vitest';
 
+import { devices } from '../../lib/gpu/devices.js';
 import { collectives } from '../../lib/measure/bandwidth.js';
 import { hasMeasurement, type Report } from '../../lib/measure/result.js';
 import { reportSchema } from '../../lib/measure/schema.js';
 import { native } from '../../lib/native.js';
+import { deviceDtypes, dtypes } from '../../lib/tensor/dtype.js';
 import { gradlink } from '../support/cli.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
 import { onRealGpus } from './setup/fakes.js';
 
 const gpus = native().gpuCount();
 const quick = ['-b', '4K', '-e', '4K', '--iters', '2', '-w', '1', '-m', '2'];
+const hasFloat8 = native().gpuLibraries().ncclFloat8;
+const addsFloat8 = devices().every(
+  ({ computeCapability }) => Number.parseInt(computeCapability, 10) >= 9,
+);
 const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);
 
 async function report(...argv: string[]): Promise<Report> {
@@ -49,7 +55,24 @@ describe('one process', () => {
   });
 
   it('every element type and operation is right', async () => {
-    expectRight(await report('all_reduce', '-g', String(gpus), '-d', 'all', '-o', 'all'), gpus);
+    const value = await report('all_reduce', '-g', String(gpus), '-d', 'all', '-o', 'all');
+    expectRight(value, gpus);
+    const types = new Set(value.cases.map(({ parameters }) => parameters.dtype));
+    expect([...types]).toEqual(hasFloat8 && addsFloat8 ? deviceDtypes : dtypes);
+  });
+
+  it.for(['f8e4m3', 'fp8_e5m2'])("nccl-tests' %s is moved and checked", async (name, context) => {
+    context.skip(!hasFloat8, 'needs NCCL 2.24');
+    const dtype = `float8${name.slice(-4)}`;
+    for (const collective of ['all_gather', 'broadcast']) {
+      const value = await report(collective, '-g', String(gpus), '-d', name);
+      expectRight(value, gpus);
+      for (const { parameters } of value.cases) {
+        expect(parameters).toMatchObject({ dtype, bytes: 4096 });
+      }
+    }
+    context.skip(!addsFloat8, 'needs GPUs of compute capability 9.0');
+    expectRight(await report('reduce_scatter', '-g', String(gpus), '-d', name, '-o', 'avg'), gpus);
   });
 
   it('every root is right', async () => {
@@ -183,5 +206,23 @@ describe('what goes wrong', () => {
       expect(limit?.basis).toBe('18 NVLinks x 26.56 GB/s of a GPU');
       expect(verdict.text).toContain('18 NVLinks');
     }
+  });
+
+  it('a library without float8 says so, and all types are then those that it has', async () => {
+    const env = { GRADLINK_FAKE_FAULTS: 'nccl-version=22005' };
+    const named = await reportOf('collectives.js', [...small, '-d', 'f8e4m3'], env);
+    expect(named.code).toBe(1);
+    for (const one of named.report.cases) {
+      expect(one).toMatchObject({
+        status: 'error',
+        code: 'ERR_UNSUPPORTED',
+        reason: expect.stringContaining('NCCL 2.20.5 has no float8e4m3 (since 2.24)') as string,
+      });
+    }
+    const text = await runScript('collectives.js', [...small, '-d', 'f8e4m3'], env);
+    expect(text.stdout).toContain('NCCL 2.20.5 has no float8e4m3 (since 2.24)');
+    const all = await reportOf('collectives.js', [...small, '-d', 'all'], env);
+    expect(all.code).toBe(0);
+    expect(new Set(all.report.cases.map(({ parameters }) => parameters.dtype)).size).toBe(10);
   });
 });

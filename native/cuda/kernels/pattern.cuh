@@ -44,6 +44,22 @@ struct PatternFloat64 : FloatPattern {
   static constexpr std::uint64_t kFactors = 1000;
   static GRADLINK_DEVICE Memory encode(double x) { return bitsOf(x); }
 };
+/// Only numbers that the type has, none of them subnormal.
+template <int mantissaBits, std::uint32_t bias, std::uint64_t factors>
+struct PatternFloat8 : FloatPattern {
+  using Memory = std::uint8_t;
+  static constexpr std::uint64_t kLimit = 2u << mantissaBits;
+  static constexpr std::uint64_t kFactors = factors;
+  static GRADLINK_DEVICE Memory encode(double x) {
+    const std::uint32_t bits = bitsOf(static_cast<float>(x));
+    const std::uint32_t sign = (bits >> 24) & 0x80u;
+    const std::uint32_t size = bits & 0x7fffffffu;
+    if (size == 0) return static_cast<Memory>(sign);
+    return static_cast<Memory>(sign | (size - ((127u - bias) << 23)) >> (23 - mantissaBits));
+  }
+};
+using PatternFloat8e4m3 = PatternFloat8<3, 7, 6>;
+using PatternFloat8e5m2 = PatternFloat8<2, 15, 13>;
 template <class Unsigned, bool isSigned>
 struct IntegerPattern {
   using Exact = std::uint64_t;
@@ -215,8 +231,10 @@ GRADLINK_DEVICE void withPattern(DType dtype, Call call) {
       return call(PatternFloat32{});
     case DType::float64:
       return call(PatternFloat64{});
-    default:  // float8 has no pattern
-      return;
+    case DType::float8e4m3:
+      return call(PatternFloat8e4m3{});
+    case DType::float8e5m2:
+      return call(PatternFloat8e5m2{});
   }
 }
 
