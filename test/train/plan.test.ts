@@ -65,6 +65,7 @@ describe('parsePlan', () => {
     ],
     ['{grid: [[1, 1]], launcher: slurm}', 'expected hosts for the launcher, got "slurm"'],
     ['{grid: [[1, 1]], launch: --tag-output}', 'for launch, got "--tag-output"'],
+    ['{grid: [[1, 1]], launch: [--tag-output]}', 'the output of a run, got --tag-output'],
     ['{grid: [[1, 1]], modle: mlp}', 'got the entry modle'],
     ['{grid: [[1, 1]], model: [mlp]}', 'expected text, a number or true for model, got ["mlp"]'],
   ])('refuses %s', (text, message) => {

@@ -83,6 +83,11 @@ export function parsePlan(text: string, known: readonly string[]): GridPlan {
   }
   const hosts = texts(entries.get('hosts'), 'a list of names for hosts');
   const launch = texts(entries.get('launch'), 'a list of arguments of gradlink launch for launch');
+  // A run's report comes back through the output of its job.
+  const altered = launch.find((one) => ['--tag-output', '--dry-run'].includes(one));
+  if (altered !== undefined) {
+    throw new Error(`expected launch without what changes the output of a run, got ${altered}`);
+  }
   const launcher = entries.get('launcher') ?? (hosts.length > 0 ? 'ssh' : 'local');
   if (typeof launcher !== 'string' || (launcher === 'local') !== (hosts.length === 0)) {
     const expected = hosts.length > 0 ? 'mpi, ssh or slurm for launcher' : 'hosts for the launcher';
