@@ -27,7 +27,10 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^npm install /, 'needs the registry; test/process/pack.test.ts installs the package'],
   [/^npm run bench:gpu$/, 'test/gpu/bench-gpu.test.ts runs it'],
   [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
-  [/^gradlink watch train\.log$/, 'follows the file until interrupted; test/cli/watch.test.ts does'],
+  [
+    /^gradlink watch train\.log$/,
+    'follows the file until interrupted; test/cli/watch.test.ts does',
+  ],
   [/^mpirun -n 8 --hostfile/, 'names the hosts of a cluster; mpirun -n 2 of docs/mpi.md is run'],
   [/^srun /, 'needs four hosts of Slurm; test/process/launch-slurm.test.ts has one'],
 ];

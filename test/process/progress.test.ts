@@ -166,7 +166,7 @@ describe('on a terminal for both', () => {
     // What a terminal shows: a line is cleared before another one is written there.
     const shown = stdout
       .split('\r\n')
-       
+
       .map((line) => line.replace(/^.*\u001b\[2K/, '').replace(/\u001b\[?[\d;]*[A-Z78]?/gi, ''));
     expect(shown.some((line) => line.includes('█') || line.includes('░'))).toBe(false);
     expect(shown).toContain('Bucket size 25 MiB');
