@@ -1,6 +1,6 @@
 // Values in page-locked memory of the host: what GPUs push is copied there, summed and stepped by
-// the CPU, and copied back. While one key is summed, the next ones arrive and the ones before
-// leave.
+// the CPU, and copied back. While one key, or a piece of a large one, is summed, the next ones
+// arrive and the ones before leave. A GPU that fails on the way leaves a large key partly new.
 #pragma once
 
 #include <memory>

@@ -180,6 +180,8 @@ class UpdateRun {
   std::size_t blocks() const;
   /// Blocks [first, end) of this phase. Different ranges may run at the same time.
   void runBlocks(int phase, std::size_t first, std::size_t end);
+  /// The same on the shared thread pool and the calling thread.
+  void runOnPool(int phase, std::size_t first, std::size_t end);
   void endPhase(int phase);
 
  private:

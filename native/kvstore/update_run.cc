@@ -293,17 +293,21 @@ void UpdateRun::endPhase(int phase) {
   impl_->scalars = impl_->math.scalars(scaled);
 }
 
+void UpdateRun::runOnPool(int phase, std::size_t first, std::size_t end) {
+  const std::size_t claims = (end - first + kBlocksPerClaim - 1) / kBlocksPerClaim;
+  if (claims <= 1) {
+    runBlocks(phase, first, end);
+    return;
+  }
+  ThreadPool::shared().parallel(claims, [this, phase, first, end](std::size_t claim) {
+    const std::size_t begin = first + claim * kBlocksPerClaim;
+    runBlocks(phase, begin, std::min(begin + kBlocksPerClaim, end));
+  });
+}
+
 void UpdateRun::execute() {
-  const std::size_t claims = (blocks() + kBlocksPerClaim - 1) / kBlocksPerClaim;
   for (int phase = 0; phase < phases(); ++phase) {
-    if (claims <= 1) {
-      runBlocks(phase, 0, blocks());
-    } else {
-      ThreadPool::shared().parallel(claims, [this, phase](std::size_t claim) {
-        runBlocks(phase, claim * kBlocksPerClaim,
-                  std::min((claim + 1) * kBlocksPerClaim, blocks()));
-      });
-    }
+    runOnPool(phase, 0, blocks());
     endPhase(phase);
   }
 }
