@@ -178,8 +178,9 @@ void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOpt
 
 void Ranks::needOneRank(const char* op) const {
   if (ranks_.size() == 1) return;
-  throw cannot(op, "this communicator holds all " + std::to_string(size_) +
-                       " ranks at once; this is for communicators of one rank each (see its ranks)");
+  throw cannot(op,
+               "this communicator holds all " + std::to_string(size_) +
+                   " ranks at once; this is for communicators of one rank each (see its ranks)");
 }
 
 void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
