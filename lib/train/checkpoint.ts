@@ -78,18 +78,22 @@ export function completeCheckpoints(folder: string): Checkpoint[] {
     .filter((name) => pattern.test(name))
     .sort((one, other) => stepOf(other) - stepOf(one))
     .map((name) => join(folder, name))
-    .filter((own) => existsSync(join(own, completeFile)))
-    .map((own) => ({ ...readPlace(join(own, completeFile)), folder: own }));
+    .flatMap((own) => {
+      const place = readPlace(join(own, completeFile));
+      return place === undefined ? [] : [{ ...place, folder: own }];
+    });
 }
 
 function stepOf(name: string): number {
   return Number(pattern.exec(name)?.[1] ?? '-1');
 }
 
-function readPlace(path: string): Omit<Checkpoint, 'folder'> {
+/** Undefined where there is none: not complete yet, or about to be removed by rank 0 at this moment. */
+function readPlace(path: string): Omit<Checkpoint, 'folder'> | undefined {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Omit<Checkpoint, 'folder'>;
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new GradlinkError('ERR_SYSTEM', `${path} cannot be read: ${why}`, { cause });
   }
