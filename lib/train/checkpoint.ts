@@ -79,7 +79,7 @@ export function completeCheckpoints(folder: string): Checkpoint[] {
     .sort((one, other) => stepOf(other) - stepOf(one))
     .map((name) => join(folder, name))
     .flatMap((own) => {
-      const place = readPlace(join(own, completeFile));
+      const place = placeIfComplete(own);
       return place === undefined ? [] : [{ ...place, folder: own }];
     });
 }
@@ -88,12 +88,21 @@ function stepOf(name: string): number {
   return Number(pattern.exec(name)?.[1] ?? '-1');
 }
 
-/** Undefined where there is none: not complete yet, or about to be removed by rank 0 at this moment. */
-function readPlace(path: string): Omit<Checkpoint, 'folder'> | undefined {
+/** Undefined where it is not complete yet, or being removed by rank 0 at this moment. */
+function placeIfComplete(own: string): Omit<Checkpoint, 'folder'> | undefined {
+  try {
+    return readPlace(join(own, completeFile));
+  } catch (error) {
+    const { cause } = error as { readonly cause?: NodeJS.ErrnoException };
+    if (cause?.code === 'ENOENT') return undefined;
+    throw error;
+  }
+}
+
+function readPlace(path: string): Omit<Checkpoint, 'folder'> {
   try {
     return JSON.parse(readFileSync(path, 'utf8')) as Omit<Checkpoint, 'folder'>;
   } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     const why = cause instanceof Error ? cause.message : String(cause);
     throw new GradlinkError('ERR_SYSTEM', `${path} cannot be read: ${why}`, { cause });
   }
