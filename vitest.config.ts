@@ -1,50 +1,97 @@
 import { defineConfig } from 'vitest/config';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
+import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
 
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
+/** Tests that start processes. */
+const jobs = [
+  'test/process/**/*.test.ts',
+  'test/distributed/**/*.test.ts',
+  'test/mpi/**/*.test.ts',
+];
+
+/** Of these, the ones that measure ranks' patience, or take every core: beside others they would measure the machine's load. */
+const serial = [
+  'test/process/{ending,joining,killing,launch-hosts,launch-slurm,measure-shared,peers,progress}.test.ts',
+  'test/{distributed,mpi}/failures.test.ts',
+];
+
+/** What the addon itself is tried with under a sanitizer: memory that JavaScript shares with threads, and their ends. */
+const sanitized = [
+  'test/communicator/**/*.test.ts',
+  'test/kvstore/**/*.test.ts',
+  'test/train/{buckets,kernels}.test.ts',
+  'test/process/{ending,joining,kvstore}.test.ts',
+];
+
 export default defineConfig({
   test: {
-    // Forks: the addon's threads and exit handlers belong to a process, and a crash shall cost one file only.
-    projects: [
-      {
-        test: {
-          ...shared,
-          name: 'unit',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/process/**', 'test/distributed/**', 'test/mpi/**', 'test/gpu/**'],
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        test: {
-          ...shared,
-          // On the stand-ins of test/fakes, or, with GRADLINK_GPU_TESTS=real, on the machine's GPUs.
-          name: 'gpu',
-          include: ['test/gpu/**/*.test.ts'],
-          globalSetup: ['test/gpu/setup/global.ts'],
-          setupFiles: ['test/gpu/setup/worker.ts'],
-          env: { ...fakesEnvironment },
-          sequence: { groupOrder: 0 },
-        },
-      },
-      {
-        test: {
-          ...shared,
-          name: 'process',
-          include: [
-            'test/process/**/*.test.ts',
-            'test/distributed/**/*.test.ts',
-            'test/mpi/**/*.test.ts',
-          ],
-          // Files that spawn ranks of their own would, side by side, measure each other's patience.
-          maxWorkers: 1,
-          testTimeout: 240_000,
-          hookTimeout: 240_000,
-          sequence: { groupOrder: 1 },
-        },
-      },
+    tags: [
+      { name: 'smoke', description: 'a case of each kind of job, which `npm test` runs' },
+      { name: 'slow', description: 'takes minutes or a browser: not for `npm test`' },
+      { name: 'full', description: 'only for `npm run test:full`' },
     ],
+    // Forks: the addon's threads and exit handlers belong to a process, and a crash shall cost one file only.
+    projects: sanitizer
+      ? [
+          {
+            test: {
+              ...shared,
+              name: sanitizer,
+              include: sanitized,
+              env: { ...sanitizerEnvironment },
+              testTimeout: 240_000,
+              hookTimeout: 240_000,
+            },
+          },
+        ]
+      : [
+          {
+            test: {
+              ...shared,
+              name: 'unit',
+              include: ['test/**/*.test.ts'],
+              exclude: [...jobs, 'test/gpu/**'],
+              sequence: { groupOrder: 0 },
+            },
+          },
+          {
+            test: {
+              ...shared,
+              // On the stand-ins of test/fakes, or, with GRADLINK_GPU_TESTS=real, on the machine's GPUs.
+              name: 'gpu',
+              include: ['test/gpu/**/*.test.ts'],
+              globalSetup: ['test/gpu/setup/global.ts'],
+              setupFiles: ['test/gpu/setup/worker.ts'],
+              env: { ...fakesEnvironment },
+              sequence: { groupOrder: 0 },
+            },
+          },
+          {
+            test: {
+              ...shared,
+              name: 'jobs',
+              include: jobs,
+              exclude: serial,
+              maxWorkers: 2,
+              testTimeout: 240_000,
+              hookTimeout: 240_000,
+              sequence: { groupOrder: 1 },
+            },
+          },
+          {
+            test: {
+              ...shared,
+              name: 'serial',
+              include: serial,
+              maxWorkers: 1,
+              testTimeout: 240_000,
+              hookTimeout: 240_000,
+              sequence: { groupOrder: 2 },
+            },
+          },
+        ],
   },
 });

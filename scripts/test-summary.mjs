@@ -1,44 +1,59 @@
 #!/usr/bin/env node
-// Counts what really ran, from the result files in build/test-results: vitest's JSON, CTest's JUnit and, with --checks,
-// the lines lint.sh and the GPU tests' teardown wrote ("pass NAME" or "fail NAME"). Prints failures, skips with their reasons, and, last, one line
-// `N passed, N failed[, N skipped]`. Exit status 1 when anything failed, or a result file that was expected is not there.
+// Counts what really ran, from the result files in build/test-results. Prints the seconds of each phase, the slowest
+// cases, failures, skips with their reasons, and, last, one line `N passed, N failed[, N skipped]`. Exit status 1 when
+// anything failed, or when a result file that was expected is not there.
 //
-//   node scripts/test-summary.mjs [--checks] NAME...     NAME: vitest, gpu-leaks, native-plain, native-address, …
+//   node scripts/test-summary.mjs NAME...
+//
+// NAME: native-… (CTest's JUnit, NAME.xml), vitest-… (vitest's JSON, NAME.json), or another for lines "pass CASE" and
+// "fail CASE" (NAME.txt), as lint.sh and the teardown of the GPU tests write them. phases.txt has a line "SECONDS PHASE"
+// for each phase of scripts/test.sh.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = process.env.GRADLINK_TEST_RESULTS ?? join(root, 'build', 'test-results');
+/** How many of the slowest cases are named. */
+const slowest = 20;
 
-/** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string}} Result */
+/** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string, seconds?: number}} Result */
 
-/** Why tests were skipped, by full name, from vitest-skips.mjs. */
-function skipReasons() {
-  const file = join(folder, 'vitest-skips.json');
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+/** Why tests were skipped, by full name, and which belong to another layer, from vitest-skips.mjs. */
+function skipsOf(name) {
+  const file = join(folder, `${name}.skips.json`);
+  return existsSync(file)
+    ? JSON.parse(readFileSync(file, 'utf8'))
+    : { reasons: {}, otherLayers: [] };
 }
 
 /** @returns {Result[]} */
-function fromVitest(text) {
+function fromVitest(text, source) {
   const report = JSON.parse(text);
+  const { reasons, otherLayers } = skipsOf(source);
+  const elsewhere = new Set(otherLayers);
   const results = report.testResults.flatMap((file) => {
     const name = relative(root, file.name);
-    const cases = file.assertionResults.map((test) => ({
-      name: `${name}: ${test.fullName}`,
-      status: test.status === 'passed' || test.status === 'failed' ? test.status : 'skipped',
-      reason: test.failureMessages?.[0]?.split('\n')[0] ?? skipReasons()[test.fullName],
-    }));
+    const cases = file.assertionResults
+      .filter(
+        (test) =>
+          test.status === 'passed' || test.status === 'failed' || !elsewhere.has(test.fullName),
+      )
+      .map((test) => ({
+        name: `${source}: ${name}: ${test.fullName}`,
+        status: test.status === 'passed' || test.status === 'failed' ? test.status : 'skipped',
+        reason: test.failureMessages?.[0]?.split('\n')[0] ?? reasons[test.fullName],
+        seconds: (test.duration ?? 0) / 1000,
+      }));
     // A file that cannot be loaded fails without a case to show for it.
     const broken = file.status === 'failed' && !cases.some(({ status }) => status === 'failed');
-    return broken ? [...cases, { name, status: 'failed', reason: file.message }] : cases;
+    return broken
+      ? [...cases, { name: `${source}: ${name}`, status: 'failed', reason: file.message }]
+      : cases;
   });
   if (!report.success && !results.some(({ status }) => status === 'failed')) {
-    results.push({
-      name: 'vitest',
-      status: 'failed',
-      reason: 'an error outside any test; see above',
-    });
+    const reason = 'an error outside any test; see above';
+    results.push({ name: source, status: 'failed', reason });
   }
   return results;
 }
@@ -63,13 +78,14 @@ function fromJUnit(text, source) {
     return {
       name: `${source}: ${attribute('name')}`,
       status,
+      seconds: Number(attribute('time')),
       ...(reason || said ? { reason: unescape(said ?? reason) } : {}),
     };
   });
 }
 
 /** @returns {Result[]} */
-function fromChecks(text) {
+function fromLines(text) {
   return text
     .split('\n')
     .filter(Boolean)
@@ -81,12 +97,11 @@ function fromChecks(text) {
 
 /** @returns {Result[]} */
 function read(name) {
-  const [file, parse] =
-    name === 'vitest'
-      ? ['vitest.json', fromVitest]
-      : name === 'checks' || name === 'gpu-leaks'
-        ? [`${name}.txt`, fromChecks]
-        : [`${name}.xml`, (text) => fromJUnit(text, name)];
+  const [file, parse] = name.startsWith('vitest')
+    ? [`${name}.json`, (text) => fromVitest(text, name)]
+    : name.startsWith('native')
+      ? [`${name}.xml`, (text) => fromJUnit(text, name)]
+      : [`${name}.txt`, fromLines];
   const path = join(folder, file);
   if (!existsSync(path))
     return [{ name, status: 'failed', reason: 'it left no results; see above' }];
@@ -95,17 +110,49 @@ function read(name) {
   return [{ name, status: 'failed', reason: 'it ran no test' }];
 }
 
-const names = process.argv.slice(2).map((name) => name.replace(/^--checks$/, 'checks'));
-const results = names.flatMap(read);
-const having = (status) => results.filter((result) => result.status === status);
-const [passed, failed, skipped] = [having('passed'), having('failed'), having('skipped')];
-const list = (title, entries) => {
-  if (entries.length > 0) console.log(`${title}:`);
-  for (const { name, reason } of entries)
+/** What each phase of scripts/test.sh took. */
+function printPhases() {
+  const file = join(folder, 'phases.txt');
+  if (!existsSync(file)) return;
+  const phases = readFileSync(file, 'utf8').split('\n').filter(Boolean);
+  const seconds = phases.map((line) => Number(line.split(' ', 1)[0]));
+  console.log('Seconds of each phase:');
+  for (const [i, line] of phases.entries()) {
+    const name = line.slice(line.indexOf(' ') + 1);
+    console.log(`  ${String(seconds[i]).padStart(5)}  ${name}`);
+  }
+  console.log(`  ${String(seconds.reduce((sum, each) => sum + each, 0)).padStart(5)}  together`);
+}
+
+function printSlowest(results) {
+  const timed = results.filter(({ seconds = 0 }) => seconds >= 1);
+  if (timed.length === 0) return;
+  timed.sort((a, b) => b.seconds - a.seconds);
+  console.log('The slowest cases, in seconds:');
+  for (const { name, seconds } of timed.slice(0, slowest))
+    console.log(`  ${seconds.toFixed(1).padStart(7)}  ${name}`);
+}
+
+function printList(title, results) {
+  if (results.length > 0) console.log(`${title}:`);
+  for (const { name, reason } of results)
     console.log(`  ${name}${reason ? `\n    ${reason}` : ''}`);
-};
-list('Skipped', skipped);
-list('Failed', failed);
+}
+
+const names = process.argv.slice(2);
+const counts = names.map((name) => ({ name, results: read(name) }));
+const results = counts.flatMap((each) => each.results);
+const having = (status, among = results) => among.filter((result) => result.status === status);
+const [passed, failed, skipped] = [having('passed'), having('failed'), having('skipped')];
+printPhases();
+printSlowest(results);
+if (names.length > 1) {
+  console.log('Cases that passed:');
+  for (const { name, results: own } of counts)
+    console.log(`  ${String(having('passed', own).length).padStart(5)}  ${name}`);
+}
+printList('Skipped', skipped);
+printList('Failed', failed);
 console.log(
   `${passed.length} passed, ${failed.length} failed` +
     (skipped.length > 0 ? `, ${skipped.length} skipped` : ''),

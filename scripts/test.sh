@@ -1,30 +1,105 @@
 #!/usr/bin/env bash
-# All tests (`npm test`): sets up what they need, builds, runs vitest and the native tests, and closes with a line
-# counted from their results. The native tests run in full, then a quick subset under the sanitizers.
+# The tests, in layers; each layer holds the one before.
 #
-#   test.sh [--no-summary]    .ci/run prints its own summary, of tests and checks together
+#   test.sh         what every change is tried with: native tests, the TypeScript tests, one case of each kind of job
+#   test.sh ci      what a change must pass: all cases, the sanitizers, other processors and versions of Node, the linters
+#   test.sh full    everything there is: all cases under the sanitizers, compiling from the packed sources, deep lint
+#
+# It sets up what the tests need. build/test-results keeps what each phase left; the last lines are counted from there.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/system-packages.sh
 
-need_packages "run the native tests" /usr/include/gtest/gtest.h=libgtest-dev g++=g++ cmake=cmake make=make || exit 1
-# Where these cannot be had, their tests are skipped with the reason.
-need_packages "run the tests of jobs under MPI, under Slurm and on two hosts" \
-  mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpirun.mpich=mpich mpicc.mpich=libmpich-dev \
-  /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd srun=slurm-client /usr/sbin/munged=munge \
-  ip=iproute2 nsenter=util-linux rsync=rsync || true
-need_packages "open reports in a browser" /usr/bin/chromium=chromium || true
-bash scripts/setup.sh || exit 1
+layer=${1:-quick}
+case "$layer" in
+  quick | ci | full) ;;
+  *)
+    echo "test.sh: unknown layer '$layer'; expected quick, ci or full" >&2
+    exit 2
+    ;;
+esac
 
-rm -rf build/test-results
-mkdir -p build/test-results
+results=build/test-results
+rm -rf "$results"
+mkdir -p "$results"
 status=0
-bash scripts/test-native.sh </dev/null || status=1
-npx vitest run \
-  --reporter=default --reporter=json --outputFile.json=build/test-results/vitest.json \
-  --reporter=./scripts/vitest-skips.mjs </dev/null || status=1
+# What the closing summary reads, in the order of the phases.
+counted=()
 
-if [ "${1:-}" != --no-summary ]; then
-  node scripts/test-summary.mjs native-plain native-address native-thread vitest gpu-leaks || status=1
+# phase NAME COMMAND...: runs it, remembers a failure, and notes the seconds it took.
+phase() {
+  local name=$1 began=$SECONDS
+  shift
+  echo "== $name"
+  "$@" </dev/null || status=1
+  echo "$((SECONDS - began)) $name" >>"$results/phases.txt"
+}
+
+set_up() {
+  need_packages "run the native tests" /usr/include/gtest/gtest.h=libgtest-dev g++=g++ cmake=cmake make=make || return 1
+  # Where these cannot be had, their tests are skipped with the reason.
+  need_packages "run the tests of jobs under MPI, under Slurm and on two hosts" \
+    mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpirun.mpich=mpich mpicc.mpich=libmpich-dev \
+    /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd srun=slurm-client /usr/sbin/munged=munge \
+    ip=iproute2 nsenter=util-linux rsync=rsync || true
+  if [ "$layer" != quick ]; then
+    need_packages "open reports in a browser" /usr/bin/chromium=chromium || true
+  fi
+  bash scripts/setup.sh
+}
+
+# native KIND [OPTION...]: the native tests, plain or under a sanitizer.
+native() {
+  counted+=("native-$1")
+  phase "native tests: $1" bash scripts/test-native.sh "$@"
+}
+
+# typescript RUN TITLE ARGUMENT...: vitest with these arguments; its results are build/test-results/vitest-RUN.json.
+typescript() {
+  local run=$1 title=$2
+  shift 2
+  counted+=("vitest-$run")
+  phase "$title" npx vitest run "$@" \
+    --reporter=default --reporter=json "--outputFile.json=$results/vitest-$run.json" --reporter=./scripts/vitest-skips.mjs
+}
+
+phase "setting up" set_up
+[ "$status" = 0 ] || exit 1
+
+if [ "$layer" = quick ]; then
+  native plain --quick
+  typescript main "TypeScript" --project unit --project gpu --tags-filter '!slow'
+  # vitest would load each file to find that it has no case of this tag.
+  mapfile -t smoke < <(grep -lrE "'smoke'|@module-tag smoke" test --include='*.test.ts')
+  typescript jobs "one case of each kind of job" --project jobs --project serial --tags-filter smoke "${smoke[@]}"
+else
+  native plain
+  typescript main "TypeScript" --project unit --project gpu
+  if [ "$layer" = ci ]; then
+    typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!full'
+    native address
+    native thread
+  else
+    typescript jobs "jobs of processes" --project jobs --project serial
+    native address --all
+    native thread --all
+  fi
+  for sanitizer in address thread; do
+    GRADLINK_SANITIZER=$sanitizer typescript "$sanitizer" "the addon under the $sanitizer sanitizer"
+  done
+  counted+=(native-arm64)
+  phase "kernels and addon on arm64" bash scripts/test-arm64.sh
+  for version in 22 24; do
+    counted+=("vitest-node$version")
+    phase "TypeScript on Node $version" bash scripts/test-node.sh "$version"
+  done
 fi
+counted+=(gpu-leaks)
+
+if [ "$layer" != quick ]; then
+  counted+=(checks)
+  if [ "$layer" = full ]; then phase "lint" bash scripts/lint.sh --deep; else phase "lint" bash scripts/lint.sh; fi
+fi
+
+node scripts/test-summary.mjs "${counted[@]}" || status=1
 exit $status

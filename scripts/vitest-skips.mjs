@@ -1,20 +1,32 @@
-// A vitest reporter for what its JSON reporter leaves out: why a test was skipped (`context.skip('reason')`). Writes
-// build/test-results/vitest-skips.json, from full test name to reason, which test-summary.mjs prints.
+// A vitest reporter for what its JSON reporter leaves out: why a test was skipped (`context.skip('reason')`), and which
+// tests were left to another layer by --tags-filter. Writes NAME.skips.json beside the JSON reporter's NAME.json;
+// test-summary.mjs reads both.
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { root } from './build.mjs';
+import { dirname } from 'node:path';
+
+import { createTagsFilter } from '@vitest/runner/utils';
 
 export default class SkipReporter {
+  onInit(vitest) {
+    const { tagsFilter, tags, outputFile } = vitest.config;
+    this.isOfLayer = tagsFilter ? createTagsFilter(tagsFilter, tags) : () => true;
+    this.output = outputFile?.json?.replace(/json$/, 'skips.json');
+  }
+
   onTestRunEnd(modules) {
+    if (!this.output) return;
     const reasons = {};
+    const otherLayers = [];
     for (const module of modules) {
       for (const test of module.children.allTests()) {
         const { state, note } = test.result();
-        if (state === 'skipped') reasons[test.fullName.replaceAll(' > ', ' ')] = note ?? '';
+        if (state !== 'skipped') continue;
+        const name = test.fullName.replaceAll(' > ', ' ');
+        if (this.isOfLayer(test.tags)) reasons[name] = note ?? '';
+        else otherLayers.push(name);
       }
     }
-    const folder = join(root, 'build', 'test-results');
-    mkdirSync(folder, { recursive: true });
-    writeFileSync(join(folder, 'vitest-skips.json'), JSON.stringify(reasons));
+    mkdirSync(dirname(this.output), { recursive: true });
+    writeFileSync(this.output, JSON.stringify({ reasons, otherLayers }));
   }
 }

@@ -23,11 +23,14 @@ it('alone it is a store of one worker', async () => {
   expect(ended).toMatchObject({ ...well, reports: [['horovod', 0, 1, 0, 5, 5, 5]] });
 });
 
-it('sums over workers, with the optimizer on each, in any order of keys', async () => {
-  const { workers } = await runJob(
-    scripts,
-    { workers: 3, servers: 0 },
-    `
+it(
+  'sums over workers, with the optimizer on each, in any order of keys',
+  { tags: 'smoke' },
+  async () => {
+    const { workers } = await runJob(
+      scripts,
+      { workers: 3, servers: 0 },
+      `
     ${optimizers}
     ${helpers}
     const kv = await KVStore.create('allreduce', { devices: 2 });
@@ -46,10 +49,11 @@ it('sums over workers, with the optimizer on each, in any order of keys', async 
     report((await outcome(kv.setGradientCompression({ type: '2bit' }))).code);
     await kv.close();
     `,
-  );
-  const reports = [true, [0, true, 0], 'ERR_UNSUPPORTED', 'ERR_UNSUPPORTED'];
-  for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
-});
+    );
+    const reports = [true, [0, true, 0], 'ERR_UNSUPPORTED', 'ERR_UNSUPPORTED'];
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+  },
+);
 
 it('a JavaScript updater runs on every worker', async () => {
   const { workers } = await runJob(

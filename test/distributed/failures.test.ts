@@ -28,22 +28,26 @@ const busy = (type: string): string => `
 `;
 
 describe('dist_sync', () => {
-  it('a worker that is killed is named on all others and on the servers', async () => {
-    const job = startJob(scripts, { ...size, serversFail: true }, busy('dist_sync'));
-    await Promise.all(job.workers.map((worker) => worker.said('begun')));
-    job.workers[1]!.child.kill('SIGKILL');
-    const { workers, servers } = await job.ended;
-    for (const worker of [workers[0]!, workers[2]!]) {
-      expect(worker).toMatchObject({ code: 0, signal: null });
-      expect(worker.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
-      expect(worker.reports[1]).toBe('ERR_PEER_LOST');
-      expect((worker.reports[0] as Error).message).toMatch(/worker 1/);
-    }
-    for (const server of servers) {
-      expect(server).toMatchObject({ code: 1, signal: null });
-      expect(server.reports).toMatchObject([{ code: 'ERR_PEER_LOST', rank: 1 }]);
-    }
-  });
+  it(
+    'a worker that is killed is named on all others and on the servers',
+    { tags: 'smoke' },
+    async () => {
+      const job = startJob(scripts, { ...size, serversFail: true }, busy('dist_sync'));
+      await Promise.all(job.workers.map((worker) => worker.said('begun')));
+      job.workers[1]!.child.kill('SIGKILL');
+      const { workers, servers } = await job.ended;
+      for (const worker of [workers[0]!, workers[2]!]) {
+        expect(worker).toMatchObject({ code: 0, signal: null });
+        expect(worker.reports[0]).toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });
+        expect(worker.reports[1]).toBe('ERR_PEER_LOST');
+        expect((worker.reports[0] as Error).message).toMatch(/worker 1/);
+      }
+      for (const server of servers) {
+        expect(server).toMatchObject({ code: 1, signal: null });
+        expect(server.reports).toMatchObject([{ code: 'ERR_PEER_LOST', rank: 1 }]);
+      }
+    },
+  );
 
   it('a server that is killed is named on all workers', async () => {
     const job = startJob(scripts, size, busy('dist_sync'));

@@ -37,15 +37,17 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
   const program = `mpirun.${mpi}`;
   const reason =
     spawnSync(program, ['--version']).error === undefined ? undefined : `no ${program} here`;
-  const mpiTest = (name: string, test: () => Promise<void>): void => {
-    it(name, async ({ skip }) => {
+  const mpiTest = (name: string, test: () => Promise<void>, tags: string[] = []): void => {
+    it(name, { tags }, async ({ skip }) => {
       if (reason !== undefined) skip(reason);
       await test();
     });
   };
 
-  mpiTest('workers and servers exchange, and the job ends when the workers do', async () => {
-    const source = `
+  mpiTest(
+    'workers and servers exchange, and the job ends when the workers do',
+    async () => {
+      const source = `
       ${helpers}
       const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
       await kv.init(['a', 'b'], [filled(10, kv.rank + 4), filled(200000, 0)]);
@@ -58,13 +60,15 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
       }
       await kv.close();
     `;
-    for (const ranksPerNode of ['1', '2', '4']) {
-      const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
-      const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '2', ...env], source);
-      expect(code, output).toBe(0);
-      expect(reports, output).toEqual(Array.from({ length: 12 }, () => true));
-    }
-  });
+      for (const ranksPerNode of ['1', '2', '4']) {
+        const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
+        const { code, output, reports } = await launch(mpi, ['-n', '2', '-s', '2', ...env], source);
+        expect(code, output).toBe(0);
+        expect(reports, output).toEqual(Array.from({ length: 12 }, () => true));
+      }
+    },
+    ['smoke'],
+  );
 
   mpiTest('workers without a store do not leave the servers behind', async () => {
     const source = `

@@ -57,11 +57,14 @@ describe('dist_sync', () => {
     expect(workers[1]).toMatchObject({ ...well, reports });
   });
 
-  it('sums the devices of a worker, whatever order the workers issue keys in', async () => {
-    const { workers } = await runJob(
-      scripts,
-      { workers: 3, servers: 2 },
-      `
+  it(
+    'sums the devices of a worker, whatever order the workers issue keys in',
+    { tags: 'smoke' },
+    async () => {
+      const { workers } = await runJob(
+        scripts,
+        { workers: 3, servers: 2 },
+        `
       ${helpers}
       const keys = Array.from({ length: 30 }, (_, index) => 'key' + index);
       const kv = await KVStore.create('dist_sync', { devices: 2, bigArrayBound: 20 });
@@ -78,9 +81,10 @@ describe('dist_sync', () => {
       report(outs.every((two, index) => two.every((out) => same(out, 3 * index + 3))));
       await kv.close();
       `,
-    );
-    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
-  });
+      );
+      for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
+    },
+  );
 
   it.each(['int8', 'uint8', 'int32', 'uint32', 'float32', 'float64'] as const)(
     'sums %s over workers and servers',

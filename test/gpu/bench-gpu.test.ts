@@ -1,4 +1,5 @@
 // `npm run bench:gpu`: everything runs, on one GPU too, and is written down.
+// @module-tag slow
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

@@ -16,20 +16,24 @@ const four = spread(4).join(',');
 const quick = ['--num-batches', '2'];
 
 describe('as a process', () => {
-  it('node bench/measure.js --kv-store device --gpus 0,1,2,3', { timeout: 180_000 }, async () => {
-    const { code, stdout, stderr } = await runScript('measure.js', [
-      '--kv-store',
-      'device',
-      '--gpus',
-      four,
-    ]);
-    expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    const lines = iterations(stderr);
-    expect(lines.map(([iteration]) => iteration)).toEqual([1, 2, 3, 4, 5]);
-    expect(lines.map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
-    expect(stderr).toContain('num of arrays = 157, total size = 240.165536 MB');
-    expect(stderr).toContain(`gpus='${four}'`);
-  });
+  it(
+    'node bench/measure.js --kv-store device --gpus 0,1,2,3',
+    { timeout: 180_000, tags: 'slow' },
+    async () => {
+      const { code, stdout, stderr } = await runScript('measure.js', [
+        '--kv-store',
+        'device',
+        '--gpus',
+        four,
+      ]);
+      expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
+      const lines = iterations(stderr);
+      expect(lines.map(([iteration]) => iteration)).toEqual([1, 2, 3, 4, 5]);
+      expect(lines.map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
+      expect(stderr).toContain('num of arrays = 157, total size = 240.165536 MB');
+      expect(stderr).toContain(`gpus='${four}'`);
+    },
+  );
 
   it('without a driver: one clear message, status 2', async () => {
     const { code, stdout, stderr } = await runScript('measure.js', ['--gpus', '0,1,2'], {

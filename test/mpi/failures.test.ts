@@ -41,7 +41,7 @@ describe.each(flavours)('a job under mpirun of %s', (flavour) => {
     expect(ended.stderr).toContain('exits with status 5');
   });
 
-  it('ends when a process is killed', async (context) => {
+  it('ends when a process is killed', { tags: 'smoke' }, async (context) => {
     const program = mpirunOf(flavour, context);
     const source = allBut1(`process.kill(process.pid, 'SIGKILL');`);
     const ended = await startJob(scripts, program, 3, source, { GRADLINK_RANKS_PER_NODE: '2' })

@@ -107,7 +107,7 @@ describe.each(flavours)('under mpirun of %s', (flavour) => {
     });
   });
 
-  it('GRADLINK_TRANSPORT asks for MPI', async (context) => {
+  it('GRADLINK_TRANSPORT asks for MPI', { tags: 'smoke' }, async (context) => {
     const program = mpirunOf(flavour, context);
     const ended = await startJob(
       scripts,

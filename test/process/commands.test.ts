@@ -48,7 +48,7 @@ describe('the scripts of bench/', () => {
     expect(stderr).toContain('verdict');
   });
 
-  it('collectives.js times a collective', async () => {
+  it('collectives.js times a collective', { tags: 'smoke' }, async () => {
     const { code, stdout } = await run(
       join(bench, 'collectives.js'),
       'all_reduce',
@@ -97,7 +97,7 @@ describe('the scripts of bench/', () => {
 });
 
 describe('under gradlink launch', () => {
-  it('collectives run over the processes, and rank 0 prints', async () => {
+  it('collectives run over the processes, and rank 0 prints', { tags: 'smoke' }, async () => {
     const file = join(scratch, 'job.json');
     const { code, stdout, stderr } = await run(
       join(bench, 'gradlink.js'),

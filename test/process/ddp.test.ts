@@ -107,7 +107,7 @@ describe('gradlink ddp', () => {
     expect(buckets.get('overlap')).toBeGreaterThan(11);
   });
 
-  it('trains a model of TensorFlow.js', async () => {
+  it('trains a model of TensorFlow.js', { tags: 'smoke' }, async () => {
     const { code, out, err } = await ddp(
       ...['--model', 'mlp', '--dataset', 'mnist', '--batch-size', '2', '--backend', 'cpu'],
       ...['--bucket-sizes', '0.1', '--steps', '2', '--warmup', '1'],

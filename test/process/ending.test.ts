@@ -28,7 +28,7 @@ describe('a process', () => {
     expect(ended).toMatchObject({ ...well, reports: [1000] });
   });
 
-  it('with a pending operation stays until it is done', async () => {
+  it('with a pending operation stays until it is done', { tags: 'smoke' }, async () => {
     const ended = await scripts.run(`
       ${alone}
       comm.receive(new Float32Array(4), { from: 0, timeoutMs: 300 }).catch((error) => report(error.code));
@@ -204,7 +204,7 @@ describe('kill -9 of every rank', () => {
     await Promise.all(running.map((one) => one.ended));
   };
 
-  it('leaves nothing in /dev/shm once they have met', async () => {
+  it('leaves nothing in /dev/shm once they have met', { tags: 'smoke' }, async () => {
     const before = segments();
     const running = scripts.startRanks(
       2,

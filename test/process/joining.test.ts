@@ -78,7 +78,7 @@ describe('ranks meet by name', () => {
     expect(ended[1]!.reports).toEqual([{ source: 0, count: 9000 }]);
   });
 
-  it.each([true, false])('as worker threads (threads: %s)', async (threads) => {
+  it.each([true, false])('as worker threads (threads: %s)', { tags: 'smoke' }, async (threads) => {
     const ended = await scripts.run(inWorkers(3, exchange, threads));
     expect(ended).toMatchObject(well);
     expect(ended.reports.slice(0, 3)).toEqual(expect.arrayContaining(exchanged(3)));
@@ -113,7 +113,7 @@ describe('ranks meet by name', () => {
     expect(ended).toMatchObject({ ...well, reports: [[1, 0, 7]] });
   });
 
-  it('and keep arrays of allocShared in step', async () => {
+  it('and keep arrays of allocShared in step', { tags: 'smoke' }, async () => {
     const ended = await scripts.runRanks(
       3,
       `

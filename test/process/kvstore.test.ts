@@ -32,7 +32,7 @@ it('a process with an idle store exits by itself', async () => {
   });
 });
 
-it('a process finishes what is pending first', async () => {
+it('a process finishes what is pending first', { tags: 'smoke' }, async () => {
   const source = `
     ${store}
     for (let i = 0; i < 20; i++) kv.push('a', values);
@@ -61,7 +61,7 @@ it('an error that nobody catches ends a process in the middle of operations', as
   expect(ended.stderr).toContain('unforeseen');
 });
 
-it('workers are terminated in the middle of operations', async () => {
+it('workers are terminated in the middle of operations', { tags: 'smoke' }, async () => {
   const worker = scripts.write(`
     import { parentPort } from 'node:worker_threads';
     const begun = () => parentPort.postMessage('begun');

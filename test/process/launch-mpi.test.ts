@@ -21,8 +21,8 @@ describe.each([
   ['mpich', 'mpirun.mpich'],
 ])('%s', (mpi, program) => {
   const reason = missing([program]);
-  const mpiTest = (name: string, test: () => Promise<void>): void => {
-    it(name, async ({ skip }) => {
+  const mpiTest = (name: string, test: () => Promise<void>, tags: string[] = []): void => {
+    it(name, { tags }, async ({ skip }) => {
       if (reason !== undefined) skip(reason);
       await test();
     });
@@ -30,17 +30,21 @@ describe.each([
   const launch = (args: readonly string[], env: Record<string, string> = {}) =>
     launches.start(['--launcher', 'mpi', ...args], { env: { GRADLINK_MPI: mpi, ...env } });
 
-  mpiTest('numbers the ranks, passes variables on and tags lines', async () => {
-    const script = `echo ${rank} $GRADLINK_NUM_WORKERS $GRADLINK_NUM_SERVERS $GRADLINK_ROLE $GRADLINK_TRANSPORT $COLOR $GRADLINK_NUM_THREADS`;
-    const { code, stdout, stderr } = await launch(
-      ['-n', '3', '--tag-output', '--env', 'COLOR=light blue', 'sh', '-c', script],
-      { GRADLINK_NUM_THREADS: '1' },
-    ).ended;
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout.trimEnd().split('\n').sort()).toEqual(
-      ['0', '1', '2'].map((each) => `[${each}] ${each} 3 0 worker mpi light blue 1`),
-    );
-  });
+  mpiTest(
+    'numbers the ranks, passes variables on and tags lines',
+    async () => {
+      const script = `echo ${rank} $GRADLINK_NUM_WORKERS $GRADLINK_NUM_SERVERS $GRADLINK_ROLE $GRADLINK_TRANSPORT $COLOR $GRADLINK_NUM_THREADS`;
+      const { code, stdout, stderr } = await launch(
+        ['-n', '3', '--tag-output', '--env', 'COLOR=light blue', 'sh', '-c', script],
+        { GRADLINK_NUM_THREADS: '1' },
+      ).ended;
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      expect(stdout.trimEnd().split('\n').sort()).toEqual(
+        ['0', '1', '2'].map((each) => `[${each}] ${each} 3 0 worker mpi light blue 1`),
+      );
+    },
+    ['smoke'],
+  );
 
   mpiTest('writes a file a rank, with all of a long output in order', async () => {
     const dir = join(launches.scratch, `${mpi}-logs`);

@@ -60,7 +60,7 @@ describe('servers', () => {
     expect(servers.join('\n')).not.toContain('GRADLINK_RANK');
   });
 
-  it('serve a store, and end in good order when the workers have', async () => {
+  it('serve a store, and end in good order when the workers have', { tags: 'smoke' }, async () => {
     const script = worker(`
       const kv = await KVStore.create('dist_sync');
       await kv.init('w', new Float32Array(8));

@@ -44,7 +44,7 @@ async function longJob(body: string, ...options: string[]) {
 }
 
 describe('what a job is given', () => {
-  it('numbers the ranks in launch order, with one secret for all', async () => {
+  it('numbers the ranks in launch order, with one secret for all', { tags: 'smoke' }, async () => {
     const { code, stdout } = await launch(
       ...['-n', '3', '--env', 'COLOR=light blue', 'sh', '-c'],
       'echo "$GRADLINK_RANK/$GRADLINK_SIZE $GRADLINK_LOCAL_RANK/$GRADLINK_LOCAL_SIZE $COLOR $GRADLINK_JOB"',
@@ -183,7 +183,7 @@ describe('a failing rank', () => {
       'if [ $GRADLINK_RESTARTS = 2 ]; then echo $GRADLINK_SIZE left; exit; fi; ' +
       'if [ $GRADLINK_RANK = $((GRADLINK_SIZE - 1)) ]; then echo last words >&2; exit 7; fi; sleep 600';
 
-    it('costs the job a worker', async () => {
+    it('costs the job a worker', { tags: 'smoke' }, async () => {
       const { code, stdout, stderr } = await launch('-n', '4', '--elastic', 'sh', '-c', script);
       expect(stdout).toBe('2 left\n2 left\n');
       expect(stderr.match(/rank \d \(process \d+\) exited with status 7/g)).toHaveLength(2);

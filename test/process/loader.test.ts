@@ -1,4 +1,5 @@
 // Where the addon is looked for, in which order, and what is said when there is none.
+// @module-tag smoke
 import { execFile } from 'node:child_process';
 import {
   cpSync,

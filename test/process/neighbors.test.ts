@@ -45,7 +45,7 @@ describe('neighbours between processes', () => {
     expect(reports.every((one) => one.length >= 7)).toBe(true);
   });
 
-  it('average over nodes that GRADLINK_RANKS_PER_NODE makes', async () => {
+  it('average over nodes that GRADLINK_RANKS_PER_NODE makes', { tags: 'smoke' }, async () => {
     const reports = await run(
       4,
       `

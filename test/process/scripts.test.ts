@@ -1,4 +1,5 @@
 // The closing line of .ci/run: what it counts is what the result files say.
+// @module-tag smoke
 import { execFile } from 'node:child_process';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -37,6 +38,7 @@ const vitest = (...statuses: string[]) => ({
       assertionResults: statuses.map((status, i) => ({
         fullName: `case ${i}`,
         status,
+        duration: 2000 - i,
         failureMessages: [],
       })),
     },
@@ -56,7 +58,7 @@ describe('test-summary', () => {
     await writeFile(join(folder, 'vitest.json'), JSON.stringify(vitest('passed', 'passed')));
     await writeFile(join(folder, 'native-plain.xml'), junit);
     await writeFile(join(folder, 'checks.txt'), 'pass eslint\nfail prettier\n');
-    const { code, stdout } = await summary('vitest', 'native-plain', '--checks');
+    const { code, stdout } = await summary('vitest', 'native-plain', 'checks');
     expect(lastLine(stdout)).toBe('4 passed, 2 failed, 1 skipped');
     expect(code).toBe(1);
     expect(stdout).toMatch(
@@ -67,9 +69,32 @@ describe('test-summary', () => {
 
   test('says nothing of skips where there are none', async () => {
     await writeFile(join(folder, 'vitest.json'), JSON.stringify(vitest('passed')));
-    expect(await summary('vitest')).toEqual(
-      expect.objectContaining({ code: 0, stdout: '1 passed, 0 failed\n' }),
+    const { code, stdout } = await summary('vitest');
+    expect(lastLine(stdout)).toBe('1 passed, 0 failed');
+    expect(code).toBe(0);
+    expect(stdout).not.toContain('Skipped');
+  });
+
+  test('counts no case that the filter left to another layer, and names the reason of a skip', async () => {
+    const file = JSON.stringify(vitest('passed', 'skipped', 'skipped'));
+    await writeFile(join(folder, 'vitest-jobs.json'), file);
+    const skips = { reasons: { 'case 1': 'no Slurm here' }, otherLayers: ['case 2'] };
+    await writeFile(join(folder, 'vitest-jobs.skips.json'), JSON.stringify(skips));
+    const { stdout } = await summary('vitest-jobs');
+    expect(lastLine(stdout)).toBe('1 passed, 0 failed, 1 skipped');
+    expect(stdout).toMatch(/case 1\n {4}no Slurm here/);
+  });
+
+  test('names the seconds of each phase, their sum, and the slowest cases first', async () => {
+    await writeFile(join(folder, 'phases.txt'), '12 setting up\n30 native tests: plain\n');
+    await writeFile(join(folder, 'vitest.json'), JSON.stringify(vitest('passed', 'passed')));
+    await writeFile(join(folder, 'native-plain.xml'), junit.replace('time="0.1"', 'time="7.5"'));
+    const { stdout } = await summary('vitest', 'native-plain');
+    expect(stdout).toMatch(/ 12 {2}setting up\n +30 {2}native tests: plain\n +42 {2}together\n/);
+    expect(stdout).toMatch(
+      / 7\.5 {2}native-plain: shm\.Sum\.adds\n +2\.0 .*case 0\n +2\.0 .*case 1\n/,
     );
+    expect(stdout).toMatch(/ 2 {2}vitest\n +1 {2}native-plain\n/);
   });
 
   test('a run that left no results has failed', async () => {

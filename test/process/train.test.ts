@@ -88,18 +88,22 @@ describe('gradlink train', () => {
     expect(stdout).toContain('gradients 8.9 MB in 158 arrays');
   });
 
-  it('gives the same losses with two workers as alone with both batches', async () => {
-    const losses = async (workers: number, batch: string): Promise<number> => {
-      const file = join(scratch, `losses-${workers}.json`);
-      const args = ['--optimizer', 'momentum', '--steps', '4', '--num-warmup-batches', '0'];
-      await train(workers, [...args, '--batch-size', batch, '--output', file]);
-      const [one] = readReport(file).cases;
-      if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
-      return one.values?.loss ?? NaN;
-    };
-    // The loss before the fourth step, a mean over the same samples.
-    expect(await losses(2, '4')).toBeCloseTo(await losses(1, '8'), 4);
-  });
+  it(
+    'gives the same losses with two workers as alone with both batches',
+    { tags: 'smoke' },
+    async () => {
+      const losses = async (workers: number, batch: string): Promise<number> => {
+        const file = join(scratch, `losses-${workers}.json`);
+        const args = ['--optimizer', 'momentum', '--steps', '4', '--num-warmup-batches', '0'];
+        await train(workers, [...args, '--batch-size', batch, '--output', file]);
+        const [one] = readReport(file).cases;
+        if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+        return one.values?.loss ?? NaN;
+      };
+      // The loss before the fourth step, a mean over the same samples.
+      expect(await losses(2, '4')).toBeCloseTo(await losses(1, '8'), 4);
+    },
+  );
 
   it("has ElasticDL's table over numbers of workers", () => {
     const args = ['--style', 'elasticdl', '--workers', '1,2', '--num-batches-per-iter', '2'];

@@ -62,7 +62,7 @@ async function run(size: number, body: string): Promise<readonly (readonly unkno
 }
 
 describe('two processes follow one', () => {
-  it('overlapped, blocking in model.fit, and over a store', async () => {
+  it('overlapped, blocking in model.fit, and over a store', { tags: 'smoke' }, async () => {
     const reports = await run(
       2,
       `
