@@ -19,8 +19,6 @@ constexpr double kLinkRate = 24e9;
 constexpr double kPcieRate = 55e9;
 constexpr double kPciePeerRate = 40e9;
 constexpr double kMemoryShare = 0.92;
-/// Of a GPU whose clocks are held back.
-constexpr double kThrottledShare = 0.6;
 
 constexpr const char* kFaults = "GRADLINK_FAKE_FAULTS";
 
