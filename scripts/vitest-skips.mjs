@@ -2,7 +2,7 @@
 // build/test-results/vitest-skips.json, from full test name to reason, which test-summary.mjs prints.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './build.mjs';
+import { root } from './native.mjs';
 
 export default class SkipReporter {
   onTestRunEnd(modules) {

@@ -71,7 +71,7 @@ Machine::Machine() {
   for (int i = 0; i < count; ++i) {
     Gpu& gpu = gpus_[i];
     gpu.bus = 0x0b + 0x0d * i;
-    char text[16];
+    char text[24];
     std::snprintf(text, sizeof text, "0000:%02x:00.0", gpu.bus);
     gpu.pciBusId = text;
     for (int b = 0; b < 16; ++b) gpu.uuid[b] = static_cast<unsigned char>(0xa0 + 17 * i + 3 * b);
