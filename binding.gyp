@@ -7,10 +7,10 @@
       "actions": [
         {
           "action_name": "cmake",
-          "inputs": ["scripts/build.mjs"],
+          "inputs": ["scripts/native.mjs"],
           # Never made: CMake decides what is stale, so that the action must run each time.
           "outputs": ["<(PRODUCT_DIR)/always-run-cmake"],
-          "action": ["node", "scripts/build.mjs"]
+          "action": ["node", "scripts/native.mjs"]
         }
       ]
     }

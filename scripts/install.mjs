@@ -3,7 +3,7 @@
 // a binary where it can: it never downloads and never breaks somebody's `npm install`; the loader explains at first use.
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
-import { build, isCheckout, missingTools, root, strictByDefault } from './build.mjs';
+import { build, isCheckout, missingTools, root, strictByDefault } from './native.mjs';
 
 const require = createRequire(import.meta.url);
 const platform = `${process.platform}-${process.arch}`;

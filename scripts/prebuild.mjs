@@ -6,7 +6,7 @@
 //   node scripts/prebuild.mjs add|remove
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { build, builtFiles, root, strictByDefault } from './build.mjs';
+import { build, builtFiles, root, strictByDefault } from './native.mjs';
 
 const folder = join(root, 'prebuilds');
 const [action] = process.argv.slice(2);

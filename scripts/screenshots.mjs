@@ -9,7 +9,7 @@ import { join } from 'node:path';
 
 import { chromium } from 'playwright-core';
 
-import { root } from './build.mjs';
+import { root } from './native.mjs';
 
 const [run] = process.argv.slice(2);
 if (run === undefined) throw new Error('expected the file of a run');

@@ -3,11 +3,16 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 
 #include "binding/napi_setup.h"
 
 namespace gradlink::binding {
+
+inline constexpr int kMaxInt = std::numeric_limits<int>::max();
+/// A guard against a slip of the pen, far above any job or machine (where a rank may be a thread).
+inline constexpr int kMaxRanks = 1 << 16;
 
 /// "undefined", "a string", "the number 3.5": what came, for messages.
 std::string describe(const Napi::Value&);

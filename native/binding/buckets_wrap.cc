@@ -13,7 +13,7 @@
 namespace gradlink::binding {
 namespace {
 
-constexpr const char* kClassName = "NativeBuckets";
+constexpr const char* kBucketsClass = "NativeBuckets";
 constexpr std::size_t kSlotFields = 4;
 
 std::span<const float> floatsArg(const Napi::Value& value, const char* name) {
@@ -63,8 +63,8 @@ void exportBuckets(Napi::Env env, Napi::Object exports) { BucketsWrap::define(en
 void BucketsWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = BucketsWrap;
   exports.Set(
-      kClassName,
-      DefineClass(env, kClassName,
+      kBucketsClass,
+      DefineClass(env, kBucketsClass,
                   {InstanceMethod<&Wrap::begin>("begin"), InstanceMethod<&Wrap::add>("add"),
                    InstanceMethod<&Wrap::flush>("flush"), InstanceMethod<&Wrap::wait>("wait"),
                    InstanceMethod<&Wrap::waitSync>("waitSync")}));

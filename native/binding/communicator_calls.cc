@@ -15,8 +15,6 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr int kMaxInt = std::numeric_limits<int>::max();
-
 /// Elements that one rank's memory must have; empty: the rank needs none.
 using Needed = std::optional<std::size_t>;
 
@@ -79,7 +77,7 @@ Kind kindOf(CollectiveOp op) {
 }
 
 /// Below 0 the communicator's own default.
-CallOptions readOptions(const Napi::Value& timeoutMs) {
+CallOptions callOptionsArg(const Napi::Value& timeoutMs) {
   return CallOptions{numberArg(timeoutMs, "timeoutMs")};
 }
 
@@ -118,7 +116,7 @@ CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value
   reduceOp_ = static_cast<ReduceOp>(reduceOp);
   count_ = countArg(info[3], "count");
   root_ = static_cast<int>(integerArg(info[4], "root", 0, communicator.size() - 1));
-  options_ = readOptions(info[5]);
+  options_ = callOptionsArg(info[5]);
   if (op_ == CollectiveOp::barrier) return;
 
   const Needed one = count_;
@@ -205,7 +203,7 @@ NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kep
   const Communicator& communicator = side.communicator;
   dtype_ = dtypeArg(info[0]);
   count_ = countArg(info[3], "count");
-  options_ = readOptions(info[5]);
+  options_ = callOptionsArg(info[5]);
   const Needed one = count_;
   const auto needed = [&](int) { return one; };
   read(info[1], side, needed, dtype_, "data", in_, kept);
@@ -262,7 +260,7 @@ MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int l
   count_ = view.length;
   peer_ = static_cast<int>(integerArg(info[2], "rank", lowestPeer, side.communicator.size() - 1));
   tag_ = static_cast<int>(integerArg(info[3], "tag", 0, kMaxInt));
-  options_ = readOptions(info[4]);
+  options_ = callOptionsArg(info[4]);
 }
 
 void MessageCall::send(Communicator& communicator) const {

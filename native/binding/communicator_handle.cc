@@ -68,10 +68,10 @@ void CommunicatorHandle::runNow(const std::function<void(Communicator&)>& call) 
   done.get_future().get();
 }
 
-std::shared_ptr<Ticket> CommunicatorHandle::issueTicket(double number) {
+std::shared_ptr<CallTicket> CommunicatorHandle::issueTicket(double number) {
   if (number == 0) return nullptr;
   std::erase_if(tickets_, [](const auto& entry) { return entry.second.expired(); });
-  auto ticket = std::make_shared<Ticket>();
+  auto ticket = std::make_shared<CallTicket>();
   tickets_[number] = ticket;
   return ticket;
 }
@@ -79,7 +79,7 @@ std::shared_ptr<Ticket> CommunicatorHandle::issueTicket(double number) {
 bool CommunicatorHandle::cancel(double number) {
   const auto found = tickets_.find(number);
   if (found == tickets_.end()) return false;
-  const std::shared_ptr<Ticket> ticket = found->second.lock();
+  const std::shared_ptr<CallTicket> ticket = found->second.lock();
   return ticket && ticket->cancel();
 }
 

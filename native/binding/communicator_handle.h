@@ -18,7 +18,7 @@
 namespace gradlink::binding {
 
 /// Lets a queued operation be dropped: whoever comes first, the queue or the canceller, has it.
-class Ticket {
+class CallTicket {
  public:
   bool begin() { return take(State::begun); }
   bool cancel() { return take(State::cancelled); }
@@ -62,7 +62,7 @@ class CommunicatorHandle final : public Resident {
   void runNow(const std::function<void(Communicator&)>&);
 
   /// Null for number 0: an operation nobody can cancel.
-  std::shared_ptr<Ticket> issueTicket(double number);
+  std::shared_ptr<CallTicket> issueTicket(double number);
   bool cancel(double number);
 
   void abandon() override;
@@ -71,7 +71,7 @@ class CommunicatorHandle final : public Resident {
  private:
   std::shared_ptr<Environment> environment_;
   /// The queued work owns them; what has run or been dropped is swept when the next is issued.
-  std::unordered_map<double, std::weak_ptr<Ticket>> tickets_;
+  std::unordered_map<double, std::weak_ptr<CallTicket>> tickets_;
   std::atomic<bool> cancelled_ = false;
   bool closed_ = false;
   /// Asked for once: this is on the path of the shortest calls.

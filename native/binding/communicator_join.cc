@@ -20,11 +20,7 @@ namespace gradlink::binding {
 
 namespace {
 
-/// A guard against a slip of the pen, far above any machine: each rank of a joined group is a
-/// thread.
-constexpr int kMaxRanks = 1 << 16;
-
-shm::JoinOptions readOptions(const Napi::Value& value) {
+shm::JoinOptions joinOptionsArg(const Napi::Value& value) {
   const Napi::Object from = objectArg(value, "options");
   shm::JoinOptions options;
   options.job = stringArg(from.Get("job"), "job");
@@ -43,7 +39,7 @@ std::unique_ptr<Communicator> joinNow(const shm::JoinOptions& options,
   return shm::join(own);
 }
 
-std::vector<int> gpusArg(const Napi::Value& value) {
+std::vector<int> gpuListArg(const Napi::Value& value) {
   const BufferView given = viewOf(value, DType::int32, "gpus");
   const auto* first = static_cast<const std::int32_t*>(given.data);
   return {first, first + given.length};
@@ -106,9 +102,10 @@ Napi::Value CommunicatorWrap::connect(Napi::Env env, CommunicatorHandle::Join jo
 }
 
 Napi::Value CommunicatorWrap::join(const Napi::CallbackInfo& info) {
-  return connect(info.Env(), [options = readOptions(info[0])](const std::atomic<bool>* cancelled) {
-    return joinNow(options, cancelled);
-  });
+  return connect(info.Env(),
+                 [options = joinOptionsArg(info[0])](const std::atomic<bool>* cancelled) {
+                   return joinNow(options, cancelled);
+                 });
 }
 
 Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
@@ -119,7 +116,7 @@ Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
     options.name = stringArg(info[1], "name");
     options.timeoutMs = numberArg(info[2], "timeoutMs");
     options.threads = true;
-    const std::vector<int> gpus = info[3].IsNull() ? std::vector<int>{} : gpusArg(info[3]);
+    const std::vector<int> gpus = info[3].IsNull() ? std::vector<int>{} : gpuListArg(info[3]);
     if (!gpus.empty() && gpus.size() != static_cast<std::size_t>(options.size)) {
       throw Error(ErrorCode::invalidArgument, "gpus: expected one for each rank");
     }
@@ -136,7 +133,7 @@ Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
 Napi::Value CommunicatorWrap::openNccl(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   const double timeoutMs = numberArg(info[1], "timeoutMs");
-  return connect(env, [gpus = gpusArg(info[0]), timeoutMs](const std::atomic<bool>* cancelled) {
+  return connect(env, [gpus = gpuListArg(info[0]), timeoutMs](const std::atomic<bool>* cancelled) {
     return nccl::openLocal(gpus, {.timeoutMs = timeoutMs, .cancelled = cancelled});
   });
 }
@@ -158,7 +155,7 @@ Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
 Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {
   const int gpu = static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks));
   return connect(info.Env(),
-                 [options = readOptions(info[0]), gpu](const std::atomic<bool>* cancelled) {
+                 [options = joinOptionsArg(info[0]), gpu](const std::atomic<bool>* cancelled) {
                    // Ranks find each other and agree in host memory; NCCL has no words for a rank
                    // that is missing.
                    return nccl::join(joinNow(options, cancelled), gpu,

@@ -15,9 +15,9 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr const char* kClassName = "NativeCommunicator";
+constexpr const char* kCommunicatorClass = "NativeCommunicator";
 
-Napi::Value toObject(Napi::Env env, const Received& received) {
+Napi::Value receivedObject(Napi::Env env, const Received& received) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("source", received.source);
   object.Set("count", static_cast<double>(received.count));
@@ -49,7 +49,7 @@ void exportCommunicator(Napi::Env env, Napi::Object exports) {
 void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = CommunicatorWrap;
   const Napi::Function constructor =
-      DefineClass(env, kClassName,
+      DefineClass(env, kCommunicatorClass,
                   {
                       StaticMethod<&Wrap::local>("local"),
                       StaticMethod<&Wrap::join>("join"),
@@ -80,20 +80,20 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceMethod<&Wrap::abort>("abort"),
                       InstanceMethod<&Wrap::close>("close"),
                   });
-  Environment::of(env).setConstructor(kClassName, constructor);
-  exports.Set(kClassName, constructor);
+  Environment::of(env).setConstructor(kCommunicatorClass, constructor);
+  exports.Set(kCommunicatorClass, constructor);
 }
 
 Napi::Object CommunicatorWrap::make(Napi::Env env, std::shared_ptr<CommunicatorHandle> handle) {
   return Environment::of(env)
-      .constructor(kClassName)
+      .constructor(kCommunicatorClass)
       .New({Napi::External<std::shared_ptr<CommunicatorHandle>>::New(env, &handle)});
 }
 
 std::shared_ptr<CommunicatorHandle> CommunicatorWrap::unwrap(const Napi::Value& value) {
   const Napi::Env env = value.Env();
   if (!value.IsObject() ||
-      !value.As<Napi::Object>().InstanceOf(Environment::of(env).constructor(kClassName))) {
+      !value.As<Napi::Object>().InstanceOf(Environment::of(env).constructor(kCommunicatorClass))) {
     throw argumentError(env, "communicator", "a NativeCommunicator", describe(value));
   }
   std::shared_ptr<CommunicatorHandle> handle = Unwrap(value.As<Napi::Object>())->handle_;
@@ -103,7 +103,8 @@ std::shared_ptr<CommunicatorHandle> CommunicatorWrap::unwrap(const Napi::Value& 
 
 CommunicatorWrap::CommunicatorWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   if (!info[0].IsExternal()) {
-    throw argumentError(info.Env(), kClassName, "a call of one of its static methods", "new");
+    throw argumentError(info.Env(), kCommunicatorClass, "a call of one of its static methods",
+                        "new");
   }
   handle_ = *info[0].As<Napi::External<std::shared_ptr<CommunicatorHandle>>>().Data();
 }
@@ -136,7 +137,7 @@ Napi::Value CommunicatorWrap::start(Napi::Env env, const Napi::Value& ticketArg,
                                     std::function<void(Communicator&)> call,
                                     PendingOp::Finish finish, Kept kept) {
   const double number = numberArg(ticketArg, "ticket");
-  std::shared_ptr<Ticket> ticket = handle_->issueTicket(number);
+  std::shared_ptr<CallTicket> ticket = handle_->issueTicket(number);
   kept.push_back(Napi::Persistent(Value()));
   CommunicatorHandle* raw = handle_.get();
   PendingOp::Work work;
@@ -160,7 +161,7 @@ Napi::Value CommunicatorWrap::startSum(Napi::Env env, const Napi::Value& ticketA
   if (fusion.isOn() && handle_->gpus().empty()) fused = call.fused();
   if (!fused || !fusion.takes(fused->bytes()))
     return start(env, ticketArg, std::move(call), {}, std::move(kept));
-  const std::shared_ptr<Ticket> ticket = handle_->issueTicket(numberArg(ticketArg, "ticket"));
+  const std::shared_ptr<CallTicket> ticket = handle_->issueTicket(numberArg(ticketArg, "ticket"));
   if (ticket) fused->begin = [ticket] { return ticket->begin(); };
   const std::shared_ptr<Fusion::Entry> entry = fusion.add(std::move(*fused), segment);
   kept.push_back(Napi::Persistent(Value()));
@@ -265,7 +266,7 @@ Napi::Value CommunicatorWrap::receive(const Napi::CallbackInfo& info) {
     auto received = std::make_shared<Received>();
     return start(
         info.Env(), info[5], [call, received](Communicator& at) { *received = call.receive(at); },
-        [received](Napi::Env at) { return toObject(at, *received); }, std::move(kept));
+        [received](Napi::Env at) { return receivedObject(at, *received); }, std::move(kept));
   });
 }
 
@@ -274,14 +275,13 @@ Napi::Value CommunicatorWrap::receiveSync(const Napi::CallbackInfo& info) {
     const MessageCall call(info, side(), kAnySource, nullptr);
     Received received{};
     handle_->runNow([&](Communicator& at) { received = call.receive(at); });
-    return toObject(info.Env(), received);
+    return receivedObject(info.Env(), received);
   });
 }
 
 Napi::Value CommunicatorWrap::split(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     handle_->open();
-    constexpr int kMaxInt = std::numeric_limits<int>::max();
     const int color = static_cast<int>(integerArg(info[0], "color", -1, kMaxInt));
     const int key = static_cast<int>(integerArg(info[1], "key", -kMaxInt, kMaxInt));
     const CallOptions options{numberArg(info[2], "timeoutMs")};

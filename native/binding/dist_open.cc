@@ -21,8 +21,6 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr int kMaxRanks = 1 << 16;
-
 /// A store that is being opened. Made and destroyed on the JavaScript thread.
 class Opening final : public Resident {
  public:

@@ -14,10 +14,10 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr const char* kClassName = "NativeServer";
+constexpr const char* kServerClass = "NativeServer";
 constexpr int kMaxThreads = 4096;
 
-Napi::Value toObject(Napi::Env env, const ServerReport& report) {
+Napi::Value reportObject(Napi::Env env, const ServerReport& report) {
   const Napi::Object object = Napi::Object::New(env);
   object.Set("server", report.server);
   object.Set("shards", static_cast<double>(report.shards));
@@ -79,11 +79,11 @@ void exportServer(Napi::Env env, Napi::Object exports) { ServerWrap::define(env,
 
 void ServerWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = ServerWrap;
-  exports.Set(kClassName, DefineClass(env, kClassName,
-                                      {InstanceMethod<&Wrap::meet>("meet"),
-                                       InstanceMethod<&Wrap::serve>("serve"),
-                                       InstanceMethod<&Wrap::waitForExit>("waitForExit"),
-                                       InstanceMethod<&Wrap::stop>("stop")}));
+  exports.Set(kServerClass, DefineClass(env, kServerClass,
+                                        {InstanceMethod<&Wrap::meet>("meet"),
+                                         InstanceMethod<&Wrap::serve>("serve"),
+                                         InstanceMethod<&Wrap::waitForExit>("waitForExit"),
+                                         InstanceMethod<&Wrap::stop>("stop")}));
 }
 
 ServerWrap::ServerWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
@@ -101,7 +101,7 @@ ServerWrap::ServerWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
 Napi::Value ServerWrap::meet(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    if (called_ != 0) throw argumentError(env, kClassName, "meet() once", "another");
+    if (called_ != 0) throw argumentError(env, kServerClass, "meet() once", "another");
     called_ = 1;
     return PendingOp::start(
         env, handle_->queue(), [raw = handle_.get()] { raw->meet(); },
@@ -113,18 +113,21 @@ Napi::Value ServerWrap::serve(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     // Not before meet() has resolved: lib/kvstore/serve.ts awaits it.
-    if (called_ != 1) throw argumentError(env, kClassName, "serve() once, after meet()", "another");
+    if (called_ != 1)
+      throw argumentError(env, kServerClass, "serve() once, after meet()", "another");
     called_ = 2;
     return PendingOp::start(
         env, handle_->queue(), [raw = handle_.get()] { raw->serve(); },
-        [handle = handle_](Napi::Env at) -> Napi::Value { return toObject(at, handle->report()); });
+        [handle = handle_](Napi::Env at) -> Napi::Value {
+          return reportObject(at, handle->report());
+        });
   });
 }
 
 Napi::Value ServerWrap::waitForExit(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
-    if (called_ != 0) throw argumentError(env, kClassName, "waitForExit() alone", "another call");
+    if (called_ != 0) throw argumentError(env, kServerClass, "waitForExit() alone", "another call");
     called_ = 2;
     return PendingOp::start(
         env, handle_->queue(), [raw = handle_.get()] { raw->waitForExit(); },

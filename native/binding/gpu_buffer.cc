@@ -16,7 +16,7 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr const char* kClassName = "NativeDeviceBuffer";
+constexpr const char* kDeviceBufferClass = "NativeDeviceBuffer";
 /// Tells our objects from others that have our prototype.
 constexpr napi_type_tag kTag = {0x6772616c696e6b67, 0x9c1f4ad20b7e4e35};
 /// What fill() writes from the host; the rest is copied on the device, doubling each time.
@@ -72,7 +72,7 @@ struct DeviceBufferWrap::Made {
 void DeviceBufferWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = DeviceBufferWrap;
   const Napi::Function constructor =
-      DefineClass(env, kClassName,
+      DefineClass(env, kDeviceBufferClass,
                   {
                       StaticMethod<&Wrap::alloc>("alloc"),
                       InstanceAccessor<&Wrap::isDisposed>("disposed"),
@@ -82,8 +82,8 @@ void DeviceBufferWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceMethod<&Wrap::fill>("fill"),
                       InstanceMethod<&Wrap::dispose>("dispose"),
                   });
-  Environment::of(env).setConstructor(kClassName, constructor);
-  exports.Set(kClassName, constructor);
+  Environment::of(env).setConstructor(kDeviceBufferClass, constructor);
+  exports.Set(kDeviceBufferClass, constructor);
 }
 
 DeviceBufferWrap* DeviceBufferWrap::of(const Napi::Value& value) {
@@ -96,12 +96,14 @@ DeviceBufferWrap* DeviceBufferWrap::of(const Napi::Value& value) {
 }
 
 Napi::Object DeviceBufferWrap::make(Napi::Env env, Made made) {
-  return Environment::of(env).constructor(kClassName).New({Napi::External<Made>::New(env, &made)});
+  return Environment::of(env)
+      .constructor(kDeviceBufferClass)
+      .New({Napi::External<Made>::New(env, &made)});
 }
 
 DeviceBufferWrap::DeviceBufferWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   const Napi::Env env = info.Env();
-  if (!info[0].IsExternal()) throw argumentError(env, kClassName, "a call of alloc", "new");
+  if (!info[0].IsExternal()) throw argumentError(env, kDeviceBufferClass, "a call of alloc", "new");
   const Made& made = *info[0].As<Napi::External<Made>>().Data();
   allocation_ = made.allocation;
   dtype_ = made.dtype;
@@ -159,7 +161,6 @@ std::shared_ptr<void> DeviceBufferWrap::hold() const { return allocation_->memor
 Napi::Value DeviceBufferWrap::alloc(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&] {
-    constexpr int kMaxInt = std::numeric_limits<int>::max();
     const int ordinal = static_cast<int>(integerArg(info[0], "device", 0, kMaxInt));
     const DType dtype = gpuDTypeArg(info[1]);
     const std::size_t count = countArg(info[2], "count");

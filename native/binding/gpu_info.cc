@@ -57,7 +57,7 @@ class Fields {
   Napi::Object object_;
 };
 
-Napi::Object toObject(Napi::Env env, const cuda::GpuLink& link) {
+Napi::Object linkObject(Napi::Env env, const cuda::GpuLink& link) {
   return Fields(env)
       .set("index", link.index)
       .set("active", link.active)
@@ -93,7 +93,7 @@ struct Nccl {
 Napi::Object toObject(Napi::Env env, const cuda::GpuHealth& health) {
   const Napi::Array links = Napi::Array::New(env, health.links.size());
   for (std::uint32_t i = 0; i < health.links.size(); ++i) {
-    links.Set(i, toObject(env, health.links[i]));
+    links.Set(i, linkObject(env, health.links[i]));
   }
   return Fields(env)
       .set("numaNode", health.numaNode)

@@ -58,7 +58,7 @@ Napi::Array flags(Napi::Env env, const std::vector<bool>& values) {
   return array;
 }
 
-Napi::Object toObject(Napi::Env env, const GpuCopiesResult& result) {
+Napi::Object resultObject(Napi::Env env, const GpuCopiesResult& result) {
   Napi::Object object = Napi::Object::New(env);
   Napi::Array seconds = Napi::Array::New(env, result.seconds.size());
   for (std::size_t i = 0; i < result.seconds.size(); ++i) {
@@ -68,7 +68,7 @@ Napi::Object toObject(Napi::Env env, const GpuCopiesResult& result) {
   for (std::size_t i = 0; i < result.health.size(); ++i) {
     Napi::Object one = Napi::Object::New(env);
     one.Set("gpu", result.health[i].first);
-    one.Set("health", binding::toObject(env, result.health[i].second));
+    one.Set("health", toObject(env, result.health[i].second));
     health.Set(static_cast<std::uint32_t>(i), one);
   }
   object.Set("seconds", seconds);
@@ -95,7 +95,7 @@ GpuLatencyOptions latencyOf(const Napi::Object& given) {
   return options;
 }
 
-Napi::Object toObject(Napi::Env env, const GpuLatencyResult& result) {
+Napi::Object resultObject(Napi::Env env, const GpuLatencyResult& result) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("seconds", toArray(env, result.seconds));
   object.Set("wrong", static_cast<double>(result.wrong));
@@ -116,7 +116,7 @@ GpuLoopOptions loopOf(const Napi::Object& given) {
   return options;
 }
 
-Napi::Object toObject(Napi::Env env, const GpuLoopResult& result) {
+Napi::Object resultObject(Napi::Env env, const GpuLoopResult& result) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("seconds", toArray(env, result.seconds));
   object.Set("bytes", result.bytes);
@@ -133,7 +133,7 @@ Napi::Value start(const Napi::CallbackInfo& info, MeasureThread& thread,
     auto result = std::make_shared<Result>();
     return PendingOp::start(
         env, thread.queue, [options, result, measure] { *result = measure(options); },
-        [result](Napi::Env ended) -> Napi::Value { return toObject(ended, *result); });
+        [result](Napi::Env ended) -> Napi::Value { return resultObject(ended, *result); });
   });
 }
 

@@ -11,13 +11,6 @@
 
 namespace gradlink::binding {
 
-namespace {
-
-/// A guard against a slip of the pen, far above any job.
-constexpr int kMaxRanks = 1 << 16;
-
-}  // namespace
-
 CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
   const Napi::Object from = objectArg(value, "place");
   const std::string backend = stringArg(from.Get("backend"), "backend");

@@ -42,7 +42,7 @@ void readArrays(const Napi::Value& value, const KeyShape& shape, const char* nam
   }
 }
 
-Memory memoryOf(const KVStoreHandle& handle) {
+Memory storeMemory(const KVStoreHandle& handle) {
   return handle.onGpus() ? Memory::gpus : Memory::host;
 }
 
@@ -88,7 +88,7 @@ std::vector<Operation> operationsArg(const Napi::CallbackInfo& info, const KVSto
     operation.key = keyArg(key);
     operation.priority = priority;
     const KeyShape& shape = handle.shapeOf(operation.key);
-    const Memory memory = memoryOf(handle);
+    const Memory memory = storeMemory(handle);
     const bool either = memory == Memory::gpus && kind == OperationKind::init;
     readArrays(inputs, shape, "value", either ? Memory::either : memory, operation.in,
                operation.inGpus);
@@ -117,7 +117,7 @@ std::vector<Operation> rowOperationsArg(const Napi::CallbackInfo& info,
   const KeyShape& shape = handle.shapeOf(key);
   std::vector<void*> outputs;
   std::vector<int> gpus;
-  readArrays(info[1], shape, "out", memoryOf(handle), outputs, gpus);
+  readArrays(info[1], shape, "out", storeMemory(handle), outputs, gpus);
   const Napi::Array rows = arrayArg(info[2], "rowIds");
   std::vector<Operation> operations;
   for (std::uint32_t i = 0; i < outputs.size(); ++i) {

@@ -9,7 +9,7 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr const char* kClassName = "NativeStoreCall";
+constexpr const char* kStoreCallClass = "NativeStoreCall";
 
 void collect(const Napi::Value& value, std::vector<DeviceBufferWrap*>& into) {
   if (!value.IsArray()) {
@@ -34,20 +34,22 @@ struct StoreCallWrap::Made {
 };
 
 void StoreCallWrap::define(Napi::Env env) {
-  Environment::of(env).setConstructor(kClassName, DefineClass(env, kClassName, {}));
+  Environment::of(env).setConstructor(kStoreCallClass, DefineClass(env, kStoreCallClass, {}));
 }
 
 Napi::Object StoreCallWrap::make(Napi::Env env, const std::shared_ptr<KVStoreHandle>& store,
                                  std::vector<Operation> operations,
                                  const std::vector<Napi::Value>& lists) {
   Made made{store, std::move(operations), lists};
-  return Environment::of(env).constructor(kClassName).New({Napi::External<Made>::New(env, &made)});
+  return Environment::of(env)
+      .constructor(kStoreCallClass)
+      .New({Napi::External<Made>::New(env, &made)});
 }
 
 StoreCallWrap& StoreCallWrap::of(const Napi::Value& value,
                                  const std::shared_ptr<KVStoreHandle>& store) {
   const Napi::Env env = value.Env();
-  const Napi::Function constructor = Environment::of(env).constructor(kClassName);
+  const Napi::Function constructor = Environment::of(env).constructor(kStoreCallClass);
   if (value.IsObject() && value.As<Napi::Object>().InstanceOf(constructor)) {
     StoreCallWrap& call = *Unwrap(value.As<Napi::Object>());
     if (call.store_.lock() == store) return call;
@@ -57,7 +59,7 @@ StoreCallWrap& StoreCallWrap::of(const Napi::Value& value,
 
 StoreCallWrap::StoreCallWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   if (!info[0].IsExternal()) {
-    throw argumentError(info.Env(), kClassName, "a call of prepare", "new");
+    throw argumentError(info.Env(), kStoreCallClass, "a call of prepare", "new");
   }
   Made& made = *info[0].As<Napi::External<Made>>().Data();
   store_ = std::move(made.store);

@@ -19,7 +19,7 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr const char* kClassName = "NativeKVStore";
+constexpr const char* kStoreClass = "NativeKVStore";
 
 /// What make() hands the constructor.
 struct Made {
@@ -65,7 +65,7 @@ void exportKVStore(Napi::Env env, Napi::Object exports) { KVStoreWrap::define(en
 void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = KVStoreWrap;
   const Napi::Function constructor =
-      DefineClass(env, kClassName,
+      DefineClass(env, kStoreClass,
                   {StaticMethod<&Wrap::onGpus>("onGpus"),
                    StaticMethod<&Wrap::openDist>("openDist"),
                    StaticMethod<&Wrap::openAllreduce>("openAllreduce"),
@@ -90,8 +90,8 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
                    InstanceMethod<&Wrap::serverReports>("serverReports"),
                    InstanceMethod<&Wrap::drop>("drop")});
   StoreCallWrap::define(env);
-  Environment::of(env).setConstructor(kClassName, constructor);
-  exports.Set(kClassName, constructor);
+  Environment::of(env).setConstructor(kStoreClass, constructor);
+  exports.Set(kStoreClass, constructor);
 }
 
 Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
@@ -108,7 +108,7 @@ Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
 Napi::Value KVStoreWrap::make(Napi::Env env, std::unique_ptr<Store> store,
                               KVStoreHandle::Kind kind) {
   Made made{std::move(store), kind};
-  return Environment::of(env).constructor(kClassName).New({Napi::External<Made>::New(env, &made)});
+  return Environment::of(env).constructor(kStoreClass).New({Napi::External<Made>::New(env, &made)});
 }
 
 KVStoreWrap::KVStoreWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KVStoreWrap>(info) {

@@ -12,8 +12,6 @@ namespace gradlink::binding {
 
 class MeasureThread;
 
-inline constexpr std::int64_t kMaxInt = 0x7fffffff;
-
 inline int intOf(const Napi::Object& options, const char* name, int low,
                  std::int64_t high = kMaxInt) {
   return static_cast<int>(integerArg(options.Get(name), name, low, high));

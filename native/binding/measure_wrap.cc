@@ -96,7 +96,7 @@ GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   return options;
 }
 
-Napi::Object toObject(Napi::Env env, const GpuCollectiveResult& result) {
+Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("seconds", toArray(env, result.seconds));
   object.Set("totalSeconds", result.totalSeconds);
@@ -133,7 +133,7 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
             *result = {measure::timeCollective(communicator, options), {}, {}};
           }
         },
-        [result](Napi::Env ended) -> Napi::Value { return toObject(ended, *result); },
+        [result](Napi::Env ended) -> Napi::Value { return resultObject(ended, *result); },
         std::move(kept));
   });
 }

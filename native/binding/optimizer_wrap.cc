@@ -15,7 +15,7 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr const char* kClassName = "NativeOptimizer";
+constexpr const char* kOptimizerClass = "NativeOptimizer";
 
 Error misuse(const std::string& message) {
   return Error(ErrorCode::invalidArgument, message).stillUsable();
@@ -27,14 +27,15 @@ void exportOptimizer(Napi::Env env, Napi::Object exports) { OptimizerWrap::defin
 
 void OptimizerWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = OptimizerWrap;
-  exports.Set(kClassName, DefineClass(env, kClassName,
-                                      {InstanceMethod<&Wrap::update>("update"),
-                                       InstanceMethod<&Wrap::learningRate>("learningRate"),
-                                       InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
-                                       InstanceMethod<&Wrap::setRescaleGrad>("setRescaleGrad"),
-                                       InstanceMethod<&Wrap::numUpdate>("numUpdate"),
-                                       InstanceMethod<&Wrap::saveStates>("saveStates"),
-                                       InstanceMethod<&Wrap::loadStates>("loadStates")}));
+  exports.Set(kOptimizerClass,
+              DefineClass(env, kOptimizerClass,
+                          {InstanceMethod<&Wrap::update>("update"),
+                           InstanceMethod<&Wrap::learningRate>("learningRate"),
+                           InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
+                           InstanceMethod<&Wrap::setRescaleGrad>("setRescaleGrad"),
+                           InstanceMethod<&Wrap::numUpdate>("numUpdate"),
+                           InstanceMethod<&Wrap::saveStates>("saveStates"),
+                           InstanceMethod<&Wrap::loadStates>("loadStates")}));
 }
 
 OptimizerWrap::OptimizerWrap(const Napi::CallbackInfo& info)

@@ -1,40 +1,45 @@
-# The Node-API skin. The header folders are npm packages; scripts/build.mjs passes them.
-set(NODE_ADDON_API_DIR "" CACHE PATH "folder of napi.h (the npm package node-addon-api)")
-set(NODE_API_HEADERS_DIR "" CACHE PATH "folder of node_api.h (the npm package node-api-headers)")
+# The Node-API skin. cmake-js finds the folders of napi.h and node_api.h (npm packages) and passes them.
+set(CMAKE_JS_INC "" CACHE STRING "folders of napi.h and node_api.h")
 
-add_library(gradlink MODULE
-  ${CMAKE_CURRENT_LIST_DIR}/addon.cc
-  ${CMAKE_CURRENT_LIST_DIR}/args.cc
-  ${CMAKE_CURRENT_LIST_DIR}/buckets_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/buffer_view.cc
-  ${CMAKE_CURRENT_LIST_DIR}/communicator_calls.cc
-  ${CMAKE_CURRENT_LIST_DIR}/communicator_handle.cc
-  ${CMAKE_CURRENT_LIST_DIR}/communicator_join.cc
-  ${CMAKE_CURRENT_LIST_DIR}/communicator_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/dist_calls.cc
-  ${CMAKE_CURRENT_LIST_DIR}/dist_open.cc
-  ${CMAKE_CURRENT_LIST_DIR}/dist_server.cc
-  ${CMAKE_CURRENT_LIST_DIR}/environment.cc
-  ${CMAKE_CURRENT_LIST_DIR}/errors.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_buffer.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_info.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_measure.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_queue.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/job_join.cc
-  ${CMAKE_CURRENT_LIST_DIR}/kvstore_args.cc
-  ${CMAKE_CURRENT_LIST_DIR}/kvstore_call.cc
-  ${CMAKE_CURRENT_LIST_DIR}/kvstore_handle.cc
-  ${CMAKE_CURRENT_LIST_DIR}/kvstore_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/measure_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/mpi_join.cc
-  ${CMAKE_CURRENT_LIST_DIR}/neighbor_calls.cc
-  ${CMAKE_CURRENT_LIST_DIR}/optimizer_spec.cc
-  ${CMAKE_CURRENT_LIST_DIR}/optimizer_wrap.cc
-  ${CMAKE_CURRENT_LIST_DIR}/pending_op.cc
-  ${CMAKE_CURRENT_LIST_DIR}/window_wrap.cc)
+add_library(gradlink MODULE)
+unite(gradlink base
+  addon.cc
+  args.cc
+  buffer_view.cc
+  environment.cc
+  errors.cc
+  pending_op.cc)
+unite(gradlink communicator
+  communicator_calls.cc
+  communicator_handle.cc
+  communicator_join.cc
+  communicator_wrap.cc
+  job_join.cc
+  mpi_join.cc)
+unite(gradlink gpu
+  gpu_buffer.cc
+  gpu_info.cc
+  gpu_measure.cc
+  gpu_queue.cc
+  gpu_wrap.cc
+  measure_wrap.cc)
+unite(gradlink neighbors
+  buckets_wrap.cc
+  neighbor_calls.cc
+  window_wrap.cc)
+unite(gradlink store
+  dist_calls.cc
+  dist_open.cc
+  dist_server.cc
+  kvstore_args.cc
+  kvstore_call.cc
+  kvstore_handle.cc
+  kvstore_wrap.cc
+  optimizer_spec.cc
+  optimizer_wrap.cc)
+target_precompile_headers(gradlink PRIVATE ${GRADLINK_STANDARD_HEADERS} ${CMAKE_CURRENT_LIST_DIR}/napi_setup.h)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
-target_include_directories(gradlink SYSTEM PRIVATE ${NODE_ADDON_API_DIR} ${NODE_API_HEADERS_DIR})
+target_include_directories(gradlink SYSTEM PRIVATE ${CMAKE_JS_INC})
 # Swallow: throwing into an environment that is going down would abort the process.
 target_compile_definitions(gradlink PRIVATE NAPI_VERSION=8 NAPI_CPP_EXCEPTIONS NODE_ADDON_API_DISABLE_DEPRECATED
   NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)

@@ -16,7 +16,7 @@
 namespace gradlink::binding {
 namespace {
 
-constexpr const char* kClassName = "NativeWindow";
+constexpr const char* kWindowClass = "NativeWindow";
 
 std::vector<int> ranksArg(const Napi::Value& value, const char* name, int size) {
   const BufferView view = viewOf(value, DType::int32, name);
@@ -91,19 +91,19 @@ void exportWindow(Napi::Env env, Napi::Object exports) { WindowWrap::define(env,
 void WindowWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = WindowWrap;
   const Napi::Function constructor =
-      DefineClass(env, kClassName,
+      DefineClass(env, kWindowClass,
                   {StaticMethod<&Wrap::open>("open"), InstanceMethod<&Wrap::memory>("memory"),
                    InstanceMethod<&Wrap::run>("run"), InstanceMethod<&Wrap::runSync>("runSync"),
                    InstanceMethod<&Wrap::versions>("versions"), InstanceMethod<&Wrap::p>("p"),
                    InstanceMethod<&Wrap::tryLock>("tryLock"),
                    InstanceMethod<&Wrap::unlock>("unlock"), InstanceMethod<&Wrap::free>("free")});
-  Environment::of(env).setConstructor(kClassName, constructor);
-  exports.Set(kClassName, constructor);
+  Environment::of(env).setConstructor(kWindowClass, constructor);
+  exports.Set(kWindowClass, constructor);
 }
 
 WindowWrap::WindowWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   if (!info[0].IsExternal()) {
-    throw argumentError(info.Env(), kClassName, "a call of NativeWindow.open", "new");
+    throw argumentError(info.Env(), kWindowClass, "a call of NativeWindow.open", "new");
   }
   open_ = *info[0].As<Napi::External<std::shared_ptr<OpenWindow>>>().Data();
 }
@@ -149,7 +149,7 @@ Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
           auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, count, device);
           window->window = std::move(*opened);
           return Environment::of(at)
-              .constructor(kClassName)
+              .constructor(kWindowClass)
               .New({Napi::External<std::shared_ptr<OpenWindow>>::New(at, &window)});
         },
         std::move(kept));

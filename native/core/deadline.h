@@ -28,4 +28,8 @@ class Deadline {
   Clock::time_point at_ = Clock::time_point::max();
 };
 
+inline double secondsSince(Deadline::Clock::time_point begin) {
+  return std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
+}
+
 }  // namespace gradlink

@@ -85,9 +85,6 @@ std::size_t smallCount(const Shape& shape) {
   return shape.kind == Kind::allReduce && fits ? shape.count : 0;
 }
 
-/// Where an average is taken in steps, the steps are sums.
-ReduceOp stepOf(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
-
 template <class One>
 void combine(Small& into, const std::vector<One>& all, const Shape& shape) {
   std::vector<const void*> from;

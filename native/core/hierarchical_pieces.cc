@@ -35,9 +35,6 @@ struct Pair {
   void* out[1];
 };
 
-/// Where an average is taken in steps, the steps are sums.
-ReduceOp stepOf(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
-
 }  // namespace
 
 Hierarchical::Cut Hierarchical::cut(const Shape& shape, std::size_t blocks) {

@@ -34,7 +34,7 @@ void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> des
   for (const int destination : destinations) check(destination, 2);
 }
 
-[[noreturn]] void disagree(int first, int second, const std::string& text) {
+[[noreturn]] void neighborsDisagree(int first, int second, const std::string& text) {
   throw Error(ErrorCode::mismatch, "neighborAllGather: rank " + std::to_string(first) +
                                        " and rank " + std::to_string(second) + " disagree: " + text)
       .withOp("neighborAllGather")
@@ -68,22 +68,24 @@ void NeighborTable::check() const {
   };
   for (int from = 0; from < size_; ++from) {
     if (at(from, 1) != at(0, 1)) {
-      disagree(from, 0, "element type " + nameAt(from) + " against " + nameAt(0));
+      neighborsDisagree(from, 0, "element type " + nameAt(from) + " against " + nameAt(0));
     }
     for (int to = 0; to < size_; ++to) {
       const std::int64_t awaited = at(to, 2 + from);
       if (sends(from, to) && awaited == kNone) {
-        disagree(from, to,
-                 "the first names the second as a destination, which does not name it as a source");
+        neighborsDisagree(
+            from, to,
+            "the first names the second as a destination, which does not name it as a source");
       }
       if (!sends(from, to) && awaited != kNone) {
-        disagree(from, to,
-                 "the second names the first as a source, which does not name it as a destination");
+        neighborsDisagree(
+            from, to,
+            "the second names the first as a source, which does not name it as a destination");
       }
       if (awaited != kNone && awaited != at(from, 0)) {
-        disagree(from, to,
-                 "the first sends " + std::to_string(count(from)) +
-                     " elements, the second expects " + std::to_string(awaited));
+        neighborsDisagree(from, to,
+                          "the first sends " + std::to_string(count(from)) +
+                              " elements, the second expects " + std::to_string(awaited));
       }
     }
   }

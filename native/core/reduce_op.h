@@ -16,4 +16,7 @@ constexpr const char* nameOf(ReduceOp op) {
   return kNames[static_cast<int>(op)];
 }
 
+/// Where an average is taken in steps, the steps are sums.
+constexpr ReduceOp stepOf(ReduceOp op) { return op == ReduceOp::avg ? ReduceOp::sum : op; }
+
 }  // namespace gradlink

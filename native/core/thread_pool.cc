@@ -36,8 +36,26 @@ bool spinUntil(Done done) {
   return done();
 }
 
+thread_local bool insideParallel = false;
+
+int widthFromEnvironment() {
+  if (const char* text = std::getenv("GRADLINK_NUM_THREADS")) {
+    char* end = nullptr;
+    const long value = std::strtol(text, &end, 10);
+    if (end != text && *end == '\0' && value >= 1) {
+      return static_cast<int>(std::min<long>(value, kMaxThreads));
+    }
+  }
+  // The cores this process may run on: in a container there can be fewer than the machine has.
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u));
+}
+
+}  // namespace
+
 /// One call of parallel(), on its caller's stack.
-struct Job {
+struct ThreadPool::Job {
   // Set in `users` while the caller sleeps on it.
   static constexpr std::uint32_t kCallerSleeps = 1u << 31;
 
@@ -80,24 +98,6 @@ struct Job {
     }
   }
 };
-
-thread_local bool insideParallel = false;
-
-int widthFromEnvironment() {
-  if (const char* text = std::getenv("GRADLINK_NUM_THREADS")) {
-    char* end = nullptr;
-    const long value = std::strtol(text, &end, 10);
-    if (end != text && *end == '\0' && value >= 1) {
-      return static_cast<int>(std::min<long>(value, kMaxThreads));
-    }
-  }
-  // The cores this process may run on: in a container there can be fewer than the machine has.
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1024u));
-}
-
-}  // namespace
 
 struct ThreadPool::Impl {
   explicit Impl(int width) : width(width) {}

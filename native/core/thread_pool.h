@@ -25,6 +25,7 @@ class ThreadPool {
 
  private:
   explicit ThreadPool(int width);
+  struct Job;
   struct Impl;
   Impl* impl_;
 };

@@ -8,7 +8,7 @@
 namespace gradlink {
 namespace {
 
-[[noreturn]] void disagree(int first, int second, const std::string& text) {
+[[noreturn]] void windowsDisagree(int first, int second, const std::string& text) {
   throw Error(ErrorCode::mismatch, "createWindow: rank " + std::to_string(first) + " and rank " +
                                        std::to_string(second) + " disagree: " + text)
       .withOp("createWindow")
@@ -71,16 +71,16 @@ void WindowTable::check() const {
   for (int r = 0; r < size(); ++r) {
     const Head own = head(r);
     if (own.count != first.count || own.dtype != first.dtype) {
-      disagree(0, r, "other counts or element types");
+      windowsDisagree(0, r, "other counts or element types");
     }
     for (int to = 0; to < size(); ++to) {
       if (r == to) continue;
       const bool sends = listed(r, size_ + static_cast<std::size_t>(to)) != kNoSlot;
       const bool awaited = listed(to, static_cast<std::size_t>(r)) != kNoSlot;
       if (sends != awaited) {
-        disagree(r, to,
-                 sends ? "the second does not name the first as a source"
-                       : "the first does not name the second as a destination");
+        windowsDisagree(r, to,
+                        sends ? "the second does not name the first as a source"
+                              : "the first does not name the second as a destination");
       }
     }
   }

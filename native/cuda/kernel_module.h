@@ -11,6 +11,9 @@
 
 namespace gradlink::cuda {
 
+/// How many blocks of b cover a.
+constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
+
 /// Never unloaded: contexts last as long as the process.
 class KernelModule {
  public:

@@ -20,8 +20,6 @@ using kernels::WeightedData;
 constexpr std::size_t kVectorBytes = 16;
 constexpr std::uint64_t kCopyTile = std::uint64_t{4} * kThreads;
 
-constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-
 /// Signed integers are summed as their unsigned twins: the same bits.
 const char* sumKernel(DType dtype) {
   switch (dtype) {

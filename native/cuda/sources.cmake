@@ -18,22 +18,25 @@ const char k@name@Ptx[] = R"ptx(@ptx@)ptx";
 ]=])
 endforeach()
 
-add_library(gradlink_cuda STATIC
-  ${CMAKE_CURRENT_LIST_DIR}/compress.cc
-  ${CMAKE_CURRENT_LIST_DIR}/device.cc
-  ${CMAKE_CURRENT_LIST_DIR}/driver.cc
-  ${CMAKE_CURRENT_LIST_DIR}/health.cc
-  ${CMAKE_CURRENT_LIST_DIR}/info.cc
-  ${CMAKE_CURRENT_LIST_DIR}/kernel_module.cc
-  ${CMAKE_CURRENT_LIST_DIR}/kernels.cc
-  ${CMAKE_CURRENT_LIST_DIR}/memory.cc
-  ${CMAKE_CURRENT_LIST_DIR}/nvml.cc
-  ${CMAKE_CURRENT_LIST_DIR}/shared_library.cc
-  ${CMAKE_CURRENT_LIST_DIR}/staged_communicator.cc
-  ${CMAKE_CURRENT_LIST_DIR}/step.cc
-  ${CMAKE_CURRENT_LIST_DIR}/stream.cc
-  ${CMAKE_CURRENT_LIST_DIR}/window_memory.cc
-  ${CMAKE_CURRENT_LIST_DIR}/task_ring.cc
+add_library(gradlink_cuda STATIC)
+unite(gradlink_cuda device
+  compress.cc
+  device.cc
+  driver.cc
+  health.cc
+  info.cc
+  memory.cc
+  nvml.cc
+  shared_library.cc
+  stream.cc)
+unite(gradlink_cuda kernels
   ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc
-  ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc)
+  ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc
+  kernel_module.cc
+  kernels.cc
+  staged_communicator.cc
+  step.cc
+  window_memory.cc
+  task_ring.cc)
 target_link_libraries(gradlink_cuda PUBLIC gradlink_core PRIVATE ${CMAKE_DL_LIBS})
+precompile_standard_headers(gradlink_cuda)

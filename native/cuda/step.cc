@@ -17,8 +17,6 @@ using kernels::NormData;
 using kernels::StepData;
 using kernels::TrustData;
 
-constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
-
 /// In the order of StepKernel.
 constexpr const char* kFormulas[kStepKernelCount] = {
     "Sgd",     "SgdMomentum", "Nesterov",        "Adam",      "Adamw",

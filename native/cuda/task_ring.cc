@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kFirstBytes = 1 << 20;
 /// A list may take this share of the ring, so that one can be written while others are under way.
 constexpr std::size_t kShare = 4;
-constexpr std::size_t kAlignment = 16;
+constexpr std::size_t kListAlignment = 16;
 
 }  // namespace
 
@@ -31,7 +31,7 @@ TaskRing::Impl::Impl(Stream& stream)
     : stream(stream), host_(kFirstBytes), device_(stream.device(), kFirstBytes) {}
 
 TaskList TaskRing::Impl::reserve(std::size_t bytes) {
-  bytes = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  bytes = (bytes + kListAlignment - 1) / kListAlignment * kListAlignment;
   if (bytes > host_.bytes() / kShare) grow(bytes);
   if (next_ + bytes > host_.bytes()) next_ = 0;
   const std::size_t end = next_ + bytes;

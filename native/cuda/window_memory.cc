@@ -14,9 +14,11 @@ namespace gradlink::cuda {
 namespace {
 
 /// What the kernels like best.
-constexpr std::size_t kAlignment = 256;
+constexpr std::size_t kPartAlignment = 256;
 
-std::size_t padded(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+std::size_t padded(std::size_t bytes) {
+  return (bytes + kPartAlignment - 1) / kPartAlignment * kPartAlignment;
+}
 
 class GpuWindowMemory final : public WindowMemory {
  public:

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/deadline.h"
 #include "core/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "kvstore/allreduce_engine.h"
@@ -19,10 +20,6 @@ constexpr std::size_t kBlockBytes = 256 << 10;
 
 std::size_t bytesOf(const Announcement& announced) {
   return announced.count * sizeOf(announced.dtype);
-}
-
-double secondsSince(Deadline::Clock::time_point begin) {
-  return std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
 }
 
 void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::size_t count,

@@ -19,7 +19,7 @@ constexpr std::uint64_t kRequestBit = std::uint64_t{1} << 63;
 // How long a store that has failed waits for its last messages to be taken.
 constexpr double kFailedCloseMs = 200;
 
-Header headerOf(const WireMessage& message) {
+Header serverHeader(const WireMessage& message) {
   Header header;
   if (message.header.size() != sizeof header) {
     throw Error(ErrorCode::mismatch, "a server sent a message of another version");
@@ -313,7 +313,7 @@ void DistEngine::wait() {
 }
 
 void DistEngine::handle(const WireMessage& message) {
-  const Header header = headerOf(message);
+  const Header header = serverHeader(message);
   // The transfers keep it until it has been copied.
   if (header.type == MessageType::value) return transfers_.value(header, message);
   if (header.type == MessageType::failed && header.request == 0) {

@@ -46,7 +46,7 @@ std::string checksumOf(std::span<const std::uint8_t> part) {
   return hex(hash);
 }
 
-[[noreturn]] void reject(const std::string& file, const std::string& what) {
+[[noreturn]] void rejectParts(const std::string& file, const std::string& what) {
   throw storeMisuse(file + ": not usable as optimizer states: " + what +
                     "; expected a file that saveOptimizerStates wrote");
 }
@@ -62,7 +62,7 @@ std::vector<Part> readManifest(const std::string& file, std::span<const std::uin
   const std::size_t end = text.rfind(kEnd);
   if (end == std::string_view::npos ||
       text.substr(end) != std::string(kEnd) + hashOf(text.substr(0, end)) + "\n") {
-    reject(file, "its checksum does not fit, so it was cut short or altered");
+    rejectParts(file, "its checksum does not fit, so it was cut short or altered");
   }
   std::istringstream lines(std::string(text.substr(kMagic.size(), end - kMagic.size())));
   std::vector<Part> parts;
@@ -86,7 +86,7 @@ LoadedStates readPart(const std::string& manifest, const Part& part) {
   const std::string file = manifest + part.suffix;
   const auto bytes = readWholeFile(file);
   if (bytes.size() != part.bytes || checksumOf(bytes) != part.checksum) {
-    reject(file, "it is not the part that " + manifest + " names");
+    rejectParts(file, "it is not the part that " + manifest + " names");
   }
   try {
     return loadStates(bytes);
@@ -98,7 +98,7 @@ LoadedStates readPart(const std::string& manifest, const Part& part) {
 /// The elements behind those that `whole` has.
 void append(OptimizerState& whole, const OptimizerState& next, const std::string& file) {
   if (whole.arrays.size() != next.arrays.size() || whole.dtype != next.dtype) {
-    reject(file, "the parts of key " + whole.key + " do not fit together");
+    rejectParts(file, "the parts of key " + whole.key + " do not fit together");
   }
   for (std::size_t i = 0; i < whole.arrays.size(); ++i) {
     StateArray& array = whole.arrays[i];
@@ -167,7 +167,7 @@ LoadedStates readStateParts(const std::string& file) {
     }
     first = false;
     if (loaded.optimizerName != whole.optimizerName) {
-      reject(file, "its parts are of different optimizers");
+      rejectParts(file, "its parts are of different optimizers");
     }
     whole.numUpdate = std::max(whole.numUpdate, loaded.numUpdate);
     for (auto& state : loaded.states) {
@@ -179,7 +179,7 @@ LoadedStates readStateParts(const std::string& file) {
       }
     }
   }
-  if (first) reject(file, "it names no parts");
+  if (first) rejectParts(file, "it names no parts");
   return whole;
 }
 

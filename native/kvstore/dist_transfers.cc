@@ -18,10 +18,6 @@ constexpr std::size_t kWideBytes = 512 << 10;
 // A style of stores has no effect that could be measured on less.
 constexpr std::size_t kFewestStyledBytes = 2 << 10;
 
-double secondsSince(Clock::time_point begun) {
-  return std::chrono::duration<double>(Clock::now() - begun).count();
-}
-
 /// Pieces that are copied side by side. On two cores the other one is better left to the servers,
 /// which read while this one writes.
 std::size_t piecesAtOnce() {

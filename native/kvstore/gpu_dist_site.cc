@@ -9,10 +9,9 @@
 #include "kvstore/gpu_round.h"
 
 namespace gradlink {
-namespace {
 
 /// An operation of the inner store, seen from the engine's thread.
-class InnerCall {
+class GpuDistSite::InnerCall {
  public:
   void start(Store& inner, Operation operation, const std::function<void()>& wake) {
     operation.ticket =
@@ -45,8 +44,6 @@ class InnerCall {
   /// Shared with the inner store, which may end it after this store was stopped.
   std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
-
-}  // namespace
 
 /// One unit's way to the servers and back.
 class GpuDistSite::Visit final : public GpuFlight {

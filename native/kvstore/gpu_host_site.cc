@@ -27,14 +27,8 @@ constexpr std::size_t kPieceBytes = 4 << 20;
 static_assert(kPieceBytes % kSliceBytes == 0);
 static_assert(kPieceBytes % (kUpdateBlock * sizeof(double)) == 0);
 
-/// Elements of a key.
-struct Piece {
-  std::size_t first;
-  std::size_t count;
-};
-
 /// Elements of the piece, from and to where element 0 of each array is.
-void sumSlices(void* all, const std::vector<const void*>& from, Piece piece, DType dtype) {
+void sumSlices(void* all, const std::vector<const void*>& from, ElementRange piece, DType dtype) {
   const std::size_t slice = kSliceBytes / sizeOf(dtype);
   const std::size_t count = piece.count;
   void* const to = static_cast<std::byte*>(all) + piece.first * sizeOf(dtype);
@@ -87,7 +81,7 @@ class GpuHostSite::Visit final : public GpuFlight {
       }
     }
     cut(unit);
-    for (const Piece& piece : pieces_) {
+    for (const ElementRange& piece : pieces_) {
       GpuMarks& marks = arriving_.emplace_back(site.events_, site.timeoutMs_);
       for (std::size_t i = 0; i < unit.in.size(); ++i) {
         const GpuArray& in = unit.in[i];
@@ -144,7 +138,7 @@ class GpuHostSite::Visit final : public GpuFlight {
     } while (first < count);
   }
 
-  void compute(Piece piece) {
+  void compute(ElementRange piece) {
     GpuKey& key = unit().key;
     if (unit().kind() == OperationKind::rowSparsePull) return gatherRows();
     if (arrived_.empty()) return;
@@ -172,7 +166,7 @@ class GpuHostSite::Visit final : public GpuFlight {
                                           key.hostValue.data(), arrived_);
   }
 
-  void runUpdate(int phase, Piece piece) {
+  void runUpdate(int phase, ElementRange piece) {
     const std::size_t end = piece.first + piece.count;
     update_->runOnPool(phase, piece.first / kUpdateBlock, (end + kUpdateBlock - 1) / kUpdateBlock);
     if (phase + 1 == update_->phases()) send(end);
@@ -182,7 +176,7 @@ class GpuHostSite::Visit final : public GpuFlight {
   void finishUpdate() {
     update_->endPhase(0);
     for (int phase = 1; phase < update_->phases(); ++phase) {
-      for (const Piece& piece : pieces_) runUpdate(phase, piece);
+      for (const ElementRange& piece : pieces_) runUpdate(phase, piece);
       update_->endPhase(phase);
     }
   }
@@ -225,7 +219,7 @@ class GpuHostSite::Visit final : public GpuFlight {
 
   GpuHostSite& site_;
   std::vector<const void*> arrived_;
-  std::vector<Piece> pieces_;
+  std::vector<ElementRange> pieces_;
   /// Of each piece.
   std::deque<GpuMarks> arriving_;
   GpuMarks leaving_;

@@ -12,6 +12,12 @@
 
 namespace gradlink {
 
+/// Elements of a key.
+struct ElementRange {
+  std::size_t first;
+  std::size_t count;
+};
+
 class GpuHostSite final : public GpuValueSite {
  public:
   GpuHostSite(const GpuStoreOptions& options, std::function<void()> wake);

@@ -106,25 +106,25 @@ double multiFactorAt(const SchedulerSpec& spec, std::int64_t numUpdate) {
   return rate;
 }
 
-[[noreturn]] void reject(const std::string& message) {
+[[noreturn]] void rejectSchedule(const std::string& message) {
   throw Error(ErrorCode::invalidArgument, "learning-rate schedule: " + message);
 }
 
 void checkSteps(const SchedulerSpec& spec) {
   if (spec.steps.empty() || (spec.kind == SchedulerKind::factor && spec.steps.size() != 1)) {
-    reject(spec.kind == SchedulerKind::factor ? "factor takes one step"
-                                              : "multi-factor takes at least one step");
+    rejectSchedule(spec.kind == SchedulerKind::factor ? "factor takes one step"
+                                                      : "multi-factor takes at least one step");
   }
   for (std::size_t i = 0; i < spec.steps.size(); ++i) {
     if (spec.steps[i] < 1 || (i > 0 && spec.steps[i] <= spec.steps[i - 1])) {
-      reject("steps must be whole numbers from 1 on, each greater than the one before");
+      rejectSchedule("steps must be whole numbers from 1 on, each greater than the one before");
     }
   }
   if (!(spec.factor > 0 && spec.factor <= 1)) {
-    reject("factor must be above 0 and at most 1, got " + std::to_string(spec.factor));
+    rejectSchedule("factor must be above 0 and at most 1, got " + std::to_string(spec.factor));
   }
   if (!std::isfinite(spec.stopFactorLr)) {
-    reject("stopFactorLr must be a finite number");
+    rejectSchedule("stopFactorLr must be a finite number");
   }
 }
 
@@ -133,24 +133,24 @@ void checkSteps(const SchedulerSpec& spec) {
 void checkScheduler(const SchedulerSpec& spec) {
   if (!std::isfinite(spec.baseLr) || !std::isfinite(spec.warmupBeginLr) ||
       !std::isfinite(spec.finalLr)) {
-    reject("rates must be finite numbers");
+    rejectSchedule("rates must be finite numbers");
   }
   if (spec.warmupSteps < 0) {
-    reject("warmupSteps must be 0 or more");
+    rejectSchedule("warmupSteps must be 0 or more");
   }
   if (spec.warmupSteps > 0 && spec.warmupBeginLr > spec.baseLr) {
-    reject("warmupBeginLr (" + std::to_string(spec.warmupBeginLr) +
-           ") must not be above the base rate (" + std::to_string(spec.baseLr) + ")");
+    rejectSchedule("warmupBeginLr (" + std::to_string(spec.warmupBeginLr) +
+                   ") must not be above the base rate (" + std::to_string(spec.baseLr) + ")");
   }
   if (spec.kind == SchedulerKind::factor || spec.kind == SchedulerKind::multiFactor) {
     checkSteps(spec);
     return;
   }
   if (spec.maxUpdate < 1 || spec.maxUpdate <= spec.warmupSteps) {
-    reject("maxUpdate must be at least 1 and greater than warmupSteps");
+    rejectSchedule("maxUpdate must be at least 1 and greater than warmupSteps");
   }
   if (spec.kind == SchedulerKind::poly && !(spec.power > 0 && std::isfinite(spec.power))) {
-    reject("power must be a finite number above 0");
+    rejectSchedule("power must be a finite number above 0");
   }
 }
 

@@ -4,19 +4,16 @@
 #include <chrono>
 #include <cstring>
 
+#include "core/deadline.h"
 #include "core/reduce_kernels.h"
 
 namespace gradlink::dist {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Clock = Deadline::Clock;
 
 // Below it a value stays in the caches of both sides, whatever the stores.
 constexpr std::size_t kFewestStreamedBytes = 2 << 10;
-
-double secondsSince(Clock::time_point begin) {
-  return std::chrono::duration<double>(Clock::now() - begin).count();
-}
 
 bool arePlain(std::span<const PushedPiece> pieces) {
   return std::all_of(pieces.begin(), pieces.end(),

@@ -26,7 +26,7 @@ std::uint64_t hashOf(std::span<const std::uint8_t> bytes) {
   return hash;
 }
 
-[[noreturn]] void reject(const std::string& what) {
+[[noreturn]] void rejectFile(const std::string& what) {
   throw Error(ErrorCode::invalidArgument, "not usable as optimizer states: " + what +
                                               "; expected a file that saveOptimizerStates wrote");
 }
@@ -66,7 +66,7 @@ class Reader {
 
   void bytes(void* data, std::size_t count) {
     if (count > rest_.size()) {
-      reject("the file is cut short");
+      rejectFile("the file is cut short");
     }
     if (count > 0) {
       std::memcpy(data, rest_.data(), count);
@@ -83,7 +83,7 @@ class Reader {
   std::size_t length(std::size_t unit) {
     const auto value = number<std::uint64_t>();
     if (value > rest_.size() / unit) {
-      reject("the file is cut short");
+      rejectFile("the file is cut short");
     }
     return static_cast<std::size_t>(value);
   }
@@ -127,7 +127,7 @@ SchedulerSpec readScheduler(Reader& in) {
   const auto mode = in.number<std::uint64_t>();
   if (kind > static_cast<std::uint64_t>(SchedulerKind::cosine) ||
       mode > static_cast<std::uint64_t>(WarmupMode::constant)) {
-    reject("it names an unknown schedule");
+    rejectFile("it names an unknown schedule");
   }
   spec.kind = static_cast<SchedulerKind>(kind);
   spec.warmupMode = static_cast<WarmupMode>(mode);
@@ -193,7 +193,7 @@ void writeState(Writer& out, const OptimizerState& state) {
 DType readDType(Reader& in) {
   const auto dtype = in.number<std::uint64_t>();
   if (dtype >= static_cast<std::uint64_t>(kDTypeCount)) {
-    reject("it names an unknown element type");
+    rejectFile("it names an unknown element type");
   }
   return static_cast<DType>(dtype);
 }
@@ -253,16 +253,16 @@ std::vector<std::uint8_t> saveStates(const Optimizer& optimizer,
 LoadedStates loadStates(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < kMagic.size() ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    reject("it does not start as such a file does");
+    rejectFile("it does not start as such a file does");
   }
   if (bytes.size() < kMagic.size() + kHashBytes) {
-    reject("the file is cut short");
+    rejectFile("the file is cut short");
   }
   const auto payload = bytes.subspan(kMagic.size(), bytes.size() - kMagic.size() - kHashBytes);
   std::uint64_t hash;
   std::memcpy(&hash, bytes.data() + bytes.size() - kHashBytes, kHashBytes);
   if (hash != hashOf(payload)) {
-    reject("its checksum does not fit, so it was cut short or altered");
+    rejectFile("its checksum does not fit, so it was cut short or altered");
   }
   Reader in(payload);
   LoadedStates loaded;
@@ -275,7 +275,7 @@ LoadedStates loadStates(std::span<const std::uint8_t> bytes) {
     loaded.states.push_back(readState(in));
   }
   if (!in.atEnd()) {
-    reject("there is something after the last state");
+    rejectFile("there is something after the last state");
   }
   return loaded;
 }

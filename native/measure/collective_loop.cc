@@ -44,9 +44,10 @@ class Array {
 };
 
 /// Inputs and outputs of every held rank.
-class Arrays {
+class CollectiveArrays {
  public:
-  Arrays(Communicator& comm, const CollectiveOptions& options, const CollectiveRecord& record)
+  CollectiveArrays(Communicator& comm, const CollectiveOptions& options,
+                   const CollectiveRecord& record)
       : comm_(comm),
         options_(options),
         record_(record),
@@ -130,23 +131,24 @@ class Arrays {
   std::vector<void*> out_;
 };
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuseCollective(const std::string& message) {
   throw Error(ErrorCode::invalidArgument, message).withOp("timeCollective").stillUsable();
 }
 
 void check(const Communicator& comm, const CollectiveOptions& options,
            const CollectiveRecord& record) {
   if (options.samples < 1)
-    refuse("samples must be at least 1, got " + std::to_string(options.samples));
-  if (options.batch < 1) refuse("batch must be at least 1, got " + std::to_string(options.batch));
+    refuseCollective("samples must be at least 1, got " + std::to_string(options.samples));
+  if (options.batch < 1)
+    refuseCollective("batch must be at least 1, got " + std::to_string(options.batch));
   if (options.warmup < 0)
-    refuse("warmup must be at least 0, got " + std::to_string(options.warmup));
+    refuseCollective("warmup must be at least 0, got " + std::to_string(options.warmup));
   if (options.root < 0 || options.root >= comm.size()) {
-    refuse("root must be a rank below " + std::to_string(comm.size()) + ", got " +
-           std::to_string(options.root));
+    refuseCollective("root must be a rank below " + std::to_string(comm.size()) + ", got " +
+                     std::to_string(options.root));
   }
   if (options.inPlace && record.inPlace == InPlace::none) {
-    refuse(std::string(record.name) + " has no in-place form: run it out of place");
+    refuseCollective(std::string(record.name) + " has no in-place form: run it out of place");
   }
 }
 
@@ -190,7 +192,7 @@ CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& opt
   const CollectiveArguments arguments{options.count, options.dtype, options.op, options.root, call};
   CollectiveResult result;
 
-  Arrays arrays(comm, options, record);
+  CollectiveArrays arrays(comm, options, record);
   const Buffers buffers = arrays.buffers();
   if (options.verify) {
     record.run(comm, buffers, arguments);

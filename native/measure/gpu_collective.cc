@@ -16,7 +16,7 @@ using Seconds = std::chrono::duration<double>;
 
 constexpr double kDefaultTimeoutMs = 30000;
 
-[[noreturn]] void refuse(ErrorCode code, const std::string& message) {
+[[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
   throw Error(code, message).withOp("timeCollective").stillUsable();
 }
 
@@ -49,28 +49,33 @@ Kind kindOf(Collective collective) {
 void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options) {
   if (options.count == 0 || options.samples < 1 || options.batch < 1 || options.warmup < 0 ||
       options.graphLaunches < 0) {
-    refuse(ErrorCode::invalidArgument,
-           "expected at least one element, sample and call a sample, and no negative number");
+    refuseGpuCollective(
+        ErrorCode::invalidArgument,
+        "expected at least one element, sample and call a sample, and no negative number");
   }
   if (options.root < 0 || options.root >= comm.size()) {
-    refuse(ErrorCode::invalidArgument, "root must be a rank below " + std::to_string(comm.size()) +
-                                           ", got " + std::to_string(options.root));
+    refuseGpuCollective(ErrorCode::invalidArgument, "root must be a rank below " +
+                                                        std::to_string(comm.size()) + ", got " +
+                                                        std::to_string(options.root));
   }
   if (options.collective == Collective::barrier) {
-    refuse(ErrorCode::unsupported, "NCCL has no barrier of its own that could be timed");
+    refuseGpuCollective(ErrorCode::unsupported,
+                        "NCCL has no barrier of its own that could be timed");
   }
   const CollectiveRecord& record = recordOf(options.collective);
   if (options.inPlace && record.inPlace == InPlace::none) {
-    refuse(ErrorCode::invalidArgument, std::string(record.name) + " has no in-place form");
+    refuseGpuCollective(ErrorCode::invalidArgument,
+                        std::string(record.name) + " has no in-place form");
   }
   if (options.graphLaunches > 0 && options.waiting != Waiting::none) {
-    refuse(ErrorCode::invalidArgument, "what a graph holds cannot be waited for call by call");
+    refuseGpuCollective(ErrorCode::invalidArgument,
+                        "what a graph holds cannot be waited for call by call");
   }
 }
 
-class Measurement {
+class GpuCollectiveMeasurement {
  public:
-  Measurement(nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options)
+  GpuCollectiveMeasurement(nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options)
       : comm_(comm),
         options_(options),
         record_(recordOf(options.collective)),
@@ -249,7 +254,7 @@ class Measurement {
 GpuCollectiveResult timeGpuCollective(nccl::NcclCommunicator& comm,
                                       const GpuCollectiveOptions& options) {
   check(comm, options);
-  return Measurement(comm, options).run();
+  return GpuCollectiveMeasurement(comm, options).run();
 }
 
 }  // namespace gradlink::measure

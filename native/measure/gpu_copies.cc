@@ -23,23 +23,23 @@ constexpr int kDisturbingLoops = 2;
 /// Blocks of 256 threads that a multiprocessor holds at once.
 constexpr unsigned kBlocksOfMultiprocessor = 8;
 
-[[noreturn]] void refuse(const std::string& message) {
+[[noreturn]] void refuseCopies(const std::string& message) {
   throw Error(ErrorCode::invalidArgument, message).withOp("timeGpuCopies").stillUsable();
 }
 
 void check(const GpuCopiesOptions& options) {
-  if (options.copies.empty()) refuse("expected at least one copy, got none");
+  if (options.copies.empty()) refuseCopies("expected at least one copy, got none");
   if (options.measured < 1 || options.measured > options.copies.size()) {
-    refuse("measured must be 1.." + std::to_string(options.copies.size()) + ", got " +
-           std::to_string(options.measured));
+    refuseCopies("measured must be 1.." + std::to_string(options.copies.size()) + ", got " +
+                 std::to_string(options.measured));
   }
-  if (options.bytes == 0) refuse("bytes must be at least 1, got 0");
+  if (options.bytes == 0) refuseCopies("bytes must be at least 1, got 0");
   if (options.warmup < 0 || options.loops < 1 || options.samples < 1) {
-    refuse("expected no negative warmup, at least one loop and one sample");
+    refuseCopies("expected no negative warmup, at least one loop and one sample");
   }
   for (const GpuCopy& copy : options.copies) {
     if (copy.by != copy.from && copy.by != copy.to) {
-      refuse("gpu:" + std::to_string(copy.by) + " takes no part in the copy it should make");
+      refuseCopies("gpu:" + std::to_string(copy.by) + " takes no part in the copy it should make");
     }
   }
 }
@@ -102,9 +102,9 @@ class Lane {
   unsigned blocks_ = 0;
 };
 
-class Measurement {
+class GpuCopiesMeasurement {
  public:
-  explicit Measurement(const GpuCopiesOptions& options)
+  explicit GpuCopiesMeasurement(const GpuCopiesOptions& options)
       : options_(options), peers_(pairsOf(options), options.peerAccess) {
     for (const GpuCopy& copy : options.copies) {
       const bool direct = isDirect(copy);
@@ -267,7 +267,7 @@ class Measurement {
 }  // namespace
 
 GpuCopiesResult timeGpuCopies(const GpuCopiesOptions& options) {
-  auto measurement = std::make_unique<Measurement>(options);
+  auto measurement = std::make_unique<GpuCopiesMeasurement>(options);
   try {
     return measurement->run();
   } catch (const Error& error) {

@@ -11,9 +11,9 @@ namespace gradlink::measure {
 namespace {
 
 /// The arrays of one loop and what one pass of it queues.
-class Arrays {
+class KernelArrays {
  public:
-  Arrays(const GpuLoopOptions& options, cuda::Stream& stream)
+  KernelArrays(const GpuLoopOptions& options, cuda::Stream& stream)
       : options_(options), stream_(stream), ring_(stream) {
     const int written = options.loop == GpuLoop::sgdMomentum ? 2 : 1;
     for (int i = 0; i < sources() + written; ++i) {
@@ -85,7 +85,7 @@ GpuLoopResult timeGpuLoop(const GpuLoopOptions& options) {
   }
   cuda::Device& device = cuda::Device::get(options.gpu);
   cuda::Stream stream(device);
-  Arrays arrays(options, stream);
+  KernelArrays arrays(options, stream);
   cuda::Event start(device, true);
   cuda::Event stop(device, true);
   GpuLoopResult result;

@@ -1,16 +1,19 @@
 # Timed loops and exact test patterns.
-add_library(gradlink_measure STATIC
-  ${CMAKE_CURRENT_LIST_DIR}/collective_loop.cc
-  ${CMAKE_CURRENT_LIST_DIR}/collective_record.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_affinity.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_buffers.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_collective.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_collective_data.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_copies.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_graph.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_kernel_times.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_latency.cc
-  ${CMAKE_CURRENT_LIST_DIR}/gpu_peers.cc
-  ${CMAKE_CURRENT_LIST_DIR}/memory_bandwidth.cc
-  ${CMAKE_CURRENT_LIST_DIR}/pattern.cc)
+add_library(gradlink_measure STATIC)
+unite(gradlink_measure collectives
+  collective_loop.cc
+  collective_record.cc
+  memory_bandwidth.cc
+  pattern.cc)
+unite(gradlink_measure gpu
+  gpu_affinity.cc
+  gpu_buffers.cc
+  gpu_collective.cc
+  gpu_collective_data.cc
+  gpu_copies.cc
+  gpu_graph.cc
+  gpu_kernel_times.cc
+  gpu_latency.cc
+  gpu_peers.cc)
 target_link_libraries(gradlink_measure PUBLIC gradlink_core PRIVATE gradlink_cuda gradlink_nccl)
+precompile_standard_headers(gradlink_measure)

@@ -16,7 +16,7 @@ namespace {
 /// begins early.
 constexpr std::size_t kPieceBytes = 256 << 10;
 /// Pieces whose receives are posted ahead.
-constexpr std::size_t kWindow = 8;
+constexpr std::size_t kReceivesAhead = 8;
 
 /// The parts of a broadcast: one for each rank but the root, in the order of the ranks.
 struct Parts {
@@ -82,7 +82,7 @@ void runBroadcast(Link& link, const StagedCall& call, Wait& wait) {
   std::size_t posted = 0;
   std::size_t passed = 0;
   while (passed < own) {
-    while (posted < own && fromRoot.size() < kWindow) {
+    while (posted < own && fromRoot.size() < kReceivesAhead) {
       const std::size_t length = std::min(kPieceBytes, own - posted);
       fromRoot.push_back(std::make_unique<Batch>(link));
       fromRoot.back()->receive(call.out + parts.begin(me) + posted, length, root, kMoveTag);

@@ -1,21 +1,24 @@
 # Ranks are processes of an MPI job. The engine is part of the addon and knows no MPI's header; a shim a MPI is a shared
 # object of its own, loaded at first use.
-add_library(gradlink_mpi STATIC
-  ${CMAKE_CURRENT_LIST_DIR}/hosts.cc
-  ${CMAKE_CURRENT_LIST_DIR}/agreement.cc
-  ${CMAKE_CURRENT_LIST_DIR}/job_end.cc
-  ${CMAKE_CURRENT_LIST_DIR}/link.cc
-  ${CMAKE_CURRENT_LIST_DIR}/loader.cc
-  ${CMAKE_CURRENT_LIST_DIR}/meeting.cc
-  ${CMAKE_CURRENT_LIST_DIR}/membership.cc
-  ${CMAKE_CURRENT_LIST_DIR}/messages.cc
-  ${CMAKE_CURRENT_LIST_DIR}/moves.cc
-  ${CMAKE_CURRENT_LIST_DIR}/pause.cc
-  ${CMAKE_CURRENT_LIST_DIR}/rank_communicator.cc
-  ${CMAKE_CURRENT_LIST_DIR}/runtime.cc
-  ${CMAKE_CURRENT_LIST_DIR}/stages.cc
-  ${CMAKE_CURRENT_LIST_DIR}/wire.cc)
+add_library(gradlink_mpi STATIC)
+unite(gradlink_mpi calls
+  agreement.cc
+  messages.cc
+  moves.cc
+  rank_communicator.cc
+  stages.cc
+  wire.cc)
+unite(gradlink_mpi job
+  hosts.cc
+  job_end.cc
+  link.cc
+  loader.cc
+  meeting.cc
+  membership.cc
+  pause.cc
+  runtime.cc)
 target_link_libraries(gradlink_mpi PUBLIC gradlink_core ${CMAKE_DL_LIBS})
+precompile_standard_headers(gradlink_mpi)
 
 # add_mpi_shim(FLAVOUR WRAPPER...): builds gradlink_FLAVOUR.so with what the first of these compiler wrappers that is
 # installed and of this flavour says. None: no shim.

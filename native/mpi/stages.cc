@@ -13,7 +13,7 @@ namespace gradlink::mpi {
 namespace {
 
 /// Stages on the way at once: one arrives while another is reduced and a third goes out.
-constexpr std::size_t kWindow = 4;
+constexpr std::size_t kStagesAtOnce = 4;
 /// A stage's inputs together: what is reduced soon after it came stays in the second-level cache.
 constexpr std::size_t kStageBytes = 256 << 10;
 constexpr std::size_t kFewestStageBytes = 16 << 10;
@@ -62,13 +62,13 @@ class Reduction {
     stages_ = (longest + step_ - 1) / step_;
     slotBytes_ = roundUp(step_ * elementSize_, kLine);
     // Of each stage: the peers' inputs and, where it goes nowhere else, the result.
-    memory_ = scratch.take(kWindow * (peers + 1) * slotBytes_);
+    memory_ = scratch.take(kStagesAtOnce * (peers + 1) * slotBytes_);
   }
 
   void run(Wait& wait) {
     std::size_t next = 0;
     while (next < stages_ || !active_.empty()) {
-      if (next < stages_ && active_.size() < kWindow) begin(next++);
+      if (next < stages_ && active_.size() < kStagesAtOnce) begin(next++);
       bool moved = false;
       for (auto& stage : active_) moved = advance(*stage) || moved;
       while (!active_.empty() && active_.front()->state == State::over) active_.pop_front();
@@ -104,7 +104,8 @@ class Reduction {
   }
   std::byte* slot(std::size_t stage, int peer) const {
     const auto perStage = static_cast<std::size_t>(std::max(1, size_ - 1)) + 1;
-    return memory_ + (stage % kWindow * perStage + static_cast<std::size_t>(peer)) * slotBytes_;
+    return memory_ +
+           (stage % kStagesAtOnce * perStage + static_cast<std::size_t>(peer)) * slotBytes_;
   }
   std::size_t bytes(const Range& range) const { return range.length() * elementSize_; }
   const std::byte* in(const Range& range) const { return call_.in + range.begin * elementSize_; }

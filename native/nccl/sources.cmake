@@ -1,11 +1,14 @@
 # NCCL, loaded at run time: communicators whose ranks are GPUs.
-add_library(gradlink_nccl STATIC
-  ${CMAKE_CURRENT_LIST_DIR}/comms.cc
-  ${CMAKE_CURRENT_LIST_DIR}/library.cc
-  ${CMAKE_CURRENT_LIST_DIR}/queue.cc
-  ${CMAKE_CURRENT_LIST_DIR}/ranks.cc
-  ${CMAKE_CURRENT_LIST_DIR}/ranks_job.cc
-  ${CMAKE_CURRENT_LIST_DIR}/ranks_measure.cc
-  ${CMAKE_CURRENT_LIST_DIR}/ranks_neighbors.cc
-  ${CMAKE_CURRENT_LIST_DIR}/scaled_ops.cc)
+add_library(gradlink_nccl STATIC)
+unite(gradlink_nccl communicator
+  comms.cc
+  library.cc
+  queue.cc
+  scaled_ops.cc)
+unite(gradlink_nccl ranks
+  ranks.cc
+  ranks_job.cc
+  ranks_measure.cc
+  ranks_neighbors.cc)
 target_link_libraries(gradlink_nccl PUBLIC gradlink_cuda)
+precompile_standard_headers(gradlink_nccl)

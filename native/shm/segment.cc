@@ -5,7 +5,6 @@
 namespace gradlink::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
 // Bytes of one staging slot when the caller does not choose; see staged.cc for the measurement.
 constexpr std::size_t kDefaultSlotBytes = 256 << 10;
 // Slots of a rank's stage ring. A core writes slowly to lines that another core's second-level

@@ -16,6 +16,7 @@ namespace gradlink::shm {
 
 /// Two lines: the adjacent-line prefetcher of x86 fetches pairs.
 inline constexpr std::size_t kLine = 128;
+inline constexpr std::size_t kPage = 4096;
 inline constexpr int kMaxRanks = 1024;
 
 /// Where a buffer of a posted call lies.

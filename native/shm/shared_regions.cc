@@ -11,8 +11,6 @@
 namespace gradlink::shm {
 namespace {
 
-constexpr std::size_t kPage = 4096;
-
 /// The first page of a region. Freeing one punches it out of the file, which clears `live` for
 /// those who still map it.
 struct RegionHeader {

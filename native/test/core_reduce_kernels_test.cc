@@ -4,19 +4,13 @@
 
 #include <algorithm>
 
-#include "core/simd/kernel_table.h"
 #include "reference.h"
+#include "simd_levels.h"
 
 namespace gradlink {
 namespace {
 
 using reference::Bytes;
-
-std::vector<const simd::KernelTable*> allLevels() {
-  const simd::KernelTable* levels[3];
-  const int count = simd::availableLevels(levels);
-  return {levels, levels + count};
-}
 
 constexpr std::size_t kLengths[] = {0,  1,  2,  3,  7,   8,   15,  16,   17,  31,
                                     33, 63, 64, 65, 129, 255, 257, 1000, 4099};

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/simd/kernel_table.h"
 #include "reference.h"
+#include "simd_levels.h"
 
 namespace gradlink {
 namespace {
@@ -17,12 +17,6 @@ using reference::Bytes;
 using Rows = std::vector<std::vector<std::pair<std::size_t, double>>>;
 
 constexpr DType kFloats[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64};
-
-std::vector<const simd::KernelTable*> allLevels() {
-  const simd::KernelTable* levels[3];
-  const int count = simd::availableLevels(levels);
-  return {levels, levels + count};
-}
 
 /// Where results go: arrays of their own, those of the same sources, or some here and some there.
 enum class Place { apart, over, mixed };

@@ -38,7 +38,7 @@ Floats pulled(Store& store, KeyId key, std::size_t count) {
   return out.front();
 }
 
-std::shared_ptr<Optimizer> sgd(double rate) {
+std::shared_ptr<Optimizer> sgdOptimizer(double rate) {
   OptimizerSpec spec;
   spec.name = "sgd";
   spec.numbers["learningRate"] = rate;
@@ -131,7 +131,7 @@ TEST(KvstoreAllreduce, TheOptimizerRunsOnEveryWorkerAndItsStatesAreSavedOnce) {
           .string();
   expectNone(onWorkers(3, [&](AllreduceStore& store, int rank) {
     const KeyId key = makeKey(store, "w", ofSize(3, 10));
-    store.setOptimizer(sgd(0.5));
+    store.setOptimizer(sgdOptimizer(0.5));
     std::vector<Floats> arrays{ofSize(3, static_cast<float>(rank) + 1)};
     run(store, OperationKind::push, key, arrays);
     EXPECT_EQ(pulled(store, key, 3), ofSize(3, 7));
@@ -157,7 +157,7 @@ TEST(KvstoreAllreduce, AnErrorOfAnOperationIsItsOwn) {
     const KeyId ints = store.define("ints", DType::int32, 2, 1);
     std::vector<Floats> value{ofSize(2, 0)};
     run(store, OperationKind::init, ints, value);
-    store.setOptimizer(sgd(1));
+    store.setOptimizer(sgdOptimizer(1));
     std::vector<Floats> arrays{ofSize(2, 1)};
     try {
       run(store, OperationKind::push, ints, arrays);

@@ -12,7 +12,7 @@ using dist::PushWindow;
 using Clock = Deadline::Clock;
 
 constexpr std::size_t kMost = 16 << 20;
-constexpr std::size_t kPiece = 256 << 10;
+constexpr std::size_t kWindowPiece = 256 << 10;
 
 TEST(DistWindow, TakesOnePieceHoweverLarge) {
   const PushWindow window(1000);
@@ -26,28 +26,28 @@ TEST(DistWindow, IsSmallWhileServersReleaseAndGrowsOnceTheyDoNot) {
   Clock::time_point now = Clock::now();
   window.staged(now);
   std::size_t small = 0;
-  while (window.takes(kPiece, small)) small += kPiece;
+  while (window.takes(kWindowPiece, small)) small += kWindowPiece;
   EXPECT_LT(small, kMost);
   window.look(now);
-  EXPECT_FALSE(window.takes(kPiece, small)) << "no time has passed";
+  EXPECT_FALSE(window.takes(kWindowPiece, small)) << "no time has passed";
   now = window.patienceEnds();
   window.look(now);
-  EXPECT_TRUE(window.takes(kPiece, small));
-  window.released(small - kPiece, now);
-  EXPECT_TRUE(window.takes(2 * kPiece, small - kPiece)) << "some are out still";
+  EXPECT_TRUE(window.takes(kWindowPiece, small));
+  window.released(small - kWindowPiece, now);
+  EXPECT_TRUE(window.takes(2 * kWindowPiece, small - kWindowPiece)) << "some are out still";
   window.released(0, now);
-  EXPECT_FALSE(window.takes(kPiece, small)) << "small again";
+  EXPECT_FALSE(window.takes(kWindowPiece, small)) << "small again";
 }
 
 TEST(DistWindow, GrowsBeyondTheMostToo) {
   PushWindow window(kMost);
   Clock::time_point now = Clock::now();
   window.staged(now);
-  for (int i = 0; i < 100 && !window.takes(kPiece, 4 * kMost); ++i) {
+  for (int i = 0; i < 100 && !window.takes(kWindowPiece, 4 * kMost); ++i) {
     now = window.patienceEnds();
     window.look(now);
   }
-  EXPECT_TRUE(window.takes(kPiece, 4 * kMost)) << "it could be waiting for ever";
+  EXPECT_TRUE(window.takes(kWindowPiece, 4 * kMost)) << "it could be waiting for ever";
 }
 
 }  // namespace

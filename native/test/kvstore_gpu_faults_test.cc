@@ -12,7 +12,7 @@
 namespace gradlink::test {
 namespace {
 
-constexpr std::size_t kCount = 50'000;
+constexpr std::size_t kFaultCount = 50'000;
 
 class GpuStoreFaults : public cuda::FreshProcesses {
  protected:
@@ -77,8 +77,8 @@ void withFaults(const std::string& faults, GpuMerge merge, std::vector<int> gpus
 TEST_F(GpuStoreFaults, NcclFailsOnTheWay) {
   withFaults("nccl-async=2@1", GpuMerge::nccl, {0, 1, 2}, 20'000,
              [](Store& store, const std::vector<int>& gpus) {
-               const KeyId key = defineWith(store, "a", Floats(kCount));
-               const GpuArrays arrays(gpus, Floats(kCount, 1));
+               const KeyId key = defineWith(store, "a", Floats(kFaultCount));
+               const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
                EXPECT_EQ(outcome(store, key, arrays), "");
                EXPECT_NE(outcome(store, key, arrays).find("unhandled system error"),
                          std::string::npos);
@@ -91,8 +91,8 @@ TEST_F(GpuStoreFaults, ARankThatIsStuckIsATimeout) {
   // Enough for the opening and the first push.
   withFaults("nccl-stuck=2@2", GpuMerge::automatic, {0, 1, 2}, 2000,
              [](Store& store, const std::vector<int>& gpus) {
-               const KeyId key = defineWith(store, "a", Floats(kCount));
-               const GpuArrays arrays(gpus, Floats(kCount, 1));
+               const KeyId key = defineWith(store, "a", Floats(kFaultCount));
+               const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
                EXPECT_EQ(outcome(store, key, arrays), "");
                EXPECT_EQ(outcome(store, key, arrays).find("ERR_TIMEOUT"), 0u);
              });
@@ -144,8 +144,8 @@ TEST_F(GpuStoreFaults, MemoryRunsOutWithNccl) {
 TEST_F(GpuStoreFaults, ACopyThatFailsRejectsWhatItWasFor) {
   withFaults("copy=12", GpuMerge::host, {0, 1}, 20'000,
              [](Store& store, const std::vector<int>& gpus) {
-               const KeyId key = defineWith(store, "a", Floats(kCount));
-               const GpuArrays arrays(gpus, Floats(kCount, 1));
+               const KeyId key = defineWith(store, "a", Floats(kFaultCount));
+               const GpuArrays arrays(gpus, Floats(kFaultCount, 1));
                bool failed = false;
                for (int i = 0; i < 12 && !failed; ++i) {
                  failed = outcome(store, key, arrays).find("ERR_SYSTEM") == 0;

@@ -11,7 +11,7 @@
 namespace gradlink::test {
 namespace {
 
-constexpr std::size_t kPiece = (4 << 20) / sizeof(float);
+constexpr std::size_t kGpuPiece = (4 << 20) / sizeof(float);
 
 std::unique_ptr<Store> openHostStore(const std::vector<int>& gpus) {
   GpuStoreOptions options;
@@ -75,19 +75,19 @@ class GpuPiecesTime : public cuda::FreshProcesses {
 
 /// 16 pieces: all of one direction, and one piece of the other.
 TEST_F(GpuPiecesTime, ALargeKeyTakesOneDirection) {
-  run([] { EXPECT_NEAR(directionsOf(16 * kPiece, nullptr), 1 + 1.0 / 16, 0.01); });
+  run([] { EXPECT_NEAR(directionsOf(16 * kGpuPiece, nullptr), 1 + 1.0 / 16, 0.01); });
 }
 
 TEST_F(GpuPiecesTime, ALargeKeyWithAnOptimizerTakesOneDirection) {
-  run([] { EXPECT_NEAR(directionsOf(16 * kPiece, "adam"), 1 + 1.0 / 16, 0.01); });
+  run([] { EXPECT_NEAR(directionsOf(16 * kGpuPiece, "adam"), 1 + 1.0 / 16, 0.01); });
 }
 
 TEST_F(GpuPiecesTime, OneThatNeedsAllOfAKeyFirstTakesBoth) {
-  run([] { EXPECT_NEAR(directionsOf(4 * kPiece, "lamb"), 2, 0.01); });
+  run([] { EXPECT_NEAR(directionsOf(4 * kGpuPiece, "lamb"), 2, 0.01); });
 }
 
 TEST_F(GpuPiecesTime, AKeyOfOnePieceTakesBoth) {
-  run([] { EXPECT_NEAR(directionsOf(kPiece, nullptr), 2, 0.01); });
+  run([] { EXPECT_NEAR(directionsOf(kGpuPiece, nullptr), 2, 0.01); });
 }
 
 class GpuPieces : public testing::Test {
@@ -97,7 +97,7 @@ class GpuPieces : public testing::Test {
 
 TEST_F(GpuPieces, SumsAreThoseOfWholeKeys) {
   std::mt19937 random(5);
-  for (const std::size_t count : {kPiece - 1, kPiece, kPiece + 1, 3 * kPiece + 17}) {
+  for (const std::size_t count : {kGpuPiece - 1, kGpuPiece, kGpuPiece + 1, 3 * kGpuPiece + 17}) {
     const auto store = openHostStore(gpus);
     const KeyId key = defineWith(*store, "k", Floats(count));
     const std::vector<Floats> values{randomFloats(random, count), randomFloats(random, count)};
@@ -114,7 +114,7 @@ TEST_F(GpuPieces, SumsAreThoseOfWholeKeys) {
 }
 
 TEST_F(GpuPieces, OptimizersStepToTheBitsOfTheHost) {
-  constexpr std::size_t kCount = 2 * kPiece + 5000;
+  constexpr std::size_t kCount = 2 * kGpuPiece + 5000;
   for (const char* name : {"sgd", "adam", "lamb", "lars"}) {
     const auto store = openHostStore(gpus);
     LocalStore cpu(Placement::devices, gpus.size());
@@ -141,7 +141,7 @@ TEST_F(GpuPieces, OptimizersStepToTheBitsOfTheHost) {
 
 /// What is pulled begins in the middle of what is pushed: all of it must have arrived before.
 TEST_F(GpuPieces, ArraysThatShareMemoryGoWhole) {
-  constexpr std::size_t kCount = 3 * kPiece;
+  constexpr std::size_t kCount = 3 * kGpuPiece;
   constexpr std::size_t kShift = 1000;
   std::mt19937 random(9);
   const auto store = openHostStore({0});

@@ -18,9 +18,9 @@ class GpuStoreUpdates : public GpuStores {};
 
 INSTANTIATE_TEST_SUITE_P(Kinds, GpuStoreUpdates, testing::ValuesIn(kStoreKinds), nameOfKind);
 
-constexpr std::size_t kCount = 5000;
+constexpr std::size_t kUpdateCount = 5000;
 /// One that is packed for NCCL (with another), one that is not.
-constexpr std::size_t kCounts[] = {kCount, 100, 40'000};
+constexpr std::size_t kCounts[] = {kUpdateCount, 100, 40'000};
 
 std::shared_ptr<Optimizer> optimizerOf(const std::string& name,
                                        std::map<std::string, double> numbers = {}) {
@@ -250,7 +250,7 @@ TEST_P(GpuStoreUpdates, UpdatersOutsideTheStore) {
 
   // What fails leaves the value, and the next push goes on.
   updater->fail = twin->fail = true;
-  const GpuArrays arrays(gpus, Floats(kCount, 1));
+  const GpuArrays arrays(gpus, Floats(kUpdateCount, 1));
   cuda::messageOf(ErrorCode::invalidArgument, [&] { push(*store, twins.keys()[0], arrays); });
   updater->fail = twin->fail = false;
   twins.push(random, false);

@@ -17,7 +17,7 @@
 namespace gradlink {
 namespace {
 
-constexpr std::size_t kCount = 5 * kUpdateBlock + 77;
+constexpr std::size_t kWeights = 5 * kUpdateBlock + 77;
 
 template <class T>
 std::vector<T> randomValues(std::size_t count, unsigned seed) {
@@ -73,10 +73,10 @@ std::vector<OptimizerSpec> everyOptimizer() {
 template <class T>
 std::vector<T> stepsByBlocks(const OptimizerSpec& spec, DType dtype, int threads) {
   const auto optimizer = Optimizer::create(spec);
-  std::vector<T> weight = randomValues<T>(kCount, 1);
+  std::vector<T> weight = randomValues<T>(kWeights, 1);
   const auto state = optimizer->createState("k", weight.data(), weight.size(), dtype);
   for (unsigned step = 0; step < 3; ++step) {
-    const std::vector<T> grad = randomValues<T>(kCount, 10 + step);
+    const std::vector<T> grad = randomValues<T>(kWeights, 10 + step);
     const void* grads[] = {grad.data()};
     UpdateRun run(*optimizer, *state, optimizer->issue(*state), weight.data(), grads);
     for (int phase = 0; phase < run.phases(); ++phase) {
@@ -102,10 +102,10 @@ std::vector<T> stepsByBlocks(const OptimizerSpec& spec, DType dtype, int threads
 template <class T>
 std::vector<T> stepsAtOnce(const OptimizerSpec& spec, DType dtype) {
   const auto optimizer = Optimizer::create(spec);
-  std::vector<T> weight = randomValues<T>(kCount, 1);
+  std::vector<T> weight = randomValues<T>(kWeights, 1);
   const auto state = optimizer->createState("k", weight.data(), weight.size(), dtype);
   for (unsigned step = 0; step < 3; ++step) {
-    const std::vector<T> grad = randomValues<T>(kCount, 10 + step);
+    const std::vector<T> grad = randomValues<T>(kWeights, 10 + step);
     const void* grads[] = {grad.data()};
     optimizer->update(*state, weight.data(), grads);
   }
@@ -115,7 +115,7 @@ std::vector<T> stepsAtOnce(const OptimizerSpec& spec, DType dtype) {
 TEST(Optimizer, PartsAndThreadsDoNotChangeTheBits) {
   for (const OptimizerSpec& spec : everyOptimizer()) {
     const std::vector<float> expected = stepsAtOnce<float>(spec, DType::float32);
-    EXPECT_NE(expected, randomValues<float>(kCount, 1)) << spec.name << " did nothing";
+    EXPECT_NE(expected, randomValues<float>(kWeights, 1)) << spec.name << " did nothing";
     EXPECT_TRUE(sameBits(expected, stepsByBlocks<float>(spec, DType::float32, 1))) << spec.name;
     EXPECT_TRUE(sameBits(expected, stepsByBlocks<float>(spec, DType::float32, 3))) << spec.name;
     EXPECT_TRUE(sameBits(stepsAtOnce<double>(spec, DType::float64),
@@ -128,20 +128,20 @@ TEST(Optimizer, SeveralGradientsAreTheirSum) {
   for (const OptimizerSpec& spec : everyOptimizer()) {
     for (const std::size_t sources : {2u, 4u, 19u}) {
       const auto optimizer = Optimizer::create(spec);
-      std::vector<float> fused = randomValues<float>(kCount, 1);
+      std::vector<float> fused = randomValues<float>(kWeights, 1);
       std::vector<float> separate = fused;
-      const auto fusedState = optimizer->createState("a", fused.data(), kCount, DType::float32);
+      const auto fusedState = optimizer->createState("a", fused.data(), kWeights, DType::float32);
       const auto separateState =
-          optimizer->createState("b", separate.data(), kCount, DType::float32);
+          optimizer->createState("b", separate.data(), kWeights, DType::float32);
       std::vector<std::vector<float>> grads;
       std::vector<const void*> pointers;
       for (unsigned i = 0; i < sources; ++i) {
-        grads.push_back(randomValues<float>(kCount, 20 + i));
+        grads.push_back(randomValues<float>(kWeights, 20 + i));
         pointers.push_back(grads.back().data());
       }
-      std::vector<float> sum(kCount);
+      std::vector<float> sum(kWeights);
       void* const out[] = {sum.data()};
-      reduceMany(out, pointers, kCount, DType::float32, ReduceOp::sum);
+      reduceMany(out, pointers, kWeights, DType::float32, ReduceOp::sum);
       const void* merged[] = {sum.data()};
       for (int step = 0; step < 2; ++step) {
         optimizer->update(*fusedState, fused.data(), pointers);

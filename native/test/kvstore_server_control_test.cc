@@ -7,7 +7,7 @@
 namespace gradlink::test {
 namespace {
 
-std::vector<std::uint8_t> sgd(double rate, double momentum = 0) {
+std::vector<std::uint8_t> sgdStates(double rate, double momentum = 0) {
   OptimizerSpec spec;
   spec.name = "sgd";
   spec.numbers = {{"learningRate", rate}, {"momentum", momentum}};
@@ -36,7 +36,7 @@ TEST(ServerControl, ChangesTheRateBetweenTheRoundsOfTheWorkerThatAsks) {
   expectNone(served(serverOf(2), [&](HandWorker& worker) {
                worker.define(0, "k", DType::float32, 1);
                if (worker.rank() == 0) worker.init<float>(0, DType::float32, {0});
-               set(worker, MessageType::setOptimizer, sgd(1));
+               set(worker, MessageType::setOptimizer, sgdStates(1));
                worker.push<float>(0, DType::float32, {-1}, 1);
                worker.push<float>(0, DType::float32, {-1}, 2);
                if (worker.rank() == 1) {
@@ -84,7 +84,7 @@ TEST(ServerControl, SavesStatesThatGoOnElsewhereBitForBit) {
   expectNone(served(serverOf(1), [&](HandWorker& worker) {
                worker.define(4, "w", DType::float32, 3);
                worker.init<float>(4, DType::float32, {1, 2, 3});
-               set(worker, MessageType::setOptimizer, sgd(0.1, 0.9));
+               set(worker, MessageType::setOptimizer, sgdStates(0.1, 0.9));
                for (std::uint64_t n = 1; n <= 3; ++n) worker.push(4, DType::float32, gradient, n);
                // Of these three: saved after them, before what follows.
                const auto save =

@@ -8,9 +8,9 @@
 namespace gradlink::test {
 namespace {
 
-constexpr std::size_t kPiece = dist::pieceElements(DType::float32);
+constexpr std::size_t kServerPiece = dist::pieceElements(DType::float32);
 
-std::vector<float> ramp(std::size_t count, float scale, float offset = 0) {
+std::vector<float> sawtooth(std::size_t count, float scale, float offset = 0) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = scale * static_cast<float>(i % 97) + offset;
   return values;
@@ -28,35 +28,35 @@ class Rounds : public testing::TestWithParam<std::tuple<int, int>> {
 };
 
 TEST_P(Rounds, StoreTheSumOfEachAndAnswerPullsOfIt) {
-  const std::vector<std::size_t> counts = {1, 1000, kPiece, 2 * kPiece + 17};
+  const std::vector<std::size_t> counts = {1, 1000, kServerPiece, 2 * kServerPiece + 17};
   const auto run = served(options(), [&](HandWorker& worker) {
     for (std::uint32_t s = 0; s < counts.size(); ++s) {
       worker.define(s, "key " + std::to_string(s), DType::float32, counts[s]);
-      if (worker.rank() == 0) worker.init(s, DType::float32, ramp(counts[s], 1));
+      if (worker.rank() == 0) worker.init(s, DType::float32, sawtooth(counts[s], 1));
     }
     for (std::uint32_t s = 0; s < counts.size(); ++s) {
-      EXPECT_EQ(worker.pulled<float>(s, DType::float32, counts[s], 0), ramp(counts[s], 1));
+      EXPECT_EQ(worker.pulled<float>(s, DType::float32, counts[s], 0), sawtooth(counts[s], 1));
     }
     for (std::uint64_t round = 1; round <= 5; ++round) {
       std::vector<std::uint64_t> requests;
       for (std::uint32_t s = 0; s < counts.size(); ++s) {
-        const auto mine = ramp(counts[s], static_cast<float>(round), float(worker.rank()));
+        const auto mine = sawtooth(counts[s], static_cast<float>(round), float(worker.rank()));
         const std::uint8_t flags = round % 2 == 0 ? dist::kWantsValue : 0;
         requests.push_back(worker.push(s, DType::float32, mine, round, flags));
         if (flags == 0) requests.back() = worker.pull(s, round);
       }
       const int n = workers();
       for (std::uint32_t s = 0; s < counts.size(); ++s) {
-        const auto sum = ramp(counts[s], static_cast<float>(n) * static_cast<float>(round),
-                              static_cast<float>(n * (n - 1) / 2));
+        const auto sum = sawtooth(counts[s], static_cast<float>(n) * static_cast<float>(round),
+                                  static_cast<float>(n * (n - 1) / 2));
         EXPECT_EQ(worker.value<float>(requests[s], DType::float32, counts[s]), sum);
       }
     }
   });
   expectNone(run.errors);
   EXPECT_EQ(run.report.shards, counts.size());
-  EXPECT_EQ(run.report.elements, 1 + 1000 + kPiece + 2 * kPiece + 17);
-  EXPECT_GT(run.report.bytesReceived, 5u * 4 * static_cast<unsigned>(workers()) * 3 * kPiece);
+  EXPECT_EQ(run.report.elements, 1 + 1000 + kServerPiece + 2 * kServerPiece + 17);
+  EXPECT_GT(run.report.bytesReceived, 5u * 4 * static_cast<unsigned>(workers()) * 3 * kServerPiece);
 }
 
 TEST_P(Rounds, UpdateThroughAnOptimizerAsOneProcessWould) {
@@ -64,16 +64,16 @@ TEST_P(Rounds, UpdateThroughAnOptimizerAsOneProcessWould) {
     OptimizerSpec spec;
     spec.name = name;
     if (spec.name == "sgd") spec.numbers["momentum"] = 0.9;
-    const std::size_t count = 2 * kPiece + 4321;
+    const std::size_t count = 2 * kServerPiece + 4321;
     auto optimizer = Optimizer::create(spec);
-    std::vector<float> weight = ramp(count, 0.01f, -0.3f);
+    std::vector<float> weight = sawtooth(count, 0.01f, -0.3f);
     auto state = optimizer->createState("w", weight.data(), count, DType::float32);
     constexpr int kRounds = 4;
     for (int round = 1; round <= kRounds; ++round) {
       std::vector<std::vector<float>> gradients;
       std::vector<const void*> pointers;
       for (int w = 0; w < workers(); ++w) {
-        gradients.push_back(ramp(count, 0.001f * static_cast<float>(round), 0.1f * float(w)));
+        gradients.push_back(sawtooth(count, 0.001f * static_cast<float>(round), 0.1f * float(w)));
       }
       for (const auto& gradient : gradients) pointers.push_back(gradient.data());
       optimizer->update(*state, weight.data(), pointers);
@@ -81,16 +81,17 @@ TEST_P(Rounds, UpdateThroughAnOptimizerAsOneProcessWould) {
     const auto bytes = encoded(spec);
     expectNone(served(options(), [&](HandWorker& worker) {
                  worker.define(0, "w", DType::float32, count);
-                 if (worker.rank() == 0) worker.init(0, DType::float32, ramp(count, 0.01f, -0.3f));
+                 if (worker.rank() == 0)
+                   worker.init(0, DType::float32, sawtooth(count, 0.01f, -0.3f));
                  const auto set = worker.rank() == 0 ? worker.request(MessageType::setOptimizer,
                                                                       bytes.data(), bytes.size())
                                                      : worker.request(MessageType::setOptimizer);
                  EXPECT_EQ(worker.await(set).header.type, MessageType::done);
                  for (int round = 1; round <= kRounds; ++round) {
-                   worker.push(
-                       0, DType::float32,
-                       ramp(count, 0.001f * static_cast<float>(round), 0.1f * float(worker.rank())),
-                       static_cast<std::uint64_t>(round));
+                   worker.push(0, DType::float32,
+                               sawtooth(count, 0.001f * static_cast<float>(round),
+                                        0.1f * float(worker.rank())),
+                               static_cast<std::uint64_t>(round));
                  }
                  EXPECT_EQ(worker.pulled<float>(0, DType::float32, count, kRounds), weight) << name;
                }).errors);
@@ -98,14 +99,14 @@ TEST_P(Rounds, UpdateThroughAnOptimizerAsOneProcessWould) {
 }
 
 TEST_P(Rounds, DecodeCompressedPushes) {
-  const std::size_t count = kPiece + 555;
+  const std::size_t count = kServerPiece + 555;
   for (const CompressionType type : {CompressionType::twoBit, CompressionType::oneBit,
                                      CompressionType::float16, CompressionType::bfloat16}) {
     const GradientCompression compression(type, 0.25);
     const dist::CompressionTerms terms{static_cast<std::uint32_t>(type) + 1, 0.25f};
     std::vector<float> sum(count, 0);
     auto codesOf = [&](int rank) {
-      auto gradient = ramp(count, 0.02f, -0.9f + 0.1f * static_cast<float>(rank));
+      auto gradient = sawtooth(count, 0.02f, -0.9f + 0.1f * static_cast<float>(rank));
       std::vector<float> residual(count, 0);
       std::vector<std::uint8_t> codes(compression.compressedBytes(count));
       compression.compress(gradient.data(), residual.data(), codes.data(), count);
@@ -121,13 +122,13 @@ TEST_P(Rounds, DecodeCompressedPushes) {
     expectNone(served(options(), [&](HandWorker& worker) {
                  worker.send({MessageType::setCompression}, &terms, sizeof(terms));
                  worker.define(0, "c", DType::float32, count);
-                 if (worker.rank() == 0) worker.init(0, DType::float32, ramp(count, 0));
+                 if (worker.rank() == 0) worker.init(0, DType::float32, sawtooth(count, 0));
                  const auto codes = codesOf(worker.rank());
-                 for (std::size_t first = 0; first < count; first += kPiece) {
+                 for (std::size_t first = 0; first < count; first += kServerPiece) {
                    Header header{MessageType::push};
                    header.encoding = static_cast<dist::Encoding>(terms.encoding);
-                   header.piece = static_cast<std::uint32_t>(first / kPiece);
-                   header.count = std::min(kPiece, count - first);
+                   header.piece = static_cast<std::uint32_t>(first / kServerPiece);
+                   header.count = std::min(kServerPiece, count - first);
                    header.round = 1;
                    worker.send(header, codes.data() + compression.compressedBytes(first),
                                compression.compressedBytes(header.count));
@@ -165,11 +166,11 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
   std::atomic<bool> reads{false};
   std::atomic<bool> pushed{false};
   expectNone(served(options, [&](HandWorker& worker) {
-               worker.define(0, "k", DType::float32, kPiece);
+               worker.define(0, "k", DType::float32, kServerPiece);
                if (worker.rank() == 0) {
-                 worker.init(0, DType::float32, ramp(kPiece, 1));
+                 worker.init(0, DType::float32, sawtooth(kServerPiece, 1));
                  while (!reads) std::this_thread::yield();
-                 worker.push(0, DType::float32, ramp(kPiece, 2), 1);
+                 worker.push(0, DType::float32, sawtooth(kServerPiece, 2), 1);
                  worker.await(worker.request(MessageType::report));  // so the push has come
                  pushed = true;
                } else {
@@ -183,11 +184,13 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
                  ASSERT_EQ(events.messages.size(), 1u);
                  while (!pushed) std::this_thread::yield();
                  const auto* value = static_cast<const float*>(events.messages[0].payload);
-                 EXPECT_EQ(std::vector<float>(value, value + kPiece), ramp(kPiece, 1));
+                 EXPECT_EQ(std::vector<float>(value, value + kServerPiece),
+                           sawtooth(kServerPiece, 1));
                  worker.wire().release(events.messages[0].token);
                }
                if (worker.rank() == 0) {
-                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, kPiece, 1), ramp(kPiece, 2));
+                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, kServerPiece, 1),
+                           sawtooth(kServerPiece, 2));
                }
              }).errors);
 }
@@ -222,21 +225,22 @@ TEST(Server, AppliesEachPushOfAnAsynchronousStoreOnItsOwn) {
   spec.numbers = {{"learningRate", 1}, {"rescaleGrad", -1}};
   const auto bytes = encoded(spec);
   expectNone(served(options, [&](HandWorker& worker) {
-               worker.define(0, "k", DType::float32, 2 * kPiece);
-               if (worker.rank() == 0) worker.init(0, DType::float32, ramp(2 * kPiece, 0));
+               worker.define(0, "k", DType::float32, 2 * kServerPiece);
+               if (worker.rank() == 0)
+                 worker.init(0, DType::float32, sawtooth(2 * kServerPiece, 0));
                worker.await(worker.rank() == 0 ? worker.request(MessageType::setOptimizer,
                                                                 bytes.data(), bytes.size())
                                                : worker.request(MessageType::setOptimizer));
                for (std::uint64_t n = 1; n <= 50; ++n) {
-                 worker.push(0, DType::float32, ramp(2 * kPiece, 0, 1), n);
+                 worker.push(0, DType::float32, sawtooth(2 * kServerPiece, 0, 1), n);
                  // Its own pushes are in what a worker pulls.
-                 const auto seen = worker.pulled<float>(0, DType::float32, 2 * kPiece, n);
+                 const auto seen = worker.pulled<float>(0, DType::float32, 2 * kServerPiece, n);
                  EXPECT_GE(seen[0], static_cast<float>(n));
-                 EXPECT_GE(seen[2 * kPiece - 1], static_cast<float>(n));
+                 EXPECT_GE(seen[2 * kServerPiece - 1], static_cast<float>(n));
                }
                worker.await(worker.request(MessageType::barrier));
-               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 2 * kPiece, 50),
-                         ramp(2 * kPiece, 0, 100));
+               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 2 * kServerPiece, 50),
+                         sawtooth(2 * kServerPiece, 0, 100));
              }).errors);
 }
 

@@ -2,12 +2,13 @@
 # add_fake(TARGET OUTPUT_NAME VERSION SOURCE...): lib<OUTPUT_NAME>.so.<VERSION>, with what all fakes share.
 set(fakes ${CMAKE_CURRENT_LIST_DIR})
 function(add_fake target output version)
-  add_library(${target} SHARED ${ARGN} ${fakes}/support/environment.cc ${fakes}/support/leaks.cc
+  add_library(${target} SHARED)
+  unite(${target} fake ${ARGN} ${fakes}/support/environment.cc ${fakes}/support/leaks.cc
     ${fakes}/support/machine.cc)
   target_include_directories(${target} PRIVATE ${fakes} ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${target} PRIVATE Threads::Threads)
   # AddressSanitizer takes some addresses of a library's own thread-local blocks for something else and fails at exit.
-  target_compile_options(${target} PRIVATE -ftls-model=initial-exec)
+  target_compile_options(${target} PRIVATE -ftls-model=initial-exec ${GRADLINK_FAKE_OPTIONS})
   # Two fakes in one process share no object but what is exported on purpose.
   target_link_options(${target} PRIVATE -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
   set_target_properties(${target} PROPERTIES

@@ -14,8 +14,6 @@
 namespace gradlink::fake {
 namespace {
 
-void* pointer(Address address) { return reinterpret_cast<void*>(address); }
-
 /// Both ends, checked again when the copy runs: memory may have been freed since.
 Work copyWork(Address to, Address from, std::size_t bytes, double seconds, Ordinal fault) {
   return [=](Execution& execution) -> Status {

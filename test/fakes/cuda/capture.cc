@@ -8,12 +8,12 @@ namespace gradlink::fake {
 namespace {
 
 /// Captures under way.
-struct Running {
+struct Captures {
   std::mutex mutex;
   std::set<Capture*> captures;
-  static Running& get() {
-    static Running& running = *new Running;
-    return running;
+  static Captures& get() {
+    static Captures& captures = *new Captures;
+    return captures;
   }
 };
 
@@ -21,15 +21,15 @@ struct Running {
 
 Capture::Capture(Mode mode, Context& context) : mode_(mode), thread_(std::this_thread::get_id()) {
   addLane(context);
-  Running& running = Running::get();
-  const std::lock_guard lock(running.mutex);
-  running.captures.insert(this);
+  Captures& captures = Captures::get();
+  const std::lock_guard lock(captures.mutex);
+  captures.captures.insert(this);
 }
 
 Capture::~Capture() {
-  Running& running = Running::get();
-  const std::lock_guard lock(running.mutex);
-  running.captures.erase(this);
+  Captures& captures = Captures::get();
+  const std::lock_guard lock(captures.mutex);
+  captures.captures.erase(this);
 }
 
 void Capture::invalidate() {
@@ -87,9 +87,9 @@ Status Capture::wait(std::size_t lane, std::size_t event) {
 Status Capture::end(std::shared_ptr<Graph>* graph) {
   {
     // Events that were recorded in it may hold it for longer; it forbids nothing any more.
-    Running& running = Running::get();
-    const std::lock_guard lock(running.mutex);
-    running.captures.erase(this);
+    Captures& captures = Captures::get();
+    const std::lock_guard lock(captures.mutex);
+    captures.captures.erase(this);
   }
   const std::lock_guard lock(mutex_);
   ended_ = true;
@@ -112,10 +112,10 @@ Status submit(Stream& stream, Work work) {
 }
 
 Status checkUnsafeCall() {
-  Running& running = Running::get();
-  const std::lock_guard lock(running.mutex);
+  Captures& captures = Captures::get();
+  const std::lock_guard lock(captures.mutex);
   Status status = kOk;
-  for (Capture* capture : running.captures) {
+  for (Capture* capture : captures.captures) {
     const bool forbids = capture->mode() == Capture::Mode::global ||
                          (capture->mode() == Capture::Mode::threadLocal && capture->byThisThread());
     if (!forbids) continue;

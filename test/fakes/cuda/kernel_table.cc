@@ -132,7 +132,7 @@ struct Chase {
       "gradlinkWeighted" #Element)
 #define GRADLINK_FAKE_KERNEL(name, traffic) entry<&kernels::name, &traffic>(#name)
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kSumKernels[] = {
     GRADLINK_FAKE_SUM(Int8),
     GRADLINK_FAKE_SUM(Int32),
     GRADLINK_FAKE_SUM(Int64),
@@ -156,13 +156,14 @@ constexpr Kernel kKernels[] = {
 };
 
 #define GRADLINK_FAKE_IS_THERE(name) \
-  static_assert(find(kKernels, #name) != nullptr, #name " has no entry in this table");
+  static_assert(find(kSumKernels, #name) != nullptr, #name " has no entry in this table");
 GRADLINK_BASE_KERNELS(GRADLINK_FAKE_IS_THERE)
+#undef GRADLINK_FAKE_IS_THERE
 
 }  // namespace
 
 const Kernel* findKernel(std::string_view name) {
-  const Kernel* const found = find(kKernels, name);
+  const Kernel* const found = find(kSumKernels, name);
   return found ? found : findStepKernel(name);
 }
 

@@ -18,8 +18,6 @@ constexpr int kFill = 0xa5;
 constexpr int kCanary = 0xc7;
 constexpr std::size_t kHostLimit = std::size_t{64} << 30;
 
-void* pointer(Address address) { return reinterpret_cast<void*>(address); }
-
 std::string whose(int place) {
   return place == kHost ? "page-locked memory" : "memory of gpu:" + std::to_string(place);
 }

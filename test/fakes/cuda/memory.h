@@ -18,6 +18,8 @@ namespace gradlink::fake {
 /// Where an address is: a GPU's ordinal, kHost for page-locked memory, kPageable for any other.
 inline constexpr int kPageable = -2;
 
+inline void* pointer(Address address) { return reinterpret_cast<void*>(address); }
+
 class Memory {
  public:
   static Memory& get();

@@ -117,7 +117,7 @@ Status scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
   GRADLINK_FAKE_SQUARES_OF(Squares, Float16), GRADLINK_FAKE_SQUARES_OF(Squares, Bfloat16), \
       GRADLINK_FAKE_SQUARES_OF(Squares, Float32), GRADLINK_FAKE_SQUARES_OF(Squares, Float64)
 
-constexpr Kernel kKernels[] = {
+constexpr Kernel kStepKernels[] = {
     GRADLINK_FAKE_STEP(Sgd),
     GRADLINK_FAKE_STEP(SgdMomentum),
     GRADLINK_FAKE_STEP(Nesterov),
@@ -140,11 +140,12 @@ constexpr Kernel kKernels[] = {
 };
 
 #define GRADLINK_FAKE_IS_THERE(name) \
-  static_assert(find(kKernels, #name) != nullptr, #name " has no entry in this table");
+  static_assert(find(kStepKernels, #name) != nullptr, #name " has no entry in this table");
 GRADLINK_STEP_KERNELS(GRADLINK_FAKE_IS_THERE)
+#undef GRADLINK_FAKE_IS_THERE
 
 }  // namespace
 
-const Kernel* findStepKernel(std::string_view name) { return find(kKernels, name); }
+const Kernel* findStepKernel(std::string_view name) { return find(kStepKernels, name); }
 
 }  // namespace gradlink::fake

@@ -13,13 +13,13 @@ namespace {
 
 thread_local double latest = 0;
 
-struct Running {
+struct StreamThread {
   std::shared_ptr<Stream> stream;
   std::thread thread;
 };
 struct Threads {
   std::mutex mutex;
-  std::list<Running> running;
+  std::list<StreamThread> running;
   static Threads& get() {
     static Threads& threads = *new Threads;
     return threads;
@@ -67,7 +67,7 @@ std::shared_ptr<Stream> Stream::start(Context& context) {
 
 void Stream::joinFinished() {
   Threads& threads = Threads::get();
-  std::list<Running> finished;
+  std::list<StreamThread> finished;
   {
     const std::lock_guard lock(threads.mutex);
     for (auto at = threads.running.begin(); at != threads.running.end();) {
@@ -75,7 +75,7 @@ void Stream::joinFinished() {
       if (here->stream->finished()) finished.splice(finished.end(), threads.running, here);
     }
   }
-  for (Running& each : finished) each.thread.join();
+  for (StreamThread& each : finished) each.thread.join();
 }
 
 bool Stream::finished() {

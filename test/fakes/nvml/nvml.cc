@@ -37,7 +37,6 @@ constexpr unsigned kFieldLinkCount = 91;
 constexpr unsigned kFieldLinkSpeed = 164;
 /// Clock reasons of a GPU that is held back: software power cap, hardware thermal.
 constexpr unsigned long long kThrottleReasons = 0x4 | 0x40;
-constexpr double kThrottledShare = 0.6;
 
 std::atomic<bool> initialized{false};
 /// Errors so far of a GPU whose links lose packets: one more at each look.

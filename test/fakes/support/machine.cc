@@ -19,8 +19,6 @@ constexpr double kLinkRate = 24e9;
 constexpr double kPcieRate = 55e9;
 constexpr double kPciePeerRate = 40e9;
 constexpr double kMemoryShare = 0.92;
-/// Of a GPU whose clocks are held back.
-constexpr double kThrottledShare = 0.6;
 
 constexpr const char* kFaults = "GRADLINK_FAKE_FAULTS";
 
@@ -73,7 +71,7 @@ Machine::Machine() {
   for (int i = 0; i < count; ++i) {
     Gpu& gpu = gpus_[i];
     gpu.bus = 0x0b + 0x0d * i;
-    char text[16];
+    char text[24];
     std::snprintf(text, sizeof text, "0000:%02x:00.0", gpu.bus);
     gpu.pciBusId = text;
     for (int b = 0; b < 16; ++b) gpu.uuid[b] = static_cast<unsigned char>(0xa0 + 17 * i + 3 * b);

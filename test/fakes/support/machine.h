@@ -13,6 +13,8 @@
 namespace gradlink::fake {
 
 inline constexpr int kHost = -1;
+/// The clocks of a GPU that holds them back, as a share of what they could be.
+inline constexpr double kThrottledShare = 0.6;
 
 struct NvLink {
   static constexpr int kSwitch = -1;
