@@ -22,7 +22,8 @@ const serial = [
 const sanitized = [
   'test/communicator/**/*.test.ts',
   'test/kvstore/**/*.test.ts',
-  'test/train/{buckets,kernels}.test.ts',
+  'test/native/sanitized.test.ts',
+  'test/train/buckets.test.ts',
   'test/process/{ending,joining,kvstore}.test.ts',
 ];
 
@@ -53,7 +54,7 @@ export default defineConfig({
               ...shared,
               name: 'unit',
               include: ['test/**/*.test.ts'],
-              exclude: [...jobs, 'test/gpu/**'],
+              exclude: [...jobs, 'test/gpu/**', 'test/native/sanitized.test.ts'],
               sequence: { groupOrder: 0 },
             },
           },
