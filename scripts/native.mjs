@@ -137,7 +137,8 @@ export function build({
   const wanted = [
     keep('GRADLINK_TESTS', tests),
     keep('GRADLINK_FAKES', tests || fakes),
-    onOff('GRADLINK_WERROR', strict),
+    // Kept like those: another flag compiles everything again.
+    keep('GRADLINK_WERROR', strict),
     ['GRADLINK_SANITIZE', sanitize],
     ['APART', writeApart(folder)],
     ['CMAKE_LIBRARY_OUTPUT_DIRECTORY', join(root, sanitize === '' ? 'build' : folder, 'Release')],

@@ -1,25 +1,37 @@
 #!/usr/bin/env bash
 # Native unit tests (GoogleTest through CTest), without Node.
 #
-#   test-native.sh                          all cases plain, then a quick subset under the sanitizers
-#   test-native.sh address --all            all cases under AddressSanitizer and UndefinedBehaviorSanitizer
-#   test-native.sh thread --all             all cases under ThreadSanitizer, except ranks that are processes
-#   test-native.sh plain                    the plain run alone; without --all a named sanitizer runs its quick subset
+#   test-native.sh                  all cases plain, then a quick subset under the sanitizers
+#   test-native.sh plain [--quick]  the plain run alone; --quick leaves out the two cases that move more than 2 GiB
+#   test-native.sh address --all    all cases under AddressSanitizer and UndefinedBehaviorSanitizer
+#   test-native.sh thread --all     all cases under ThreadSanitizer, except ranks that are processes
+#   --addon                         builds the addon of each named kind too, in the same build
+#   --build                         builds, and runs nothing; --build --addon --no-tests: the addon alone
 #
-# Quick leaves out the cases whose name or suite starts with Slow and, under ThreadSanitizer, plain arithmetic. A
-# compiler warning is an error under the sanitizers, and in CI in the plain build, which shares the objects of the addon.
-# Build folders (build/cmake, build-address, build-thread) are kept, so that a second run compiles only what changed.
+# Under a sanitizer, without --all, quick is the default: it leaves out the cases whose name or suite starts with Slow and,
+# under ThreadSanitizer, plain arithmetic. A compiler warning is an error under the sanitizers, and in CI in the plain
+# build, which shares the objects of the addon. Build folders (build/cmake, build-address, build-thread) are kept, so that
+# a second run compiles only what changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all=no
+quick=no
+tests=yes
+run=yes
+targets=()
 runs=()
 for argument in "$@"; do
   case "$argument" in
     plain | address | thread) runs+=("$argument") ;;
     --all) all=yes ;;
+    --quick) quick=yes ;;
+    --addon) targets+=(addon) ;;
+    --no-tests) tests=no ;;
+    --build) run=no ;;
     *)
-      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread or --all" >&2
+      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --all, --quick, --addon," \
+        "--no-tests or --build" >&2
       exit 2
       ;;
   esac
@@ -27,13 +39,9 @@ done
 if [ ${#runs[@]} -eq 0 ]; then
   runs=(plain address thread)
 fi
-
-for tool in cmake c++; do
-  if ! command -v "$tool" >/dev/null; then
-    echo "test-native.sh: $tool is not installed; run: apt-get install -y cmake g++ make libgtest-dev" >&2
-    exit 1
-  fi
-done
+if [ $tests = yes ]; then
+  targets+=(tests)
+fi
 
 jobs=$(nproc)
 # Where scripts/test-summary.mjs counts them.
@@ -53,18 +61,18 @@ single_threaded='ReduceKernels|CopyMany|PatternTest'
 
 compile() {
   if [ "$1" = plain ]; then
-    node scripts/build.mjs --tests
-    return
+    node scripts/native.mjs "${targets[@]}"
+  else
+    node scripts/native.mjs "${targets[@]}" --sanitize "$1" --strict
   fi
-  cmake -S native -B "$2" -DGRADLINK_ADDON=OFF -DGRADLINK_TESTS=ON -DGRADLINK_FAKES=ON \
-    -DGRADLINK_SANITIZE="$1" -DGRADLINK_WERROR=ON &&
-    cmake --build "$2" --parallel "$jobs" -- --quiet
 }
 
-run() {
+check() {
   local kind=$1 folder=build/cmake
   local -a select=() launcher=()
-  if [ "$kind" != plain ]; then
+  if [ "$kind" = plain ]; then
+    if [ "$quick" = yes ]; then select+=(-LE '^huge$'); fi
+  else
     folder=build-$kind
     if [ "$all" = no ]; then
       if [ "$kind" = thread ]; then select+=(-E "[./]Slow|$single_threaded"); else select+=(-E '[./]Slow'); fi
@@ -77,17 +85,18 @@ run() {
     # ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
     if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   fi
-  echo "== native tests: $kind$([ ${#select[@]} -gt 0 ] && echo " (${select[*]})")"
-  compile "$kind" "$folder" >"build-$kind.log" 2>&1 || {
+  if [ $run = yes ]; then echo "== native tests: $kind$([ ${#select[@]} -gt 0 ] && echo " (${select[*]})")"; fi
+  compile "$kind" >"build-$kind.log" 2>&1 || {
     cat "build-$kind.log" >&2
     return 1
   }
+  if [ $run = no ]; then return 0; fi
   "${launcher[@]}" ctest --test-dir "$folder" --parallel "$jobs" --output-on-failure --no-tests=error \
     --output-junit "$results/native-$kind.xml" "${select[@]}"
 }
 
 status=0
 for kind in "${runs[@]}"; do
-  run "$kind" || status=1
+  check "$kind" || status=1
 done
 exit $status

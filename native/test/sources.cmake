@@ -1,6 +1,11 @@
 # Unit tests of the native core, without Node: test/LAYER_*_test.cc makes one executable a layer, so that each can
 # run under its sanitizer. A case whose name or suite starts with Slow is left out of the quick runs.
-find_package(GTest REQUIRED)
+if(CMAKE_CROSSCOMPILING)
+  # What is installed is for this machine; Debian's package googletest has the sources.
+  add_subdirectory(/usr/src/googletest googletest EXCLUDE_FROM_ALL)
+else()
+  find_package(GTest REQUIRED)
+endif()
 include(GoogleTest)
 
 # With GRADLINK_FAKES the tests load the stand-ins, else what the machine has: fakes/ is where the loader looks first.
@@ -69,6 +74,7 @@ endif()
 add_layer_tests(kvstore gradlink_kvstore gradlink_shm gradlink_cuda)
 add_layer_tests(measure gradlink_measure gradlink_shm gradlink_cuda)
 add_layer_tests(train gradlink_train gradlink_shm)
+set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_LIST_DIR}/ranks.cmake)
 
 # All of them, with what they load.
 add_custom_target(tests)
