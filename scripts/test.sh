@@ -77,12 +77,12 @@ else
   typescript main "TypeScript" --project unit --project gpu
   if [ "$layer" = ci ]; then
     typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!full'
-    native address
-    native thread
+    native address --addon
+    native thread --addon
   else
     typescript jobs "jobs of processes" --project jobs --project serial
-    native address --all
-    native thread --all
+    native address --addon --all
+    native thread --addon --all
   fi
   for sanitizer in address thread; do
     GRADLINK_SANITIZER=$sanitizer typescript "$sanitizer" "the addon under the $sanitizer sanitizer"

@@ -22,7 +22,7 @@ function environmentOf(kind: Sanitizer): Record<string, string> {
   const runtimes = kinds[kind].map((library) =>
     execFileSync(compiler, [`-print-file-name=${library}`], { encoding: 'utf8' }).trim(),
   );
-  const suppressions = join(root, 'test/setup/addon-thread-sanitizer.supp');
+  const suppressions = join(root, 'native/test/thread-sanitizer.supp');
   return {
     LD_PRELOAD: runtimes.join(':'),
     GRADLINK_BINARY: join(root, `build-${kind}/Release/gradlink.node`),
