@@ -8,20 +8,17 @@ cd "$(dirname "$0")/.."
 need_node
 need_packages "build the addon" g++=g++ cmake=cmake make=make
 
-if node scripts/modules-fresh.mjs; then
-  node scripts/build.mjs >build.log 2>&1 || {
-    cat build.log >&2
-    exit 1
-  }
-  node scripts/prepare.mjs --if-stale
-else
-  # Its install and prepare scripts build the addon and dist/.
-  echo "Installing npm packages and building; a few minutes on a small machine."
-  npm ci --no-audit --no-fund --loglevel=error --foreground-scripts </dev/null >build.log 2>&1 || {
+if ! node scripts/modules-fresh.mjs; then
+  npm ci --no-audit --no-fund --loglevel=error </dev/null >build.log 2>&1 || {
     cat build.log >&2
     echo "npm ci failed; see above." >&2
     exit 1
   }
 fi
+node scripts/build.mjs >build.log 2>&1 || {
+  cat build.log >&2
+  exit 1
+}
+node scripts/bundle.mjs --if-stale
 rm -f build.log
 echo "gradlink is ready."
