@@ -36,6 +36,8 @@ const entries = {
   'probe-main': 'doctor/probe-main.ts',
   internal: 'internal.ts',
 };
+/** Nothing but other people's code, and most of the bytes: the files that are made smaller. */
+const libraries = { vega: 'report/charts/vega.ts', xml: 'report/xml.ts' };
 /** Runs beside every process of a job: one small file that loads nothing else. */
 const alone = { 'launch-rank': 'cli/launch-rank.ts' };
 
@@ -102,7 +104,7 @@ function buildIndex(esbuild, modules) {
   ].join('\n');
   return esbuild.build({
     ...common,
-    stdin: { contents, resolveDir: lib, sourcefile: 'index.ts', loader: 'ts' },
+    stdin: { contents, resolveDir: lib, sourcefile: 'entry-of-index.ts', loader: 'ts' },
     entryNames: 'index',
   });
 }
@@ -119,6 +121,7 @@ function fromIndex(modules) {
         // Without side effects: an import of types alone leaves nothing behind.
         return { path: file, namespace: 'index', sideEffects: false };
       });
+      build.onResolve({ filter: /^\.\/(vega|xml)\.js$/ }, ({ path }) => ({ path, external: true }));
       build.onResolve({ filter: /^gradlink:index$/ }, () => ({
         path: './index.js',
         external: true,
@@ -133,6 +136,14 @@ function fromIndex(modules) {
     },
   };
 }
+
+/** Packages in CommonJS ask for Node's own modules with `require`, which a module does not have. */
+const requireOfNode = {
+  js: [
+    `import { createRequire as __createRequire } from 'node:module';`,
+    `const require = __createRequire(import.meta.url ?? process.cwd() + '/');`,
+  ].join('\n'),
+};
 
 /** Vega asks for node-fetch, which is older than Node's own and brings packages without licence texts. */
 const fetchOfNode = {
@@ -157,7 +168,6 @@ function write(files) {
   for (const file of filesUnder(dist)) {
     if (!wanted.has(file) && !relative(dist, file).startsWith('types/')) rmSync(file);
   }
-  for (const name of ['lib']) rmSync(join(dist, name), { recursive: true, force: true });
 }
 
 async function main() {
@@ -180,13 +190,17 @@ async function main() {
       splitting: true,
       // Beside the entries, so that a path relative to the file means the same in all of them.
       chunkNames: 'chunk-[hash]',
-      plugins: [fromIndex(modules), fetchOfNode],
-      // Packages in CommonJS ask for Node's own modules with `require`, which a module does not have.
-      banner: {
-        js: `import { createRequire as __createRequire } from 'node:module';\nconst require = __createRequire(import.meta.url ?? process.cwd() + '/');`,
-      },
+      plugins: [fromIndex(modules)],
+      banner: requireOfNode,
     }),
     esbuild.build({ ...common, entryPoints: inputs(alone) }),
+    esbuild.build({
+      ...common,
+      entryPoints: inputs(libraries),
+      minify: true,
+      banner: requireOfNode,
+      plugins: [fetchOfNode],
+    }),
   ]);
   const outputs = builds.flatMap(({ outputFiles }) => outputFiles);
   const texts = licenses(
