@@ -36,6 +36,12 @@ export interface NativeAddon
   setErrorClass(errorClass: typeof GradlinkError): void;
 }
 
+/** The files of a build; the shims by the MPI that each is for. All lie in one folder. */
+export const binaryFiles = {
+  addon: 'gradlink.node',
+  shims: { openmpi: 'gradlink_openmpi.so', mpich: 'gradlink_mpich.so' },
+} as const;
+
 let loaded: { readonly addon: NativeAddon; readonly path: string } | undefined;
 
 /**
@@ -127,7 +133,7 @@ function candidates(place: Place, platform: Platform): Candidate[] {
       ? []
       : [
           {
-            label: join(folder, 'build', 'Release', 'gradlink.node'),
+            label: join(folder, 'build', 'Release', binaryFiles.addon),
             open: () => openBuilt(folder, place.require),
           },
         ]),
@@ -144,12 +150,12 @@ function openFile(path: string, require: NodeJS.Require): { addon: unknown; path
 }
 
 function openBuilt(folder: string, require: NodeJS.Require): { addon: unknown; path: string } {
-  const path = join(folder, 'build', 'Release', 'gradlink.node');
+  const path = join(folder, 'build', 'Release', binaryFiles.addon);
   if (!existsSync(path)) throw new Error('not built');
   // Only this one place: a build of another kind (Debug, coverage) must be asked for through GRADLINK_BINARY.
   const bindings = require('bindings') as typeof bindingsFunction;
   const addon = bindings({
-    bindings: 'gradlink.node',
+    bindings: binaryFiles.addon,
     module_root: folder,
     try: [['module_root', 'build', 'Release', 'bindings']],
   }) as { path?: string };
@@ -169,7 +175,7 @@ function openPackaged(
   const found = (require(manifest) as { version: string }).version;
   // What the addon exports changes between versions.
   if (found !== version) throw new Error(`version ${found}, but this is gradlink ${version}`);
-  return openFile(join(dirname(manifest), 'gradlink.node'), require);
+  return openFile(join(dirname(manifest), binaryFiles.addon), require);
 }
 
 function resolvePackage(path: string, require: NodeJS.Require): string | undefined {
