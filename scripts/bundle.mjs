@@ -2,11 +2,15 @@
 // lib/ -> dist/ with esbuild, in about a second. What is in dist/ here is what is packed, so that what is tested is what
 // is shipped.
 //
-//   node scripts/bundle.mjs [--if-stale]
+//   node scripts/bundle.mjs [--if-stale] [--types]
+//
+// --types: the declarations too, into dist/types, which only those who install the package and the linters look at: they
+// take tsc ten times as long.
 //
 // dist/index.js is the whole of `import 'gradlink'` in one file, since each file that Node opens costs about a
 // millisecond. What it holds must not exist a second time in a process (the class of errors, the loaded addon, leases of
 // arrays): the other entries take those modules from it, under one name that no type declares.
+import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
   existsSync,
@@ -70,7 +74,13 @@ function filesUnder(folder) {
 /** What dist/ is made of. Contents and not times: a checkout of another branch may bring older files. */
 function fingerprint() {
   const hash = createHash('sha256');
-  const others = ['package-lock.json', 'scripts/bundle.mjs', 'scripts/licenses.mjs'];
+  const others = [
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.types.json',
+    'scripts/bundle.mjs',
+    'scripts/licenses.mjs',
+  ];
   const sources = [...filesUnder(lib).sort(), ...others.map((file) => join(root, file))];
   for (const file of sources) {
     hash
@@ -170,10 +180,27 @@ function write(files) {
   }
 }
 
-async function main() {
-  const wanted = fingerprint();
-  const ifStale = process.argv.includes('--if-stale');
-  if (ifStale && existsSync(stamp) && readFileSync(stamp, 'utf8').trim() === wanted) return;
+function isFresh(file, wanted) {
+  const asked = process.argv.includes('--if-stale');
+  return asked && existsSync(file) && readFileSync(file, 'utf8').trim() === wanted;
+}
+
+function declare(wanted) {
+  const types = join(dist, 'types');
+  const made = join(types, '.built');
+  if (isFresh(made, wanted)) return;
+  rmSync(types, { recursive: true, force: true });
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.types.json'], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  });
+  if (status !== 0) throw new Error('tsc failed; see above.');
+  writeFileSync(made, `${wanted}\n`);
+}
+
+async function bundle(wanted) {
+  if (isFresh(stamp, wanted)) return;
   let esbuild;
   try {
     esbuild = await import('esbuild');
@@ -220,7 +247,9 @@ async function main() {
 }
 
 try {
-  await main();
+  const wanted = fingerprint();
+  await bundle(wanted);
+  if (process.argv.includes('--types')) declare(wanted);
 } catch (error) {
   // A half-written dist/ must not pass for a whole one.
   if (existsSync(stamp) && statSync(stamp).isFile()) rmSync(stamp);

@@ -185,9 +185,7 @@ function main() {
     );
   }
   builtBinaries();
-  for (const script of ['build:ts', 'build:types']) {
-    npm(['run', '--silent', script], { cwd: root, stdio: ['ignore', 2, 2] });
-  }
+  npm(['run', '--silent', 'build:types'], { cwd: root, stdio: ['ignore', 2, 2] });
   const output = resolve(values.output);
   mkdirSync(output, { recursive: true });
   const work = mkdtempSync(join(tmpdir(), 'gradlink-pack-'));
