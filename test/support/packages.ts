@@ -174,11 +174,12 @@ export class Project {
     program: string,
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    timeout = 200_000,
   ): Promise<Ended> {
     const options = {
       cwd: this.folder,
       env: { ...this.env, ...env },
-      timeout: 200_000,
+      timeout,
       maxBuffer: 2 ** 26,
     };
     return await run(program, [...args], options).then(
@@ -192,8 +193,9 @@ export class Project {
     program: string,
     args: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    timeout?: number,
   ): Promise<string> {
-    const { code, stdout, stderr } = await this.end(program, args, env);
+    const { code, stdout, stderr } = await this.end(program, args, env, timeout);
     if (code !== 0) throw new Error(`${program} ${args.join(' ')}: ${code}\n${stdout}\n${stderr}`);
     return stdout;
   }
