@@ -14,8 +14,8 @@ the prebuilt one, until the package is installed anew.
 Only needed where no prebuilt addon fits: another processor, an older glibc, an MPI with another binary interface.
 
 Examples:
-  $ npx gradlink build
-  $ npx gradlink build --jobs 1        on a machine with little memory
+  $ gradlink build
+  $ gradlink build --jobs 1        on a machine with little memory
 
 Exit status: 0 built, 1 it failed, 2 wrong usage.`;
 
