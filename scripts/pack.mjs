@@ -111,10 +111,12 @@ function packMain(work, output) {
   archiveSources(join(folder, 'native.tar.gz'));
   const published = { ...manifest };
   // For the checkout alone.
-  for (const field of ['scripts', 'devDependencies', 'files', 'packageManager', 'gypfile']) {
+  for (const field of [
+    ...['scripts', 'devDependencies', 'allowScripts', 'packageManager'],
+    ...['files', 'gypfile', 'binary'],
+  ]) {
     delete published[field];
   }
-  delete published.binary;
   published.optionalDependencies = Object.fromEntries(
     Object.keys(platforms).map((name) => [`@gradlink/${name}`, version]),
   );

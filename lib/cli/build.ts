@@ -3,8 +3,8 @@ import { exitCodes } from './io.js';
 import { integer } from './parse.js';
 import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
-import { compileAddon } from '../build/compile.js';
-import { shimPackages } from '../build/tools.js';
+import { compileAddon } from '../compile/addon.js';
+import { shimPackages } from '../compile/tools.js';
 
 const examples = `
 Compiles the addon and its parts for Open MPI and MPICH from the sources in the package, with cmake-js. Needs a C++20

@@ -14,15 +14,15 @@ import { join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { buildPackages } from '../../lib/build/tools.js';
+import { buildPackages } from '../../lib/compile/tools.js';
 import { checkout, environment } from '../support/packages.js';
 
 interface Needs {
   readonly floor: Readonly<Record<string, string>>;
-  problemsOf(text: string): string[];
+  readonly problemsOf: (text: string) => string[];
 }
 interface Licenses {
-  licenses(root: string, inputs: readonly string[]): string;
+  readonly licenses: (root: string, inputs: readonly string[]) => string;
 }
 const script = <T>(name: string): Promise<T> =>
   import(join(checkout, 'scripts', name)) as Promise<T>;
