@@ -19,7 +19,7 @@ Host-device copies, local copies, sums, an optimizer step, a store and NCCL, on 
 Exit status: 0 everything ran, 1 something failed, 2 wrong usage. A target that is missed is marked, and no failure.`;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const library = (file) => new URL(`../dist/lib/${file}`, import.meta.url).href;
+const library = (file) => new URL(`../dist/${file}`, import.meta.url).href;
 const mebibyte = 2 ** 20;
 const floatBytes = 4;
 
@@ -328,13 +328,9 @@ async function main() {
     return 1;
   }
   const { DeviceBuffer, pinned } = await import(library('index.js'));
-  const { native } = await import(library('native.js'));
-  const { nativeGpuLoops } = await import(library('native/gpu-measure.js'));
-  const { describeEnvironment } = await import(library('measure/environment.js'));
-  const { describeGpus } = await import(library('measure/gpu-environment.js'));
-  const { readMachine } = await import(library('measure/p2p-machine.js'));
-  const limits = await import(library('measure/p2p-limits.js'));
-  const { gpuLines, tableLines } = await import(library('report/index.js'));
+  const internal = await import(library('internal.js'));
+  const { describeEnvironment, describeGpus, gpuLines, limits, nativeGpuLoops } = internal;
+  const { native, readMachine, tableLines } = internal;
 
   const addon = native();
   const machine = readMachine();

@@ -14,7 +14,7 @@ import {
   pushDiging,
   ringGraph,
   windowPut,
-} from '../dist/lib/index.js';
+} from '../dist/index.js';
 
 const size = 8;
 const rows = 20;

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 /** @param {string} [command] the subcommand; none: the first argument names it, as `gradlink` does. */
 export async function start(command) {
-  const program = new URL('../dist/lib/cli/main.js', import.meta.url);
+  const program = new URL('../dist/cli.js', import.meta.url);
   if (!existsSync(fileURLToPath(program))) {
     process.stderr.write(
       'gradlink: dist/ is missing, nothing is built yet. Run `npm run build` first.\n',

@@ -45,6 +45,8 @@ check "clang-format" bash scripts/clang-format.sh --check
 check "layout (includes, file lengths, who loads the addon)" node scripts/check-layout.mjs
 check "shell syntax" shell_syntax
 check "documentation (typedoc)" npx typedoc --out build/typedoc
+# publint looks at the declarations too, which only packing makes otherwise.
+check "declarations" npm run --silent build:types
 check "package (publint)" npx publint --strict
 check "clang-tidy" bash scripts/clang-tidy.sh "$@"
 exit $status

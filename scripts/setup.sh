@@ -40,7 +40,7 @@ npm_packages() {
 phase npm npm_packages
 
 # Side by side: TypeScript has one thread, and the last unit of the addon leaves cores idle.
-phase TypeScript node scripts/prepare.mjs --if-stale &
+phase TypeScript node scripts/bundle.mjs --if-stale &
 typescript=$!
 status=0
 phase native node scripts/native.mjs || status=1

@@ -2,7 +2,7 @@
 // programs do theirs, and prints one JSON line for each size and place.
 //
 //   gradlink-ranks.js plain|shared BYTES,BYTES,... in,out SECONDS [neighbors]
-import { Communicator } from '../../dist/lib/index.js';
+import { Communicator } from '../../dist/index.js';
 import { sampleAllReduce, sampleNeighbors } from './sample.js';
 
 const [memory, sizes, places, seconds, neighbors] = process.argv.slice(2);

@@ -3,9 +3,8 @@
 //
 //   in-process.js full|quick
 import { availableParallelism, freemem } from 'node:os';
-import { Communicator } from '../../dist/lib/index.js';
-import { native } from '../../dist/lib/native.js';
-import { nativeMemoryLoops } from '../../dist/lib/native/measure.js';
+import { Communicator } from '../../dist/index.js';
+import { native, nativeMemoryLoops } from '../../dist/internal.js';
 import { sampleAllReduce } from './sample.js';
 
 const MiB = 2 ** 20;

@@ -5,7 +5,7 @@
 const calls = Number(process.argv[2]);
 
 const importStart = performance.now();
-const { Communicator } = await import('../../dist/lib/index.js');
+const { Communicator } = await import('../../dist/index.js');
 const importSeconds = (performance.now() - importStart) / 1e3;
 
 const comm = Communicator.local(1);

@@ -5,8 +5,7 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
-import { describeEnvironment } from '../../dist/lib/measure/environment.js';
-import { native } from '../../dist/lib/native.js';
+import { describeEnvironment, native } from '../../dist/internal.js';
 import { collectPeers, plans } from './collect.js';
 import { collectInProcess, collectOverhead, collectStore } from './ours.js';
 import { tablesOf } from './tables.js';

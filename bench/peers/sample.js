@@ -1,16 +1,19 @@
 // gradlink's own timed loop with the sampling of the peers' programs: verify, warm up with a batch that grows, then samples of
 // one call each or, for short calls, of as many as fill 2 ms; the slowest rank counts.
-import { nativeOf } from '../../dist/lib/communicator/communicator.js';
-import { native } from '../../dist/lib/native.js';
-import { nativeCombine, nativeTimedCollectives } from '../../dist/lib/native/measure.js';
-import { parseDType } from '../../dist/lib/tensor/dtype.js';
-import { reduceOpNumber } from '../../dist/lib/communicator/reduce-op.js';
+import {
+  native,
+  nativeCombine,
+  nativeOf,
+  nativeTimedCollectives,
+  parseDType,
+  reduceOpNumber,
+} from '../../dist/internal.js';
 
 const minSamples = 5;
 const maxSamples = 200;
 
 /**
- * @param {import('../../dist/lib/index.js').Communicator} comm
+ * @param {import('../../dist/index.js').Communicator} comm
  * @param {{bytes: number, place: 'in' | 'out', shared: boolean, seconds: number}} wanted seconds: about how long to sample
  * @returns {Promise<{calls: number, seconds: number[], wrong: number}>} seconds of one call, a value a sample
  */
@@ -44,7 +47,7 @@ export async function sampleAllReduce(comm, { bytes, place, shared, seconds }) {
 /**
  * The same for the average with one neighbour a call, 1, 2, 4 ... ranks away in turn: blocking calls from JavaScript.
  *
- * @param {import('../../dist/lib/index.js').Communicator} comm
+ * @param {import('../../dist/index.js').Communicator} comm
  * @param {{bytes: number, place: 'in' | 'out', shared: boolean, seconds: number}} wanted
  * @returns {Promise<{calls: number, seconds: number[], wrong: number}>}
  */

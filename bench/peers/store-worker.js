@@ -2,7 +2,7 @@
 // small ones. Prints JSON lines.
 //
 //   store-worker.js BYTES,BYTES,... SECONDS
-import { KVStore } from '../../dist/lib/index.js';
+import { KVStore } from '../../dist/index.js';
 
 const [sizes, seconds] = process.argv.slice(2);
 const minSamples = 5;

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 
 import { toSweep, hostRoom, type CollectivesOptions } from './collectives-options.js';
 import { exitCodes, type Io } from './io.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { ProgressBar } from './progress-bar.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -156,7 +156,7 @@ export async function runNeighbors(
     );
     const run: RunInfo = {
       tool: command.name(),
-      packageVersion: packageVersion(),
+      packageVersion: version,
       commandLine: argv,
       options: {
         ...{ collective, ranks: plan.size, topology: plan.graphName, dynamic: plan.dynamic },

@@ -1,5 +1,4 @@
 // `gradlink collectives`: one collective over a range of sizes, with nccl-tests' flags and columns.
-import { fileURLToPath } from 'node:url';
 
 import type { Command } from 'commander';
 
@@ -21,8 +20,7 @@ import {
   type CollectivesOptions,
 } from './collectives-options.js';
 import { exitCodes, type Io } from './io.js';
-import { packageRoot } from './package-root.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { choice } from './parse.js';
 import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
@@ -45,6 +43,7 @@ import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
 import { runSweep, sweepRows, type Sweep } from '../measure/sweep.js';
 import { native } from '../native.js';
 import { collectivesFooter, collectivesHeader, collectivesRow } from '../report/index.js';
+import { packageFile } from '../package-folder.js';
 
 /** At the end of the header: the names of the columns. Above it is what ran, and where. */
 const columnLines = 3;
@@ -96,7 +95,7 @@ function runInfo(
   }
   return {
     tool: 'collectives',
-    packageVersion: packageVersion(),
+    packageVersion: version,
     commandLine: argv,
     options,
     startedAt: new Date().toISOString(),
@@ -204,10 +203,7 @@ export const registerCollectives: Register = (program, io, done, argv) => {
         io,
       );
       const choices: NcclChoices = options.algorithms
-        ? await askNccl(
-            fileURLToPath(new URL('bench/gradlink.js', packageRoot())),
-            onceEach(collective, options),
-          )
+        ? await askNccl(packageFile('bench/gradlink.js'), onceEach(collective, options))
         : new Map();
       const world = await plan.open(options.timeout * 1000);
       try {

@@ -18,6 +18,7 @@ export const commands: Readonly<Record<string, () => Promise<Register>>> = {
   predict: async () => (await import('./predict.js')).registerPredict,
   launch: async () => (await import('./launch.js')).registerLaunch,
   serve: async () => (await import('./serve.js')).registerServe,
+  build: async () => (await import('./build.js')).registerBuild,
   completion: async () => (await import('./completion.js')).registerCompletion,
 };
 

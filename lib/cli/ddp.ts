@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 
 import { addDdpOptions, ddpExamples, type DdpOptions } from './ddp-options.js';
 import { exitCodes, type Io } from './io.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
@@ -102,7 +102,7 @@ async function run(
     schemaVersion,
     run: {
       tool: 'ddp',
-      packageVersion: packageVersion(),
+      packageVersion: version,
       commandLine: argv,
       options: { workload: workload.description, ...usedOptions(options), ranks: world.size },
       startedAt: new Date().toISOString(),

@@ -1,6 +1,6 @@
 // `gradlink doctor` and `gradlink topo`: what is here, what is missing, how things are linked.
 import { exitCodes } from './io.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { list } from './parse.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
@@ -57,7 +57,7 @@ export const registerDoctor: Register = (program, io, done) => {
     .option('--hostfile <file>', 'look at this hostfile too')
     .addHelpText('after', doctorExamples)
     .action(async ({ json, require = [], hostfile }: DoctorOptions) => {
-      const found = await diagnose({ packageVersion: packageVersion(), env: io.env, hostfile });
+      const found = await diagnose({ packageVersion: version, env: io.env, hostfile });
       const wanting = require.filter((name) => {
         const lines = required(found.findings, name);
         return lines.length === 0 || lines.some(({ status }) => status !== 'ok');

@@ -3,7 +3,7 @@ import { Command, CommanderError } from 'commander';
 
 import { commandsFor } from './commands.js';
 import { exitCodes, type Io } from './io.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { ownSpelling } from './spelling.js';
 import { UsageError } from './usage-error.js';
 
@@ -37,7 +37,7 @@ export async function createProgram(
     .description(
       'Collectives, a key-value store and bandwidth diagnostics, measured against the limit of the machine.',
     )
-    .version(packageVersion(), '-V, --version', 'print the version')
+    .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
     // What follows the command of `launch` belongs to that command.

@@ -9,7 +9,7 @@ import {
   chooseStores,
   type MeasureOptions,
 } from './measure-options.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
@@ -207,7 +207,7 @@ async function measure(
       schemaVersion,
       run: {
         tool: 'measure',
-        packageVersion: packageVersion(),
+        packageVersion: version,
         commandLine: argv,
         options: used,
         startedAt,

@@ -1,7 +1,5 @@
 // `gradlink launch … gradlink COMMAND`: this program again.
-import { fileURLToPath } from 'node:url';
-
-import { packageRoot } from './package-root.js';
+import { packageFile } from '../package-folder.js';
 
 type CommandLine = readonly [program: string, ...args: string[]];
 
@@ -11,5 +9,5 @@ type CommandLine = readonly [program: string, ...args: string[]];
  */
 export function ownCommand([program, ...args]: CommandLine): [string, ...string[]] {
   if (program !== 'gradlink') return [program, ...args];
-  return [process.execPath, fileURLToPath(new URL('bench/gradlink.js', packageRoot())), ...args];
+  return [process.execPath, packageFile('bench/gradlink.js'), ...args];
 }

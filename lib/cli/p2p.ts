@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { gpuList, integer } from './parse.js';
 import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
@@ -149,7 +149,7 @@ async function measure(options: P2pOptions, argv: readonly string[], io: Io): Pr
     schemaVersion,
     run: {
       tool: 'p2p',
-      packageVersion: packageVersion(),
+      packageVersion: version,
       commandLine: argv,
       options: usedOptions(options),
       startedAt: new Date().toISOString(),

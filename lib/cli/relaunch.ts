@@ -1,15 +1,14 @@
 // A command that needs several processes starts itself as a job of this host when nobody has.
 import { randomBytes } from 'node:crypto';
-import { fileURLToPath } from 'node:url';
 
 import type { Io } from './io.js';
 import { explain } from './launch-report.js';
-import { packageRoot } from './package-root.js';
 import { ProgressRelay } from './progress-relay.js';
 import { allowedCores } from '../launch/cores.js';
 import { jobVariable } from '../launch/job.js';
 import { local } from '../launch/local.js';
 import { runJob } from '../launch/run-job.js';
+import { packageFile } from '../package-folder.js';
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const graceMs = 5000;
@@ -20,7 +19,7 @@ const graceMs = 5000;
  * @returns the job's exit code
  */
 export async function runAsJob(workers: number, args: readonly string[], io: Io): Promise<number> {
-  const program = fileURLToPath(new URL('bench/gradlink.js', packageRoot()));
+  const program = packageFile('bench/gradlink.js');
   const jobId = randomBytes(16).toString('hex');
   const progress = new ProgressRelay(io);
   const job = {

@@ -1,16 +1,15 @@
 // One run of `gradlink train` as a job of its own, for the styles that compare several.
 import { spawn } from 'node:child_process';
 import { createWriteStream, writeFileSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { finished } from 'node:stream/promises';
 
 import type { Io } from './io.js';
-import { packageRoot } from './package-root.js';
 import { environmentFor, readProgress, type ProgressMessage } from './progress-messages.js';
 import { LineSplitter } from '../launch/line-splitter.js';
 import { parseReport } from '../measure/read-report.js';
 import { failedCase } from '../measure/case.js';
 import type { CaseIdentity, CaseResult } from '../measure/result.js';
+import { packageFile } from '../package-folder.js';
 
 export interface TrainJob {
   readonly workers: number;
@@ -32,7 +31,7 @@ export class Interrupted extends Error {
   }
 }
 
-const program = (): string => fileURLToPath(new URL('bench/gradlink.js', packageRoot()));
+const program = (): string => packageFile('bench/gradlink.js');
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 const keptLength = 2000;
 

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
-import { packageVersion } from './package-version.js';
+import { version } from '../version.js';
 import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
@@ -32,7 +32,7 @@ function runInfo(command: Command, argv: readonly string[], workers: number): Ru
   }
   return {
     tool: 'train',
-    packageVersion: packageVersion(),
+    packageVersion: version,
     commandLine: argv,
     options,
     startedAt: new Date().toISOString(),

@@ -41,9 +41,10 @@ export function coresFinding(): Finding {
 /** SIMD level, threads and quick bandwidth of the memory. */
 export function addonFindings(cores: Probed<CoresFound>): Finding[] {
   if (!('found' in cores)) {
-    const advice =
-      'npm run build:native, or npm install @gradlink/linux-x64; the reason says what was tried';
-    return [{ name: 'addon', status: 'missing', text: cores.reason, advice }];
+    // The loader's message says what was tried, then what to do.
+    const [text = '', ...remedies] = cores.reason.split('\nWhat to do, one of:\n  - ');
+    const advice = remedies.join('').replaceAll('\n  - ', '; or ');
+    return [{ name: 'addon', status: 'missing', text, advice: advice === '' ? null : advice }];
   }
   const { addon, simdLevel, threads, copyBytesPerSecond } = cores.found;
   const scalar = simdLevel === 'scalar';

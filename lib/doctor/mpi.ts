@@ -45,8 +45,13 @@ export async function mpiBuilds(
 }
 
 const families = {
-  openmpi: { title: 'Open MPI', mpirun: 'mpirun.openmpi', debian: 'openmpi-bin libopenmpi-dev' },
-  mpich: { title: 'MPICH', mpirun: 'mpirun.mpich', debian: 'mpich libmpich-dev' },
+  openmpi: {
+    title: 'Open MPI',
+    mpirun: 'mpirun.openmpi',
+    debian: 'openmpi-bin',
+    headers: 'libopenmpi-dev',
+  },
+  mpich: { title: 'MPICH', mpirun: 'mpirun.mpich', debian: 'mpich', headers: 'libmpich-dev' },
 } as const;
 
 /** One line for one family. */
@@ -56,9 +61,19 @@ export function mpiFinding(
   build: MpiBuild,
   env: Env,
 ): Finding {
-  const { title, mpirun, debian } = families[name];
+  const { title, mpirun, debian, headers } = families[name];
   if (!('found' in library)) {
     const there = programFile(mpirun, env) !== undefined;
+    // Of a shim that is there and an MPI that is not where the system looks, as before `module load`.
+    const [, lacking] = /(?:^|[ (])(libmpi\S*): cannot open/.exec(library.reason) ?? [];
+    if (there && lacking !== undefined) {
+      return {
+        name,
+        status: 'missing',
+        text: `${title} is installed, but its ${lacking} is not where libraries are looked for`,
+        advice: `load its environment module, or put its folder into LD_LIBRARY_PATH`,
+      };
+    }
     return {
       name,
       status: library.broken ? 'degraded' : 'missing',
@@ -67,7 +82,9 @@ export function mpiFinding(
         : there
           ? `${title} is installed, but the part of gradlink that loads it was not built`
           : `no ${title} that loads`,
-      advice: `needed for jobs on several hosts, one MPI is enough: apt-get install ${debian}, then npm run build:native`,
+      advice: there
+        ? `needed for jobs under ${title}: apt-get install ${headers}, then npx gradlink build`
+        : `needed for jobs on several hosts, one MPI is enough: apt-get install ${debian}`,
     };
   }
   const cuda =

@@ -2,11 +2,11 @@
 // crash or hang and the doctor may not.
 import { fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 
 import type { Peer } from '../measure/p2p-machine.js';
 import type { NativeMpiLibrary } from '../native/communicator.js';
 import type { NativeGpuInfo, NativeGpuLibraries } from '../native/gpu.js';
+import { packageFile } from '../package-folder.js';
 
 export interface CoresFound {
   readonly addon: string;
@@ -43,13 +43,6 @@ export type Probed<T> =
 export type ProbeMessage =
   { readonly found: unknown } | { readonly reason: string; readonly code: string | null };
 
-/** The program of a probe: compiled, beside this file or, from the sources, in dist/. */
-function program(): string {
-  const here = fileURLToPath(new URL('probe-main.js', import.meta.url));
-  if (existsSync(here)) return here;
-  return fileURLToPath(new URL('../../dist/lib/doctor/probe-main.js', import.meta.url));
-}
-
 /**
  * Never fails: a process that crashes or does not answer is a reason.
  *
@@ -61,7 +54,7 @@ export function probe<N extends ProbeName>(
   patienceMs: number,
   env: NodeJS.ProcessEnv,
 ): Promise<Probed<Probes[N]>> {
-  const file = program();
+  const file = packageFile('dist/probe-main.js');
   if (!existsSync(file)) {
     const reason = 'dist/ is missing, nothing is built yet: npm run build';
     return Promise.resolve({ reason, broken: true });

@@ -1,8 +1,8 @@
 // JUnit's XML, as CI systems read it: one suite, a test for each case.
-import { create } from 'xmlbuilder2';
 
 import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
 import { caseTitle } from './summary.js';
+import { create } from './xml.js';
 
 interface Problem {
   readonly type: string;

@@ -47,3 +47,17 @@ target_link_libraries(gradlink PRIVATE gradlink_shm gradlink_mpi gradlink_kvstor
   ${CMAKE_DL_LIBS})
 # nodelete: a worker's end may not unload code that other threads still run.
 target_link_options(gradlink PRIVATE -Wl,-z,nodelete -Wl,-Bsymbolic -Wl,--exclude-libs,ALL)
+
+# With the C++ library inside, the addon asks less of a system: that of GCC 12 is newer than what RHEL 9 has. libgcc stays
+# outside, and what is unused is dropped, since Debian's builds of them would ask for glibc 2.35 and 2.36. Fedora packs the
+# archive apart (libstdc++-static); who builds for the own machine does without. Sanitizers need the shared one.
+if(NOT GRADLINK_SANITIZE)
+  include(CheckCXXSourceCompiles)
+  set(CMAKE_REQUIRED_LINK_OPTIONS -static-libstdc++)
+  check_cxx_source_compiles("#include <string>\nint main(int n, char** v) { return std::string(v[0]).size() == std::size_t(n); }"
+    GRADLINK_STATIC_LIBSTDCXX)
+  unset(CMAKE_REQUIRED_LINK_OPTIONS)
+  if(GRADLINK_STATIC_LIBSTDCXX)
+    target_link_options(gradlink PRIVATE -static-libstdc++ -Wl,--gc-sections)
+  endif()
+endif()

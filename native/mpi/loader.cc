@@ -90,11 +90,13 @@ Loaded load() {
       choice.variable.empty() ? "" : ", which the variable " + choice.variable + " tells to use,";
   throw unavailable(
       "MPI is not available: " +
-      (choice.what.empty() ? std::string("neither Open MPI nor MPICH") : "'" + choice.what + "'") +
-      why + " could be loaded (" + reasons +
-      "): install the MPI together with its compiler wrapper (libopenmpi-dev or libmpich-dev) and "
-      "rebuild the addon, or name another with GRADLINK_MPI (openmpi, mpich or the path of a "
-      "shim)");
+      (choice.what.empty() ? std::string("neither Open MPI nor MPICH could be loaded")
+                           : "'" + choice.what + "'" + why + " could not be loaded") +
+      " (" + reasons +
+      "): where the MPI's own library is missing, install it (apt-get install openmpi-bin or "
+      "mpich); where gradlink's part for it is missing or does not fit, install what compiles for "
+      "it (libopenmpi-dev or libmpich-dev) and run npx gradlink build; or name another with "
+      "GRADLINK_MPI (openmpi, mpich or the path of a shim)");
 }
 
 struct Result {

@@ -7,7 +7,7 @@ import { helpers, runJob, startJob } from './support.js';
 const scripts = new Scripts();
 afterAll(() => scripts.remove());
 
-const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+const library = new URL('../../dist/index.js', import.meta.url).href;
 const optimizers = `import { SGD } from ${JSON.stringify(library)};`;
 
 it('alone it is a store of one worker', async () => {

@@ -12,7 +12,7 @@ const size = { workers: 3, servers: 2 };
 // 1200 x 1100 is above the bound of 1,000,000 elements: cut over the servers.
 const keys = `
   ${helpers}
-  import { Test } from ${JSON.stringify(new URL('../../dist/lib/index.js', import.meta.url).href)};
+  import { Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
   const small = 9;
   const big = 1200 * 1100;
   const lengths = { 3: small, 5: small, 7: small, 99: big };

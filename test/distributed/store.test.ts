@@ -15,7 +15,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+const library = new URL('../../dist/index.js', import.meta.url).href;
 const optimizers = `import { Adam, SGD, Test } from ${JSON.stringify(library)};`;
 
 describe('dist_sync', () => {

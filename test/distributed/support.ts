@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import type { Ended, Running, Scripts } from '../support/processes.js';
 
 const serve = `
-  import { serveJob } from ${JSON.stringify(join(import.meta.dirname, '../../dist/lib/kvstore/serve.js'))};
+  import { serveJob } from ${JSON.stringify(join(import.meta.dirname, '../../dist/index.js'))};
   const stop = new AbortController();
   process.on('SIGTERM', () => stop.abort());
   await serveJob({

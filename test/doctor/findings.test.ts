@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -56,6 +56,15 @@ describe('the host', () => {
     const found = addonFindings({ reason: 'crashed (SIGSEGV)', broken: true });
     expect(found).toHaveLength(1);
     expect(found[0]).toMatchObject({ name: 'addon', status: 'missing', text: 'crashed (SIGSEGV)' });
+    const reason = 'did not load. Tried:\n  one: no\nWhat to do, one of:\n  - this\n  - that';
+    expect(addonFindings({ reason, broken: false })).toEqual([
+      {
+        name: 'addon',
+        status: 'missing',
+        text: 'did not load. Tried:\n  one: no',
+        advice: 'this; or that',
+      },
+    ]);
   });
 });
 
@@ -89,7 +98,29 @@ describe('MPI', () => {
     expect(crashed).toMatchObject({ status: 'degraded', text: 'Open MPI: crashed (SIGSEGV)' });
     const absent = mpiFinding('mpich', { reason: 'no such file', broken: false }, unknown, {});
     expect(absent).toMatchObject({ status: 'missing', text: 'no MPICH that loads' });
-    expect(absent.advice).toContain('libmpich-dev');
+    // The part of gradlink for it is in the package: nothing has to be compiled.
+    expect(absent.advice).toContain('apt-get install mpich');
+    expect(absent.advice).not.toContain('build');
+  });
+
+  it('whose part of gradlink is missing is told with the command that an application has', () => {
+    const unknown = { threads: null, cudaAware: null };
+    write('bin/mpirun.openmpi', '');
+    chmodSync(join(folder, 'bin/mpirun.openmpi'), 0o755);
+    const env = { PATH: join(folder, 'bin') };
+    const reason = '/x/gradlink_openmpi.so: cannot open shared object file: No such file';
+    const unbuilt = mpiFinding('openmpi', { reason, broken: false }, unknown, env);
+    expect(unbuilt.advice).toBe(
+      'needed for jobs under Open MPI: apt-get install libopenmpi-dev, then npx gradlink build',
+    );
+    const elsewhere = mpiFinding(
+      'openmpi',
+      { reason: '(libmpi.so.40: cannot open shared object file)', broken: false },
+      unknown,
+      env,
+    );
+    expect(elsewhere.text).toContain('its libmpi.so.40 is not where');
+    expect(elsewhere.advice).toContain('LD_LIBRARY_PATH');
   });
 });
 

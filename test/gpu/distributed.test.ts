@@ -10,7 +10,7 @@ import { onRealGpus } from './setup/fakes.js';
 const present = devices().length;
 /** Three devices a worker, on as many GPUs as there are. */
 const names = [0, 1, 2].map((index) => `gpu:${index % present}`);
-const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+const library = new URL('../../dist/index.js', import.meta.url).href;
 
 let scripts: GpuScripts;
 beforeEach(() => {

@@ -1,28 +1,78 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
+import { version } from '../../lib/version.js';
+
 interface Manifest {
+  version: string;
   exports: Record<string, string | { types: string; default: string }>;
+  dependencies: Record<string, string>;
 }
 
 const root = new URL('../../', import.meta.url);
 const manifest = JSON.parse(readFileSync(new URL('package.json', root), 'utf8')) as Manifest;
 
 describe('entry points of the package', () => {
-  it.each(Object.entries(manifest.exports))('%s comes from a source that there is', (_, target) => {
-    if (typeof target === 'string') {
-      expect(existsSync(new URL(target, root))).toBe(true);
-      return;
-    }
-    expect(target.types.replace(/\.d\.ts$/, '.js')).toBe(target.default);
-    const source = target.default.replace(/^\.\/dist\//, './').replace(/\.js$/, '.ts');
-    expect(existsSync(new URL(source, root))).toBe(true);
-  });
+  it.each(Object.entries(manifest.exports))(
+    '%s is bundled, with types of a source that there is',
+    (_, target) => {
+      const path = typeof target === 'string' ? target : target.default;
+      expect(existsSync(new URL(path, root))).toBe(true);
+      if (typeof target === 'string') return;
+      const source = target.types.replace('./dist/types/', './lib/').replace(/\.d\.ts$/, '.ts');
+      expect(existsSync(new URL(source, root))).toBe(true);
+    },
+  );
 
   it('lists the measuring and model parts, which the main entry does not load', () => {
     expect(Object.keys(manifest.exports)).toEqual(
       expect.arrayContaining(['.', './measure', './models']),
     );
+  });
+});
+
+describe('the package', () => {
+  it('has one version', () => {
+    expect(version).toBe(manifest.version);
+  });
+
+  it('needs at run time only what finds the addon: the rest is bundled', () => {
+    expect(Object.keys(manifest.dependencies).sort()).toEqual(['bindings', 'detect-libc']);
+  });
+});
+
+describe('dist/', () => {
+  const text = (name: string): string => readFileSync(new URL(`dist/${name}`, root), 'utf8');
+
+  it('index.js is one file: it imports nothing but modules of Node', () => {
+    const imports = [...text('index.js').matchAll(/^import .* from "(.+)";$/gm)].map(
+      ([, from]) => from,
+    );
+    expect(imports.length).toBeGreaterThan(0);
+    expect(imports.filter((from) => !from!.startsWith('node:'))).toEqual([]);
+  });
+
+  it('holds the class of errors and the loader once, in index.js', () => {
+    const names = readdirSync(new URL('dist/', root)).filter((name) => name.endsWith('.js'));
+    const having = (part: RegExp): string[] => names.filter((name) => part.test(text(name)));
+    expect(having(/\bGradlinkError = class\b/)).toEqual(['index.js']);
+    expect(having(/\bfunction nativePath\(/)).toEqual(['index.js']);
+  });
+
+  it('hands the modules of index.js to the other entries', async () => {
+    const load = (name: string): Promise<Record<string, unknown>> =>
+      import(new URL(`dist/${name}.js`, root).href) as Promise<Record<string, unknown>>;
+    const [index, internal] = await Promise.all([load('index'), load('internal')]);
+    const modules = index['__modules'] as Record<string, Record<string, unknown>>;
+    expect(internal['native']).toBe(modules['lib/native.ts']!['native']);
+    expect(index['GradlinkError']).toBe(modules['lib/errors.ts']!['GradlinkError']);
+  });
+
+  it('brings the licence of everything that is bundled', () => {
+    const licenses = text('THIRD-PARTY-LICENSES.txt');
+    for (const name of ['ajv', 'commander', 'vega', 'vega-lite', 'xmlbuilder2', 'yaml']) {
+      expect(licenses).toMatch(new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(`, 'm'));
+    }
   });
 });

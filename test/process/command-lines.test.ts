@@ -25,6 +25,9 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^bash scripts\/setup\.sh /, 'installs packages and builds; scripts/test.sh begins with it'],
   [/^npm test$/, 'this is npm test'],
   [/^npm install /, 'needs the registry; test/process/pack.test.ts installs the package'],
+  [/^npm run pack$/, 'test/process/pack.test.ts packs'],
+  [/gradlink build\b/, 'compiles for minutes; test/process/pack-build.test.ts does'],
+  [/^npx esbuild /, 'test/process/bundlers.test.ts bundles'],
   [/^npm run bench:gpu$/, 'test/gpu/bench-gpu.test.ts runs it'],
   [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
   [

@@ -14,7 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => launches.remove());
 
-const library = new URL('../../dist/lib/index.js', import.meta.url).pathname;
+const library = new URL('../../dist/index.js', import.meta.url).pathname;
 
 /** A worker of two that pushes its rank + 1 and pulls the sum, with `kv`, and `say` for a line of output. */
 function worker(body: string): string {

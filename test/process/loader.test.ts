@@ -5,6 +5,7 @@ import {
   cpSync,
   mkdirSync,
   mkdtempSync,
+  readFileSync,
   realpathSync,
   rmSync,
   symlinkSync,
@@ -16,24 +17,32 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const checkout = join(import.meta.dirname, '../..');
 const built = join(checkout, 'build/Release/gradlink.node');
-const platform = `${process.platform}-${process.arch}`;
+const name = `@gradlink/${process.platform}-${process.arch}-gnu`;
+const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8')) as {
+  version: string;
+};
 
 /** A package like the installed one, with no addon anywhere. */
 let root: string;
 beforeEach(() => {
   root = realpathSync(mkdtempSync(join(tmpdir(), 'gradlink-loader-')));
   writeFileSync(join(root, 'package.json'), JSON.stringify({ name: 'gradlink', type: 'module' }));
-  for (const file of ['native.js', 'errors.js']) {
-    cpSync(join(checkout, 'dist/lib', file), join(root, 'dist/lib', file));
-  }
+  cpSync(join(checkout, 'dist/index.js'), join(root, 'dist/index.js'));
   mkdirSync(join(root, 'node_modules'));
-  for (const name of ['bindings', 'file-uri-to-path']) {
-    symlinkSync(join(checkout, 'node_modules', name), join(root, 'node_modules', name));
+  for (const dependency of ['bindings', 'file-uri-to-path', 'detect-libc']) {
+    symlinkSync(join(checkout, 'node_modules', dependency), join(root, 'node_modules', dependency));
   }
 });
 afterEach(() => {
   rmSync(root, { recursive: true, force: true });
 });
+
+function write(path: string, text: string): string {
+  const full = join(root, path);
+  mkdirSync(dirname(full), { recursive: true });
+  writeFileSync(full, text);
+  return full;
+}
 
 function place(path: string): string {
   const full = join(root, path);
@@ -42,10 +51,16 @@ function place(path: string): string {
   return full;
 }
 
+/** The platform package, in this version. */
+function placePackage(of = version): string {
+  write(`node_modules/${name}/package.json`, JSON.stringify({ name, version: of }));
+  return place(`node_modules/${name}/gradlink.node`);
+}
+
 /** What a program prints that loads the addon and tells from where, or why not. */
 function load(env: Record<string, string> = {}): Promise<string> {
   const source = `
-    import { nativePath } from ${JSON.stringify(join(root, 'dist/lib/native.js'))};
+    import { nativePath } from ${JSON.stringify(join(root, 'dist/index.js'))};
     try { console.log(nativePath()); } catch (error) { console.log(error.code + ' ' + error.message); }
   `;
   return new Promise((resolve, reject) => {
@@ -63,37 +78,53 @@ function load(env: Record<string, string> = {}): Promise<string> {
 }
 
 describe('the addon', () => {
-  it('is taken from the platform package, then prebuilds, then the local build', async () => {
+  it('is taken from the platform package, and before that from a build that somebody asked for', async () => {
+    const packaged = placePackage();
+    expect(await load()).toBe(packaged);
     const local = place('build/Release/gradlink.node');
     expect(await load()).toBe(local);
-    const prebuilt = place(`prebuilds/${platform}/gradlink.node`);
-    expect(await load()).toBe(prebuilt);
-    const packaged = place(`node_modules/@gradlink/${platform}/gradlink.node`);
-    expect(await load()).toBe(packaged);
   });
 
   it('is passed over where it does not load', async () => {
-    const broken = join(root, 'prebuilds', platform, 'gradlink.node');
-    mkdirSync(dirname(broken), { recursive: true });
-    writeFileSync(broken, 'no addon');
-    const local = place('build/Release/gradlink.node');
-    expect(await load()).toBe(local);
+    write('build/Release/gradlink.node', 'no addon');
+    const packaged = placePackage();
+    expect(await load()).toBe(packaged);
   });
 
-  it('that is nowhere is an error that lists what was tried and what to do', async () => {
-    const broken = join(root, 'prebuilds', platform, 'gradlink.node');
-    mkdirSync(dirname(broken), { recursive: true });
-    writeFileSync(broken, 'no addon');
+  it('of another version is not taken', async () => {
+    placePackage('0.0.1');
+    const said = await load();
+    expect(said).toContain(`package ${name}: version 0.0.1, but this is gradlink ${version}`);
+  });
+
+  it('that is nowhere is an error that lists what was tried and what an application does', async () => {
+    write('build/Release/gradlink.node', 'no addon');
     const said = await load();
     expect(said).toMatch(/^ERR_BACKEND_UNAVAILABLE /);
-    expect(said).toContain(`package @gradlink/${platform}: Cannot find module`);
-    expect(said).toMatch(
-      new RegExp(`prebuilds/${platform}/gradlink.node: .*(file too short|invalid ELF header)`),
-    );
+    expect(said).toMatch(/build\/Release\/gradlink.node: .*(file too short|invalid ELF header)/);
+    expect(said).toContain(`package ${name}: not installed`);
+    expect(said).toContain(`npm install ${name}@${version}`);
+    expect(said).toContain('npx gradlink build');
+    expect(said).not.toContain('setup.sh');
+  });
+
+  it('that is missing in a checkout is an error with what a checkout has', async () => {
+    write('lib/index.ts', '');
+    const said = await load();
     expect(said).toContain('build/Release/gradlink.node: not built');
-    expect(said).toContain(`npm install @gradlink/${platform}`);
-    expect(said).toContain('npm run build:native');
-    expect(said).toContain('apt-get install g++ make cmake');
+    expect(said).toContain('bash scripts/setup.sh');
+    expect(said).not.toContain('npm install');
+  });
+
+  it('is not looked for on musl, and the error says what to take instead', async () => {
+    placePackage();
+    rmSync(join(root, 'node_modules/detect-libc'));
+    write('node_modules/detect-libc/index.js', `exports.familySync = () => 'musl';`);
+    const said = await load();
+    expect(said).toContain('this system has musl');
+    expect(said).toContain('node:22-slim instead of node:22-alpine');
+    expect(said).not.toContain('npm install');
+    expect(said).not.toContain('gradlink build');
   });
 
   it('named by GRADLINK_BINARY is that one and no other', async () => {

@@ -1,144 +1,181 @@
-// The package as users get it: packed, installed in an empty folder without its install script, imported, run, and
-// type-checked.
-import { execFile } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+// The package as npm installs it: its contents, its weight, and that it runs, also under MPI.
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { promisify } from 'node:util';
+import { dirname, join, normalize } from 'node:path';
+
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
-const run = promisify(execFile);
-const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const platform = `${process.platform}-${process.arch}`;
+import { flavours, mpirunOf } from '../support/mpi.js';
+import {
+  checkout,
+  environment,
+  Packed,
+  platform,
+  type Project,
+  sumProgram,
+  type Summed,
+} from '../support/packages.js';
+
 const { resolve } = createRequire(import.meta.url);
 
-// What npm and vitest set for this process is none of the user's.
-const environment = Object.fromEntries(
-  Object.entries(process.env).filter(([name]) => !/^(npm_|VITEST|NODE_ENV)/i.test(name)),
-);
-
-interface Packed {
-  readonly filename: string;
-  readonly files: readonly { readonly path: string }[];
-}
-
-let work: string;
-let app: string;
 let packed: Packed;
-
-async function inApp(command: string, ...args: string[]): Promise<string> {
-  const { stdout } = await run(command, args, { cwd: app, env: environment, timeout: 120_000 });
-  return stdout;
-}
-
-const install = (tarball: string) =>
-  inApp(
-    'npm',
-    'install',
-    '--ignore-scripts',
-    '--no-audit',
-    '--no-fund',
-    '--prefer-offline',
-    tarball,
-  );
-
-/** Sums over two ranks, and tells which file the addon came from. */
-const program = `
-  import { Communicator, nativePath } from 'gradlink';
-  const comm = Communicator.local(2);
-  const arrays = [new Float32Array([1, 2, 3]), new Float32Array([10, 20, 30])];
-  await comm.allReduce(arrays);
-  await comm.close();
-  console.log(JSON.stringify({ sums: arrays.map((array) => [...array]), addon: nativePath() }));
-`;
-
-async function runProgram(): Promise<{ sums: number[][]; addon: string }> {
-  const output = await inApp(process.execPath, '--input-type=module', '--eval', program);
-  return JSON.parse(output) as { sums: number[][]; addon: string };
-}
+let app: Project;
+let files: readonly string[];
 
 beforeAll(async () => {
-  work = await mkdtemp(join(tmpdir(), 'gradlink-pack-'));
-  app = await mkdtemp(join(work, 'app-'));
-  await writeFile(
-    join(app, 'package.json'),
-    '{ "name": "app", "private": true, "type": "module" }\n',
-  );
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', work], {
-    cwd: root,
-    env: environment,
-  });
-  // The scripts of packing may print before.
-  [packed] = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as [Packed];
-  await install(join(work, packed.filename));
+  packed = await Packed.make();
+  app = await packed.project('app');
+  const told = await app.end('npm', ['install', '--no-audit', packed.main]);
+  expect(told.code, told.stderr).toBe(0);
+  // Of a package with scripts npm 11 says that they were not run.
+  expect(`${told.stdout}${told.stderr}`).not.toMatch(/allow-scripts|install script|node-gyp/i);
+  const listed = await app.run('tar', ['-tzf', packed.main]);
+  files = listed
+    .trim()
+    .split('\n')
+    .map((path) => path.replace('package/', ''));
 });
+afterAll(() => packed.remove());
 
-afterAll(async () => {
-  await rm(work, { recursive: true, force: true });
-});
+const text = (path: string): string =>
+  readFileSync(join(app.folder, 'node_modules/gradlink', path), 'utf8');
 
 describe('the tarball', () => {
-  test('holds what is needed to run and to rebuild, and nothing of the development', () => {
-    const paths = packed.files.map(({ path }) => path);
-    expect(paths).toEqual(
+  test('holds what is needed to run and to compile, and nothing of the development', () => {
+    expect(files).toEqual(
       expect.arrayContaining([
+        'CHANGELOG.md',
         'LICENSE',
         'README.md',
+        'SECURITY.md',
         'bench/gradlink.js',
-        'binding.gyp',
-        'dist/lib/index.d.ts',
-        'dist/lib/index.js',
-        'native/CMakeLists.txt',
-        'native/core/communicator.h',
-        `prebuilds/${platform}/gradlink.node`,
-        'scripts/build.mjs',
-        'scripts/install.mjs',
+        'dist/THIRD-PARTY-LICENSES.txt',
+        'dist/index.js',
+        'dist/types/index.d.ts',
+        'docs/install.md',
+        'docs/images/report.png',
+        'examples/all-reduce.js',
+        'native.tar.gz',
       ]),
     );
-    // With the shims of the MPIs that this machine has.
-    for (const shim of ['gradlink_openmpi.so', 'gradlink_mpich.so']) {
-      const built = existsSync(join(root, 'build/Release', shim));
-      expect(paths.includes(`prebuilds/${platform}/${shim}`), shim).toBe(built);
-    }
-    const foreign = paths.filter((path) =>
-      /^(test|native\/test|bench\/peers|node_modules|build)\//.test(path),
+    // With a binding.gyp, npm and pnpm would compile, or say that they did not.
+    const foreign = files.filter((path) =>
+      /^(test|lib|native|scripts|build|prebuilds|bench\/peers|node_modules)\/|binding\.gyp|internal|\.map$|\.built$/.test(
+        path,
+      ),
     );
     expect(foreign).toEqual([]);
   });
 
-  test('leaves no copy of the binary in the checkout', () => {
-    expect(existsSync(join(root, 'prebuilds'))).toBe(false);
+  test('has sources to compile without the native tests', async () => {
+    const listed = await app.run('tar', ['-tzf', 'node_modules/gradlink/native.tar.gz']);
+    expect(listed).toContain('native/CMakeLists.txt\n');
+    expect(listed).toContain('native/mpi/shim.cc\n');
+    expect(listed).not.toContain('native/test');
+  });
+
+  test('has a manifest that runs nothing and asks for both platforms in this very version', () => {
+    const manifest = JSON.parse(text('package.json')) as Record<string, unknown> & {
+      version: string;
+    };
+    expect(manifest['scripts']).toBeUndefined();
+    expect(manifest['devDependencies']).toBeUndefined();
+    expect(manifest['optionalDependencies']).toEqual({
+      '@gradlink/linux-arm64-gnu': manifest.version,
+      '@gradlink/linux-x64-gnu': manifest.version,
+    });
+  });
+
+  test('has no link in its documents that ends nowhere', () => {
+    const dead = files
+      .filter((path) => path.endsWith('.md'))
+      .flatMap((path) => {
+        const links = text(path).matchAll(/(?:\]\(|src=")([^)\s"#]+)/g);
+        return [...links]
+          .map(([, target]) => target!)
+          .filter((target) => !/^[a-z]+:/.test(target))
+          .map((target) => normalize(join(dirname(path), target)).replace(/\/$/, ''))
+          .filter((target) => !files.some((one) => one === target || one.startsWith(`${target}/`)))
+          .map((target) => `${path}: ${target}`);
+      });
+    expect(dead).toEqual([]);
+  });
+
+  test('is refused where it would be the checkout as it stands', async () => {
+    const { code, stderr } = await app.end('npm', [
+      'pack',
+      '--dry-run',
+      '--prefix',
+      checkout,
+      checkout,
+    ]);
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('npm run pack');
   });
 });
 
-describe('installed without its install script', () => {
-  test('is imported and sums', async () => {
-    const { sums, addon } = await runProgram();
-    expect(sums).toEqual([
-      [11, 22, 33],
-      [11, 22, 33],
-    ]);
-    expect(addon).toContain(`node_modules/gradlink/prebuilds/${platform}/`);
+describe('installed with npm', () => {
+  test('is at most 12 packages and 12 MB', () => {
+    const { packages, bytes } = app.weight();
+    expect(packages).toContain(`@gradlink/${platform}`);
+    expect(packages.length).toBeLessThanOrEqual(12);
+    expect(bytes).toBeLessThanOrEqual(12e6);
+  });
+
+  test.each([
+    ['esm', 'sum.mjs'],
+    ['cjs', 'sum.cjs'],
+  ] as const)('is imported and sums (%s), without a compiler', async (kind, file) => {
+    await app.write(file, sumProgram(kind));
+    const { sum, addon } = JSON.parse(await app.run('node', [file])) as Summed;
+    expect(sum).toEqual([11, 22, 33]);
+    expect(addon).toContain(`node_modules/@gradlink/${platform}/`);
   });
 
   test('its command runs', async () => {
-    const output = await inApp('npx', '--no-install', 'gradlink', 'models');
-    expect(output).toMatch(/resnet/);
+    expect(await app.run('npx', ['--no-install', 'gradlink', 'models'])).toMatch(/resnet/);
+    const doctor = await app.run('npx', ['--no-install', 'gradlink', 'doctor']);
+    expect(doctor).toMatch(new RegExp(`^ok +addon .*@gradlink/${platform}/gradlink.node$`, 'm'));
+  });
+
+  test.for(flavours)('runs under %s, whose part is in the package', async (flavour, context) => {
+    const mpirun = mpirunOf(flavour, context);
+    await app.write(
+      'world.mjs',
+      `import { Communicator } from 'gradlink';
+       const comm = await Communicator.world({ backend: 'mpi' });
+       const data = await comm.allReduce(new Int32Array([comm.rank + 1]));
+       console.log(JSON.stringify([comm.backend, comm.size, data[0]]));
+       await comm.close();`,
+    );
+    const own = {
+      // The MPI's programs lie outside of the small PATH.
+      PATH: environment['PATH']!,
+      OMPI_ALLOW_RUN_AS_ROOT: '1',
+      OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
+      OMPI_MCA_rmaps_base_oversubscribe: '1',
+    };
+    const stdout = await app.run(mpirun, ['-n', '2', process.execPath, 'world.mjs'], own);
+    expect(stdout.trim().split('\n')).toEqual(['["mpi",2,3]', '["mpi",2,3]']);
   });
 
   test('its types hold in a strict program that checks libraries too', async () => {
-    const source = `
+    await app.write(
+      'consumer.ts',
+      `
       import { Communicator, GradlinkError } from 'gradlink';
+      import { readReport, type Report } from 'gradlink/measure';
+      import { network } from 'gradlink/models';
       await using comm = Communicator.local(2);
       const arrays: Float32Array[] = [new Float32Array(4), new Float32Array(4)];
       await comm.allReduce(arrays, { op: 'avg' });
       // @ts-expect-error: an element type that the array does not hold
       await comm.allReduce(arrays, { dtype: 'int32' });
       export const code = (error: unknown) => (error instanceof GradlinkError ? error.code : undefined);
-    `;
+      export const report: Report = readReport('run.json');
+      export const parameters = network('resnet', { numLayers: 50 }).parameters.length;
+    `,
+    );
     const options = {
       strict: true,
       skipLibCheck: false,
@@ -149,40 +186,15 @@ describe('installed without its install script', () => {
       types: ['node'],
       typeRoots: [dirname(dirname(resolve('@types/node/package.json')))],
     };
-    await writeFile(join(app, 'consumer.ts'), source);
     const config = { compilerOptions: options, files: ['consumer.ts'] };
-    await writeFile(join(app, 'tsconfig.json'), JSON.stringify(config));
-    // tsc tells what is wrong on standard output, which the error of execFile does not show.
-    const told = await inApp(process.execPath, resolve('typescript/bin/tsc'), '-p', '.').catch(
-      (error: unknown) => (error as { stdout: string }).stdout,
-    );
-    expect(told).toBe('');
-  });
-
-  test('the install script takes a binary that loads, and never fails an installation', async () => {
-    const script = join(app, 'node_modules', 'gradlink', 'scripts', 'install.mjs');
-    const { stderr: silent } = await run(process.execPath, [script], { env: environment });
-    expect(silent).toBe('');
-    const withoutTools = {
-      ...environment,
-      PATH: '/nonexistent',
-      npm_config_build_from_source: '1',
-    };
-    const { stderr } = await run(process.execPath, [script], { env: withoutTools });
-    expect(stderr).toMatch(/apt-get install -y g\+\+ cmake make/);
+    await app.write('tsconfig.json', JSON.stringify(config));
+    // tsc tells what is wrong on standard output.
+    const { stdout } = await app.end('node', [resolve('typescript/bin/tsc'), '-p', '.']);
+    expect(stdout).toBe('');
   });
 });
 
-test('the platform package is preferred', async () => {
-  const { stdout } = await run(
-    process.execPath,
-    [join(root, 'scripts', 'pack-platform.mjs'), work],
-    {
-      env: environment,
-    },
-  );
-  await install(stdout.trim());
-  const { sums, addon } = await runProgram();
-  expect(sums[1]).toEqual([11, 22, 33]);
-  expect(addon).toContain(`node_modules/@gradlink/${platform}/`);
+test('packing leaves nothing in the checkout', () => {
+  expect(existsSync(join(checkout, 'prebuilds'))).toBe(false);
+  expect(existsSync(join(checkout, 'native.tar.gz'))).toBe(false);
 });

@@ -14,8 +14,8 @@ afterEach(() => scripts.remove());
 
 const require = createRequire(import.meta.url);
 const url = (path: string): string => JSON.stringify(pathToFileURL(path).href);
-const train = new URL('../../dist/lib/train/index.js', import.meta.url).pathname;
-const index = new URL('../../dist/lib/index.js', import.meta.url).pathname;
+const train = new URL('../../dist/tfjs.js', import.meta.url).pathname;
+const index = new URL('../../dist/index.js', import.meta.url).pathname;
 
 /** A small convolutional network, the same samples on every rank, and a rank's share of them. */
 const setting = `

@@ -19,7 +19,7 @@ export async function runScript(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
 ): Promise<Ended> {
-  if (!existsSync(join(root, 'dist/lib/cli/main.js'))) {
+  if (!existsSync(join(root, 'dist/cli.js'))) {
     throw new Error('dist/ is missing: run "npm run build:ts" first');
   }
   const child = spawn(process.execPath, [join(root, 'bench', script), ...args], {

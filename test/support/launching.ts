@@ -106,7 +106,7 @@ export async function marked(mark: string, count: number): Promise<void> {
 
 /** A worker that pushes its rank + 1 to a store of servers and prints its rank, the sum, and how many workers there are. */
 export function storeProgram(folder: string): string {
-  const library = new URL('../../dist/lib/index.js', import.meta.url).href;
+  const library = new URL('../../dist/index.js', import.meta.url).href;
   const path = join(folder, 'store.mjs');
   writeFileSync(
     path,

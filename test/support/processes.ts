@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const library = join(import.meta.dirname, '../../dist/lib/index.js');
+const library = join(import.meta.dirname, '../../dist/index.js');
 
 /** Only a net for a hang: what a test asserts is how a process ended, never how long it took. */
 const patienceMs = 90_000;

@@ -9,12 +9,9 @@ import type { VegaLiteSpec } from './types.js';
  * @returns an `<svg>` element
  */
 export async function chartSvg(spec: VegaLiteSpec, id: string): Promise<string> {
-  const [vega, vegaLite] = await Promise.all([import('vega'), import('vega-lite')]);
-  const compiled = vegaLite.compile(spec, {
-    config: theme,
-    logger: vega.logger(vega.Error),
-  }).spec;
-  const view = new vega.View(vega.parse(compiled), { renderer: 'none', logLevel: vega.Error });
+  const { compile, errorLevel, logger, parse, View } = await import('./vega.js');
+  const compiled = compile(spec, { config: theme, logger: logger(errorLevel) }).spec;
+  const view = new View(parse(compiled), { renderer: 'none', logLevel: errorLevel });
   try {
     const svg = await view.toSVG();
     return svg

@@ -1,0 +1,258 @@
+#!/usr/bin/env node
+// lib/ -> dist/ with esbuild, in about a second. What is in dist/ here is what is packed, so that what is tested is what
+// is shipped.
+//
+//   node scripts/bundle.mjs [--if-stale] [--types]
+//
+// --types: the declarations too, into dist/types, which only those who install the package and the linters look at: they
+// take tsc ten times as long.
+//
+// dist/index.js is the whole of `import 'gradlink'` in one file, since each file that Node opens costs about a
+// millisecond. What it holds must not exist a second time in a process (the class of errors, the loaded addon, leases of
+// arrays): the other entries take those modules from it, under one name that no type declares.
+import { spawnSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join, relative, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { licenses } from './licenses.mjs';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+const lib = join(root, 'lib');
+const dist = join(root, 'dist');
+const stamp = join(dist, '.built');
+
+/** Entries of their own beside index.js; they share what several of them need in further files. */
+const entries = {
+  measure: 'measure/index.ts',
+  models: 'models/index.ts',
+  tfjs: 'train/index.ts',
+  cli: 'cli/main.ts',
+  'probe-main': 'doctor/probe-main.ts',
+  internal: 'internal.ts',
+};
+/** Nothing but other people's code, and most of the bytes: the files that are made smaller. */
+const libraries = { vega: 'report/charts/vega.ts', xml: 'report/xml.ts' };
+/** Runs beside every process of a job: one small file that loads nothing else. */
+const alone = { 'launch-rank': 'cli/launch-rank.ts' };
+
+/** The name under which index.js hands its modules to the other entries. */
+const shared = '__modules';
+
+const common = {
+  absWorkingDir: root,
+  bundle: true,
+  write: false,
+  metafile: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20.19',
+  outdir: dist,
+  charset: 'utf8',
+  // Their texts are in THIRD-PARTY-LICENSES.txt.
+  legalComments: 'none',
+  logLevel: 'warning',
+  // Optional peers: where the user's program has them, and never a second copy.
+  external: ['@tensorflow/*'],
+};
+
+function filesUnder(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+/** What dist/ is made of. Contents and not times: a checkout of another branch may bring older files. */
+function fingerprint() {
+  const hash = createHash('sha256');
+  const others = [
+    'package-lock.json',
+    'tsconfig.json',
+    'tsconfig.types.json',
+    'scripts/bundle.mjs',
+    'scripts/licenses.mjs',
+  ];
+  const sources = [...filesUnder(lib).sort(), ...others.map((file) => join(root, file))];
+  for (const file of sources) {
+    hash
+      .update(`${relative(root, file)}\0`)
+      .update(readFileSync(file))
+      .update('\0');
+  }
+  return hash.digest('hex');
+}
+
+/** Each module of lib/ that ends up in index.js, with the names it exports. */
+async function indexModules(esbuild) {
+  const first = await esbuild.build({ ...common, entryPoints: [join(lib, 'index.ts')] });
+  const files = Object.keys(first.metafile.inputs).filter((file) => file.startsWith('lib/'));
+  // As entries of their own, esbuild tells what each exports, `export *` followed.
+  const each = await esbuild.build({ ...common, entryPoints: files, outbase: root });
+  const exported = new Map();
+  for (const { entryPoint, exports } of Object.values(each.metafile.outputs)) {
+    // One of types alone has none, and is nothing at run time.
+    if (entryPoint !== undefined && exports.length > 0) exported.set(entryPoint, exports);
+  }
+  return exported;
+}
+
+function buildIndex(esbuild, modules) {
+  const files = [...modules.keys()].filter((file) => file !== 'lib/index.ts');
+  const contents = [
+    `export * from './index.js';`,
+    ...files.map((file, i) => `import * as m${i} from ${JSON.stringify(join(root, file))};`),
+    `export const ${shared} = { ${files.map((file, i) => `${JSON.stringify(file)}: m${i}`).join(', ')} };`,
+  ].join('\n');
+  return esbuild.build({
+    ...common,
+    stdin: { contents, resolveDir: lib, sourcefile: 'entry-of-index.ts', loader: 'ts' },
+    entryNames: 'index',
+  });
+}
+
+/** Turns an import of a module that index.js holds into one of index.js. */
+function fromIndex(modules) {
+  return {
+    name: 'from-index',
+    setup(build) {
+      build.onResolve({ filter: /^\.{1,2}\/.*\.js$/ }, ({ path, resolveDir, namespace }) => {
+        if (namespace !== 'file' || !resolveDir.startsWith(lib)) return undefined;
+        const file = relative(root, resolve(resolveDir, path)).replace(/\.js$/, '.ts');
+        if (!modules.has(file) || file === 'lib/index.ts') return undefined;
+        // Without side effects: an import of types alone leaves nothing behind.
+        return { path: file, namespace: 'index', sideEffects: false };
+      });
+      build.onResolve({ filter: /^\.\/(vega|xml)\.js$/ }, ({ path }) => ({ path, external: true }));
+      build.onResolve({ filter: /^gradlink:index$/ }, () => ({
+        path: './index.js',
+        external: true,
+      }));
+      build.onLoad({ filter: /.*/, namespace: 'index' }, ({ path }) => ({
+        contents: [
+          `import { ${shared} } from 'gradlink:index';`,
+          `const module = /* @__PURE__ */ (() => ${shared}[${JSON.stringify(path)}])();`,
+          ...modules.get(path).map((name) => `export const ${name} = module.${name};`),
+        ].join('\n'),
+      }));
+    },
+  };
+}
+
+/** Packages in CommonJS ask for Node's own modules with `require`, which a module does not have. */
+const requireOfNode = {
+  js: [
+    `import { createRequire as __createRequire } from 'node:module';`,
+    `const require = __createRequire(import.meta.url ?? process.cwd() + '/');`,
+  ].join('\n'),
+};
+
+/** Vega asks for node-fetch, which is older than Node's own and brings packages without licence texts. */
+const fetchOfNode = {
+  name: 'fetch-of-node',
+  setup(build) {
+    build.onResolve({ filter: /^node-fetch$/ }, ({ path }) => ({ path, namespace: 'fetch' }));
+    build.onLoad({ filter: /.*/, namespace: 'fetch' }, () => ({
+      contents: 'export default globalThis.fetch;',
+    }));
+  },
+};
+
+function inputs(entries) {
+  return Object.fromEntries(Object.entries(entries).map(([out, file]) => [out, join(lib, file)]));
+}
+
+/** Writes what is new, and takes away what an earlier build left. */
+function write(files) {
+  const wanted = new Set(files.map(({ path }) => path));
+  mkdirSync(dist, { recursive: true });
+  for (const { path, text } of files) writeFileSync(path, text);
+  for (const file of filesUnder(dist)) {
+    if (!wanted.has(file) && !relative(dist, file).startsWith('types/')) rmSync(file);
+  }
+}
+
+function isFresh(file, wanted) {
+  const asked = process.argv.includes('--if-stale');
+  return asked && existsSync(file) && readFileSync(file, 'utf8').trim() === wanted;
+}
+
+function declare(wanted) {
+  const types = join(dist, 'types');
+  const made = join(types, '.built');
+  if (isFresh(made, wanted)) return;
+  rmSync(types, { recursive: true, force: true });
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const { status } = spawnSync(process.execPath, [tsc, '-p', 'tsconfig.types.json'], {
+    cwd: root,
+    stdio: ['ignore', 2, 2],
+  });
+  if (status !== 0) throw new Error('tsc failed; see above.');
+  writeFileSync(made, `${wanted}\n`);
+}
+
+async function bundle(wanted) {
+  if (isFresh(stamp, wanted)) return;
+  let esbuild;
+  try {
+    esbuild = await import('esbuild');
+  } catch (cause) {
+    throw new Error('esbuild is missing: run "npm ci" first.', { cause });
+  }
+  const started = performance.now();
+  const modules = await indexModules(esbuild);
+  const builds = await Promise.all([
+    buildIndex(esbuild, modules),
+    esbuild.build({
+      ...common,
+      entryPoints: inputs(entries),
+      splitting: true,
+      // Beside the entries, so that a path relative to the file means the same in all of them.
+      chunkNames: 'chunk-[hash]',
+      plugins: [fromIndex(modules)],
+      banner: requireOfNode,
+    }),
+    esbuild.build({ ...common, entryPoints: inputs(alone) }),
+    esbuild.build({
+      ...common,
+      entryPoints: inputs(libraries),
+      minify: true,
+      banner: requireOfNode,
+      plugins: [fetchOfNode],
+    }),
+  ]);
+  const outputs = builds.flatMap(({ outputFiles }) => outputFiles);
+  const texts = licenses(
+    root,
+    builds.flatMap(({ metafile }) => Object.keys(metafile.inputs)),
+  );
+  write([
+    ...outputs.map(({ path, text }) => ({ path, text })),
+    { path: join(dist, 'THIRD-PARTY-LICENSES.txt'), text: texts },
+    { path: stamp, text: `${wanted}\n` },
+  ]);
+  const bytes = outputs.reduce((sum, { contents }) => sum + contents.length, 0);
+  const seconds = (performance.now() - started) / 1000;
+  console.error(
+    `dist/: ${outputs.length} files, ${(bytes / 1e6).toFixed(2)} MB, in ${seconds.toFixed(1)} s`,
+  );
+}
+
+try {
+  const wanted = fingerprint();
+  await bundle(wanted);
+  if (process.argv.includes('--types')) declare(wanted);
+} catch (error) {
+  // A half-written dist/ must not pass for a whole one.
+  if (existsSync(stamp) && statSync(stamp).isFile()) rmSync(stamp);
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
