@@ -122,12 +122,8 @@ async function compile(work: string, options: CompileOptions): Promise<void> {
   const jobs = String(options.jobs ?? availableParallelism());
   // cmake-js's own "compile" would build a second time after a failure.
   const args = ['build', '--directory', work, '--out', join(work, 'out'), '--parallel', jobs];
-  const definitions = [
-    `--CDNODE_ADDON_API_DIR=${place('node-addon-api')}`,
-    `--CDNODE_API_HEADERS_DIR=${join(place('node-api-headers'), 'include')}`,
-  ];
   options.onStep(`compiling with ${jobs} ${jobs === '1' ? 'process' : 'processes'}`);
-  await run(process.execPath, [command, ...args, ...definitions], {
+  await run(process.execPath, [command, ...args], {
     ...options,
     folder: work,
     onLine: (line) => {
