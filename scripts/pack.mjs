@@ -150,7 +150,7 @@ function packPlatform(work, output) {
     [
       `# @gradlink/${name}`,
       '',
-      `The native addon of [gradlink](https://www.npmjs.com/package/gradlink) for ${platform.os} on ${platform.cpu}, and what it`,
+      `The native addon of gradlink for ${platform.os} on ${platform.cpu}, and what it`,
       `loads of Open MPI and MPICH. Install gradlink, which brings this along. Needs glibc ${floor.GLIBC} or newer.`,
       '',
     ].join('\n'),
