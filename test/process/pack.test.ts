@@ -94,7 +94,7 @@ describe('the tarball', () => {
         'native/CMakeLists.txt',
         'native/core/communicator.h',
         `prebuilds/${platform}/gradlink.node`,
-        'scripts/build.mjs',
+        'scripts/native.mjs',
         'scripts/install.mjs',
       ]),
     );
