@@ -12,6 +12,7 @@
 #include "binding/kvstore_args.h"
 #include "binding/kvstore_call.h"
 #include "binding/optimizer_spec.h"
+#include "kvstore/compression.h"
 #include "kvstore/gpu_store.h"
 #include "kvstore/local_store.h"
 

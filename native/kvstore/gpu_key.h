@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/memory.h"
+#include "kvstore/optimizer.h"
 #include "kvstore/store.h"
 
 namespace gradlink {

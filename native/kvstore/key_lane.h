@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kvstore/aligned_buffer.h"
+#include "kvstore/optimizer.h"
 #include "kvstore/scheduler.h"
 #include "kvstore/store.h"
 

@@ -15,10 +15,11 @@
 #include <vector>
 
 #include "core/dtype.h"
-#include "kvstore/compression.h"
-#include "kvstore/optimizer.h"
 
 namespace gradlink {
+
+class GradientCompression;
+class Optimizer;
 
 /// What define() returned: 0, 1, 2 ... in the order of definition.
 using KeyId = std::uint32_t;

@@ -23,6 +23,9 @@ precompile_standard_headers(gradlink_mpi)
 # add_mpi_shim(FLAVOUR WRAPPER...): builds gradlink_FLAVOUR.so with what the first of these compiler wrappers that is
 # installed and of this flavour says. None: no shim.
 function(add_mpi_shim flavour)
+  if(CMAKE_CROSSCOMPILING)
+    return()  # the MPIs here are this machine's
+  endif()
   foreach(name ${ARGN})
     find_program(gradlink_${name} ${name})
     if(NOT gradlink_${name})

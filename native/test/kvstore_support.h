@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kvstore/compression.h"
+#include "kvstore/optimizer.h"
 #include "kvstore/store.h"
 
 namespace gradlink::test {
