@@ -1,4 +1,5 @@
 // `npx gradlink build` in an application: compiles for minutes, so that only the full layer runs it.
+// @module-tag full
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
