@@ -20,8 +20,6 @@ unite(gradlink_core hierarchical
 unite(gradlink_core kernels
   reduce_kernels.cc
   simd/level.cc
-  simd/neon.cc
-  simd/scalar.cc
   thread_pool.cc
   work_queue.cc)
 unite(gradlink_core windows
@@ -40,6 +38,8 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   set(avx2 -mavx2 -mf16c)
   set(avx512 -mavx2 -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
 endif()
+# Each level compiles the same loops, under the same names.
+alone(gradlink_core "" simd/neon.cc simd/scalar.cc)
 alone(gradlink_core "${avx2}" simd/avx2.cc)
 alone(gradlink_core "${avx512}" simd/avx512.cc)
 precompile_standard_headers(gradlink_core)
