@@ -2,7 +2,8 @@
 # Native unit tests (GoogleTest through CTest), without Node.
 #
 #   test-native.sh                  all cases plain, then a quick subset under the sanitizers
-#   test-native.sh plain [--quick]  the plain run alone; --quick leaves out the two cases that move more than 2 GiB
+#   test-native.sh plain [--quick]  the plain run alone; --quick leaves out the two cases that move more than 2 GiB, and of
+#                                   MPI's jobs the ones of many ranks
 #   test-native.sh address --all    all cases under AddressSanitizer and UndefinedBehaviorSanitizer
 #   test-native.sh thread --all     all cases under ThreadSanitizer, except ranks that are processes
 #   --addon                         builds the addon of each named kind too, in the same build
@@ -71,7 +72,7 @@ check() {
   local kind=$1 folder=build/cmake
   local -a select=() launcher=()
   if [ "$kind" = plain ]; then
-    if [ "$quick" = yes ]; then select+=(-LE '^huge$'); fi
+    if [ "$quick" = yes ]; then select+=(-LE '^huge$' -E '^mpi\..*[./]Slow'); fi
   else
     folder=build-$kind
     if [ "$all" = no ]; then
