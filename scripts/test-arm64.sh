@@ -25,7 +25,7 @@ mkdir -p "$results" "$folder"
 log=$folder/build.log
 
 # Ranks that are processes, jobs and deadlines are no matter of the processor, and QEMU is slow: what computes is tested.
-kernels='ReduceKernels|CopyMany|WeightedSums|SimdLevel|Pattern|OptimizerKernels|Optimizer\.|Compression\.|WindowArithmetic'
+kernels='ReduceKernels|CopyMany|WeightedSums|SimdLevel|[./]Pattern|OptimizerKernels|Optimizer\.|kvstore\.Compression\.|WindowArithmetic'
 targets=(core_test measure_test kvstore_test)
 
 quietly() {
