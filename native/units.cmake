@@ -11,7 +11,8 @@ endif()
 get_filename_component(GRADLINK_ROOT "${CMAKE_CURRENT_SOURCE_DIR}" DIRECTORY)
 
 # unite(TARGET GROUP FILE...): adds the files, named from the calling list's folder, to the target; those of one group make
-# one unit. A group is three to six seconds of compiling: small enough to keep every core busy to the end.
+# one unit. A group is at most ten seconds of compiling, so that the first edit of a file is no pause; groups of half that
+# cost a fifth more in all.
 function(unite target group)
   foreach(file ${ARGN})
     get_filename_component(path "${file}" ABSOLUTE BASE_DIR "${CMAKE_CURRENT_LIST_DIR}")

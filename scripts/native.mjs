@@ -141,7 +141,10 @@ export function build({
     keep('GRADLINK_WERROR', strict),
     ['GRADLINK_SANITIZE', sanitize],
     ['APART', writeApart(folder)],
-    ['CMAKE_LIBRARY_OUTPUT_DIRECTORY', join(sanitize === '' ? join(root, 'build') : folder, 'Release')],
+    [
+      'CMAKE_LIBRARY_OUTPUT_DIRECTORY',
+      join(sanitize === '' ? join(root, 'build') : folder, 'Release'),
+    ],
   ];
   if (wanted.some(([name, value]) => cached(folder, name) !== value)) {
     const generator = cached(folder, 'CMAKE_GENERATOR');

@@ -8,23 +8,21 @@ unite(gradlink base
   buffer_view.cc
   environment.cc
   errors.cc
-  pending_op.cc)
-unite(gradlink communicator
-  communicator_calls.cc
-  communicator_handle.cc
-  communicator_join.cc
-  communicator_wrap.cc
-  job_join.cc
-  mpi_join.cc)
-unite(gradlink gpu
   gpu_buffer.cc
   gpu_info.cc
   gpu_measure.cc
   gpu_queue.cc
   gpu_wrap.cc
-  measure_wrap.cc)
-unite(gradlink neighbors
+  measure_wrap.cc
+  pending_op.cc)
+unite(gradlink communicator
   buckets_wrap.cc
+  communicator_calls.cc
+  communicator_handle.cc
+  communicator_join.cc
+  communicator_wrap.cc
+  job_join.cc
+  mpi_join.cc
   neighbor_calls.cc
   window_wrap.cc)
 unite(gradlink store

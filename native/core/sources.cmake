@@ -7,27 +7,25 @@ unite(gradlink_core calls
   error.cc
   forwarding_communicator.cc
   fusion.cc
+  hierarchical.cc
+  hierarchical_agree.cc
+  hierarchical_pieces.cc
+  hierarchical_wire.cc
   neighbors.cc
   node_map.cc
   one_host.cc
   rank_names.cc
   shaped_communicator.cc)
-unite(gradlink_core hierarchical
-  hierarchical.cc
-  hierarchical_agree.cc
-  hierarchical_pieces.cc
-  hierarchical_wire.cc)
 unite(gradlink_core kernels
   reduce_kernels.cc
   simd/level.cc
   thread_pool.cc
-  work_queue.cc)
-unite(gradlink_core windows
   window_arithmetic.cc
   window_memory.cc
   window_service.cc
   window_table.cc
-  wire_windows.cc)
+  wire_windows.cc
+  work_queue.cc)
 target_include_directories(gradlink_core PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(gradlink_core PUBLIC Threads::Threads)
 

@@ -20,23 +20,22 @@ endforeach()
 
 add_library(gradlink_cuda STATIC)
 unite(gradlink_cuda device
+  ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc
+  ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc
   compress.cc
   device.cc
   driver.cc
   health.cc
   info.cc
+  kernel_module.cc
+  kernels.cc
   memory.cc
   nvml.cc
   shared_library.cc
-  stream.cc)
-unite(gradlink_cuda kernels
-  ${CMAKE_CURRENT_BINARY_DIR}/kernels_ptx.cc
-  ${CMAKE_CURRENT_BINARY_DIR}/step_kernels_ptx.cc
-  kernel_module.cc
-  kernels.cc
   staged_communicator.cc
   step.cc
-  window_memory.cc
-  task_ring.cc)
+  stream.cc
+  task_ring.cc
+  window_memory.cc)
 target_link_libraries(gradlink_cuda PUBLIC gradlink_core PRIVATE ${CMAKE_DL_LIBS})
 precompile_standard_headers(gradlink_cuda)

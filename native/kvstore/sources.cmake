@@ -1,11 +1,10 @@
 # The key-value store engine, its optimizers and gradient compression.
 add_library(gradlink_kvstore STATIC)
-unite(gradlink_kvstore allreduce
+unite(gradlink_kvstore worker
   allreduce_agreement.cc
   allreduce_engine.cc
   allreduce_store.cc
-  allreduce_sums.cc)
-unite(gradlink_kvstore worker
+  allreduce_sums.cc
   dist_buffers.cc
   dist_engine.cc
   dist_link.cc
@@ -15,17 +14,16 @@ unite(gradlink_kvstore worker
   dist_terms.cc
   dist_transfer.cc
   dist_transfers.cc)
-unite(gradlink_kvstore gpu_site
+unite(gradlink_kvstore gpu
   gpu_collectives.cc
   gpu_device_site.cc
   gpu_dist_site.cc
   gpu_dist_store.cc
-  gpu_host_site.cc
-  gpu_places.cc)
-unite(gradlink_kvstore gpu_store
   gpu_engine.cc
+  gpu_host_site.cc
   gpu_item.cc
   gpu_marks.cc
+  gpu_places.cc
   gpu_round.cc
   gpu_step.cc
   gpu_store.cc)
@@ -35,15 +33,14 @@ unite(gradlink_kvstore local
   key_lane.cc
   key_work.cc
   local_store.cc
-  scheduler.cc
-  store_checks.cc
-  update_run.cc)
-unite(gradlink_kvstore optimizer
   lr_scheduler.cc
   optimizer.cc
   optimizer_math.cc
+  scheduler.cc
   simd/kernels.cc
   state_file.cc
+  store_checks.cc
+  update_run.cc
   whole_file.cc)
 unite(gradlink_kvstore server
   server_control.cc

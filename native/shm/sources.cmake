@@ -10,8 +10,11 @@ unite(gradlink_shm calls
   staged.cc
   staged_all_reduce.cc
   staging_styles.cc)
-unite(gradlink_shm memory
+unite(gradlink_shm segment
   mailbox.cc
+  meeting.cc
+  meeting_processes.cc
+  meeting_threads.cc
   neighbor_row.cc
   process_segment.cc
   segment.cc
@@ -19,9 +22,5 @@ unite(gradlink_shm memory
   wait.cc
   window.cc
   wire.cc)
-unite(gradlink_shm meeting
-  meeting.cc
-  meeting_processes.cc
-  meeting_threads.cc)
 target_link_libraries(gradlink_shm PUBLIC gradlink_core)
 precompile_standard_headers(gradlink_shm)
