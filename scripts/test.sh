@@ -88,7 +88,11 @@ else
     GRADLINK_SANITIZER=$sanitizer typescript "$sanitizer" "the addon under the $sanitizer sanitizer"
   done
   counted+=(native-arm64)
-  phase "kernels and addon on arm64" bash scripts/test-arm64.sh
+  if [ "$layer" = ci ]; then
+    phase "kernels on arm64" bash scripts/test-arm64.sh
+  else
+    phase "kernels and addon on arm64" bash scripts/test-arm64.sh --addon
+  fi
   for version in 22 24; do
     counted+=("vitest-node$version")
     phase "TypeScript on Node $version" bash scripts/test-node.sh "$version"
