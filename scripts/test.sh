@@ -54,6 +54,23 @@ native() {
   phase "native tests: $1" bash scripts/test-native.sh "$@"
 }
 
+# What the sanitizers instrument takes minutes to compile. Jobs of processes wait for each other much of the time, so it is
+# compiled behind them, with the lowest priority, in a group of its own that ends with this script.
+compiling=
+compile_sanitized() {
+  setsid nice -n 19 bash scripts/test-native.sh address thread --build --addon >"$results/sanitized.log" 2>&1 </dev/null &
+  compiling=$!
+  trap 'kill -- "-$compiling" 2>/dev/null' EXIT
+}
+await_sanitized() {
+  if wait "$compiling"; then
+    trap - EXIT
+  else
+    cat "$results/sanitized.log"
+    return 1
+  fi
+}
+
 # ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
 fixed_addresses=()
 if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
@@ -79,13 +96,16 @@ if [ "$layer" = quick ]; then
   typescript jobs "one case of each kind of job" --project jobs --project serial --tags-filter smoke "${smoke[@]}"
 else
   native plain
+  compile_sanitized
   typescript main "TypeScript" --project unit --project gpu
   if [ "$layer" = ci ]; then
     typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!full'
+    phase "compiling for the sanitizers, what was left of it" await_sanitized
     native address --addon
     native thread --addon
   else
     typescript jobs "jobs of processes" --project jobs --project serial
+    phase "compiling for the sanitizers, what was left of it" await_sanitized
     native address --addon --all
     native thread --addon --all
   fi
