@@ -1,6 +1,7 @@
 #include "cuda/stream.h"
 
 #include <algorithm>
+#include <chrono>
 #include <list>
 #include <thread>
 #include <utility>
@@ -76,6 +77,26 @@ void Stream::joinFinished() {
     }
   }
   for (StreamThread& each : finished) each.thread.join();
+}
+
+void Stream::joinClosed() {
+  // A kernel that never ends keeps its closed stream busy for ever: then the others do not wait
+  // longer than this.
+  constexpr auto kStep = std::chrono::milliseconds(2);
+  constexpr int kSteps = 100;
+  const auto anyFinishing = [] {
+    Threads& threads = Threads::get();
+    const std::lock_guard lock(threads.mutex);
+    return std::any_of(threads.running.begin(), threads.running.end(),
+                       [](const StreamThread& each) { return each.stream->finishing(); });
+  };
+  for (int step = 0; step < kSteps && anyFinishing(); ++step) std::this_thread::sleep_for(kStep);
+  joinFinished();
+}
+
+bool Stream::finishing() {
+  const std::lock_guard lock(mutex_);
+  return closed_ && (busy_ || !items_.empty());
 }
 
 bool Stream::finished() {

@@ -56,6 +56,8 @@ class Stream {
   /// Waits for the threads of streams that are closed and have nothing left to do. Others may never
   /// end.
   static void joinFinished();
+  /// The same at the end of the process, for the closed ones that are just about to finish, too.
+  static void joinClosed();
 
   Context& context() const { return context_; }
   void push(Work work);
@@ -87,6 +89,7 @@ class Stream {
   };
   void add(Item item);
   bool finished();
+  bool finishing();
   void run();
 
   Context& context_;
