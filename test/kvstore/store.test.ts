@@ -262,8 +262,7 @@ describe('order', () => {
       ['gate', ...ranks.map(String)],
       Array.from({ length: count + 1 }, () => filled(1000, 0)),
     );
-    // The updater runs on this thread, so not before this test waits; the barrier behind it holds back what follows
-    // until everything has been queued.
+    // The updater runs on this thread, once this test waits; the barrier behind it holds back what follows until then.
     const opening = [kv.setUpdater(() => undefined), kv.push('gate', filled(1000, 0))];
     opening.push(kv.setUpdater(null), kv.barrier());
     const ended: number[] = [];
