@@ -115,7 +115,11 @@ describe.each(flavours)('a job under mpirun of %s', (flavour) => {
       program,
       4,
       `const comm = await Communicator.world({ backend: 'mpi', timeoutMs: 60_000 });
-       if (comm.rank === 3) comm.abort('enough');
+       if (comm.rank === 3) {
+         // All are in their barrier: an abort before that may reach them while they still join.
+         await comm.barrier();
+         comm.abort('enough');
+       }
        let last;
        while (last === undefined) {
          last = await comm.barrier().then(() => undefined, plain);
