@@ -6,7 +6,7 @@ import { argumentError } from '../errors.js';
  */
 export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'avg';
 
-/** In the order of native/core/reduce_op.h. */
+/** In the order of native/core/kernels/reduce_op.h. */
 export const reduceOps = [
   'sum',
   'prod',

@@ -1,4 +1,4 @@
-// The native surface of communicators: native/binding/communicator_wrap*.cc. No meaning is checked there, only what
+// The native surface of communicators: native/binding/communicator. No meaning is checked there, only what
 // memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
 import type { NativeDeviceBuffer } from './gpu.js';

@@ -1,4 +1,4 @@
-// The native surface of stores of several processes: native/binding/dist_*.cc.
+// The native surface of stores of several processes: native/binding/store/dist_*.cc.
 
 /** Where the processes of a store meet, and which this one is. */
 export interface NativePlace {

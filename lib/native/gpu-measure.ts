@@ -1,4 +1,4 @@
-// The native surface of measuring GPUs: native/binding/gpu_measure.cc.
+// The native surface of measuring GPUs: native/binding/measure/gpu_measure.cc.
 import type { NativeGpuHealth } from './gpu.js';
 
 /** Page-locked host memory, where a GPU's ordinal may stand. */
@@ -81,7 +81,7 @@ export interface NativeGpuLatency {
   readonly near: boolean;
 }
 
-/** Numbers of the loops: native/measure/gpu_kernel_times.h. */
+/** Numbers of the loops: native/measure/gpu/kernel_times.h. */
 export const nativeGpuLoops = { copy: 0, sum: 1, sgdMomentum: 2 } as const;
 
 export interface NativeGpuLoopOptions {

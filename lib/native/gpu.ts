@@ -1,4 +1,4 @@
-// The native surface of GPUs: native/binding/gpu_*.cc. No meaning is checked there, only what memory safety needs.
+// The native surface of GPUs: native/binding/gpu. No meaning is checked there, only what memory safety needs.
 import type { GpuHealth, GpuInfo } from '../gpu/info.js';
 import type { StorageArray } from '../tensor/dtype.js';
 

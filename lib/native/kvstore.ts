@@ -1,4 +1,4 @@
-// The native surface of the key-value store: native/binding/kvstore_wrap*.cc. No meaning is checked there, only what
+// The native surface of the key-value store: native/binding/store. No meaning is checked there, only what
 // memory safety needs.
 import type { StorageArray } from '../tensor/dtype.js';
 import type { NativeBuffer } from './communicator.js';
@@ -13,10 +13,10 @@ import type { NativeOptimizerSpec } from './optimizer.js';
 /** Numbers of the operations of {@link NativeKVStore.submit}. */
 export const nativeStoreOps = { init: 0, push: 1, pull: 2, pushPull: 3 } as const;
 
-/** Where values are merged and kept: native/kvstore/local_store.h. */
+/** Where values are merged and kept: native/kvstore/local/store.h. */
 export const nativePlacements = { host: 0, devices: 1 } as const;
 
-/** How a store on GPUs sums: native/kvstore/gpu_store.h. */
+/** How a store on GPUs sums: native/kvstore/gpu/store.h. */
 export const nativeGpuMerges = { automatic: 0, nccl: 1, peer: 2, host: 3 } as const;
 
 /** The arrays of one key, or, for a list of keys, of each. */

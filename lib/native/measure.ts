@@ -1,5 +1,5 @@
-// The native surface of measuring: native/binding/measure_wrap.cc. Numbers of dtypes and reduce ops are those of
-// native/core/dtype.h and native/core/reduce_op.h.
+// The native surface of measuring: native/binding/measure/wrap.cc. Numbers of dtypes and reduce ops are those of
+// native/core/kernels/dtype.h and native/core/kernels/reduce_op.h.
 import type { StorageArray } from '../tensor/dtype.js';
 import type { NativeCommunicator } from './communicator.js';
 

@@ -1,4 +1,4 @@
-// The native surface of gradient buckets: native/binding/buckets_wrap.cc.
+// The native surface of gradient buckets: native/binding/communicator/buckets_wrap.cc.
 import type { NativeCommunicator } from './communicator.js';
 
 /** What happens to a bucket on its way; `plain` is an all-reduce. */

@@ -1,4 +1,4 @@
-// The native surface of windows: native/binding/window_wrap.cc.
+// The native surface of windows: native/binding/communicator/window_wrap.cc.
 import type { NativeBuffer, NativeCommunicator } from './communicator.js';
 import type { NativeDeviceBuffer } from './gpu.js';
 

@@ -1,4 +1,4 @@
-// The arithmetic of native/kvstore/lr_scheduler.cc, operation for operation: change both or neither. Math.pow and
+// The arithmetic of native/kvstore/optimizer/lr_scheduler.cc, operation for operation: change both or neither. Math.pow and
 // Math.cos are not used because engines and C libraries do not promise the same bits.
 
 const ln2High = 6.9314718036912381649e-1;

@@ -24,7 +24,7 @@ export type Float8DType = 'float8e4m3' | 'float8e5m2';
 /** What the elements of a buffer on a GPU are. */
 export type DeviceDType = DType | Float8DType;
 
-/** In the order of native/core/dtype.h. */
+/** In the order of native/core/kernels/dtype.h. */
 export const dtypes = [
   'int8',
   'uint8',

@@ -5,7 +5,7 @@
 
 #include "binding/args.h"
 #include "binding/errors.h"
-#include "binding/gpu_buffer.h"
+#include "binding/gpu/buffer.h"
 
 namespace gradlink::binding {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 
 #include "binding/napi_setup.h"
-#include "core/dtype.h"
+#include "core/kernels/dtype.h"
 
 namespace gradlink::binding {
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "binding/errors.h"
-#include "binding/gpu_buffer.h"
+#include "binding/gpu/buffer.h"
 
 namespace gradlink::binding {
 

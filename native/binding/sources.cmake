@@ -8,33 +8,33 @@ unite(gradlink base
   buffer_view.cc
   environment.cc
   errors.cc
-  gpu_buffer.cc
-  gpu_info.cc
-  gpu_measure.cc
-  gpu_queue.cc
-  gpu_wrap.cc
-  measure_wrap.cc
+  gpu/buffer.cc
+  gpu/info.cc
+  gpu/queue.cc
+  gpu/wrap.cc
+  measure/gpu_measure.cc
+  measure/wrap.cc
   pending_op.cc)
 unite(gradlink communicator
-  buckets_wrap.cc
-  communicator_calls.cc
-  communicator_handle.cc
-  communicator_join.cc
-  communicator_wrap.cc
-  job_join.cc
-  mpi_join.cc
-  neighbor_calls.cc
-  window_wrap.cc)
+  communicator/buckets_wrap.cc
+  communicator/calls.cc
+  communicator/handle.cc
+  communicator/job_join.cc
+  communicator/join.cc
+  communicator/mpi_join.cc
+  communicator/neighbor_calls.cc
+  communicator/window_wrap.cc
+  communicator/wrap.cc)
 unite(gradlink store
-  dist_calls.cc
-  dist_open.cc
-  dist_server.cc
-  kvstore_args.cc
-  kvstore_call.cc
-  kvstore_handle.cc
-  kvstore_wrap.cc
-  optimizer_spec.cc
-  optimizer_wrap.cc)
+  store/args.cc
+  store/call.cc
+  store/dist_calls.cc
+  store/dist_open.cc
+  store/dist_server.cc
+  store/handle.cc
+  store/optimizer_spec.cc
+  store/optimizer_wrap.cc
+  store/wrap.cc)
 target_precompile_headers(gradlink PRIVATE ${GRADLINK_STANDARD_HEADERS} ${CMAKE_CURRENT_LIST_DIR}/napi_setup.h)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")
 target_include_directories(gradlink SYSTEM PRIVATE ${CMAKE_JS_INC})

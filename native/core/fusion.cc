@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 
 namespace gradlink {
 namespace {

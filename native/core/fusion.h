@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "core/communicator.h"
-#include "core/dtype.h"
-#include "core/reduce_op.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_op.h"
 
 namespace gradlink {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 
 namespace gradlink {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/communicator.h"
-#include "core/dtype.h"
+#include "core/kernels/dtype.h"
 
 namespace gradlink {
 

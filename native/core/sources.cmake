@@ -7,24 +7,24 @@ unite(gradlink_core calls
   error.cc
   forwarding_communicator.cc
   fusion.cc
-  hierarchical.cc
-  hierarchical_agree.cc
-  hierarchical_pieces.cc
-  hierarchical_wire.cc
   neighbors.cc
-  node_map.cc
-  one_host.cc
-  rank_names.cc
-  shaped_communicator.cc)
+  shaped_communicator.cc
+  hosts/hierarchical.cc
+  hosts/hierarchical_agree.cc
+  hosts/hierarchical_pieces.cc
+  hosts/hierarchical_wire.cc
+  hosts/node_map.cc
+  hosts/one_host.cc
+  hosts/rank_names.cc)
 unite(gradlink_core kernels
-  reduce_kernels.cc
-  simd/level.cc
+  kernels/reduce_kernels.cc
+  kernels/simd/level.cc
   thread_pool.cc
-  window_arithmetic.cc
-  window_memory.cc
-  window_service.cc
-  window_table.cc
-  wire_windows.cc
+  windows/arithmetic.cc
+  windows/memory.cc
+  windows/service.cc
+  windows/table.cc
+  windows/wire_windows.cc
   work_queue.cc)
 target_include_directories(gradlink_core PUBLIC ${CMAKE_CURRENT_SOURCE_DIR})
 target_link_libraries(gradlink_core PUBLIC Threads::Threads)
@@ -37,7 +37,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64")
   set(avx512 -mavx2 -mf16c -mavx512f -mavx512bw -mavx512dq -mavx512vl -mprefer-vector-width=512)
 endif()
 # Each level compiles the same loops, under the same names.
-alone(gradlink_core "" simd/neon.cc simd/scalar.cc)
-alone(gradlink_core "${avx2}" simd/avx2.cc)
-alone(gradlink_core "${avx512}" simd/avx512.cc)
+alone(gradlink_core "" kernels/simd/neon.cc kernels/simd/scalar.cc)
+alone(gradlink_core "${avx2}" kernels/simd/avx2.cc)
+alone(gradlink_core "${avx512}" kernels/simd/avx512.cc)
 precompile_standard_headers(gradlink_core)

@@ -12,7 +12,7 @@
 
 #include "core/communicator.h"
 #include "core/deadline.h"
-#include "core/dtype.h"
+#include "core/kernels/dtype.h"
 
 namespace gradlink {
 

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/optimizer_step.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/optimizer_step.h"
 #include "cuda/kernels.h"
 
 namespace gradlink::cuda {

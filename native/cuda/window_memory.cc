@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "cuda/kernels.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"

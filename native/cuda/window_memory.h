@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "core/window_memory.h"
-#include "core/wire_windows.h"
+#include "core/windows/memory.h"
+#include "core/windows/wire_windows.h"
 #include "cuda/device.h"
 
 namespace gradlink::cuda {

@@ -1,5 +1,5 @@
 // What a key-value store can do, whatever it is made of. Stores of CPU devices are in
-// local_store.h; a store of GPUs or of servers is another implementation of this interface.
+// local/store.h; a store of GPUs or of servers is another implementation of this interface.
 //
 // Every operation is asynchronous: submit() queues it and its ticket tells when it is done.
 // Operations on one key run in the order of their submission; operations on different keys run side
@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
+#include "core/kernels/dtype.h"
 
 namespace gradlink {
 

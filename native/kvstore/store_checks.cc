@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "kvstore/whole_file.h"
+#include "kvstore/base/whole_file.h"
 
 namespace gradlink {
 

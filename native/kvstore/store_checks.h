@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
 #include "core/error.h"
-#include "kvstore/optimizer.h"
+#include "core/kernels/dtype.h"
+#include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store.h"
 
 namespace gradlink {

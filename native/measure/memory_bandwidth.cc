@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "measure/page_buffer.h"
 
 namespace gradlink::measure {

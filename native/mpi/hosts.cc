@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/hierarchical.h"
+#include "core/hosts/hierarchical.h"
 
 namespace gradlink::mpi {
 namespace {

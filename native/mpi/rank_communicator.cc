@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "mpi/stages.h"
 #include "mpi/tags.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/wire_windows.h"
+#include "core/windows/wire_windows.h"
 #include "mpi/agreement.h"
 #include "mpi/link.h"
 #include "mpi/messages.h"

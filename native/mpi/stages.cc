@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "mpi/tags.h"
 
 namespace gradlink::mpi {

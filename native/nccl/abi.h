@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/dtype.h"
-#include "core/reduce_op.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_op.h"
 
 namespace gradlink::nccl::abi {
 

@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/neighbors.h"
 #include "core/window.h"
-#include "core/wire_windows.h"
+#include "core/windows/wire_windows.h"
 #include "cuda/kernels.h"
 #include "nccl/comms.h"
 #include "nccl/nccl.h"

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 
 namespace gradlink::nccl {
 namespace {

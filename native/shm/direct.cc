@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/cache.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 
 namespace gradlink::shm {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "shm/neighbor_row.h"
 #include "shm/shared_direct.h"
 #include "shm/window.h"

@@ -1,6 +1,6 @@
 // The ways a call's data goes once its ranks meet: with the announcement, in place, or staged.
 #include "core/error.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "shm/joined.h"
 #include "shm/neighbor_row.h"
 #include "shm/shared_direct.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 
 namespace gradlink::shm {
 namespace {

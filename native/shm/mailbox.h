@@ -9,7 +9,7 @@
 #include <memory>
 
 #include "core/communicator.h"
-#include "core/store_style.h"
+#include "core/kernels/store_style.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "shm/direct.h"
 
 namespace gradlink::shm {

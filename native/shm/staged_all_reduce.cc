@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/reduce_kernels.h"
+#include "core/kernels/reduce_kernels.h"
 #include "shm/direct.h"
 #include "shm/staged.h"
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 
 #include "core/call.h"
-#include "core/store_style.h"
+#include "core/kernels/store_style.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/window_arithmetic.h"
+#include "core/windows/arithmetic.h"
 
 namespace gradlink::shm {
 namespace {

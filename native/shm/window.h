@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/window.h"
-#include "core/window_table.h"
+#include "core/windows/table.h"
 #include "shm/session.h"
 #include "shm/shared_regions.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "core/dtype.h"
-#include "core/reduce_op.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_op.h"
 
 namespace gradlink::reference {
 

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/simd/kernel_table.h"
+#include "core/kernels/simd/kernel_table.h"
 
 namespace gradlink {
 

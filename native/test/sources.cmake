@@ -1,5 +1,5 @@
-# Unit tests of the native core, without Node: test/LAYER_*_test.cc makes one executable a layer, so that each can
-# run under its sanitizer. A case whose name or suite starts with Slow is left out of the quick runs.
+# Unit tests of the native core, without Node: the files test/LAYER/**_test.cc make one executable a layer, so that each
+# can run under its sanitizer. A case whose name or suite starts with Slow is left out of the quick runs.
 if(CMAKE_CROSSCOMPILING)
   # What is installed is for this machine; Debian's package googletest has the sources.
   add_subdirectory(/usr/src/googletest googletest EXCLUDE_FROM_ALL)
@@ -15,9 +15,9 @@ if(GRADLINK_FAKES)
 endif()
 list(JOIN test_libraries ":" test_libraries)
 
-# add_layer_tests(LAYER LIBRARY...): the executable LAYER_test from test/LAYER_*_test.cc, each case registered with CTest.
+# add_layer_tests(LAYER LIBRARY...): the executable LAYER_test from test/LAYER/**_test.cc, each case registered with CTest.
 function(add_layer_tests layer)
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/${layer}_*_test.cc)
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/${layer}/*_test.cc)
   if(NOT sources)
     return()
   endif()
@@ -27,7 +27,7 @@ function(add_layer_tests layer)
   foreach(source ${sources})
     # The layer's tests are a unit; of kvstore's there are more than one should hold.
     set(group ${layer})
-    if(source MATCHES "/kvstore_(dist|gpu|server)_")
+    if(source MATCHES "/kvstore/(worker|gpu|server)/")
       set(group kvstore_${CMAKE_MATCH_1})
     endif()
     unite(${layer}_test ${group} ${source})
@@ -52,7 +52,7 @@ add_layer_tests(process gradlink_shm)
 add_layer_tests(hosts gradlink_shm)
 # Jobs under real launchers: the cases start mpi_ranks, which is the ranks' program.
 add_layer_tests(mpi gradlink_mpi)
-file(GLOB mpi_ranks_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/mpi_ranks_*.cc)
+file(GLOB mpi_ranks_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/test/mpi/ranks*.cc)
 add_executable(mpi_ranks)
 unite(mpi_ranks ranks ${mpi_ranks_sources})
 target_link_libraries(mpi_ranks PRIVATE gradlink_mpi)

@@ -13,7 +13,7 @@
 
 #include "core/error.h"
 #include "shm/shm.h"
-#include "shm_support.h"
+#include "test/shm/support.h"
 
 namespace gradlink::test {
 

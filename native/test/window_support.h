@@ -13,7 +13,7 @@
 
 #include "core/communicator.h"
 #include "core/window.h"
-#include "reference.h"
+#include "test/reference.h"
 
 namespace gradlink::test {
 

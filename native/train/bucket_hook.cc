@@ -4,7 +4,7 @@
 #include <array>
 
 #include "core/error.h"
-#include "kvstore/compression.h"
+#include "kvstore/base/compression.h"
 #include "train/power_sgd.h"
 
 namespace gradlink {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/communicator.h"
-#include "core/reduce_op.h"
+#include "core/kernels/reduce_op.h"
 
 namespace gradlink {
 

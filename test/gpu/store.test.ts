@@ -1,4 +1,4 @@
-// KVStore on GPUs, as users meet it. What its engine computes is tested natively (native/test/kvstore_gpu_*).
+// KVStore on GPUs, as users meet it. What its engine computes is tested natively (native/test/kvstore/gpu).
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

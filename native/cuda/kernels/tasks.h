@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/dtype.h"
-#include "core/optimizer_step.h"
-#include "core/reduce_op.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/optimizer_step.h"
+#include "core/kernels/reduce_op.h"
 
 namespace gradlink::kernels {
 

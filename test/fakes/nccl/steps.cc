@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/dtype.h"
-#include "core/reduce_kernels.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_kernels.h"
 #include "nccl/float8.h"
 #include "support/machine.h"
 

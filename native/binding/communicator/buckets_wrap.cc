@@ -1,0 +1,187 @@
+#include "binding/communicator/buckets_wrap.h"
+
+#include <string>
+#include <utility>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/communicator/wrap.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "binding/pending_op.h"
+
+namespace gradlink::binding {
+namespace {
+
+constexpr const char* kBucketsClass = "NativeBuckets";
+constexpr std::size_t kSlotFields = 4;
+
+std::span<const float> floatsArg(const Napi::Value& value, const char* name) {
+  const BufferView view = viewOf(value, DType::float32, name);
+  return {static_cast<const float*>(view.data), view.length};
+}
+
+std::vector<GradientSlot> slotsArg(const Napi::Value& value,
+                                   std::span<const std::size_t> bucketCounts) {
+  const BufferView view = viewOf(value, DType::float64, "slots");
+  const auto* field = static_cast<const double*>(view.data);
+  std::vector<GradientSlot> slots(view.length / kSlotFields);
+  for (GradientSlot& slot : slots) {
+    slot.bucket = static_cast<std::size_t>(field[0]);
+    slot.offset = static_cast<std::size_t>(field[1]);
+    slot.rows = static_cast<std::size_t>(field[2]);
+    slot.columns = static_cast<std::size_t>(field[3]);
+    std::size_t count;
+    std::size_t end;
+    if (slot.bucket >= bucketCounts.size() ||
+        __builtin_mul_overflow(slot.rows, slot.columns, &count) ||
+        __builtin_add_overflow(slot.offset, count, &end) || end > bucketCounts[slot.bucket]) {
+      throw argumentError(value.Env(), "slots", "gradients inside their buckets",
+                          "one of bucket " + std::to_string(field[0]));
+    }
+    field += kSlotFields;
+  }
+  return slots;
+}
+
+BucketHookSpec hookArg(const Napi::Value& value) {
+  const Napi::Object from = objectArg(value, "hook");
+  BucketHookSpec spec;
+  spec.type = stringArg(from.Get("type"), "type");
+  spec.threshold = numberArg(from.Get("threshold"), "threshold");
+  spec.rank = countArg(from.Get("rank"), "rank");
+  spec.startPass = countArg(from.Get("startPass"), "startPass");
+  spec.minCompressionRate = numberArg(from.Get("minCompressionRate"), "minCompressionRate");
+  spec.seed = countArg(from.Get("seed"), "seed");
+  return spec;
+}
+
+}  // namespace
+
+void exportBuckets(Napi::Env env, Napi::Object exports) { BucketsWrap::define(env, exports); }
+
+void BucketsWrap::define(Napi::Env env, Napi::Object exports) {
+  using Wrap = BucketsWrap;
+  exports.Set(
+      kBucketsClass,
+      DefineClass(env, kBucketsClass,
+                  {InstanceMethod<&Wrap::begin>("begin"), InstanceMethod<&Wrap::add>("add"),
+                   InstanceMethod<&Wrap::flush>("flush"), InstanceMethod<&Wrap::wait>("wait"),
+                   InstanceMethod<&Wrap::waitSync>("waitSync")}));
+}
+
+BucketsWrap::BucketsWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  const Napi::Env env = info.Env();
+  guarded(env, [&] {
+    handle_ = CommunicatorWrap::unwrap(info[0]);
+    const Communicator& communicator = handle_->open();
+    if (communicator.heldRanks().size() != 1 || !handle_->gpus().empty()) {
+      throw argumentError(env, "communicator", "one that holds one rank in host memory", "another");
+    }
+    const Napi::Array list = arrayArg(info[1], "arrays");
+    std::vector<std::span<float>> memory;
+    std::vector<std::size_t> counts;
+    for (std::uint32_t i = 0; i < list.Length(); ++i) {
+      const Napi::Value array = list.Get(i);
+      const BufferView view = viewOf(array, DType::float32, "arrays");
+      memory.emplace_back(static_cast<float*>(view.data), view.length);
+      counts.push_back(view.length);
+      arrays_.push_back(Napi::Persistent(array.As<Napi::Object>()));
+    }
+    std::vector<GradientSlot> slots = slotsArg(info[2], counts);
+    const ReduceOp op = integerArg(info[3], "op", 0, 1) == 0 ? ReduceOp::sum : ReduceOp::avg;
+    auto hook = BucketHook::create(hookArg(info[4]), op, counts, slots, communicator.size());
+    options_.timeoutMs = numberArg(info[5], "timeoutMs");
+    const std::size_t scratch = hook->scratchBytes();
+    if (scratch > 0) scratch_ = static_cast<std::byte*>(handle_->open().allocShared(scratch));
+    buckets_ =
+        std::make_unique<GradientBuckets>(std::move(memory), std::move(slots), std::move(hook));
+  });
+}
+
+BucketsWrap::~BucketsWrap() {
+  // Work that is queued keeps this object: nothing is running here.
+  if (scratch_ != nullptr) handle_->communicator().freeShared(scratch_);
+}
+
+void BucketsWrap::handOver(Napi::Env env, GradientBuckets::Range range) {
+  if (range.first == range.last) return;
+  handle_->open();
+  Kept kept;
+  kept.push_back(Napi::Persistent(Value()));
+  ++underWay_;
+  // Its promise is nobody's: wait() tells how it went.
+  PendingOp::start(
+      env, handle_->queue(),
+      [this, range] {
+        for (std::size_t bucket = range.first; bucket < range.last; ++bucket) {
+          buckets_->reduce(bucket, scratch_, handle_->communicator(), options_);
+        }
+        --underWay_;
+      },
+      {}, std::move(kept));
+}
+
+Napi::Value BucketsWrap::begin(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->open();
+    const auto* uses = static_cast<const std::uint32_t*>(
+        memoryOf(info[0], DType::uint32, buckets_->gradients(), "uses"));
+    const auto scale = static_cast<float>(numberArg(info[1], "scale"));
+    const bool reduces = booleanArg(info[2], "reduces");
+    if (underWay_ != 0) {
+      throw argumentError(info.Env(), "begin", "a pass that has ended", "one under way");
+    }
+    handOver(info.Env(), buckets_->begin({uses, buckets_->gradients()}, scale, reduces));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value BucketsWrap::add(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const auto last = static_cast<std::int64_t>(buckets_->gradients()) - 1;
+    const std::int64_t gradient = integerArg(info[0], "gradient", 0, last);
+    handOver(info.Env(),
+             buckets_->add(static_cast<std::size_t>(gradient), floatsArg(info[1], "gradient")));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value BucketsWrap::flush(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handOver(info.Env(), buckets_->flush());
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value BucketsWrap::wait(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->open();
+    Kept kept;
+    kept.push_back(Napi::Persistent(Value()));
+    return PendingOp::start(
+        info.Env(), handle_->queue(), [] {},
+        [this](Napi::Env env) { return toArray(env, buckets_->times()); }, std::move(kept));
+  });
+}
+
+Napi::Value BucketsWrap::waitSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    handle_->open();
+    handle_->runNow([](Communicator&) {});
+    return toArray(info.Env(), buckets_->times());
+  });
+}
+
+Napi::Value BucketsWrap::toArray(Napi::Env env, const std::vector<GradientBuckets::Times>& times) {
+  Napi::Float64Array array = Napi::Float64Array::New(env, times.size() * 3);
+  double* into = array.Data();
+  for (const auto& [ready, start, end] : times) {
+    *into++ = ready;
+    *into++ = start;
+    *into++ = end;
+  }
+  return array;
+}
+
+}  // namespace gradlink::binding

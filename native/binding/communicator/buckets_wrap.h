@@ -1,0 +1,43 @@
+// NativeBuckets: gradients gathered in buckets on the JavaScript thread and reduced on the
+// communicator's, which begins with a bucket inside the call that completes it.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "binding/communicator/handle.h"
+#include "binding/napi_setup.h"
+#include "train/gradient_buckets.h"
+
+namespace gradlink::binding {
+
+class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
+ public:
+  static void define(Napi::Env, Napi::Object exports);
+
+  /// (communicator, arrays, slots, op, hook, timeoutMs)
+  explicit BucketsWrap(const Napi::CallbackInfo&);
+  ~BucketsWrap() override;
+
+ private:
+  Napi::Value begin(const Napi::CallbackInfo&);
+  Napi::Value add(const Napi::CallbackInfo&);
+  Napi::Value flush(const Napi::CallbackInfo&);
+  Napi::Value wait(const Napi::CallbackInfo&);
+  Napi::Value waitSync(const Napi::CallbackInfo&);
+
+  void handOver(Napi::Env, GradientBuckets::Range);
+  static Napi::Value toArray(Napi::Env, const std::vector<GradientBuckets::Times>&);
+
+  std::shared_ptr<CommunicatorHandle> handle_;
+  /// What the arrays of the buckets, whose memory is used, are kept by.
+  std::vector<Napi::ObjectReference> arrays_;
+  std::unique_ptr<GradientBuckets> buckets_;
+  std::byte* scratch_ = nullptr;
+  CallOptions options_;
+  /// Ranges that were handed over and are not done.
+  std::atomic<int> underWay_ = 0;
+};
+
+}  // namespace gradlink::binding

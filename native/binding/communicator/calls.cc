@@ -1,0 +1,274 @@
+#include "binding/communicator/calls.h"
+
+#include <limits>
+#include <optional>
+#include <string>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/errors.h"
+#include "core/call.h"
+#include "core/kernels/reduce_kernels.h"
+#include "nccl/nccl.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+/// Elements that one rank's memory must have; empty: the rank needs none.
+using Needed = std::optional<std::size_t>;
+
+std::size_t blocks(Napi::Env env, std::size_t count, int size) {
+  std::size_t total;
+  if (__builtin_mul_overflow(count, static_cast<std::size_t>(size), &total)) {
+    throw argumentError(env, "count", "a count that fits in memory", std::to_string(count));
+  }
+  return total;
+}
+
+template <typename Pointer>
+void readOne(const Napi::Value& value, const Needed& needed, DType dtype, int device,
+             const char* name, Pointer& into, Kept* kept) {
+  into = nullptr;
+  if (!needed) return;
+  into = memoryOf(value, dtype, *needed, name, device);
+  if (kept != nullptr) keep(*kept, value);
+}
+
+/// One array, or, where the communicator holds several ranks, an array of one for each.
+template <typename Pointer, typename NeededBy>
+void read(const Napi::Value& value, const Side& side, const NeededBy& neededBy, DType dtype,
+          const char* name, PointerList<Pointer>& into, Kept* kept) {
+  const std::span<const int> ranks = side.communicator.heldRanks();
+  into.resize(ranks.size());
+  if (ranks.size() == 1 && !value.IsArray()) {
+    readOne(value, neededBy(ranks[0]), dtype, side.deviceOf(0), name, into[0], kept);
+    return;
+  }
+  const Napi::Array list = arrayArg(value, name);
+  if (list.Length() != ranks.size()) {
+    throw argumentError(value.Env(), name,
+                        "one array for each of the " + std::to_string(ranks.size()) + " held ranks",
+                        std::to_string(list.Length()));
+  }
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    readOne(list.Get(i), neededBy(ranks[i]), dtype, side.deviceOf(i), name, into[i], kept);
+  }
+}
+
+/// One factor for each held rank.
+std::vector<double> readScales(const Napi::Value& value, const Side& side) {
+  const BufferView view = viewOf(value, DType::float64, "scales");
+  const std::size_t held = side.communicator.heldRanks().size();
+  if (side.gpus.empty() || view.length != held) {
+    throw argumentError(
+        value.Env(), "scales",
+        side.gpus.empty() ? "none but for ranks that are GPUs" : std::to_string(held) + " numbers",
+        std::to_string(view.length));
+  }
+  const auto* first = static_cast<const double*>(view.data);
+  return {first, first + held};
+}
+
+/// The enumerations are of the same order.
+Kind kindOf(CollectiveOp op) {
+  static_assert(static_cast<int>(CollectiveOp::barrier) == static_cast<int>(Kind::barrier));
+  return static_cast<Kind>(op);
+}
+
+/// Below 0 the communicator's own default.
+CallOptions callOptionsArg(const Napi::Value& timeoutMs) {
+  return CallOptions{numberArg(timeoutMs, "timeoutMs")};
+}
+
+std::vector<Neighbor> readNeighbors(const Napi::Value& ranks, const Napi::Value& weights,
+                                    const char* name, int size) {
+  const BufferView rankView = viewOf(ranks, DType::int32, name);
+  const auto* rank = static_cast<const std::int32_t*>(rankView.data);
+  const auto* weight =
+      static_cast<const double*>(memoryOf(weights, DType::float64, rankView.length, name));
+  std::vector<Neighbor> neighbors(rankView.length);
+  for (std::size_t i = 0; i < neighbors.size(); ++i) {
+    if (rank[i] < 0 || rank[i] >= size) {
+      throw argumentError(ranks.Env(), name, "ranks below " + std::to_string(size),
+                          std::to_string(rank[i]));
+    }
+    neighbors[i] = Neighbor{rank[i], weight[i]};
+  }
+  return neighbors;
+}
+
+}  // namespace
+
+CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value& scales,
+                               const Side& side, Kept* kept) {
+  const Communicator& communicator = side.communicator;
+  const Napi::Env env = info.Env();
+  const auto call = integerArg(info[0], "call", 0, 0xFFFFFF);
+  const auto op = call & 0xFF;
+  const auto dtype = (call >> 8) & 0xFF;
+  const auto reduceOp = call >> 16;
+  if (op >= kCollectiveOpCount || dtype >= kGpuDTypeCount || reduceOp >= kReduceOpCount) {
+    throw argumentError(env, "call", "a known operation", std::to_string(call));
+  }
+  op_ = static_cast<CollectiveOp>(op);
+  dtype_ = static_cast<DType>(dtype);
+  reduceOp_ = static_cast<ReduceOp>(reduceOp);
+  count_ = countArg(info[3], "count");
+  root_ = static_cast<int>(integerArg(info[4], "root", 0, communicator.size() - 1));
+  options_ = callOptionsArg(info[5]);
+  if (op_ == CollectiveOp::barrier) return;
+
+  const Needed one = count_;
+  const Needed all = blocks(env, count_, communicator.size());
+  const Needed none;
+  const auto inNeeded = [&](int rank) -> Needed {
+    switch (op_) {
+      case CollectiveOp::broadcast:
+        return rank == root_ ? one : none;
+      case CollectiveOp::scatter:
+        return rank == root_ ? all : none;
+      case CollectiveOp::reduceScatter:
+      case CollectiveOp::allToAll:
+        return all;
+      default:
+        return one;
+    }
+  };
+  const auto outNeeded = [&](int rank) -> Needed {
+    switch (op_) {
+      case CollectiveOp::reduce:
+        return rank == root_ ? one : none;
+      case CollectiveOp::gather:
+        return rank == root_ ? all : none;
+      case CollectiveOp::allGather:
+      case CollectiveOp::allToAll:
+        return all;
+      default:
+        return one;
+    }
+  };
+  read(info[1], side, inNeeded, dtype_, "data", in_, kept);
+  read(info[2], side, outNeeded, dtype_, "out", out_, kept);
+  if (!scales.IsUndefined()) scales_ = readScales(scales, side);
+}
+
+void CollectiveCall::operator()(Communicator& communicator) const {
+  const Buffers buffers{in_.span(), out_.span()};
+  if (!scales_.empty()) {
+    const Shape shape{kindOf(op_), dtype_, reduceOp_, root_, count_};
+    const nccl::Launch launch{shape, buffers, scales_};
+    auto* const ranks = dynamic_cast<nccl::NcclCommunicator*>(&communicator);
+    if (ranks == nullptr) {
+      throw Error(ErrorCode::unsupported, "scale is for NCCL; multiply the data before the call")
+          .stillUsable();
+    }
+    return ranks->run({&launch, 1}, options_);
+  }
+  switch (op_) {
+    case CollectiveOp::allReduce:
+      return communicator.allReduce(buffers, count_, dtype_, reduceOp_, options_);
+    case CollectiveOp::reduce:
+      return communicator.reduce(buffers, count_, dtype_, reduceOp_, root_, options_);
+    case CollectiveOp::broadcast:
+      return communicator.broadcast(buffers, count_, dtype_, root_, options_);
+    case CollectiveOp::allGather:
+      return communicator.allGather(buffers, count_, dtype_, options_);
+    case CollectiveOp::reduceScatter:
+      return communicator.reduceScatter(buffers, count_, dtype_, reduceOp_, options_);
+    case CollectiveOp::allToAll:
+      return communicator.allToAll(buffers, count_, dtype_, options_);
+    case CollectiveOp::gather:
+      return communicator.gather(buffers, count_, dtype_, root_, options_);
+    case CollectiveOp::scatter:
+      return communicator.scatter(buffers, count_, dtype_, root_, options_);
+    case CollectiveOp::barrier:
+      return communicator.barrier(options_);
+  }
+}
+
+std::optional<FusedCall> CollectiveCall::fused() const {
+  if (op_ != CollectiveOp::allReduce || !scales_.empty()) return {};
+  FusedCall call;
+  call.in.assign(in_.span().begin(), in_.span().end());
+  call.out.assign(out_.span().begin(), out_.span().end());
+  call.count = count_;
+  call.dtype = dtype_;
+  call.op = reduceOp_;
+  call.options = options_;
+  return call;
+}
+
+NeighborCall::NeighborCall(const Napi::CallbackInfo& info, const Side& side, Kept* kept) {
+  const Communicator& communicator = side.communicator;
+  dtype_ = dtypeArg(info[0]);
+  count_ = countArg(info[3], "count");
+  options_ = callOptionsArg(info[5]);
+  const Needed one = count_;
+  const auto needed = [&](int) { return one; };
+  read(info[1], side, needed, dtype_, "data", in_, kept);
+  read(info[2], side, needed, dtype_, "out", out_, kept);
+  const Napi::Array list = arrayArg(info[4], "neighborhoods");
+  if (list.Length() != communicator.heldRanks().size()) {
+    throw argumentError(info.Env(), "neighborhoods", "one for each held rank",
+                        std::to_string(list.Length()));
+  }
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    const Napi::Object from = objectArg(list.Get(i), "neighborhood");
+    const int size = communicator.size();
+    Neighborhood& neighborhood = neighborhoods_.emplace_back();
+    neighborhood.selfWeight = numberArg(from.Get("selfWeight"), "selfWeight");
+    neighborhood.sources =
+        readNeighbors(from.Get("sourceRanks"), from.Get("sourceWeights"), "sources", size);
+    neighborhood.destinations = readNeighbors(from.Get("destinationRanks"),
+                                              from.Get("destinationWeights"), "destinations", size);
+    const std::size_t divisor = countArg(from.Get("divisor"), "divisor");
+    if (divisor == 0 || (divisor != 1 && !side.gpus.empty())) {
+      throw argumentError(info.Env(), "divisor", "1 (or more, where ranks are not GPUs)",
+                          std::to_string(divisor));
+    }
+    divisors_.push_back(divisor);
+    neighborhood.check = booleanArg(from.Get("check"), "check");
+  }
+}
+
+void NeighborCall::operator()(Communicator& communicator) const {
+  communicator.neighborAllReduce({in_.span(), out_.span()}, count_, dtype_, neighborhoods_,
+                                 options_);
+  for (std::size_t i = 0; i < divisors_.size(); ++i)
+    divideBy(out_.span()[i], count_, dtype_, divisors_[i]);
+}
+
+std::optional<FusedCall> NeighborCall::fused() const {
+  FusedCall call;
+  call.in.assign(in_.span().begin(), in_.span().end());
+  call.out.assign(out_.span().begin(), out_.span().end());
+  call.count = count_;
+  call.dtype = dtype_;
+  call.neighborhoods = neighborhoods_;
+  call.divisors = divisors_;
+  call.options = options_;
+  return call;
+}
+
+MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int lowestPeer,
+                         Kept* kept) {
+  dtype_ = gpuDTypeArg(info[0]);
+  const BufferView view = viewOn(side.deviceOf(0), info[1], dtype_, "data");
+  if (kept != nullptr) keep(*kept, info[1]);
+  data_ = view.data;
+  count_ = view.length;
+  peer_ = static_cast<int>(integerArg(info[2], "rank", lowestPeer, side.communicator.size() - 1));
+  tag_ = static_cast<int>(integerArg(info[3], "tag", 0, kMaxInt));
+  options_ = callOptionsArg(info[4]);
+}
+
+void MessageCall::send(Communicator& communicator) const {
+  communicator.send(data_, count_, dtype_, peer_, tag_, options_);
+}
+
+Received MessageCall::receive(Communicator& communicator) const {
+  return communicator.receive(data_, count_, dtype_, peer_, tag_, options_);
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,94 @@
+#include "binding/communicator/handle.h"
+
+#include <future>
+#include <utility>
+
+#include "core/error.h"
+#include "cuda/staged_communicator.h"
+#include "nccl/nccl.h"
+
+namespace gradlink::binding {
+
+CommunicatorHandle::CommunicatorHandle(Environment& environment,
+                                       std::unique_ptr<Communicator> communicator)
+    : environment_(environment.shared_from_this()), communicator_(std::move(communicator)) {
+  environment_->add(this);
+}
+
+CommunicatorHandle::CommunicatorHandle(Environment& environment)
+    : CommunicatorHandle(environment, nullptr) {}
+
+CommunicatorHandle::~CommunicatorHandle() {
+  environment_->remove(this);
+  // Whoever holds an operation of this queue holds the handle, so that nothing is running here.
+  queue_.drain();
+}
+
+void CommunicatorHandle::connect(const Join& join) {
+  std::unique_ptr<Communicator> joined = join(&cancelled_);
+  std::lock_guard lock(connecting_);
+  communicator_ = std::move(joined);
+}
+
+std::span<const int> CommunicatorHandle::gpus() {
+  if (!gpus_) {
+    gpus_.emplace();
+    const Communicator* const held = communicator_.get();
+    if (const auto* ranks = dynamic_cast<const nccl::NcclCommunicator*>(held)) {
+      for (const cuda::Device* device : ranks->devices()) gpus_->push_back(device->ordinal());
+    } else if (const auto* staged = dynamic_cast<const cuda::StagedCommunicator*>(held)) {
+      gpus_->push_back(staged->device().ordinal());
+    }
+  }
+  return *gpus_;
+}
+
+Communicator& CommunicatorHandle::open() {
+  if (closed_) {
+    throw Error(ErrorCode::closed, "this communicator was closed: make a new one to go on");
+  }
+  fusion_.boundary();
+  return *communicator_;
+}
+
+void CommunicatorHandle::runNow(const std::function<void(Communicator&)>& call) {
+  if (queue_.idle()) {
+    call(*communicator_);
+    return;
+  }
+  std::promise<void> done;
+  queue_.post([&] {
+    try {
+      call(*communicator_);
+      done.set_value();
+    } catch (...) {
+      done.set_exception(std::current_exception());
+    }
+  });
+  done.get_future().get();
+}
+
+std::shared_ptr<CallTicket> CommunicatorHandle::issueTicket(double number) {
+  if (number == 0) return nullptr;
+  std::erase_if(tickets_, [](const auto& entry) { return entry.second.expired(); });
+  auto ticket = std::make_shared<CallTicket>();
+  tickets_[number] = ticket;
+  return ticket;
+}
+
+bool CommunicatorHandle::cancel(double number) {
+  const auto found = tickets_.find(number);
+  if (found == tickets_.end()) return false;
+  const std::shared_ptr<CallTicket> ticket = found->second.lock();
+  return ticket && ticket->cancel();
+}
+
+void CommunicatorHandle::abandon() {
+  cancelled_ = true;
+  std::lock_guard lock(connecting_);
+  if (communicator_) communicator_->leave();
+}
+
+void CommunicatorHandle::join() { queue_.drain(); }
+
+}  // namespace gradlink::binding

@@ -1,0 +1,13 @@
+// How a process meets the others of its job, as JavaScript tells it.
+#pragma once
+
+#include "binding/communicator/handle.h"
+#include "binding/napi_setup.h"
+
+namespace gradlink::binding {
+
+/// Reads {backend, job, name, rank, size, timeoutMs}: `backend` is "shm" (processes of this host)
+/// or "mpi" (ranks 0 to size - 1 of the job's MPI). The function joins; on any thread, once.
+CommunicatorHandle::Join jobJoinArg(const Napi::Value&);
+
+}  // namespace gradlink::binding

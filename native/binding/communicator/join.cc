@@ -1,0 +1,166 @@
+// The ways into a communicator.
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/communicator/mpi_join.h"
+#include "binding/communicator/wrap.h"
+#include "binding/errors.h"
+#include "cuda/staged_communicator.h"
+#include "nccl/nccl.h"
+#include "shm/shm.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+shm::JoinOptions joinOptionsArg(const Napi::Value& value) {
+  const Napi::Object from = objectArg(value, "options");
+  shm::JoinOptions options;
+  options.job = stringArg(from.Get("job"), "job");
+  options.name = stringArg(from.Get("name"), "name");
+  options.size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
+  options.rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, options.size - 1));
+  options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+  options.threads = booleanArg(from.Get("threads"), "threads");
+  return options;
+}
+
+std::unique_ptr<Communicator> joinNow(const shm::JoinOptions& options,
+                                      const std::atomic<bool>* cancelled) {
+  shm::JoinOptions own = options;
+  own.cancelled = cancelled;
+  return shm::join(own);
+}
+
+std::vector<int> gpuListArg(const Napi::Value& value) {
+  const BufferView given = viewOf(value, DType::int32, "gpus");
+  const auto* first = static_cast<const std::int32_t*>(given.data);
+  return {first, first + given.length};
+}
+
+/// Every rank on a thread of its own until all have met; they wait for nobody else. `gpus`: of each
+/// rank, or of none.
+std::vector<std::unique_ptr<Communicator>> joinRanks(const shm::JoinOptions& options,
+                                                     const std::vector<int>& gpus) {
+  std::vector<std::unique_ptr<Communicator>> ranks(options.size);
+  std::vector<std::exception_ptr> errors(options.size);
+  std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
+  std::atomic<bool> cancelled = false;
+  const auto joinOne = [&](int rank) {
+    try {
+      shm::JoinOptions own = options;
+      own.rank = rank;
+      own.cancelled = &cancelled;
+      ranks[rank] = shm::join(own);
+      if (gpus.empty()) return;
+      ranks[rank] = nccl::join(std::move(ranks[rank]), gpus[rank],
+                               {.timeoutMs = options.timeoutMs, .cancelled = &cancelled});
+    } catch (...) {
+      errors[rank] = std::current_exception();
+    }
+  };
+  try {
+    for (int rank = 0; rank < options.size; ++rank) threads.emplace_back(joinOne, rank);
+  } catch (...) {
+    // The system gives no more threads: those that wait must not wait for the missing.
+    cancelled = true;
+    for (std::thread& thread : threads) thread.join();
+    throw;
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return ranks;
+}
+
+}  // namespace
+
+Napi::Value CommunicatorWrap::local(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    const int size = static_cast<int>(integerArg(info[0], "size", 1, kMaxRanks));
+    return make(
+        env, std::make_shared<CommunicatorHandle>(Environment::of(env), shm::makeLocalGroup(size)));
+  });
+}
+
+Napi::Value CommunicatorWrap::connect(Napi::Env env, CommunicatorHandle::Join join) {
+  auto handle = std::make_shared<CommunicatorHandle>(Environment::of(env));
+  // The finisher owns the handle: the queue's own thread may not be the last to let it go.
+  return PendingOp::start(
+      env, handle->queue(), [raw = handle.get(), join = std::move(join)] { raw->connect(join); },
+      [handle](Napi::Env at) -> Napi::Value { return make(at, handle); });
+}
+
+Napi::Value CommunicatorWrap::join(const Napi::CallbackInfo& info) {
+  return connect(info.Env(),
+                 [options = joinOptionsArg(info[0])](const std::atomic<bool>* cancelled) {
+                   return joinNow(options, cancelled);
+                 });
+}
+
+Napi::Value CommunicatorWrap::joinAll(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    shm::JoinOptions options;
+    options.size = static_cast<int>(integerArg(info[0], "size", 1, kMaxRanks));
+    options.name = stringArg(info[1], "name");
+    options.timeoutMs = numberArg(info[2], "timeoutMs");
+    options.threads = true;
+    const std::vector<int> gpus = info[3].IsNull() ? std::vector<int>{} : gpuListArg(info[3]);
+    if (!gpus.empty() && gpus.size() != static_cast<std::size_t>(options.size)) {
+      throw Error(ErrorCode::invalidArgument, "gpus: expected one for each rank");
+    }
+    auto ranks = joinRanks(options, gpus);
+    const Napi::Array list = Napi::Array::New(env, ranks.size());
+    for (std::uint32_t i = 0; i < ranks.size(); ++i) {
+      list.Set(i, make(env, std::make_shared<CommunicatorHandle>(Environment::of(env),
+                                                                 std::move(ranks[i]))));
+    }
+    return list;
+  });
+}
+
+Napi::Value CommunicatorWrap::openNccl(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  const double timeoutMs = numberArg(info[1], "timeoutMs");
+  return connect(env, [gpus = gpuListArg(info[0]), timeoutMs](const std::atomic<bool>* cancelled) {
+    return nccl::openLocal(gpus, {.timeoutMs = timeoutMs, .cancelled = cancelled});
+  });
+}
+
+Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle::Join join = mpiJoinArg(info[0]);
+    if (info[1].IsNull()) return connect(env, std::move(join));
+    // One that is missing is told before anybody is met.
+    cuda::Device& device =
+        cuda::Device::get(static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks)));
+    return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
+      return cuda::stageThroughHost(join(cancelled), device);
+    });
+  });
+}
+
+Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {
+  const int gpu = static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks));
+  return connect(info.Env(),
+                 [options = joinOptionsArg(info[0]), gpu](const std::atomic<bool>* cancelled) {
+                   // Ranks find each other and agree in host memory; NCCL has no words for a rank
+                   // that is missing.
+                   return nccl::join(joinNow(options, cancelled), gpu,
+                                     {.timeoutMs = options.timeoutMs, .cancelled = cancelled});
+                 });
+}
+
+}  // namespace gradlink::binding

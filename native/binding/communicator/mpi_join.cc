@@ -1,0 +1,87 @@
+#include "binding/communicator/mpi_join.h"
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "mpi/hosts.h"
+#include "mpi/job_end.h"
+#include "shm/shm.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr int kMostStatus = 255;
+
+std::unique_ptr<Communicator> joinHost(const std::string& job, const std::string& name, int rank,
+                                       int size, double timeoutMs,
+                                       const std::atomic<bool>* cancelled) {
+  shm::JoinOptions options;
+  options.job = job;
+  options.name = name;
+  options.rank = rank;
+  options.size = size;
+  options.timeoutMs = timeoutMs;
+  options.cancelled = cancelled;
+  return shm::join(options);
+}
+
+Napi::Value abortMpiJob(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    mpi::abortJob(stringArg(info[0], "message"),
+                  static_cast<int>(integerArg(info[1], "status", 1, kMostStatus)));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value mpiLibrary(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const mpi::LibraryInfo& library = mpi::libraryInfo();
+    const Napi::Object object = Napi::Object::New(info.Env());
+    object.Set("flavour", library.flavour);
+    object.Set("version", library.version);
+    object.Set("file", library.file);
+    object.Set("chosenBy", library.chosenBy);
+    return object;
+  });
+}
+
+}  // namespace
+
+CommunicatorHandle::Join mpiJoin(mpi::JoinOptions options) {
+  return [options = std::move(options)](const std::atomic<bool>* cancelled) {
+    mpi::JoinOptions own = options;
+    own.cancelled = cancelled;
+    auto joined =
+        mpi::joinOverHosts(own, [cancelled](const std::string& job, const std::string& name,
+                                            int rank, int size, double timeoutMs) {
+          return joinHost(job, name, rank, size, timeoutMs, cancelled);
+        });
+    mpi::meetAtExit();
+    return joined;
+  };
+}
+
+CommunicatorHandle::Join mpiJoinArg(const Napi::Value& value) {
+  const Napi::Object from = objectArg(value, "options");
+  mpi::JoinOptions options;
+  options.name = stringArg(from.Get("name"), "name");
+  options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+  const BufferView ranks = viewOf(from.Get("ranks"), DType::int32, "ranks");
+  const auto* first = static_cast<const std::int32_t*>(ranks.data);
+  options.ranks.assign(first, first + ranks.length);
+  return mpiJoin(std::move(options));
+}
+
+void exportMpi(Napi::Env env, Napi::Object exports) {
+  exports.Set("abortMpiJob", Napi::Function::New<abortMpiJob>(env, "abortMpiJob"));
+  exports.Set("mpiLibrary", Napi::Function::New<mpiLibrary>(env, "mpiLibrary"));
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,17 @@
+// How a process meets the others of its MPI job.
+#pragma once
+
+#include "binding/communicator/handle.h"
+#include "binding/napi_setup.h"
+#include "mpi/mpi.h"
+
+namespace gradlink::binding {
+
+/// Joins over the hosts' own engines (mpi/hosts.h). On any thread, once.
+CommunicatorHandle::Join mpiJoin(mpi::JoinOptions options);
+
+/// The same from {name, ranks, timeoutMs}: `ranks` an Int32Array of the members' ranks in the job,
+/// ascending; empty: all of it.
+CommunicatorHandle::Join mpiJoinArg(const Napi::Value& options);
+
+}  // namespace gradlink::binding

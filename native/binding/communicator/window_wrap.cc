@@ -1,0 +1,244 @@
+#include "binding/communicator/window_wrap.h"
+
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/communicator/wrap.h"
+#include "binding/environment.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "binding/gpu/buffer.h"
+#include "binding/pending_op.h"
+#include "core/error.h"
+
+namespace gradlink::binding {
+namespace {
+
+constexpr const char* kWindowClass = "NativeWindow";
+
+std::vector<int> ranksArg(const Napi::Value& value, const char* name, int size) {
+  const BufferView view = viewOf(value, DType::int32, name);
+  const auto* first = static_cast<const std::int32_t*>(view.data);
+  std::vector<int> ranks(first, first + view.length);
+  for (const int rank : ranks) {
+    if (rank < 0 || rank >= size) {
+      throw argumentError(value.Env(), name, "ranks below " + std::to_string(size),
+                          std::to_string(rank));
+    }
+  }
+  return ranks;
+}
+
+/// The numbers of lib/native/window.ts.
+enum class WindowOp { put, accumulate, get, update };
+
+/// One operation, read on the JavaScript thread: (op, array or null, ranks, weights, selfWeight,
+/// divisor, reset, withP, timeoutMs).
+class WindowCall {
+ public:
+  WindowCall(const Napi::CallbackInfo& info, const OpenWindow& at, Kept* kept)
+      : op_(static_cast<WindowOp>(integerArg(info[0], "op", 0, 3))) {
+    if (!info[1].IsNull()) {
+      array_ = memoryOf(info[1], at.dtype, at.count, "array", at.device);
+      if (kept != nullptr) keep(*kept, info[1]);
+    } else if (op_ == WindowOp::put || op_ == WindowOp::accumulate) {
+      array_ = at.window->data();
+    }
+    const int size = at.handle->open().size();
+    const std::vector<int> ranks = ranksArg(info[2], "ranks", size);
+    const auto* weights =
+        static_cast<const double*>(memoryOf(info[3], DType::float64, ranks.size(), "weights"));
+    for (std::size_t i = 0; i < ranks.size(); ++i) peers_.push_back({ranks[i], weights[i]});
+    selfWeight_ = numberArg(info[4], "selfWeight");
+    divisor_ = countArg(info[5], "divisor");
+    if (divisor_ == 0) throw argumentError(info.Env(), "divisor", "1 or more", "0");
+    reset_ = booleanArg(info[6], "reset");
+    withP_ = booleanArg(info[7], "withP");
+    timeoutMs_ = numberArg(info[8], "timeoutMs");
+  }
+
+  void operator()(Window& window) const {
+    const Deadline deadline = Deadline::in(timeoutMs_);
+    switch (op_) {
+      case WindowOp::put:
+      case WindowOp::accumulate:
+        return window.put(array_, peers_, selfWeight_, op_ == WindowOp::accumulate, withP_,
+                          deadline);
+      case WindowOp::get:
+        return window.get(peers_, withP_, deadline);
+      case WindowOp::update:
+        return window.update(array_, selfWeight_, peers_, divisor_, reset_, withP_, deadline);
+    }
+  }
+
+ private:
+  WindowOp op_;
+  void* array_ = nullptr;
+  std::vector<Neighbor> peers_;
+  double selfWeight_;
+  std::size_t divisor_;
+  bool reset_;
+  bool withP_;
+  double timeoutMs_;
+};
+
+}  // namespace
+
+void exportWindow(Napi::Env env, Napi::Object exports) { WindowWrap::define(env, exports); }
+
+void WindowWrap::define(Napi::Env env, Napi::Object exports) {
+  using Wrap = WindowWrap;
+  const Napi::Function constructor =
+      DefineClass(env, kWindowClass,
+                  {StaticMethod<&Wrap::open>("open"), InstanceMethod<&Wrap::memory>("memory"),
+                   InstanceMethod<&Wrap::run>("run"), InstanceMethod<&Wrap::runSync>("runSync"),
+                   InstanceMethod<&Wrap::versions>("versions"), InstanceMethod<&Wrap::p>("p"),
+                   InstanceMethod<&Wrap::tryLock>("tryLock"),
+                   InstanceMethod<&Wrap::unlock>("unlock"), InstanceMethod<&Wrap::free>("free")});
+  Environment::of(env).setConstructor(kWindowClass, constructor);
+  exports.Set(kWindowClass, constructor);
+}
+
+WindowWrap::WindowWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
+  if (!info[0].IsExternal()) {
+    throw argumentError(info.Env(), kWindowClass, "a call of NativeWindow.open", "new");
+  }
+  open_ = *info[0].As<Napi::External<std::shared_ptr<OpenWindow>>>().Data();
+}
+
+Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    auto handle = CommunicatorWrap::unwrap(info[0]);
+    const int size = handle->open().size();
+    if (handle->communicator().heldRanks().size() != 1) {
+      throw argumentError(env, "communicator", "one that holds one rank", "another");
+    }
+    const DType dtype = dtypeArg(info[1]);
+    const auto gpus = handle->gpus();
+    const int device = gpus.empty() ? kHost : gpus[0];
+    const BufferView data = viewOn(device, info[2], dtype, "data");
+    WindowSpec spec;
+    if (device != kHost) {
+      static_cast<void>(memoryOf(info[7], dtype, data.length, "array", device));
+      const DeviceBufferWrap& array = *DeviceBufferWrap::of(info[7]);
+      // The memory goes with the window, even if the program disposes of the array before.
+      spec.array = {array.hold(), array.data()};
+    }
+    spec.count = data.length;
+    spec.dtype = dtype;
+    spec.initial = data.data;
+    spec.zeroInit = booleanArg(info[3], "zeroInit");
+    spec.sources = ranksArg(info[4], "sources", size);
+    spec.destinations = ranksArg(info[5], "destinations", size);
+    const CallOptions options{numberArg(info[6], "timeoutMs")};
+    Kept kept;
+    keep(kept, info[0]);
+    keep(kept, info[2]);
+    CommunicatorHandle* raw = handle.get();
+    auto opened = std::make_shared<std::unique_ptr<Window>>();
+    return PendingOp::start(
+        env, handle->queue(),
+        [raw, opened, spec = std::move(spec), options] {
+          *opened = raw->communicator().openWindow(spec, options);
+        },
+        [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype, count = data.length,
+         device](Napi::Env at) -> Napi::Value {
+          auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, count, device);
+          window->window = std::move(*opened);
+          return Environment::of(at)
+              .constructor(kWindowClass)
+              .New({Napi::External<std::shared_ptr<OpenWindow>>::New(at, &window)});
+        },
+        std::move(kept));
+  });
+}
+
+Napi::Value WindowWrap::memory(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const std::size_t bytes = std::max<std::size_t>(open_->count * sizeOf(open_->dtype), 1);
+    auto holder = std::make_unique<std::shared_ptr<OpenWindow>>(open_);
+    napi_value buffer;
+    const napi_status status = napi_create_external_arraybuffer(
+        env, open_->window->data(), bytes,
+        [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<OpenWindow>*>(hint); },
+        holder.get(), &buffer);
+    if (status != napi_ok) {
+      throw Error(ErrorCode::unsupported,
+                  "createWindow: this runtime does not let native memory appear as an ArrayBuffer")
+          .stillUsable();
+    }
+    static_cast<void>(holder.release());
+    return Napi::Value(env, buffer);
+  });
+}
+
+Napi::Value WindowWrap::run(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    WindowCall call(info, *open_, &kept);
+    kept.push_back(Napi::Persistent(Value()));
+    return PendingOp::start(
+        info.Env(), open_->handle->queue(),
+        [raw = open_.get(), call = std::move(call)] { call(*raw->window); }, {}, std::move(kept));
+  });
+}
+
+Napi::Value WindowWrap::runSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const WindowCall call(info, *open_, nullptr);
+    open_->handle->runNow([&](Communicator&) { call(*open_->window); });
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value WindowWrap::versions(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const auto counts = open_->window->versions();
+    Napi::Array list = Napi::Array::New(info.Env(), counts.size());
+    for (std::uint32_t i = 0; i < counts.size(); ++i) {
+      list.Set(i, static_cast<double>(counts[i]));
+    }
+    return list;
+  });
+}
+
+Napi::Value WindowWrap::p(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), open_->window->p());
+}
+
+Napi::Value WindowWrap::tryLock(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const int last = open_->handle->open().size() - 1;
+    const auto owner = static_cast<int>(integerArg(info[0], "owner", 0, last));
+    const auto other = static_cast<int>(integerArg(info[1], "other", 0, last));
+    return Napi::Boolean::New(info.Env(), open_->window->tryLock(owner, other));
+  });
+}
+
+Napi::Value WindowWrap::unlock(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const int last = open_->handle->communicator().size() - 1;
+    const auto owner = static_cast<int>(integerArg(info[0], "owner", 0, last));
+    const auto other = static_cast<int>(integerArg(info[1], "other", 0, last));
+    open_->window->unlock(owner, other);
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value WindowWrap::free(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    open_->handle->open();
+    const CallOptions options{numberArg(info[0], "timeoutMs")};
+    Kept kept;
+    kept.push_back(Napi::Persistent(Value()));
+    return PendingOp::start(
+        info.Env(), open_->handle->queue(),
+        [raw = open_.get(), options] { raw->window->free(options); }, {}, std::move(kept));
+  });
+}
+
+}  // namespace gradlink::binding

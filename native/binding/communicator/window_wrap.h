@@ -1,0 +1,51 @@
+// NativeWindow: one rank's side of a window. Its operations run on the communicator's queue.
+#pragma once
+
+#include <memory>
+
+#include "binding/communicator/handle.h"
+#include "binding/napi_setup.h"
+#include "core/window.h"
+
+namespace gradlink::binding {
+
+/// A window and the communicator under it; also held by the ArrayBuffer that shows its memory.
+struct OpenWindow {
+  std::shared_ptr<CommunicatorHandle> handle;
+  std::unique_ptr<Window> window;
+  DType dtype;
+  std::size_t count;
+  /// The GPU of the arrays, or kHost.
+  int device;
+
+  OpenWindow(std::shared_ptr<CommunicatorHandle> from, DType type, std::size_t length, int gpu)
+      : handle(std::move(from)), dtype(type), count(length), device(gpu) {}
+  OpenWindow(const OpenWindow&) = delete;
+  OpenWindow& operator=(const OpenWindow&) = delete;
+  ~OpenWindow() { window.reset(); }
+};
+
+class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {
+ public:
+  static void define(Napi::Env, Napi::Object exports);
+  /// NativeWindow.open(communicator, dtype, data, zeroInit, sources, destinations, timeoutMs,
+  /// array); `array`: the DeviceBuffer that becomes the window's array where ranks are GPUs, else
+  /// null.
+  static Napi::Value open(const Napi::CallbackInfo&);
+
+  explicit WindowWrap(const Napi::CallbackInfo&);
+
+ private:
+  Napi::Value memory(const Napi::CallbackInfo&);
+  Napi::Value run(const Napi::CallbackInfo&);
+  Napi::Value runSync(const Napi::CallbackInfo&);
+  Napi::Value versions(const Napi::CallbackInfo&);
+  Napi::Value p(const Napi::CallbackInfo&);
+  Napi::Value tryLock(const Napi::CallbackInfo&);
+  Napi::Value unlock(const Napi::CallbackInfo&);
+  Napi::Value free(const Napi::CallbackInfo&);
+
+  std::shared_ptr<OpenWindow> open_;
+};
+
+}  // namespace gradlink::binding

@@ -1,0 +1,78 @@
+// The JavaScript class NativeCommunicator.
+#pragma once
+
+#include <memory>
+
+#include "binding/communicator/calls.h"
+#include "binding/communicator/handle.h"
+#include "binding/napi_setup.h"
+#include "binding/pending_op.h"
+
+namespace gradlink::binding {
+
+class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
+ public:
+  static void define(Napi::Env, Napi::Object exports);
+  /// A JavaScript object around a communicator.
+  static Napi::Object make(Napi::Env, std::shared_ptr<CommunicatorHandle>);
+  /// What a NativeCommunicator wraps, for other areas of the addon; throws a TypeError for anything
+  /// else, ERR_CLOSED for a closed one. Keep the object (see keep()) while work on the handle is
+  /// pending.
+  static std::shared_ptr<CommunicatorHandle> unwrap(const Napi::Value&);
+
+  explicit CommunicatorWrap(const Napi::CallbackInfo&);
+
+ private:
+  static Napi::Value local(const Napi::CallbackInfo&);
+  static Napi::Value join(const Napi::CallbackInfo&);
+  static Napi::Value joinAll(const Napi::CallbackInfo&);
+  static Napi::Value openNccl(const Napi::CallbackInfo&);
+  static Napi::Value joinNccl(const Napi::CallbackInfo&);
+  static Napi::Value joinMpi(const Napi::CallbackInfo&);
+  /// Connects on a thread of its own; a promise of the object.
+  static Napi::Value connect(Napi::Env, CommunicatorHandle::Join);
+
+  Napi::Value size(const Napi::CallbackInfo&);
+  Napi::Value heldRanks(const Napi::CallbackInfo&);
+  Napi::Value backend(const Napi::CallbackInfo&);
+  Napi::Value gpus(const Napi::CallbackInfo&);
+
+  Napi::Value run(const Napi::CallbackInfo&);
+  Napi::Value runSync(const Napi::CallbackInfo&);
+  Napi::Value neighborAllReduce(const Napi::CallbackInfo&);
+  Napi::Value neighborAllReduceSync(const Napi::CallbackInfo&);
+  Napi::Value neighborAllGather(const Napi::CallbackInfo&);
+  Napi::Value neighborAllGatherSync(const Napi::CallbackInfo&);
+  Napi::Value pairGossip(const Napi::CallbackInfo&);
+  Napi::Value pairGossipSync(const Napi::CallbackInfo&);
+  Napi::Value send(const Napi::CallbackInfo&);
+  Napi::Value sendSync(const Napi::CallbackInfo&);
+  Napi::Value receive(const Napi::CallbackInfo&);
+  Napi::Value receiveSync(const Napi::CallbackInfo&);
+  Napi::Value split(const Napi::CallbackInfo&);
+  Napi::Value allocShared(const Napi::CallbackInfo&);
+  Napi::Value setFusion(const Napi::CallbackInfo&);
+  Napi::Value cancel(const Napi::CallbackInfo&);
+  Napi::Value abort(const Napi::CallbackInfo&);
+  Napi::Value close(const Napi::CallbackInfo&);
+
+  /// For calls that begin now: throws ERR_CLOSED after close().
+  Side side();
+  /// An operation that gives nothing: queued with the ticket in info[ticketAt], or run now.
+  template <class Call>
+  Napi::Value queued(const Napi::CallbackInfo& info, std::size_t ticketAt);
+  template <class Call>
+  Napi::Value now(const Napi::CallbackInfo& info);
+  /// A queued sum, which goes together with others where it is small and fusion is on. `segment`:
+  /// the fusion's before the call was read.
+  template <class Call>
+  Napi::Value startSum(Napi::Env, const Napi::Value& ticket, Call call, Kept kept,
+                       std::size_t segment);
+  /// A queued operation with the ticket of this number; keeps this object.
+  Napi::Value start(Napi::Env, const Napi::Value& ticket, std::function<void(Communicator&)>,
+                    PendingOp::Finish, Kept);
+
+  std::shared_ptr<CommunicatorHandle> handle_;
+};
+
+}  // namespace gradlink::binding

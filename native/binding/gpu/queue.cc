@@ -1,0 +1,33 @@
+#include "binding/gpu/queue.h"
+
+#include <string>
+
+#include "core/deadline.h"
+#include "core/error.h"
+
+namespace gradlink::binding {
+
+GpuQueue::GpuQueue(Environment& environment, cuda::Device& device)
+    : environment_(environment), device_(device), stream_(device) {
+  environment_.add(this);
+}
+
+GpuQueue::~GpuQueue() {
+  environment_.remove(this);
+  queue_.drain();
+}
+
+void GpuQueue::run(const char* what, const std::function<void(cuda::Stream&)>& launch) {
+  if (abandoned_) throw Error(ErrorCode::closed, std::string(what) + ": the environment is going");
+  device_.makeCurrent();
+  launch(stream_);
+  cuda::await([this] { return stream_.done(); }, Deadline::never(), what);
+}
+
+GpuQueue& GpuQueues::of(cuda::Device& device) {
+  std::unique_ptr<GpuQueue>& queue = queues_[device.ordinal()];
+  if (!queue) queue = std::make_unique<GpuQueue>(environment_, device);
+  return *queue;
+}
+
+}  // namespace gradlink::binding

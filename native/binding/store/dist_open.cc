@@ -1,0 +1,127 @@
+#include "binding/store/dist_open.h"
+
+#include <optional>
+#include <utility>
+
+#include "binding/args.h"
+#include "binding/communicator/job_join.h"
+#include "binding/errors.h"
+#include "binding/pending_op.h"
+#include "binding/store/args.h"
+#include "binding/store/wrap.h"
+#include "core/wire.h"
+#include "core/work_queue.h"
+#include "cuda/device.h"
+#include "kvstore/allreduce/store.h"
+#include "kvstore/worker/gpu_dist_store.h"
+#include "kvstore/worker/store.h"
+#include "kvstore/worker/terms.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+/// A store that is being opened. Made and destroyed on the JavaScript thread.
+class Opening final : public Resident {
+ public:
+  explicit Opening(Environment& environment) : environment_(environment.shared_from_this()) {
+    environment_->add(this);
+  }
+  ~Opening() override {
+    environment_->remove(this);
+    queue.drain();
+  }
+  void abandon() override { cancelled = true; }
+  void join() override { queue.drain(); }
+
+ private:
+  std::shared_ptr<Environment> environment_;
+
+ public:
+  std::atomic<bool> cancelled = false;
+  std::unique_ptr<Store> store;
+  WorkQueue queue;  // last, so destroyed first
+};
+
+std::size_t devicesArg(const Napi::Object& options) {
+  return static_cast<std::size_t>(
+      integerArg(options.Get("devices"), "devices", 1, kMaxStoreDevices));
+}
+
+/// Nothing where the devices are CPU devices.
+std::optional<GpuDistOptions> gpusOf(const Napi::Object& options) {
+  const Napi::Value list = options.Get("gpus");
+  if (list.IsNull()) return std::nullopt;
+  GpuDistOptions gpus;
+  gpus.gpus = gpusArg(list);
+  if (gpus.gpus.empty()) throw argumentError(options.Env(), "gpus", "at least one", "none");
+  // One that is missing is told before anybody is met.
+  for (const int gpu : gpus.gpus) cuda::Device::get(gpu);
+  gpus.onHost = booleanArg(options.Get("mergeOnHost"), "mergeOnHost");
+  gpus.timeoutMs = numberArg(options.Get("timeoutMs"), "timeoutMs");
+  return gpus;
+}
+
+}  // namespace
+
+Napi::Promise openStore(
+    Napi::Env env, std::function<std::unique_ptr<Store>(const std::atomic<bool>* cancelled)> open,
+    std::function<Napi::Value(Napi::Env, std::unique_ptr<Store>)> made) {
+  const auto opening = std::make_shared<Opening>(Environment::of(env));
+  // The finisher owns it: the queue's own thread may not be the last to let it go.
+  return PendingOp::start(
+      env, opening->queue,
+      [raw = opening.get(), open = std::move(open)] { raw->store = open(&raw->cancelled); },
+      [opening, made = std::move(made)](Napi::Env at) {
+        return made(at, std::move(opening->store));
+      });
+}
+
+Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Object from = objectArg(info[1], "options");
+    DistStoreOptions options;
+    options.workers = static_cast<int>(integerArg(from.Get("workers"), "workers", 1, kMaxRanks));
+    options.servers = static_cast<int>(integerArg(from.Get("servers"), "servers", 1, kMaxRanks));
+    const std::optional<GpuDistOptions> gpus = gpusOf(from);
+    options.devices = gpus ? gpus->innerDevices() : devicesArg(from);
+    options.asynchronous = booleanArg(from.Get("asynchronous"), "asynchronous");
+    options.bigArrayBound = countArg(from.Get("bigArrayBound"), "bigArrayBound");
+    options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+    return openStore(
+        env,
+        [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
+          const std::unique_ptr<Communicator> meeting = join(cancelled);
+          const DistStoreOptions agreed = agreeOnTerms(*meeting, &options);
+          std::unique_ptr<Wire> wire = meeting->openWire();
+          meeting->close();
+          std::unique_ptr<DistStore> store = makeDistStore(std::move(wire), agreed);
+          return gpus ? makeGpuDistStore(std::move(store), *gpus) : std::move(store);
+        },
+        [kind = gpus ? KVStoreHandle::Kind::distributedGpus : KVStoreHandle::Kind::distributed](
+            Napi::Env at, std::unique_ptr<Store> store) {
+          return make(at, std::move(store), kind);
+        });
+  });
+}
+
+Napi::Value KVStoreWrap::openAllreduce(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    const Napi::Object from = objectArg(info[1], "options");
+    AllreduceStoreOptions options;
+    options.devices = devicesArg(from);
+    options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
+    return openStore(
+        env,
+        [join = jobJoinArg(info[0]), options](const std::atomic<bool>* cancelled) {
+          return makeAllreduceStore(join(cancelled), options);
+        },
+        [](Napi::Env at, std::unique_ptr<Store> store) {
+          return make(at, std::move(store), KVStoreHandle::Kind::distributed);
+        });
+  });
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,67 @@
+// The JavaScript class NativeServer: one server's part in one distributed store.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "binding/communicator/handle.h"
+#include "binding/environment.h"
+#include "binding/napi_setup.h"
+#include "core/wire.h"
+#include "core/work_queue.h"
+#include "kvstore/server/server.h"
+
+namespace gradlink::binding {
+
+/// Outlives its JavaScript object while it serves. Made and destroyed on the JavaScript thread.
+class ServerHandle final : public Resident, public std::enable_shared_from_this<ServerHandle> {
+ public:
+  /// `onCommand` may be empty.
+  ServerHandle(Napi::Env, CommunicatorHandle::Join, const ServerOptions&, Napi::Function onCommand);
+  ~ServerHandle() override;
+
+  /// Of an MPI job: returns when its workers are exiting. On the queue's thread.
+  void waitForExit();
+  // ---- on the queue's thread, once, in this order
+  void meet();
+  void serve();
+
+  WorkQueue& queue() { return queue_; }
+  const ServerReport& report() const { return report_; }
+  /// Ends meet() and serve() soon. From any thread.
+  void stop() { stop_ = true; }
+
+  void abandon() override { stop_ = true; }
+  void join() override { queue_.drain(); }
+
+ private:
+  void tell(int worker, const std::string& command);
+
+  std::shared_ptr<Environment> environment_;
+  const CommunicatorHandle::Join join_;
+  ServerOptions options_;
+  Napi::FunctionReference onCommand_;
+  std::unique_ptr<Wire> wire_;
+  ServerReport report_;
+  std::atomic<bool> stop_ = false;
+  WorkQueue queue_;  // last, so destroyed first: its thread uses the rest
+};
+
+class ServerWrap : public Napi::ObjectWrap<ServerWrap> {
+ public:
+  static void define(Napi::Env, Napi::Object exports);
+  explicit ServerWrap(const Napi::CallbackInfo&);
+
+ private:
+  Napi::Value meet(const Napi::CallbackInfo&);
+  Napi::Value serve(const Napi::CallbackInfo&);
+  Napi::Value waitForExit(const Napi::CallbackInfo&);
+  Napi::Value stop(const Napi::CallbackInfo&);
+
+  std::shared_ptr<ServerHandle> handle_;
+  int called_ = 0;
+};
+
+}  // namespace gradlink::binding

@@ -1,0 +1,136 @@
+#include "binding/store/handle.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "binding/errors.h"
+#include "kvstore/worker/store.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+/// A TypedArray with a copy of `data`. Not a view: a script may keep it, and the store's memory
+/// moves on.
+Napi::Value copyOf(Napi::Env env, const UpdateRequest& request, const void* data) {
+  constexpr napi_typedarray_type kStorage[kDTypeCount] = {
+      napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,
+      napi_bigint64_array, napi_biguint64_array, napi_uint16_array, napi_uint16_array,
+      napi_float32_array,  napi_float64_array};
+  const std::size_t bytes = request.count * sizeOf(request.dtype);
+  Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, bytes);
+  if (bytes != 0) std::memcpy(buffer.Data(), data, bytes);
+  napi_value array;
+  if (napi_create_typedarray(env, kStorage[static_cast<int>(request.dtype)], request.count, buffer,
+                             0, &array) != napi_ok) {
+    throw Napi::Error::New(env);
+  }
+  return Napi::Value(env, array);
+}
+
+}  // namespace
+
+class KVStoreHandle::ScriptUpdater final : public ExternalUpdater {
+ public:
+  ScriptUpdater(KVStoreHandle& handle, std::uint32_t function)
+      : handle_(handle), function_(function) {}
+
+  void update(const UpdateRequest& request, std::function<void(std::exception_ptr)> done) override {
+    handle_.environment_->post([this, request, done = std::move(done)](Napi::Env env) {
+      std::exception_ptr error;
+      try {
+        handle_.callUpdater(env, function_, request);
+      } catch (const Napi::Error& thrown) {
+        // Only its text: the last copy of the error may go on another thread, where no JavaScript
+        // reference may.
+        error = std::make_exception_ptr(
+            Error(ErrorCode::invalidArgument, "the updater failed: " + thrown.Message())
+                .stillUsable());
+      } catch (...) {
+        error = std::current_exception();
+      }
+      done(error);
+    });
+  }
+
+ private:
+  KVStoreHandle& handle_;
+  const std::uint32_t function_;
+};
+
+KVStoreHandle::KVStoreHandle(Napi::Env env, std::unique_ptr<Store> store, Kind kind)
+    : environment_(Environment::of(env).shared_from_this()),
+      env_(env),
+      kind_(kind),
+      store_(std::move(store)) {
+  environment_->add(this);
+}
+
+KVStoreHandle::~KVStoreHandle() {
+  environment_->remove(this);
+  close();
+}
+
+Store& KVStoreHandle::open() {
+  if (closed_) throw Error(ErrorCode::closed, "the store was used after close()");
+  return *store_;
+}
+
+void KVStoreHandle::close() {
+  if (closed_) return;
+  closed_ = true;
+  store_->stop();
+  store_.reset();
+  functions_.clear();
+  Napi::MemoryManagement::AdjustExternalMemory(env_, -accountedBytes_);
+}
+
+void KVStoreHandle::join() {
+  queue_.drain();
+  if (dropped_) {
+    if (auto* const dist = dynamic_cast<DistStore*>(store_.get())) dist->drop();
+  }
+  if (store_) store_->stop();
+  functions_.clear();
+}
+
+KeyId KVStoreHandle::define(const std::string& name, const KeyShape& shape, std::size_t rowLength) {
+  const KeyId key = open().define(name, shape.dtype, shape.count, rowLength);
+  shapes_.emplace(key, shape);
+  const auto bytes = static_cast<std::int64_t>(shape.count * sizeOf(shape.dtype));
+  accountedBytes_ += bytes;
+  Napi::MemoryManagement::AdjustExternalMemory(env_, bytes);
+  return key;
+}
+
+const KeyShape& KVStoreHandle::shapeOf(KeyId key) const {
+  const auto found = shapes_.find(key);
+  if (found == shapes_.end()) {
+    throw argumentError(env_, "key", "the number of a defined key", std::to_string(key));
+  }
+  return found->second;
+}
+
+std::shared_ptr<ExternalUpdater> KVStoreHandle::updater(Napi::Function function) {
+  const auto number = static_cast<std::uint32_t>(functions_.size());
+  functions_.emplace(number, Napi::Persistent(function));
+  return std::make_shared<ScriptUpdater>(*this, number);
+}
+
+void KVStoreHandle::callUpdater(Napi::Env env, std::uint32_t function,
+                                const UpdateRequest& request) {
+  const Napi::Value received = copyOf(env, request, request.received);
+  const Napi::Value stored = copyOf(env, request, request.stored);
+  functions_.at(function).Call({Napi::Number::New(env, request.key), received, stored});
+  const auto array = stored.As<Napi::TypedArray>();
+  const std::size_t bytes = request.count * sizeOf(request.dtype);
+  // A detached array has length 0.
+  if (array.ByteLength() != bytes) {
+    throw argumentError(env, "stored", "the array to stay where it is", "a detached array");
+  }
+  const auto* data = static_cast<const std::byte*>(array.ArrayBuffer().Data());
+  if (bytes != 0) std::memcpy(request.stored, data + array.ByteOffset(), bytes);
+}
+
+}  // namespace gradlink::binding

@@ -1,0 +1,128 @@
+#include "binding/store/optimizer_wrap.h"
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "binding/args.h"
+#include "binding/buffer_view.h"
+#include "binding/errors.h"
+#include "binding/exports.h"
+#include "binding/store/optimizer_spec.h"
+#include "core/error.h"
+
+namespace gradlink::binding {
+
+namespace {
+
+constexpr const char* kOptimizerClass = "NativeOptimizer";
+
+Error misuse(const std::string& message) {
+  return Error(ErrorCode::invalidArgument, message).stillUsable();
+}
+
+}  // namespace
+
+void exportOptimizer(Napi::Env env, Napi::Object exports) { OptimizerWrap::define(env, exports); }
+
+void OptimizerWrap::define(Napi::Env env, Napi::Object exports) {
+  using Wrap = OptimizerWrap;
+  exports.Set(kOptimizerClass,
+              DefineClass(env, kOptimizerClass,
+                          {InstanceMethod<&Wrap::update>("update"),
+                           InstanceMethod<&Wrap::learningRate>("learningRate"),
+                           InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
+                           InstanceMethod<&Wrap::setRescaleGrad>("setRescaleGrad"),
+                           InstanceMethod<&Wrap::numUpdate>("numUpdate"),
+                           InstanceMethod<&Wrap::saveStates>("saveStates"),
+                           InstanceMethod<&Wrap::loadStates>("loadStates")}));
+}
+
+OptimizerWrap::OptimizerWrap(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<OptimizerWrap>(info) {
+  guarded(info.Env(), [&] { optimizer_ = Optimizer::create(optimizerSpecArg(info[0])); });
+}
+
+Napi::Value OptimizerWrap::update(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::string key = stringArg(info[0], "key");
+    const DType dtype = dtypeArg(info[1]);
+    const BufferView weight = viewOf(info[2], dtype, "weight");
+    const Napi::Array list = arrayArg(info[3], "grad");
+    std::vector<const void*> grads;
+    for (std::uint32_t i = 0; i < list.Length(); ++i) {
+      grads.push_back(memoryOf(list.Get(i), dtype, weight.length, "grad"));
+    }
+    const auto found = states_.find(key);
+    if (found == states_.end()) {
+      auto state = optimizer_->createState(key, weight.data, weight.length, dtype);
+      optimizer_->update(*state, weight.data, grads);
+      states_.emplace(key, std::move(state));
+    } else {
+      OptimizerState& state = *found->second;
+      if (state.dtype != dtype || state.count != weight.length) {
+        throw misuse("key " + key + " had " + std::to_string(state.count) + " elements of " +
+                     nameOf(state.dtype) + " so far, got " + std::to_string(weight.length) +
+                     " of " + nameOf(dtype) + ": give every array a key of its own");
+      }
+      optimizer_->update(state, weight.data, grads);
+    }
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value OptimizerWrap::learningRate(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), optimizer_->learningRate());
+}
+
+Napi::Value OptimizerWrap::setLearningRate(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    optimizer_->setLearningRate(numberArg(info[0], "learningRate"));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value OptimizerWrap::setRescaleGrad(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    optimizer_->setRescaleGrad(numberArg(info[0], "rescaleGrad"));
+    return info.Env().Undefined();
+  });
+}
+
+Napi::Value OptimizerWrap::numUpdate(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), static_cast<double>(optimizer_->numUpdate()));
+}
+
+Napi::Value OptimizerWrap::saveStates(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    std::vector<const OptimizerState*> states;
+    for (const auto& entry : states_) states.push_back(entry.second.get());
+    const std::vector<std::uint8_t> bytes = gradlink::saveStates(*optimizer_, states, false);
+    Napi::Uint8Array array = Napi::Uint8Array::New(info.Env(), bytes.size());
+    std::memcpy(array.Data(), bytes.data(), bytes.size());
+    return array;
+  });
+}
+
+Napi::Value OptimizerWrap::loadStates(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const BufferView view = viewOf(info[0], DType::uint8, "states");
+    LoadedStates loaded =
+        gradlink::loadStates({static_cast<const std::uint8_t*>(view.data), view.length});
+    // Options in the file are those of a store: this optimizer keeps its own.
+    if (optimizer_->spec().name != loaded.optimizerName) {
+      throw misuse("these are states of " + loaded.optimizerName + ", this optimizer is " +
+                   optimizer_->spec().name);
+    }
+    std::map<std::string, std::unique_ptr<OptimizerState>> states;
+    for (auto& state : loaded.states) {
+      optimizer_->checkState(*state);
+      states[state->key] = std::move(state);
+    }
+    optimizer_->setNumUpdate(loaded.numUpdate);
+    states_ = std::move(states);
+    return info.Env().Undefined();
+  });
+}
+
+}  // namespace gradlink::binding

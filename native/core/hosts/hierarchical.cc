@@ -1,0 +1,212 @@
+#include "core/hosts/hierarchical.h"
+
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "core/error.h"
+#include "core/hosts/hierarchical_templates.h"
+#include "core/hosts/hierarchical_wire.h"
+#include "core/hosts/one_host.h"
+
+namespace gradlink {
+namespace {
+
+/// Every rank's value.
+std::vector<int> gatherInts(Communicator& comm, int own, const CallOptions& options) {
+  std::vector<int> all(static_cast<std::size_t>(comm.size()));
+  const void* const in[] = {&own};
+  void* const out[] = {all.data()};
+  comm.allGather({in, out}, 1, DType::int32, options);
+  return all;
+}
+
+}  // namespace
+
+std::unique_ptr<Communicator> overHosts(Levels levels) {
+  const NodeMap map(levels.nodeOf, levels.world->heldRanks()[0]);
+  if (map.nodes() == 1) {
+    return makeOneHost(std::move(levels.node), std::move(levels.world));
+  }
+  if (map.widest() == 1) return std::move(levels.world);
+  return std::make_unique<Hierarchical>(std::move(levels));
+}
+
+Hierarchical::Hierarchical(Levels levels)
+    : map_(levels.nodeOf, levels.world->heldRanks()[0]),
+      rank_(map_.rank()),
+      timeoutMs_(levels.timeoutMs),
+      world_(std::move(levels.world)),
+      node_(std::move(levels.node)),
+      leaders_(std::move(levels.leaders)) {
+  if (leaders_) leaders_->follow(*world_);
+}
+
+Hierarchical::~Hierarchical() { close(); }
+
+Hierarchical::Call Hierarchical::begin(const Shape& shape, const CallOptions& options) {
+  checkShape(shape, size());
+  const double ms = options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
+  // On a loaded machine the thread that knows who is late may wait for a core for that long.
+  return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20)};
+}
+
+void Hierarchical::checkBuffers(const Call& call, const Buffers& buffers) const {
+  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
+    throw Error(
+        ErrorCode::invalidArgument,
+        std::string(call.op()) + ": expected one input and one output, for the one rank held")
+        .withOp(call.op())
+        .stillUsable();
+  }
+  checkPointers(call.shape, size(), rank_, buffers.in[0], buffers.out[0]);
+}
+
+CallOptions Hierarchical::left(const Call& call, Step step) {
+  if (call.deadline.at() == Deadline::never().at())
+    return {std::numeric_limits<double>::infinity()};
+  const double ms =
+      std::chrono::duration<double, std::milli>(call.deadline.at() - Deadline::Clock::now())
+          .count();
+  return {std::max(0.0, ms) + static_cast<double>(step) * call.graceMs};
+}
+
+void Hierarchical::collective(const Shape& shape, const Buffers& buffers,
+                              const CallOptions& options) {
+  guarded(nameOf(shape.kind), [&] {
+    const Call call = begin(shape, options);
+    checkBuffers(call, buffers);
+    if (shape.kind == Kind::allReduce && shape.count * sizeOf(shape.dtype) <= kSmallBytes) {
+      return smallAllReduce(call, buffers);
+    }
+    agree(call);
+    if (shape.count > 0) move(call, buffers);
+  });
+}
+
+void Hierarchical::smallAllReduce(const Call& call, const Buffers& buffers) {
+  const std::size_t bytes = call.shape.count * sizeOf(call.shape.dtype);
+  std::byte small[kSmallBytes];
+  if (bytes > 0) std::memcpy(small, buffers.in[0], bytes);
+  agree(call, small);
+  if (bytes > 0) std::memcpy(buffers.out[0], small, bytes);
+}
+
+void Hierarchical::move(const Call& call, const Buffers& buffers) {
+  switch (call.shape.kind) {
+    case Kind::allReduce:
+      return runAllReduce(call, buffers);
+    case Kind::reduce:
+      return runReduce(call, buffers);
+    case Kind::broadcast:
+      return runBroadcast(call, buffers);
+    case Kind::allGather:
+      return runAllGather(call, buffers);
+    case Kind::reduceScatter:
+      return runReduceScatter(call, buffers);
+    default:
+      // Nothing is reduced: the hosts would only be in the way.
+      onWorld(call.op(), [&] { callShaped(*world_, call.shape, buffers, left(call, Step::node)); });
+  }
+}
+
+void Hierarchical::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                                     std::span<const Neighborhood> neighborhoods,
+                                     const CallOptions& o) {
+  guarded(nameOf(Kind::neighborAllReduce), [&] {
+    const Call call = begin({Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, o);
+    checkBuffers(call, b);
+    agree(call);
+    onWorld(call.op(), [&] {
+      world_->neighborAllReduce(b, count, dtype, neighborhoods, left(call, Step::node));
+    });
+  });
+}
+
+void Hierarchical::barrier(const CallOptions& o) {
+  guarded("barrier", [&] { agree(begin({}, o)); });
+}
+
+void Hierarchical::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
+                        const CallOptions& o) {
+  guarded("send",
+          [&] { onWorld("send", [&] { world_->send(data, count, dtype, destination, tag, o); }); });
+}
+
+Received Hierarchical::receive(void* data, std::size_t count, DType dtype, int source, int tag,
+                               const CallOptions& o) {
+  return guarded("receive", [&] {
+    return onWorld("receive", [&] { return world_->receive(data, count, dtype, source, tag, o); });
+  });
+}
+
+std::unique_ptr<Communicator> Hierarchical::split(int color, int key, const CallOptions& o) {
+  return guarded("split", [&]() -> std::unique_ptr<Communicator> {
+    Shape shape;
+    shape.kind = Kind::split;
+    const Call call = begin(shape, o);
+    agree(call);
+    Levels levels;
+    levels.timeoutMs = timeoutMs_;
+    onWorld("split", [&] { levels.world = world_->split(color, key, left(call, Step::node)); });
+    onNode("split", [&] { levels.node = node_->split(color, key, left(call, Step::node)); });
+    if (color < 0) return nullptr;
+    Communicator& made = *levels.world;
+    levels.nodeOf = gatherInts(made, map_.ownNode(), left(call, Step::node));
+    const bool leads = levels.node->heldRanks()[0] == 0;
+    levels.leaders = made.split(leads ? 0 : -1, made.heldRanks()[0], left(call, Step::node));
+    return overHosts(std::move(levels));
+  });
+}
+
+std::unique_ptr<Wire> Hierarchical::openWire(const CallOptions& o) {
+  return guarded("openWire", [&]() -> std::unique_ptr<Wire> {
+    Shape shape;
+    const Call call = begin(shape, o);
+    agree(call);
+    auto inside = onNode("openWire", [&] { return node_->openWire(left(call, Step::node)); });
+    auto across = onWorld("openWire", [&] { return world_->openWire(left(call, Step::node)); });
+    return makeHierarchicalWire(std::move(inside), std::move(across), map_);
+  });
+}
+
+std::unique_ptr<Window> Hierarchical::openWindow(const WindowSpec& spec, const CallOptions& o) {
+  return windows_.open(*this, spec, o);
+}
+
+void Hierarchical::abort(const std::string& reason) {
+  const std::string rank = std::to_string(rank_);
+  Error error(ErrorCode::aborted, "the communicator was aborted by rank " + rank + ": " + reason);
+  fail(error.withRank(rank_));
+}
+
+void Hierarchical::fail(const Error& error) {
+  // The world first: it is heard on every host.
+  world_->fail(fromWhole(error, size()));
+  if (leaders_) leaders_->fail(fromWhole(error, map_.nodes()));
+  node_->fail(fromWhole(error, static_cast<int>(map_.ownMembers().size())));
+}
+
+void Hierarchical::check(const char* op) {
+  onNode(op, [&] { node_->check(op); });
+  onWorld(op, [&] { world_->check(op); });
+}
+
+void Hierarchical::leave() {
+  node_->leave();
+  world_->leave();
+  if (leaders_) leaders_->leave();
+}
+
+void Hierarchical::close() {
+  if (closed_) return;
+  closed_ = true;
+  windows_.close();
+  network_.drain();
+  node_->close();
+  if (leaders_) leaders_->close();
+  world_->close();
+}
+
+}  // namespace gradlink

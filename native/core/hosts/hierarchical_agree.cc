@@ -1,0 +1,169 @@
+// How the ranks of several hosts find that they make the same call: inside each host, then between
+// the leaders, then the verdict goes round in the host. A small sum rides along.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "core/call_differences.h"
+#include "core/hosts/hierarchical_templates.h"
+#include "core/kernels/reduce_kernels.h"
+
+namespace gradlink {
+namespace {
+
+constexpr std::size_t kTextBytes = 384;
+using Small = std::array<std::byte, Hierarchical::kSmallBytes>;
+
+/// A shape without padding, to be sent and compared as bytes.
+struct Announcement {
+  std::uint32_t kind = 0;
+  std::uint32_t dtype = 0;
+  std::uint32_t op = 0;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const Announcement&) const = default;
+  Shape shape() const {
+    return {static_cast<Kind>(kind), static_cast<DType>(dtype), static_cast<ReduceOp>(op), root,
+            count};
+  }
+};
+
+Announcement announcementOf(const Shape& shape) {
+  return {static_cast<std::uint32_t>(shape.kind), static_cast<std::uint32_t>(shape.dtype),
+          static_cast<std::uint32_t>(shape.op), shape.root, shape.count};
+}
+
+struct FromRank {
+  Announcement announced;
+  Small data{};
+};
+
+/// What a leader tells the others.
+struct FromNode {
+  Announcement announced;
+  Small data{};
+  /// The first rank of the host that makes another call than its leader; -1 where there is none.
+  std::int64_t odd = -1;
+  /// "rank 2 called ...; rank 3 called ...", where they differ.
+  std::array<char, kTextBytes> text{};
+};
+
+/// What a leader tells its host.
+struct Outcome {
+  Small data{};
+  /// The first rank whose call differs from rank 0's; -1 where all make the same.
+  std::int64_t odd = -1;
+  std::array<char, 2 * kTextBytes> text{};
+};
+
+template <std::size_t room>
+void store(std::array<char, room>& to, const std::string& text) {
+  const std::size_t length = std::min(text.size(), to.size() - 1);
+  std::memcpy(to.data(), text.data(), length);
+  to[length] = '\0';
+}
+
+std::string callsOf(const std::vector<FromRank>& all, const std::vector<int>& members) {
+  CallGroups groups;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    groups.add(members[r], describe(all[r].announced.shape()));
+  }
+  return groups.text();
+}
+
+std::string callOf(const std::vector<int>& members, const Announcement& announced) {
+  CallGroups groups;
+  groups.add(members, describe(announced.shape()));
+  return groups.text();
+}
+
+/// Elements of a small sum, or 0 where it is none.
+std::size_t smallCount(const Shape& shape) {
+  const bool fits = shape.count <= Hierarchical::kSmallBytes / sizeOf(shape.dtype);
+  return shape.kind == Kind::allReduce && fits ? shape.count : 0;
+}
+
+template <class One>
+void combine(Small& into, const std::vector<One>& all, const Shape& shape) {
+  std::vector<const void*> from;
+  from.reserve(all.size());
+  for (const One& one : all) from.push_back(one.data.data());
+  void* const to[] = {into.data()};
+  reduceMany(to, from, shape.count, shape.dtype, stepOf(shape.op));
+}
+
+template <class T>
+void gatherAll(Communicator& part, const T& own, std::vector<T>& all, const CallOptions& options) {
+  const void* const in[] = {&own};
+  void* const out[] = {all.data()};
+  part.allGather({in, out}, sizeof(T), DType::uint8, options);
+}
+
+FromNode summaryOf(const std::vector<FromRank>& all, const std::vector<int>& members) {
+  FromNode summary;
+  summary.announced = all[0].announced;
+  for (std::size_t r = all.size(); r-- > 1;) {
+    if (all[r].announced != all[0].announced) summary.odd = members[r];
+  }
+  if (summary.odd >= 0) store(summary.text, callsOf(all, members));
+  return summary;
+}
+
+/// The verdict over all hosts.
+Outcome judge(const std::vector<FromNode>& all, const NodeMap& map) {
+  Outcome outcome;
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    const bool differs = all[n].announced != all[0].announced;
+    const std::int64_t odd = differs ? map.leaderOf(static_cast<int>(n)) : all[n].odd;
+    if (odd >= 0 && (outcome.odd < 0 || odd < outcome.odd)) outcome.odd = odd;
+  }
+  if (outcome.odd < 0) return outcome;
+  std::string text;
+  for (std::size_t n = 0; n < all.size(); ++n) {
+    const std::vector<int>& members = map.members(static_cast<int>(n));
+    text += (n == 0 ? "" : "; ") +
+            (all[n].odd >= 0 ? std::string(all[n].text.data()) : callOf(members, all[n].announced));
+  }
+  store(outcome.text, text);
+  return outcome;
+}
+
+}  // namespace
+
+void Hierarchical::agree(const Call& call, std::byte* small) {
+  const Shape& shape = call.shape;
+  const std::size_t count = small == nullptr ? 0 : smallCount(shape);
+  const std::size_t bytes = count * sizeOf(shape.dtype);
+  FromRank own{announcementOf(shape)};
+  if (small != nullptr && bytes > 0) std::memcpy(own.data.data(), small, bytes);
+  std::vector<FromRank> ranks(map_.ownMembers().size());
+  onNode(call.op(), [&] { gatherAll(*node_, own, ranks, left(call, Step::node)); });
+
+  Outcome outcome;
+  if (leaders_) {
+    FromNode mine = summaryOf(ranks, map_.ownMembers());
+    if (count > 0 && mine.odd < 0) combine(mine.data, ranks, shape);
+    std::vector<FromNode> nodes(static_cast<std::size_t>(map_.nodes()));
+    onLeaders(call.op(), [&] { gatherAll(*leaders_, mine, nodes, left(call, Step::leaders)); });
+    outcome = judge(nodes, map_);
+    if (count > 0 && outcome.odd < 0) {
+      combine(outcome.data, nodes, shape);
+      if (shape.op == ReduceOp::avg) {
+        divideBy(outcome.data.data(), count, shape.dtype, static_cast<std::size_t>(size()));
+      }
+    }
+  }
+  onNode(call.op(), [&] {
+    const void* const in[] = {&outcome};
+    void* const out[] = {&outcome};
+    node_->broadcast({in, out}, sizeof(outcome), DType::uint8, 0, left(call, Step::result));
+  });
+  if (outcome.odd >= 0) {
+    throw differentCalls(call.op(), outcome.text.data(), static_cast<int>(outcome.odd));
+  }
+  if (bytes > 0) std::memcpy(small, outcome.data.data(), bytes);
+}
+
+}  // namespace gradlink

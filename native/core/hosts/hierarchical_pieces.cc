@@ -1,0 +1,287 @@
+// The calls that reduce or spread over several hosts, piece by piece: while one travels between the
+// leaders, the hosts work on the next.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "core/hosts/hierarchical_templates.h"
+#include "core/kernels/reduce_kernels.h"
+
+namespace gradlink {
+namespace {
+
+// Large enough for the network's bandwidth, small enough to overlap and to stay in the caches.
+constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+// Of calls that move a block for every rank: of all blocks together, and the least of one.
+constexpr std::size_t kBlocksBytes = std::size_t{4} << 20;
+constexpr std::size_t kLeastBlockBytes = std::size_t{16} << 10;
+constexpr auto kLookEvery = std::chrono::milliseconds(50);
+
+const std::byte* bytesAt(const void* base, std::size_t element, DType dtype) {
+  return base == nullptr ? nullptr : static_cast<const std::byte*>(base) + element * sizeOf(dtype);
+}
+std::byte* bytesAt(void* base, std::size_t element, DType dtype) {
+  return base == nullptr ? nullptr : static_cast<std::byte*>(base) + element * sizeOf(dtype);
+}
+
+/// The one-element spans of a call that holds one rank.
+struct Pair {
+  Pair(const void* from, void* to) : in{from}, out{to} {}
+  operator Buffers() const { return {in, out}; }
+  const void* in[1];
+  void* out[1];
+};
+
+}  // namespace
+
+Hierarchical::Cut Hierarchical::cut(const Shape& shape, std::size_t blocks) {
+  const std::size_t element = sizeOf(shape.dtype);
+  const std::size_t most =
+      blocks == 1 ? kPieceBytes : std::max(kLeastBlockBytes, kBlocksBytes / blocks);
+  const std::size_t pieces = std::max<std::size_t>(1, (shape.count * element + most - 1) / most);
+  // Whole cache lines of any element, so that only the last piece is odd.
+  const std::size_t step = ((shape.count + pieces - 1) / pieces + 63) / 64 * 64;
+  return {shape.count, std::min(step, shape.count)};
+}
+
+std::byte* Hierarchical::scratch(std::size_t bytes) {
+  if (scratch_.size() < bytes) scratch_.resize(bytes);
+  return scratch_.data();
+}
+
+void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherIn,
+                            const Stage& travel, const Stage& spreadOut) {
+  const std::size_t pieces = cut.pieces();
+  if (pieces == 1) {
+    gatherIn(cut.piece(0));
+    if (leaders_) travel(cut.piece(0));
+    return spreadOut(cut.piece(0));
+  }
+  const auto depart = [&](const Piece& piece) {
+    auto task = std::make_shared<std::packaged_task<void()>>([&travel, piece] { travel(piece); });
+    network_.post([task] { (*task)(); });
+    return task->get_future();
+  };
+  // Meanwhile a rank of this host may fail, of which the network knows nothing.
+  const auto arrive = [&](std::future<void>& piece) {
+    while (piece.wait_for(kLookEvery) == std::future_status::timeout)
+      onNode(op, [&] { node_->check(op); });
+    piece.get();
+  };
+  try {
+    std::future<void> under;
+    for (std::size_t k = 0; k <= pieces; ++k) {
+      std::future<void> next;
+      if (k < pieces) {
+        gatherIn(cut.piece(k));
+        if (leaders_) next = depart(cut.piece(k));
+      }
+      if (k > 0) {
+        if (leaders_) arrive(under);
+        spreadOut(cut.piece(k - 1));
+      }
+      under = std::move(next);
+    }
+  } catch (const Error& error) {
+    // Nothing may be on its way through the caller's memory when the call returns.
+    fail(error);
+    network_.drain();
+    throw;
+  }
+}
+
+void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
+  const DType dtype = call.shape.dtype;
+  const ReduceOp op = call.shape.op;
+  const auto part = [&](const Piece& p) {
+    return Pair(bytesAt(b.in[0], p.at, dtype), bytesAt(b.out[0], p.at, dtype));
+  };
+  pipeline(
+      call.op(), cut(call.shape, 1),
+      [&](const Piece& p) {
+        onNode(call.op(), [&] {
+          node_->reduce(part(p), p.count, dtype, stepOf(op), 0, left(call, Step::node));
+        });
+      },
+      [&](const Piece& p) {
+        std::byte* const sum = bytesAt(b.out[0], p.at, dtype);
+        onLeaders(call.op(), [&] {
+          leaders_->allReduce(Pair(sum, sum), p.count, dtype, stepOf(op),
+                              left(call, Step::leaders));
+        });
+        if (op == ReduceOp::avg) divideBy(sum, p.count, dtype, static_cast<std::size_t>(size()));
+      },
+      [&](const Piece& p) {
+        std::byte* const sum = bytesAt(b.out[0], p.at, dtype);
+        onNode(call.op(), [&] {
+          node_->broadcast(Pair(sum, sum), p.count, dtype, 0, left(call, Step::result));
+        });
+      });
+}
+
+void Hierarchical::runReduce(const Call& call, const Buffers& b) {
+  const DType dtype = call.shape.dtype;
+  const ReduceOp op = call.shape.op;
+  const int root = call.shape.root;
+  const Cut pieces = cut(call.shape, 1);
+  const std::size_t pieceBytes = pieces.step * sizeOf(dtype);
+  const int rootNode = map_.nodeOf(root);
+  const int rootLocal = map_.localOf(root);
+  const bool withRoot = map_.ownNode() == rootNode;
+  // The leader's partial sums: in the result where it is the root.
+  std::byte* const sums = leaders_ && rank_ != root ? scratch(2 * pieceBytes) : nullptr;
+  const auto sumOf = [&](const Piece& p) {
+    return rank_ == root ? bytesAt(b.out[0], p.at, dtype) : sums + p.set() * pieceBytes;
+  };
+  pipeline(
+      call.op(), pieces,
+      [&](const Piece& p) {
+        std::byte* const sum = leaders_ ? sumOf(p) : nullptr;
+        onNode(call.op(), [&] {
+          node_->reduce(Pair(bytesAt(b.in[0], p.at, dtype), sum), p.count, dtype, stepOf(op), 0,
+                        left(call, Step::node));
+        });
+      },
+      [&](const Piece& p) {
+        std::byte* const sum = sumOf(p);
+        onLeaders(call.op(), [&] {
+          leaders_->reduce(Pair(sum, sum), p.count, dtype, stepOf(op), rootNode,
+                           left(call, Step::leaders));
+        });
+        if (op == ReduceOp::avg && withRoot)
+          divideBy(sum, p.count, dtype, static_cast<std::size_t>(size()));
+      },
+      [&](const Piece& p) {
+        if (!withRoot || rootLocal == 0) return;
+        onNode(call.op(), [&] {
+          const CallOptions options = left(call, Step::result);
+          if (leaders_) node_->send(sumOf(p), p.count, dtype, rootLocal, 0, options);
+          if (rank_ == root)
+            node_->receive(bytesAt(b.out[0], p.at, dtype), p.count, dtype, 0, 0, options);
+        });
+      });
+}
+
+void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
+  const DType dtype = call.shape.dtype;
+  const int root = call.shape.root;
+  const int rootNode = map_.nodeOf(root);
+  const bool withRoot = map_.ownNode() == rootNode;
+  const auto inNode = [&](const Piece& p, int from, Step step) {
+    std::byte* const to = bytesAt(b.out[0], p.at, dtype);
+    const void* const data = rank_ == root ? bytesAt(b.in[0], p.at, dtype) : to;
+    onNode(call.op(),
+           [&] { node_->broadcast(Pair(data, to), p.count, dtype, from, left(call, step)); });
+  };
+  pipeline(
+      call.op(), cut(call.shape, 1),
+      [&](const Piece& p) {
+        if (withRoot) inNode(p, map_.localOf(root), Step::node);
+      },
+      [&](const Piece& p) {
+        std::byte* const data = bytesAt(b.out[0], p.at, dtype);
+        onLeaders(call.op(), [&] {
+          leaders_->broadcast(Pair(data, data), p.count, dtype, rootNode,
+                              left(call, Step::leaders));
+        });
+      },
+      [&](const Piece& p) {
+        if (!withRoot) inNode(p, 0, Step::result);
+      });
+}
+
+void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
+  const DType dtype = call.shape.dtype;
+  const std::size_t count = call.shape.count;
+  const std::size_t element = sizeOf(dtype);
+  const std::size_t widest = static_cast<std::size_t>(map_.widest());
+  const Cut pieces = cut(call.shape, map_.slots());
+  // Everybody's blocks in the order of hosts (smaller hosts leave some empty), then this host's.
+  const std::size_t allBytes = map_.slots() * pieces.step * element;
+  const std::size_t ownBytes = widest * pieces.step * element;
+  std::byte* const all = scratch(2 * (allBytes + ownBytes));
+  const auto blocksOf = [&](const Piece& p) { return all + p.set() * allBytes; };
+  const auto ownOf = [&](const Piece& p) { return all + 2 * allBytes + p.set() * ownBytes; };
+  pipeline(
+      call.op(), pieces,
+      [&](const Piece& p) {
+        std::byte* const own = leaders_ ? ownOf(p) : nullptr;
+        onNode(call.op(), [&] {
+          node_->gather(Pair(bytesAt(b.in[0], p.at, dtype), own), p.count, dtype, 0,
+                        left(call, Step::node));
+        });
+      },
+      [&](const Piece& p) {
+        const Pair buffers(ownOf(p), blocksOf(p));
+        onLeaders(call.op(), [&] {
+          leaders_->allGather(buffers, widest * p.count, dtype, left(call, Step::leaders));
+        });
+      },
+      [&](const Piece& p) {
+        std::byte* const blocks = blocksOf(p);
+        onNode(call.op(), [&] {
+          node_->broadcast(Pair(blocks, blocks), map_.slots() * p.count, dtype, 0,
+                           left(call, Step::result));
+        });
+        for (int r = 0; r < size(); ++r) {
+          std::byte* const to =
+              bytesAt(b.out[0], static_cast<std::size_t>(r) * count + p.at, dtype);
+          std::memcpy(to, bytesAt(blocks, map_.slotOf(r) * p.count, dtype), p.count * element);
+        }
+      });
+}
+
+void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
+  const DType dtype = call.shape.dtype;
+  const ReduceOp op = call.shape.op;
+  const std::size_t count = call.shape.count;
+  const std::size_t element = sizeOf(dtype);
+  const std::size_t widest = static_cast<std::size_t>(map_.widest());
+  const Cut pieces = cut(call.shape, map_.slots());
+  const bool asGiven = pieces.pieces() == 1 && map_.slotsAreRanks();
+  const std::size_t allBytes = map_.slots() * pieces.step * element;
+  const std::size_t ownBytes = widest * pieces.step * element;
+  // Input in the order of hosts, then the leader's sums and what of them is this host's.
+  std::byte* const packed = scratch(leaders_ ? 3 * allBytes + 2 * ownBytes : allBytes);
+  const auto sumsOf = [&](const Piece& p) { return packed + (1 + p.set()) * allBytes; };
+  const auto resultOf = [&](const Piece& p) { return packed + 3 * allBytes + p.set() * ownBytes; };
+  pipeline(
+      call.op(), pieces,
+      [&](const Piece& p) {
+        const void* blocks = b.in[0];
+        if (!asGiven) {
+          for (int r = 0; r < size(); ++r) {
+            std::memcpy(bytesAt(packed, map_.slotOf(r) * p.count, dtype),
+                        bytesAt(b.in[0], static_cast<std::size_t>(r) * count + p.at, dtype),
+                        p.count * element);
+          }
+          blocks = packed;
+        }
+        std::byte* const sums = leaders_ ? sumsOf(p) : nullptr;
+        onNode(call.op(), [&] {
+          node_->reduce(Pair(blocks, sums), map_.slots() * p.count, dtype, stepOf(op), 0,
+                        left(call, Step::node));
+        });
+      },
+      [&](const Piece& p) {
+        const Pair buffers(sumsOf(p), resultOf(p));
+        onLeaders(call.op(), [&] {
+          leaders_->reduceScatter(buffers, widest * p.count, dtype, stepOf(op),
+                                  left(call, Step::leaders));
+        });
+        if (op == ReduceOp::avg)
+          divideBy(resultOf(p), widest * p.count, dtype, static_cast<std::size_t>(size()));
+      },
+      [&](const Piece& p) {
+        const std::byte* const result = leaders_ ? resultOf(p) : nullptr;
+        onNode(call.op(), [&] {
+          node_->scatter(Pair(result, bytesAt(b.out[0], p.at, dtype)), p.count, dtype, 0,
+                         left(call, Step::result));
+        });
+      });
+}
+
+}  // namespace gradlink

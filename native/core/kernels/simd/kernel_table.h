@@ -1,0 +1,119 @@
+// What one instruction set offers: a function for each (dtype, op), looked up once a call. Private
+// to core and its tests; everybody else calls core/reduce_kernels.h.
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_kernels.h"
+#include "core/kernels/reduce_op.h"
+
+namespace gradlink::simd {
+
+/// Alignment that lets a destination bypass the caches at every level: one cache line.
+inline constexpr std::size_t kLineBytes = 64;
+
+/// Elements begin..end of m destinations and k >= 1 sources. The last `streamed` destinations are
+/// not sources, are aligned to kLineBytes at element `begin`, and are written past the caches. An
+/// avg divides by `divisor`.
+struct ReduceArguments {
+  void* const* dst;
+  std::size_t m;
+  std::size_t streamed;
+  const void* const* src;
+  std::size_t k;
+  std::size_t begin;
+  std::size_t end;
+  std::size_t divisor;
+};
+using Reduce = void (*)(const ReduceArguments&);
+
+/// As Reduce, with one destination, any k >= 1 and one weight for each source.
+struct WeightedArguments {
+  void* dst;
+  const void* const* src;
+  const double* weights;
+  std::size_t k;
+  std::size_t count;
+};
+using Weighted = void (*)(const WeightedArguments&);
+
+/// One term of a weighted sum: read where it lies or, where an earlier store of the call may have
+/// changed it, from what was held of it.
+struct MixTerm {
+  const void* src;
+  const void* held;  // or null
+  double weight;
+};
+/// What to put aside, kMixBytes at a time, before a block's first store.
+struct MixHold {
+  const void* src;
+  void* held;
+};
+/// Elements begin..end of m weighted sums at once: the terms of each follow those of the one
+/// before. `streamed`: all destinations are written past the caches, none is a source, and all are
+/// aligned to kLineBytes at element `begin`.
+struct MixArguments {
+  const WeightedOutput* outputs;
+  std::size_t m;
+  bool streamed;
+  const MixTerm* terms;
+  const MixHold* holds;
+  std::size_t h;
+  std::size_t begin;
+  std::size_t end;
+};
+using Mix = void (*)(const MixArguments&);
+/// As many vectors as are in flight at a time, in the form that registers hold.
+inline constexpr std::size_t kMixBytes = 256;
+
+/// Bytes begin..end of one source to m destinations; alignment and `streamed` as in
+/// ReduceArguments.
+struct CopyArguments {
+  void* const* dst;
+  std::size_t m;
+  std::size_t streamed;
+  const void* src;
+  std::size_t begin;
+  std::size_t end;
+};
+using Copy = void (*)(const CopyArguments&);
+
+struct KernelTable {
+  const char* name;
+  Reduce reduce[kDTypeCount][kReduceOpCount];
+  Weighted weighted[kDTypeCount];  // null for integers
+  Mix mix[kDTypeCount];            // likewise
+  Copy copy;
+};
+
+/// The levels this build and this machine have, the narrowest first; returns how many.
+int availableLevels(const KernelTable* (&levels)[3]);
+
+/// The level in use: the widest, or the widest that GRADLINK_SIMD allows.
+const KernelTable& currentLevel();
+
+/// GRADLINK_SIMD's meaning: the named level, or the next narrower one that is available; the widest
+/// where the name is unknown or null.
+const KernelTable& levelFor(const char* name);
+
+// The calls of core/reduce_kernels.h at a chosen level.
+void reduceMany(const KernelTable&, std::span<void* const> dst, std::span<const void* const> src,
+                std::size_t count, DType, ReduceOp, Streaming);
+void divideBy(const KernelTable&, void* data, std::size_t count, DType, std::size_t divisor);
+void weightedSum(const KernelTable&, void* dst, std::span<const void* const> src,
+                 std::span<const double> weights, std::size_t count, DType);
+void weightedSums(const KernelTable&, std::span<const WeightedOutput> outputs,
+                  std::span<const WeightedTerm> terms, std::size_t count, DType, bool streaming);
+void copyMany(const KernelTable&, std::span<void* const> dst, const void* src, std::size_t bytes,
+              Streaming);
+
+// One a translation unit, each compiled with its own instruction set. Null where the build has no
+// such target.
+const KernelTable* scalarKernels();
+const KernelTable* avx2Kernels();
+const KernelTable* avx512Kernels();
+const KernelTable* neonKernels();
+
+}  // namespace gradlink::simd

@@ -1,0 +1,287 @@
+#include "core/windows/service.h"
+
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+namespace gradlink {
+namespace {
+
+/// How often a wait asks whether the communicator has ended.
+constexpr auto kLook = std::chrono::milliseconds(20);
+/// How long a rank that leaves waits for what it has said to go out.
+constexpr double kFarewellMs = 2000;
+
+Error lost(const char* op, int rank, const char* how) {
+  return Error(ErrorCode::peerLost, std::string(op) + ": rank " + std::to_string(rank) + " " + how)
+      .withOp(op)
+      .withRank(rank)
+      .stillUsable();
+}
+
+std::span<const std::byte> bytesOf(const WindowRequest& request) {
+  return std::as_bytes(std::span(&request, 1));
+}
+
+}  // namespace
+
+WindowService::WindowService(std::unique_ptr<Wire> wire)
+    : wire_(std::move(wire)), gone_(static_cast<std::size_t>(wire_->size()), nullptr) {
+  thread_ = std::thread([this] { run(); });
+}
+
+WindowService::~WindowService() { close(); }
+
+void WindowService::close() {
+  if (std::exchange(closed_, true)) return;
+  stopping_ = true;
+  wire_->wake();
+  thread_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failure_) {
+      failure_ = Error(ErrorCode::closed, "the communicator of the window is closed");
+    }
+    changed_.notify_all();
+  }
+  try {
+    wire_->close(Deadline::in(kFarewellMs));
+  } catch (const Error&) {
+    // The process is ending: nobody is left to be told.
+  }
+}
+
+WirePart WindowService::allocate(std::size_t bytes) {
+  return {static_cast<std::byte*>(wire_->allocate(bytes)),
+          [wire = wire_](std::byte* memory) { wire->deallocate(memory); }};
+}
+
+void WindowService::serve(std::uint32_t window, std::shared_ptr<ServedWindow> served) {
+  const std::lock_guard lock(mutex_);
+  windows_[window] = std::move(served);
+}
+
+void WindowService::forget(std::uint32_t window) {
+  const std::lock_guard lock(mutex_);
+  windows_.erase(window);
+}
+
+std::shared_ptr<ServedWindow> WindowService::find(std::uint32_t window) {
+  const std::lock_guard lock(mutex_);
+  const auto at = windows_.find(window);
+  return at == windows_.end() ? nullptr : at->second;
+}
+
+WirePart WindowService::spareOf(ServedWindow& served) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const WirePart& part : served.spare) {
+      if (part.use_count() == 1) return part;
+    }
+  }
+  WirePart made = allocate(served.memory->bytes());
+  const std::lock_guard lock(mutex_);
+  return served.spare.emplace_back(std::move(made));
+}
+
+void WindowService::run() {
+  try {
+    WireEvents events;
+    while (!stopping_) {
+      events.clear();
+      wire_->poll(events, Deadline::never());
+      for (const WireMessage& message : events.messages) {
+        take(message);
+        wire_->release(message.token);
+      }
+      for (const std::uint64_t ticket : events.sent) told(ticket);
+      for (const int rank : events.lost) gone(rank, "was lost: its process has ended");
+      for (const int rank : events.left) gone(rank, "has left the communicator");
+    }
+  } catch (const Error& error) {
+    const std::lock_guard lock(mutex_);
+    failure_ = error;
+    changed_.notify_all();
+  }
+}
+
+void WindowService::take(const WireMessage& message) {
+  using What = WindowRequest::What;
+  WindowRequest request;
+  std::memcpy(&request, message.header.data(), sizeof(request));
+  if (request.what == What::answer || request.what == What::values) {
+    return finish(request, message);
+  }
+  const auto served = find(request.window);
+  try {
+    if (!served) {
+      throw Error(ErrorCode::invalidArgument, "window: it was freed").stillUsable();
+    }
+    WindowMemory& memory = *served->memory;
+    switch (request.what) {
+      case What::put:
+      case What::accumulate:
+        memory.write(message.source, message.payload, request.weight,
+                     request.what == What::accumulate, request.withP != 0, request.p);
+        return answer(message.source, request, -1, false);
+      case What::get:
+        return giveValues(message.source, request, *served);
+      case What::lock:
+        return answer(message.source, request, -1, memory.tryLock(message.source));
+      default:
+        return memory.unlock(message.source);
+    }
+  } catch (const Error& error) {
+    // What failed here is the asker's to know; an unlock has nobody who waits.
+    if (request.what != What::unlock) {
+      answer(message.source, request, static_cast<std::int32_t>(error.code), false);
+    }
+  }
+}
+
+void WindowService::answer(int source, const WindowRequest& request, std::int32_t error,
+                           bool granted) {
+  WindowRequest reply;
+  reply.what = WindowRequest::What::answer;
+  reply.number = request.number;
+  reply.granted = granted ? 1 : 0;
+  reply.error = error;
+  wire_->send(source, bytesOf(reply), nullptr, 0, 0);
+}
+
+void WindowService::giveValues(int source, const WindowRequest& request, ServedWindow& served) {
+  WirePart copy = spareOf(served);
+  WindowRequest reply;
+  reply.what = WindowRequest::What::values;
+  reply.number = request.number;
+  reply.p = served.memory->read(copy.get());
+  std::byte* const payload = served.memory->bytes() == 0 ? nullptr : copy.get();
+  std::uint64_t ticket = 0;
+  if (payload != nullptr) {
+    const std::lock_guard lock(mutex_);
+    ticket = next_++;
+    sending_.emplace(ticket, Sending{nullptr, source, std::move(copy)});
+  }
+  wire_->send(source, bytesOf(reply), payload, served.memory->bytes(), ticket);
+}
+
+void WindowService::finish(const WindowRequest& answer, const WireMessage& message) {
+  Asked asked;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto at = asked_.find(answer.number);
+    // Its asker has given up.
+    if (at == asked_.end()) return;
+    asked = at->second;
+  }
+  if (answer.what == WindowRequest::What::values) {
+    asked.into->memory->write(message.source, message.payload, asked.weight, false, asked.withP,
+                              answer.p);
+  }
+  const std::lock_guard lock(mutex_);
+  if (asked_.erase(answer.number) == 0) return;
+  Round& round = *asked.round;
+  --round.open_;
+  round.granted_ = answer.granted != 0;
+  if (answer.error >= 0 && !round.failure_) {
+    round.failure_ =
+        Error(static_cast<ErrorCode>(answer.error),
+              std::string(round.op_) + ": rank " + std::to_string(asked.peer) +
+                  " could not do its part; has it freed the window, or no memory left?")
+            .withOp(round.op_)
+            .withRank(asked.peer)
+            .stillUsable();
+  }
+  changed_.notify_all();
+}
+
+void WindowService::told(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  const auto at = sending_.find(ticket);
+  if (at == sending_.end()) return;
+  if (at->second.round != nullptr) --at->second.round->open_;
+  sending_.erase(at);
+  changed_.notify_all();
+}
+
+void WindowService::gone(int rank, const char* how) {
+  const std::lock_guard lock(mutex_);
+  gone_[static_cast<std::size_t>(rank)] = how;
+  for (auto& [number, asked] : asked_) {
+    if (asked.peer == rank && !asked.round->failure_) {
+      asked.round->failure_ = lost(asked.round->op_, rank, how);
+    }
+  }
+  changed_.notify_all();
+}
+
+void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& payload,
+                               std::size_t bytes, std::shared_ptr<ServedWindow> into) {
+  std::uint64_t ticket = 0;
+  {
+    const std::lock_guard lock(service_.mutex_);
+    if (service_.failure_) throw Error(*service_.failure_).withOp(op_);
+    if (const char* how = service_.gone_[static_cast<std::size_t>(peer)]) {
+      throw lost(op_, peer, how);
+    }
+    request.number = service_.next_++;
+    if (request.what != WindowRequest::What::unlock) {
+      service_.asked_.emplace(
+          request.number, Asked{this, peer, request.weight, request.withP != 0, std::move(into)});
+      ++open_;
+    }
+    if (payload != nullptr && bytes > 0) {
+      ticket = service_.next_++;
+      service_.sending_.emplace(ticket, Sending{this, peer, payload});
+      ++open_;
+    }
+  }
+  service_.wire_->send(peer, bytesOf(request), ticket == 0 ? nullptr : payload.get(),
+                       ticket == 0 ? 0 : bytes, ticket);
+}
+
+bool WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
+  std::unique_lock lock(service_.mutex_);
+  for (;;) {
+    if (failure_) throw Error(*failure_);
+    if (open_ == 0) return granted_;
+    if (service_.failure_) throw Error(*service_.failure_).withOp(op_);
+    if (deadline.passed()) {
+      int peer = -1;
+      for (const auto& [number, asked] : service_.asked_) {
+        if (asked.round == this) {
+          peer = asked.peer;
+          break;
+        }
+      }
+      throw Error(ErrorCode::timeout, std::string(op_) +
+                                          ": the deadline has passed waiting for rank " +
+                                          std::to_string(peer) + "; timeoutMs sets the deadline")
+          .withOp(op_)
+          .withRank(peer)
+          .stillUsable();
+    }
+    if (service_.changed_.wait_until(lock,
+                                     std::min(deadline.at(), Deadline::Clock::now() + kLook)) ==
+        std::cv_status::timeout) {
+      lock.unlock();
+      communicator.check(op_);
+      lock.lock();
+    }
+  }
+}
+
+WindowService::Round::~Round() {
+  const std::lock_guard lock(service_.mutex_);
+  std::erase_if(service_.asked_, [&](const auto& one) { return one.second.round == this; });
+  // What is still being sent keeps its memory.
+  for (auto& [ticket, sending] : service_.sending_) {
+    if (sending.round == this) sending.round = nullptr;
+  }
+}
+
+}  // namespace gradlink

@@ -1,0 +1,89 @@
+#include "core/windows/table.h"
+
+#include <cstring>
+#include <string>
+
+#include "core/error.h"
+
+namespace gradlink {
+namespace {
+
+[[noreturn]] void windowsDisagree(int first, int second, const std::string& text) {
+  throw Error(ErrorCode::mismatch, "createWindow: rank " + std::to_string(first) + " and rank " +
+                                       std::to_string(second) + " disagree: " + text)
+      .withOp("createWindow")
+      .withRank(second)
+      .stillUsable();
+}
+
+}  // namespace
+
+WindowTable::WindowTable(Communicator& communicator, const WindowSpec& spec,
+                         std::span<const std::byte> extra, const CallOptions& options)
+    : size_(static_cast<std::size_t>(communicator.size())),
+      extraBytes_(extra.size()),
+      width_(kHeadBytes + extraBytes_ + 2 * size_ * sizeof(std::int32_t)),
+      told_(width_ * size_) {
+  std::vector<std::byte> mine(width_);
+  const Head head{spec.count, static_cast<std::uint64_t>(spec.dtype)};
+  std::memcpy(mine.data(), &head, sizeof(head));
+  if (!extra.empty()) std::memcpy(mine.data() + kHeadBytes, extra.data(), extra.size());
+  std::vector<std::int32_t> lists(2 * size_, kNoSlot);
+  for (std::size_t i = 0; i < spec.sources.size(); ++i)
+    lists[static_cast<std::size_t>(spec.sources[i])] = static_cast<std::int32_t>(i + 1);
+  for (const int to : spec.destinations) lists[size_ + static_cast<std::size_t>(to)] = 1;
+  std::memcpy(mine.data() + kHeadBytes + extraBytes_, lists.data(),
+              lists.size() * sizeof(std::int32_t));
+  const void* const in[] = {mine.data()};
+  void* const out[] = {told_.data()};
+  communicator.allGather({in, out}, width_, DType::uint8, options);
+  check();
+}
+
+WindowTable::Head WindowTable::head(int rank) const {
+  Head head;
+  std::memcpy(&head, told_.data() + static_cast<std::size_t>(rank) * width_, sizeof(head));
+  return head;
+}
+
+std::int32_t WindowTable::listed(int rank, std::size_t column) const {
+  std::int32_t value = kNoSlot;
+  std::memcpy(&value,
+              told_.data() + static_cast<std::size_t>(rank) * width_ + kHeadBytes + extraBytes_ +
+                  column * sizeof(value),
+              sizeof(value));
+  return value;
+}
+
+std::int32_t WindowTable::slot(int owner, int source) const {
+  if (owner < 0 || owner >= size() || source < 0 || source >= size()) return kNoSlot;
+  return owner == source ? 0 : listed(owner, static_cast<std::size_t>(source));
+}
+
+std::size_t WindowTable::slots(int owner) const {
+  std::size_t slots = 0;
+  for (int r = 0; r < size(); ++r) slots += slot(owner, r) != kNoSlot ? 1 : 0;
+  return slots;
+}
+
+void WindowTable::check() const {
+  const Head first = head(0);
+  for (int r = 0; r < size(); ++r) {
+    const Head own = head(r);
+    if (own.count != first.count || own.dtype != first.dtype) {
+      windowsDisagree(0, r, "other counts or element types");
+    }
+    for (int to = 0; to < size(); ++to) {
+      if (r == to) continue;
+      const bool sends = listed(r, size_ + static_cast<std::size_t>(to)) != kNoSlot;
+      const bool awaited = listed(to, static_cast<std::size_t>(r)) != kNoSlot;
+      if (sends != awaited) {
+        windowsDisagree(r, to,
+                        sends ? "the second does not name the first as a source"
+                              : "the first does not name the second as a destination");
+      }
+    }
+  }
+}
+
+}  // namespace gradlink

@@ -1,0 +1,183 @@
+#include "core/windows/wire_windows.h"
+
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "core/windows/arithmetic.h"
+#include "core/windows/service.h"
+#include "core/windows/table.h"
+
+namespace gradlink {
+namespace {
+
+/// How long the owner of a lock may take to answer whether it is free.
+constexpr double kLockAnswerMs = 30000;
+
+Error misuse(const std::string& text) {
+  return Error(ErrorCode::invalidArgument, "window: " + text).withOp("window").stillUsable();
+}
+
+std::shared_ptr<ServedWindow> makeServed(WindowService& service, const WindowSpec& spec,
+                                         const WireWindows::MakeMemory& make) {
+  if (make) return std::make_shared<ServedWindow>(nullptr, make(spec, service.size()));
+  WirePart own = service.allocate(spec.count * sizeOf(spec.dtype));
+  void* const array = own.get();
+  return std::make_shared<ServedWindow>(
+      std::move(own), std::make_unique<HostWindowMemory>(spec, service.size(), array));
+}
+
+class WireWindow final : public Window {
+ public:
+  using What = WindowRequest::What;
+
+  WireWindow(Communicator& communicator, std::shared_ptr<WindowService> service, std::uint32_t id,
+             const WindowSpec& spec, const CallOptions& options,
+             const WireWindows::MakeMemory& make)
+      : communicator_(communicator),
+        service_(std::move(service)),
+        id_(id),
+        destinations_(spec.destinations),
+        served_(makeServed(*service_, spec, make)) {
+    // Before anybody can know of it.
+    service_->serve(id_, served_);
+    try {
+      WindowTable(communicator_, spec, {}, options);
+    } catch (...) {
+      service_->forget(id_);
+      throw;
+    }
+  }
+
+  void* data() override { return served_->memory->data(); }
+
+  void put(void* values, std::span<const Neighbor> destinations, double selfWeight, bool accumulate,
+           bool withP, Deadline deadline) override {
+    checkOpen();
+    WindowMemory& memory = *served_->memory;
+    checkWindowWeight(memory.dtype(), selfWeight);
+    for (const Neighbor& to : destinations) {
+      checkDestination(to.rank);
+      checkWindowWeight(memory.dtype(), to.weight);
+    }
+    if (!destinations.empty()) {
+      WirePart from = served_->own;
+      if (from == nullptr || values != data()) {
+        from = service_->spareOf(*served_);
+        memory.copyOut(from.get(), values);
+      }
+      WindowService::Round round(*service_, accumulate ? "accumulate" : "put");
+      for (const Neighbor& to : destinations) {
+        WindowRequest request = asking(accumulate ? What::accumulate : What::put);
+        request.weight = to.weight;
+        request.withP = withP ? 1 : 0;
+        request.p = memory.p();
+        round.ask(to.rank, request, from, memory.bytes());
+      }
+      round.wait(communicator_, deadline);
+    }
+    if (selfWeight != 1) memory.scale(values, selfWeight, withP);
+  }
+
+  void get(std::span<const Neighbor> sources, bool withP, Deadline deadline) override {
+    checkOpen();
+    for (const Neighbor& from : sources) checkWindowWeight(served_->memory->dtype(), from.weight);
+    WindowService::Round round(*service_, "get");
+    for (const Neighbor& from : sources) {
+      WindowRequest request = asking(What::get);
+      request.weight = from.weight;
+      request.withP = withP ? 1 : 0;
+      round.ask(from.rank, request, nullptr, 0, served_);
+    }
+    round.wait(communicator_, deadline);
+  }
+
+  void update(void* out, double selfWeight, std::span<const Neighbor> sources, std::size_t divisor,
+              bool reset, bool withP, Deadline /*nobody else keeps an array*/) override {
+    checkOpen();
+    checkWindowWeight(served_->memory->dtype(), selfWeight);
+    for (const Neighbor& from : sources) checkWindowWeight(served_->memory->dtype(), from.weight);
+    served_->memory->update(out, selfWeight, sources, divisor, reset, withP);
+  }
+
+  std::vector<std::uint64_t> versions() override { return served_->memory->versions(); }
+  double p() override { return served_->memory->p(); }
+
+  bool tryLock(int owner, int other) override {
+    checkOpen();
+    if (checkLock(owner, other) == service_->rank()) return served_->memory->tryLock(other);
+    WindowService::Round round(*service_, "withMutex");
+    round.ask(owner, asking(What::lock), nullptr, 0);
+    return round.wait(communicator_, Deadline::in(kLockAnswerMs));
+  }
+
+  void unlock(int owner, int other) override {
+    if (checkLock(owner, other) == service_->rank()) return served_->memory->unlock(other);
+    WindowService::Round round(*service_, "withMutex");
+    try {
+      round.ask(owner, asking(What::unlock), nullptr, 0);
+    } catch (const Error& error) {
+      // With the owner its locks have gone.
+      if (error.code != ErrorCode::peerLost && error.code != ErrorCode::closed) throw;
+    }
+  }
+
+  void free(const CallOptions& options) override {
+    checkOpen();
+    communicator_.barrier(options);
+    freed_ = true;
+    service_->forget(id_);
+  }
+
+ private:
+  WindowRequest asking(What what) const {
+    WindowRequest request;
+    request.what = what;
+    request.window = id_;
+    return request;
+  }
+  void checkOpen() const {
+    if (freed_) throw misuse("it was freed");
+  }
+  void checkDestination(int rank) const {
+    for (const int destination : destinations_) {
+      if (destination == rank) return;
+    }
+    throw misuse("rank " + std::to_string(service_->rank()) + " is no source of rank " +
+                 std::to_string(rank));
+  }
+  /// A rank asks for a lock of its own memory, or for its own lock of another's.
+  int checkLock(int owner, int other) const {
+    const int me = service_->rank();
+    const int size = service_->size();
+    const bool known = owner >= 0 && owner < size && other >= 0 && other < size;
+    if (known && (owner == me || other == me)) return owner;
+    throw misuse("expected a lock of this rank and another of 0.." + std::to_string(size - 1));
+  }
+
+  Communicator& communicator_;
+  const std::shared_ptr<WindowService> service_;
+  const std::uint32_t id_;
+  const std::vector<int> destinations_;
+  const std::shared_ptr<ServedWindow> served_;
+  bool freed_ = false;
+};
+
+}  // namespace
+
+WireWindows::WireWindows() = default;
+WireWindows::~WireWindows() { close(); }
+
+std::unique_ptr<Window> WireWindows::open(Communicator& communicator, const WindowSpec& spec,
+                                          const CallOptions& options, const MakeMemory& make) {
+  if (!service_) service_ = std::make_shared<WindowService>(communicator.openWire(options));
+  return std::make_unique<WireWindow>(communicator, service_, next_++, spec, options, make);
+}
+
+void WireWindows::close() {
+  if (service_) service_->close();
+}
+
+}  // namespace gradlink

@@ -1,0 +1,326 @@
+#include "kvstore/allreduce/engine.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "kvstore/store_checks.h"
+
+namespace gradlink {
+namespace {
+
+/// Keys are numbered in the order of their making: a worker that makes them in another order says
+/// another name for a number.
+std::uint64_t fingerprint(const std::string& name) {
+  std::uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (const char letter : name) {
+    hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3;
+  }
+  return hash;
+}
+
+bool needsAll(OperationKind kind) { return kind == OperationKind::init || isPush(kind); }
+
+}  // namespace
+
+AllreduceEngine::AllreduceEngine(std::unique_ptr<Communicator> comm, LocalStore& values,
+                                 const AllreduceStoreOptions& options)
+    : comm_(std::move(comm)),
+      rank_(comm_->heldRanks().front()),
+      values_(values),
+      options_(options),
+      agreement_(*comm_),
+      thread_([this] { serve(); }) {}
+
+AllreduceEngine::~AllreduceEngine() {
+  stop();
+  close();
+}
+
+void AllreduceEngine::stop() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+    if (calling_) comm_->leave();
+  }
+  wake_.notify_all();
+  { const std::lock_guard tickets(tickets_); }
+  ended_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AllreduceEngine::close() {
+  if (buffer_ != nullptr) comm_->freeShared(buffer_);
+  buffer_ = nullptr;
+  comm_->close();
+}
+
+void AllreduceEngine::define(const std::string& name, DType dtype, std::size_t count) {
+  const Lock lock(mutex_);
+  keys_.push_back({name, dtype, count, {}});
+}
+
+AllreduceTimes AllreduceEngine::times() const {
+  const Lock lock(mutex_);
+  return times_;
+}
+
+std::uint64_t AllreduceEngine::bytesReduced() const {
+  const Lock lock(mutex_);
+  return bytesReduced_;
+}
+
+// ---- from the submitter's thread
+
+void AllreduceEngine::submit(std::vector<Operation> operations, bool here) {
+  {
+    const std::lock_guard tickets(tickets_);
+    for (const Operation& operation : operations) operation.ticket->expect();
+  }
+  {
+    const Lock lock(mutex_);
+    for (Operation& operation : operations) {
+      if (held_.empty()) {
+        enqueue(std::move(operation), here);
+      } else {
+        held_.push_back({false, {}, std::move(operation)});
+      }
+    }
+  }
+  wake_.notify_all();
+}
+
+void AllreduceEngine::fence(AllreduceFence fence) {
+  if (fence.ticket) {
+    const std::lock_guard tickets(tickets_);
+    fence.ticket->expect();
+  }
+  {
+    const Lock lock(mutex_);
+    if (failure_) return finish(fence.ticket, failure_);
+    held_.push_back({true, std::move(fence), {}});
+  }
+  wake_.notify_all();
+}
+
+/// The lock is held.
+void AllreduceEngine::enqueue(Operation operation, bool here) {
+  if (failure_) return finish(operation.ticket, failure_);
+  Key& key = keys_[operation.key];
+  if (!needsAll(operation.kind)) {
+    if (key.queue.empty()) return forward(std::move(operation), here);
+    key.queue.push_back(std::move(operation));
+    return;
+  }
+  if (left_) {
+    return finish(operation.ticket,
+                  std::make_exception_ptr(storeMisuse(
+                      "key " + key.name + ": this worker has left the sums, it can only pull")));
+  }
+  toAnnounce_.push_back(
+      {.key = operation.key,
+       .priority = operation.priority,
+       .count = key.count,
+       .name = fingerprint(key.name),
+       .kind = operation.kind == OperationKind::init ? SumKind::init : SumKind::push,
+       .dtype = key.dtype});
+  key.queue.push_back(std::move(operation));
+  ++unsummed_;
+}
+
+/// To the store of this worker. The lock is held.
+void AllreduceEngine::forward(Operation operation, bool here) {
+  operation.ticket = relay(std::move(operation.ticket));
+  std::vector<Operation> one;
+  one.push_back(std::move(operation));
+  values_.submit(std::move(one), here);
+}
+
+/// A ticket for the store of this worker that ends the given one.
+std::shared_ptr<Ticket> AllreduceEngine::relay(std::shared_ptr<Ticket> ticket) {
+  return std::make_shared<Ticket>([this, ticket = std::move(ticket)](
+                                      const std::exception_ptr& error) { finish(ticket, error); });
+}
+
+void AllreduceEngine::finish(const std::shared_ptr<Ticket>& ticket,
+                             const std::exception_ptr& error) {
+  if (!ticket) return;
+  const std::lock_guard tickets(tickets_);
+  ticket->finish(error);
+}
+
+// ---- the thread
+
+bool AllreduceEngine::fenceReady() const {
+  return !held_.empty() && unsummed_ == 0 && !fenceMeets_;
+}
+
+bool AllreduceEngine::idle() const {
+  const bool mustExchange =
+      !toAnnounce_.empty() || agreement_.hasPending() || (left_ && !agreement_.everybodyLeft());
+  return !mustExchange && !fenceReady();
+}
+
+void AllreduceEngine::serve() {
+  Lock lock(mutex_);
+  try {
+    for (;;) {
+      wake_.wait(lock, [this] { return stopping_ || !idle(); });
+      if (stopping_) return;
+      step(lock);
+    }
+  } catch (const Error& error) {
+    if (!lock.owns_lock()) lock.lock();
+    if (!stopping_) fail(error);
+  } catch (const std::exception& error) {
+    if (!lock.owns_lock()) lock.lock();
+    if (!stopping_) fail(Error(ErrorCode::system, error.what()));
+  }
+}
+
+void AllreduceEngine::step(Lock& lock) {
+  if (fenceReady()) return runFence(lock);
+  const bool news = !toAnnounce_.empty();
+  for (const Announcement& one : toAnnounce_) agreement_.announce(one);
+  toAnnounce_.clear();
+  const auto begin = Deadline::Clock::now();
+  const bool patient = left_;
+  call(lock, [&] {
+    agreement_.exchange(patient ? std::numeric_limits<double>::infinity() : options_.timeoutMs);
+  });
+  times_.wait += std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
+  bool found = false;
+  for (auto ready = agreement_.takeReady(); !ready.empty(); ready = agreement_.takeReady()) {
+    found = true;
+    sum(ready, lock);
+  }
+  if (fenceMeets_ && left_ && agreement_.everybodyLeft()) endFence();
+  if (found || news) {
+    pause_ = kShortestPause;
+  } else if (!stopping_) {
+    pauseFor(lock);
+  }
+}
+
+/// Makes a call of the communicator, which stop() can end.
+void AllreduceEngine::call(Lock& lock, const std::function<void()>& body) {
+  if (stopping_) throw Error(ErrorCode::closed, "the store is closed");
+  calling_ = true;
+  lock.unlock();
+  try {
+    body();
+  } catch (...) {
+    lock.lock();
+    calling_ = false;
+    throw;
+  }
+  lock.lock();
+  calling_ = false;
+}
+
+/// Nothing was ready: others wait for other keys.
+void AllreduceEngine::pauseFor(Lock& lock) {
+  endForAll([this] {
+    std::vector<std::string> names;
+    for (const Key& key : keys_) names.push_back(key.name);
+    agreement_.checkPatience(options_.timeoutMs, names);
+  });
+  wake_.wait_for(lock, pause_, [this] { return stopping_ || !toAnnounce_.empty(); });
+  pause_ = std::min(2 * pause_, kLongestPause);
+}
+
+/// Runs something whose failure only this worker sees; the others learn of it.
+void AllreduceEngine::endForAll(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const std::exception& error) {
+    comm_->abort("worker " + std::to_string(rank_) + ": " + error.what());
+    throw;
+  }
+}
+
+// ---- fences
+
+void AllreduceEngine::runFence(Lock& lock) {
+  const AllreduceFence& fence = held_.front().fence;  // others are only appended
+  lock.unlock();
+  std::exception_ptr error;
+  try {
+    if (fence.body) fence.body();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  fenceError_ = error;
+  if (!fence.meets) return endFence();
+  fenceMeets_ = true;
+  // Of a worker that has left nobody waits for: its fence is met when all have left.
+  if (!left_) {
+    toAnnounce_.push_back({.key = kBarrierKey, .kind = SumKind::barrier});
+  } else if (agreement_.everybodyLeft()) {
+    endFence();
+  }
+}
+
+void AllreduceEngine::endFence() {
+  const AllreduceFence fence = std::move(held_.front().fence);
+  held_.pop_front();
+  fenceMeets_ = false;
+  if (fence.leaves) {
+    left_ = true;
+    agreement_.leave();
+  }
+  finish(fence.ticket, std::exchange(fenceError_, nullptr));
+  releaseHeld();
+}
+
+void AllreduceEngine::releaseHeld() {
+  while (!held_.empty() && !held_.front().isFence) {
+    Operation operation = std::move(held_.front().operation);
+    held_.pop_front();
+    enqueue(std::move(operation), false);
+  }
+}
+
+void AllreduceEngine::waitFor(const std::function<void(std::shared_ptr<Ticket>)>& begin) {
+  struct Outcome {
+    bool ended = false;
+    std::exception_ptr error;
+  };
+  const auto outcome = std::make_shared<Outcome>();
+  begin(std::make_shared<Ticket>([this, outcome](const std::exception_ptr& error) {
+    {
+      const std::lock_guard tickets(tickets_);
+      outcome->ended = true;
+      outcome->error = error;
+    }
+    ended_.notify_all();
+  }));
+  std::unique_lock tickets(tickets_);
+  ended_.wait(tickets, [&] { return outcome->ended || stopping_; });
+  if (!outcome->ended) throw Error(ErrorCode::closed, "the store is closed");
+  if (outcome->error) std::rethrow_exception(outcome->error);
+}
+
+// ---- the end
+
+/// Everything pending and everything later ends with this error. The lock is held.
+void AllreduceEngine::fail(const Error& error) {
+  Error told(error.code, std::string("the workers no longer sum together: ") + error.what());
+  told.withRank(error.rank);
+  failure_ = std::make_exception_ptr(told);
+  for (Key& key : keys_) {
+    for (const Operation& operation : key.queue) finish(operation.ticket, failure_);
+    key.queue.clear();
+  }
+  for (const Held& held : held_) {
+    // Who has left waits only for the others' end, however it comes.
+    const bool ends = held.isFence && left_;
+    finish(held.isFence ? held.fence.ticket : held.operation.ticket, ends ? nullptr : failure_);
+  }
+  held_.clear();
+  toAnnounce_.clear();
+  unsummed_ = 0;
+}
+
+}  // namespace gradlink

@@ -1,0 +1,200 @@
+#include "kvstore/gpu/device_site.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+#include "kvstore/gpu/round.h"
+#include "kvstore/gpu/step.h"
+#include "kvstore/gpu/updater_call.h"
+
+namespace gradlink {
+namespace {
+
+bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
+  if (options.merge == GpuMerge::peer) return false;
+  const bool distinct = places == options.gpus.size();
+  if (options.merge == GpuMerge::nccl) {
+    if (!distinct) {
+      throw Error(ErrorCode::unsupported,
+                  "NCCL wants each GPU once: name each once, or use the store type 'device'")
+          .stillUsable();
+    }
+    nccl::libraryInfo();
+    return true;
+  }
+  if (!distinct || places == 1) return false;
+  try {
+    nccl::libraryInfo();
+    return true;
+  } catch (const Error& error) {
+    if (error.code != ErrorCode::backendUnavailable) throw;
+    return false;
+  }
+}
+
+}  // namespace
+
+/// Units that are done when all streams are past what was queued for them.
+class GpuDeviceSite::Round final : public GpuFlight {
+ public:
+  explicit Round(GpuDeviceSite& site)
+      : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
+    for (std::size_t i = 0; i < site.places_.size(); ++i) marks_.add(site.places_[i].stream);
+  }
+
+  Progress advance() override {
+    try {
+      if (marks_.passed()) return Progress::done;
+      site_.lookAtNccl();
+    } catch (const Error& error) {
+      // What the streams wait for will not come: let go of it.
+      if (site_.communicator_) site_.communicator_->abort(error.what());
+      throw;
+    }
+    return Progress::onDevice;
+  }
+
+ private:
+  GpuDeviceSite& site_;
+  GpuMarks marks_;
+};
+
+/// A push whose update runs outside: sum and value go to the host, the new value comes back.
+class GpuDeviceSite::Updater final : public GpuFlight {
+ public:
+  /// `sum`: where what was pushed will be.
+  Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
+      : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
+    while (key.staged.size() < 2) key.staged.emplace_back(key.bytes());
+    cuda::Stream& stream = site_.places_[key.home].stream;
+    stream.copy(received(), sum, key.bytes());
+    stream.copy(stored(), key.value.data(), key.bytes());
+    marks_.add(stream);
+  }
+
+  Progress advance() override {
+    if (stage_ == Stage::coming) {
+      if (!marks_.passed()) return Progress::onDevice;
+      call_.start(*units.front()->head().external,
+                  {key_.id, key_.dtype, key_.count, received(), stored()}, site_.wake_);
+      stage_ = Stage::outside;
+    }
+    if (stage_ == Stage::outside) {
+      if (!call_.done()) return Progress::elsewhere;
+      sendBack();
+      stage_ = Stage::going;
+    }
+    return marks_.passed() ? Progress::done : Progress::onDevice;
+  }
+
+ private:
+  enum class Stage : std::uint8_t { coming, outside, going };
+
+  void* received() { return key_.staged[0].data(); }
+  void* stored() { return key_.staged[1].data(); }
+
+  void sendBack() {
+    site_.prepareRound();
+    site_.places_[key_.home].stream.copy(key_.value.data(), stored(), key_.bytes());
+    GpuRound round(site_.places_, nullptr, nullptr);
+    round.addPull(*units.front());
+    site_.launch(round);
+    marks_.add(site_.places_[key_.home].stream);
+  }
+
+  GpuDeviceSite& site_;
+  GpuKey& key_;
+  GpuMarks marks_;
+  Stage stage_ = Stage::coming;
+  GpuUpdaterCall call_;
+};
+
+GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void()> wake)
+    : options_(options),
+      wake_(std::move(wake)),
+      places_(options.gpus),
+      crossing_(places_.events(), 0),
+      usesNccl_(decideOnNccl(options, places_.size())) {}
+
+GpuDeviceSite::~GpuDeviceSite() = default;
+
+void GpuDeviceSite::open() {
+  places_.loadKernels();
+  if (usesNccl_) communicator_ = nccl::openLocal(options_.gpus, {options_.timeoutMs, &cancelled_});
+}
+
+void GpuDeviceSite::lookAtNccl() {
+  if (!communicator_) return;
+  const auto now = Deadline::Clock::now();
+  if (now - looked_ < std::chrono::milliseconds(1)) return;
+  looked_ = now;
+  communicator_->check("kvstore");
+}
+
+void GpuDeviceSite::makeRoom(GpuKey& key) {
+  key.home = places_.chooseHome(key.bytes());
+  key.value = cuda::DeviceMemory(places_[key.home].device, key.bytes());
+}
+
+/// The memory of earlier rounds is free again for each stream, but for what others still read.
+void GpuDeviceSite::prepareRound() {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    places_[i].arena.reset();
+    crossing_.holdUp(places_[i].stream);
+  }
+  crossing_.clear();
+}
+
+void GpuDeviceSite::launch(GpuRound& round) {
+  round.launch();
+  if (!round.crossesPlaces()) return;
+  for (std::size_t i = 0; i < places_.size(); ++i) crossing_.add(places_[i].stream);
+}
+
+std::unique_ptr<GpuCollectives> GpuDeviceSite::collectives() {
+  if (!communicator_) return nullptr;
+  return std::make_unique<GpuCollectives>(places_, *communicator_, options_.fuseBelowBytes);
+}
+
+void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
+  prepareRound();
+  const std::unique_ptr<GpuCollectives> collectives = this->collectives();
+  GpuRound round(places_, compression_, collectives.get());
+  struct External {
+    std::unique_ptr<GpuUnit>* unit;
+    const void* sum;
+  };
+  std::vector<External> externals;
+  for (auto& unit : units) {
+    if (unit->head().external) {
+      externals.push_back({&unit, round.addSum(*unit)});
+    } else if (unit->kind() == OperationKind::rowSparsePull) {
+      round.addRows(*unit);
+    } else if (unit->in.empty()) {
+      round.addPull(*unit);
+    } else {
+      round.addPush(*unit);
+    }
+  }
+  launch(round);
+  for (const External& external : externals) {
+    flights.push_back(std::make_unique<Updater>(*this, (*external.unit)->key, external.sum));
+    flights.back()->units.push_back(std::move(*external.unit));
+  }
+  std::erase(units, nullptr);
+  if (units.empty()) return;
+  flights.push_back(std::make_unique<Round>(*this));
+  flights.back()->units = std::move(units);
+}
+
+std::unique_ptr<OptimizerState> GpuDeviceSite::stateOf(const GpuKey& key) {
+  return downloadState(*key.state, places_[key.home]);
+}
+
+void GpuDeviceSite::restoreState(GpuKey& key, GpuKeyState& state) {
+  uploadState(state, places_[key.home]);
+}
+
+}  // namespace gradlink

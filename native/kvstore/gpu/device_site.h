@@ -1,0 +1,65 @@
+// Values on the GPUs: summed by NCCL, or by a kernel that reads the other GPUs' memory.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/deadline.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/gpu/places.h"
+#include "kvstore/gpu/site.h"
+#include "kvstore/gpu/store.h"
+#include "nccl/nccl.h"
+
+namespace gradlink {
+
+class GpuCollectives;
+class GpuRound;
+
+class GpuDeviceSite final : public GpuValueSite {
+ public:
+  /// `wake`: tells the engine that an updater is done. Throws where a GPU is missing, and where
+  /// NCCL is wanted and cannot be had.
+  GpuDeviceSite(const GpuStoreOptions& options, std::function<void()> wake);
+  ~GpuDeviceSite() override;
+
+  const GpuPlaces& places() const { return places_; }
+  /// Before the first key.
+  void setCompression(const GradientCompression* compression) { compression_ = compression; }
+
+  void open() override;
+  void makeRoom(GpuKey&) override;
+  bool blocksKey(const GpuUnit& unit) const override { return unit.head().external != nullptr; }
+  /// Some 30 us of each GPU's memory.
+  std::size_t roundBytes() const override { return places_.size() * (std::size_t{128} << 20); }
+  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
+  std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
+  void restoreState(GpuKey&, GpuKeyState&) override;
+  void cancel() noexcept override { cancelled_ = true; }
+  bool quiesce() noexcept override { return places_.quiesce(); }
+
+ private:
+  class Round;
+  class Updater;
+  /// Throws what ended NCCL's communicator, if anything has.
+  void lookAtNccl();
+
+  void launch(GpuRound& round);
+  std::unique_ptr<GpuCollectives> collectives();
+  void prepareRound();
+
+  const GpuStoreOptions options_;
+  const std::function<void()> wake_;
+  GpuPlaces places_;
+  const GradientCompression* compression_ = nullptr;
+  /// Whose memory of the last rounds other places may still be reading.
+  GpuMarks crossing_;
+  bool usesNccl_;
+  Deadline::Clock::time_point looked_ = Deadline::Clock::now();
+  std::atomic<bool> cancelled_{false};
+  std::unique_ptr<nccl::NcclCommunicator> communicator_;  // goes before the streams it works on
+};
+
+}  // namespace gradlink

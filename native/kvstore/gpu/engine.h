@@ -1,0 +1,102 @@
+// Who does what when, in a store on GPUs: one thread takes everything that is queued, makes rounds
+// of it, begins them without waiting for the devices, and watches what is under way.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kvstore/gpu/key.h"
+#include "kvstore/gpu/site.h"
+
+namespace gradlink {
+
+class GpuEngine {
+ public:
+  /// `admit` fixes what depends on the order of submission: called in that order, on the engine's
+  /// thread.
+  GpuEngine(GpuSite& site, std::function<void(GpuItem&)> admit)
+      : site_(site), admit_(std::move(admit)) {}
+  ~GpuEngine() { stop(); }
+  GpuEngine(const GpuEngine&) = delete;
+  GpuEngine& operator=(const GpuEngine&) = delete;
+
+  void submit(std::vector<GpuItem> items);
+  /// Runs `body` after everything submitted before was admitted and before anything submitted later
+  /// is.
+  void apply(std::function<void()> body);
+  /// Runs `body` when everything submitted before is done, and before anything submitted later
+  /// begins.
+  void fence(std::function<void()> body, std::shared_ptr<Ticket> ticket);
+  /// What a flight waits for has come. From any thread.
+  void wake();
+  /// Drops what is queued and waits for what is under way. Idempotent.
+  void stop();
+  /// After stop(): a device did not end what was under way, and may still use memory.
+  bool lost() const { return lost_; }
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  /// An operation, a setting (only a body) or a fence (a ticket too).
+  struct Entry {
+    GpuItem item;
+    std::function<void()> body;
+    std::shared_ptr<Ticket> ticket;
+  };
+  /// A ticket that is to be told.
+  struct Ended {
+    std::shared_ptr<Ticket> ticket;
+    std::exception_ptr error;
+  };
+  using Clock = std::chrono::steady_clock;
+
+  void enqueue(Entry entry);
+  void startThread();
+  void notify(Lock& lock);
+  void serve();
+  bool admitEntries();
+  bool runFence(Entry& fence);
+  bool beginRounds();
+  std::vector<std::unique_ptr<GpuUnit>> makeRound();
+  std::unique_ptr<GpuUnit> takeUnit(GpuKey& key);
+  bool watchFlights();
+  void calmDown(const std::exception_ptr& error);
+  void end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error);
+  void list(GpuKey& key);
+  void rest(Lock& lock, Clock::time_point since);
+
+  GpuSite& site_;
+  const std::function<void(GpuItem&)> admit_;
+
+  // ---- of the engine's thread
+  std::deque<Entry> entries_;
+  std::vector<GpuKey*> listed_;  // keys with something that may begin
+  GpuFlights flights_;
+  std::size_t bytesInFlight_ = 0;
+  bool onDevice_ = false;  // some flight waits for a device
+  std::uint64_t sequence_ = 0;
+  std::vector<Ended> ended_;
+  /// Why nothing can be done any more.
+  std::exception_ptr broken_;
+  bool lost_ = false;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  // ---- guarded by the mutex
+  std::deque<Entry> incoming_;
+  bool woken_ = false;
+  bool asleep_ = false;
+  bool stopping_ = false;
+  std::thread thread_;  // last: the rest outlives it
+};
+
+}  // namespace gradlink

@@ -1,0 +1,57 @@
+#include "kvstore/gpu/item.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvstore/store_checks.h"
+
+namespace gradlink {
+namespace {
+
+/// `hostToo`: an array may be in host memory.
+std::vector<GpuArray> locate(const std::string& name, std::span<const int> gpus,
+                             std::span<void* const> arrays, bool hostToo,
+                             const std::function<std::size_t(int gpu)>& placeOf) {
+  if (arrays.size() > gpus.size()) {
+    throw storeMisuse("key " + name + ": " + std::to_string(arrays.size()) + " arrays for " +
+                      std::to_string(gpus.size()) + " GPUs");
+  }
+  std::vector<GpuArray> located;
+  located.reserve(arrays.size());
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::size_t place = placeOf(gpus[i]);
+    if (place == kHostPlace && !(hostToo && gpus[i] < 0)) {
+      throw storeMisuse("key " + name + ": an array is " +
+                        (gpus[i] < 0 ? "in host memory" : "on gpu:" + std::to_string(gpus[i])) +
+                        ", which is no device of this store");
+    }
+    located.push_back({arrays[i], place});
+  }
+  return located;
+}
+
+}  // namespace
+
+GpuItem itemOf(GpuKey& key, Operation operation, std::span<const int> gpus,
+               const std::function<std::size_t(int gpu)>& placeOf) {
+  checkOperation(operation, key.name, key.count, key.rowLength);
+  GpuItem item;
+  item.key = &key;
+  std::vector<void*> inputs;
+  inputs.reserve(operation.in.size());
+  // Only init's input may be in host memory; no input is written.
+  for (const void* input : operation.in) inputs.push_back(const_cast<void*>(input));
+  const auto gpusOr = [gpus](const std::vector<int>& own) {
+    return own.empty() ? gpus : std::span<const int>(own);
+  };
+  item.in = locate(key.name, gpusOr(operation.inGpus), inputs,
+                   operation.kind == OperationKind::init, placeOf);
+  item.out = locate(key.name, gpusOr(operation.outGpus), operation.out, false, placeOf);
+  operation.in.clear();
+  operation.out.clear();
+  item.operation = std::move(operation);
+  return item;
+}
+
+}  // namespace gradlink

@@ -1,0 +1,97 @@
+// One key of a store on GPUs, and what is done to it in one go.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/memory.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/store.h"
+
+namespace gradlink {
+
+/// What an optimizer keeps for a key. The arrays are made by the first update, when the value has
+/// settled; the count of updates goes ahead with every push that is admitted.
+struct GpuKeyState {
+  std::shared_ptr<Optimizer> optimizer;
+  /// Where states are on a GPU, its arrays have names and types, but no data.
+  std::unique_ptr<OptimizerState> state;
+  /// One for each of its arrays, where states are on a GPU.
+  std::vector<cuda::DeviceMemory> arrays;
+  bool made = false;
+};
+
+/// An array and the place whose memory it is.
+struct GpuArray {
+  void* data;
+  /// kHostPlace: host memory.
+  std::size_t place;
+};
+inline constexpr std::size_t kHostPlace = ~std::size_t{0};
+
+struct GpuKey;
+
+/// An operation with what was fixed when it was admitted.
+struct GpuItem {
+  GpuKey* key = nullptr;
+  /// Without its arrays, which are in `in` and `out`.
+  Operation operation;
+  std::vector<GpuArray> in;
+  std::vector<GpuArray> out;
+  std::shared_ptr<GpuKeyState> state;  // push with an optimizer
+  UpdateNumbers numbers{};
+  std::shared_ptr<ExternalUpdater> external;
+  std::exception_ptr error;
+};
+
+struct GpuKey {
+  KeyId id;
+  std::string name;
+  DType dtype;
+  std::size_t count;
+  std::size_t rowLength;
+  /// Of the places of the store, the one where the value is.
+  std::size_t home = 0;
+
+  std::size_t bytes() const { return count * sizeOf(dtype); }
+
+  // ---- what the site keeps for it
+  /// On the home; for `local` in pinned memory.
+  cuda::DeviceMemory value;
+  cuda::PinnedMemory hostValue;
+  /// Compression's error feedback, one array for each that is pushed.
+  std::vector<cuda::DeviceMemory> residuals;
+  /// Pushed arrays on their way through the host; for updaters that run outside, what was received
+  /// and what is stored.
+  std::vector<cuda::PinnedMemory> staged;
+
+  // ---- of the engine's thread
+  std::shared_ptr<GpuKeyState> state;
+  std::deque<GpuItem> queue;
+  std::uint64_t sequence = 0;  // of the oldest item that waits
+  bool listed = false;         // among the keys with something to do
+  bool blocked = false;        // nothing else of the key may begin
+};
+
+/// A push (or init) with the pulls behind it, a group of pulls, or one rowSparsePull.
+struct GpuUnit {
+  explicit GpuUnit(GpuKey& key) : key(key) {}
+
+  GpuKey& key;
+  /// The first decides what is done; its `in` and the `out` of all are here.
+  std::vector<GpuItem> items;
+  std::vector<GpuArray> in;
+  std::vector<GpuArray> out;
+
+  const GpuItem& head() const { return items.front(); }
+  OperationKind kind() const { return head().operation.kind; }
+  /// Roughly what it moves.
+  std::size_t bytes() const { return key.bytes() * (in.size() + out.size() + 1); }
+};
+
+}  // namespace gradlink

@@ -1,0 +1,76 @@
+// The GPUs of a store, each once, with what the store queues its work on.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "cuda/device.h"
+#include "cuda/kernels.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "kvstore/gpu/key.h"
+#include "kvstore/gpu/marks.h"
+
+namespace gradlink {
+
+/// Device memory for what one round computes on its way: given out piece by piece, all of it free
+/// again at the next round. Work of one stream may use it without further ado, since rounds follow
+/// one another there.
+class GpuArena {
+ public:
+  explicit GpuArena(cuda::Device& device) : device_(device) {}
+
+  /// 256-byte aligned.
+  void* take(std::size_t bytes);
+  void reset();
+
+ private:
+  cuda::Device& device_;
+  std::vector<cuda::DeviceMemory> blocks_;
+  std::size_t block_ = 0;
+  std::size_t used_ = 0;  // of the present block
+};
+
+struct GpuPlace {
+  explicit GpuPlace(cuda::Device& device)
+      : device(device), stream(device), ring(stream), arena(device) {}
+
+  cuda::Device& device;
+  cuda::Stream stream;
+  cuda::TaskRing ring;
+  GpuArena arena;
+  /// Bytes of the values that live here.
+  std::size_t load = 0;
+};
+
+class GpuPlaces {
+ public:
+  /// Makes streams, and lets the GPUs reach one another where they can.
+  explicit GpuPlaces(std::span<const int> gpus);
+  /// Before the first work: loads the kernels, which takes a while.
+  void loadKernels();
+
+  std::size_t size() const { return places_.size(); }
+  GpuPlace& operator[](std::size_t index) { return *places_[index]; }
+  /// kHostPlace where no place is that GPU.
+  std::size_t indexOf(int ordinal) const;
+  /// Whether kernels on `from` read and write memory of `to`.
+  bool reaches(std::size_t from, std::size_t to) const { return reach_[from * size() + to]; }
+  /// The place with the fewest bytes, which takes these too.
+  std::size_t chooseHome(std::size_t bytes);
+
+  /// Copies between any two places, or from and to the host's memory, on that place's stream.
+  void copy(std::size_t on, GpuArray to, GpuArray from, std::size_t bytes);
+  GpuEvents& events() { return events_; }
+  /// Waits for all streams, whatever became of their work; false where one does not end.
+  bool quiesce() noexcept;
+
+ private:
+  std::vector<std::unique_ptr<GpuPlace>> places_;
+  std::vector<bool> reach_;
+  GpuEvents events_;
+};
+
+}  // namespace gradlink

@@ -1,0 +1,340 @@
+#include "kvstore/gpu/round.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "kvstore/store_checks.h"
+
+namespace gradlink {
+namespace {
+
+using Stage = GpuCollectives::Stage;
+
+cuda::CodeBits bitsOf(const GradientCompression& compression) {
+  return compression.type() == CompressionType::twoBit ? cuda::CodeBits::two : cuda::CodeBits::one;
+}
+
+}  // namespace
+
+GpuRound::GpuRound(GpuPlaces& places, const GradientCompression* compression,
+                   GpuCollectives* collectives)
+    : places_(places), compression_(compression), collectives_(collectives), work_(places.size()) {}
+
+// ---- units
+
+void GpuRound::addPush(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  if (key.count == 0 || share(unit)) return;
+  if (fromHost(unit)) {
+    work_[key.home].arriving.push_back(
+        {{key.value.data(), key.home}, unit.in.front(), key.bytes()});
+    return addPull(unit);
+  }
+  std::vector<const void*> sources = sourcesOf(unit);
+  std::vector<void*> targets = targetsOf(unit, unit.out);
+  if (unit.head().state) return addUpdate(unit, std::move(sources), std::move(targets));
+  targets.push_back(key.value.data());
+  addSums(key.home, key.dtype, {std::move(sources), std::move(targets), key.count});
+}
+
+void GpuRound::addPull(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  if (key.count == 0 || (unit.in.empty() && share(unit))) return;
+  addSums(key.home, key.dtype, {{key.value.data()}, targetsOf(unit, unit.out), key.count});
+}
+
+void GpuRound::addRows(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  if (key.count == 0) return;
+  const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
+  std::vector<std::int64_t> rows = unit.head().operation.rows;
+  std::sort(rows.begin(), rows.end());
+  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  Work& work = work_[key.home];
+  for (const GpuArray& out : unit.out) {
+    // All of the output is written anyway: elsewhere it arrives as one copy.
+    void* const image =
+        out.place == key.home ? out.data : places_[key.home].arena.take(key.bytes());
+    work.zeros.push_back({image, key.bytes()});
+    for (std::size_t i = 0; i < rows.size();) {
+      std::size_t run = 1;
+      while (i + run < rows.size() && rows[i + run] == rows[i] + static_cast<std::int64_t>(run)) {
+        ++run;
+      }
+      const std::size_t at = static_cast<std::size_t>(rows[i]) * rowBytes;
+      addSums(key.home, key.dtype,
+              {{static_cast<const std::byte*>(key.value.data()) + at},
+               {static_cast<std::byte*>(image) + at},
+               run * key.rowLength});
+      i += run;
+    }
+    if (image != out.data) work.leaving.push_back({out, {image, key.home}, key.bytes()});
+  }
+}
+
+void* GpuRound::addSum(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  void* const sum = places_[key.home].arena.take(key.bytes());
+  if (key.count != 0) addSums(key.home, key.dtype, {sourcesOf(unit), {sum}, key.count});
+  return sum;
+}
+
+bool GpuRound::fromHost(const GpuUnit& unit) const {
+  return unit.kind() == OperationKind::init && unit.in.front().place == kHostPlace;
+}
+
+std::vector<const void*> GpuRound::sourcesOf(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  if (compression_ != nullptr && key.dtype == DType::float32 && isPush(unit.kind())) {
+    return decoded(unit);
+  }
+  std::vector<const void*> sources;
+  for (const GpuArray& in : unit.in) {
+    if (places_.reaches(key.home, in.place)) {
+      sources.push_back(in.data);
+      continue;
+    }
+    void* const copy = places_[key.home].arena.take(key.bytes());
+    work_[key.home].arriving.push_back({{copy, key.home}, in, key.bytes()});
+    sources.push_back(copy);
+  }
+  return sources;
+}
+
+/// Each array becomes codes where it is; what they mean is summed at home.
+std::vector<const void*> GpuRound::decoded(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  compresses_ = true;
+  const std::size_t codeBytes = cuda::codeBytes(bitsOf(*compression_), key.count);
+  std::vector<const void*> sources;
+  for (std::size_t i = 0; i < unit.in.size(); ++i) {
+    const GpuArray& in = unit.in[i];
+    auto* codes = static_cast<std::uint8_t*>(places_[in.place].arena.take(codeBytes));
+    work_[in.place].compress.push_back(
+        {static_cast<const float*>(in.data), residualOf(unit, i), codes, key.count});
+    if (!places_.reaches(key.home, in.place)) {
+      auto* copy = static_cast<std::uint8_t*>(places_[key.home].arena.take(codeBytes));
+      work_[key.home].arriving.push_back({{copy, key.home}, {codes, in.place}, codeBytes});
+      codes = copy;
+    }
+    auto* meaning = static_cast<float*>(places_[key.home].arena.take(key.bytes()));
+    work_[key.home].decompress.push_back({codes, meaning, key.count});
+    sources.push_back(meaning);
+  }
+  return sources;
+}
+
+/// What the codes of the key's i-th array left over so far, on that array's GPU.
+float* GpuRound::residualOf(GpuUnit& unit, std::size_t index) {
+  GpuKey& key = unit.key;
+  GpuPlace& place = places_[unit.in[index].place];
+  while (key.residuals.size() <= index) key.residuals.emplace_back();
+  cuda::DeviceMemory& residual = key.residuals[index];
+  if (residual.data() == nullptr) {
+    residual = cuda::DeviceMemory(place.device, key.bytes());
+    place.stream.zero(residual.data(), key.bytes());
+  } else if (residual.device() != &place.device) {
+    // The caller pushes from another GPU than before: rare enough to stand still for.
+    places_.quiesce();
+    cuda::DeviceMemory moved(place.device, key.bytes());
+    place.stream.copyPeer(moved.data(), place.device, residual.data(), *residual.device(),
+                          key.bytes());
+    place.stream.synchronize();
+    residual = std::move(moved);
+  }
+  return static_cast<float*>(residual.data());
+}
+
+std::vector<void*> GpuRound::targetsOf(const GpuUnit& unit, const std::vector<GpuArray>& outputs) {
+  const GpuKey& key = unit.key;
+  std::vector<void*> targets;
+  for (const GpuArray& out : outputs) {
+    if (places_.reaches(key.home, out.place)) {
+      targets.push_back(out.data);
+    } else {
+      work_[key.home].leaving.push_back({out, {key.value.data(), key.home}, key.bytes()});
+    }
+  }
+  return targets;
+}
+
+void GpuRound::addUpdate(GpuUnit& unit, std::vector<const void*> grads,
+                         std::vector<void*> targets) {
+  GpuKey& key = unit.key;
+  GpuKeyState& state = *unit.head().state;
+  makeState(key, state, places_[key.home]);
+  cuda::StepTask task = stepOf(key, unit.head());
+  task.grads = std::move(grads);
+  task.targets = std::move(targets);
+  work_[key.home].steps[stepKindOf(key, *state.optimizer)].push_back(std::move(task));
+}
+
+void GpuRound::addSums(std::size_t place, DType dtype, cuda::SumTask task) {
+  if (!task.targets.empty()) work_[place].sums[dtype].push_back(std::move(task));
+}
+
+// ---- with NCCL
+
+/// Hands the unit's part to NCCL where it has an array on every GPU.
+bool GpuRound::share(GpuUnit& unit) {
+  if (collectives_ == nullptr || unit.kind() == OperationKind::init) return false;
+  GpuKey& key = unit.key;
+  if (isPush(unit.kind()) && compression_ != nullptr && key.dtype == DType::float32) return false;
+  Shared shared{&unit, nullptr, nullptr, {}, {}};
+  const bool spreads = splitOutputs(unit, shared);
+  Part part{Stage::before, Kind::reduce, key.dtype, key.count, key.home, {}, {}};
+  part.in.resize(places_.size());
+  part.out.resize(places_.size());
+  if (isPush(unit.kind())) {
+    std::optional<std::vector<const void*>> inputs = inputByPlace(unit);
+    if (!inputs) return false;
+    Part sum = part;
+    sum.in = std::move(*inputs);
+    if (unit.head().state) {
+      sum.out[key.home] = places_[key.home].arena.take(key.bytes());
+    } else if (spreads) {
+      sum.kind = Kind::allReduce;
+      sum.out = shared.filled;
+    } else {
+      sum.out[key.home] = key.value.data();
+    }
+    shared.sum = &collectives_->add(std::move(sum));
+  } else if (!spreads) {
+    return false;
+  }
+  if (spreads && (shared.sum == nullptr || unit.head().state)) {
+    part.kind = Kind::broadcast;
+    part.stage = shared.sum == nullptr ? Stage::before : Stage::after;
+    part.in[key.home] = key.value.data();
+    part.out = shared.filled;
+    shared.spread = &collectives_->add(std::move(part));
+  }
+  shared_.push_back(std::move(shared));
+  return true;
+}
+
+std::optional<std::vector<const void*>> GpuRound::inputByPlace(const GpuUnit& unit) const {
+  std::vector<const void*> inputs(places_.size());
+  if (unit.in.size() != inputs.size()) return std::nullopt;
+  for (const GpuArray& in : unit.in) inputs[in.place] = in.data;
+  const bool all = std::find(inputs.begin(), inputs.end(), nullptr) == inputs.end();
+  return all ? std::optional(std::move(inputs)) : std::nullopt;
+}
+
+/// One output of every place, if there are, and the rest.
+bool GpuRound::splitOutputs(const GpuUnit& unit, Shared& shared) const {
+  std::vector<void*> filled(places_.size());
+  for (const GpuArray& out : unit.out) {
+    if (filled[out.place] == nullptr) {
+      filled[out.place] = out.data;
+    } else {
+      shared.others.push_back(out);
+    }
+  }
+  if (std::find(filled.begin(), filled.end(), nullptr) != filled.end()) {
+    shared.others = unit.out;
+    return false;
+  }
+  shared.filled = std::move(filled);
+  return true;
+}
+
+/// What the places themselves have to do for a unit, once it is known where the collectives work.
+void GpuRound::finishShared(Shared& shared) {
+  GpuUnit& unit = *shared.unit;
+  GpuKey& key = unit.key;
+  std::vector<void*> targets = targetsOf(unit, shared.others);
+  if (shared.spread != nullptr && shared.spread->packed) {
+    unpack(shared, *shared.spread,
+           shared.spread->stage == Stage::before ? &Work::sums : &Work::unpacking);
+  }
+  if (shared.sum == nullptr) {
+    return addSums(key.home, key.dtype, {{key.value.data()}, std::move(targets), key.count});
+  }
+  const void* const sum = shared.sum->result(key.home);
+  if (unit.head().state) {
+    if (shared.spread != nullptr && shared.spread->packed) {
+      targets.push_back(shared.spread->result(key.home));
+    }
+    return addUpdate(unit, {sum}, std::move(targets));
+  }
+  if (shared.sum->kind == Kind::allReduce && shared.sum->packed) {
+    unpack(shared, *shared.sum, &Work::sums);
+  }
+  if (sum != key.value.data()) targets.push_back(key.value.data());
+  addSums(key.home, key.dtype, {{sum}, std::move(targets), key.count});
+}
+
+void GpuRound::unpack(const Shared& shared, const Part& part, GpuSums Work::*when) {
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    (work_[place].*when)[part.dtype].push_back(
+        {{part.result(place)}, {shared.filled[place]}, part.count});
+  }
+}
+
+// ---- launching
+
+void GpuRound::launch() {
+  if (collectives_ != nullptr) {
+    std::vector<GpuSums> packing(places_.size());
+    collectives_->resolve(packing);
+    for (std::size_t place = 0; place < places_.size(); ++place) {
+      work_[place].packing = std::move(packing[place]);
+    }
+    for (Shared& shared : shared_) finishShared(shared);
+  }
+  if (compresses_) compressAll();
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    for (const Copy& copy : work_[place].arriving) {
+      places_.copy(place, copy.to, copy.from, copy.bytes);
+    }
+    if (!work_[place].decompress.empty()) {
+      cuda::decompress(places_[place].stream, places_[place].ring, bitsOf(*compression_),
+                       compression_->threshold(), work_[place].decompress);
+    }
+    launchSums(place, work_[place].packing);
+  }
+  if (collectives_ != nullptr && collectives_->has(Stage::before)) {
+    collectives_->launch(Stage::before);
+  }
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    for (const Zero& zero : work_[place].zeros) places_[place].stream.zero(zero.to, zero.bytes);
+    launchSums(place, work_[place].sums);
+    for (const auto& [kind, tasks] : work_[place].steps) {
+      cuda::step(places_[place].stream, places_[place].ring, kind.dtype, kind.kernel, kind.ratio,
+                 tasks);
+    }
+  }
+  if (collectives_ != nullptr && collectives_->has(Stage::after)) {
+    collectives_->launch(Stage::after);
+  }
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    launchSums(place, work_[place].unpacking);
+    for (const Copy& copy : work_[place].leaving) {
+      places_.copy(place, copy.to, copy.from, copy.bytes);
+    }
+  }
+}
+
+/// Codes everywhere; then every place may read those of the others.
+void GpuRound::compressAll() {
+  GpuMarks coded(places_.events(), 0);
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    if (work_[place].compress.empty()) continue;
+    cuda::compress(places_[place].stream, places_[place].ring, bitsOf(*compression_),
+                   compression_->threshold(), work_[place].compress);
+    coded.add(places_[place].stream);
+  }
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    coded.holdUp(places_[place].stream);
+  }
+}
+
+void GpuRound::launchSums(std::size_t place, const GpuSums& sums) {
+  GpuPlace& at = places_[place];
+  for (const auto& [dtype, tasks] : sums) {
+    cuda::Kernels::of(at.device).sum(at.stream, at.ring, dtype, tasks);
+  }
+}
+
+}  // namespace gradlink

@@ -1,0 +1,103 @@
+// One round of a store whose values live on GPUs: what its units come down to, gathered first, then
+// queued with few launches.
+//
+// Each value is worked on by its home's stream alone, so that rounds need not wait for one another.
+// On its way: compression where the arrays are; copies of what the home does not reach; NCCL's
+// sums; sums and optimizers on the homes; NCCL's broadcasts; unpacking.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "cuda/compress.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/gpu/collectives.h"
+#include "kvstore/gpu/key.h"
+#include "kvstore/gpu/places.h"
+#include "kvstore/gpu/step.h"
+
+namespace gradlink {
+
+class GpuRound {
+ public:
+  /// `collectives`: null where NCCL takes no part.
+  GpuRound(GpuPlaces& places, const GradientCompression* compression, GpuCollectives* collectives);
+
+  void addPush(GpuUnit& unit);
+  void addPull(GpuUnit& unit);
+  void addRows(GpuUnit& unit);
+  /// What the unit pushes, summed, in memory of the round on the home, nothing else.
+  void* addSum(GpuUnit& unit);
+
+  /// Queues all of it.
+  void launch();
+  /// Whether streams read what other places keep for the round: the next one may not use the
+  /// memory of rounds before.
+  bool crossesPlaces() const { return compresses_; }
+
+ private:
+  struct Copy {
+    GpuArray to;
+    GpuArray from;
+    std::size_t bytes;
+  };
+  struct Zero {
+    void* to;
+    std::size_t bytes;
+  };
+  /// What one place does, in this order.
+  struct Work {
+    std::vector<cuda::CompressTask> compress;
+    std::vector<Copy> arriving;
+    std::vector<cuda::DecompressTask> decompress;
+    GpuSums packing;
+    // NCCL
+    std::vector<Zero> zeros;
+    GpuSums sums;
+    std::map<GpuStepKind, std::vector<cuda::StepTask>> steps;
+    // NCCL
+    GpuSums unpacking;
+    std::vector<Copy> leaving;
+  };
+  using Part = GpuCollectives::Part;
+  /// A unit that NCCL takes part in.
+  struct Shared {
+    GpuUnit* unit;
+    Part* sum;     // null: a pull
+    Part* spread;  // broadcast of the value, or null
+    /// Of its outputs, those that the collectives do not fill, then those they do, by place.
+    std::vector<GpuArray> others;
+    std::vector<void*> filled;
+  };
+
+  bool fromHost(const GpuUnit& unit) const;
+  /// What the home sums: the arrays themselves, where it reaches them, or copies.
+  std::vector<const void*> sourcesOf(GpuUnit& unit);
+  std::vector<const void*> decoded(GpuUnit& unit);
+  float* residualOf(GpuUnit& unit, std::size_t index);
+  /// The outputs the home writes itself; copies to the others follow the round's kernels.
+  std::vector<void*> targetsOf(const GpuUnit& unit, const std::vector<GpuArray>& outputs);
+  void addUpdate(GpuUnit& unit, std::vector<const void*> grads, std::vector<void*> targets);
+  void addSums(std::size_t place, DType, cuda::SumTask task);
+
+  bool share(GpuUnit& unit);
+  std::optional<std::vector<const void*>> inputByPlace(const GpuUnit& unit) const;
+  bool splitOutputs(const GpuUnit& unit, Shared& shared) const;
+  void finishShared(Shared& shared);
+  void unpack(const Shared& shared, const Part& part, GpuSums Work::*when);
+
+  void launchSums(std::size_t place, const GpuSums& sums);
+  void compressAll();
+
+  GpuPlaces& places_;
+  const GradientCompression* compression_;
+  GpuCollectives* collectives_;
+  std::vector<Work> work_;
+  std::deque<Shared> shared_;
+  bool compresses_ = false;
+};
+
+}  // namespace gradlink

@@ -1,0 +1,37 @@
+// Optimizers on a GPU: their states, and the host's numbers of an update as the kernels take them.
+#pragma once
+
+#include <memory>
+#include <tuple>
+
+#include "core/kernels/optimizer_step.h"
+#include "cuda/step.h"
+#include "kvstore/gpu/key.h"
+#include "kvstore/gpu/places.h"
+
+namespace gradlink {
+
+/// Which launch a step belongs to: tasks of one kind share it.
+struct GpuStepKind {
+  DType dtype;
+  StepKernel kernel;
+  TrustRatio ratio;
+  bool operator<(const GpuStepKind& other) const {
+    return std::tie(dtype, kernel, ratio) < std::tie(other.dtype, other.kernel, other.ratio);
+  }
+};
+GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
+
+/// Makes the state's arrays on the home, where they were not made yet. Reads the weights back where
+/// an array starts as their copy.
+void makeState(GpuKey&, GpuKeyState&, GpuPlace& home);
+
+/// The update of a unit's key without its gradients and targets.
+cuda::StepTask stepOf(GpuKey&, const GpuItem&);
+
+/// A copy of the state with its data.
+std::unique_ptr<OptimizerState> downloadState(const GpuKeyState&, GpuPlace& home);
+/// Moves the state's data to the home.
+void uploadState(GpuKeyState&, GpuPlace& home);
+
+}  // namespace gradlink

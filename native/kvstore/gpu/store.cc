@@ -1,0 +1,228 @@
+#include "kvstore/gpu/store.h"
+
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "kvstore/base/whole_file.h"
+#include "kvstore/gpu/device_site.h"
+#include "kvstore/gpu/engine.h"
+#include "kvstore/gpu/host_site.h"
+#include "kvstore/gpu/item.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink {
+namespace {
+
+class GpuStore final : public Store {
+ public:
+  explicit GpuStore(const GpuStoreOptions& options)
+      : gpus_(options.gpus),
+        onHost_(options.merge == GpuMerge::host),
+        site_(makeSite(options)),
+        engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
+  ~GpuStore() override;
+
+  KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
+  void submit(std::vector<Operation> operations, bool here = false) override;
+  void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
+    engine_.apply([this, optimizer = std::move(optimizer)] { rule_ = {optimizer, nullptr}; });
+  }
+  void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {
+    engine_.fence([this, value] { changeLearningRate(rule_.optimizer.get(), value); },
+                  std::move(ticket));
+  }
+  void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
+    engine_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
+  }
+  void setCompression(const GradientCompression&) override;
+  void barrier(std::shared_ptr<Ticket> ticket) override {
+    engine_.fence(nullptr, std::move(ticket));
+  }
+  void saveStates(const std::string& file, bool dumpOptimizer,
+                  std::shared_ptr<Ticket> ticket) override {
+    engine_.fence([this, file, dumpOptimizer] { writeStates(file, dumpOptimizer); },
+                  std::move(ticket));
+  }
+  void loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) override {
+    engine_.fence([this, file] { readStates(file); }, std::move(ticket));
+  }
+  void stop() override { engine_.stop(); }
+
+ private:
+  struct Rule {
+    std::shared_ptr<Optimizer> optimizer;
+    std::shared_ptr<ExternalUpdater> external;
+  };
+
+  std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
+  void admit(GpuItem& item) const;
+  std::size_t placeOf(int gpu) const;
+  GpuKey* keyNamed(const std::string& name) const;
+  std::vector<GpuKey*> allKeys() const;
+  void writeStates(const std::string& file, bool dumpOptimizer);
+  void readStates(const std::string& file);
+
+  const std::vector<int> gpus_;
+  const bool onHost_;
+  std::unique_ptr<const GradientCompression> compression_;
+  /// Of the engine's thread.
+  Rule rule_;
+
+  /// Guards the keys: they are defined while states are saved on another thread.
+  mutable std::mutex keysMutex_;
+  std::unordered_map<std::string, KeyId> names_;
+  std::vector<std::unique_ptr<GpuKey>> keys_;
+
+  GpuDeviceSite* device_ = nullptr;  // the site, of whichever kind it is
+  GpuHostSite* host_ = nullptr;
+  std::unique_ptr<GpuValueSite> site_;
+  GpuEngine engine_;  // last: its thread uses the rest
+};
+
+GpuStore::~GpuStore() {
+  stop();
+  if (!engine_.lost()) return;
+  // A device still uses this memory, and freeing it would wait for the device for ever.
+  static_cast<void>(site_.release());
+  for (auto& key : keys_) static_cast<void>(key.release());
+}
+
+std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options) {
+  const auto wake = [this] { engine_.wake(); };
+  if (onHost_) {
+    auto site = std::make_unique<GpuHostSite>(options, wake);
+    host_ = site.get();
+    return site;
+  }
+  auto site = std::make_unique<GpuDeviceSite>(options, wake);
+  device_ = site.get();
+  return site;
+}
+
+KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
+                       std::size_t rowLength) {
+  checkRowLength(name, count, rowLength);
+  const std::lock_guard lock(keysMutex_);
+  if (names_.contains(name)) refuseSecondInit(name);
+  const auto id = static_cast<KeyId>(keys_.size());
+  auto key = std::make_unique<GpuKey>();
+  key->id = id;
+  key->name = name;
+  key->dtype = dtype;
+  key->count = count;
+  key->rowLength = rowLength;
+  site_->makeRoom(*key);
+  keys_.push_back(std::move(key));
+  names_.emplace(name, id);
+  return id;
+}
+
+void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
+  const auto place = [this](int gpu) { return placeOf(gpu); };
+  std::vector<GpuItem> items;
+  items.reserve(operations.size());
+  {
+    const std::lock_guard lock(keysMutex_);
+    for (Operation& operation : operations) {
+      if (operation.key >= keys_.size()) throw storeMisuse("no such key");
+      GpuKey& key = *keys_[operation.key];
+      items.push_back(itemOf(key, std::move(operation), gpus_, place));
+    }
+  }
+  engine_.submit(std::move(items));
+}
+
+std::size_t GpuStore::placeOf(int gpu) const {
+  return device_ != nullptr ? device_->places().indexOf(gpu) : host_->placeOf(gpu);
+}
+
+void GpuStore::admit(GpuItem& item) const {
+  if (!isPush(item.operation.kind)) return;
+  GpuKey& key = *item.key;
+  item.external = rule_.external;
+  if (!rule_.optimizer) return;
+  if (!isFloat(key.dtype)) {
+    item.error = needsFloats(key.name, key.dtype);
+    return;
+  }
+  if (!key.state || key.state->optimizer != rule_.optimizer) {
+    key.state = std::make_shared<GpuKeyState>();
+    key.state->optimizer = rule_.optimizer;
+    key.state->state =
+        std::make_unique<OptimizerState>(OptimizerState{key.name, key.dtype, key.count, 0, {}});
+  }
+  item.state = key.state;
+  item.numbers = rule_.optimizer->issue(*key.state->state);
+}
+
+void GpuStore::setCompression(const GradientCompression& compression) {
+  checkCompressible(onHost_, !allKeys().empty(), compression_ != nullptr);
+  if (!compression.feedsBack()) {
+    throw Error(ErrorCode::unsupported,
+                std::string("stores on GPUs compress as 2bit or 1bit, not ") + compression.name())
+        .stillUsable();
+  }
+  compression_ = std::make_unique<const GradientCompression>(compression);
+  device_->setCompression(compression_.get());
+}
+
+GpuKey* GpuStore::keyNamed(const std::string& name) const {
+  const std::lock_guard lock(keysMutex_);
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : keys_[found->second].get();
+}
+
+std::vector<GpuKey*> GpuStore::allKeys() const {
+  const std::lock_guard lock(keysMutex_);
+  std::vector<GpuKey*> keys;
+  for (const auto& key : keys_) keys.push_back(key.get());
+  return keys;
+}
+
+void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {
+  checkSaveable(rule_.optimizer.get());
+  std::vector<std::unique_ptr<OptimizerState>> copies;
+  std::vector<const OptimizerState*> states;
+  for (const GpuKey* key : allKeys()) {
+    if (!key->state || key->state->optimizer != rule_.optimizer) continue;
+    copies.push_back(site_->stateOf(*key));
+    states.push_back(copies.back().get());
+  }
+  writeFileAtomically(file, gradlink::saveStates(*rule_.optimizer, states, dumpOptimizer));
+}
+
+void GpuStore::readStates(const std::string& file) {
+  FittingStates loaded = readFittingStates(
+      file, rule_.optimizer, [this](const std::string& name) -> std::optional<StateShape> {
+        const GpuKey* const key = keyNamed(name);
+        if (key == nullptr) return std::nullopt;
+        return StateShape{key->dtype, key->count};
+      });
+  std::vector<std::pair<GpuKey*, std::shared_ptr<GpuKeyState>>> restored;
+  for (auto& from : loaded.states) {
+    GpuKey* const key = keyNamed(from->key);
+    auto state = std::make_shared<GpuKeyState>();
+    state->optimizer = loaded.optimizer;
+    state->made = true;
+    state->state = std::move(from);
+    site_->restoreState(*key, *state);
+    restored.emplace_back(key, std::move(state));
+  }
+  // Nothing has changed up to here.
+  rule_ = {loaded.optimizer, nullptr};
+  for (GpuKey* key : allKeys()) key->state = nullptr;
+  for (auto& [key, state] : restored) key->state = std::move(state);
+}
+
+}  // namespace
+
+std::unique_ptr<Store> makeGpuStore(const GpuStoreOptions& options) {
+  if (options.gpus.empty()) throw storeMisuse("a store of GPUs needs at least one");
+  return std::make_unique<GpuStore>(options);
+}
+
+}  // namespace gradlink

@@ -1,0 +1,68 @@
+// The passes over memory that one push, with the pulls that ride along, or one group of pulls,
+// comes down to.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "kvstore/local/key_lane.h"
+#include "kvstore/local/scheduler.h"
+
+namespace gradlink {
+
+class KeyWork final : public Work {
+ public:
+  explicit KeyWork(KeyLane& key) : key_(key) {}
+  /// Decides on the stages, once the items are there.
+  void prepare();
+
+  std::optional<Phase> next() override;
+  void run(std::size_t part) override;
+
+ private:
+  enum class Stage : std::uint8_t {
+    assign,    // value and outputs := sum of the inputs
+    merge,     // merged := sum of the inputs
+    update,    // value := optimizer(value, inputs or merged), outputs := value
+    external,  // somebody else updates the value
+    copyOut,   // outputs := value
+    rows,      // output := the wanted rows of value, the rest 0
+  };
+  struct Range {
+    std::size_t first;
+    std::size_t count;
+  };
+
+  const KeyItem& head() const { return static_cast<const KeyItem&>(*items.front()); }
+  Phase begin(Stage stage);
+  Phase cut(std::size_t streams);
+  Range rangeOf(std::size_t part) const;
+  void beginUpdate();
+  void makeResiduals();
+  void sumInto(const std::vector<void*>& targets, Range range);
+  void compressedSumInto(const std::vector<void*>& targets, Range range);
+  void updateBlocks(std::size_t part);
+  void copyOut(Range range);
+  void copyRows(std::size_t part);
+
+  KeyLane& key_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  std::vector<void*>
+      assignTargets_;  // the outputs, then the value: streaming goes by the alignment of the first
+  std::vector<Stage> stages_;
+  std::size_t stage_ = 0;
+  bool begun_ = false;
+  bool compress_ = false;
+  bool streaming_ = false;
+  std::size_t partBlocks_ = 1;  // blocks (kUpdateBlock elements) of one part
+  std::unique_ptr<UpdateRun> update_;
+  int updatePhase_ = 0;
+  std::vector<std::int64_t> rows_;  // wanted, sorted, each once
+  std::size_t partRows_ = 1;
+};
+
+}  // namespace gradlink

@@ -1,0 +1,278 @@
+#include "kvstore/local/scheduler.h"
+
+#include <algorithm>
+
+#include "core/thread_pool.h"
+
+namespace gradlink {
+namespace {
+
+// Below this, waking another thread (about 7 us) costs more than it saves.
+constexpr std::size_t kWideBytes = 256 * 1024;
+// Below this, the caller's own thread is done sooner than the store's thread would have woken up.
+constexpr std::size_t kHereBytes = 64 * 1024;
+
+}  // namespace
+
+void Scheduler::startThread() {
+  if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
+}
+
+void Scheduler::enqueue(Lane& lane, std::unique_ptr<Item> item) {
+  ++unfinished_;
+  queuedBytes_ += item->bytes;
+  lane.admit(*item);
+  // The most urgent item of a lane pulls along those that it has to wait for.
+  const bool first = lane.queue_.empty();
+  const std::int32_t priority = first ? item->priority : std::max(lane.priority_, item->priority);
+  if (!first && !lane.work_ && priority != lane.priority_) ready_.erase(&lane);
+  lane.queue_.push_back(std::move(item));
+  lane.priority_ = priority;
+  if (first) lane.sequence_ = ++sequence_;
+  if (!lane.work_) ready_.insert(&lane);
+}
+
+void Scheduler::makeReady(Lane& lane) {
+  if (lane.queue_.empty()) return;
+  lane.priority_ = lane.queue_.front()->priority;
+  for (const auto& item : lane.queue_) lane.priority_ = std::max(lane.priority_, item->priority);
+  lane.sequence_ = ++sequence_;
+  ready_.insert(&lane);
+}
+
+void Scheduler::submit(Submission submission, bool here) {
+  Lock lock(mutex_);
+  if (stopping_) return;
+  for (auto& [lane, item] : submission) item->ticket->expect();
+  if (holding()) {
+    for (auto& [lane, item] : submission)
+      held_.push_back({lane, std::move(item), nullptr, nullptr});
+    return;  // whoever runs the fence goes on with these
+  }
+  const bool idle = unfinished_ == 0;
+  for (auto& [lane, item] : submission) enqueue(*lane, std::move(item));
+  if (here && idle && queuedBytes_ <= kHereBytes) workNarrow(lock);
+  if (!claimable()) return;
+  startThread();
+  lock.unlock();
+  wake_.notify_one();
+}
+
+void Scheduler::apply(std::function<void()> body) {
+  const Lock lock(mutex_);
+  if (stopping_) return;
+  if (holding()) {
+    held_.push_back({nullptr, nullptr, std::move(body), nullptr});
+  } else {
+    body();
+  }
+}
+
+void Scheduler::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) {
+  Lock lock(mutex_);
+  if (stopping_) return;
+  ticket->expect();
+  held_.push_back({nullptr, nullptr, std::move(body), std::move(ticket)});
+  if (!fenceReady()) return;
+  startThread();
+  lock.unlock();
+  wake_.notify_one();
+}
+
+void Scheduler::resume(Work& work, std::exception_ptr error) {
+  Lock lock(mutex_);
+  if (stopping_) return;
+  work.error_ = std::move(error);
+  if (!work.waiting_) {
+    work.resumed_ = true;  // advance() is about to find it
+    return;
+  }
+  work.waiting_ = false;
+  resumed_.push_back(&work);
+  startThread();
+  lock.unlock();
+  wake_.notify_one();
+}
+
+void Scheduler::stop() {
+  {
+    const Lock lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+  if (thread_.joinable()) thread_.join();
+}
+
+bool Scheduler::claimable() const {
+  return !ready_.empty() || !active_.empty() || !resumed_.empty() || fenceReady();
+}
+
+bool Scheduler::wantsWide() const {
+  return queuedBytes_ >= kWideBytes || !active_.empty() || !resumed_.empty();
+}
+
+void Scheduler::serve() {
+  Lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || claimable(); });
+    if (stopping_) return;
+    if (!wantsWide()) {
+      workNarrow(lock);
+      continue;
+    }
+    regroup_ = false;
+    lock.unlock();
+    ThreadPool& pool = ThreadPool::shared();
+    pool.parallel(static_cast<std::size_t>(pool.width()), [this](std::size_t) { workWide(); });
+    lock.lock();
+  }
+}
+
+void Scheduler::workNarrow(Lock& lock) {
+  while (!stopping_ && !wantsWide() && step(lock)) {
+  }
+}
+
+void Scheduler::workWide() {
+  Lock lock(mutex_);
+  while (!stopping_ && !regroup_) {
+    if (!step(lock)) regroup_ = true;
+  }
+}
+
+/// Takes and does the most urgent thing there is; false when there is nothing.
+bool Scheduler::step(Lock& lock) {
+  if (!resumed_.empty()) {
+    Work* const work = resumed_.back();
+    resumed_.pop_back();
+    if (work->error_) {
+      finish(*work);
+    } else {
+      advance(*work, lock);
+    }
+    return true;
+  }
+  Work* const active = active_.empty() ? nullptr : active_.front();
+  Lane* const lane = ready_.empty() ? nullptr : *ready_.begin();
+  if (active && (!lane || !Sooner::order(lane->priority_, lane->sequence_, active->priority_,
+                                         active->sequence_))) {
+    runPart(*active, lock);
+    return true;
+  }
+  if (lane) {
+    startLane(*lane, lock);
+    return true;
+  }
+  if (fenceReady()) {
+    runFence(lock);
+    return true;
+  }
+  return false;
+}
+
+void Scheduler::startLane(Lane& lane, Lock& lock) {
+  ready_.erase(&lane);
+  lane.work_ = lane.plan();
+  Work& work = *lane.work_;
+  work.lane_ = &lane;
+  work.priority_ = lane.priority_;
+  work.sequence_ = lane.sequence_;
+  for (const auto& item : work.items) queuedBytes_ -= item->bytes;
+  advance(work, lock);
+}
+
+void Scheduler::runPart(Work& work, Lock& lock) {
+  const std::size_t part = work.nextPart_++;
+  if (work.nextPart_ == work.parts_) std::erase(active_, &work);
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    work.run(part);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  if (error && !work.error_) work.error_ = std::move(error);
+  if (--work.unended_ > 0) return;
+  if (work.error_) {
+    finish(work);
+  } else {
+    advance(work, lock);
+  }
+}
+
+/// Begins the next phase; phases of one part are run on the spot.
+void Scheduler::advance(Work& work, Lock& lock) {
+  for (;;) {
+    std::optional<Work::Phase> phase;
+    std::exception_ptr error;
+    lock.unlock();
+    try {
+      while ((phase = work.next()) && !phase->waits && phase->parts <= 1) {
+        if (phase->parts == 1) work.run(0);
+      }
+    } catch (...) {
+      error = std::current_exception();
+    }
+    lock.lock();
+    if (error || !phase) {
+      if (error) work.error_ = std::move(error);
+      return finish(work);
+    }
+    if (!phase->waits) return publish(work, phase->parts);
+    if (!work.resumed_) {
+      work.waiting_ = true;
+      return;
+    }
+    work.resumed_ = false;
+    if (work.error_) return finish(work);
+  }
+}
+
+void Scheduler::publish(Work& work, std::size_t parts) {
+  work.nextPart_ = 0;
+  work.parts_ = work.unended_ = parts;
+  const auto place = std::find_if(active_.begin(), active_.end(), [&](const Work* other) {
+    return Sooner::order(work.priority_, work.sequence_, other->priority_, other->sequence_);
+  });
+  active_.insert(place, &work);
+}
+
+void Scheduler::runFence(Lock& lock) {
+  Held fence = std::move(held_.front());
+  held_.pop_front();
+  fenceRunning_ = true;
+  std::exception_ptr error;
+  lock.unlock();
+  try {
+    if (fence.body) fence.body();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  lock.lock();
+  fenceRunning_ = false;
+  fence.ticket->finish(std::move(error));
+  releaseHeld();
+}
+
+void Scheduler::finish(Work& work) {
+  Lane& lane = *work.lane_;
+  const std::unique_ptr<Work> ended = std::move(lane.work_);
+  unfinished_ -= work.items.size();
+  makeReady(lane);
+  for (const auto& item : work.items) item->ticket->finish(work.error_);
+}
+
+void Scheduler::releaseHeld() {
+  while (!held_.empty() && !held_.front().ticket) {
+    Held held = std::move(held_.front());
+    held_.pop_front();
+    if (held.lane) {
+      enqueue(*held.lane, std::move(held.item));
+    } else {
+      held.body();
+    }
+  }
+}
+
+}  // namespace gradlink

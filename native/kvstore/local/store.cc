@@ -1,0 +1,138 @@
+#include "kvstore/local/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "core/cache.h"
+#include "core/error.h"
+#include "kvstore/base/whole_file.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink {
+LocalStore::LocalStore(Placement placement, std::size_t devices)
+    : placement_(placement), devices_(devices), cacheBytes_(lastLevelCacheBytes()) {}
+
+LocalStore::~LocalStore() { stop(); }
+
+void LocalStore::stop() { scheduler_.stop(); }
+
+KeyId LocalStore::define(const std::string& name, DType dtype, std::size_t count,
+                         std::size_t rowLength) {
+  checkRowLength(name, count, rowLength);
+  const std::lock_guard lock(keysMutex_);
+  if (names_.contains(name)) refuseSecondInit(name);
+  const auto id = static_cast<KeyId>(lanes_.size());
+  lanes_.push_back(std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(), id, name, dtype,
+                                             count, rowLength));
+  names_.emplace(name, id);
+  valueBytes_ += count * sizeOf(dtype);
+  return id;
+}
+
+/// The lane of an operation that fits it; throws where it does not. keysMutex_ is held.
+KeyLane& LocalStore::laneFor(const Operation& operation) const {
+  if (operation.key >= lanes_.size()) throw storeMisuse("no such key");
+  KeyLane& lane = *lanes_[operation.key];
+  checkOperation(operation, lane.name, lane.count, lane.rowLength);
+  return lane;
+}
+
+KeyLane* LocalStore::laneNamed(const std::string& name) const {
+  const std::lock_guard lock(keysMutex_);
+  const auto found = names_.find(name);
+  return found == names_.end() ? nullptr : lanes_[found->second].get();
+}
+
+std::vector<KeyLane*> LocalStore::allLanes() const {
+  const std::lock_guard lock(keysMutex_);
+  std::vector<KeyLane*> lanes;
+  for (const auto& lane : lanes_) lanes.push_back(lane.get());
+  return lanes;
+}
+
+void LocalStore::submit(std::vector<Operation> operations, bool here) {
+  Scheduler::Submission submission;
+  submission.reserve(operations.size());
+  {
+    const std::lock_guard lock(keysMutex_);
+    // Every array of every device once: by the time it is used again, a result is still in the
+    // cache or it is not.
+    const bool streaming = valueBytes_ * (2 * devices_ + 1) > cacheBytes_;
+    for (Operation& operation : operations) {
+      KeyLane& lane = laneFor(operation);
+      auto item = std::make_unique<KeyItem>();
+      item->priority = operation.priority;
+      item->bytes = lane.bytes() * (operation.in.size() + operation.out.size() + 1);
+      item->ticket = operation.ticket;
+      item->streaming = streaming;
+      item->operation = std::move(operation);
+      submission.emplace_back(&lane, std::move(item));
+    }
+  }
+  scheduler_.submit(std::move(submission), here);
+}
+
+void LocalStore::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
+  scheduler_.apply([this, optimizer = std::move(optimizer)] { rule_ = {optimizer, nullptr}; });
+}
+
+void LocalStore::setLearningRate(double value, std::shared_ptr<Ticket> ticket) {
+  scheduler_.fence([this, value] { changeLearningRate(rule_.optimizer.get(), value); },
+                   std::move(ticket));
+}
+
+void LocalStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {
+  scheduler_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
+}
+
+void LocalStore::setCompression(const GradientCompression& compression) {
+  checkCompressible(placement_ == Placement::host, !allLanes().empty(), compression_ != nullptr);
+  compression_ = std::make_unique<const GradientCompression>(compression);
+}
+
+void LocalStore::barrier(std::shared_ptr<Ticket> ticket) {
+  scheduler_.fence(nullptr, std::move(ticket));
+}
+
+void LocalStore::saveStates(const std::string& file, bool dumpOptimizer,
+                            std::shared_ptr<Ticket> ticket) {
+  scheduler_.fence([this, file, dumpOptimizer] { writeStates(file, dumpOptimizer); },
+                   std::move(ticket));
+}
+
+void LocalStore::loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) {
+  scheduler_.fence([this, file] { readStates(file); }, std::move(ticket));
+}
+
+void LocalStore::writeStates(const std::string& file, bool dumpOptimizer) const {
+  checkSaveable(rule_.optimizer.get());
+  std::vector<const OptimizerState*> states;
+  for (const KeyLane* lane : allLanes()) {
+    if (lane->state && lane->state->optimizer == rule_.optimizer) {
+      states.push_back(lane->state->state.get());
+    }
+  }
+  writeFileAtomically(file, gradlink::saveStates(*rule_.optimizer, states, dumpOptimizer));
+}
+
+void LocalStore::readStates(const std::string& file) {
+  FittingStates loaded = readFittingStates(
+      file, rule_.optimizer, [this](const std::string& key) -> std::optional<StateShape> {
+        const KeyLane* const lane = laneNamed(key);
+        if (lane == nullptr) return std::nullopt;
+        return StateShape{lane->dtype, lane->count};
+      });
+  const std::shared_ptr<Optimizer> optimizer = loaded.optimizer;
+  rule_ = {optimizer, nullptr};
+  for (KeyLane* const lane : allLanes()) lane->state = nullptr;
+  for (auto& loadedState : loaded.states) {
+    auto state = std::make_shared<KeyState>();
+    state->optimizer = optimizer;
+    state->made = true;
+    KeyLane* const lane = laneNamed(loadedState->key);
+    state->state = std::move(loadedState);
+    lane->state = std::move(state);
+  }
+}
+
+}  // namespace gradlink

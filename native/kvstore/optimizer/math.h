@@ -1,0 +1,36 @@
+// What distinguishes one optimizer from another: its options, its state arrays, its kernels and the
+// numbers of a step. Everything else (optimizer.cc, update_run.cc) is the same for all.
+#pragma once
+
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/optimizer/simd/kernels.h"
+
+namespace gradlink {
+
+struct OptimizerMath {
+  /// Resolves and checks the options; throws Error(invalidArgument).
+  explicit OptimizerMath(const OptimizerSpec& spec);
+
+  /// The numbers of a step. For lars and lamb learningRate already carries the trust ratio in the
+  /// second phase.
+  StepScalars<double> scalars(const UpdateNumbers& numbers) const;
+  /// The factor on the rate from the sums of squares of the weights and of the gradient (lars) or
+  /// direction (lamb).
+  double trustRatio(const UpdateNumbers& numbers, double weightSquares, double otherSquares) const;
+
+  double value(const char* option) const;
+  bool flag(const char* option) const { return value(option) != 0; }
+
+  /// All options of this optimizer, defaults filled in; NaN where an option is off (clipGradient).
+  std::map<std::string, double> values;
+  StepKernel kernel;
+  TrustRatio ratio = TrustRatio::none;
+  std::vector<const char*> stateNames;
+};
+
+}  // namespace gradlink

@@ -1,0 +1,315 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
+#include "core/thread_pool.h"
+#include "kvstore/optimizer/math.h"
+#include "kvstore/optimizer/optimizer.h"
+
+namespace gradlink {
+
+namespace {
+
+// Blocks that one thread takes at a time: 64 Ki elements, enough to hide what it costs to claim
+// them.
+constexpr std::size_t kBlocksPerClaim = 16;
+
+const void* advance(const void* memory, std::size_t bytes) {
+  return static_cast<const std::byte*>(memory) + bytes;
+}
+
+}  // namespace
+
+struct UpdateRun::Impl {
+  const OptimizerMath& math;
+  OptimizerState& state;
+  UpdateNumbers numbers;
+  void* weight;
+  std::vector<const void*> grads;
+  StepScalars<double> scalars;
+  /// float16's and bfloat16's float32 copy; null where there is none.
+  float* master = nullptr;
+  /// Sums of squares by block, so that their total does not depend on who computed which.
+  std::vector<double> weightSquares;
+  std::vector<double> otherSquares;
+  /// Those that bypass the caches in a fused step come last.
+  std::vector<void*> outputs;
+  bool streaming = false;
+  std::size_t streamed = 0;
+  /// Elements of a block before the streamed outputs reach a cache line.
+  std::size_t streamHead = 0;
+
+  bool half() const { return state.dtype == DType::float16 || state.dtype == DType::bfloat16; }
+
+  int lastPhase() const { return math.ratio == TrustRatio::none ? 0 : 1; }
+
+  template <class T>
+  FusedFunction<T> fusedFunction() const {
+    const auto kernel = static_cast<std::size_t>(math.kernel);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return kvKernels().fused32[kernel];
+    } else {
+      return kvKernels().fused64[kernel];
+    }
+  }
+
+  template <class T>
+  StepFunction<T> function(StepKernel kernel) const {
+    const KvKernels& kernels = kvKernels();
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return kernels.step32[static_cast<std::size_t>(kernel)];
+    } else {
+      return kernels.step64[static_cast<std::size_t>(kernel)];
+    }
+  }
+
+  template <class T>
+  static double squares(const T* x, std::size_t count) {
+    if constexpr (sizeof(T) == sizeof(float)) {
+      return kvKernels().sumOfSquares32(x, count);
+    } else {
+      return kvKernels().sumOfSquares64(x, count);
+    }
+  }
+
+  template <class T>
+  StepArrays<T> arraysAt(T* weights, const T* grad, std::size_t start, T* direction) const {
+    StepArrays<T> arrays{weights, grad, {nullptr, nullptr, nullptr}, direction};
+    for (std::size_t i = 0; i < math.stateNames.size(); ++i) {
+      arrays.state[i] = static_cast<T*>(state.arrays[i].data.data()) + start;
+    }
+    return arrays;
+  }
+
+  /// The phase's work on elements that are in the precision of the step.
+  template <class T>
+  void step(int phase, std::size_t start, std::size_t count, T* weights, const T* grad) {
+    const StepScalars<T> c = rounded<T>(scalars);
+    if (math.ratio == TrustRatio::none || phase == 1) {
+      function<T>(math.kernel)(arraysAt<T>(weights, grad, start, nullptr), count, c);
+      return;
+    }
+    const std::size_t block = start / kUpdateBlock;
+    weightSquares[block] = squares(weights, count);
+    if (math.ratio == TrustRatio::lars) {
+      otherSquares[block] = squares(grad, count);
+      return;
+    }
+    std::array<T, kUpdateBlock> direction;
+    function<T>(StepKernel::lambMoments)(arraysAt<T>(weights, grad, start, direction.data()), count,
+                                         c);
+    otherSquares[block] = squares(direction.data(), count);
+  }
+
+  /// The gradient at `start`: the caller's own array when there is one, else the sum, in `scratch`.
+  const void* gradientAt(std::size_t start, std::size_t count, void* scratch) const {
+    const std::size_t offset = start * sizeOf(state.dtype);
+    if (grads.size() == 1) {
+      return advance(grads[0], offset);
+    }
+    std::array<const void*, 16> few;
+    std::vector<const void*> many;
+    std::span<const void*> sources(few.data(), std::min(grads.size(), few.size()));
+    if (grads.size() > few.size()) {
+      many.resize(grads.size());
+      sources = many;
+    }
+    for (std::size_t i = 0; i < grads.size(); ++i) {
+      sources[i] = advance(grads[i], offset);
+    }
+    void* const out[] = {scratch};
+    reduceMany(out, sources, count, state.dtype, ReduceOp::sum);
+    return scratch;
+  }
+
+  template <class T>
+  void runFull(int phase, std::size_t start, std::size_t end) {
+    auto* weights = static_cast<T*>(weight);
+    if (phase == lastPhase()) {
+      runFused<T>(start, end);
+      return;
+    }
+    std::array<T, kUpdateBlock> sum;
+    for (; start < end; start += kUpdateBlock) {
+      const std::size_t count = std::min(kUpdateBlock, end - start);
+      const void* grad = gradientAt(start, count, sum.data());
+      step<T>(phase, start, count, weights + start, static_cast<const T*>(grad));
+    }
+  }
+
+  template <class T>
+  void runFused(std::size_t start, std::size_t end) const {
+    const StepScalars<T> c = rounded<T>(scalars);
+    // lamb's second phase does not look at the gradient.
+    const std::size_t read = math.ratio == TrustRatio::lamb ? 0 : grads.size();
+    FusedArrays<T> arrays{arraysAt<T>(static_cast<T*>(weight), nullptr, 0, nullptr),
+                          grads.data(),
+                          read,
+                          outputs.data(),
+                          outputs.size(),
+                          0};
+    const FusedFunction<T> run = fusedFunction<T>();
+    const std::size_t head = std::min(streamHead, end - start);
+    if (head != 0) {
+      run(arrays, start, start + head, c);
+    }
+    arrays.streamed = streamed;
+    run(arrays, start + head, end, c);
+  }
+
+  void copyOut(std::size_t start, std::size_t count) const {
+    const std::size_t offset = start * sizeOf(state.dtype);
+    const void* const from = advance(weight, offset);
+    for (void* const output : outputs) {
+      void* const to[] = {static_cast<std::byte*>(output) + offset};
+      copyMany(to, from, count * sizeOf(state.dtype), streaming);
+    }
+  }
+
+  void runHalf(int phase, std::size_t start, std::size_t end) {
+    const KvKernels& kernels = kvKernels();
+    const auto widen = state.dtype == DType::float16 ? kernels.fromFloat16 : kernels.fromBfloat16;
+    const auto narrow = state.dtype == DType::float16 ? kernels.toFloat16 : kernels.toBfloat16;
+    const bool writes = phase == lastPhase();
+    std::array<float, kUpdateBlock> wide;
+    std::array<float, kUpdateBlock> wideGrad;
+    std::array<std::uint16_t, kUpdateBlock> sum;
+    for (; start < end; start += kUpdateBlock) {
+      const std::size_t count = std::min(kUpdateBlock, end - start);
+      auto* narrowWeights = static_cast<std::uint16_t*>(weight) + start;
+      widen(static_cast<const std::uint16_t*>(gradientAt(start, count, sum.data())),
+            wideGrad.data(), count);
+      float* weights = wide.data();
+      if (master != nullptr) {
+        weights = master + start;
+      } else {
+        widen(narrowWeights, weights, count);
+      }
+      step<float>(phase, start, count, weights, wideGrad.data());
+      if (writes) {
+        narrow(weights, narrowWeights, count);
+        copyOut(start, count);
+      }
+    }
+  }
+};
+
+UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
+                     const UpdateNumbers& numbers, void* weight, std::span<const void* const> grads)
+    : impl_(new Impl{*optimizer.math_,
+                     state,
+                     numbers,
+                     weight,
+                     {grads.begin(), grads.end()},
+                     {},
+                     nullptr,
+                     {},
+                     {},
+                     {},
+                     false,
+                     0,
+                     0}) {
+  if (grads.empty()) {
+    throw Error(ErrorCode::invalidArgument, "an update needs at least one gradient").stillUsable();
+  }
+  impl_->scalars = impl_->math.scalars(numbers);
+  if (impl_->half() && impl_->math.flag("multiPrecision")) {
+    impl_->master = static_cast<float*>(state.arrays.back().data.data());
+  }
+  if (impl_->math.ratio != TrustRatio::none) {
+    impl_->weightSquares.resize(blocks());
+    impl_->otherSquares.resize(blocks());
+  }
+}
+
+UpdateRun::~UpdateRun() = default;
+
+void UpdateRun::handOut(std::span<void* const> outputs, bool streaming) {
+  constexpr std::size_t kCacheLine = 64;
+  const std::size_t elementBytes = sizeOf(impl_->state.dtype);
+  impl_->outputs.assign(outputs.begin(), outputs.end());
+  impl_->streaming = streaming;
+  impl_->streamed = 0;
+  impl_->streamHead = 0;
+  if (!streaming || impl_->outputs.empty()) {
+    return;
+  }
+  const auto misalignment = [](const void* pointer) {
+    return reinterpret_cast<std::uintptr_t>(pointer) % kCacheLine;
+  };
+  // One head serves all: outputs aligned otherwise than the first are stored as usual.
+  const std::size_t first = misalignment(outputs[0]);
+  if (first % elementBytes != 0) {
+    return;
+  }
+  const auto alike = std::stable_partition(impl_->outputs.begin(), impl_->outputs.end(),
+                                           [&](void* to) { return misalignment(to) != first; });
+  impl_->streamed = static_cast<std::size_t>(impl_->outputs.end() - alike);
+  impl_->streamHead = (kCacheLine - first) % kCacheLine / elementBytes;
+}
+
+void UpdateRun::useGradients(std::span<const void* const> grads) {
+  impl_->grads.assign(grads.begin(), grads.end());
+}
+
+void UpdateRun::useWeight(void* weight) { impl_->weight = weight; }
+
+int UpdateRun::phases() const { return impl_->lastPhase() + 1; }
+
+std::size_t UpdateRun::blocks() const {
+  return (impl_->state.count + kUpdateBlock - 1) / kUpdateBlock;
+}
+
+void UpdateRun::runBlocks(int phase, std::size_t first, std::size_t end) {
+  const std::size_t from = first * kUpdateBlock;
+  const std::size_t to = std::min(end * kUpdateBlock, impl_->state.count);
+  if (from >= to) {
+    return;
+  }
+  if (impl_->half()) {
+    impl_->runHalf(phase, from, to);
+  } else if (impl_->state.dtype == DType::float32) {
+    impl_->runFull<float>(phase, from, to);
+  } else {
+    impl_->runFull<double>(phase, from, to);
+  }
+}
+
+void UpdateRun::endPhase(int phase) {
+  if (phase + 1 == phases()) {
+    return;
+  }
+  double weightTotal = 0;
+  double otherTotal = 0;
+  for (std::size_t block = 0; block < blocks(); ++block) {
+    weightTotal += impl_->weightSquares[block];
+    otherTotal += impl_->otherSquares[block];
+  }
+  UpdateNumbers scaled = impl_->numbers;
+  scaled.learningRate *= impl_->math.trustRatio(scaled, weightTotal, otherTotal);
+  impl_->scalars = impl_->math.scalars(scaled);
+}
+
+void UpdateRun::runOnPool(int phase, std::size_t first, std::size_t end) {
+  const std::size_t claims = (end - first + kBlocksPerClaim - 1) / kBlocksPerClaim;
+  if (claims <= 1) {
+    runBlocks(phase, first, end);
+    return;
+  }
+  ThreadPool::shared().parallel(claims, [this, phase, first, end](std::size_t claim) {
+    const std::size_t begin = first + claim * kBlocksPerClaim;
+    runBlocks(phase, begin, std::min(begin + kBlocksPerClaim, end));
+  });
+}
+
+void UpdateRun::execute() {
+  for (int phase = 0; phase < phases(); ++phase) {
+    runOnPool(phase, 0, blocks());
+    endPhase(phase);
+  }
+}
+
+}  // namespace gradlink

@@ -1,0 +1,112 @@
+// What the parts of a server share: the rule, who takes part, and the way to answer.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/wire.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/protocol/protocol.h"
+
+namespace gradlink::dist {
+
+/// What a worker still does for the store.
+enum class Standing : std::uint8_t {
+  active,  // rounds wait for it
+  left,    // it said so: rounds do not
+  closed,  // it ended in good order without saying so: a round that needs it is an error
+  lost,    // it died
+};
+
+/// Sends to workers. From any thread.
+class Replies {
+ public:
+  explicit Replies(Wire& wire) : wire_(wire) {}
+
+  /// Memory of the wire itself: not to be written until `ticket` is told as sent.
+  void value(int worker, const Header& header, const void* data, std::size_t bytes,
+             std::uint64_t ticket);
+  /// `text` may be empty.
+  void answer(int worker, MessageType type, std::uint64_t request, const void* data = nullptr,
+              std::size_t bytes = 0);
+  void done(int worker, std::uint64_t request) { answer(worker, MessageType::done, request); }
+  void failed(int worker, std::uint64_t request, const Error& error, std::uint32_t shard = 0);
+
+  /// Whether a ticket that was told as sent is of an answer, whose memory goes with it.
+  bool took(std::uint64_t ticket);
+
+ private:
+  /// Tickets of answers; those of values are below.
+  static constexpr std::uint64_t kAnswer = std::uint64_t{1} << 63;
+
+  void send(int worker, const Header& header, const void* data, std::size_t bytes);
+
+  Wire& wire_;
+};
+
+struct ServerContext {
+  ServerContext(Wire& theWire, int workerCount, bool isAsynchronous)
+      : wire(theWire),
+        replies(theWire),
+        workers(workerCount),
+        asynchronous(isAsynchronous),
+        standing(static_cast<std::size_t>(workerCount), Standing::active),
+        pending(static_cast<std::size_t>(workerCount)) {}
+
+  Wire& wire;
+  Replies replies;
+  const int workers;
+  const bool asynchronous;
+
+  // ---- changed by the receiving thread while the pipelines are idle
+  std::shared_ptr<Optimizer> optimizer;
+  std::optional<GradientCompression> compression;
+  std::vector<Standing> standing;
+  int active() const {
+    int count = 0;
+    for (const Standing s : standing) count += s == Standing::active ? 1 : 0;
+    return count;
+  }
+
+  /// By worker: pieces that it pushed and that have not changed the stored value yet.
+  std::deque<std::atomic<std::int64_t>> pending;
+  /// Somebody waits for one of them to become 0: the receiving thread wants to be woken then.
+  std::atomic<bool> pendingAwaited{false};
+  void settle(int worker) {
+    if (pending[static_cast<std::size_t>(worker)].fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+        pendingAwaited.load(std::memory_order_seq_cst)) {
+      wire.wake();
+    }
+  }
+
+  /// What went wrong in a pipeline ends the store; the first counts.
+  void fail(std::exception_ptr error) {
+    {
+      std::lock_guard lock(failureMutex_);
+      if (!failure_) failure_ = std::move(error);
+    }
+    hasFailed_.store(true, std::memory_order_release);
+    wire.wake();
+  }
+  void throwFailure() {
+    if (!hasFailed_.load(std::memory_order_acquire)) return;
+    std::lock_guard lock(failureMutex_);
+    std::rethrow_exception(failure_);
+  }
+
+ private:
+  std::mutex failureMutex_;
+  std::exception_ptr failure_;
+  std::atomic<bool> hasFailed_{false};
+};
+
+}  // namespace gradlink::dist

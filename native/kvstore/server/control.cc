@@ -1,0 +1,196 @@
+// What a server does to all of its shards at once: optimizers, rates, states, compression.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "kvstore/server/loop.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink::dist {
+namespace {
+
+/// A death is seen within 10 ms, on a loaded machine later.
+constexpr std::chrono::milliseconds kBlameAfter(250);
+
+std::span<const std::uint8_t> bytesOf(const WireMessage& message) {
+  return {static_cast<const std::uint8_t*>(message.payload), message.bytes};
+}
+
+}  // namespace
+
+void ServerLoop::pumpStreams() {
+  bool again = true;
+  while (again) {
+    again = false;
+    bool waits = false;
+    for (int worker = 0; worker < options_.workers; ++worker) {
+      Stream& from = stream(worker);
+      if (from.over) continue;
+      if (from.control) {
+        context_.pendingAwaited.store(true, std::memory_order_seq_cst);
+        const WireMessage control = *from.control;
+        if (!carryOut(worker, control)) {
+          waits = true;
+          continue;
+        }
+        wire_.release(control.token);
+        from.control.reset();
+        while (!from.control && !from.backlog.empty()) {
+          const WireMessage next = from.backlog.front();
+          from.backlog.pop_front();
+          dispatch(next);
+        }
+        again = true;
+      } else if (from.ended && mayEnd(worker)) {
+        end(worker, standing(worker) == Standing::left ? Standing::left : Standing::closed);
+      }
+    }
+    if (!waits) context_.pendingAwaited.store(false, std::memory_order_seq_cst);
+  }
+}
+
+// A worker that closes because it saw another rank die would be blamed for the rounds that lack it,
+// if this server were the last to see that death: it gets the time to see it.
+bool ServerLoop::mayEnd(int worker) const {
+  const bool allEnded = std::all_of(streams_.begin(), streams_.end(),
+                                    [](const Stream& s) { return s.ended || s.over; });
+  return standing(worker) == Standing::left || allEnded ||
+         Deadline::Clock::now() - stream(worker).endedAt >= kBlameAfter;
+}
+
+// False while it has to wait.
+bool ServerLoop::carryOut(int worker, const WireMessage& control) {
+  if (context_.pending[static_cast<std::size_t>(worker)].load(std::memory_order_seq_cst) != 0) {
+    return false;
+  }
+  drainPipelines();
+  const Header header = headerOf(control);
+  try {
+    switch (header.type) {
+      case MessageType::setOptimizer:
+      case MessageType::loadStates:
+        if (!setRule(worker, header, control)) return false;
+        break;
+      case MessageType::saveStates:
+        saveStates(worker, header);
+        return true;
+      default: {
+        double rate = 0;
+        if (control.bytes != sizeof(rate)) throw storeMisuse("setLearningRate: not a number");
+        std::memcpy(&rate, control.payload, sizeof(rate));
+        changeLearningRate(context_.optimizer.get(), rate);
+      }
+    }
+    context_.replies.done(worker, header.request);
+  } catch (const Error& error) {
+    context_.replies.failed(worker, header.request, error);
+  }
+  return true;
+}
+
+// Worker 0's counts; the others' say that from here on they reckon with it.
+bool ServerLoop::setRule(int worker, const Header& header, const WireMessage& message) {
+  Stream& from = stream(worker);
+  if (worker != 0) {
+    if (from.rules >= rules_.size()) {
+      if (!stream(0).over) return false;
+      throw Error(ErrorCode::peerLost, "worker 0 ended before it had set the optimizer or states")
+          .withRank(0);
+    }
+    if (const auto& failure = rules_[from.rules++]) throw *failure;
+    return true;
+  }
+  try {
+    if ((header.flags & kWithdrawn) != 0) {
+      throw storeMisuse(std::string(static_cast<const char*>(message.payload), message.bytes));
+    }
+    if (header.type == MessageType::setOptimizer) {
+      setOptimizer(message);
+    } else {
+      loadStates(message);
+    }
+    rules_.emplace_back();
+  } catch (const Error& error) {
+    rules_.emplace_back(error);
+    throw;
+  }
+  return true;
+}
+
+void ServerLoop::setOptimizer(const WireMessage& message) {
+  std::shared_ptr<Optimizer> optimizer;
+  if (message.bytes > 0) {
+    const LoadedStates loaded = gradlink::loadStates(bytesOf(message));
+    if (!loaded.spec) throw storeMisuse("setOptimizer: there is no optimizer in it");
+    optimizer = Optimizer::create(*loaded.spec);
+  }
+  context_.optimizer = std::move(optimizer);
+  for (const auto& each : shards_) {
+    if (each != nullptr) each->setState(nullptr);
+  }
+}
+
+void ServerLoop::loadStates(const WireMessage& message) {
+  const auto named = [this](const std::string& key) -> ServerShard* {
+    for (const auto& each : shards_) {
+      if (each != nullptr && each->name() == key) return each.get();
+    }
+    return nullptr;
+  };
+  FittingStates loaded =
+      fittingStates(gradlink::loadStates(bytesOf(message)), "the states", context_.optimizer,
+                    [&](const std::string& key) -> std::optional<StateShape> {
+                      const ServerShard* const each = named(key);
+                      if (each == nullptr) return std::nullopt;
+                      return StateShape{each->dtype(), each->count()};
+                    });
+  context_.optimizer = loaded.optimizer;
+  for (const auto& each : shards_) {
+    if (each != nullptr) each->setState(nullptr);
+  }
+  for (auto& state : loaded.states) {
+    ServerShard* const owner = named(state->key);
+    owner->setState(std::move(state));
+  }
+}
+
+void ServerLoop::saveStates(int worker, const Header& header) {
+  checkSaveable(context_.optimizer.get());
+  std::vector<const OptimizerState*> states;
+  for (const auto& each : shards_) {
+    if (each != nullptr && each->state() != nullptr) states.push_back(each->state());
+  }
+  const auto bytes =
+      gradlink::saveStates(*context_.optimizer, states, (header.flags & kDumpOptimizer) != 0);
+  context_.replies.answer(worker, MessageType::states, header.request, bytes.data(), bytes.size());
+}
+
+void ServerLoop::setCompression(const WireMessage& message) {
+  CompressionTerms terms{};
+  if (message.bytes != sizeof(terms)) {
+    throw Error(ErrorCode::mismatch, "setCompression: not its terms").withRank(message.source);
+  }
+  std::memcpy(&terms, message.payload, sizeof(terms));
+  if (terms.encoding < 1 || terms.encoding > 4) {
+    throw Error(ErrorCode::mismatch, "setCompression: an unknown compression")
+        .withRank(message.source);
+  }
+  const GradientCompression wanted(static_cast<CompressionType>(terms.encoding - 1),
+                                   terms.threshold);
+  if (context_.compression && (context_.compression->type() != wanted.type() ||
+                               context_.compression->threshold() != wanted.threshold())) {
+    throw Error(ErrorCode::mismatch,
+                "worker " + std::to_string(message.source) + " set the gradient compression " +
+                    wanted.name() + " with threshold " + std::to_string(wanted.threshold()) +
+                    ", another " + context_.compression->name() + " with threshold " +
+                    std::to_string(context_.compression->threshold()) +
+                    "; all workers must set the same")
+        .withRank(message.source);
+  }
+  drainPipelines();
+  context_.compression = wanted;
+}
+
+}  // namespace gradlink::dist

@@ -1,0 +1,99 @@
+// The receiving thread of a server: takes messages, hands pieces to the pipelines, and carries out
+// itself what concerns the store as a whole.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "kvstore/server/context.h"
+#include "kvstore/server/pipeline.h"
+#include "kvstore/server/server.h"
+#include "kvstore/server/shard.h"
+
+namespace gradlink::dist {
+
+class ServerLoop {
+ public:
+  ServerLoop(Wire& wire, const ServerOptions& options, const std::atomic<bool>* stop);
+
+  /// Until every worker's wire has ended. Throws what ended the store; the workers have been told.
+  void run();
+  ServerReport report();
+
+ private:
+  /// What a worker sends is carried out in its order. Some of it waits until the rounds are closed
+  /// that the worker's earlier pushes are in; what comes after it waits behind it.
+  struct Stream {
+    std::optional<WireMessage> control;
+    std::deque<WireMessage> backlog;
+    /// Optimizers and states that it has set.
+    std::uint64_t rules = 0;
+    /// The barrier it waits in.
+    std::optional<std::uint64_t> barrier;
+    /// Its wire has ended in good order, at this time.
+    bool ended = false;
+    Deadline::Clock::time_point endedAt{};
+    /// And all that it sent has been carried out.
+    bool over = false;
+  };
+
+  void serve();
+  void tell(const Error& error);
+  void take(const WireEvents& events);
+  void sent(std::uint64_t ticket);
+  void left(int rank);
+  void lost(int rank);
+  void end(int worker, Standing standing);
+  bool allOver() const;
+  void tick();
+
+  void receive(const WireMessage& message);
+  void dispatch(const WireMessage& message);
+  void define(const Header& header, const WireMessage& message);
+  void toShard(const Header& header, const WireMessage& message);
+
+  void pumpStreams();
+  bool mayEnd(int worker) const;
+  bool carryOut(int worker, const WireMessage& control);
+  bool setRule(int worker, const Header& header, const WireMessage& message);
+  void setOptimizer(const WireMessage& message);
+  void loadStates(const WireMessage& message);
+  void saveStates(int worker, const Header& header);
+  void answerCommand(const Header& header, const WireMessage& message);
+  void setCompression(const WireMessage& message);
+  void setStanding(int worker, Standing standing);
+  void checkBarrier();
+  void drainPipelines();
+
+  Stream& stream(int worker) { return streams_[static_cast<std::size_t>(worker)]; }
+  const Stream& stream(int worker) const { return streams_[static_cast<std::size_t>(worker)]; }
+  Standing standing(int worker) const {
+    return context_.standing[static_cast<std::size_t>(worker)];
+  }
+  ServerShard& shard(std::uint32_t number);
+  Pipeline& pipelineOf(std::uint32_t shard) { return *pipelines_[shard % pipelines_.size()]; }
+  void* valueMemory(std::size_t bytes);
+  std::string reportText();
+
+  Wire& wire_;
+  const ServerOptions& options_;
+  const std::atomic<bool>* const stop_;
+  ServerContext context_;
+  std::vector<std::unique_ptr<ServerShard>> shards_;  // by number; null: another server's
+  /// After the shards: their threads end first.
+  std::vector<std::unique_ptr<Pipeline>> pipelines_;
+  std::vector<Stream> streams_;
+  /// What became of worker 0's optimizers and states, in order.
+  std::vector<std::optional<Error>> rules_;
+  int lostRanks_ = 0;
+  std::byte* chunk_ = nullptr;
+  std::size_t chunkLeft_ = 0;
+  double wait_ = 0;
+  Deadline::Clock::time_point nextTick_{};
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,141 @@
+#include "kvstore/server/merge.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "core/deadline.h"
+#include "core/kernels/reduce_kernels.h"
+
+namespace gradlink::dist {
+namespace {
+
+using Clock = Deadline::Clock;
+
+// Below it a value stays in the caches of both sides, whatever the stores.
+constexpr std::size_t kFewestStreamedBytes = 2 << 10;
+
+bool arePlain(std::span<const PushedPiece> pieces) {
+  return std::all_of(pieces.begin(), pieces.end(),
+                     [](const PushedPiece& p) { return p.encoding == Encoding::plain; });
+}
+
+// Where element 0 would be of an array whose element `first` is at `data`.
+const void* arrayOf(const void* data, std::size_t first, DType dtype) {
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(data) -
+                                       first * sizeOf(dtype));
+}
+
+}  // namespace
+
+void Merger::assign(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
+                    const GradientCompression* compression) {
+  const std::size_t bytes = count * sizeOf(dtype);
+  const bool styled = bytes >= kFewestStreamedBytes;
+  const bool streaming = styled && assignStyle_.streaming();
+  const auto begin = Clock::now();
+  sum(to, pieces, count, dtype, compression, streaming);
+  const double seconds = secondsSince(begin);
+  merge_ += seconds;
+  if (!styled) return;
+  if (assignStyle_.measured()) {
+    assignStyle_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
+  }
+  assignStyle_.advance();
+}
+
+void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
+                 const GradientCompression* compression, bool streaming) {
+  void* const target[] = {to};
+  sources_.resize(pieces.size());
+  if (arePlain(pieces)) {
+    if (pieces.size() == 1) {
+      copyMany(target, pieces[0].data, count * sizeOf(dtype), streaming);
+      return;
+    }
+    for (std::size_t i = 0; i < pieces.size(); ++i) sources_[i] = pieces[i].data;
+    reduceMany(target, sources_, count, dtype, ReduceOp::sum, streaming);
+    return;
+  }
+  // Compressed pushes are of float32 keys. Block by block, so that what is decoded stays in the
+  // first-level cache.
+  const std::size_t room = pieces.size() * kUpdateBlock * sizeof(float);
+  if (decoded_.size() < room) decoded_ = AlignedBuffer(room);
+  auto* const blocks = static_cast<float*>(decoded_.data());
+  auto* const out = static_cast<float*>(to);
+  for (std::size_t done = 0; done < count; done += kUpdateBlock) {
+    const std::size_t part = std::min(kUpdateBlock, count - done);
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (pieces[i].encoding == Encoding::plain) {
+        sources_[i] = static_cast<const float*>(pieces[i].data) + done;
+        continue;
+      }
+      float* const block = blocks + i * kUpdateBlock;
+      compression->decompress(
+          static_cast<const std::uint8_t*>(pieces[i].data) + compression->compressedBytes(done),
+          block, part);
+      sources_[i] = block;
+    }
+    void* const block[] = {out + done};
+    if (pieces.size() == 1) {
+      copyMany(block, sources_[0], part * sizeof(float), streaming);
+    } else {
+      reduceMany(block, sources_, part, dtype, ReduceOp::sum, streaming);
+    }
+  }
+}
+
+void Merger::update(UpdateRun& run, int phase, void* weight, std::span<const PushedPiece> pieces,
+                    std::size_t first, std::size_t count, DType dtype,
+                    const GradientCompression* compression) {
+  const auto begin = Clock::now();
+  if (arePlain(pieces)) {
+    sources_.resize(pieces.size());
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      sources_[i] = arrayOf(pieces[i].data, first, dtype);
+    }
+  } else {
+    if (summed_.size() == 0) summed_ = AlignedBuffer(kPieceBytes);
+    sum(summed_.data(), pieces, count, dtype, compression, false);
+    sources_.assign(1, arrayOf(summed_.data(), first, dtype));
+    merge_ += secondsSince(begin);
+  }
+  const auto stepped = Clock::now();
+  run.useGradients(sources_);
+  const std::size_t bytes = count * sizeOf(dtype);
+  const bool styled = phase + 1 == run.phases() && bytes >= kFewestStreamedBytes;
+  const bool streaming = styled && updateStyle_.streaming();
+  if (streaming) {
+    updateAside(run, phase, weight, first, count, dtype);
+  } else {
+    run.runBlocks(phase, first / kUpdateBlock, (first + count + kUpdateBlock - 1) / kUpdateBlock);
+  }
+  const double seconds = secondsSince(stepped);
+  update_ += seconds;
+  if (!styled) return;
+  if (updateStyle_.measured()) {
+    updateStyle_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
+  }
+  updateStyle_.advance();
+}
+
+// The weights are stepped beside where they lie and go there past the caches: the workers read them
+// last, and plain stores to such lines can be ten times slower (store_style.h).
+void Merger::updateAside(UpdateRun& run, int phase, void* weight, std::size_t first,
+                         std::size_t count, DType dtype) {
+  const std::size_t size = sizeOf(dtype);
+  if (aside_.size() == 0) aside_ = AlignedBuffer(kUpdateBlock * sizeof(double));
+  void* const outputs[] = {weight};
+  run.handOut(outputs, true);
+  for (std::size_t done = 0; done < count; done += kUpdateBlock) {
+    const std::size_t at = first + done;
+    const std::size_t part = std::min(kUpdateBlock, count - done);
+    std::memcpy(aside_.data(), static_cast<const std::byte*>(weight) + at * size, part * size);
+    run.useWeight(const_cast<void*>(arrayOf(aside_.data(), at, dtype)));
+    run.runBlocks(phase, at / kUpdateBlock, at / kUpdateBlock + 1);
+  }
+  run.handOut({}, false);
+  run.useWeight(weight);
+}
+
+}  // namespace gradlink::dist

@@ -1,0 +1,57 @@
+// The arithmetic of one pipeline of a server: sums of what workers pushed into stored values, and
+// optimizer steps.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/kernels/dtype.h"
+#include "core/kernels/store_style.h"
+#include "kvstore/base/aligned_buffer.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/protocol/protocol.h"
+
+namespace gradlink::dist {
+
+/// A piece that a worker pushed.
+struct PushedPiece {
+  const void* data;
+  Encoding encoding;
+};
+
+class Merger {
+ public:
+  /// `to` := the sum of the pieces, from the left.
+  void assign(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
+              const GradientCompression* compression);
+  /// Runs a phase of an update of the array `weight` on its elements [first, first + count), with
+  /// the pieces' sum as gradient. `first` is a multiple of kUpdateBlock.
+  void update(UpdateRun& run, int phase, void* weight, std::span<const PushedPiece> pieces,
+              std::size_t first, std::size_t count, DType dtype,
+              const GradientCompression* compression);
+
+  // Seconds. Read while the pipeline is idle.
+  double mergeSeconds() const { return merge_; }
+  double updateSeconds() const { return update_; }
+
+ private:
+  void sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
+           const GradientCompression* compression, bool streaming);
+
+  void updateAside(UpdateRun& run, int phase, void* weight, std::size_t first, std::size_t count,
+                   DType dtype);
+
+  StoreStyle assignStyle_;
+  StoreStyle updateStyle_;
+  std::vector<const void*> sources_;
+  AlignedBuffer decoded_;
+  AlignedBuffer summed_;
+  AlignedBuffer aside_;
+  double merge_ = 0;
+  double update_ = 0;
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,369 @@
+#include "kvstore/server/shard.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "kvstore/optimizer/math.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink::dist {
+namespace {
+
+// A push that waits so long for others is copied and released: a worker stages only so much, and
+// two workers that push many keys in different orders would otherwise wait for each other for ever.
+constexpr std::chrono::milliseconds kCopyAfter(100);
+
+constexpr int kEverybody = -1;
+
+Error mismatch(const std::string& text) { return Error(ErrorCode::mismatch, text); }
+
+std::string countOfRounds(std::uint64_t rounds) {
+  return std::to_string(rounds) + (rounds == 1 ? " time" : " times");
+}
+
+}  // namespace
+
+ServerShard::ServerShard(ServerContext& context, Merger& merger, const Header& definition,
+                         std::string name, void* value)
+    : context_(context),
+      merger_(merger),
+      number_(definition.shard),
+      name_(std::move(name)),
+      dtype_(definition.dtype),
+      count_(definition.count),
+      flags_(definition.flags),
+      step_(pieceElements(dtype_)),
+      value_(static_cast<std::byte*>(value)),
+      pieces_((count_ + step_ - 1) / step_) {
+  if (!context.asynchronous) return;
+  for (Piece& piece : pieces_) piece.applied.resize(static_cast<std::size_t>(context.workers));
+}
+
+bool ServerShard::agreesWith(const Header& definition, const std::string& name) const {
+  return definition.count == count_ && definition.dtype == dtype_ && definition.flags == flags_ &&
+         name == name_;
+}
+
+std::size_t ServerShard::wireBytes(const Header& header) const {
+  if (header.encoding == Encoding::plain) return header.count * sizeOf(dtype_);
+  const GradientCompression* const agreed = compression();
+  const auto type = static_cast<int>(header.encoding) - 1;
+  if (agreed == nullptr || static_cast<int>(agreed->type()) != type || dtype_ != DType::float32) {
+    throw mismatch("key " + name_ + ": a push came in a compression that was not agreed on");
+  }
+  return agreed->compressedBytes(header.count);
+}
+
+void ServerShard::check(const Header& header, const WireMessage& message) const {
+  if (header.piece >= pieces_.size() || header.count != countOf(header.piece) ||
+      header.dtype != dtype_ || message.payload == nullptr || message.bytes != wireBytes(header)) {
+    throw mismatch("key " + name_ + ": what worker " + std::to_string(message.source) +
+                   " sent is not a piece of its " + std::to_string(count_) + " elements of " +
+                   nameOf(dtype_));
+  }
+}
+
+void ServerShard::init(const Header& header, const WireMessage& message) {
+  check(header, message);
+  Piece& piece = pieces_[header.piece];
+  std::memcpy(valueOf(header.piece), message.payload, message.bytes);
+  piece.ready = true;
+  context_.wire.release(message.token);
+  advance(header.piece);
+}
+
+void ServerShard::push(const Header& header, const WireMessage& message) {
+  check(header, message);
+  Piece& piece = pieces_[header.piece];
+  if (!context_.asynchronous && header.round <= piece.closed) {
+    throw mismatch("key " + name_ + ": worker " + std::to_string(message.source) +
+                   " pushed round " + std::to_string(header.round) + " again");
+  }
+  if (piece.held.empty()) ++heldPieces_;
+  piece.held.push_back(
+      {header, message.source, message.payload, message.bytes, message.token, AlignedBuffer()});
+  advance(header.piece);
+}
+
+void ServerShard::pull(const Header& header, int worker) {
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    pieces_[p].pulls.push_back({worker, header.request, header.round});
+    answerPulls(p);
+  }
+}
+
+void ServerShard::advance(std::size_t index) {
+  Piece& piece = pieces_[index];
+  while (piece.ready && nextBatch(piece, batch_)) {
+    if (needsWhole()) {
+      if (!applyWhole()) break;
+      continue;
+    }
+    if (isRead(piece)) break;
+    apply(index, batch_);
+  }
+  answerPulls(index);
+}
+
+void ServerShard::advanceAll() {
+  for (std::size_t p = 0; p < pieces_.size(); ++p) advance(p);
+}
+
+// Norms are of the whole shard: all pieces must be there.
+bool ServerShard::needsWhole() const {
+  return context_.optimizer && isFloat(dtype_) &&
+         context_.optimizer->math().ratio != TrustRatio::none;
+}
+
+bool ServerShard::nextBatch(const Piece& piece, Batch& batch) const {
+  batch.clear();
+  if (piece.held.empty()) return false;
+  if (!context_.asynchronous) return roundBatch(piece, batch);
+  batch.push_back(0);
+  return true;
+}
+
+bool ServerShard::roundBatch(const Piece& piece, Batch& batch) const {
+  const std::uint64_t round = piece.closed + 1;
+  for (int worker = 0; worker < context_.workers; ++worker) {
+    if (pushBatch(piece, worker, round, batch)) continue;
+    const Standing standing = context_.standing[static_cast<std::size_t>(worker)];
+    if (standing == Standing::active) return false;
+    if (standing == Standing::closed) {
+      throw Error(ErrorCode::peerLost,
+                  "key " + name_ + ": worker " + std::to_string(worker) +
+                      " closed its store after it had pushed this key " +
+                      countOfRounds(piece.closed) +
+                      ", others push it more often; a worker that has fewer batches calls leave() "
+                      "before it ends")
+          .withRank(worker)
+          .withOp("push");
+    }
+  }
+  return !batch.empty();
+}
+
+bool ServerShard::pushBatch(const Piece& piece, int worker, std::uint64_t round,
+                            Batch& batch) const {
+  for (std::size_t i = 0; i < piece.held.size(); ++i) {
+    const Held& held = piece.held[i];
+    if (held.worker != worker || held.header.round != round) continue;
+    batch.push_back(i);
+    return true;
+  }
+  return false;
+}
+
+// Whether a value on its way keeps the piece from being changed; valueRead() tells when it no
+// longer does.
+bool ServerShard::isRead(Piece& piece) {
+  if (piece.readers.load(std::memory_order_seq_cst) == 0) return false;
+  piece.blocked.store(true, std::memory_order_seq_cst);
+  if (piece.readers.load(std::memory_order_seq_cst) != 0) return true;
+  piece.blocked.store(false, std::memory_order_seq_cst);
+  return false;
+}
+
+bool ServerShard::valueRead(std::size_t index) {
+  Piece& piece = pieces_[index];
+  return piece.readers.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
+         piece.blocked.exchange(false, std::memory_order_seq_cst);
+}
+
+const std::vector<PushedPiece>& ServerShard::pushedOf(const Piece& piece, const Batch& batch) {
+  pushed_.clear();
+  for (const std::size_t i : batch) {
+    pushed_.push_back({piece.held[i].data, piece.held[i].header.encoding});
+  }
+  return pushed_;
+}
+
+ServerShard::Step* ServerShard::findStep(int worker, std::uint64_t round) {
+  for (Step& step : steps_) {
+    if (step.worker == worker && step.round == round) return &step;
+  }
+  return nullptr;
+}
+
+ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
+  Optimizer& optimizer = *context_.optimizer;
+  if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_);
+  const UpdateNumbers numbers = optimizer.issue(*state_);
+  const void* const none[] = {nullptr};  // each piece brings its own
+  auto run = std::make_unique<UpdateRun>(optimizer, *state_, numbers, value_, none);
+  return {worker, round, context_.optimizer, state_, std::move(run), pieces_.size()};
+}
+
+void ServerShard::apply(std::size_t index, const Batch& batch) {
+  Piece& piece = pieces_[index];
+  const Held& first = piece.held[batch[0]];
+  const int worker = context_.asynchronous ? first.worker : kEverybody;
+  const std::uint64_t round = first.header.round;
+  Step* step = findStep(worker, round);
+  if (step == nullptr && context_.optimizer == nullptr) {
+    merger_.assign(valueOf(index), pushedOf(piece, batch), countOf(index), dtype_, compression());
+    return finish(index, batch);
+  }
+  if (!isFloat(dtype_)) {
+    Error error(ErrorCode::invalidArgument, "");
+    try {
+      std::rethrow_exception(needsFloats(name_, dtype_));
+    } catch (const Error& found) {
+      error = found;
+    }
+    return finish(index, batch, &error);
+  }
+  if (step == nullptr) step = &steps_.emplace_back(makeStep(worker, round));
+  merger_.update(*step->run, 0, value_, pushedOf(piece, batch), firstOf(index), countOf(index),
+                 dtype_, compression());
+  if (--step->piecesLeft == 0) steps_.erase(steps_.begin() + (step - steps_.data()));
+  finish(index, batch);
+}
+
+// The next step for which every piece is there; false where there is none.
+bool ServerShard::applyWhole() {
+  const Piece& piece = pieces_[0];
+  if (!context_.asynchronous) return applyWhole(kEverybody, piece.closed + 1);
+  for (std::size_t i = 0; i < piece.held.size(); ++i) {
+    if (applyWhole(piece.held[i].worker, piece.held[i].header.round)) return true;
+  }
+  return false;
+}
+
+bool ServerShard::applyWhole(int worker, std::uint64_t round) {
+  std::vector<Batch> batches(pieces_.size());
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    const Piece& piece = pieces_[p];
+    const bool complete = worker == kEverybody
+                              ? piece.closed + 1 == round && roundBatch(piece, batches[p])
+                              : pushBatch(piece, worker, round, batches[p]);
+    if (!complete || !piece.ready) return false;
+  }
+  bool read = false;
+  for (Piece& piece : pieces_) read = isRead(piece) || read;
+  if (read) return false;
+  const Step step = makeStep(worker, round);
+  for (int phase = 0; phase < step.run->phases(); ++phase) {
+    for (std::size_t p = 0; p < pieces_.size(); ++p) {
+      merger_.update(*step.run, phase, value_, pushedOf(pieces_[p], batches[p]), firstOf(p),
+                     countOf(p), dtype_, compression());
+    }
+    step.run->endPhase(phase);
+  }
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    finish(p, batches[p]);
+    answerPulls(p);
+  }
+  return true;
+}
+
+// What the batch pushed is in the value: whoever waited for it hears of it.
+void ServerShard::finish(std::size_t index, const Batch& batch, const Error* failure) {
+  Piece& piece = pieces_[index];
+  ++piece.closed;
+  for (const std::size_t i : batch) {
+    Held& held = piece.held[i];
+    if (context_.asynchronous) ++piece.applied[static_cast<std::size_t>(held.worker)];
+    if (failure != nullptr) {
+      if (index == 0) {
+        context_.replies.failed(held.worker, held.header.request, *failure, number_);
+      }
+    } else if ((held.header.flags & kWantsValue) != 0) {
+      sendValue(index, held.worker, held.header.request);
+    }
+    if (held.token != 0) context_.wire.release(held.token);
+    held.data = nullptr;
+    context_.settle(held.worker);
+  }
+  std::erase_if(piece.held, [](const Held& held) { return held.data == nullptr; });
+  if (piece.held.empty()) --heldPieces_;
+}
+
+void ServerShard::answerPulls(std::size_t index) {
+  Piece& piece = pieces_[index];
+  if (!piece.ready || piece.pulls.empty()) return;
+  std::erase_if(piece.pulls, [&](const Waiting& pull) {
+    const std::uint64_t rounds =
+        context_.asynchronous ? piece.applied[static_cast<std::size_t>(pull.worker)] : piece.closed;
+    if (rounds < pull.round) return false;
+    sendValue(index, pull.worker, pull.request);
+    return true;
+  });
+}
+
+void ServerShard::sendValue(std::size_t index, int worker, std::uint64_t request) {
+  Header header{};
+  header.type = MessageType::value;
+  header.dtype = dtype_;
+  header.shard = number_;
+  header.piece = static_cast<std::uint32_t>(index);
+  header.count = countOf(index);
+  header.round = pieces_[index].closed;
+  header.request = request;
+  pieces_[index].readers.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint64_t ticket = (std::uint64_t{number_} + 1) << 32 | header.piece;
+  context_.replies.value(worker, header, valueOf(index), header.count * sizeOf(dtype_), ticket);
+}
+
+void ServerShard::tick(Clock::time_point now, double timeoutMs) {
+  if (heldPieces_ == 0) return;
+  for (Piece& piece : pieces_) {
+    if (piece.held.empty()) continue;
+    if (piece.sinceRound != piece.closed + 1) {
+      piece.sinceRound = piece.closed + 1;
+      piece.since = now;
+      continue;
+    }
+    const auto waited = now - piece.since;
+    if (std::chrono::duration<double, std::milli>(waited).count() > timeoutMs) {
+      tooLate(piece, timeoutMs);
+    }
+    if (waited < kCopyAfter) continue;
+    for (Held& held : piece.held) {
+      if (held.token == 0) continue;
+      held.copy = AlignedBuffer(held.bytes);
+      std::memcpy(held.copy.data(), held.data, held.bytes);
+      held.data = held.copy.data();
+      context_.wire.release(std::exchange(held.token, 0));
+    }
+  }
+}
+
+void ServerShard::tooLate(const Piece& piece, double timeoutMs) const {
+  const std::string seconds = " within " + std::to_string(static_cast<long>(timeoutMs)) +
+                              " ms; timeoutMs sets the deadline";
+  if (!piece.ready) {
+    throw Error(ErrorCode::timeout, "key " + name_ +
+                                        " was pushed, but worker 0 has not initialised"
+                                        " it" +
+                                        seconds)
+        .withRank(0)
+        .withOp("push");
+  }
+  std::string missing;
+  int first = -1;
+  for (int worker = 0; worker < context_.workers && !context_.asynchronous; ++worker) {
+    Batch batch;
+    const bool active = context_.standing[static_cast<std::size_t>(worker)] == Standing::active;
+    if (!active || pushBatch(piece, worker, piece.closed + 1, batch)) continue;
+    missing += (first < 0 ? "" : ", ") + std::to_string(worker);
+    if (first < 0) first = worker;
+  }
+  if (first < 0) {
+    throw Error(ErrorCode::timeout,
+                "key " + name_ + ": a worker has not taken a value that it pulled" + seconds)
+        .withOp("push");
+  }
+  throw Error(ErrorCode::timeout, "key " + name_ + ": round " + std::to_string(piece.closed + 1) +
+                                      " still waits for worker " + missing +
+                                      ", which did not push" + seconds)
+      .withRank(first)
+      .withOp("push");
+}
+
+void ServerShard::forget(int worker) {
+  std::erase_if(steps_, [worker](const Step& step) { return step.worker == worker; });
+}
+
+}  // namespace gradlink::dist

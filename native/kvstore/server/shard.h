@@ -1,0 +1,136 @@
+// One shard on its server: its value, the pushes that wait for a round to close, and whom to answer
+// then. Used by one pipeline, but for what says otherwise.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/deadline.h"
+#include "kvstore/base/aligned_buffer.h"
+#include "kvstore/server/context.h"
+#include "kvstore/server/merge.h"
+
+namespace gradlink::dist {
+
+class ServerShard {
+ public:
+  using Clock = Deadline::Clock;
+
+  /// `value`: zeroed memory of the wire, of `count` elements.
+  ServerShard(ServerContext& context, Merger& merger, const Header& definition, std::string name,
+              void* value);
+
+  const std::string& name() const { return name_; }
+  DType dtype() const { return dtype_; }
+  std::size_t count() const { return count_; }
+  /// Whether another worker defines the same.
+  bool agreesWith(const Header& definition, const std::string& name) const;
+
+  /// Pieces are complete at once when this returns, or wait inside. Throw Error(mismatch) for what
+  /// does not fit the shard: the store is over then.
+  void init(const Header&, const WireMessage&);
+  void push(const Header&, const WireMessage&);
+  void pull(const Header&, int worker);
+  /// Looks again at a piece whose value nobody reads any more, or at all after somebody left.
+  void advance(std::size_t piece);
+  void advanceAll();
+  /// Seldom: what waits for too long is an error, what waits for long is copied and so released.
+  void tick(Clock::time_point now, double timeoutMs);
+
+  /// From the receiving thread: a value has been read. Whether advance() has something to do then.
+  bool valueRead(std::size_t piece);
+
+  // ---- while the pipeline is idle
+  const OptimizerState* state() const { return state_.get(); }
+  /// Null: a fresh one when it is first needed. Steps that are begun end with the old one.
+  void setState(std::shared_ptr<OptimizerState> state) { state_ = std::move(state); }
+  /// Lets go of the steps that a lost worker began.
+  void forget(int worker);
+
+ private:
+  struct Held {
+    Header header;
+    int worker;
+    const void* data;
+    std::size_t bytes;
+    /// 0 once it has been copied.
+    std::uint64_t token;
+    AlignedBuffer copy;
+  };
+  struct Waiting {
+    int worker;
+    std::uint64_t request;
+    std::uint64_t round;
+  };
+  struct Piece {
+    bool ready = false;
+    std::uint64_t closed = 0;
+    /// Asynchronous stores: pushes that have been applied, by worker.
+    std::vector<std::uint64_t> applied;
+    std::vector<Held> held;
+    std::vector<Waiting> pulls;
+    /// Values on their way that are read where they lie.
+    std::atomic<int> readers{0};
+    std::atomic<bool> blocked{false};
+    /// Since when tick() has seen it wait, and for which round.
+    Clock::time_point since;
+    std::uint64_t sinceRound = 0;
+  };
+  /// An optimizer step of which some pieces are done.
+  struct Step {
+    int worker;
+    std::uint64_t round;
+    std::shared_ptr<Optimizer> optimizer;
+    std::shared_ptr<OptimizerState> state;
+    std::unique_ptr<UpdateRun> run;
+    std::size_t piecesLeft;
+  };
+  /// What changes a piece next, by index into `held`, in worker order.
+  using Batch = std::vector<std::size_t>;
+
+  std::size_t firstOf(std::size_t piece) const { return piece * step_; }
+  std::size_t countOf(std::size_t piece) const { return std::min(step_, count_ - firstOf(piece)); }
+  std::byte* valueOf(std::size_t piece) const { return value_ + firstOf(piece) * sizeOf(dtype_); }
+  void check(const Header&, const WireMessage&) const;
+  std::size_t wireBytes(const Header&) const;
+
+  bool nextBatch(const Piece& piece, Batch& batch) const;
+  bool roundBatch(const Piece& piece, Batch& batch) const;
+  bool pushBatch(const Piece& piece, int worker, std::uint64_t round, Batch& batch) const;
+  bool isRead(Piece& piece);
+  const std::vector<PushedPiece>& pushedOf(const Piece& piece, const Batch& batch);
+  bool needsWhole() const;
+  void apply(std::size_t piece, const Batch& batch);
+  bool applyWhole();
+  bool applyWhole(int worker, std::uint64_t round);
+  Step makeStep(int worker, std::uint64_t round);
+  Step* findStep(int worker, std::uint64_t round);
+  void finish(std::size_t piece, const Batch& batch, const Error* failure = nullptr);
+  void answerPulls(std::size_t piece);
+  void sendValue(std::size_t piece, int worker, std::uint64_t request);
+  [[noreturn]] void tooLate(const Piece& piece, double timeoutMs) const;
+  const GradientCompression* compression() const {
+    return context_.compression ? &*context_.compression : nullptr;
+  }
+
+  ServerContext& context_;
+  Merger& merger_;
+  const std::uint32_t number_;
+  const std::string name_;
+  const DType dtype_;
+  const std::size_t count_;
+  const std::uint8_t flags_;
+  const std::size_t step_;
+  std::byte* const value_;
+  std::vector<Piece> pieces_;
+  std::shared_ptr<OptimizerState> state_;
+  std::vector<Step> steps_;
+  std::size_t heldPieces_ = 0;
+  Batch batch_;
+  std::vector<PushedPiece> pushed_;
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,389 @@
+#include "kvstore/worker/engine.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <new>
+
+#include "core/cache.h"
+
+namespace gradlink::dist {
+namespace {
+
+using Clock = Deadline::Clock;
+
+// How often the engine asks whether it has waited too long.
+constexpr auto kLookEvery = std::chrono::milliseconds(200);
+// Requests and transfers number their messages apart.
+constexpr std::uint64_t kRequestBit = std::uint64_t{1} << 63;
+// How long a store that has failed waits for its last messages to be taken.
+constexpr double kFailedCloseMs = 200;
+
+Header serverHeader(const WireMessage& message) {
+  Header header;
+  if (message.header.size() != sizeof header) {
+    throw Error(ErrorCode::mismatch, "a server sent a message of another version");
+  }
+  std::memcpy(&header, message.header.data(), sizeof header);
+  return header;
+}
+
+std::span<const std::uint8_t> payloadOf(const WireMessage& message) {
+  return {static_cast<const std::uint8_t*>(message.payload), message.bytes};
+}
+
+Error errorOf(const Header& header, const WireMessage& message) {
+  const auto text = payloadOf(message);
+  Error error(static_cast<ErrorCode>(header.code), std::string(text.begin(), text.end()));
+  error.withRank(header.blame);
+  if (header.request != 0) error.stillUsable();
+  return error;
+}
+
+}  // namespace
+
+DistEngine::DistEngine(std::unique_ptr<Wire> wire, const DistStoreOptions& options)
+    : options_(options),
+      link_(std::move(wire), options.workers, options.servers),
+      transfers_(link_, options.mostStagedBytes, finished_),
+      lastLook_(Clock::now()),
+      lastProgress_(lastLook_),
+      thread_([this] { serve(); }) {}
+
+// ---- from other threads
+
+void DistEngine::enqueue(Task task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_) return;
+    if (task.request && task.request->ticket) task.request->ticket->expect();
+    tasks_.push_back(std::move(task));
+    hasTasks_.store(true);
+  }
+  if (asleep_.load()) link_.wake();
+}
+
+void DistEngine::setCompression(const CompressionTerms& terms) {
+  Task task;
+  task.terms = std::make_unique<CompressionTerms>(terms);
+  enqueue(std::move(task));
+}
+
+void DistEngine::define(std::unique_ptr<DistKey> key) {
+  Task task;
+  task.defined = std::move(key);
+  enqueue(std::move(task));
+}
+
+void DistEngine::request(DistRequest request) {
+  Task task;
+  task.request = std::make_unique<DistRequest>(std::move(request));
+  enqueue(std::move(task));
+}
+
+void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopped_ || operations.empty()) return;
+    for (auto& [key, operation] : operations) {
+      operation.ticket->expect();
+      Task task;
+      task.key = key;
+      task.operation = std::move(operation);
+      tasks_.push_back(std::move(task));
+    }
+    hasTasks_.store(true);
+  }
+  if (asleep_.load()) link_.wake();
+}
+
+void DistEngine::stop(bool inGoodOrder) {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    tasks_.clear();
+  }
+  stopping_.store(true);
+  if (!thread_.joinable()) return;
+  link_.wake();
+  thread_.join();
+  if (inGoodOrder) link_.close(Deadline::in(error_ ? kFailedCloseMs : options_.timeoutMs));
+}
+
+DistTimes DistEngine::times() const {
+  return {copySeconds_.load(std::memory_order_relaxed),
+          waitSeconds_.load(std::memory_order_relaxed)};
+}
+
+// ---- the thread
+
+void DistEngine::serve() {
+  while (!stopping_.load(std::memory_order_relaxed)) {
+    try {
+      turn();
+    } catch (const Error& error) {
+      fail(error);
+    } catch (const std::bad_alloc&) {
+      fail(Error(ErrorCode::outOfMemory, "a distributed store ran out of memory"));
+    }
+    tellFinished();
+  }
+}
+
+void DistEngine::turn() {
+  takeTasks();
+  goOn();
+  transfers_.sendSome();
+  // Requests wait for operations that may just have ended.
+  goOn();
+  tellFinished();
+  wait();
+  for (const WireMessage& message : events_.messages) {
+    try {
+      handle(message);
+    } catch (const Error& error) {
+      fail(error);
+    }
+  }
+  transfers_.settle();
+  for (const std::uint64_t ticket : events_.sent) {
+    transfers_.released(WireBuffers::ofTicket(ticket));
+  }
+  for (const int rank : events_.lost) lost(rank, true);
+  for (const int rank : events_.left) lost(rank, false);
+  const auto now = Clock::now();
+  if (!events_.empty()) lastProgress_ = now;
+  events_.clear();
+  copySeconds_.store(transfers_.copySeconds(), std::memory_order_relaxed);
+  if (now - lastLook_ > kLookEvery) {
+    lastLook_ = now;
+    lookAtTime();
+  }
+}
+
+void DistEngine::takeTasks() {
+  if (!hasTasks_.load(std::memory_order_relaxed)) return;
+  {
+    const std::lock_guard lock(mutex_);
+    taken_.swap(tasks_);
+    hasTasks_.store(false);
+  }
+  if (!isWaiting()) lastProgress_ = Clock::now();
+  for (Task& task : taken_) {
+    // Keys are made known at once: nothing depends on when, and their order stays.
+    if (task.terms) {
+      sendTerms(*task.terms);
+    } else if (task.defined) {
+      defineKey(std::move(task.defined));
+    } else if (task.request || !held_.empty() || asked_) {
+      held_.push_back(std::move(task));
+    } else {
+      carryOut(std::move(task));
+    }
+  }
+  taken_.clear();
+}
+
+void DistEngine::carryOut(Task task) {
+  if (error_) {
+    finished_.emplace_back(std::move(task.operation.ticket), error_);
+  } else {
+    transfers_.add(*task.key, std::move(task.operation));
+  }
+}
+
+void DistEngine::sendTerms(const CompressionTerms& terms) {
+  const auto* const bytes = reinterpret_cast<const std::uint8_t*>(&terms);
+  for (int server = 0; server < link_.servers(); ++server) {
+    link_.send(server, Header{.type = MessageType::setCompression}, std::span(bytes, sizeof terms));
+  }
+}
+
+void DistEngine::defineKey(std::unique_ptr<DistKey> key) {
+  transfers_.define(*key);
+  keyBytes_ += key->bytes();
+  // Read or written once each, by the devices, the wire and the results.
+  transfers_.setStreaming(keyBytes_ * (2 * options_.devices + 1) > lastLevelCacheBytes());
+  for (const Shard& shard : key->shards) {
+    Header header{.type = MessageType::define,
+                  .dtype = key->dtype,
+                  .flags = shard.first > 0 ? kContinued : std::uint8_t{0},
+                  .shard = shard.number,
+                  .count = shard.count};
+    link_.send(
+        shard.server, header,
+        std::span(reinterpret_cast<const std::uint8_t*>(key->name.data()), key->name.size()));
+  }
+  keys_.push_back(std::move(key));
+}
+
+// ---- requests
+
+void DistEngine::goOn() {
+  while (!held_.empty() && !asked_) {
+    if (held_.front().request && transfers_.unfinished() > 0) return;
+    Task task = std::move(held_.front());
+    held_.pop_front();
+    if (task.request) {
+      begin(std::move(task.request));
+    } else {
+      carryOut(std::move(task));
+    }
+  }
+}
+
+void DistEngine::begin(std::unique_ptr<DistRequest> request) {
+  asked_ = std::make_unique<Asked>();
+  asked_->request = std::move(request);
+  asked_->error = error_;
+  asked_->begun = Clock::now();
+  std::vector<DistRequest::Question> questions;
+  try {
+    if (!error_ && asked_->request->ask) questions = asked_->request->ask(*asked_->request);
+    if (asked_->request->failure) asked_->error = asked_->request->failure;
+  } catch (...) {
+    asked_->error = std::current_exception();
+  }
+  if (questions.empty()) return end();
+  asked_->number = ++lastRequest_ | kRequestBit;
+  asked_->left = questions.size();
+  asked_->answered.resize(questions.size());
+  for (std::size_t server = 0; server < questions.size(); ++server) {
+    Header header{.type = questions[server].type, .flags = questions[server].flags};
+    header.request = asked_->number;
+    link_.send(static_cast<int>(server), header, questions[server].payload);
+  }
+}
+
+void DistEngine::answered(const Header& header, const WireMessage& message) {
+  if (!asked_ || header.request != asked_->number) return;
+  const auto server = static_cast<std::size_t>(link_.serverOf(message.source));
+  if (asked_->answered[server]) return;
+  asked_->answered[server] = true;
+  try {
+    if (header.type == MessageType::failed) throw errorOf(header, message);
+    if (asked_->request->answer) asked_->request->answer(server, payloadOf(message));
+  } catch (...) {
+    if (!asked_->error) asked_->error = std::current_exception();
+  }
+  if (--asked_->left == 0) end();
+}
+
+void DistEngine::end() {
+  const std::unique_ptr<Asked> asked = std::move(asked_);
+  if (asked->request->tellsFailures) {
+    for (const auto& key : keys_) {
+      if (!asked->error) std::swap(asked->error, key->error);
+    }
+  }
+  try {
+    if (!asked->error && asked->request->finish) asked->request->finish();
+  } catch (...) {
+    asked->error = std::current_exception();
+  }
+  if (asked->request->ticket) {
+    finished_.emplace_back(asked->request->ticket, asked->error);
+  } else if (asked->error && !error_) {
+    fail(asked->error);
+  }
+}
+
+// ---- the wire
+
+void DistEngine::wait() {
+  if (transfers_.canSend() || (!held_.empty() && !asked_ && transfers_.unfinished() == 0)) {
+    link_.poll(events_, Deadline::in(0));
+    return;
+  }
+  const bool waiting = isWaiting();
+  const auto begun = Clock::now();
+  Deadline until = transfers_.nextLook();
+  if (waiting && until.at() > begun + kLookEvery) {
+    until = Deadline::in(std::chrono::duration<double, std::milli>(kLookEvery).count());
+  }
+  asleep_.store(true);
+  // Whoever brings a task now either is seen here or sees that it has to wake.
+  if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
+  link_.poll(events_, until);
+  asleep_.store(false, std::memory_order_relaxed);
+  if (!waiting) return;
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  waitSeconds_.store(waitSeconds_.load(std::memory_order_relaxed) + seconds,
+                     std::memory_order_relaxed);
+}
+
+void DistEngine::handle(const WireMessage& message) {
+  const Header header = serverHeader(message);
+  // The transfers keep it until it has been copied.
+  if (header.type == MessageType::value) return transfers_.value(header, message);
+  if (header.type == MessageType::failed && header.request == 0) {
+    fail(errorOf(header, message));
+  } else if ((header.request & kRequestBit) != 0) {
+    answered(header, message);
+  } else if (header.type == MessageType::failed) {
+    transfers_.failed(header, std::make_exception_ptr(errorOf(header, message)));
+  }
+  link_.release(message);
+}
+
+void DistEngine::lost(int rank, bool died) {
+  if (died) lost_.fetch_add(1, std::memory_order_relaxed);
+  // Of a worker that this store cannot do without the servers tell.
+  if (rank < options_.workers) return;
+  fail(Error(ErrorCode::peerLost,
+             died ? link_.nameOf(rank) + " was lost: its process has ended"
+                  : link_.nameOf(rank) + " has left while this store was in use")
+           .withRank(rank));
+}
+
+void DistEngine::lookAtTime() {
+  // Servers have the same limit for workers that they wait for, and name them: they come first.
+  const double limit = 1.25 * options_.timeoutMs + 1000;
+  const auto since = [now = Clock::now()](Clock::time_point begun) {
+    return std::chrono::duration<double, std::milli>(now - begun).count();
+  };
+  if (!isWaiting() || since(lastProgress_) < limit) return;
+  std::string silent;
+  int blame = -1;
+  if (asked_ && since(asked_->begun) > limit) {
+    for (std::size_t server = 0; server < asked_->answered.size(); ++server) {
+      if (asked_->answered[server]) continue;
+      blame = options_.workers + static_cast<int>(server);
+      silent += (silent.empty() ? "" : ", ") + link_.nameOf(blame);
+    }
+    silent = std::string(asked_->request->name) + ": no answer of " + silent;
+  } else if (const Transfer* const transfer = transfers_.oldest()) {
+    if (since(transfer->sent) < limit) return;
+    blame = options_.workers + transfer->key().shards.front().server;
+    silent = "key " + transfer->key().name + ": its value did not come from the servers";
+    if (transfer->key().shards.size() > 1) blame = -1;
+  } else {
+    silent = "no server takes what this worker pushes";
+  }
+  fail(Error(ErrorCode::timeout,
+             silent + " within " + std::to_string(static_cast<long>(limit)) + " ms")
+           .withRank(blame));
+}
+
+// ---- failures
+
+void DistEngine::fail(const Error& error) { fail(std::make_exception_ptr(error)); }
+
+void DistEngine::fail(std::exception_ptr error) {
+  if (error_) return;
+  error_ = std::move(error);
+  transfers_.failAll(keys_, error_);
+  if (asked_) {
+    if (!asked_->error) asked_->error = error_;
+    end();
+  }
+}
+
+void DistEngine::tellFinished() {
+  if (finished_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  for (auto& [ticket, error] : finished_) ticket->finish(error);
+  finished_.clear();
+}
+
+}  // namespace gradlink::dist

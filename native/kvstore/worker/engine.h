@@ -1,0 +1,128 @@
+// The thread of a distributed store's worker: takes what is submitted, talks to the servers, and
+// tells what is done.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/deadline.h"
+#include "core/error.h"
+#include "core/wire.h"
+#include "kvstore/worker/link.h"
+#include "kvstore/worker/request.h"
+#include "kvstore/worker/store.h"
+#include "kvstore/worker/transfers.h"
+
+namespace gradlink::dist {
+
+class DistEngine {
+ public:
+  DistEngine(std::unique_ptr<Wire> wire, const DistStoreOptions& options);
+  ~DistEngine() { stop(true); }
+  DistEngine(const DistEngine&) = delete;
+  DistEngine& operator=(const DistEngine&) = delete;
+
+  // ---- from any thread; in the order of the calls
+
+  /// Before the first define().
+  void setCompression(const CompressionTerms&);
+  /// The engine keeps the key from here on.
+  void define(std::unique_ptr<DistKey>);
+  void submit(std::vector<std::pair<DistKey*, Operation>> operations);
+  void request(DistRequest);
+  /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
+  /// the servers learn that this worker has left; else that it has died. Only the first call
+  /// counts.
+  void stop(bool inGoodOrder);
+
+  int rank() const { return link_.rank(); }
+  std::vector<std::uint64_t> bytesSent() const { return link_.bytesSent(); }
+  std::vector<std::uint64_t> bytesReceived() const { return link_.bytesReceived(); }
+  DistTimes times() const;
+  int lostRanks() const { return lost_.load(std::memory_order_relaxed); }
+
+  // ---- for requests, on the engine's thread
+
+  /// From now on pushes are misuse.
+  void leaveRounds() { transfers_.leave(); }
+  const std::vector<std::unique_ptr<DistKey>>& keys() const { return keys_; }
+
+ private:
+  /// What a call brings: an operation, a key to define, terms, or a request.
+  struct Task {
+    DistKey* key = nullptr;
+    Operation operation;
+    std::unique_ptr<DistKey> defined;
+    std::unique_ptr<CompressionTerms> terms;
+    std::unique_ptr<DistRequest> request;
+  };
+  /// The request that the servers are at.
+  struct Asked {
+    std::unique_ptr<DistRequest> request;
+    std::uint64_t number = 0;
+    std::vector<bool> answered;
+    std::size_t left = 0;
+    std::exception_ptr error;
+    Deadline::Clock::time_point begun;
+  };
+
+  void enqueue(Task task);
+  void serve();
+  void turn();
+  void takeTasks();
+  void carryOut(Task task);
+  void sendTerms(const CompressionTerms&);
+  void defineKey(std::unique_ptr<DistKey> key);
+  void goOn();
+  void begin(std::unique_ptr<DistRequest> request);
+  void end();
+  void wait();
+  void handle(const WireMessage&);
+  void answered(const Header&, const WireMessage&);
+  void lost(int rank, bool died);
+  void lookAtTime();
+  void fail(const Error&);
+  void fail(std::exception_ptr);
+  void tellFinished();
+  bool isWaiting() const { return asked_ != nullptr || transfers_.unfinished() > 0; }
+
+  const DistStoreOptions options_;
+  ServerLink link_;
+  Finished finished_;
+  Transfers transfers_;
+
+  // ---- the thread's
+  std::vector<std::unique_ptr<DistKey>> keys_;
+  std::size_t keyBytes_ = 0;
+  std::deque<Task> held_;  // a request and what came after it
+  std::unique_ptr<Asked> asked_;
+  std::uint64_t lastRequest_ = 0;
+  std::exception_ptr error_;  // what ended the store
+  WireEvents events_;
+  Deadline::Clock::time_point lastLook_;
+  Deadline::Clock::time_point lastProgress_;
+
+  // ---- shared
+  mutable std::mutex mutex_;
+  std::vector<Task> tasks_;
+  std::vector<Task> taken_;  // the thread's, kept for its memory
+  bool stopped_ = false;
+  std::atomic<bool> hasTasks_{false};
+  std::atomic<bool> asleep_{false};
+  std::atomic<bool> stopping_{false};
+  std::atomic<int> lost_{0};
+  std::atomic<double> copySeconds_{0};
+  std::atomic<double> waitSeconds_{0};
+
+  std::thread thread_;  // last: it uses the rest
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,168 @@
+#include "kvstore/worker/gpu_dist_site.h"
+
+#include <algorithm>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include "cuda/kernels.h"
+#include "kvstore/gpu/round.h"
+
+namespace gradlink {
+
+/// An operation of the inner store, seen from the engine's thread.
+class GpuDistSite::InnerCall {
+ public:
+  void start(Store& inner, Operation operation, const std::function<void()>& wake) {
+    operation.ticket =
+        std::make_shared<Ticket>([outcome = outcome_, wake](std::exception_ptr error) {
+          {
+            const std::lock_guard lock(outcome->mutex);
+            outcome->come = true;
+            outcome->error = std::move(error);
+          }
+          wake();
+        });
+    std::vector<Operation> operations;
+    operations.push_back(std::move(operation));
+    inner.submit(std::move(operations));
+  }
+
+  /// Throws what it failed with.
+  bool done() {
+    const std::lock_guard lock(outcome_->mutex);
+    if (outcome_->come && outcome_->error) std::rethrow_exception(outcome_->error);
+    return outcome_->come;
+  }
+
+ private:
+  struct Outcome {
+    std::mutex mutex;
+    bool come = false;
+    std::exception_ptr error;
+  };
+  /// Shared with the inner store, which may end it after this store was stopped.
+  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+};
+
+/// One unit's way to the servers and back.
+class GpuDistSite::Visit final : public GpuFlight {
+ public:
+  /// `sum`: where the unit's arrays will be summed on the key's home; null where they go to the
+  /// host as they are.
+  Visit(GpuDistSite& site, GpuUnit& unit, const void* sum)
+      : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
+    if (sum != nullptr) {
+      arrive(unit.key, 0, {const_cast<void*>(sum), unit.key.home});
+      return;
+    }
+    for (std::size_t i = 0; i < unit.in.size(); ++i) arrive(unit.key, i, unit.in[i]);
+  }
+
+  Progress advance() override {
+    if (stage_ == Stage::arriving) {
+      if (!marks_.passed()) return Progress::onDevice;
+      ask();
+      stage_ = Stage::asking;
+    }
+    if (stage_ == Stage::asking) {
+      if (!call_.done()) return Progress::elsewhere;
+      sendOut();
+      stage_ = Stage::leaving;
+    }
+    return marks_.passed() ? Progress::done : Progress::onDevice;
+  }
+
+ private:
+  enum class Stage : std::uint8_t { arriving, asking, leaving };
+
+  GpuUnit& unit() { return *units.front(); }
+
+  void arrive(GpuKey& key, std::size_t index, GpuArray from) {
+    if (from.place == kHostPlace) {
+      arrived_.push_back(from.data);
+      return;
+    }
+    if (key.staged.size() <= index) key.staged.emplace_back(key.bytes());
+    void* const to = key.staged[index].data();
+    cuda::Stream& down = site_.places_[from.place].stream;
+    down.copy(to, from.data, key.bytes());
+    marks_.add(down);
+    arrived_.push_back(to);
+  }
+
+  void ask() {
+    const Operation& head = unit().head().operation;
+    Operation operation;
+    operation.kind = head.kind;
+    operation.key = unit().key.id;
+    operation.rows = head.rows;
+    operation.priority = head.priority;
+    for (const GpuItem& item : unit().items) {
+      operation.priority = std::max(operation.priority, item.operation.priority);
+    }
+    operation.in = arrived_;
+    // In place: the first of the arrays that have arrived is ours.
+    if (!unit().out.empty()) operation.out = {unit().key.staged[0].data()};
+    call_.start(site_.inner_, std::move(operation), site_.wake_);
+  }
+
+  void sendOut() {
+    GpuKey& key = unit().key;
+    for (const GpuArray& out : unit().out) {
+      cuda::Stream& up = *site_.up_[out.place];
+      up.copy(out.data, key.staged[0].data(), key.bytes());
+      marks_.add(up);
+    }
+  }
+
+  GpuDistSite& site_;
+  GpuMarks marks_;
+  Stage stage_ = Stage::arriving;
+  std::vector<const void*> arrived_;
+  InnerCall call_;
+};
+
+GpuDistSite::GpuDistSite(DistStore& inner, const GpuDistOptions& options,
+                         std::function<void()> wake)
+    : inner_(inner), options_(options), wake_(std::move(wake)), places_(options.gpus) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    up_.push_back(std::make_unique<cuda::Stream>(places_[i].device));
+  }
+}
+
+GpuDistSite::~GpuDistSite() = default;
+
+void GpuDistSite::makeRoom(GpuKey& key) {
+  key.home = places_.chooseHome(key.bytes());
+  key.staged.emplace_back(key.bytes());
+}
+
+void GpuDistSite::open() {
+  if (!options_.onHost) places_.loadKernels();
+}
+
+void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
+  // Work of a stream follows what it did with this memory before.
+  for (std::size_t i = 0; i < places_.size(); ++i) places_[i].arena.reset();
+  GpuRound round(places_, nullptr, nullptr);
+  std::vector<const void*> summed;
+  summed.reserve(units.size());
+  for (const auto& unit : units) summed.push_back(sums(*unit) ? round.addSum(*unit) : nullptr);
+  round.launch();
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    auto visit = std::make_unique<Visit>(*this, *units[i], summed[i]);
+    visit->units.push_back(std::move(units[i]));
+    flights.push_back(std::move(visit));
+  }
+  units.clear();
+}
+
+bool GpuDistSite::quiesce() noexcept {
+  const Deadline deadline = Deadline::in(kEndingMs);
+  bool quiet = places_.quiesce();
+  for (const auto& stream : up_) quiet = gradlink::quiesce(*stream, deadline) && quiet;
+  return quiet;
+}
+
+}  // namespace gradlink

@@ -1,0 +1,42 @@
+#include "kvstore/worker/placement.h"
+
+#include <algorithm>
+
+namespace gradlink::dist {
+namespace {
+
+// Where a key is cut: compressed codes are whole words there, and float32 elements whole cache
+// lines.
+constexpr std::size_t kCut = 32;
+
+}  // namespace
+
+ShardPlacer::ShardPlacer(int servers, std::size_t bigArrayBound)
+    : bound_(bigArrayBound), bytes_(static_cast<std::size_t>(servers)) {}
+
+std::vector<Shard> ShardPlacer::place(std::size_t count, DType dtype) {
+  std::vector<Shard> shards;
+  const auto add = [&](std::size_t server, std::size_t first, std::size_t end) {
+    if (first == end) return;
+    shards.push_back({next_++, static_cast<int>(server), first, end - first});
+    bytes_[server] += (end - first) * sizeOf(dtype);
+  };
+  const std::size_t servers = bytes_.size();
+  if (count < bound_) {
+    const auto least = std::min_element(bytes_.begin(), bytes_.end());
+    add(static_cast<std::size_t>(least - bytes_.begin()), 0, count);
+    return shards;
+  }
+  const auto cutAt = [&](std::size_t i) {
+    if (i == servers) return count;
+    // Quotient and remainder apart, so that the product cannot overflow.
+    const std::size_t exact = count / servers * i + count % servers * i / servers;
+    return std::min(count, (exact + kCut / 2) / kCut * kCut);
+  };
+  for (std::size_t server = 0; server < servers; ++server) {
+    add(server, cutAt(server), cutAt(server + 1));
+  }
+  return shards;
+}
+
+}  // namespace gradlink::dist

@@ -1,0 +1,37 @@
+// Which server carries which elements of a key.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/kernels/dtype.h"
+
+namespace gradlink::dist {
+
+/// Elements [first, first + count) of a key, on one server.
+struct Shard {
+  /// Unique in the store: 0, 1, 2 ... in the order of definition.
+  std::uint32_t number;
+  int server;
+  std::size_t first;
+  std::size_t count;
+};
+
+/// Every worker defines the same keys in the same order and so finds the same places without asking
+/// anybody.
+class ShardPlacer {
+ public:
+  ShardPlacer(int servers, std::size_t bigArrayBound);
+
+  /// Keys of at least the bound are cut evenly over all servers, in the order of the servers;
+  /// smaller ones go to the server that has the fewest bytes. A key without elements has no shards.
+  std::vector<Shard> place(std::size_t count, DType dtype);
+
+ private:
+  std::size_t bound_;
+  std::uint32_t next_ = 0;
+  std::vector<std::uint64_t> bytes_;  // by server
+};
+
+}  // namespace gradlink::dist

@@ -1,0 +1,200 @@
+#include "kvstore/worker/states.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <sstream>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "kvstore/base/whole_file.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink::dist {
+namespace {
+
+constexpr std::string_view kMagic = "gradlink distributed optimizer states 1\n";
+
+struct Part {
+  std::string suffix;
+  std::uint64_t bytes;
+  std::string checksum;
+};
+
+std::string hex(std::uint64_t value) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016" PRIx64, value);
+  return text;
+}
+
+std::string hashOf(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3u;
+  return hex(hash);
+}
+
+/// What saveStates() ends with is the checksum of all before, which loadStates() holds against it.
+std::string checksumOf(std::span<const std::uint8_t> part) {
+  std::uint64_t hash = 0;
+  if (part.size() >= sizeof hash) {
+    std::memcpy(&hash, part.data() + part.size() - sizeof hash, sizeof hash);
+  }
+  return hex(hash);
+}
+
+[[noreturn]] void rejectParts(const std::string& file, const std::string& what) {
+  throw storeMisuse(file + ": not usable as optimizer states: " + what +
+                    "; expected a file that saveOptimizerStates wrote");
+}
+
+bool isManifest(std::span<const std::uint8_t> bytes) {
+  return bytes.size() >= kMagic.size() &&
+         std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
+}
+
+std::vector<Part> readManifest(const std::string& file, std::span<const std::uint8_t> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  constexpr std::string_view kEnd = "end ";
+  const std::size_t end = text.rfind(kEnd);
+  if (end == std::string_view::npos ||
+      text.substr(end) != std::string(kEnd) + hashOf(text.substr(0, end)) + "\n") {
+    rejectParts(file, "its checksum does not fit, so it was cut short or altered");
+  }
+  std::istringstream lines(std::string(text.substr(kMagic.size(), end - kMagic.size())));
+  std::vector<Part> parts;
+  std::string word;
+  Part part;
+  while (lines >> word >> part.suffix >> part.bytes >> part.checksum) parts.push_back(part);
+  return parts;
+}
+
+/// Of a file that is to be replaced: nothing where it is no manifest.
+std::vector<Part> partsOf(const std::string& file) {
+  try {
+    const auto bytes = readWholeFile(file);
+    if (isManifest(bytes)) return readManifest(file, bytes);
+  } catch (const Error&) {
+  }
+  return {};
+}
+
+LoadedStates readPart(const std::string& manifest, const Part& part) {
+  const std::string file = manifest + part.suffix;
+  const auto bytes = readWholeFile(file);
+  if (bytes.size() != part.bytes || checksumOf(bytes) != part.checksum) {
+    rejectParts(file, "it is not the part that " + manifest + " names");
+  }
+  try {
+    return loadStates(bytes);
+  } catch (const Error& error) {
+    throw storeMisuse(file + ": " + error.what());
+  }
+}
+
+/// The elements behind those that `whole` has.
+void append(OptimizerState& whole, const OptimizerState& next, const std::string& file) {
+  if (whole.arrays.size() != next.arrays.size() || whole.dtype != next.dtype) {
+    rejectParts(file, "the parts of key " + whole.key + " do not fit together");
+  }
+  for (std::size_t i = 0; i < whole.arrays.size(); ++i) {
+    StateArray& array = whole.arrays[i];
+    const StateArray& behind = next.arrays[i];
+    AlignedBuffer data(array.data.size() + behind.data.size());
+    std::memcpy(data.data(), array.data.data(), array.data.size());
+    std::memcpy(static_cast<std::byte*>(data.data()) + array.data.size(), behind.data.data(),
+                behind.data.size());
+    array.data = std::move(data);
+    array.count += behind.count;
+  }
+  whole.count += next.count;
+  whole.updates = std::max(whole.updates, next.updates);
+}
+
+OptimizerState cut(const OptimizerState& whole, const Shard& shard) {
+  OptimizerState part{whole.key,     whole.dtype, shard.count,
+                      whole.updates, {},          whole.lastLearningRate};
+  for (const StateArray& array : whole.arrays) {
+    const std::size_t size = sizeOf(array.dtype);
+    AlignedBuffer data(shard.count * size);
+    std::memcpy(data.data(), static_cast<const std::byte*>(array.data.data()) + shard.first * size,
+                shard.count * size);
+    part.arrays.push_back({array.name, array.dtype, shard.count, std::move(data)});
+  }
+  return part;
+}
+
+}  // namespace
+
+void writeStateParts(const std::string& file, std::span<const std::vector<std::uint8_t>> parts) {
+  const std::vector<Part> before = partsOf(file);
+  std::string manifest(kMagic);
+  std::vector<std::string> kept;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string checksum = checksumOf(parts[i]);
+    const std::string suffix =
+        "." + checksum + "-" + std::to_string(i) + "of" + std::to_string(parts.size());
+    writeFileAtomically(file + suffix, parts[i]);
+    manifest.append("part ").append(suffix).append(" ");
+    manifest.append(std::to_string(parts[i].size())).append(" ").append(checksum).append("\n");
+    kept.push_back(suffix);
+  }
+  manifest += "end " + hashOf(manifest) + "\n";
+  writeFileAtomically(
+      file, std::span(reinterpret_cast<const std::uint8_t*>(manifest.data()), manifest.size()));
+  for (const Part& part : before) {
+    if (std::find(kept.begin(), kept.end(), part.suffix) == kept.end()) {
+      unlink((file + part.suffix).c_str());
+    }
+  }
+}
+
+LoadedStates readStateParts(const std::string& file) {
+  const auto bytes = readWholeFile(file);
+  if (!isManifest(bytes)) return readStates(file);
+  LoadedStates whole;
+  std::unordered_map<std::string, OptimizerState*> states;
+  bool first = true;
+  for (const Part& part : readManifest(file, bytes)) {
+    LoadedStates loaded = readPart(file, part);
+    if (first) {
+      whole.spec = loaded.spec;
+      whole.optimizerName = loaded.optimizerName;
+      whole.numUpdate = loaded.numUpdate;
+    }
+    first = false;
+    if (loaded.optimizerName != whole.optimizerName) {
+      rejectParts(file, "its parts are of different optimizers");
+    }
+    whole.numUpdate = std::max(whole.numUpdate, loaded.numUpdate);
+    for (auto& state : loaded.states) {
+      const auto [known, isNew] = states.emplace(state->key, state.get());
+      if (isNew) {
+        whole.states.push_back(std::move(state));
+      } else {
+        append(*known->second, *state, file);
+      }
+    }
+  }
+  if (first) rejectParts(file, "it names no parts");
+  return whole;
+}
+
+std::vector<std::uint8_t> statesFor(int server, const Optimizer& optimizer,
+                                    std::span<const StateOfKey> states, bool withOptimizer) {
+  std::vector<OptimizerState> own;
+  for (const StateOfKey& key : states) {
+    for (const Shard& shard : key.shards) {
+      if (shard.server == server) own.push_back(cut(*key.state, shard));
+    }
+  }
+  std::vector<const OptimizerState*> pointers;
+  pointers.reserve(own.size());
+  for (const OptimizerState& state : own) pointers.push_back(&state);
+  return saveStates(optimizer, pointers, withOptimizer);
+}
+
+}  // namespace gradlink::dist

@@ -1,0 +1,183 @@
+#include "kvstore/worker/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "core/kernels/reduce_kernels.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink::dist {
+namespace {
+
+// Elements of a sum that is compressed while it is in the first-level cache; a multiple of 32.
+constexpr std::size_t kBlock = 2048;
+
+template <class Pointer>
+std::vector<Pointer> shifted(const std::vector<Pointer>& bases, std::size_t bytes) {
+  using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<Pointer>>, const std::byte,
+                                  std::byte>;
+  std::vector<Pointer> moved;
+  moved.reserve(bases.size());
+  for (const Pointer base : bases) moved.push_back(static_cast<Byte*>(base) + bytes);
+  return moved;
+}
+
+}  // namespace
+
+PieceCursor::PieceCursor(const std::vector<Shard>& shards, DType dtype)
+    : shards_(shards), step_(pieceElements(dtype)) {
+  for (const Shard& shard : shards) total_ += (shard.count + step_ - 1) / step_;
+  find();
+}
+
+Piece PieceCursor::take() {
+  const Piece piece = *next_;
+  find();
+  return piece;
+}
+
+void PieceCursor::find() {
+  next_.reset();
+  if (found_ == total_) return;
+  while (!next_) {
+    if (shard_ == shards_.size()) {
+      shard_ = 0;
+      ++piece_;
+    }
+    const Shard& shard = shards_[shard_++];
+    const std::size_t offset = piece_ * step_;
+    if (offset >= shard.count) continue;
+    next_ = Piece{&shard, piece_, shard.first + offset, std::min(step_, shard.count - offset)};
+  }
+  ++found_;
+}
+
+Transfer::Transfer(DistKey& key, std::uint64_t request)
+    : key_(key), request_(request), kind_(key.queue.front().kind), cursor_(key.shards, key.dtype) {
+  inputs_ = std::move(key.queue.front().in);
+  rows_ = std::move(key.queue.front().rows);
+  take();
+  // Pulls that wait behind a push (or a pull) ride along: the server answers each piece as soon as
+  // it has it, and nobody need ask.
+  const bool carries = isPush(kind_) || kind_ == OperationKind::pull;
+  while (carries && !key.queue.empty() && key.queue.front().kind == OperationKind::pull) take();
+  if (!rows_.empty()) {
+    std::sort(rows_.begin(), rows_.end());
+    rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
+  }
+  if (isPush(kind_)) ++key.rounds;
+  const bool feedsBack = encoding() != Encoding::plain && key.compression->feedsBack();
+  if (feedsBack && key.residual.size() == 0) key.residual = AlignedBuffer(key.bytes());
+  if (wantsValue()) valuesLeft_ = cursor_.total();
+}
+
+/// The first operation of the queue joins.
+void Transfer::take() {
+  Operation& operation = key_.queue.front();
+  const OperationKind kind = operation.kind;
+  outputs_.insert(outputs_.end(), operation.out.begin(), operation.out.end());
+  const bool isDoneWhenRead = kind == OperationKind::push || kind == OperationKind::init;
+  (isDoneWhenRead ? pushes_ : pulls_).push_back(std::move(operation.ticket));
+  key_.queue.pop_front();
+}
+
+Encoding Transfer::encoding() const {
+  if (!isPush(kind_) || key_.compression == nullptr) return Encoding::plain;
+  switch (key_.compression->type()) {
+    case CompressionType::twoBit:
+      return Encoding::twoBit;
+    case CompressionType::oneBit:
+      return Encoding::oneBit;
+    case CompressionType::float16:
+      return Encoding::float16;
+    case CompressionType::bfloat16:
+      return Encoding::bfloat16;
+  }
+  return Encoding::plain;
+}
+
+Piece Transfer::pieceOf(const Header& header) const {
+  // The shards of a key are numbered one after another.
+  const std::size_t index = header.shard - key_.shards.front().number;
+  const std::size_t step = pieceElements(key_.dtype);
+  if (index < key_.shards.size() && header.piece * step < key_.shards[index].count) {
+    const Shard& shard = key_.shards[index];
+    const std::size_t offset = header.piece * step;
+    const Piece piece{&shard, header.piece, shard.first + offset,
+                      std::min(step, shard.count - offset)};
+    if (piece.count == header.count) return piece;
+  }
+  throw Error(ErrorCode::mismatch,
+              "key " + key_.name + ": a server answered with shard " +
+                  std::to_string(header.shard) + ", piece " + std::to_string(header.piece) +
+                  " of " + std::to_string(header.count) + " elements, which it has not");
+}
+
+std::size_t Transfer::wireBytes(const Piece& piece) const {
+  if (encoding() != Encoding::plain) return key_.compression->compressedBytes(piece.count);
+  return piece.count * sizeOf(key_.dtype);
+}
+
+void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
+  const std::size_t size = sizeOf(key_.dtype);
+  if (encoding() == Encoding::plain) {
+    void* const target[] = {to};
+    if (inputs_.size() == 1) {
+      copyMany(target, static_cast<const std::byte*>(inputs_[0]) + piece.first * size,
+               piece.count * size, streaming);
+    } else {
+      reduceMany(target, shifted(inputs_, piece.first * size), piece.count, key_.dtype,
+                 ReduceOp::sum, streaming);
+    }
+    return;
+  }
+  const GradientCompression& compression = *key_.compression;
+  auto* const residual = static_cast<float*>(key_.residual.data());
+  alignas(64) float sum[kBlock];
+  void* const target[] = {sum};
+  for (std::size_t done = 0; done < piece.count; done += kBlock) {
+    const std::size_t first = piece.first + done;
+    const std::size_t count = std::min(kBlock, piece.count - done);
+    const float* gradient = static_cast<const float*>(inputs_[0]) + first;
+    if (inputs_.size() > 1) {
+      reduceMany(target, shifted(inputs_, first * size), count, key_.dtype, ReduceOp::sum);
+      gradient = sum;
+    }
+    compression.compress(gradient, compression.feedsBack() ? residual + first : nullptr,
+                         static_cast<std::uint8_t*>(to) + compression.compressedBytes(done), count);
+  }
+}
+
+void Transfer::deliver(const Piece& piece, const void* value, bool streaming) const {
+  const std::size_t size = sizeOf(key_.dtype);
+  if (kind_ == OperationKind::rowSparsePull) {
+    deliverRows(piece, static_cast<const std::byte*>(value));
+  } else if (outputs_.size() == 1) {
+    void* const target[] = {static_cast<std::byte*>(outputs_[0]) + piece.first * size};
+    copyMany(target, value, piece.count * size, streaming);
+  } else {
+    copyMany(shifted(outputs_, piece.first * size), value, piece.count * size, streaming);
+  }
+}
+
+/// Rows may begin or end in another piece.
+void Transfer::deliverRows(const Piece& piece, const std::byte* value) const {
+  const std::size_t size = sizeOf(key_.dtype);
+  const std::size_t end = piece.first + piece.count;
+  for (void* output : outputs_) {
+    auto* const out = static_cast<std::byte*>(output);
+    std::memset(out + piece.first * size, 0, piece.count * size);
+    auto row = std::lower_bound(rows_.begin(), rows_.end(),
+                                static_cast<std::int64_t>(piece.first / key_.rowLength));
+    for (; row != rows_.end(); ++row) {
+      const std::size_t rowFirst = static_cast<std::size_t>(*row) * key_.rowLength;
+      if (rowFirst >= end) break;
+      const std::size_t from = std::max(rowFirst, piece.first);
+      const std::size_t to = std::min(rowFirst + key_.rowLength, end);
+      std::memcpy(out + from * size, value + (from - piece.first) * size, (to - from) * size);
+    }
+  }
+}
+
+}  // namespace gradlink::dist

@@ -1,0 +1,139 @@
+// One key of a distributed store as its worker sees it, and what is under way for it: a push, a
+// pull, or a push with the pulls behind it, piece by piece.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/deadline.h"
+#include "kvstore/base/aligned_buffer.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/protocol/protocol.h"
+#include "kvstore/store.h"
+#include "kvstore/worker/placement.h"
+
+namespace gradlink::dist {
+
+/// A piece of a shard. `first` counts from the start of the key.
+struct Piece {
+  const Shard* shard;
+  std::uint32_t number;
+  std::size_t first;
+  std::size_t count;
+};
+
+/// The pieces of a key, one of each shard in turn, so that all servers are busy from the start.
+class PieceCursor {
+ public:
+  PieceCursor(const std::vector<Shard>& shards, DType dtype);
+  /// Null at the end.
+  const std::optional<Piece>& next() const { return next_; }
+  Piece take();
+  std::size_t total() const { return total_; }
+
+ private:
+  void find();
+
+  const std::vector<Shard>& shards_;
+  std::size_t step_;
+  std::size_t total_ = 0;
+  std::size_t found_ = 0;
+  std::size_t shard_ = 0;
+  std::uint32_t piece_ = 0;
+  std::optional<Piece> next_;
+};
+
+class Transfer;
+
+struct DistKey {
+  // ---- fixed when it is defined
+  KeyId id;
+  std::string name;
+  DType dtype;
+  std::size_t count;
+  std::size_t rowLength;
+  std::vector<Shard> shards;
+  /// Null: pushes travel as they are.
+  const GradientCompression* compression;
+
+  std::size_t bytes() const { return count * sizeOf(dtype); }
+
+  // ---- the engine's
+  std::deque<Operation> queue;
+  std::unique_ptr<Transfer> transfer;
+  /// Pushes begun.
+  std::uint64_t rounds = 0;
+  /// Compression's error feedback, made by the first push.
+  AlignedBuffer residual;
+  /// What became of a push whose ticket is done: told by the next operation.
+  std::exception_ptr error;
+  /// Its place among the keys that have something to send.
+  std::int32_t priority = 0;
+  std::uint64_t sequence = 0;
+  bool ready = false;
+};
+
+class Transfer {
+ public:
+  /// Takes the first operation of the key's queue and the pulls that can ride along.
+  Transfer(DistKey& key, std::uint64_t request);
+
+  DistKey& key() const { return key_; }
+  std::uint64_t request() const { return request_; }
+  OperationKind kind() const { return kind_; }
+  bool sends() const {
+    return kind_ != OperationKind::pull && kind_ != OperationKind::rowSparsePull;
+  }
+  bool wantsValue() const { return !pulls_.empty(); }
+
+  /// The next piece to send; null when all are on their way.
+  const std::optional<Piece>& nextPiece() const { return cursor_.next(); }
+  Piece takePiece() { return cursor_.take(); }
+  /// Whether nothing is left to send.
+  bool allTaken() const { return !sends() || !cursor_.next(); }
+  /// The piece that an answer speaks of. Throws Error(mismatch) where there is none such.
+  Piece pieceOf(const Header&) const;
+  /// Bytes that a piece takes on the wire.
+  std::size_t wireBytes(const Piece&) const;
+  Encoding encoding() const;
+  /// Writes what is sent of a piece: the devices' sum, compressed where the key is. Different
+  /// pieces may be written at the same time.
+  void encode(const Piece&, void* to, bool streaming) const;
+
+  /// Copies a piece of the stored value to where it is wanted. Likewise.
+  void deliver(const Piece&, const void* value, bool streaming) const;
+  /// Notes that a value has come.
+  void delivered() { --valuesLeft_; }
+  bool hasAllValues() const { return valuesLeft_ == 0; }
+
+  /// What is done when the arrays have been read, and what is done when the values have come.
+  std::vector<std::shared_ptr<Ticket>> pushes() { return std::move(pushes_); }
+  std::vector<std::shared_ptr<Ticket>> pulls() { return std::move(pulls_); }
+
+  /// When everything had been sent: the servers' turn.
+  Deadline::Clock::time_point sent;
+  std::exception_ptr error;
+
+ private:
+  void take();
+  void deliverRows(const Piece&, const std::byte* value) const;
+
+  DistKey& key_;
+  const std::uint64_t request_;
+  OperationKind kind_;
+  PieceCursor cursor_;
+  std::vector<const void*> inputs_;
+  std::vector<void*> outputs_;
+  std::vector<std::int64_t> rows_;  // sorted, each once
+  std::vector<std::shared_ptr<Ticket>> pushes_;
+  std::vector<std::shared_ptr<Ticket>> pulls_;
+  std::size_t valuesLeft_ = 0;
+};
+
+}  // namespace gradlink::dist

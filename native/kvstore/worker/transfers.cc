@@ -1,0 +1,302 @@
+#include "kvstore/worker/transfers.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/thread_pool.h"
+#include "kvstore/store_checks.h"
+
+namespace gradlink::dist {
+namespace {
+
+using Clock = Deadline::Clock;
+
+// What the engine copies before it looks at the wire again: some 50 us.
+constexpr std::size_t kTurnBytes = 1 << 20;
+// Below this, other threads are not worth waking.
+constexpr std::size_t kWideBytes = 512 << 10;
+// A style of stores has no effect that could be measured on less.
+constexpr std::size_t kFewestStyledBytes = 2 << 10;
+
+/// Pieces that are copied side by side. On two cores the other one is better left to the servers,
+/// which read while this one writes.
+std::size_t piecesAtOnce() {
+  static const auto width = static_cast<std::size_t>(ThreadPool::shared().width());
+  return width > 2 ? std::min<std::size_t>(width, 16) : 1;
+}
+
+}  // namespace
+
+Transfers::Transfers(ServerLink& link, std::size_t mostStagedBytes, Finished& finished)
+    : link_(link), finished_(finished), window_(mostStagedBytes) {}
+
+void Transfers::define(DistKey& key) {
+  for (const Shard& shard : key.shards) keyOfShard_.emplace(shard.number, &key);
+}
+
+// ---- which key is next
+
+void Transfers::add(DistKey& key, Operation operation) {
+  ++unfinished_;
+  // The most urgent operation of a key pulls along those that it has to wait for.
+  const bool urges = key.ready && operation.priority > key.priority;
+  key.queue.push_back(std::move(operation));
+  if (urges || (!key.ready && !key.transfer)) makeReady(key);
+}
+
+void Transfers::makeReady(DistKey& key) {
+  unready(key);
+  key.priority = key.queue.front().priority;
+  for (const Operation& operation : key.queue) {
+    key.priority = std::max(key.priority, operation.priority);
+  }
+  key.sequence = ++sequence_;
+  key.ready = true;
+  ready_.insert(&key);
+}
+
+void Transfers::unready(DistKey& key) {
+  if (!key.ready) return;
+  ready_.erase(&key);
+  key.ready = false;
+}
+
+// ---- sending
+
+void Transfers::sendSome() {
+  if (blocked_) window_.look(Clock::now());
+  blocked_ = false;
+  std::size_t budget = kTurnBytes;
+  while (!ready_.empty() && !blocked_ && budget > 0) {
+    DistKey& key = **ready_.begin();
+    if (!key.transfer && !begin(key)) continue;
+    Transfer& transfer = *key.transfer;
+    if (transfer.sends()) {
+      budget -= std::min(budget, stage(transfer, budget));
+      if (!transfer.allTaken()) continue;
+    } else {
+      askForValue(transfer);
+      budget -= std::min(budget, sizeof(Header));
+    }
+    transfer.sent = Clock::now();
+    if (transfer.hasAllValues() || transfer.error) {
+      finish(transfer, transfer.error);
+    } else {
+      finishTickets(transfer.pushes(), nullptr);
+      unready(key);
+    }
+  }
+}
+
+/// False where the key's first operation needs no server, and is done.
+bool Transfers::begin(DistKey& key) {
+  const OperationKind kind = key.queue.front().kind;
+  std::exception_ptr error;
+  if (key.error) {
+    error = std::exchange(key.error, nullptr);
+  } else if (left_ && isPush(kind)) {
+    error = std::make_exception_ptr(
+        storeMisuse("key " + key.name + ": this worker has left the rounds, it can only pull"));
+  }
+  // Only worker 0's value counts: the others need not send theirs.
+  const bool local = key.shards.empty() || (kind == OperationKind::init && link_.rank() != 0);
+  if (error || local) {
+    finishFirst(key, error);
+    return false;
+  }
+  key.transfer = std::make_unique<Transfer>(key, ++lastRequest_);
+  if (key.transfer->wantsValue()) waiting_.emplace(lastRequest_, key.transfer.get());
+  return true;
+}
+
+void Transfers::askForValue(Transfer& transfer) {
+  Header header{.type = MessageType::pull, .dtype = transfer.key().dtype};
+  header.round = transfer.key().rounds;
+  header.request = transfer.request();
+  for (const Shard& shard : transfer.key().shards) {
+    header.shard = shard.number;
+    header.count = shard.count;
+    link_.send(shard.server, header);
+  }
+}
+
+/// Sends pieces until the budget is used, the window is full or none is left. Returns the bytes
+/// read.
+std::size_t Transfers::stage(Transfer& transfer, std::size_t budget) {
+  const std::size_t most = piecesAtOnce();
+  std::size_t used = 0;
+  while (used < budget && !blocked_ && !transfer.allTaken()) {
+    outgoing_.clear();
+    while (outgoing_.size() < most && !transfer.allTaken()) {
+      const std::size_t bytes = transfer.wireBytes(*transfer.nextPiece());
+      if (!window_.takes(bytes, link_.buffers().stagedBytes())) {
+        blocked_ = true;
+        break;
+      }
+      WireBuffer* const buffer = link_.buffers().take(bytes, true);
+      outgoing_.push_back({transfer.takePiece(), buffer, bytes});
+      used += outgoing_.back().piece.count * sizeOf(transfer.key().dtype);
+    }
+    if (outgoing_.empty()) break;
+    encodeAll(transfer);
+    sendAll(transfer);
+  }
+  return used;
+}
+
+void Transfers::encodeAll(Transfer& transfer) {
+  std::size_t bytes = 0;
+  for (const Outgoing& out : outgoing_) bytes += out.bytes;
+  const bool styled = bytes >= kFewestStyledBytes && transfer.encoding() == Encoding::plain;
+  const bool streaming = styled && style_.streaming();
+  const auto encode = [&](std::size_t i) {
+    transfer.encode(outgoing_[i].piece, outgoing_[i].buffer->memory, streaming);
+  };
+  const Clock::time_point begun = Clock::now();
+  if (outgoing_.size() > 1 && bytes >= kWideBytes) {
+    ThreadPool::shared().parallel(outgoing_.size(), encode);
+  } else {
+    for (std::size_t i = 0; i < outgoing_.size(); ++i) encode(i);
+  }
+  const double seconds = secondsSince(begun);
+  copySeconds_ += seconds;
+  if (!styled) return;
+  if (style_.measured()) {
+    style_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
+  }
+  style_.advance();
+}
+
+void Transfers::sendAll(Transfer& transfer) {
+  const DistKey& key = transfer.key();
+  Header header{
+      .type = transfer.kind() == OperationKind::init ? MessageType::init : MessageType::push,
+      .encoding = transfer.encoding(),
+      .dtype = key.dtype,
+      .flags = transfer.wantsValue() ? kWantsValue : std::uint8_t{0}};
+  header.round = key.rounds;
+  header.request = transfer.request();
+  for (const Outgoing& out : outgoing_) {
+    header.shard = out.piece.shard->number;
+    header.piece = out.piece.number;
+    header.count = out.piece.count;
+    link_.send(out.piece.shard->server, header, out.buffer, out.bytes);
+  }
+  window_.staged(Clock::now());
+}
+
+void Transfers::released(WireBuffer* buffer) {
+  link_.buffers().give(buffer);
+  window_.released(link_.buffers().stagedBytes(), Clock::now());
+  blocked_ = false;
+}
+
+Deadline Transfers::nextLook() const {
+  if (!blocked_) return Deadline::never();
+  const std::chrono::duration<double, std::milli> left = window_.patienceEnds() - Clock::now();
+  return Deadline::in(std::max(0.0, left.count()));
+}
+
+// ---- answers
+
+void Transfers::value(const Header& header, const WireMessage& message) {
+  const auto found = waiting_.find(header.request);
+  if (found == waiting_.end()) {
+    link_.release(message);
+    return;
+  }
+  try {
+    incoming_.push_back({found->second, found->second->pieceOf(header), message});
+  } catch (...) {
+    link_.release(message);
+    throw;
+  }
+}
+
+void Transfers::settle() {
+  if (incoming_.empty()) return;
+  std::size_t bytes = 0;
+  for (const Incoming& in : incoming_) bytes += in.message.bytes;
+  const auto deliver = [&](std::size_t i) {
+    const Incoming& in = incoming_[i];
+    in.transfer->deliver(in.piece, in.message.payload, streaming_);
+    link_.release(in.message);
+  };
+  const Clock::time_point begun = Clock::now();
+  if (incoming_.size() > 1 && bytes >= kWideBytes && piecesAtOnce() > 1) {
+    ThreadPool::shared().parallel(incoming_.size(), deliver);
+  } else {
+    for (std::size_t i = 0; i < incoming_.size(); ++i) deliver(i);
+  }
+  copySeconds_ += secondsSince(begun);
+  for (const Incoming& in : incoming_) {
+    in.transfer->delivered();
+    if (in.transfer->hasAllValues() && in.transfer->allTaken()) {
+      finish(*in.transfer, in.transfer->error);
+    }
+  }
+  incoming_.clear();
+}
+
+void Transfers::failed(const Header& header, const std::exception_ptr& error) {
+  settle();
+  const auto found = waiting_.find(header.request);
+  if (found == waiting_.end()) {
+    // Of a push that is done: its key's next operation tells.
+    const auto key = keyOfShard_.find(header.shard);
+    if (key != keyOfShard_.end() && !key->second->error) key->second->error = error;
+    return;
+  }
+  Transfer& transfer = *found->second;
+  if (!transfer.error) transfer.error = error;
+  waiting_.erase(found);
+  // The rest of a push is sent even so, for the round that the others wait for.
+  if (transfer.allTaken()) finish(transfer, transfer.error);
+}
+
+const Transfer* Transfers::oldest() const {
+  const Transfer* oldest = nullptr;
+  for (const auto& [request, transfer] : waiting_) {
+    if (!transfer->allTaken() && transfer->sends()) continue;
+    if (oldest == nullptr || transfer->sent < oldest->sent) oldest = transfer;
+  }
+  return oldest;
+}
+
+// ---- what is done
+
+void Transfers::finishFirst(DistKey& key, const std::exception_ptr& error) {
+  finishTickets({std::move(key.queue.front().ticket)}, error);
+  key.queue.pop_front();
+  unready(key);
+  if (!key.queue.empty()) makeReady(key);
+}
+
+void Transfers::finish(Transfer& transfer, const std::exception_ptr& error) {
+  DistKey& key = transfer.key();
+  finishTickets(transfer.pushes(), error);
+  finishTickets(transfer.pulls(), error);
+  waiting_.erase(transfer.request());
+  key.transfer.reset();
+  unready(key);
+  if (!key.queue.empty()) makeReady(key);
+}
+
+void Transfers::finishTickets(std::vector<std::shared_ptr<Ticket>> tickets,
+                              const std::exception_ptr& error) {
+  unfinished_ -= tickets.size();
+  for (auto& ticket : tickets) finished_.emplace_back(std::move(ticket), error);
+}
+
+void Transfers::failAll(std::span<const std::unique_ptr<DistKey>> keys,
+                        const std::exception_ptr& error) {
+  for (const Incoming& in : incoming_) link_.release(in.message);
+  incoming_.clear();
+  for (const auto& key : keys) {
+    if (key->transfer) finish(*key->transfer, error);
+    while (!key->queue.empty()) finishFirst(*key, error);
+  }
+  waiting_.clear();
+}
+
+}  // namespace gradlink::dist

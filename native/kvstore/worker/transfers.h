@@ -1,0 +1,111 @@
+// Everything under way between a worker's keys and its servers: which key sends next, which values
+// have come, and what is done by that.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <set>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/kernels/store_style.h"
+#include "kvstore/worker/link.h"
+#include "kvstore/worker/transfer.h"
+#include "kvstore/worker/window.h"
+
+namespace gradlink::dist {
+
+/// Tickets that are done, with what went wrong; the engine tells them under the store's lock.
+using Finished = std::vector<std::pair<std::shared_ptr<Ticket>, std::exception_ptr>>;
+
+/// For the engine's thread.
+class Transfers {
+ public:
+  Transfers(ServerLink& link, std::size_t mostStagedBytes, Finished& finished);
+
+  /// Before the key's first operation.
+  void define(DistKey&);
+  void add(DistKey&, Operation);
+  /// Operations added and not finished.
+  std::size_t unfinished() const { return unfinished_; }
+
+  /// Sends what can be sent now, most urgent key first, up to what keeps the engine from looking at
+  /// the wire for too long.
+  void sendSome();
+  /// Whether sendSome() has more to do; false where it waits for servers.
+  bool canSend() const { return !ready_.empty() && !blocked_; }
+  /// When it is to be called again although nothing has come; never where it waits for nothing.
+  Deadline nextLook() const;
+
+  /// A `value` has come; copied at the latest by settle(), which also releases the message.
+  void value(const Header&, const WireMessage&);
+  void settle();
+  /// A `failed` with a request.
+  void failed(const Header&, const std::exception_ptr&);
+  /// A staged buffer is free again.
+  void released(WireBuffer*);
+
+  /// Keys of larger stores than the caches are read and written past them.
+  void setStreaming(bool value) { streaming_ = value; }
+  /// From now on pushes are misuse.
+  void leave() { left_ = true; }
+  /// Ends everything with this error.
+  void failAll(std::span<const std::unique_ptr<DistKey>> keys, const std::exception_ptr&);
+  /// The oldest that waits for a server, and since when; null where none does.
+  const Transfer* oldest() const;
+
+  double copySeconds() const { return copySeconds_; }
+
+ private:
+  struct Sooner {
+    bool operator()(const DistKey* a, const DistKey* b) const {
+      return a->priority != b->priority ? a->priority > b->priority : a->sequence < b->sequence;
+    }
+  };
+  /// A piece with its memory, on the way to a server or from one.
+  struct Outgoing {
+    Piece piece;
+    WireBuffer* buffer;
+    std::size_t bytes;
+  };
+  struct Incoming {
+    Transfer* transfer;
+    Piece piece;
+    WireMessage message;
+  };
+
+  void makeReady(DistKey&);
+  void unready(DistKey&);
+  bool begin(DistKey&);
+  void askForValue(Transfer&);
+  std::size_t stage(Transfer&, std::size_t budget);
+  void encodeAll(Transfer&);
+  void sendAll(Transfer&);
+  void finishFirst(DistKey&, const std::exception_ptr&);
+  void finish(Transfer&, const std::exception_ptr&);
+  void finishTickets(std::vector<std::shared_ptr<Ticket>>, const std::exception_ptr&);
+
+  ServerLink& link_;
+  Finished& finished_;
+  PushWindow window_;
+  std::set<DistKey*, Sooner> ready_;                      // keys that have something to send
+  std::unordered_map<std::uint64_t, Transfer*> waiting_;  // by request: those that want values
+  std::unordered_map<std::uint32_t, DistKey*> keyOfShard_;
+  std::vector<Outgoing> outgoing_;
+  std::vector<Incoming> incoming_;
+  std::size_t unfinished_ = 0;
+  std::uint64_t lastRequest_ = 0;
+  std::uint64_t sequence_ = 0;
+  /// The soonest key's next piece, which the window did not take.
+  bool blocked_ = false;
+  bool streaming_ = false;
+  bool left_ = false;
+  StoreStyle style_;
+  double copySeconds_ = 0;
+};
+
+}  // namespace gradlink::dist

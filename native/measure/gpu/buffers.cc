@@ -1,0 +1,71 @@
+#include "measure/gpu/buffers.h"
+
+#include <cstring>
+#include <optional>
+
+#include "cuda/info.h"
+#include "measure/gpu/affinity.h"
+
+namespace gradlink::measure {
+namespace {
+
+/// What is left of a size that is no multiple of it is not compared.
+constexpr std::size_t kElementBytes = 4;
+constexpr std::uint64_t kSeed = 0xbaad;
+
+}  // namespace
+
+GpuBuffer::GpuBuffer(int place, int user, std::size_t bytes, bool affinity)
+    : place_(place), user_(user), bytes_(bytes) {
+  if (place_ >= 0) {
+    memory_ = cuda::DeviceMemory(cuda::Device::get(place_), bytes);
+    return;
+  }
+  std::optional<int> node;
+  if (affinity) {
+    const std::optional<cuda::GpuHealth> health = cuda::gpuInfo(user_).health;
+    if (health) node = health->numaNode;
+  }
+  const OnNode here(node);
+  near_ = here.moved();
+  cuda::Device::get(user_).makeCurrent();
+  pinned_ = cuda::PinnedMemory(bytes);
+}
+
+cuda::Stream& GpuChecker::streamOf(int gpu) {
+  std::unique_ptr<cuda::Stream>& stream = streams_[gpu];
+  if (!stream) stream = std::make_unique<cuda::Stream>(cuda::Device::get(gpu));
+  return *stream;
+}
+
+// The pattern of max spans the whole type; that of a sum is small numbers.
+void GpuChecker::fill(const GpuBuffer& buffer, int number, int numbers) {
+  cuda::Stream& stream = streamOf(buffer.keeper());
+  cuda::Kernels::of(stream.device())
+      .fillPattern(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
+                   ReduceOp::max, numbers, kSeed, number);
+  stream.synchronize();
+}
+
+void GpuChecker::spoil(const GpuBuffer& buffer) {
+  if (buffer.isHost()) {
+    std::memset(buffer.data(), 0, buffer.bytes());
+    return;
+  }
+  cuda::Stream& stream = streamOf(buffer.keeper());
+  stream.zero(buffer.data(), buffer.bytes());
+  stream.synchronize();
+}
+
+std::uint64_t GpuChecker::countWrong(const GpuBuffer& buffer, int number, int numbers) {
+  auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
+  *wrong = 0;
+  cuda::Stream& stream = streamOf(buffer.keeper());
+  cuda::Kernels::of(stream.device())
+      .countWrong(stream, buffer.data(), 0, buffer.bytes() / kElementBytes, DType::uint32,
+                  ReduceOp::max, numbers, kSeed, number, wrong);
+  stream.synchronize();
+  return *wrong;
+}
+
+}  // namespace gradlink::measure

@@ -1,0 +1,260 @@
+#include "measure/gpu/collective.h"
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
+#include "core/error.h"
+#include "measure/gpu/collective_data.h"
+#include "measure/gpu/graph.h"
+
+namespace gradlink::measure {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Seconds = std::chrono::duration<double>;
+
+constexpr double kDefaultTimeoutMs = 30000;
+
+[[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
+  throw Error(code, message).withOp("timeCollective").stillUsable();
+}
+
+Kind kindOf(Collective collective) {
+  switch (collective) {
+    case Collective::allReduce:
+      return Kind::allReduce;
+    case Collective::reduce:
+      return Kind::reduce;
+    case Collective::broadcast:
+      return Kind::broadcast;
+    case Collective::allGather:
+      return Kind::allGather;
+    case Collective::reduceScatter:
+      return Kind::reduceScatter;
+    case Collective::allToAll:
+      return Kind::allToAll;
+    case Collective::gather:
+      return Kind::gather;
+    case Collective::scatter:
+      return Kind::scatter;
+    case Collective::barrier:
+    case Collective::sendReceive:
+      break;
+  }
+  // Neither is a collective that NCCL knows.
+  return Kind::barrier;
+}
+
+void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options) {
+  if (options.count == 0 || options.samples < 1 || options.batch < 1 || options.warmup < 0 ||
+      options.graphLaunches < 0) {
+    refuseGpuCollective(
+        ErrorCode::invalidArgument,
+        "expected at least one element, sample and call a sample, and no negative number");
+  }
+  if (options.root < 0 || options.root >= comm.size()) {
+    refuseGpuCollective(ErrorCode::invalidArgument, "root must be a rank below " +
+                                                        std::to_string(comm.size()) + ", got " +
+                                                        std::to_string(options.root));
+  }
+  if (options.collective == Collective::barrier) {
+    refuseGpuCollective(ErrorCode::unsupported,
+                        "NCCL has no barrier of its own that could be timed");
+  }
+  const CollectiveRecord& record = recordOf(options.collective);
+  if (options.inPlace && record.inPlace == InPlace::none) {
+    refuseGpuCollective(ErrorCode::invalidArgument,
+                        std::string(record.name) + " has no in-place form");
+  }
+  if (options.graphLaunches > 0 && options.waiting != Waiting::none) {
+    refuseGpuCollective(ErrorCode::invalidArgument,
+                        "what a graph holds cannot be waited for call by call");
+  }
+}
+
+class GpuCollectiveMeasurement {
+ public:
+  GpuCollectiveMeasurement(nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options)
+      : comm_(comm),
+        options_(options),
+        record_(recordOf(options.collective)),
+        call_{options.timeoutMs},
+        shape_{kindOf(options.collective), options.dtype, options.op, options.root, options.count},
+        data_(comm, options, record_) {
+    // Fields that the kind has no use for stay at their defaults.
+    if (!hasOp(shape_.kind)) shape_.op = ReduceOp::sum;
+    if (!hasRoot(shape_.kind)) shape_.root = 0;
+    for (cuda::Stream* stream : data_.streams()) {
+      starts_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
+      stops_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
+    }
+  }
+
+  GpuCollectiveResult run() {
+    if (options_.registration)
+      result_.registered = data_.registerAll(*options_.registration, call_);
+    if (!isRing()) result_.expectedSeconds = comm_.estimateSeconds(shape_, call_);
+    comm_.barrier(call_);
+    if (options_.verify) {
+      callAndWait(1);
+      result_.wrongBefore = sumOverJob(data_.countWrong());
+      data_.fill();
+    }
+    comm_.barrier(call_);
+    callAndWait(options_.warmup);
+    if (options_.graphLaunches > 0) capture();
+    for (int sample = 0; sample < options_.samples; ++sample) takeSample(sample);
+    if (options_.verify) result_.wrongAfter = sumOverJob(data_.countWrong());
+    combine();
+    comm_.barrier(call_);
+    return std::move(result_);
+  }
+
+ private:
+  double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
+
+  bool isRing() const { return options_.collective == Collective::sendReceive; }
+
+  void enqueue(int times) {
+    const nccl::Launch launch{shape_, data_.buffers()};
+    for (int i = 0; i < times; ++i) {
+      if (isRing()) {
+        comm_.enqueueRing(launch.buffers, shape_.count, shape_.dtype, data_.streams(), call_);
+      } else {
+        comm_.enqueue({&launch, 1}, data_.streams(), call_);
+      }
+    }
+  }
+
+  void wait() {
+    const Deadline deadline = Deadline::in(timeoutMs());
+    try {
+      for (cuda::Stream* stream : data_.streams()) {
+        cuda::await([&] { return stream->done(); }, deadline, record_.name,
+                    [&] { comm_.check(record_.name); });
+      }
+    } catch (const Error& error) {
+      // A collective that never ends would hold the streams for ever.
+      if (error.code == ErrorCode::timeout) comm_.abort(error.what());
+      throw;
+    }
+  }
+
+  void callAndWait(int times) {
+    enqueue(times);
+    wait();
+  }
+
+  void capture() {
+    for (cuda::Stream* stream : data_.streams()) {
+      graphs_.push_back(std::make_unique<GpuGraph>(*stream));
+    }
+    enqueue(options_.batch);
+    for (const auto& graph : graphs_) graph->finish();
+  }
+
+  void takeSample(int sample) {
+    // Repeated in place, a reduction takes its own result as input. The last sample starts from
+    // fresh data, and is one call, so that what is checked afterwards was timed.
+    const bool last = sample + 1 == options_.samples;
+    const bool once = last && options_.verify && options_.inPlace && record_.reduces;
+    if (last && options_.verify) data_.fill();
+    comm_.barrier(call_);
+    const int batch = once ? 1 : options_.batch;
+    const bool graph = options_.graphLaunches > 0 && !once;
+    const int calls = graph ? batch * options_.graphLaunches : batch;
+    const double seconds =
+        options_.waiting == Waiting::none ? timeQueued(batch, graph) : timeWaiting(batch);
+    result_.seconds.push_back(seconds / calls);
+    result_.totalSeconds += seconds;
+  }
+
+  /// By the devices' clocks, the slowest of those held.
+  double timeQueued(int batch, bool graph) {
+    const std::span<cuda::Stream* const> streams = data_.streams();
+    for (std::size_t i = 0; i < streams.size(); ++i) starts_[i]->record(*streams[i]);
+    if (graph) {
+      for (int i = 0; i < options_.graphLaunches; ++i) {
+        for (const auto& one : graphs_) one->launch();
+      }
+    } else {
+      enqueue(batch);
+    }
+    for (std::size_t i = 0; i < streams.size(); ++i) stops_[i]->record(*streams[i]);
+    wait();
+    double longest = 0;
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      longest = std::max(longest, stops_[i]->secondsSince(*starts_[i]));
+    }
+    return longest;
+  }
+
+  /// By the host's clock.
+  double timeWaiting(int batch) {
+    Seconds total{0};
+    for (int i = 0; i < batch; ++i) {
+      const Clock::time_point start = Clock::now();
+      callAndWait(1);
+      if (options_.waiting == Waiting::withBarrier) comm_.barrier(call_);
+      total += Clock::now() - start;
+      if (options_.waiting == Waiting::untimedBarrier) comm_.barrier(call_);
+    }
+    return total.count();
+  }
+
+  bool holdsAll() const {
+    return comm_.heldRanks().size() == static_cast<std::size_t>(comm_.size());
+  }
+
+  /// Each process brings its list once, and gets the reduction over all processes.
+  void reduceOverJob(void* values, std::size_t count, DType dtype, ReduceOp op) {
+    const std::size_t bytes = count * sizeOf(dtype);
+    cuda::Stream& stream = *data_.streams().front();
+    const cuda::DeviceMemory memory(stream.device(), bytes);
+    stream.copy(memory.data(), values, bytes);
+    stream.synchronize();
+    const void* const in[] = {memory.data()};
+    void* const out[] = {memory.data()};
+    comm_.allReduce({in, out}, count, dtype, op, call_);
+    stream.copy(values, memory.data(), bytes);
+    stream.synchronize();
+  }
+
+  std::uint64_t sumOverJob(std::uint64_t mine) {
+    if (!holdsAll()) reduceOverJob(&mine, 1, DType::uint64, ReduceOp::sum);
+    return mine;
+  }
+
+  void combine() {
+    if (holdsAll() || options_.combine == Combine::own) return;
+    constexpr ReduceOp kOps[] = {ReduceOp::max, ReduceOp::avg, ReduceOp::min, ReduceOp::max};
+    std::vector<double>& list = result_.seconds;
+    list.push_back(result_.totalSeconds);
+    reduceOverJob(list.data(), list.size(), DType::float64,
+                  kOps[static_cast<int>(options_.combine)]);
+    result_.totalSeconds = list.back();
+    list.pop_back();
+  }
+
+  nccl::NcclCommunicator& comm_;
+  const GpuCollectiveOptions& options_;
+  const CollectiveRecord& record_;
+  CallOptions call_;
+  Shape shape_;
+  GpuCollectiveData data_;
+  std::vector<std::unique_ptr<cuda::Event>> starts_;
+  std::vector<std::unique_ptr<cuda::Event>> stops_;
+  std::vector<std::unique_ptr<GpuGraph>> graphs_;
+  GpuCollectiveResult result_;
+};
+
+}  // namespace
+
+GpuCollectiveResult timeGpuCollective(nccl::NcclCommunicator& comm,
+                                      const GpuCollectiveOptions& options) {
+  check(comm, options);
+  return GpuCollectiveMeasurement(comm, options).run();
+}
+
+}  // namespace gradlink::measure

@@ -1,0 +1,114 @@
+#include "measure/gpu/collective_data.h"
+
+#include <utility>
+
+#include "core/error.h"
+
+namespace gradlink::measure {
+
+GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
+                                     const GpuCollectiveOptions& options,
+                                     const CollectiveRecord& record)
+    : comm_(comm),
+      options_(options),
+      record_(record),
+      // Copies take the pattern of max, whose values span the whole type.
+      patternOp_(record.reduces ? options.op : ReduceOp::max) {
+  const std::size_t blockBytes = options.count * sizeOf(options.dtype);
+  for (std::size_t i = 0; i < comm.devices().size(); ++i) {
+    cuda::Device& device = *comm.devices()[i];
+    // Loads what would otherwise be loaded while others wait in a collective.
+    cuda::Kernels::of(device);
+    streams_.push_back(std::make_unique<cuda::Stream>(device));
+    streamPointers_.push_back(streams_.back().get());
+    const std::size_t inside = static_cast<std::size_t>(comm.heldRanks()[i]) * blockBytes;
+    if (!options.inPlace) {
+      in_.push_back(add(device, bytesOf(record.inputBlocks)));
+      out_.push_back(add(device, bytesOf(record.outputBlocks)));
+    } else if (record.inPlace == InPlace::inInsideOut) {
+      char* const out = add(device, bytesOf(record.outputBlocks));
+      in_.push_back(out + inside);
+      out_.push_back(out);
+    } else {
+      char* const in = add(device, bytesOf(record.inputBlocks));
+      in_.push_back(in);
+      out_.push_back(record.inPlace == InPlace::outInsideIn ? in + inside : in);
+    }
+  }
+  fill();
+}
+
+GpuCollectiveData::~GpuCollectiveData() {
+  try {
+    synchronize();
+  } catch (const Error&) {
+    // What ended the work has been thrown already.
+  }
+}
+
+std::size_t GpuCollectiveData::bytesOf(std::size_t (*blocks)(int)) const {
+  return blocks(comm_.size()) * options_.count * sizeOf(options_.dtype);
+}
+
+char* GpuCollectiveData::add(cuda::Device& device, std::size_t bytes) {
+  memory_.emplace_back(device, bytes);
+  return static_cast<char*>(memory_.back().data());
+}
+
+void GpuCollectiveData::synchronize() {
+  for (const auto& stream : streams_) stream->synchronize();
+}
+
+void GpuCollectiveData::fill() {
+  const std::size_t inputs = record_.inputBlocks(comm_.size()) * options_.count;
+  const std::size_t outputs = record_.outputBlocks(comm_.size()) * options_.count;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    cuda::Kernels& kernels = cuda::Kernels::of(streams_[i]->device());
+    // What an earlier call left must not pass for a result, so there is other data.
+    if (!options_.inPlace) {
+      kernels.fillPattern(*streams_[i], out_[i], 0, outputs, options_.dtype, ReduceOp::max,
+                          comm_.size(), options_.seed + 1, 0);
+    }
+    kernels.fillPattern(*streams_[i], const_cast<void*>(in_[i]), 0, inputs, options_.dtype,
+                        patternOp_, comm_.size(), options_.seed, comm_.heldRanks()[i]);
+  }
+  synchronize();
+}
+
+std::uint64_t GpuCollectiveData::countWrong() {
+  auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
+  std::uint64_t all = 0;
+  for (std::size_t i = 0; i < streams_.size(); ++i) {
+    const int rank = comm_.heldRanks()[i];
+    if (!record_.receives(rank, options_.root)) continue;
+    *wrong = 0;
+    for (std::size_t block = 0; block < record_.outputBlocks(comm_.size()); ++block) {
+      const auto* const got =
+          static_cast<const char*>(out_[i]) + block * options_.count * sizeOf(options_.dtype);
+      const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
+      cuda::Kernels::of(streams_[i]->device())
+          .countWrong(*streams_[i], got, origin.block * options_.count, options_.count,
+                      options_.dtype, patternOp_, comm_.size(), options_.seed,
+                      origin.reduced ? -1 : origin.rank, wrong);
+    }
+    streams_[i]->synchronize();
+    all += *wrong;
+  }
+  return all;
+}
+
+nccl::RegistrationKind GpuCollectiveData::registerAll(nccl::RegistrationKind kind,
+                                                      const CallOptions& call) {
+  const std::size_t held = streams_.size();
+  const std::size_t arrays = memory_.size() / held;
+  nccl::RegistrationKind became = kind;
+  for (std::size_t array = 0; array < arrays; ++array) {
+    std::vector<void*> pointers;
+    for (std::size_t i = 0; i < held; ++i) pointers.push_back(memory_[i * arrays + array].data());
+    registrations_.push_back(comm_.registerMemory(pointers, memory_[array].bytes(), kind, call));
+    became = registrations_.back()->kind();
+  }
+  return became;
+}
+
+}  // namespace gradlink::measure

@@ -1,0 +1,52 @@
+// The arrays of one collective on GPUs: made, filled and compared there.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "cuda/kernels.h"
+#include "cuda/memory.h"
+#include "measure/gpu/collective.h"
+
+namespace gradlink::measure {
+
+class GpuCollectiveData {
+ public:
+  GpuCollectiveData(nccl::NcclCommunicator&, const GpuCollectiveOptions&, const CollectiveRecord&);
+  /// Memory is freed only when nothing uses it any more.
+  ~GpuCollectiveData();
+  GpuCollectiveData(const GpuCollectiveData&) = delete;
+  GpuCollectiveData& operator=(const GpuCollectiveData&) = delete;
+
+  Buffers buffers() const { return {in_, out_}; }
+  /// One for each held rank.
+  std::span<cuda::Stream* const> streams() const { return streamPointers_; }
+  /// Writes every held rank's input. Out of place, also spoils the outputs. Waits.
+  void fill();
+  /// Of the held ranks' outputs. Waits.
+  std::uint64_t countWrong();
+  /// Makes all memory known to the library; what it became.
+  nccl::RegistrationKind registerAll(nccl::RegistrationKind, const CallOptions&);
+
+ private:
+  std::size_t bytesOf(std::size_t (*blocks)(int)) const;
+  char* add(cuda::Device&, std::size_t bytes);
+  void synchronize();
+
+  nccl::NcclCommunicator& comm_;
+  const GpuCollectiveOptions& options_;
+  const CollectiveRecord& record_;
+  ReduceOp patternOp_;
+  std::vector<std::unique_ptr<cuda::Stream>> streams_;
+  std::vector<cuda::Stream*> streamPointers_;
+  /// For each held rank one array, or in place none: then the other is both.
+  std::vector<nccl::Memory> memory_;
+  std::vector<std::unique_ptr<nccl::Registration>> registrations_;
+  std::vector<const void*> in_;
+  std::vector<void*> out_;
+  cuda::PinnedMemory wrong_{sizeof(std::uint64_t)};
+};
+
+}  // namespace gradlink::measure

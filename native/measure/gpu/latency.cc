@@ -1,0 +1,70 @@
+#include "measure/gpu/latency.h"
+
+#include <string>
+
+#include "core/error.h"
+#include "measure/gpu/buffers.h"
+#include "measure/gpu/peers.h"
+
+namespace gradlink::measure {
+namespace {
+
+void check(const GpuLatencyOptions& options) {
+  if (options.nodes < 1 || options.steps < 1 || options.samples < 1 ||
+      options.stride < sizeof(void*) || options.stride % sizeof(void*) != 0) {
+    throw Error(ErrorCode::invalidArgument,
+                "expected at least one node, step and sample, and a stride of whole pointers")
+        .withOp("timeGpuLatency")
+        .stillUsable();
+  }
+}
+
+std::vector<PeerAccess::Pair> pairsOf(const GpuLatencyOptions& options) {
+  check(options);
+  if (options.memory < 0 || options.memory == options.by) return {};
+  return {{options.by, options.memory}};
+}
+
+}  // namespace
+
+GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
+  const std::vector<PeerAccess::Pair> pairs = pairsOf(options);
+  const PeerAccess peers(pairs, true);
+  if (!pairs.empty() && !peers.reaches(options.by, options.memory)) {
+    throw Error(ErrorCode::unsupported,
+                "gpu:" + std::to_string(options.by) +
+                    " does not reach the memory of gpu:" + std::to_string(options.memory))
+        .withOp("timeGpuLatency")
+        .stillUsable();
+  }
+  cuda::Device& device = cuda::Device::get(options.by);
+  cuda::Kernels& kernels = cuda::Kernels::of(device);
+  cuda::Stream stream(device);
+  const std::size_t bytes = options.nodes * options.stride;
+  const GpuBuffer list(options.memory, options.by, bytes, options.affinity);
+  const cuda::PinnedMemory image(bytes);
+  cuda::chaseList(image.data(), list.data(), options.nodes, options.stride);
+  stream.copy(list.data(), image.data(), bytes);
+  const cuda::PinnedMemory results(2 * sizeof(std::uint64_t));
+  const auto* const result = static_cast<const std::uint64_t*>(results.data());
+  const cuda::Address last =
+      cuda::addressOf(list.data()) + options.steps % options.nodes * options.stride;
+
+  GpuLatencyResult latency;
+  latency.near = list.isNear();
+  const auto chase = [&](std::uint32_t steps) {
+    kernels.chase(stream, list.data(), steps, static_cast<std::uint64_t*>(results.data()));
+    cuda::await([&] { return stream.done(); }, Deadline::in(options.timeoutMs),
+                "following a list of pointers");
+  };
+  // Once around, so that caches and translations are as they are later.
+  chase(static_cast<std::uint32_t>(options.nodes));
+  for (int sample = 0; sample < options.samples; ++sample) {
+    chase(options.steps);
+    latency.seconds.push_back(static_cast<double>(result[0]) * 1e-9 / options.steps);
+    latency.wrong += result[1] == last ? 0 : 1;
+  }
+  return latency;
+}
+
+}  // namespace gradlink::measure

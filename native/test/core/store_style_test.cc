@@ -1,0 +1,78 @@
+#include "core/kernels/store_style.h"
+
+#include <gtest/gtest.h>
+
+namespace gradlink {
+namespace {
+
+/// A machine on which a writing costs what `plain` and `streaming` say.
+struct Machine {
+  float plain;
+  float streaming;
+  double spent = 0;
+  int streamed = 0;
+
+  void write(StoreStyle& style, int times) {
+    for (int i = 0; i < times; ++i) {
+      const bool streams = style.streaming();
+      const bool measured = style.measured();
+      const float cost = streams ? streaming : plain;
+      spent += cost;
+      streamed += streams;
+      style.advance();
+      if (measured) style.record(streams, cost);
+    }
+  }
+};
+
+TEST(StoreStyle, TakesTheCheaperAndProbesAtABoundedCost) {
+  for (const bool streamingWins : {false, true}) {
+    for (const float ratio : {1.3f, 2.f, 12.f}) {
+      StoreStyle style;
+      Machine machine{streamingWins ? ratio : 1, streamingWins ? 1 : ratio};
+      machine.write(style, 100);  // learn
+      machine.spent = 0;
+      machine.streamed = 0;
+      constexpr int kTimes = 100000;
+      machine.write(style, kTimes);
+      EXPECT_LT(machine.spent, 1.03 * kTimes) << ratio;
+      EXPECT_GT(machine.streamed, 0) << "never looked at the other";
+      EXPECT_LT(machine.streamed, kTimes);
+    }
+  }
+}
+
+TEST(StoreStyle, FollowsTheMachine) {
+  StoreStyle style;
+  Machine{1, 2}.write(style, 1000);
+  EXPECT_FALSE(style.streaming());
+  // The cores were moved apart: what is in use has become slow, which shows at once.
+  Machine apart{20, 1.5};
+  apart.write(style, 200);
+  EXPECT_GT(apart.streamed, 150);
+  // And together again, which only a probe can show.
+  Machine together{1, 2};
+  together.write(style, 10000);
+  EXPECT_LT(together.streamed, 5000);
+}
+
+TEST(StoreStyle, OneInterruptionChangesNothing) {
+  StoreStyle style;
+  Machine machine{1, 3};
+  machine.write(style, 1000);
+  style.record(false, 5000);
+  style.record(true, 5000);
+  machine.streamed = 0;
+  machine.write(style, 100);
+  EXPECT_LT(machine.streamed, 10);
+}
+
+TEST(StoreStyle, EqualStylesStayAsTheyAre) {
+  StoreStyle style;
+  Machine machine{1, 1};
+  machine.write(style, 10000);
+  EXPECT_LT(machine.streamed, 2000);
+}
+
+}  // namespace
+}  // namespace gradlink

@@ -1,0 +1,105 @@
+// Several weighted sums at once: the bits of one after the other, wherever the results go.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "test/reference.h"
+#include "test/simd_levels.h"
+
+namespace gradlink {
+namespace {
+
+using reference::Bytes;
+using Rows = std::vector<std::vector<std::pair<std::size_t, double>>>;
+
+constexpr DType kFloats[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64};
+
+/// Where results go: arrays of their own, those of the same sources, or some here and some there.
+enum class Place { apart, over, mixed };
+
+/// "" or which sum differs from the one that weightedSum computes from untouched sources.
+std::string differs(const simd::KernelTable& level, const Rows& rows, std::size_t count,
+                    DType dtype, Place place, bool streaming) {
+  const std::size_t bytes = count * sizeOf(dtype);
+  std::vector<Bytes> src;
+  std::vector<Bytes> apart(rows.size(), Bytes(bytes + 64, 0xa5));
+  for (std::size_t r = 0; r < rows.size(); ++r)
+    src.push_back(reference::randomArray(count, dtype, static_cast<std::uint32_t>(7 * r + count)));
+  std::vector<Bytes> wanted;
+  for (const auto& row : rows) {
+    std::vector<const void*> from;
+    std::vector<double> weights;
+    for (const auto& [source, weight] : row) {
+      from.push_back(src[source].data());
+      weights.push_back(weight);
+    }
+    wanted.emplace_back(bytes);
+    simd::weightedSum(level, wanted.back().data(), from, weights, count, dtype);
+  }
+  std::vector<WeightedTerm> terms;
+  std::vector<WeightedOutput> outputs;
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const bool over = place == Place::over || (place == Place::mixed && r % 2 == 0);
+    outputs.push_back({over ? src[r].data() : apart[r].data(), rows[r].size()});
+    for (const auto& [source, weight] : rows[r]) terms.push_back({src[source].data(), weight});
+  }
+  simd::weightedSums(level, outputs, terms, count, dtype, streaming);
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto* got = static_cast<const std::uint8_t*>(outputs[r].dst);
+    const std::string text = reference::difference(got, wanted[r].data(), count, dtype);
+    if (!text.empty()) return "sum " + std::to_string(r) + ": " + text;
+    if (apart[r][bytes] != 0xa5) return "beyond sum " + std::to_string(r);
+  }
+  return "";
+}
+
+void expectRight(const Rows& rows) {
+  for (const simd::KernelTable* level : allLevels()) {
+    for (const DType dtype : kFloats) {
+      for (const std::size_t count : {0, 1, 7, 64, 129, 1000, 5003}) {
+        for (const Place place : {Place::apart, Place::over, Place::mixed}) {
+          for (const bool streaming : {false, true}) {
+            EXPECT_EQ(differs(*level, rows, count, dtype, place, streaming), "")
+                << level->name << " " << nameOf(dtype) << " " << count << " elements, place "
+                << static_cast<int>(place) << (streaming ? ", streaming" : "");
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(WeightedSums, OfARing) {
+  expectRight(
+      {{{0, 0.5}, {3, 0.25}}, {{1, 0.5}, {0, 0.75}}, {{2, 0.3}, {1, 0.7}}, {{3, 1}, {2, 2}}});
+}
+
+TEST(WeightedSums, OfPairsThatExchange) {
+  expectRight(
+      {{{0, 0.5}, {2, 0.5}}, {{1, 0.1}, {3, 0.9}}, {{2, 0.5}, {0, 0.5}}, {{3, 1}, {1, -1}}});
+}
+
+TEST(WeightedSums, OfEverybodyAndOfNobodyElse) {
+  expectRight({{{0, 0.2}, {1, 0.3}, {2, 0.5}}, {{1, 0.25}}, {{2, 0.5}, {1, 0.1}, {0, 0.4}}});
+}
+
+TEST(WeightedSums, OfAChain) {
+  expectRight({{{0, 0.5}, {1, 0.5}}, {{1, 0.5}, {2, 0.5}}, {{2, 1}}});
+}
+
+TEST(WeightedSums, KeepNegativeZero) {
+  for (const simd::KernelTable* level : allLevels()) {
+    std::vector<double> data(3, -0.0);
+    const WeightedOutput output[] = {{data.data(), 1}};
+    const WeightedTerm term[] = {{data.data(), 1}};
+    simd::weightedSums(*level, output, term, data.size(), DType::float64, false);
+    for (const double value : data) EXPECT_TRUE(std::signbit(value)) << level->name;
+  }
+}
+
+}  // namespace
+}  // namespace gradlink

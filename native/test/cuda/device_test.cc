@@ -1,0 +1,145 @@
+#include "cuda/device.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cuda/info.h"
+#include "test/cuda/support.h"
+
+namespace gradlink::cuda {
+namespace {
+
+using testing::ExitedWithCode;
+
+TEST(CudaDevice, AnOrdinalHasOneDeviceWithOneContext) {
+  std::set<ContextHandle> contexts;
+  for (Device* device : allDevices()) {
+    EXPECT_EQ(&Device::get(device->ordinal()), device);
+    EXPECT_GT(device->multiprocessors(), 0);
+    EXPECT_EQ(device->label().rfind("gpu:" + std::to_string(device->ordinal()) + " (", 0), 0u)
+        << device->label();
+    contexts.insert(device->context());
+  }
+  EXPECT_EQ(contexts.size(), static_cast<std::size_t>(Device::count()));
+  EXPECT_EQ(contexts.count(nullptr), 0u);
+}
+
+TEST(CudaDevice, IsTheSameForAllThreads) {
+  std::vector<Device*> seen(8);
+  std::vector<std::thread> threads;
+  for (Device*& slot : seen) threads.emplace_back([&slot] { slot = &Device::get(0); });
+  for (std::thread& thread : threads) thread.join();
+  for (Device* device : seen) EXPECT_EQ(device, &Device::get(0));
+}
+
+TEST(CudaDevice, AnOrdinalThatIsNotThereIsAnErrorThatSaysHowManyThereAre) {
+  for (const int ordinal : {-1, Device::count(), 1000}) {
+    const std::string message =
+        messageOf(ErrorCode::invalidArgument, [ordinal] { Device::get(ordinal); });
+    EXPECT_EQ(
+        message.rfind("there is no gpu:" + std::to_string(ordinal) + ": this process sees ", 0), 0u)
+        << message;
+    EXPECT_NE(message.find(Device::count() == 1
+                               ? "one GPU, gpu:0"
+                               : std::to_string(Device::count()) +
+                                     " GPUs, gpu:0 to gpu:" + std::to_string(Device::count() - 1)),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("CUDA_VISIBLE_DEVICES is "), std::string::npos) << message;
+  }
+}
+
+TEST(CudaDevice, MakeCurrentIsForThisThread) {
+  for (Device* device : allDevices()) {
+    device->makeCurrent();
+    ContextHandle current = nullptr;
+    check(Driver::get().getCurrent(&current), "asking");
+    EXPECT_EQ(current, device->context());
+    EXPECT_EQ(&Device::any(), device);
+    std::thread([&] {
+      ContextHandle other = nullptr;
+      check(Driver::get().getCurrent(&other), "asking");
+      EXPECT_EQ(other, nullptr);
+    }).join();
+  }
+}
+
+TEST(CudaDevice, ReachesItself) {
+  Device& device = Device::get(0);
+  EXPECT_TRUE(device.canReach(device));
+  EXPECT_TRUE(device.enablePeer(device));
+  EXPECT_FALSE(device.disablePeer(device));
+}
+
+TEST(CudaDevice, PeerAccessIsEnabledOnceAndDisabledOnce) {
+  for (Device* from : allDevices()) {
+    for (Device* to : allDevices()) {
+      if (from == to || !from->canReach(*to)) continue;
+      EXPECT_TRUE(from->enablePeer(*to));
+      EXPECT_TRUE(from->enablePeer(*to));
+      EXPECT_TRUE(from->disablePeer(*to));
+      EXPECT_FALSE(from->disablePeer(*to));
+      EXPECT_TRUE(from->enablePeer(*to));
+      EXPECT_TRUE(from->disablePeer(*to));
+    }
+  }
+}
+
+TEST(CudaDevice, PeerAccessThatAnotherLibraryEnabledIsTakenAsItIs) {
+  for (Device* from : allDevices()) {
+    for (Device* to : allDevices()) {
+      if (from == to || !from->canReach(*to)) continue;
+      from->makeCurrent();
+      ASSERT_EQ(Driver::get().enablePeerAccess(to->context(), 0), kSuccess);
+      EXPECT_TRUE(from->enablePeer(*to));
+      EXPECT_TRUE(from->disablePeer(*to));
+    }
+  }
+}
+
+using CudaDeviceDeathTest = FreshProcesses;
+
+TEST_F(CudaDeviceDeathTest, WithoutPeersNothingIsEnabled) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told to have no peers";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "2"}, {"GRADLINK_FAKE_PEERS", "none"}},
+                        [] {
+                          Device& a = Device::get(0);
+                          Device& b = Device::get(1);
+                          EXPECT_FALSE(a.canReach(b));
+                          EXPECT_FALSE(a.enablePeer(b));
+                          EXPECT_FALSE(a.disablePeer(b));
+                          EXPECT_FALSE(gpuPeer(0, 1).access);
+                          EXPECT_FALSE(gpuPeer(0, 1).performanceRank);
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaDeviceDeathTest, APeerForWhichThereIsNoRoomIsNotEnabled) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told how many peers there is room for";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "3"}, {"GRADLINK_FAKE_FAULTS", "peer-limit=1"}},
+                        [] {
+                          Device& device = Device::get(0);
+                          EXPECT_TRUE(device.enablePeer(Device::get(1)));
+                          EXPECT_FALSE(device.enablePeer(Device::get(2)));
+                          EXPECT_TRUE(device.disablePeer(Device::get(1)));
+                          EXPECT_TRUE(device.enablePeer(Device::get(2)));
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaDeviceDeathTest, WhatBelongsToNoDeviceMakesNoFurtherContext) {
+  EXPECT_EXIT(inProcess({},
+                        [] {
+                          const int last = Device::count() - 1;
+                          Device& device = Device::get(last);
+                          EXPECT_EQ(&Device::any(), &device);
+                        }),
+              ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace gradlink::cuda

@@ -1,0 +1,187 @@
+// What is said where the driver is missing, is not one, or does not start.
+#include "cuda/driver.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "cuda/info.h"
+#include "cuda/nvml.h"
+#include "cuda/shared_library.h"
+#include "test/cuda/support.h"
+
+namespace gradlink::cuda {
+namespace {
+
+using testing::ExitedWithCode;
+
+using CudaDriverDeathTest = FreshProcesses;
+
+void load() { Driver::get(); }
+
+TEST_F(CudaDriverDeathTest, ANamedFileThatIsMissingIsNamedWithItsVariable) {
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_CUDA_LIBRARY", "/nowhere/libcuda.so.1"}}, load), ExitedWithCode(1),
+      "^ERR_BACKEND_UNAVAILABLE: the CUDA driver is not available: GRADLINK_CUDA_LIBRARY "
+      "names '/nowhere/libcuda.so.1', which cannot be loaded \\(.*No such file.*\\): correct "
+      "the variable, or unset it to use libcuda.so.1\n$");
+}
+
+TEST_F(CudaDriverDeathTest, AFileThatIsNoLibraryIsReportedWithTheLoadersReason) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_CUDA_LIBRARY", "/dev/null"}}, load), ExitedWithCode(1),
+              "GRADLINK_CUDA_LIBRARY names '/dev/null', which cannot be loaded \\(/dev/null: ");
+}
+
+TEST_F(CudaDriverDeathTest, ALibraryThatIsNoDriverIsToldByWhatItLacks) {
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_CUDA_LIBRARY", "libm.so.6"}}, load), ExitedWithCode(1),
+      "the CUDA driver /.*libm.*has no cuInit, cuDriverGetVersion, cuGetErrorName and [0-9]+ "
+      "more functions: it is too old or no CUDA driver; gradlink needs one of CUDA 11.0");
+}
+
+TEST_F(CudaDriverDeathTest, TheSameErrorComesAgain) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_CUDA_LIBRARY", "/nowhere/libcuda.so.1"}},
+                        [] {
+                          const std::string first = messageOf(ErrorCode::backendUnavailable, load);
+                          const std::string second =
+                              messageOf(ErrorCode::backendUnavailable, [] { Device::get(0); });
+                          EXPECT_EQ(first, second);
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaDriverDeathTest, SaysWhereALibraryWasLookedForAndWhatToDo) {
+  EXPECT_EXIT(inProcess({{"LD_LIBRARY_PATH", "/here:/there"}},
+                        [] {
+                          SharedLibrary({.what = "the thing",
+                                         .file = "libgradlink-absent.so.1",
+                                         .variable = "GRADLINK_ABSENT_LIBRARY",
+                                         .folders = {"/nowhere/lib", "/elsewhere"},
+                                         .remedy = "install the thing"});
+                        }),
+              ExitedWithCode(1),
+              "^ERR_BACKEND_UNAVAILABLE: the thing is not available: libgradlink-absent.so.1 was "
+              "looked for in "
+              "LD_LIBRARY_PATH \\(LD_LIBRARY_PATH is '/here:/there'\\) and in the system's library "
+              "folders, "
+              "/nowhere/lib and /elsewhere \\(libgradlink-absent.so.1: .*No such file.*\\): "
+              "install the thing, or "
+              "set GRADLINK_ABSENT_LIBRARY to the file\n$");
+}
+
+TEST(SharedLibrary, IsFoundInTheFoldersOfItsSpecUnlessAnotherFileIsNamed) {
+  const LibrarySpec known{.what = "the thing",
+                          .file = "libm.so.6",
+                          .variable = "GRADLINK_TEST_LIBRARY",
+                          .folders = {},
+                          .remedy = "install the thing"};
+  const std::string path = SharedLibrary(known).file();
+  ASSERT_EQ(path.front(), '/') << path;
+  LibrarySpec elsewhere = known;
+  elsewhere.file = "libgradlink-thing-" + std::to_string(getpid()) + ".so.1";
+  const std::string link = testing::TempDir() + elsewhere.file;
+  ASSERT_EQ(symlink(path.c_str(), link.c_str()), 0);
+  messageOf(ErrorCode::backendUnavailable, [&] { SharedLibrary{elsewhere}; });
+  elsewhere.folders = {"/nowhere", testing::TempDir()};
+  EXPECT_NE(SharedLibrary(elsewhere).find("cos"), nullptr);
+  EXPECT_EQ(SharedLibrary(elsewhere).find("cuInit"), nullptr);
+  setenv("GRADLINK_TEST_LIBRARY", "/nowhere/libthing.so", 1);
+  messageOf(ErrorCode::backendUnavailable, [&] { SharedLibrary{elsewhere}; });
+  setenv("GRADLINK_TEST_LIBRARY", "", 1);
+  EXPECT_NE(SharedLibrary(elsewhere).find("cos"), nullptr);
+  unsetenv("GRADLINK_TEST_LIBRARY");
+  unlink(link.c_str());
+}
+
+TEST_F(CudaDriverDeathTest, AMachineWithoutGpusIsToldFromOneWithoutADriver) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can have no GPU";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "0"}, {"CUDA_VISIBLE_DEVICES", ""}}, load),
+              ExitedWithCode(1),
+              "^ERR_BACKEND_UNAVAILABLE: the CUDA driver .*libcuda.so.1 sees no GPU: "
+              "CUDA_ERROR_NO_DEVICE \\(.*\\); CUDA_VISIBLE_DEVICES is '': run nvidia-smi");
+}
+
+TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to start";
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_FAKE_FAULTS", "init=803"}}, load), ExitedWithCode(1),
+      "is of another version than the kernel's module: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.*: "
+      "restart the machine after a driver update");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=34"}}, load), ExitedWithCode(1),
+              "is the toolkit's stand-in for linking: .*: take its folder out of LD_LIBRARY_PATH");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=999"}}, load), ExitedWithCode(1),
+              "^ERR_BACKEND_UNAVAILABLE: the CUDA driver .* does not start: CUDA.*: "
+              "run nvidia-smi");
+}
+
+TEST_F(CudaDriverDeathTest, AnOldDriverIsToldByTheFunctionItLacks) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can lack a function";
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "missing=cuMemAlloc_v2"}}, load),
+              ExitedWithCode(1), "has no cuMemAlloc_v2: it is too old or no CUDA driver");
+}
+
+TEST_F(CudaDriverDeathTest, OptionalFunctionsMayBeMissing) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can lack a function";
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_FAKE_FAULTS", "missing=cuDeviceGetUuid_v2,missing=cuGraphLaunch"}},
+                [] {
+                  EXPECT_EQ(Driver::get().deviceUuid, nullptr);
+                  EXPECT_EQ(Driver::get().graphLaunch, nullptr);
+                  EXPECT_NE(Driver::get().beginCapture, nullptr);
+                  const auto uuid = gpuInfo(0).uuid;
+                  ASSERT_TRUE(uuid);
+                  EXPECT_EQ(uuid->rfind("GPU-", 0), 0u) << *uuid;
+                }),
+      ExitedWithCode(0), "");
+}
+
+TEST_F(CudaDriverDeathTest, WithoutNvmlGpusHaveNoHealthAndItIsSaidWhy) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_NVML_LIBRARY", "/nowhere/libnvidia-ml.so.1"}},
+                        [] {
+                          EXPECT_FALSE(gpuInfo(0).health);
+                          const GpuLibraries libraries = gpuLibraries();
+                          EXPECT_FALSE(libraries.nvmlFile);
+                          EXPECT_FALSE(libraries.driverRelease);
+                          ASSERT_TRUE(libraries.nvmlMissing);
+                          EXPECT_NE(libraries.nvmlMissing->find(
+                                        "NVML is not available: GRADLINK_NVML_LIBRARY names "
+                                        "'/nowhere/libnvidia-ml.so.1'"),
+                                    std::string::npos)
+                              << *libraries.nvmlMissing;
+                          EXPECT_EQ(gpuPeer(0, 0).path, "X");
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(CudaDriverDeathTest, ALibraryThatIsNoNvmlIsNoError) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_NVML_LIBRARY", "libm.so.6"}},
+                        [] {
+                          EXPECT_EQ(Nvml::get(), nullptr);
+                          EXPECT_NE(Nvml::missing().find("has no nvmlInit_v2"), std::string::npos)
+                              << Nvml::missing();
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST(CudaDriver, IsLoadedWithItsVersion) {
+  const Driver& driver = Driver::get();
+  EXPECT_NE(driver.file.find("libcuda"), std::string::npos) << driver.file;
+  EXPECT_GE(driver.version, 11000);
+  EXPECT_EQ(&driver, &Driver::get());
+}
+
+TEST(CudaDriver, CheckSaysWhatWasDoneAndTheDriversNameForTheStatus) {
+  EXPECT_NO_THROW(check(kSuccess, "nothing"));
+  const std::string memory =
+      messageOf(ErrorCode::outOfMemory, [] { check(kOutOfMemory, "taking all"); });
+  EXPECT_EQ(memory.rfind("taking all: CUDA_ERROR_OUT_OF_MEMORY (", 0), 0u) << memory;
+  const std::string invalid = messageOf(ErrorCode::system, [] { check(1, "a call"); });
+  EXPECT_EQ(invalid.rfind("a call: CUDA_ERROR_INVALID_VALUE (", 0), 0u) << invalid;
+  EXPECT_EQ(messageOf(ErrorCode::system, [] { check(123456, "a call"); }),
+            "a call: CUDA error 123456");
+}
+
+}  // namespace
+}  // namespace gradlink::cuda

@@ -1,0 +1,196 @@
+// What ranks of several hosts compute together.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+
+#include "core/hosts/rank_names.h"
+#include "test/hosts/support.h"
+
+namespace gradlink::test {
+namespace {
+
+// Equal hosts, unequal ones, ranks dealt out in turn, leaders that are not the first ranks.
+const Layout kLayouts[] = {{0, 0, 1, 1},          {0, 1, 1},    {5, 5, 5, 2}, {0, 1, 0, 1},
+                           {0, 0, 0, 1, 1, 2, 2}, {0, 1, 2, 0}, {3, 3},       {0, 1}};
+
+std::string nameOf(const Layout& layout) {
+  std::string text;
+  for (const int node : layout) text += std::to_string(node);
+  return text;
+}
+
+class Hosts : public testing::TestWithParam<std::tuple<Op, Layout>> {};
+
+TEST_P(Hosts, GiveTheSameAsAPlainLoop) {
+  const auto& [op, layout] = GetParam();
+  const int size = static_cast<int>(layout.size());
+  // 24 and 25 floats: what does and does not travel with the announcement. The longest go in many
+  // pieces.
+  std::vector<Case> cases = everyLength(op, size, {0, 1, 7, 24, 25, 4099, 300001});
+  for (const Case& c : everyType(op, size, 12)) cases.push_back(c);
+  for (const Case& c : everyType(op, size, 145)) cases.push_back(c);
+  expectNone(onHosts(layout, [&](Communicator& comm, int) {
+    for (const Case& c : cases) EXPECT_EQ(runRank(comm, c), "");
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, Hosts,
+                         testing::Combine(testing::ValuesIn(kAllOps), testing::ValuesIn(kLayouts)),
+                         [](const auto& info) {
+                           return std::string(test::nameOf(std::get<0>(info.param))) + "On" +
+                                  nameOf(std::get<1>(info.param));
+                         });
+
+TEST(HostsTogether, TakeManyPiecesInPlaceAndForEveryRoot) {
+  const Layout layout = {0, 1, 1, 0, 1};
+  expectNone(onHosts(layout, [&](Communicator& comm, int) {
+    for (const Op op : {Op::allReduce, Op::reduce, Op::broadcast, Op::reduceScatter}) {
+      for (int root = 0; root < 5; ++root) {
+        EXPECT_EQ(runRank(comm, {op, 5, 550001, DType::float32, ReduceOp::sum, root, root != 2}),
+                  "");
+      }
+    }
+    EXPECT_EQ(runRank(comm, {Op::allReduce, 5, 550001, DType::float32, ReduceOp::avg}), "");
+  }));
+}
+
+TEST(HostsTogether, BarriersOrderWhatCameBefore) {
+  std::atomic<int> before{0};
+  expectNone(onHosts({0, 0, 1, 1}, [&](Communicator& comm, int) {
+    for (int round = 1; round <= 100; ++round) {
+      before.fetch_add(1);
+      comm.barrier();
+      EXPECT_GE(before.load(), 4 * round);
+      comm.barrier();
+    }
+  }));
+}
+
+TEST(HostsTogether, SendAndReceiveAcrossAndInside) {
+  expectNone(onHosts({0, 0, 1}, [](Communicator& comm, int rank) {
+    if (rank != 0) return comm.send(&rank, 1, DType::int32, 0, 7);
+    int sum = 0;
+    for (int i = 0; i < 2; ++i) {
+      int value = 0;
+      const Received got = comm.receive(&value, 1, DType::int32, kAnySource, 7);
+      EXPECT_EQ(got.source, value);
+      sum += value;
+    }
+    EXPECT_EQ(sum, 3);
+  }));
+}
+
+TEST(HostsTogether, SplitIntoWhatSpansHostsAndWhatDoesNot) {
+  const Layout layout = {0, 0, 1, 1, 1};
+  const auto sumOf = [](Communicator& comm) {
+    int sum = 1;
+    const void* const in[] = {&sum};
+    void* const out[] = {&sum};
+    comm.allReduce({in, out}, 1, DType::int32, ReduceOp::sum);
+    return sum;
+  };
+  expectNone(onHosts(layout, [&](Communicator& comm, int rank) {
+    // Both hosts, in the opposite order of ranks.
+    auto mixed = comm.split(rank % 2, -rank);
+    const int members = rank % 2 == 0 ? 3 : 2;
+    EXPECT_EQ(mixed->size(), members);
+    EXPECT_EQ(mixed->heldRanks()[0], (members - 1) - rank / 2);
+    EXPECT_EQ(sumOf(*mixed), members);
+    EXPECT_EQ(runRank(*mixed, {Op::allGather, members, 300, DType::float32}), "");
+    // One host each, and one rank that takes no part.
+    auto host = comm.split(rank == 4 ? -1 : layout[static_cast<std::size_t>(rank)], 0);
+    EXPECT_EQ(host == nullptr, rank == 4);
+    if (host) {
+      EXPECT_EQ(sumOf(*host), 2);
+    }
+    EXPECT_EQ(sumOf(comm), 5);
+  }));
+}
+
+TEST(HostsTogether, ShareMemoryInsideAHost) {
+  expectNone(onHosts({0, 0, 1, 1}, [](Communicator& comm, int) {
+    const auto allocate = [&](std::size_t bytes) {
+      return static_cast<std::byte*>(comm.allocShared(std::max<std::size_t>(bytes, 1)));
+    };
+    EXPECT_EQ(runRank(comm, {Op::allReduce, 4, 500000, DType::float32}, allocate), "");
+  }));
+}
+
+TEST(HostsTogether, ReportAMismatchOnAllSidesAndGoOn) {
+  // Once inside a host, once between hosts, once both.
+  const std::vector<std::vector<std::size_t>> counts = {
+      {40, 40, 40, 41}, {40, 40, 41, 41}, {40, 41, 42, 40}};
+  const int odd[] = {3, 2, 1};
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    expectNone(onHosts({0, 0, 1, 1}, [&](Communicator& comm, int rank) {
+      std::vector<float> data(64, 1);
+      const void* const in[] = {data.data()};
+      void* const out[] = {data.data()};
+      try {
+        comm.allReduce({in, out}, counts[i][static_cast<std::size_t>(rank)], DType::float32,
+                       ReduceOp::sum);
+        ADD_FAILURE() << "rank " << rank << " noticed nothing";
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code, ErrorCode::mismatch) << error.what();
+        EXPECT_EQ(error.rank, odd[i]) << error.what();
+        EXPECT_TRUE(error.usable);
+        const std::string text = error.what();
+        EXPECT_NE(text.find("rank"), std::string::npos);
+        for (const std::size_t count : counts[i])
+          EXPECT_NE(text.find("count " + std::to_string(count)), std::string::npos) << text;
+      }
+      EXPECT_EQ(runRank(comm, {Op::allReduce, 4, 40, DType::float32}), "");
+    }));
+  }
+}
+
+TEST(HostsTogether, NameTheLateRankOnEveryHost) {
+  const auto errors = onHosts(
+      {0, 0, 1, 1},
+      [](Communicator& comm, int rank) {
+        // The short time begins when all are there.
+        comm.barrier({.timeoutMs = 20000});
+        if (rank == 3) {
+          // Says nothing until the others have given up.
+          for (;;) comm.check("check"), std::this_thread::yield();
+        }
+        comm.barrier();
+      },
+      300);
+  for (int rank = 0; rank < 3; ++rank) {
+    const auto& error = errors[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(error.has_value()) << rank;
+    EXPECT_EQ(error->code, ErrorCode::timeout) << error->what();
+    EXPECT_EQ(error->rank, 3) << error->what();
+    EXPECT_NE(std::string(error->what()).find("rank 3"), std::string::npos) << error->what();
+  }
+}
+
+TEST(HostsTogether, AbortEverywhere) {
+  const auto errors = onHosts({0, 0, 1, 1}, [](Communicator& comm, int rank) {
+    comm.barrier();
+    if (rank == 3) comm.abort("enough");
+    for (;;) comm.barrier();
+  });
+  for (const auto& error : errors) {
+    ASSERT_TRUE(error.has_value());
+    EXPECT_EQ(error->code, ErrorCode::aborted) << error->what();
+    EXPECT_EQ(error->rank, 3) << error->what();
+    EXPECT_NE(std::string(error->what()).find("aborted by rank 3: enough"), std::string::npos)
+        << error->what();
+  }
+}
+
+TEST(RankNames, RenameNumbersThatAreRanks) {
+  const auto name = [](int rank) { return rank + 10; };
+  EXPECT_EQ(
+      renameRanks("rank 1 called allReduce(count 2, float32); ranks 0, 2 called barrier", name),
+      "rank 11 called allReduce(count 2, float32); ranks 10, 12 called barrier");
+  EXPECT_EQ(renameRanks("waiting for ranks 1, 2 and 3 in barrier", name),
+            "waiting for ranks 11, 12 and 13 in barrier");
+  EXPECT_EQ(renameRanks("franks 1, rank x, rank", name), "franks 1, rank x, rank");
+}
+
+}  // namespace
+}  // namespace gradlink::test

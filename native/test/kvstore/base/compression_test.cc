@@ -1,0 +1,191 @@
+// Gradient compression: MXNet's codes and residuals on worked examples, a plain reference on random
+// input, and the same bits from every SIMD level and every way of cutting the array.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "core/error.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/optimizer/simd/kernels.h"
+
+namespace gradlink {
+namespace {
+
+bool sameBits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0);
+}
+
+struct Outcome {
+  std::vector<std::uint8_t> codes;
+  std::vector<float> residual;
+  std::vector<float> decoded;
+  bool operator==(const Outcome& other) const {
+    return codes == other.codes && decoded == other.decoded && sameBits(residual, other.residual);
+  }
+};
+
+Outcome reference(const GradientCompression& gc, const std::vector<float>& grad,
+                  std::vector<float> residual) {
+  Outcome result{std::vector<std::uint8_t>(gc.compressedBytes(grad.size())),
+                 {},
+                 std::vector<float>(grad.size())};
+  const float t = gc.threshold();
+  for (std::size_t i = 0; i < grad.size(); ++i) {
+    float& r = residual[i];
+    r += grad[i];
+    if (gc.type() == CompressionType::twoBit) {
+      unsigned code = 0;
+      if (r >= t) {
+        code = 3;
+        r -= t;
+        result.decoded[i] = t;
+      } else if (r <= -t) {
+        code = 2;
+        r += t;
+        result.decoded[i] = -t;
+      }
+      result.codes[i / 4] =
+          static_cast<std::uint8_t>(result.codes[i / 4] | code << (6 - 2 * (i % 4)));
+    } else {
+      const bool up = r > t;
+      r += up ? -1.0f : 1.0f;
+      result.decoded[i] = up ? 1.0f : -1.0f;
+      result.codes[i / 8] =
+          static_cast<std::uint8_t>(result.codes[i / 8] | (up ? 0x80u >> (i % 8) : 0u));
+    }
+  }
+  result.residual = std::move(residual);
+  return result;
+}
+
+std::vector<float> randomValues(std::size_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> distribution(-1.5f, 1.5f);
+  std::vector<float> values(count);
+  for (float& value : values) {
+    value = distribution(engine);
+  }
+  return values;
+}
+
+Outcome inParts(const GradientCompression& gc, const std::vector<float>& grad,
+                std::vector<float> residual, std::size_t part) {
+  Outcome result{std::vector<std::uint8_t>(gc.compressedBytes(grad.size())),
+                 {},
+                 std::vector<float>(grad.size())};
+  for (std::size_t from = 0; from < grad.size(); from += part) {
+    const std::size_t count = std::min(part, grad.size() - from);
+    std::uint8_t* codes = result.codes.data() + gc.compressedBytes(from);
+    gc.compress(grad.data() + from, residual.data() + from, codes, count);
+    gc.decompress(codes, result.decoded.data() + from, count);
+  }
+  result.residual = std::move(residual);
+  return result;
+}
+
+TEST(Compression, TwoBitWorkedExample) {
+  const auto gc = GradientCompression::create("2bit", 0.5);
+  const std::vector<float> grad = {0.5f, -0.5f, 0.25f, -0.75f, 0.4f, 1.75f};
+  std::vector<float> residual(grad.size());
+  std::vector<std::uint8_t> codes(gc.compressedBytes(grad.size()), 0xff);
+  ASSERT_EQ(codes.size(), 4u);
+  gc.compress(grad.data(), residual.data(), codes.data(), grad.size());
+  EXPECT_EQ(codes, (std::vector<std::uint8_t>{0b11100010, 0b00110000, 0, 0}));
+  EXPECT_EQ(residual, (std::vector<float>{0, 0, 0.25f, -0.25f, 0.4f, 1.25f}));
+  std::vector<float> decoded(grad.size());
+  gc.decompress(codes.data(), decoded.data(), decoded.size());
+  EXPECT_EQ(decoded, (std::vector<float>{0.5f, -0.5f, 0, -0.5f, 0, 0.5f}));
+}
+
+TEST(Compression, OneBitWorkedExample) {
+  const auto gc = GradientCompression::create("1bit", 0.5);
+  const std::vector<float> grad = {0.5f, 0.75f, -2, 1, 0, 0, 0, 0, 3};
+  std::vector<float> residual(grad.size());
+  std::vector<std::uint8_t> codes(gc.compressedBytes(grad.size()), 0xff);
+  ASSERT_EQ(codes.size(), 4u);
+  gc.compress(grad.data(), residual.data(), codes.data(), grad.size());
+  EXPECT_EQ(codes, (std::vector<std::uint8_t>{0b01010000, 0b10000000, 0, 0}));
+  EXPECT_EQ(residual, (std::vector<float>{1.5f, -0.25f, -1, 0, 1, 1, 1, 1, 2}));
+}
+
+TEST(Compression, AgreesWithThePlainReferenceHoweverItIsCut) {
+  for (const char* type : {"2bit", "1bit"}) {
+    for (const double threshold : {0.5, 0.001, 1.2}) {
+      const auto gc = GradientCompression::create(type, threshold);
+      for (const std::size_t count : {0u, 1u, 15u, 16u, 17u, 31u, 32u, 33u, 1000u, 4099u}) {
+        const std::vector<float> grad = randomValues(count, 1);
+        const std::vector<float> residual = randomValues(count, 2);
+        const Outcome expected = reference(gc, grad, residual);
+        for (const std::size_t words : {1u, 3u, 1000u}) {
+          EXPECT_EQ(inParts(gc, grad, residual, words * gc.elementsPerWord()), expected)
+              << type << " " << threshold << " " << count << " " << words;
+        }
+        std::vector<float> inPlace = grad;
+        std::vector<float> left = residual;
+        gc.quantize(inPlace.data(), left.data(), inPlace.data(), count);
+        EXPECT_EQ(inPlace, expected.decoded);
+        EXPECT_EQ(left, expected.residual);
+      }
+    }
+  }
+}
+
+TEST(Compression, NothingIsLostOverManySteps) {
+  const auto gc = GradientCompression::create("2bit", 0.25);
+  std::vector<float> residual(1);
+  double sent = 0;
+  for (int step = 0; step < 1000; ++step) {
+    const float grad = 0.0625f;
+    float out;
+    gc.quantize(&grad, residual.data(), &out, 1);
+    sent += out;
+  }
+  EXPECT_EQ(sent + residual[0], 1000 * 0.0625);
+}
+
+TEST(Compression, EveryLevelGivesTheGenericBits) {
+  constexpr std::size_t kCount = 1037;
+  const std::vector<float> grad = randomValues(kCount, 3);
+  const KvKernels& generic = *kvKernels("generic");
+  for (const char* level : {"avx2", "avx512"}) {
+    const KvKernels* kernels = kvKernels(level);
+    if (kernels == nullptr) {
+      continue;
+    }
+    std::vector<std::vector<std::uint8_t>> codes;
+    std::vector<std::vector<float>> floats;
+    for (const KvKernels* each : {&generic, kernels}) {
+      std::vector<std::uint8_t> code(2 * kCount);
+      std::vector<float> residual = randomValues(kCount, 4);
+      std::vector<float> out(4 * kCount);
+      each->compress2(grad.data(), residual.data(), code.data(), 0.3f, kCount);
+      each->decompress2(code.data(), out.data(), 0.3f, kCount);
+      each->compress1(grad.data(), residual.data(), code.data() + kCount, 0.3f, kCount);
+      each->decompress1(code.data() + kCount, out.data() + kCount, kCount);
+      each->quantize2(grad.data(), residual.data(), out.data() + 2 * kCount, 0.3f, kCount);
+      each->quantize1(grad.data(), residual.data(), out.data() + 3 * kCount, 0.3f, kCount);
+      out.insert(out.end(), residual.begin(), residual.end());
+      codes.push_back(code);
+      floats.push_back(out);
+    }
+    EXPECT_EQ(codes[0], codes[1]) << level;
+    EXPECT_EQ(std::memcmp(floats[0].data(), floats[1].data(), floats[0].size() * sizeof(float)), 0)
+        << level;
+  }
+}
+
+TEST(Compression, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(GradientCompression::create("3bit"), Error);
+  for (const double threshold : {0.0, -0.5, 1e-50, std::nan(""), 1e300}) {
+    EXPECT_THROW(GradientCompression::create("2bit", threshold), Error) << threshold;
+  }
+  EXPECT_NO_THROW(GradientCompression::create("1bit", -0.5));
+  EXPECT_THROW(GradientCompression::create("1bit", std::nan("")), Error);
+}
+
+}  // namespace
+}  // namespace gradlink

@@ -1,0 +1,272 @@
+// A step on a device leaves the host's weights and states, bit for bit: every optimizer, element
+// type, number of gradients and alignment.
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "cuda/step.h"
+#include "kvstore/optimizer/math.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "test/device_support.h"
+
+namespace gradlink::cuda {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr DType kFloats[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64};
+
+OptimizerSpec named(const char* name, std::map<std::string, double> numbers) {
+  OptimizerSpec spec;
+  spec.name = name;
+  spec.numbers = std::move(numbers);
+  return spec;
+}
+
+/// Every formula and every option that changes one.
+std::vector<OptimizerSpec> everyOptimizer() {
+  std::vector<OptimizerSpec> specs;
+  for (const char* name : optimizerNames()) {
+    specs.push_back(named(name, {{"wd", 0.01}, {"rescaleGrad", 0.5}, {"clipGradient", 0.4}}));
+    specs.push_back(named(name, {}));
+  }
+  specs.push_back(named("sgd", {{"momentum", 0.9}, {"wd", 0.01}}));
+  specs.push_back(named("sgd", {{"momentum", 0.9}, {"nesterov", 1}, {"wd", 0.01}}));
+  specs.push_back(named("lars", {{"momentum", 0.9}, {"wd", 0.01}, {"epsilon", 1e-9}}));
+  specs.push_back(named("lamb", {{"lowerBound", 5}, {"upperBound", 6}, {"wd", 0.01}}));
+  specs.push_back(named("lamb", {{"lowerBound", 50}, {"biasCorrection", 0}}));
+  specs.push_back(named("signum", {{"momentum", 0}, {"wd", 0.01}}));
+  specs.push_back(named("signum", {{"wdLh", 0.1}, {"wd", 0.01}}));
+  specs.push_back(named("rmsprop", {{"centered", 1}, {"wd", 0.01}, {"clipWeights", 0.5}}));
+  specs.push_back(named("adamw", {{"biasCorrection", 0}, {"wd", 0.01}}));
+  return specs;
+}
+
+std::string describe(const OptimizerSpec& spec, DType dtype) {
+  std::string text = spec.name;
+  for (const auto& [option, value] : spec.numbers) {
+    text += " " + option + "=" + std::to_string(value);
+  }
+  return text + ", " + nameOf(dtype);
+}
+
+/// From -1 to 1, with zeros and values that a half type keeps as subnormals.
+Bytes randomFloats(DType dtype, std::size_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> distribution(-1, 1);
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    values[i] = distribution(random);
+    if (i % 97 == 0) values[i] = 0;
+    if (i % 89 == 0) values[i] *= 1e-6f;
+  }
+  Bytes bytes(count * sizeOf(dtype));
+  auto* halves = reinterpret_cast<std::uint16_t*>(bytes.data());
+  switch (dtype) {
+    case DType::float16:
+      kvKernels().toFloat16(values.data(), halves, count);
+      break;
+    case DType::bfloat16:
+      kvKernels().toBfloat16(values.data(), halves, count);
+      break;
+    case DType::float64:
+      for (std::size_t i = 0; i < count; ++i) {
+        const double wide = static_cast<double>(values[i]) * 1.000000001;
+        std::memcpy(bytes.data() + i * sizeof(double), &wide, sizeof wide);
+      }
+      break;
+    default:
+      if (count != 0) std::memcpy(bytes.data(), values.data(), bytes.size());
+  }
+  return bytes;
+}
+
+/// One key, on the host and on the device.
+struct Twin {
+  std::size_t count;
+  std::size_t gradCount;
+  std::size_t offset;
+  Bytes weight;
+  std::unique_ptr<OptimizerState> state;
+  std::unique_ptr<DeviceArray<std::uint8_t>> deviceWeight;
+  std::vector<DeviceArray<std::uint8_t>> deviceStates;
+  std::vector<DeviceArray<std::uint8_t>> targets;
+
+  Bytes stateBytes(std::size_t i) const {
+    const StateArray& array = state->arrays[i];
+    const auto* data = static_cast<const std::uint8_t*>(array.data.data());
+    return {data, data + array.count * sizeOf(array.dtype)};
+  }
+};
+
+class Pair {
+ public:
+  Pair(const OptimizerSpec& spec, DType dtype)
+      : dtype_(dtype), math_(spec), optimizer_(Optimizer::create(spec)) {}
+
+  void addKey(std::size_t count, std::size_t gradCount, std::size_t targetCount,
+              std::size_t offset) {
+    Twin& twin = twins_.emplace_back();
+    const auto seed = static_cast<unsigned>(twins_.size());
+    twin.count = count;
+    twin.gradCount = gradCount;
+    twin.offset = offset;
+    twin.weight = randomFloats(dtype_, count, seed);
+    // lars leaves biases alone.
+    const std::string name = std::to_string(seed) + (seed % 4 == 0 ? "_bias" : "_weight");
+    twin.state = optimizer_->createState(name, twin.weight.data(), count, dtype_);
+    twin.deviceWeight =
+        std::make_unique<DeviceArray<std::uint8_t>>(gpu_, twin.weight, offset * sizeOf(dtype_));
+    for (std::size_t i = 0; i < twin.state->arrays.size(); ++i) {
+      twin.deviceStates.emplace_back(gpu_, twin.stateBytes(i));
+    }
+    for (std::size_t i = 0; i < targetCount; ++i) {
+      twin.targets.emplace_back(gpu_, Bytes(twin.weight.size()), offset * sizeOf(dtype_));
+    }
+  }
+
+  void stepAll(unsigned round) {
+    std::vector<StepTask> tasks;
+    std::vector<DeviceArray<std::uint8_t>> deviceGrads;
+    for (Twin& twin : twins_) {
+      std::vector<Bytes> grads;
+      std::vector<const void*> hostGrads;
+      StepTask& task = tasks.emplace_back();
+      for (std::size_t g = 0; g < twin.gradCount; ++g) {
+        grads.push_back(randomFloats(dtype_, twin.count,
+                                     static_cast<unsigned>(1000 * round + 10 * tasks.size() + g)));
+        deviceGrads.emplace_back(gpu_, grads.back(), twin.offset * sizeOf(dtype_));
+        task.grads.push_back(deviceGrads.back().data());
+      }
+      for (const Bytes& grad : grads) hostGrads.push_back(grad.data());
+      const UpdateNumbers numbers = optimizer_->issue(*twin.state);
+      fill(task, twin, numbers);
+      UpdateRun(*optimizer_, *twin.state, numbers, twin.weight.data(), hostGrads).execute();
+    }
+    step(gpu_.stream, gpu_.ring, dtype_, math_.kernel, math_.ratio, tasks);
+    gpu_.stream.synchronize();
+  }
+
+  void expectEqual(const std::string& what) {
+    for (std::size_t k = 0; k < twins_.size(); ++k) {
+      Twin& twin = twins_[k];
+      EXPECT_TRUE(sameBits(twin.deviceWeight->read(), twin.weight)) << what << ", key " << k;
+      for (std::size_t i = 0; i < twin.deviceStates.size(); ++i) {
+        EXPECT_TRUE(sameBits(twin.deviceStates[i].read(), twin.stateBytes(i)))
+            << what << ", key " << k << ", " << twin.state->arrays[i].name;
+      }
+      for (DeviceArray<std::uint8_t>& target : twin.targets) {
+        EXPECT_TRUE(sameBits(target.read(), twin.weight)) << what << ", key " << k << ", target";
+      }
+    }
+  }
+
+ private:
+  void fill(StepTask& task, Twin& twin, const UpdateNumbers& numbers) {
+    task.weight = twin.deviceWeight->data();
+    for (std::size_t i = 0; i < math_.stateNames.size(); ++i) {
+      task.states[i] = twin.deviceStates[i].data();
+    }
+    if (twin.deviceStates.size() > math_.stateNames.size()) {
+      task.master = reinterpret_cast<float*>(twin.deviceStates.back().data());
+    }
+    for (DeviceArray<std::uint8_t>& target : twin.targets) task.targets.push_back(target.data());
+    task.count = twin.count;
+    task.scalars = math_.scalars(numbers);
+    task.trust = {.learningRate = numbers.learningRate,
+                  .wd = numbers.wd,
+                  .rescaleGrad = numbers.rescaleGrad,
+                  .layerwise = numbers.layerwise,
+                  .eta = math_.value("eta"),
+                  .epsilon = math_.value("epsilon")};
+    if (math_.ratio == TrustRatio::lamb) {
+      task.trust.lowerBound = math_.value("lowerBound");
+      task.trust.upperBound = math_.value("upperBound");
+    }
+  }
+
+  OneGpu gpu_;
+  DType dtype_;
+  OptimizerMath math_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<Twin> twins_;
+};
+
+void addKeys(Pair& pair) {
+  pair.addKey(1, 1, 0, 0);
+  pair.addKey(kUpdateBlock, 1, 1, 0);
+  pair.addKey(kUpdateBlock + 16, 2, 0, 0);
+  pair.addKey(2 * kUpdateBlock + 77, 3, 2, 0);
+  pair.addKey(1003, 2, 1, 1);
+  pair.addKey(0, 1, 0, 0);
+  pair.addKey(15, 17, 0, 0);
+}
+
+TEST(DeviceStep, LeavesTheHostsBits) {
+  for (const OptimizerSpec& spec : everyOptimizer()) {
+    for (const DType dtype : kFloats) {
+      Pair pair(spec, dtype);
+      addKeys(pair);
+      for (unsigned round = 0; round < 3; ++round) pair.stepAll(round);
+      pair.expectEqual(describe(spec, dtype));
+    }
+  }
+}
+
+TEST(DeviceStep, HalvesWithMastersLeaveTheHostsBits) {
+  for (OptimizerSpec spec : everyOptimizer()) {
+    spec.numbers["multiPrecision"] = 1;
+    for (const DType dtype : {DType::float16, DType::bfloat16}) {
+      Pair pair(spec, dtype);
+      addKeys(pair);
+      for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
+      pair.expectEqual(describe(spec, dtype));
+    }
+  }
+}
+
+TEST(DeviceStep, NormsAreAddedInTheHostsOrder) {
+  // In float64 nothing hides the last bit of a norm; another order would change one in some arrays.
+  for (const char* name : {"lars", "lamb"}) {
+    Pair pair(named(name, {{"learningRate", 0.5}, {"wd", 0.01}}), DType::float64);
+    for (std::size_t i = 0; i < 12; ++i) pair.addKey((10 + i) * kUpdateBlock + 11 * i, 1, 0, 0);
+    pair.stepAll(0);
+    pair.expectEqual(name);
+  }
+}
+
+TEST(DeviceStep, RefusesWhatIsNoStep) {
+  OneGpu gpu;
+  DeviceArray<float> weight(gpu, {1});
+  StepTask task;
+  task.weight = weight.data();
+  task.count = 1;
+  const auto refused = [&](DType dtype, StepKernel kernel, TrustRatio ratio) {
+    try {
+      step(gpu.stream, gpu.ring, dtype, kernel, ratio, {&task, 1});
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code, ErrorCode::invalidArgument);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(refused(DType::float32, StepKernel::sgd, TrustRatio::none),
+            "a step needs at least one gradient");
+  task.grads = {weight.data()};
+  EXPECT_EQ(refused(DType::int32, StepKernel::sgd, TrustRatio::none),
+            "an optimizer's step needs a float type, got int32");
+  for (const auto& [kernel, ratio] : {std::pair(StepKernel::lambApply, TrustRatio::none),
+                                      std::pair(StepKernel::lambMoments, TrustRatio::lamb),
+                                      std::pair(StepKernel::sgd, TrustRatio::lamb)}) {
+    EXPECT_EQ(refused(DType::float32, kernel, ratio),
+              "lamb's step is lambApply with lamb's trust ratio");
+  }
+  EXPECT_EQ(weight.read(), std::vector<float>{1});
+}
+
+}  // namespace
+}  // namespace gradlink::cuda

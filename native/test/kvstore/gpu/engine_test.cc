@@ -1,0 +1,296 @@
+// Who does what when in a store on GPUs: the engine alone, over a site that only writes down what
+// it is asked to begin.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "kvstore/gpu/engine.h"
+#include "test/kvstore/support.h"
+
+namespace gradlink::test {
+namespace {
+
+/// Rounds of at most 1000 bytes. What is begun is done when the gate is open.
+class ScriptedSite final : public GpuSite {
+ public:
+  class Flight final : public GpuFlight {
+   public:
+    explicit Flight(ScriptedSite& site) : site_(site) {}
+    Progress advance() override {
+      if (site_.failing) throw Error(ErrorCode::system, "the flight failed").stillUsable();
+      return site_.open_ ? Progress::done : Progress::elsewhere;
+    }
+
+   private:
+    ScriptedSite& site_;
+  };
+
+  bool blocksKey(const GpuUnit& unit) const override { return unit.key.name == "blocking"; }
+  std::size_t roundBytes() const override { return 1000; }
+  void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override {
+    std::string round;
+    for (const auto& unit : units) {
+      round += (round.empty() ? "" : " ") + unit->key.name;
+      if (unit->items.size() > 1) round += "x" + std::to_string(unit->items.size());
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      rounds_.push_back(round);
+    }
+    changed_.notify_all();
+    if (refusing) throw Error(ErrorCode::outOfMemory, "no room").stillUsable();
+    flights.push_back(std::make_unique<Flight>(*this));
+    flights.back()->units = std::move(units);
+  }
+  bool joinsPulls() const override { return joining; }
+  bool quiesce() noexcept override {
+    ++quiesced;
+    return true;
+  }
+
+  /// What was begun, once it is at least so many rounds.
+  std::vector<std::string> rounds(std::size_t atLeast) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return rounds_.size() >= atLeast; });
+    return rounds_;
+  }
+  void open(GpuEngine& engine) {
+    open_ = true;
+    engine.wake();
+  }
+
+  std::atomic<bool> refusing{false};
+  std::atomic<bool> failing{false};
+  std::atomic<bool> joining{true};
+  std::atomic<int> quiesced{0};
+
+ private:
+  std::atomic<bool> open_{false};
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> rounds_;
+};
+
+class GpuEngineTest : public testing::Test {
+ protected:
+  /// `floats`: each operation counts them once for each array and once for the value.
+  GpuKey& key(const std::string& name, std::size_t floats = 1) {
+    auto made = std::make_unique<GpuKey>();
+    made->name = name;
+    made->dtype = DType::float32;
+    made->count = floats;
+    keys_.push_back(std::move(made));
+    return *keys_.back();
+  }
+  static GpuItem item(GpuKey& key, OperationKind kind, const std::shared_ptr<Ticket>& ticket,
+                      std::int32_t priority = 0) {
+    GpuItem made;
+    made.key = &key;
+    made.operation.kind = kind;
+    made.operation.priority = priority;
+    made.operation.ticket = ticket;
+    return made;
+  }
+  static GpuItem push(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
+    return item(key, OperationKind::push, ticket, priority);
+  }
+  static GpuItem pull(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
+    return item(key, OperationKind::pull, ticket, priority);
+  }
+  template <class... Items>
+  void submit(Items... made) {
+    std::vector<GpuItem> items;
+    (items.push_back(std::move(made)), ...);
+    engine.submit(std::move(items));
+  }
+
+  std::vector<std::unique_ptr<GpuKey>> keys_;
+  ScriptedSite site;
+  std::vector<std::string> admitted;
+  GpuEngine engine{site, [this](GpuItem& item) { admitted.push_back(item.key->name); }};
+};
+
+TEST_F(GpuEngineTest, OneRoundOfAllKeysMostUrgentFirst) {
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  GpuKey& c = key("c");
+  submit(push(a, ticket, 1), push(b, ticket, 3), push(c, ticket, 3));
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(site.rounds(1), std::vector<std::string>{"b c a"});
+  EXPECT_EQ(admitted, (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST_F(GpuEngineTest, PullsRideAndPushesFollow) {
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  submit(push(a, ticket), pull(a, ticket), pull(a, ticket), push(a, ticket), pull(a, ticket),
+         push(b, ticket));
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"ax3 b", "ax2"}));
+}
+
+TEST_F(GpuEngineTest, PullsRideWithPullsAloneWhereTheSiteWantsIt) {
+  site.joining = false;
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  submit(push(a, ticket), pull(a, ticket), pull(a, ticket), push(a, ticket), pull(a, ticket),
+         push(b, ticket));
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(site.rounds(4), (std::vector<std::string>{"a b", "ax2", "a", "a"}));
+}
+
+TEST_F(GpuEngineTest, AnUrgentItemPullsAlongWhatIsBeforeIt) {
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  submit(push(b, ticket, 1), push(a, ticket, 0), push(a, ticket, 2));
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"a b", "a"}));
+}
+
+TEST_F(GpuEngineTest, RoundsAreCutAndOnlySomeAreUnderWay) {
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  std::vector<GpuItem> items;
+  for (int i = 0; i < 40; ++i) items.push_back(push(key(std::to_string(i), 150), ticket));
+  engine.submit(std::move(items));
+  // 600 bytes each: two a round, and eight rounds' bytes at a time.
+  EXPECT_EQ(site.rounds(7).size(), 7u);
+  site.open(engine);
+  waiter.wait();
+  const std::vector<std::string> rounds = site.rounds(20);
+  EXPECT_EQ(rounds.size(), 20u);
+  EXPECT_EQ(rounds.front(), "0 1");
+  EXPECT_EQ(rounds.back(), "38 39");
+}
+
+TEST_F(GpuEngineTest, ABlockedKeyWaitsAndOthersDoNot) {
+  Waiter first;
+  Waiter second;
+  GpuKey& blocking = key("blocking");
+  GpuKey& other = key("other");
+  const auto one = first.ticket();
+  submit(push(blocking, one), push(blocking, one));
+  EXPECT_EQ(site.rounds(1), std::vector<std::string>{"blocking"});
+  submit(push(other, second.ticket()));
+  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"blocking", "other"}));
+  site.open(engine);
+  first.wait();
+  second.wait();
+  EXPECT_EQ(site.rounds(3), (std::vector<std::string>{"blocking", "other", "blocking"}));
+}
+
+TEST_F(GpuEngineTest, FencesStandBetweenBeforeAndAfter) {
+  std::mutex mutex;
+  std::vector<std::string> order;
+  const auto noting = [&](const char* name, const std::shared_ptr<Ticket>& then = nullptr) {
+    return std::make_shared<Ticket>([&, name, then](std::exception_ptr) {
+      {
+        const std::lock_guard lock(mutex);
+        order.emplace_back(name);
+      }
+      if (then) then->finish(nullptr);
+    });
+  };
+  Waiter waiter;
+  const auto last = waiter.ticket();
+  last->expect();
+  GpuKey& a = key("a");
+  submit(push(a, noting("before")));
+  engine.fence(
+      [&] {
+        const std::lock_guard lock(mutex);
+        order.emplace_back("fence");
+      },
+      noting("fenced"));
+  submit(push(a, noting("after", last)));
+  EXPECT_EQ(site.rounds(1).size(), 1u);
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(order, (std::vector<std::string>{"before", "fence", "fenced", "after"}));
+}
+
+TEST_F(GpuEngineTest, SettingsTakeEffectInOrder) {
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  GpuKey& a = key("a");
+  GpuKey& b = key("b");
+  submit(push(a, ticket));
+  engine.apply([this] { admitted.emplace_back("setting"); });
+  Waiter other;
+  submit(push(b, other.ticket()));
+  site.open(engine);
+  waiter.wait();
+  other.wait();
+  EXPECT_EQ(admitted, (std::vector<std::string>{"a", "setting", "b"}));
+}
+
+TEST_F(GpuEngineTest, WhatCannotBeginOrFailsOnTheWayEndsAlone) {
+  GpuKey& blocking = key("blocking");
+  for (std::atomic<bool>* fault : {&site.refusing, &site.failing}) {
+    *fault = true;
+    Waiter failing;
+    submit(push(blocking, failing.ticket()));
+    EXPECT_THROW(failing.wait(), Error);
+    EXPECT_GT(site.quiesced, 0);
+    site.quiesced = 0;
+    *fault = false;
+    site.open(engine);
+    Waiter next;
+    submit(push(blocking, next.ticket()));
+    next.wait();
+  }
+}
+
+TEST_F(GpuEngineTest, AFailureOfOneOperationIsNotOthers) {
+  GpuEngine picky(site, [](GpuItem& item) {
+    if (item.key->name == "wrong") {
+      item.error =
+          std::make_exception_ptr(Error(ErrorCode::invalidArgument, "wrong").stillUsable());
+    }
+  });
+  Waiter wrong;
+  Waiter right;
+  site.open(picky);
+  picky.submit([&] {
+    std::vector<GpuItem> items;
+    items.push_back(push(key("wrong"), wrong.ticket()));
+    items.push_back(push(key("right"), right.ticket()));
+    return items;
+  }());
+  EXPECT_THROW(wrong.wait(), Error);
+  right.wait();
+  EXPECT_EQ(site.rounds(1), std::vector<std::string>{"right"});
+}
+
+TEST_F(GpuEngineTest, StopDropsWhatIsQueued) {
+  GpuKey& a = key("blocking");
+  const auto never = std::make_shared<Ticket>([](std::exception_ptr) { ADD_FAILURE(); });
+  submit(push(a, never), push(a, never));
+  site.rounds(1);
+  engine.stop();
+  engine.stop();
+  EXPECT_EQ(site.rounds(1).size(), 1u);
+  EXPECT_GT(site.quiesced, 0);
+  submit(push(a, never));
+}
+
+}  // namespace
+}  // namespace gradlink::test

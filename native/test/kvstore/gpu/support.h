@@ -1,0 +1,212 @@
+// What tests of stores on GPUs share: the kinds of stores there are, arrays that are on GPUs, and a
+// store of CPU devices beside them that must give the same bits.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <ostream>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "kvstore/gpu/store.h"
+#include "kvstore/local/store.h"
+#include "test/cuda/support.h"
+#include "test/kvstore/support.h"
+
+namespace gradlink::test {
+
+/// A store and the GPUs of its devices.
+struct StoreKind {
+  const char* name;
+  GpuMerge merge;
+  /// One GPU for all four devices; else four that differ as far as there are.
+  bool oneGpu;
+};
+inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
+
+inline std::vector<int> gpusOf(const StoreKind& kind) {
+  const int present = cuda::Device::count();
+  if (kind.merge == GpuMerge::nccl) {
+    std::vector<int> distinct;
+    for (int i = 0; i < std::min(4, present); ++i) distinct.push_back(i);
+    return distinct;
+  }
+  std::vector<int> gpus;
+  for (int i = 0; i < 4; ++i) gpus.push_back(kind.oneGpu ? 0 : i % present);
+  return gpus;
+}
+
+inline const StoreKind kStoreKinds[] = {
+    {"Peer", GpuMerge::peer, false},           {"OneGpu", GpuMerge::automatic, true},
+    {"Automatic", GpuMerge::automatic, false}, {"Nccl", GpuMerge::nccl, false},
+    {"Host", GpuMerge::host, false},
+};
+
+inline std::string nameOfKind(const testing::TestParamInfo<StoreKind>& info) {
+  return info.param.name;
+}
+
+/// Elements of one type on one GPU.
+class GpuBytes {
+ public:
+  GpuBytes(int gpu, const void* data, std::size_t bytes)
+      : gpu_(gpu), memory_(cuda::Device::get(gpu), bytes) {
+    write(data);
+  }
+  void write(const void* data) {
+    cuda::Stream stream(cuda::Device::get(gpu_));
+    stream.copy(memory_.data(), data, memory_.bytes());
+    stream.synchronize();
+  }
+  void read(void* to) const {
+    cuda::Stream stream(cuda::Device::get(gpu_));
+    stream.copy(to, memory_.data(), memory_.bytes());
+    stream.synchronize();
+  }
+  void* data() const { return memory_.data(); }
+  int gpu() const { return gpu_; }
+
+ private:
+  int gpu_;
+  cuda::DeviceMemory memory_;
+};
+
+/// One array a device of the store.
+class GpuArrays {
+ public:
+  GpuArrays(const std::vector<int>& gpus, const std::vector<Floats>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      arrays_.emplace_back(gpus[i], values[i].data(), values[i].size() * sizeof(float));
+      lengths_.push_back(values[i].size());
+    }
+  }
+  GpuArrays(const std::vector<int>& gpus, const Floats& value)
+      : GpuArrays(gpus, std::vector<Floats>(gpus.size(), value)) {}
+
+  std::vector<const void*> in() const {
+    std::vector<const void*> pointers;
+    for (const GpuBytes& array : arrays_) pointers.push_back(array.data());
+    return pointers;
+  }
+  std::vector<void*> out() const {
+    std::vector<void*> pointers;
+    for (const GpuBytes& array : arrays_) pointers.push_back(array.data());
+    return pointers;
+  }
+  std::vector<int> gpus() const {
+    std::vector<int> ordinals;
+    for (const GpuBytes& array : arrays_) ordinals.push_back(array.gpu());
+    return ordinals;
+  }
+  std::vector<Floats> read() const {
+    std::vector<Floats> values;
+    for (std::size_t i = 0; i < arrays_.size(); ++i) {
+      values.emplace_back(lengths_[i]);
+      arrays_[i].read(values.back().data());
+    }
+    return values;
+  }
+  void write(const std::vector<Floats>& values) {
+    for (std::size_t i = 0; i < arrays_.size(); ++i) arrays_[i].write(values[i].data());
+  }
+
+ private:
+  std::vector<GpuBytes> arrays_;
+  std::vector<std::size_t> lengths_;
+};
+
+inline Operation pushOf(KeyId key, const GpuArrays& arrays, std::shared_ptr<Ticket> ticket) {
+  Operation made;
+  made.kind = OperationKind::push;
+  made.key = key;
+  made.in = arrays.in();
+  made.inGpus = arrays.gpus();
+  made.ticket = std::move(ticket);
+  return made;
+}
+inline Operation pullOf(KeyId key, const GpuArrays& arrays, std::shared_ptr<Ticket> ticket) {
+  Operation made;
+  made.kind = OperationKind::pull;
+  made.key = key;
+  made.out = arrays.out();
+  made.outGpus = arrays.gpus();
+  made.ticket = std::move(ticket);
+  return made;
+}
+
+template <class... Operations>
+void runAll(Store& store, const Operations&... make) {
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  std::vector<Operation> operations;
+  (operations.push_back(make(ticket)), ...);
+  store.submit(std::move(operations));
+  waiter.wait();
+}
+
+inline void push(Store& store, KeyId key, const GpuArrays& arrays) {
+  runAll(store, [&](const auto& ticket) { return pushOf(key, arrays, ticket); });
+}
+inline void pull(Store& store, KeyId key, const GpuArrays& arrays) {
+  runAll(store, [&](const auto& ticket) { return pullOf(key, arrays, ticket); });
+}
+
+/// From host memory.
+inline KeyId defineWith(Store& store, const std::string& name, const Floats& value,
+                        std::size_t rowLength = 1) {
+  const KeyId key = store.define(name, DType::float32, value.size(), rowLength);
+  runAll(store, [&](const auto& ticket) {
+    Operation made;
+    made.kind = OperationKind::init;
+    made.key = key;
+    made.in = {value.data()};
+    made.inGpus = {-1};
+    made.ticket = ticket;
+    return made;
+  });
+  return key;
+}
+
+inline Floats randomFloats(std::mt19937& random, std::size_t count) {
+  std::uniform_real_distribution<float> uniform(-1, 1);
+  Floats values(count);
+  for (float& x : values) x = uniform(random);
+  return values;
+}
+
+/// Whole numbers, of which any order gives the same sum.
+inline Floats wholeFloats(std::mt19937& random, std::size_t count) {
+  std::uniform_int_distribution<int> uniform(-1000, 1000);
+  Floats values(count);
+  for (float& x : values) x = static_cast<float>(uniform(random));
+  return values;
+}
+
+class GpuStores : public testing::TestWithParam<StoreKind> {
+ protected:
+  std::unique_ptr<Store> open() {
+    GpuStoreOptions options;
+    options.gpus = gpus;
+    options.merge = GetParam().merge;
+    return makeGpuStore(options);
+  }
+  /// Whether sums are made in the order of the devices, by us.
+  bool ordered() const {
+    const std::set<int> distinct(gpus.begin(), gpus.end());
+    const bool nccl =
+        GetParam().merge == GpuMerge::nccl || (GetParam().merge == GpuMerge::automatic &&
+                                               distinct.size() == gpus.size() && gpus.size() > 1);
+    return !nccl;
+  }
+  const std::vector<int> gpus = gpusOf(GetParam());
+};
+
+}  // namespace gradlink::test

@@ -1,0 +1,119 @@
+// Saving and loading optimizer states: training that goes on from a file gives the bits of training
+// that never stopped, and damaged files are refused.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+
+#include "core/error.h"
+#include "kvstore/optimizer/optimizer.h"
+
+namespace gradlink {
+namespace {
+
+constexpr std::size_t kCount = 1000;
+
+std::vector<float> randomValues(unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<float> distribution(-1, 1);
+  std::vector<float> values(kCount);
+  for (float& value : values) {
+    value = distribution(engine);
+  }
+  return values;
+}
+
+OptimizerSpec specOf(const char* name) {
+  OptimizerSpec spec;
+  spec.name = name;
+  spec.numbers = {{"wd", 0.001}};
+  spec.scheduler = SchedulerSpec{};
+  spec.scheduler->kind = SchedulerKind::cosine;
+  spec.scheduler->baseLr = 0.1;
+  spec.scheduler->maxUpdate = 20;
+  spec.scheduler->warmupSteps = 3;
+  spec.lrMult = {{"a", 0.5}};
+  spec.paramNames = {{"b", "fc_bias"}};
+  return spec;
+}
+
+void run(Optimizer& optimizer, OptimizerState& state, std::vector<float>& weight, unsigned from,
+         unsigned to) {
+  for (unsigned step = from; step < to; ++step) {
+    const std::vector<float> grad = randomValues(100 + step);
+    const void* grads[] = {grad.data()};
+    optimizer.update(state, weight.data(), grads);
+  }
+}
+
+TEST(OptimizerStates, GoOnBitForBit) {
+  for (const char* name : optimizerNames()) {
+    const auto unbroken = Optimizer::create(specOf(name));
+    std::vector<float> a = randomValues(1);
+    std::vector<float> b = randomValues(2);
+    const auto stateA = unbroken->createState("a", a.data(), kCount, DType::float32);
+    const auto stateB = unbroken->createState("b", b.data(), kCount, DType::float32);
+    run(*unbroken, *stateA, a, 0, 5);
+    run(*unbroken, *stateB, b, 0, 3);
+    const OptimizerState* states[] = {stateA.get(), stateB.get()};
+    const std::vector<std::uint8_t> file = saveStates(*unbroken, states, true);
+    std::vector<float> resumedA = a;
+    run(*unbroken, *stateA, a, 5, 9);
+
+    const LoadedStates loaded = loadStates(file);
+    EXPECT_EQ(loaded.optimizerName, name);
+    EXPECT_EQ(loaded.numUpdate, 5);
+    ASSERT_TRUE(loaded.spec.has_value());
+    ASSERT_EQ(loaded.states.size(), 2u);
+    EXPECT_EQ(loaded.states[0]->updates, 5);
+    EXPECT_EQ(loaded.states[1]->updates, 3);
+    EXPECT_EQ(loaded.states[1]->key, "b");
+    const auto resumed = Optimizer::create(*loaded.spec);
+    resumed->setNumUpdate(loaded.numUpdate);
+    run(*resumed, *loaded.states[0], resumedA, 5, 9);
+    EXPECT_EQ(std::memcmp(a.data(), resumedA.data(), kCount * sizeof(float)), 0) << name;
+    // The same state twice gives the same file.
+    EXPECT_EQ(saveStates(*unbroken, states, false), saveStates(*unbroken, states, false));
+    EXPECT_FALSE(loadStates(saveStates(*unbroken, states, false)).spec.has_value());
+  }
+}
+
+TEST(OptimizerStates, OfOtherOptionsAreRefused) {
+  OptimizerSpec plain;
+  plain.name = "sgd";
+  OptimizerSpec withMomentum = plain;
+  withMomentum.numbers = {{"momentum", 0.9}};
+  const auto without = Optimizer::create(plain);
+  const auto with = Optimizer::create(withMomentum);
+  const auto none = without->createState("a", nullptr, 8, DType::float32);
+  const auto one = with->createState("a", nullptr, 8, DType::float32);
+  EXPECT_NO_THROW(with->checkState(*one));
+  EXPECT_NO_THROW(without->checkState(*none));
+  EXPECT_THROW(with->checkState(*none), Error);
+  EXPECT_THROW(without->checkState(*one), Error);
+  one->count = 9;
+  EXPECT_THROW(with->checkState(*one), Error);
+}
+
+TEST(OptimizerStates, DamagedFilesAreRefused) {
+  const auto optimizer = Optimizer::create(specOf("adam"));
+  std::vector<float> weight = randomValues(1);
+  const auto state = optimizer->createState("a", weight.data(), 8, DType::float32);
+  const OptimizerState* states[] = {state.get()};
+  const std::vector<std::uint8_t> file = saveStates(*optimizer, states, true);
+  EXPECT_NO_THROW(loadStates(file));
+  for (std::size_t length = 0; length < file.size(); ++length) {
+    EXPECT_THROW(loadStates(std::span(file).first(length)), Error) << length;
+  }
+  for (std::size_t at = 0; at < file.size(); ++at) {
+    std::vector<std::uint8_t> altered = file;
+    altered[at] ^= 0x10;
+    EXPECT_THROW(loadStates(altered), Error) << at;
+  }
+  std::vector<std::uint8_t> longer = file;
+  longer.push_back(0);
+  EXPECT_THROW(loadStates(longer), Error);
+}
+
+}  // namespace
+}  // namespace gradlink

@@ -1,0 +1,400 @@
+// Optimizers: any number of threads, any SIMD level, summed or separate gradients give the same
+// bits; options, multipliers, counts and half precision. The formulas themselves are held against a
+// float64 reference in test/optimizers.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <random>
+#include <thread>
+
+#include "core/error.h"
+#include "core/kernels/reduce_kernels.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/optimizer/simd/kernels.h"
+
+namespace gradlink {
+namespace {
+
+constexpr std::size_t kWeights = 5 * kUpdateBlock + 77;
+
+template <class T>
+std::vector<T> randomValues(std::size_t count, unsigned seed) {
+  std::mt19937 engine(seed);
+  std::uniform_real_distribution<double> distribution(-1, 1);
+  std::vector<T> values(count);
+  for (T& value : values) {
+    value = static_cast<T>(distribution(engine));
+  }
+  return values;
+}
+
+template <class T>
+bool sameBits(const std::vector<T>& a, const std::vector<T>& b) {
+  return a.size() == b.size() &&
+         (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0);
+}
+
+OptimizerSpec named(const char* name, std::map<std::string, double> numbers = {}) {
+  OptimizerSpec spec;
+  spec.name = name;
+  spec.numbers = std::move(numbers);
+  return spec;
+}
+
+std::vector<OptimizerSpec> everyOptimizer() {
+  std::vector<OptimizerSpec> specs;
+  for (const char* name : optimizerNames()) {
+    OptimizerSpec spec;
+    spec.name = name;
+    spec.numbers = {{"wd", 0.01}, {"rescaleGrad", 0.5}, {"clipGradient", 0.4}};
+    specs.push_back(spec);
+  }
+  const auto add = [&specs](const char* name, const char* option, double value) {
+    OptimizerSpec spec;
+    spec.name = name;
+    spec.numbers = {{option, value}, {"wd", 0.01}};
+    specs.push_back(spec);
+  };
+  add("sgd", "momentum", 0.9);
+  add("lars", "momentum", 0.9);
+  add("signum", "momentum", 0);
+  add("rmsprop", "centered", 1);
+  add("adamw", "biasCorrection", 0);
+  OptimizerSpec nesterov;
+  nesterov.name = "sgd";
+  nesterov.numbers = {{"momentum", 0.9}, {"nesterov", 1}};
+  specs.push_back(nesterov);
+  return specs;
+}
+
+// Three steps, each block by itself and backwards, phase by phase.
+template <class T>
+std::vector<T> stepsByBlocks(const OptimizerSpec& spec, DType dtype, int threads) {
+  const auto optimizer = Optimizer::create(spec);
+  std::vector<T> weight = randomValues<T>(kWeights, 1);
+  const auto state = optimizer->createState("k", weight.data(), weight.size(), dtype);
+  for (unsigned step = 0; step < 3; ++step) {
+    const std::vector<T> grad = randomValues<T>(kWeights, 10 + step);
+    const void* grads[] = {grad.data()};
+    UpdateRun run(*optimizer, *state, optimizer->issue(*state), weight.data(), grads);
+    for (int phase = 0; phase < run.phases(); ++phase) {
+      std::vector<std::thread> workers;
+      for (int t = 0; t < threads; ++t) {
+        workers.emplace_back([&run, phase, threads, t] {
+          for (std::size_t block = run.blocks(); block-- > 0;) {
+            if (static_cast<int>(block % static_cast<std::size_t>(threads)) == t) {
+              run.runBlocks(phase, block, block + 1);
+            }
+          }
+        });
+      }
+      for (std::thread& worker : workers) {
+        worker.join();
+      }
+      run.endPhase(phase);
+    }
+  }
+  return weight;
+}
+
+template <class T>
+std::vector<T> stepsAtOnce(const OptimizerSpec& spec, DType dtype) {
+  const auto optimizer = Optimizer::create(spec);
+  std::vector<T> weight = randomValues<T>(kWeights, 1);
+  const auto state = optimizer->createState("k", weight.data(), weight.size(), dtype);
+  for (unsigned step = 0; step < 3; ++step) {
+    const std::vector<T> grad = randomValues<T>(kWeights, 10 + step);
+    const void* grads[] = {grad.data()};
+    optimizer->update(*state, weight.data(), grads);
+  }
+  return weight;
+}
+
+TEST(Optimizer, PartsAndThreadsDoNotChangeTheBits) {
+  for (const OptimizerSpec& spec : everyOptimizer()) {
+    const std::vector<float> expected = stepsAtOnce<float>(spec, DType::float32);
+    EXPECT_NE(expected, randomValues<float>(kWeights, 1)) << spec.name << " did nothing";
+    EXPECT_TRUE(sameBits(expected, stepsByBlocks<float>(spec, DType::float32, 1))) << spec.name;
+    EXPECT_TRUE(sameBits(expected, stepsByBlocks<float>(spec, DType::float32, 3))) << spec.name;
+    EXPECT_TRUE(sameBits(stepsAtOnce<double>(spec, DType::float64),
+                         stepsByBlocks<double>(spec, DType::float64, 3)))
+        << spec.name;
+  }
+}
+
+TEST(Optimizer, SeveralGradientsAreTheirSum) {
+  for (const OptimizerSpec& spec : everyOptimizer()) {
+    for (const std::size_t sources : {2u, 4u, 19u}) {
+      const auto optimizer = Optimizer::create(spec);
+      std::vector<float> fused = randomValues<float>(kWeights, 1);
+      std::vector<float> separate = fused;
+      const auto fusedState = optimizer->createState("a", fused.data(), kWeights, DType::float32);
+      const auto separateState =
+          optimizer->createState("b", separate.data(), kWeights, DType::float32);
+      std::vector<std::vector<float>> grads;
+      std::vector<const void*> pointers;
+      for (unsigned i = 0; i < sources; ++i) {
+        grads.push_back(randomValues<float>(kWeights, 20 + i));
+        pointers.push_back(grads.back().data());
+      }
+      std::vector<float> sum(kWeights);
+      void* const out[] = {sum.data()};
+      reduceMany(out, pointers, kWeights, DType::float32, ReduceOp::sum);
+      const void* merged[] = {sum.data()};
+      for (int step = 0; step < 2; ++step) {
+        optimizer->update(*fusedState, fused.data(), pointers);
+        optimizer->update(*separateState, separate.data(), merged);
+      }
+      EXPECT_TRUE(sameBits(fused, separate)) << spec.name << " " << sources;
+    }
+  }
+}
+
+// Every kernel of every level this machine has against the generic one, at lengths around the
+// vector widths.
+template <class T>
+void compareLevels(const char* level, std::size_t count) {
+  const KvKernels* kernels = kvKernels(level);
+  if (kernels == nullptr) {
+    GTEST_SKIP() << level << " is not available here";
+  }
+  const KvKernels& generic = *kvKernels("generic");
+  StepScalars<T> c;
+  c.lr = T(0.05);
+  c.wd = T(0.01);
+  c.lrWd = T(0.0005);
+  c.keep = T(0.9995);
+  c.rescale = T(0.7);
+  c.clip = T(0.5);
+  c.momentum = c.beta1 = c.beta2 = T(0.9);
+  c.onePlusMomentum = T(1.9);
+  c.oneMinusMomentum = c.oneMinusBeta1 = c.oneMinusBeta2 = T(0.1);
+  c.epsilon = T(1e-3);
+  c.correction1 = T(0.19);
+  c.correction2 = T(0.3);
+  c.lambda1 = T(0.3);
+  c.ftrlBeta = T(1);
+  c.clipWeights = T(0.8);
+  for (std::size_t k = 0; k < kStepKernelCount; ++k) {
+    std::vector<std::vector<T>> results;
+    for (const KvKernels* each : {&generic, kernels}) {
+      std::vector<T> weight = randomValues<T>(count, 1);
+      const std::vector<T> grad = randomValues<T>(count, 2);
+      std::vector<std::vector<T>> state;
+      for (unsigned i = 0; i < 3; ++i) {
+        state.push_back(randomValues<T>(count, 3 + i));
+        for (T& value : state.back()) {
+          value = std::abs(value);
+        }
+      }
+      std::vector<T> direction(count);
+      const StepArrays<T> arrays{weight.data(),
+                                 grad.data(),
+                                 {state[0].data(), state[1].data(), state[2].data()},
+                                 direction.data()};
+      if constexpr (sizeof(T) == 4) {
+        each->step32[k](arrays, count, c);
+      } else {
+        each->step64[k](arrays, count, c);
+      }
+      std::vector<T> all = weight;
+      for (const auto& array : state) {
+        all.insert(all.end(), array.begin(), array.end());
+      }
+      all.insert(all.end(), direction.begin(), direction.end());
+      results.push_back(all);
+    }
+    EXPECT_TRUE(sameBits(results[0], results[1]))
+        << "kernel " << k << " at " << level << ", count " << count;
+  }
+  const std::vector<T> values = randomValues<T>(count, 9);
+  if constexpr (sizeof(T) == 4) {
+    EXPECT_EQ(generic.sumOfSquares32(values.data(), count),
+              kernels->sumOfSquares32(values.data(), count));
+  } else {
+    EXPECT_EQ(generic.sumOfSquares64(values.data(), count),
+              kernels->sumOfSquares64(values.data(), count));
+  }
+}
+
+TEST(OptimizerKernels, Avx2GivesTheGenericBits) {
+  for (const std::size_t count : {0u, 1u, 7u, 8u, 33u, 1000u}) {
+    compareLevels<float>("avx2", count);
+    compareLevels<double>("avx2", count);
+  }
+}
+
+TEST(OptimizerKernels, Avx512GivesTheGenericBits) {
+  for (const std::size_t count : {0u, 1u, 15u, 16u, 33u, 1000u}) {
+    compareLevels<float>("avx512", count);
+    compareLevels<double>("avx512", count);
+  }
+}
+
+// Every float16 there and back; every float32 near a rounding boundary.
+TEST(OptimizerKernels, HalfConversionsAreExactAndRoundToEven) {
+  for (const char* level : {"generic", "avx2", "avx512"}) {
+    const KvKernels* kernels = kvKernels(level);
+    if (kernels == nullptr) {
+      continue;
+    }
+    std::vector<std::uint16_t> halves(65536);
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      halves[i] = static_cast<std::uint16_t>(i);
+    }
+    std::vector<float> wide(halves.size());
+    std::vector<std::uint16_t> back(halves.size());
+    kernels->fromFloat16(halves.data(), wide.data(), wide.size());
+    kernels->toFloat16(wide.data(), back.data(), back.size());
+    for (std::size_t i = 0; i < halves.size(); ++i) {
+      const int exponent = (halves[i] >> 10) & 31;
+      const int fraction = halves[i] & 1023;
+      if (exponent == 31 && fraction != 0) {
+        ASSERT_TRUE(std::isnan(wide[i])) << i;
+        ASSERT_EQ(back[i] & 0x7e00, 0x7e00) << i;
+        continue;
+      }
+      const double value = exponent == 31  ? std::numeric_limits<double>::infinity()
+                           : exponent == 0 ? std::ldexp(fraction, -24)
+                                           : std::ldexp(1024 + fraction, exponent - 25);
+      ASSERT_EQ(std::abs(wide[i]), static_cast<float>(value)) << i;
+      ASSERT_EQ(std::signbit(wide[i]), (i & 0x8000) != 0) << i;
+      ASSERT_EQ(back[i], halves[i]) << i;
+    }
+    // Between two neighbours: the exact middle goes to the even one, a little more or less to the
+    // nearer.
+    for (std::uint32_t i = 0; i < 0x7bff; ++i) {
+      const float middle = static_cast<float>((static_cast<double>(wide[i]) + wide[i + 1]) / 2);
+      const float probes[] = {std::nextafter(middle, 0.0f), middle, std::nextafter(middle, 1e9f)};
+      std::uint16_t got[3];
+      kernels->toFloat16(probes, got, 3);
+      ASSERT_EQ(got[0], i);
+      ASSERT_EQ(got[1], i % 2 == 0 ? i : i + 1);
+      ASSERT_EQ(got[2], i + 1);
+    }
+    const float brains[] = {1.0f, 1.00390625f, 1.01171875f, -3.3895e38f,
+                            std::numeric_limits<float>::quiet_NaN()};
+    std::uint16_t got[5];
+    kernels->toBfloat16(brains, got, 5);
+    EXPECT_EQ(got[0], 0x3f80);
+    EXPECT_EQ(got[1], 0x3f80);  // middle of 1 and 1 + 2^-7, to even
+    EXPECT_EQ(got[2], 0x3f82);
+    EXPECT_EQ(got[3], 0xff7f);
+    EXPECT_EQ(got[4] & 0x7fc0, 0x7fc0);
+  }
+}
+
+TEST(Optimizer, MultiPrecisionKeepsWhatHalfPrecisionLoses) {
+  const std::uint16_t one = 0x3f80;  // bfloat16
+  for (const double master : {0.0, 1.0}) {
+    OptimizerSpec spec;
+    spec.name = "sgd";
+    spec.numbers = {{"learningRate", 0.0001}, {"multiPrecision", master}};
+    const auto optimizer = Optimizer::create(spec);
+    std::vector<std::uint16_t> weight(3 * kUpdateBlock, one);
+    const std::vector<std::uint16_t> grad(weight.size(), one);
+    const auto state = optimizer->createState("k", weight.data(), weight.size(), DType::bfloat16);
+    const void* grads[] = {grad.data()};
+    for (int step = 0; step < 100; ++step) {
+      optimizer->update(*state, weight.data(), grads);
+    }
+    // 1 - 0.01 in bfloat16 is 0x3f7d; without the copy every single step rounds back to 1.
+    const std::vector<std::uint16_t> expected(weight.size(), master != 0 ? 0x3f7d : one);
+    EXPECT_EQ(weight, expected);
+  }
+}
+
+TEST(Optimizer, ScheduleFollowsTheLargestCountAndMultipliersFollowTheKey) {
+  OptimizerSpec spec;
+  spec.name = "sgd";
+  spec.numbers = {{"wd", 0.1}, {"beginNumUpdate", 2}};
+  spec.scheduler = SchedulerSpec{};
+  spec.scheduler->baseLr = 1;
+  spec.scheduler->steps = {2};
+  spec.scheduler->factor = 0.5;
+  spec.lrMult = {{"7", 3}, {"conv_bias", 5}};
+  spec.wdMult = {{"fc_bias", 0.25}};
+  spec.paramNames = {
+      {"8", "conv_bias"}, {"9", "fc_bias"}, {"10", "bn_gamma"}, {"11", "conv_weight"}};
+  const auto optimizer = Optimizer::create(spec);
+  const auto stateOf = [&](const char* key) {
+    return optimizer->createState(key, nullptr, 0, DType::float32);
+  };
+  const auto first = stateOf("7");
+  UpdateNumbers numbers = optimizer->issue(*first);
+  EXPECT_EQ(numbers.t, 3);
+  EXPECT_EQ(numbers.learningRate, 0.5 * 3);
+  EXPECT_EQ(optimizer->issue(*first).learningRate, 0.5 * 3);
+  EXPECT_EQ(optimizer->issue(*first).learningRate, 0.25 * 3);
+  numbers = optimizer->issue(*stateOf("8"));
+  EXPECT_EQ(numbers.t, 3);
+  EXPECT_EQ(numbers.learningRate, 0.25 * 5);
+  EXPECT_EQ(numbers.wd, 0);
+  EXPECT_EQ(optimizer->issue(*stateOf("9")).wd, 0.1 * 0.25);
+  EXPECT_EQ(optimizer->issue(*stateOf("10")).wd, 0.1);
+  EXPECT_EQ(optimizer->issue(*stateOf("11")).wd, 0.1);
+  EXPECT_EQ(optimizer->issue(*stateOf("nameless_bias")).wd, 0.1);
+  EXPECT_EQ(optimizer->numUpdate(), 5);
+  EXPECT_THROW(optimizer->setLearningRate(1), Error);
+}
+
+TEST(Optimizer, LarsLeavesBiasesAloneAndScalesItsMomentum) {
+  OptimizerSpec spec;
+  spec.name = "lars";
+  spec.numbers = {{"momentum", 0.9}, {"learningRate", 0.4}};
+  const auto optimizer = Optimizer::create(spec);
+  const auto weightState = optimizer->createState("conv_weight", nullptr, 0, DType::float32);
+  EXPECT_TRUE(optimizer->issue(*weightState).layerwise);
+  optimizer->setLearningRate(0.1);
+  EXPECT_EQ(optimizer->issue(*weightState).momentumScale, 0.1 / 0.4);
+  EXPECT_EQ(optimizer->issue(*weightState).momentumScale, 1);
+  for (const char* key : {"conv_bias", "bn_gamma", "bn_beta"}) {
+    EXPECT_FALSE(
+        optimizer->issue(*optimizer->createState(key, nullptr, 0, DType::float32)).layerwise)
+        << key;
+  }
+}
+
+std::string messageOf(const OptimizerSpec& spec) {
+  try {
+    Optimizer::create(spec);
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::invalidArgument);
+    return error.what();
+  }
+  return "nothing thrown";
+}
+
+TEST(Optimizer, SaysWhatWasExpected) {
+  EXPECT_EQ(messageOf(named("sdg")),
+            "unknown optimizer 'sdg': the known ones are adadelta, adagrad, adam, adamw, ftrl, "
+            "lamb, lars, rmsprop, "
+            "sgd, signum, test");
+  EXPECT_EQ(messageOf(named("test", {{"momentum", 0.9}})),
+            "test: unknown option 'momentum': the known ones are beginNumUpdate, clipGradient, "
+            "learningRate, "
+            "multiPrecision, rescaleGrad, wd");
+  EXPECT_NE(messageOf(named("adam", {{"beta1", 1}}))
+                .find("adam: beta1 must be a number of at least 0 and below 1, got 1"),
+            std::string::npos);
+  const auto optimizer = Optimizer::create(named("sgd"));
+  EXPECT_THROW(optimizer->createState("3", nullptr, 4, DType::int32), Error);
+  EXPECT_THROW(optimizer->setLearningRate(std::nan("")), Error);
+  const auto state = optimizer->createState("3", nullptr, 0, DType::float32);
+  EXPECT_THROW(optimizer->update(*state, nullptr, {}), Error);
+}
+
+TEST(Optimizer, EmptyArraysAreFine) {
+  for (const OptimizerSpec& spec : everyOptimizer()) {
+    const auto optimizer = Optimizer::create(spec);
+    const auto state = optimizer->createState("k", nullptr, 0, DType::float32);
+    const void* grads[] = {nullptr};
+    optimizer->update(*state, nullptr, grads);
+    EXPECT_EQ(state->updates, 1);
+  }
+}
+
+}  // namespace
+}  // namespace gradlink

@@ -1,0 +1,187 @@
+// What a server does when workers die, leave, come late or disagree.
+#include <gtest/gtest.h>
+
+#include "test/kvstore/server/support.h"
+
+namespace gradlink::test {
+namespace {
+
+/// Waits for the end of the store and returns how it was told.
+Answer awaitEnd(HandWorker& worker) { return worker.await(0); }
+
+void expectEnd(HandWorker& worker, ErrorCode code, int blame) {
+  const Answer end = awaitEnd(worker);
+  EXPECT_EQ(end.header.type, MessageType::failed);
+  EXPECT_EQ(static_cast<ErrorCode>(end.header.code), code) << end.text();
+  EXPECT_EQ(end.header.blame, blame) << end.text();
+}
+
+void expectServerThrew(const ServedRun& run, ErrorCode code, int rank) {
+  ASSERT_TRUE(run.errors.back().has_value());
+  EXPECT_EQ(run.errors.back()->code, code) << run.errors.back()->what();
+  EXPECT_EQ(run.errors.back()->rank, rank) << run.errors.back()->what();
+}
+
+void defineOne(HandWorker& worker, float value = 0) {
+  worker.define(0, "k", DType::float32, 1);
+  if (worker.rank() == 0) worker.init<float>(0, DType::float32, {value});
+}
+
+TEST(ServerFailure, AWorkerThatDiesEndsASynchronousStoreForAll) {
+  const auto run = served(serverOf(3), [](HandWorker& worker) {
+    defineOne(worker);
+    worker.await(worker.request(MessageType::barrier));
+    if (worker.rank() == 1) {
+      worker.takeWire().reset();  // without a goodbye
+      return;
+    }
+    worker.push<float>(0, DType::float32, {1}, 1);
+    expectEnd(worker, ErrorCode::peerLost, 1);
+  });
+  expectServerThrew(run, ErrorCode::peerLost, 1);
+}
+
+TEST(ServerFailure, AnAsynchronousStoreCarriesOnWhereThatIsWanted) {
+  ServerOptions options = serverOf(2);
+  options.asynchronous = true;
+  options.tolerateWorkerLoss = true;
+  expectNone(served(options, [](HandWorker& worker) {
+               defineOne(worker);
+               worker.await(worker.request(MessageType::barrier));
+               if (worker.rank() == 1) {
+                 worker.push<float>(0, DType::float32, {4}, 1);
+                 worker.takeWire().reset();
+                 return;
+               }
+               double lost = 0;
+               while (lost == 0) {
+                 lost = worker.await(worker.request(MessageType::deadNodes)).as<double>()[0];
+               }
+               EXPECT_EQ(lost, 1);
+               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 0)[0], 4);
+               worker.push<float>(0, DType::float32, {5}, 1);
+               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 5);
+               worker.await(worker.request(MessageType::barrier));
+             }).errors);
+}
+
+TEST(ServerFailure, RoundsDoNotWaitForAWorkerThatLeft) {
+  expectNone(served(serverOf(2), [](HandWorker& worker) {
+               defineOne(worker);
+               worker.push<float>(0, DType::float32, {1}, 1);
+               if (worker.rank() == 1) {
+                 worker.await(worker.request(MessageType::leave));
+                 // It may still pull.
+                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 2)[0], 7);
+                 return;
+               }
+               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 2);
+               worker.push<float>(0, DType::float32, {7}, 2);
+               EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 2)[0], 7);
+               worker.await(worker.request(MessageType::barrier));
+             }).errors);
+}
+
+TEST(ServerFailure, AWorkerThatEndsWithFewerRoundsIsNamed) {
+  const auto run = served(serverOf(2), [](HandWorker& worker) {
+    defineOne(worker);
+    worker.push<float>(0, DType::float32, {1}, 1);
+    EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 2);
+    if (worker.rank() == 1) return;
+    worker.push<float>(0, DType::float32, {1}, 2);
+    expectEnd(worker, ErrorCode::peerLost, 1);
+  });
+  expectServerThrew(run, ErrorCode::peerLost, 1);
+}
+
+TEST(ServerFailure, ARoundThatWaitsTooLongIsAnErrorThatNamesWhoIsMissing) {
+  ServerOptions options = serverOf(3);
+  options.timeoutMs = 200;
+  const auto run = served(options, [](HandWorker& worker) {
+    defineOne(worker);
+    // One alone: the time begins with the first push, and a second could come too late.
+    if (worker.rank() == 0) worker.push<float>(0, DType::float32, {1}, 1);
+    const Answer end = awaitEnd(worker);
+    EXPECT_EQ(static_cast<ErrorCode>(end.header.code), ErrorCode::timeout) << end.text();
+    EXPECT_EQ(end.header.blame, 1) << end.text();
+    EXPECT_NE(end.text().find("worker 1, 2,"), std::string::npos) << end.text();
+  });
+  expectServerThrew(run, ErrorCode::timeout, 1);
+}
+
+TEST(ServerFailure, PushesThatWaitForOthersAreReleasedInTheEnd) {
+  std::atomic<bool> released{false};
+  expectNone(served(serverOf(2), [&](HandWorker& worker) {
+               defineOne(worker);
+               if (worker.rank() == 0) {
+                 void* memory = worker.wire().allocate(4);
+                 *static_cast<float*>(memory) = 3;
+                 Header header{MessageType::push};
+                 header.count = 1;
+                 header.round = 1;
+                 worker.wire().send(2, std::as_bytes(std::span(&header, 1)), memory, 4, 1);
+                 WireEvents events;
+                 const Deadline patience = Deadline::in(20000);
+                 auto told = [&] {
+                   return std::find(events.sent.begin(), events.sent.end(), 1) != events.sent.end();
+                 };
+                 while (!told() && !patience.passed()) worker.wire().poll(events, patience);
+                 EXPECT_TRUE(told());
+                 *static_cast<float*>(memory) = -1;  // is not seen any more
+                 released = true;
+               } else {
+                 while (!released) std::this_thread::yield();
+                 worker.push<float>(0, DType::float32, {1}, 1);
+                 EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 4);
+               }
+             }).errors);
+}
+
+TEST(ServerFailure, WorkersThatDefineDifferentlyAreToldSo) {
+  const auto run = served(serverOf(2), [](HandWorker& worker) {
+    worker.define(0, "k", DType::float32, worker.rank() == 0 ? 33 : 44);
+    const Answer end = awaitEnd(worker);
+    EXPECT_EQ(static_cast<ErrorCode>(end.header.code), ErrorCode::mismatch);
+    // Whichever came second is told as the one that differs.
+    EXPECT_NE(end.text().find(" 33 "), std::string::npos) << end.text();
+    EXPECT_NE(end.text().find(" 44 "), std::string::npos) << end.text();
+  });
+  ASSERT_TRUE(run.errors.back().has_value());
+  EXPECT_EQ(run.errors.back()->code, ErrorCode::mismatch);
+}
+
+TEST(ServerFailure, AServerThatIsStoppedTellsItsWorkers) {
+  std::atomic<bool> stop{false};
+  const auto run = served(
+      serverOf(1),
+      [&](HandWorker& worker) {
+        worker.await(worker.request(MessageType::barrier));
+        stop = true;
+        expectEnd(worker, ErrorCode::closed, -1);
+      },
+      &stop);
+  expectServerThrew(run, ErrorCode::closed, -1);
+}
+
+TEST(ServerFailure, AServerThatDiesEndsTheStoreOfTheOthers) {
+  const std::string name = freshName();
+  const auto errors = onThreads(3, [&](int rank) {
+    auto wire = shm::joinWire(optionsFor(name, rank, 3));
+    if (rank == 2) return;  // the second server: lost
+    if (rank == 1) {
+      ServerOptions options = serverOf(1);
+      options.servers = 2;
+      serve(std::move(wire), options);
+      return;
+    }
+    HandWorker worker(std::move(wire), 1);
+    expectEnd(worker, ErrorCode::peerLost, 2);
+    worker.close();
+  });
+  ASSERT_TRUE(errors[1].has_value());
+  EXPECT_EQ(errors[1]->code, ErrorCode::peerLost);
+  EXPECT_EQ(errors[1]->rank, 2);
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,115 @@
+// What tests of a store share: operations on float32 arrays, run and waited for.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "kvstore/base/compression.h"
+#include "kvstore/optimizer/optimizer.h"
+#include "kvstore/store.h"
+
+namespace gradlink::test {
+
+using Floats = std::vector<float>;
+
+/// Waits for a ticket, and throws what it failed with.
+class Waiter {
+ public:
+  std::shared_ptr<Ticket> ticket() {
+    return std::make_shared<Ticket>([outcome = outcome_](const std::exception_ptr& error) {
+      const std::lock_guard lock(outcome->mutex);
+      if (outcome->ended) std::terminate();  // twice
+      outcome->ended = true;
+      outcome->error = partsOf(error);
+      outcome->changed.notify_all();
+    });
+  }
+  void wait() {
+    std::unique_lock lock(outcome_->mutex);
+    outcome_->changed.wait(lock, [this] { return outcome_->ended; });
+    if (!outcome_->error) return;
+    throw Error(outcome_->error->code, outcome_->error->text);
+  }
+
+ private:
+  /// Not the exception itself: ThreadSanitizer does not see how the library counts its owners.
+  struct Parts {
+    ErrorCode code;
+    std::string text;
+  };
+  struct Outcome {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool ended = false;
+    std::optional<Parts> error;
+  };
+
+  static std::optional<Parts> partsOf(const std::exception_ptr& error) {
+    if (!error) return std::nullopt;
+    try {
+      std::rethrow_exception(error);
+    } catch (const Error& thrown) {
+      return Parts{thrown.code, thrown.what()};
+    } catch (const std::exception& thrown) {
+      return Parts{ErrorCode::system, thrown.what()};
+    }
+  }
+
+  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
+};
+
+inline Operation operation(OperationKind kind, KeyId key, std::vector<Floats>& arrays,
+                           std::shared_ptr<Ticket> ticket, std::int32_t priority = 0) {
+  Operation made;
+  made.kind = kind;
+  made.key = key;
+  made.priority = priority;
+  made.ticket = std::move(ticket);
+  for (Floats& array : arrays) {
+    if (kind == OperationKind::pull) {
+      made.out.push_back(array.data());
+    } else {
+      made.in.push_back(array.data());
+    }
+  }
+  return made;
+}
+
+inline void submitOne(Store& store, Operation made, bool here = false) {
+  std::vector<Operation> operations;
+  operations.push_back(std::move(made));
+  store.submit(std::move(operations), here);
+}
+
+inline void run(Store& store, OperationKind kind, KeyId key, std::vector<Floats>& arrays,
+                bool here = false) {
+  Waiter waiter;
+  submitOne(store, operation(kind, key, arrays, waiter.ticket()), here);
+  waiter.wait();
+}
+
+inline KeyId makeKey(Store& store, const std::string& name, const Floats& value) {
+  const KeyId key = store.define(name, DType::float32, value.size(), 1);
+  std::vector<Floats> values{value};
+  run(store, OperationKind::init, key, values);
+  return key;
+}
+
+inline void pushTimes(Store& store, KeyId key, std::vector<Floats>& arrays, int times,
+                      const std::shared_ptr<Ticket>& ticket) {
+  std::vector<Operation> operations;
+  for (int i = 0; i < times; ++i) {
+    operations.push_back(operation(OperationKind::push, key, arrays, ticket));
+  }
+  store.submit(std::move(operations));
+}
+
+}  // namespace gradlink::test

@@ -1,0 +1,322 @@
+// What a worker makes of servers and workers that fail, of refusals, and of silence.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <latch>
+#include <string>
+#include <vector>
+
+#include "kvstore/protocol/protocol.h"
+#include "test/kvstore/worker/support.h"
+#include "test/wire_support.h"
+
+namespace gradlink::test {
+namespace {
+
+using dist::Header;
+using dist::MessageType;
+
+/// A server that does what a test says: keeps what was initialised or pushed last, and answers.
+class ScriptedServer {
+ public:
+  ScriptedServer(const std::string& name, int rank, int size) : wire_(wireOf(name, rank, size)) {}
+
+  /// Takes messages until one of this type has come, which it returns; its payload is void.
+  Header await(MessageType type) {
+    while (true) {
+      while (next_ < events_.messages.size()) {
+        const WireMessage message = events_.messages[next_++];
+        Header header;
+        std::memcpy(&header, message.header.data(), sizeof header);
+        wire_->release(message.token);
+        if (header.type == type) return header;
+      }
+      events_.clear();
+      next_ = 0;
+      if (!pollUntil(*wire_, events_, [&] { return !events_.messages.empty() || left(); })) {
+        throw Error(ErrorCode::timeout, "the test's server waited in vain");
+      }
+      if (events_.messages.empty()) throw Error(ErrorCode::closed, "the workers have left");
+    }
+  }
+  /// Until every worker is gone.
+  void awaitEnd() {
+    std::size_t gone = 0;
+    const auto workers = static_cast<std::size_t>(wire_->rank());
+    WireEvents events;
+    while (pollUntil(*wire_, events, [&] { return !events.empty(); })) {
+      for (const WireMessage& message : events.messages) wire_->release(message.token);
+      gone += events.left.size() + events.lost.size();
+      events.clear();
+      if (gone == workers) return;
+    }
+  }
+
+  void answer(const Header& question, MessageType type, const std::string& text = "",
+              ErrorCode code = ErrorCode::invalidArgument, int blame = -1) {
+    Header header = question;
+    header.type = type;
+    header.code = static_cast<std::int32_t>(code);
+    header.blame = blame;
+    void* payload = nullptr;
+    if (!text.empty()) {
+      payload = wire_->allocate(text.size());
+      std::memcpy(payload, text.data(), text.size());
+    }
+    wire_->send(0, std::as_bytes(std::span(&header, 1)), payload, text.size(), ++ticket_);
+  }
+  void value(const Header& question, const Floats& value) {
+    Header header = question;
+    header.type = MessageType::value;
+    header.piece = 0;
+    header.count = value.size();
+    void* const payload = wire_->allocate(value.size() * sizeof(float));
+    std::memcpy(payload, value.data(), value.size() * sizeof(float));
+    wire_->send(0, std::as_bytes(std::span(&header, 1)), payload, value.size() * sizeof(float),
+                ++ticket_);
+  }
+  void leave() { wire_->close(Deadline::in(20000)); }
+
+ private:
+  bool left() const { return !events_.left.empty() || !events_.lost.empty(); }
+
+  std::unique_ptr<Wire> wire_;
+  WireEvents events_;
+  std::size_t next_ = 0;
+  std::uint64_t ticket_ = 0;
+};
+
+/// One worker and one scripted server.
+void runScripted(double timeoutMs, const std::function<void(DistStore&)>& worker,
+                 const std::function<void(ScriptedServer&)>& server) {
+  const std::string name = freshName();
+  DistJob job;
+  job.timeoutMs = timeoutMs;
+  expectNone(onThreads(2, [&](int rank) {
+    if (rank == 0) {
+      const auto store = workerOf(job, name, 0);
+      worker(*store);
+      store->stop();
+    } else {
+      ScriptedServer scripted(name, 1, 2);
+      server(scripted);
+    }
+  }));
+}
+
+/// Runs it, which must fail so.
+void expectFails(ErrorCode code, const std::string& text, const std::function<void()>& body) {
+  try {
+    body();
+    ADD_FAILURE() << "it did not fail";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, code) << error.what();
+    EXPECT_NE(std::string(error.what()).find(text), std::string::npos) << error.what();
+  }
+}
+
+TEST(DistFailure, ALostServerIsNamedAndEndsWhatWaitsAndWhatComes) {
+  runScripted(
+      20000,
+      [](DistStore& store) {
+        const KeyId key = makeKey(store, "key", Floats(100));
+        std::vector<Floats> values{Floats(100, 7)};
+        expectFails(ErrorCode::peerLost, "server 0",
+                    [&] { run(store, OperationKind::pull, key, values); });
+        EXPECT_EQ(values[0], Floats(100, 7));
+        expectFails(ErrorCode::peerLost, "server 0",
+                    [&] { run(store, OperationKind::push, key, values); });
+        expectFails(ErrorCode::peerLost, "server 0", [&] { meet(store); });
+        EXPECT_EQ(store.deadNodes(), 1);
+      },
+      [](ScriptedServer& server) { server.await(MessageType::pull); });
+}
+
+TEST(DistFailure, AServerThatLeavesInUseIsAnError) {
+  runScripted(
+      20000,
+      [](DistStore& store) {
+        const KeyId key = makeKey(store, "key", Floats(100));
+        std::vector<Floats> values{Floats(100)};
+        expectFails(ErrorCode::peerLost, "server 0 has left",
+                    [&] { run(store, OperationKind::pull, key, values); });
+        EXPECT_EQ(store.deadNodes(), 0);
+      },
+      [](ScriptedServer& server) {
+        server.await(MessageType::pull);
+        server.leave();
+      });
+}
+
+/// By its answer whatever the server has sent before has come.
+void hearServer(DistStore& store) {
+  Waiter waiter;
+  store.command("are you there", waiter.ticket());
+  waiter.wait();
+}
+
+TEST(DistFailure, ARefusedPushIsToldByTheKeysNextOperationOrTheBarrier) {
+  runScripted(
+      20000,
+      [](DistStore& store) {
+        const KeyId key = makeKey(store, "key", Floats(100));
+        std::vector<Floats> values{Floats(100, 1)};
+        run(store, OperationKind::push, key, values);
+        hearServer(store);
+        expectFails(ErrorCode::invalidArgument, "refused once",
+                    [&] { run(store, OperationKind::pull, key, values); });
+        run(store, OperationKind::pull, key, values);
+        EXPECT_EQ(values[0], Floats(100, 5));
+        run(store, OperationKind::push, key, values);
+        hearServer(store);
+        expectFails(ErrorCode::invalidArgument, "refused again", [&] { meet(store); });
+        run(store, OperationKind::push, key, values);
+        // The refusal comes after the question, before the answer.
+        expectFails(ErrorCode::invalidArgument, "refused late", [&] { meet(store); });
+        meet(store);
+      },
+      [](ScriptedServer& server) {
+        const auto done = [&](MessageType type) {
+          server.answer(server.await(type), MessageType::done);
+        };
+        server.answer(server.await(MessageType::push), MessageType::failed, "refused once");
+        done(MessageType::command);
+        server.value(server.await(MessageType::pull), Floats(100, 5));
+        server.answer(server.await(MessageType::push), MessageType::failed, "refused again");
+        done(MessageType::command);
+        done(MessageType::barrier);
+        const Header push = server.await(MessageType::push);
+        const Header barrier = server.await(MessageType::barrier);
+        server.answer(push, MessageType::failed, "refused late");
+        server.answer(barrier, MessageType::done);
+        done(MessageType::barrier);
+        server.awaitEnd();
+      });
+}
+
+TEST(DistFailure, AFailedRequestLeavesTheStoreUsable) {
+  runScripted(
+      20000,
+      [](DistStore& store) {
+        Waiter waiter;
+        store.command("nonsense", waiter.ticket());
+        expectFails(ErrorCode::unsupported, "no such command", [&] { waiter.wait(); });
+        meet(store);
+      },
+      [](ScriptedServer& server) {
+        server.answer(server.await(MessageType::command), MessageType::failed, "no such command",
+                      ErrorCode::unsupported);
+        server.answer(server.await(MessageType::barrier), MessageType::done);
+        server.awaitEnd();
+      });
+}
+
+TEST(DistFailure, TheEndOfTheStoreIsTheErrorOfAllThatWaits) {
+  runScripted(
+      20000,
+      [](DistStore& store) {
+        const KeyId a = makeKey(store, "a", Floats(100));
+        const KeyId b = makeKey(store, "b", Floats(100));
+        std::vector<Floats> forA{Floats(100)};
+        std::vector<Floats> forB{Floats(100)};
+        Waiter waiters[3];
+        submitOne(store, operation(OperationKind::pull, a, forA, waiters[0].ticket()));
+        submitOne(store, operation(OperationKind::pull, b, forB, waiters[1].ticket()));
+        store.barrier(waiters[2].ticket());
+        for (Waiter& waiter : waiters) {
+          expectFails(ErrorCode::peerLost, "worker 4", [&] { waiter.wait(); });
+        }
+      },
+      [](ScriptedServer& server) {
+        server.await(MessageType::pull);
+        Header over = server.await(MessageType::pull);
+        over.request = 0;
+        server.answer(over, MessageType::failed, "worker 4 died", ErrorCode::peerLost, 4);
+        server.awaitEnd();
+      });
+}
+
+TEST(DistFailure, ASilentServerIsNamedAfterTheTimeout) {
+  runScripted(
+      50,
+      [](DistStore& store) {
+        Waiter waiter;
+        store.command("hello", waiter.ticket());
+        expectFails(ErrorCode::timeout, "sendCommandToServers: no answer of server 0",
+                    [&] { waiter.wait(); });
+      },
+      [](ScriptedServer& server) { server.awaitEnd(); });
+}
+
+TEST(DistFailure, AnAnswerThatFitsNothingEndsTheStore) {
+  runScripted(
+      20000,
+      [](DistStore& store) {
+        const KeyId key = makeKey(store, "key", Floats(100));
+        std::vector<Floats> values{Floats(100)};
+        expectFails(ErrorCode::mismatch, "key key",
+                    [&] { run(store, OperationKind::pull, key, values); });
+      },
+      [](ScriptedServer& server) {
+        server.value(server.await(MessageType::pull), Floats(101));
+        server.awaitEnd();
+      });
+}
+
+TEST(DistFailure, ADeadWorkerIsNamedToTheOthersAndTheServers) {
+  DistJob job;
+  job.workers = 3;
+  job.servers = 2;
+  const auto errors = runDist(job, [](DistStore& store, int rank) {
+    const KeyId key = makeKey(store, "key", Floats(1000));
+    std::vector<Floats> values{Floats(1000, 1)};
+    pushPull(store, key, values, values);
+    if (rank == 1) {
+      store.drop();
+    } else {
+      pushPull(store, key, values, values);
+    }
+  });
+  for (const int rank : {0, 2, 3, 4}) {
+    const auto& error = errors[static_cast<std::size_t>(rank)];
+    ASSERT_TRUE(error.has_value()) << rank;
+    EXPECT_EQ(error->code, ErrorCode::peerLost) << error->what();
+    EXPECT_NE(std::string(error->what()).find("worker 1"), std::string::npos) << error->what();
+  }
+}
+
+TEST(DistFailure, StopDropsWhatWaits) {
+  DistJob job;
+  job.workers = 2;
+  const std::string name = freshName();
+  bool told = false;
+  std::latch stopped(1);
+  onThreads(3, [&](int rank) {
+    if (rank == 2) {
+      ServerOptions options;
+      options.workers = 2;
+      serve(wireOf(name, 2, 3), options);
+      return;
+    }
+    const auto store = workerOf(job, name, rank);
+    const KeyId key = makeKey(*store, "key", Floats(1000));
+    std::vector<Floats> values{Floats(1000, 1)};
+    if (rank == 0) {
+      const auto ticket = std::make_shared<Ticket>([&](const std::exception_ptr&) { told = true; });
+      Operation made = operation(OperationKind::pushPull, key, values, ticket);
+      made.out = {values[0].data()};
+      submitOne(*store, std::move(made));  // nobody else pushes
+    } else {
+      // Its end would end the round that waits, and so be told.
+      stopped.wait();
+    }
+    store->stop();
+    store->stop();
+    if (rank == 0) stopped.count_down();
+  });
+  EXPECT_FALSE(told);
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,105 @@
+// Where keys go: whole and small, or cut; the same on every worker; loads alike.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "kvstore/worker/placement.h"
+#include "kvstore/worker/transfer.h"
+
+namespace gradlink {
+namespace {
+
+using dist::Piece;
+using dist::PieceCursor;
+using dist::Shard;
+using dist::ShardPlacer;
+
+/// Shards of a key must be its elements, each once, in order.
+void expectCovers(const std::vector<Shard>& shards, std::size_t count) {
+  std::size_t next = 0;
+  for (const Shard& shard : shards) {
+    EXPECT_EQ(shard.first, next);
+    EXPECT_GT(shard.count, 0u);
+    next += shard.count;
+  }
+  EXPECT_EQ(next, count);
+}
+
+TEST(DistPlacement, SmallKeysAreWholeAndBigOnesCutOverAllServers) {
+  ShardPlacer placer(3, 1000);
+  const auto small = placer.place(999, DType::float32);
+  ASSERT_EQ(small.size(), 1u);
+  expectCovers(small, 999);
+  const auto big = placer.place(1000, DType::float32);
+  ASSERT_EQ(big.size(), 3u);
+  expectCovers(big, 1000);
+  for (std::size_t i = 0; i < big.size(); ++i) {
+    EXPECT_EQ(big[i].server, static_cast<int>(i));
+    EXPECT_EQ(big[i].number, i + 1);
+    EXPECT_EQ(big[i].first % 32, 0u) << "codes of one shard must not share a word with another's";
+  }
+}
+
+TEST(DistPlacement, CoversEveryLengthWithEveryNumberOfServers) {
+  for (int servers = 1; servers <= 9; ++servers) {
+    ShardPlacer placer(servers, 1);
+    for (std::size_t count : {0, 1, 31, 32, 33, 100, 288, 1000, 12345}) {
+      expectCovers(placer.place(count, DType::float64), count);
+    }
+  }
+}
+
+TEST(DistPlacement, ServersOfResnet50CarryTheSameBytesWithinTenPercent) {
+  // The convolutions of resnet-50 in their order: four stages of bottlenecks, then the classifier.
+  std::vector<std::size_t> counts{64 * 3 * 49};
+  std::size_t in = 64;
+  const std::size_t units[] = {3, 4, 6, 3};
+  for (std::size_t stage = 0; stage < 4; ++stage) {
+    const std::size_t out = 256u << stage;
+    const std::size_t middle = out / 4;
+    for (std::size_t unit = 0; unit < units[stage]; ++unit) {
+      counts.insert(counts.end(), {in * middle, middle * middle * 9, middle * out});
+      if (unit == 0) counts.push_back(in * out);
+      in = out;
+    }
+  }
+  counts.insert(counts.end(), {2048 * 1000, 1000});
+  for (int servers : {2, 3, 4}) {
+    ShardPlacer placer(servers, 1'000'000);
+    std::vector<std::size_t> load(static_cast<std::size_t>(servers));
+    for (const std::size_t count : counts) {
+      for (const Shard& shard : placer.place(count, DType::float32)) {
+        load[static_cast<std::size_t>(shard.server)] += shard.count;
+      }
+    }
+    const auto [least, most] = std::minmax_element(load.begin(), load.end());
+    EXPECT_LT(static_cast<double>(*most), 1.1 * static_cast<double>(*least)) << servers;
+  }
+}
+
+TEST(DistPlacement, PiecesTakeTurnsBetweenServersAndCoverTheKey) {
+  ShardPlacer placer(2, 1000);
+  const std::size_t step = dist::pieceElements(DType::float32);
+  const std::size_t count = 3 * step + 77;
+  const auto shards = placer.place(count, DType::float32);
+  PieceCursor cursor(shards, DType::float32);
+  EXPECT_EQ(cursor.total(), 4u);
+  std::vector<bool> seen(count);
+  std::vector<int> servers;
+  while (cursor.next()) {
+    const Piece piece = cursor.take();
+    EXPECT_EQ(piece.first, piece.shard->first + piece.number * step);
+    for (std::size_t i = piece.first; i < piece.first + piece.count; ++i) {
+      EXPECT_FALSE(seen[i]);
+      seen[i] = true;
+    }
+    servers.push_back(piece.shard->server);
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), false), 0);
+  EXPECT_EQ(servers, (std::vector<int>{0, 1, 0, 1}));
+}
+
+}  // namespace
+}  // namespace gradlink

@@ -1,0 +1,244 @@
+// States of optimizers in files: sharded over servers, whole again, cut anew.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kvstore/base/whole_file.h"
+#include "kvstore/local/store.h"
+#include "kvstore/worker/states.h"
+#include "test/kvstore/worker/support.h"
+
+namespace gradlink::test {
+namespace {
+
+class DistStates : public testing::Test {
+ protected:
+  DistStates() {
+    std::string folder = testing::TempDir() + "gradlink-states-XXXXXX";
+    if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder for the test");
+    folder_ = folder;
+  }
+  ~DistStates() override { std::filesystem::remove_all(folder_); }
+
+  std::string file() const { return folder_ + "/model.states"; }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
+      names.push_back(entry.path().filename().string());
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+ private:
+  std::string folder_;
+};
+
+constexpr std::size_t kSmall = 300;
+constexpr std::size_t kBig = 100'000;
+const OptimizerSpec kAdam = specOf("adam", {{"learningRate", 0.125}});
+
+struct Keys {
+  KeyId small;
+  KeyId big;
+};
+
+/// Both keys with the values that `stored` has, one behind the other.
+Keys makeKeys(Store& store, const Floats& stored) {
+  const auto border = stored.begin() + kSmall;
+  return {makeKey(store, "small", Floats(stored.begin(), border)),
+          makeKey(store, "big", Floats(border, stored.end()))};
+}
+
+/// A few rounds with gradients that differ by element; what is stored after each, both keys in one.
+std::vector<Floats> train(Store& store, const Keys& keys, int first, int rounds, float share) {
+  std::vector<Floats> values;
+  for (int round = first; round < first + rounds; ++round) {
+    Floats stored;
+    for (const auto& [key, count] : {std::pair{keys.small, kSmall}, std::pair{keys.big, kBig}}) {
+      std::vector<Floats> in{Floats(count)};
+      for (std::size_t i = 0; i < in[0].size(); ++i) {
+        in[0][i] = share * static_cast<float>((i * 7 + static_cast<std::size_t>(round)) % 64);
+      }
+      std::vector<Floats> out{Floats(in[0].size())};
+      pushPull(store, key, in, out);
+      stored.insert(stored.end(), out[0].begin(), out[0].end());
+    }
+    values.push_back(stored);
+  }
+  return values;
+}
+
+void save(Store& store, const std::string& file, bool dump) {
+  Waiter waiter;
+  store.saveStates(file, dump, waiter.ticket());
+  waiter.wait();
+}
+
+void load(Store& store, const std::string& file) {
+  Waiter waiter;
+  store.loadStates(file, waiter.ticket());
+  waiter.wait();
+}
+
+DistJob jobOf(int workers, int servers) {
+  DistJob job;
+  job.workers = workers;
+  job.servers = servers;
+  job.bigArrayBound = 1000;
+  return job;
+}
+
+/// Trains with two workers and three servers, saves after three rounds, and returns what is stored
+/// then and after two more.
+std::pair<Floats, std::vector<Floats>> trainAndSave(const std::string& file, bool dump) {
+  std::pair<Floats, std::vector<Floats>> values;
+  expectNone(runDist(jobOf(2, 3), [&](DistStore& store, int rank) {
+    const Keys keys = makeKeys(store, Floats(kSmall + kBig, 1));
+    store.setOptimizer(Optimizer::create(kAdam));
+    const auto before = train(store, keys, 0, 3, 0.5f);
+    if (rank == 0) save(store, file, dump);
+    meet(store);
+    const auto after = train(store, keys, 3, 2, 0.5f);
+    if (rank == 0) values = {before.back(), after};
+  }));
+  return values;
+}
+
+TEST_F(DistStates, GoOnBitForBitWithAnotherNumberOfServers) {
+  const auto [middle, after] = trainAndSave(file(), true);
+  EXPECT_EQ(files().size(), 4u) << "the manifest and a part of each server";
+  for (const int servers : {1, 2, 5}) {
+    expectNone(runDist(jobOf(2, servers), [&](DistStore& store, int) {
+      const Keys keys = makeKeys(store, middle);
+      load(store, file());  // the file has the optimizer
+      EXPECT_EQ(train(store, keys, 3, 2, 0.5f), after) << servers << " servers";
+    }));
+  }
+}
+
+TEST_F(DistStates, WithoutTheOptimizerItMustBeSetBefore) {
+  const auto [middle, after] = trainAndSave(file(), false);
+  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+    const Keys keys = makeKeys(store, middle);
+    EXPECT_THROW(load(store, file()), Error);
+    store.setOptimizer(Optimizer::create(specOf("sgd")));
+    EXPECT_THROW(load(store, file()), Error) << "states of adam";
+    store.setOptimizer(Optimizer::create(kAdam));
+    load(store, file());
+    // Two workers brought the same gradients before.
+    EXPECT_EQ(train(store, keys, 3, 2, 1), after);
+  }));
+}
+
+TEST_F(DistStates, OfAStoreOfOneProcessFitAndTheOtherWayRound) {
+  const auto [middle, after] = trainAndSave(file(), true);
+  LocalStore local(Placement::devices, 1);
+  const Keys keys = makeKeys(local, middle);
+  local.setOptimizer(Optimizer::create(kAdam));
+  train(local, keys, 0, 1, 1);
+  const std::string single = file() + ".single";
+  save(local, single, true);
+  train(local, keys, 1, 1, 1);
+  expectNone(runDist(jobOf(1, 3), [&](DistStore& store, int) {
+    const Keys here = makeKeys(store, Floats(kSmall + kBig, 0));
+    load(store, single);
+    train(store, here, 1, 1, 1);
+    save(store, file(), true);
+  }));
+  const LoadedStates whole = dist::readStateParts(file());
+  const LoadedStates expected = [&] {
+    save(local, single, true);
+    return loadStates(readWholeFile(single));
+  }();
+  ASSERT_EQ(whole.states.size(), 2u);
+  EXPECT_EQ(whole.numUpdate, expected.numUpdate);
+  for (const auto& state : expected.states) {
+    const auto same = std::find_if(whole.states.begin(), whole.states.end(),
+                                   [&](const auto& other) { return other->key == state->key; });
+    ASSERT_NE(same, whole.states.end());
+    EXPECT_EQ((*same)->count, state->count);
+    EXPECT_EQ((*same)->updates, state->updates);
+    ASSERT_EQ((*same)->arrays.size(), state->arrays.size());
+    for (std::size_t i = 0; i < state->arrays.size(); ++i) {
+      const StateArray& array = state->arrays[i];
+      EXPECT_EQ(std::memcmp((*same)->arrays[i].data.data(), array.data.data(), array.data.size()),
+                0);
+    }
+  }
+}
+
+TEST_F(DistStates, ASecondSaveReplacesTheFirstWithItsParts) {
+  trainAndSave(file(), true);
+  const auto first = files();
+  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+    makeKeys(store, Floats(kSmall + kBig));
+    load(store, file());
+    save(store, file(), false);
+  }));
+  const auto second = files();
+  EXPECT_EQ(second.size(), 3u);
+  for (const std::string& name : second) {
+    EXPECT_TRUE(name == "model.states" ||
+                std::find(first.begin(), first.end(), name) == first.end())
+        << name;
+  }
+}
+
+TEST_F(DistStates, MissingCutOrAlteredFilesAreRefused) {
+  trainAndSave(file(), true);
+  const std::string part = file() + "." + [&] {
+    for (const std::string& name : files()) {
+      if (name.ends_with("-1of3")) return name.substr(sizeof "model.states");
+    }
+    return std::string("none");
+  }();
+  const auto manifest = readWholeFile(file());
+  const auto bytes = readWholeFile(part);
+  const auto refused = [&](const char* why) {
+    try {
+      dist::readStateParts(file());
+      ADD_FAILURE() << why;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("model.states"), std::string::npos) << error.what();
+    }
+  };
+  auto changed = bytes;
+  changed[changed.size() / 2] ^= 1;
+  writeFileAtomically(part, changed);
+  refused("a changed byte in a part");
+  writeFileAtomically(part, std::span(bytes).first(bytes.size() - 1));
+  refused("a part that is cut short");
+  std::filesystem::remove(part);
+  refused("a part that is missing");
+  writeFileAtomically(part, bytes);
+  dist::readStateParts(file());
+  changed = manifest;
+  changed[changed.size() / 2] ^= 1;
+  writeFileAtomically(file(), changed);
+  refused("a changed byte in the manifest");
+  writeFileAtomically(file(), std::span(manifest).first(manifest.size() / 2));
+  refused("a manifest that is cut short");
+}
+
+TEST_F(DistStates, OfKeysThatAreNotThereAreRefused) {
+  trainAndSave(file(), true);
+  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+    const KeyId small = makeKey(store, "small", Floats(kSmall));
+    EXPECT_THROW(load(store, file()), Error);
+    makeKey(store, "big", Floats(kBig / 2));
+    EXPECT_THROW(load(store, file()), Error);
+    std::vector<Floats> values{Floats(kSmall, 1)};
+    pushPull(store, small, values, values);  // and it goes on
+  }));
+}
+
+}  // namespace
+}  // namespace gradlink::test

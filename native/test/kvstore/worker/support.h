@@ -1,0 +1,98 @@
+// What tests of distributed stores share: a job of workers and servers that are threads of the
+// test's own process.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/wire.h"
+#include "kvstore/server/server.h"
+#include "kvstore/worker/store.h"
+#include "test/kvstore/support.h"
+#include "test/threads_support.h"
+
+namespace gradlink::test {
+
+struct DistJob {
+  int workers = 1;
+  int servers = 1;
+  std::size_t devices = 1;
+  bool asynchronous = false;
+  bool tolerateWorkerLoss = false;
+  std::size_t bigArrayBound = 1'000'000;
+  std::size_t mostStagedBytes = 64 << 20;
+  int serverThreads = 1;
+  double timeoutMs = 20000;
+  std::function<void(int worker, const std::string&)> onCommand;
+};
+
+inline std::unique_ptr<Wire> wireOf(const std::string& name, int rank, int size) {
+  return shm::joinWire(optionsFor(name, rank, size));
+}
+
+inline std::unique_ptr<DistStore> workerOf(const DistJob& job, const std::string& name, int rank) {
+  DistStoreOptions options;
+  options.workers = job.workers;
+  options.servers = job.servers;
+  options.devices = job.devices;
+  options.asynchronous = job.asynchronous;
+  options.bigArrayBound = job.bigArrayBound;
+  options.mostStagedBytes = job.mostStagedBytes;
+  options.timeoutMs = job.timeoutMs;
+  return makeDistStore(wireOf(name, rank, job.workers + job.servers), options);
+}
+
+/// Runs body(store, rank) for each worker, and the servers beside them. Returns what each rank
+/// threw: workers, then servers.
+inline std::vector<std::optional<Error>> runDist(const DistJob& job,
+                                                 const std::function<void(DistStore&, int)>& body) {
+  const std::string name = freshName();
+  return onThreads(job.workers + job.servers, [&](int rank) {
+    if (rank < job.workers) {
+      const auto store = workerOf(job, name, rank);
+      body(*store, rank);
+      store->stop();
+      return;
+    }
+    ServerOptions options;
+    options.workers = job.workers;
+    options.servers = job.servers;
+    options.asynchronous = job.asynchronous;
+    options.tolerateWorkerLoss = job.tolerateWorkerLoss;
+    options.threads = job.serverThreads;
+    options.timeoutMs = job.timeoutMs;
+    options.onCommand = job.onCommand;
+    serve(wireOf(name, rank, job.workers + job.servers), options);
+  });
+}
+
+inline OptimizerSpec specOf(const std::string& name, std::map<std::string, double> numbers = {}) {
+  OptimizerSpec spec;
+  spec.name = name;
+  spec.numbers = std::move(numbers);
+  return spec;
+}
+
+/// Push and pull as one operation.
+inline void pushPull(Store& store, KeyId key, std::vector<Floats>& in, std::vector<Floats>& out) {
+  Waiter waiter;
+  Operation made = operation(OperationKind::pushPull, key, in, waiter.ticket());
+  for (Floats& array : out) made.out.push_back(array.data());
+  submitOne(store, std::move(made));
+  waiter.wait();
+}
+
+inline void meet(DistStore& store) {
+  Waiter waiter;
+  store.barrier(waiter.ticket());
+  waiter.wait();
+}
+
+}  // namespace gradlink::test

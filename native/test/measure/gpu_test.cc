@@ -1,0 +1,294 @@
+// Measurements of GPUs: against the stand-ins, whose rates are known, or the GPUs of this machine.
+#include <gtest/gtest.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "core/error.h"
+#include "cuda/memory.h"
+#include "measure/gpu/affinity.h"
+#include "measure/gpu/copies.h"
+#include "measure/gpu/graph.h"
+#include "measure/gpu/kernel_times.h"
+#include "measure/gpu/latency.h"
+#include "measure/gpu/peers.h"
+#include "test/cuda/support.h"
+
+namespace gradlink::measure {
+namespace {
+
+using cuda::Device;
+using cuda::messageOf;
+using cuda::onFakes;
+
+using GpuHostTimesDeathTest = cuda::FreshProcesses;
+
+cpu_set_t affinityNow() {
+  cpu_set_t cores;
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof(cores), &cores);
+  return cores;
+}
+
+GpuCopiesOptions quick(std::vector<GpuCopy> copies, std::size_t measured = 1) {
+  GpuCopiesOptions options;
+  options.copies = std::move(copies);
+  options.measured = measured;
+  options.bytes = 1 << 18;
+  options.loops = 3;
+  options.samples = 2;
+  return options;
+}
+
+constexpr GpuCopy toGpu(int gpu, bool kernel = false) {
+  return {.from = kHostMemory, .to = gpu, .by = gpu, .kernel = kernel};
+}
+constexpr GpuCopy toHost(int gpu, bool kernel = false) {
+  return {.from = gpu, .to = kHostMemory, .by = gpu, .kernel = kernel};
+}
+
+TEST(GpuAffinity, ReadsListsOfCores) {
+  const cpu_set_t cores = coresOf("0-2,5,7-8");
+  EXPECT_EQ(CPU_COUNT(&cores), 6);
+  for (const int core : {0, 1, 2, 5, 7, 8}) EXPECT_TRUE(CPU_ISSET(core, &cores)) << core;
+  const cpu_set_t none = coresOf("");
+  EXPECT_EQ(CPU_COUNT(&none), 0);
+  const cpu_set_t beyond = coresOf("0-99999999");
+  EXPECT_EQ(CPU_COUNT(&beyond), CPU_SETSIZE);
+}
+
+TEST(GpuAffinity, KeepsTheThreadOnTheNodeAndGivesItBack) {
+  const cpu_set_t before = affinityNow();
+  {
+    const OnNode here(0);
+    const cpu_set_t now = affinityNow();
+    cpu_set_t both;
+    CPU_AND(&both, &now, &before);
+    // Never a core that was not allowed before.
+    EXPECT_TRUE(CPU_EQUAL(&both, &now));
+    EXPECT_GT(CPU_COUNT(&now), 0);
+  }
+  const cpu_set_t after = affinityNow();
+  EXPECT_TRUE(CPU_EQUAL(&after, &before));
+}
+
+TEST(GpuAffinity, DoesNothingWithoutANode) {
+  const OnNode none(std::nullopt);
+  EXPECT_FALSE(none.moved());
+  const OnNode beyond(100000);
+  EXPECT_FALSE(beyond.moved());
+}
+
+TEST(GpuCopies, CopyEveryWayAndCompare) {
+  for (const bool kernel : {false, true}) {
+    for (const GpuCopy& copy : {toGpu(0, kernel), toHost(0, kernel), GpuCopy{0, 0, 0, kernel}}) {
+      const GpuCopiesResult result = timeGpuCopies(quick({copy}));
+      ASSERT_EQ(result.seconds.size(), 1u);
+      ASSERT_EQ(result.seconds[0].size(), 2u);
+      EXPECT_GT(result.seconds[0][0], 0);
+      EXPECT_EQ(result.spanSeconds.size(), 2u);
+      EXPECT_EQ(result.wrong, 0u);
+      EXPECT_TRUE(result.direct[0]);
+    }
+  }
+}
+
+TEST(GpuCopies, CopyBetweenAllPairs) {
+  const int count = Device::count();
+  for (int from = 0; from < count; ++from) {
+    for (int to = 0; to < count; ++to) {
+      if (from == to) continue;
+      for (const int by : {from, to}) {
+        for (const bool kernel : {false, true}) {
+          const int other = by == from ? to : from;
+          if (kernel && !Device::get(by).canReach(Device::get(other))) continue;
+          const GpuCopiesResult result = timeGpuCopies(quick({{from, to, by, kernel}}));
+          EXPECT_EQ(result.wrong, 0u);
+          EXPECT_EQ(result.health.size(), result.health.empty() ? 0u : 2u);
+        }
+      }
+    }
+  }
+}
+
+TEST(GpuCopies, TimeWhatIsMeasuredAndNotWhatDisturbs) {
+  for (const bool kernel : {false, true}) {
+    const GpuCopiesResult one = timeGpuCopies(quick({toGpu(0, kernel), toHost(0, kernel)}));
+    EXPECT_EQ(one.seconds.size(), 1u);
+    EXPECT_EQ(one.wrong, 0u);
+    const GpuCopiesResult both = timeGpuCopies(quick({toGpu(0, kernel), toHost(0, kernel)}, 2));
+    ASSERT_EQ(both.seconds.size(), 2u);
+    // From the common start until the later of the two has ended.
+    for (std::size_t i = 0; i < both.spanSeconds.size(); ++i) {
+      EXPECT_GE(both.spanSeconds[i] * 1.001, std::max(both.seconds[0][i], both.seconds[1][i]));
+    }
+  }
+}
+
+TEST(GpuCopies, HaveTheRateOfTheLinkOnTheStandIn) {
+  if (!onFakes()) GTEST_SKIP() << "a real link's rate is not known";
+  GpuCopiesOptions options = quick({toGpu(0), toHost(0)}, 2);
+  options.bytes = 1 << 20;
+  const GpuCopiesResult result = timeGpuCopies(options);
+  for (const std::vector<double>& seconds : result.seconds) {
+    EXPECT_NEAR(static_cast<double>(options.bytes) / seconds[0], 55e9, 1e8);
+  }
+}
+
+TEST(GpuCopies, AreTimedByTheHostTooWhenAsked) {
+  GpuCopiesOptions options = quick({toGpu(0), toHost(0)});
+  options.bytes = 16;
+  options.loops = 20;
+  const GpuCopiesResult without = timeGpuCopies(options);
+  EXPECT_EQ(without.issueSeconds.size(), 2u);
+  EXPECT_TRUE(without.hostSeconds.empty());
+  options.hostTimes = true;
+  const auto began = std::chrono::steady_clock::now();
+  const GpuCopiesResult with = timeGpuCopies(options);
+  const std::chrono::duration<double> all = std::chrono::steady_clock::now() - began;
+  ASSERT_EQ(with.issueSeconds.size(), 2u);
+  ASSERT_EQ(with.hostSeconds.size(), 2u);
+  EXPECT_EQ(with.wrong, 0u);
+  double counted = 0;
+  for (int sample = 0; sample < 2; ++sample) {
+    EXPECT_GT(with.issueSeconds[sample], 0);
+    EXPECT_GT(with.hostSeconds[sample], 0);
+    counted += (with.issueSeconds[sample] + with.hostSeconds[sample]) * options.loops;
+  }
+  // Each is the time of one copy, and they follow one another.
+  EXPECT_LE(counted, all.count());
+}
+
+/// A simulated second for each copy, which the host does not wait.
+TEST_F(GpuHostTimesDeathTest, AreThoseOfTheHostAndNotOfTheDevice) {
+  if (!onFakes()) GTEST_SKIP() << "a real link's rate cannot be set";
+  const auto body = [] {
+    GpuCopiesOptions options = quick({toGpu(0)});
+    options.bytes = 16;
+    options.loops = 1000;
+    options.hostTimes = true;
+    const GpuCopiesResult result = timeGpuCopies(options);
+    for (int sample = 0; sample < 2; ++sample) {
+      EXPECT_NEAR(result.seconds[0][sample], 1, 1e-3);
+      EXPECT_LT(result.issueSeconds[sample], 0.1);
+      EXPECT_LT(result.hostSeconds[sample], 0.1);
+    }
+  };
+  EXPECT_EXIT(
+      cuda::inProcess({{"GRADLINK_FAKE_GPUS", "1"}, {"GRADLINK_FAKE_LINKS", "host-0=16"}}, body),
+      testing::ExitedWithCode(0), "");
+}
+
+TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {
+  if (Device::count() < 2) GTEST_SKIP() << "needs two GPUs";
+  Device& one = Device::get(0);
+  Device& other = Device::get(1);
+  const bool could = one.enablePeer(other);
+  GpuCopiesOptions options = quick({{.from = 0, .to = 1, .by = 0}});
+  options.peerAccess = false;
+  const GpuCopiesResult staged = timeGpuCopies(options);
+  EXPECT_EQ(staged.wrong, 0u);
+  EXPECT_FALSE(staged.direct[0]);
+  // A kernel reaches the peer again, where it could before.
+  if (could) {
+    EXPECT_EQ(timeGpuCopies(quick({{.from = 0, .to = 1, .by = 0, .kernel = true}})).wrong, 0u);
+    options.copies[0].kernel = true;
+    messageOf(ErrorCode::unsupported, [&] { timeGpuCopies(options); });
+  }
+}
+
+TEST(GpuCopies, LeaveTheThreadWhereItWas) {
+  const cpu_set_t before = affinityNow();
+  timeGpuCopies(quick({toGpu(0)}));
+  const cpu_set_t after = affinityNow();
+  EXPECT_TRUE(CPU_EQUAL(&after, &before));
+}
+
+TEST(GpuCopies, RefuseWhatMakesNoSense) {
+  const auto refused = [](GpuCopiesOptions options) {
+    return messageOf(ErrorCode::invalidArgument, [&] { timeGpuCopies(options); });
+  };
+  EXPECT_NE(refused(quick({})).find("at least one copy"), std::string::npos);
+  EXPECT_NE(refused(quick({toGpu(0)}, 2)).find("measured"), std::string::npos);
+  GpuCopiesOptions empty = quick({toGpu(0)});
+  empty.bytes = 0;
+  EXPECT_NE(refused(empty).find("bytes"), std::string::npos);
+  GpuCopiesOptions none = quick({toGpu(0)});
+  none.samples = 0;
+  EXPECT_NE(refused(none).find("sample"), std::string::npos);
+  EXPECT_NE(refused(quick({{.from = kHostMemory, .to = 0, .by = 1}})).find("takes no part"),
+            std::string::npos);
+}
+
+TEST(GpuLatency, FollowsTheListToItsEnd) {
+  GpuLatencyOptions options;
+  options.nodes = 100;
+  options.steps = 1050;
+  options.samples = 2;
+  for (const int memory : {kHostMemory, 0}) {
+    options.memory = memory;
+    const GpuLatencyResult result = timeGpuLatency(options);
+    EXPECT_EQ(result.wrong, 0u);
+    ASSERT_EQ(result.seconds.size(), 2u);
+    EXPECT_GT(result.seconds[1], 0);
+  }
+  options.stride = 12;
+  messageOf(ErrorCode::invalidArgument, [&] { timeGpuLatency(options); });
+}
+
+TEST(GpuLoops, CountWhatTheyMove) {
+  GpuLoopOptions options;
+  options.count = 1 << 16;
+  options.loops = 2;
+  options.samples = 2;
+  const double array = options.count * sizeof(float);
+  const auto bytesOf = [&](GpuLoop loop, int arrays) {
+    options.loop = loop;
+    options.arrays = arrays;
+    const GpuLoopResult result = timeGpuLoop(options);
+    EXPECT_EQ(result.seconds.size(), 2u);
+    EXPECT_GT(result.seconds[0], 0);
+    return result.bytes / array;
+  };
+  EXPECT_DOUBLE_EQ(bytesOf(GpuLoop::copy, 1), 2);
+  EXPECT_DOUBLE_EQ(bytesOf(GpuLoop::sum, 2), 3);
+  EXPECT_DOUBLE_EQ(bytesOf(GpuLoop::sum, 8), 9);
+  EXPECT_DOUBLE_EQ(bytesOf(GpuLoop::sgdMomentum, 1), 5);
+  options.count = 0;
+  messageOf(ErrorCode::invalidArgument, [&] { timeGpuLoop(options); });
+}
+
+TEST(GpuGraphs, RunOnlyWhenLaunched) {
+  Device& device = Device::get(0);
+  cuda::Stream stream(device);
+  const cuda::DeviceMemory memory(device, 64);
+  cuda::PinnedMemory host(64);
+  auto* const bytes = static_cast<unsigned char*>(host.data());
+  std::fill_n(bytes, 64, 7);
+  stream.zero(memory.data(), 64);
+  stream.synchronize();
+  {
+    GpuGraph graph(stream);
+    stream.copy(memory.data(), host.data(), 64);
+    graph.finish();
+    std::fill_n(bytes, 64, 9);
+    graph.launch();
+    stream.synchronize();
+  }
+  std::fill_n(bytes, 64, 0);
+  stream.copy(host.data(), memory.data(), 64);
+  stream.synchronize();
+  // What it copied is what was there when it was launched.
+  EXPECT_EQ(bytes[0], 9);
+  EXPECT_EQ(bytes[63], 9);
+  {
+    const GpuGraph abandoned(stream);
+    stream.copy(memory.data(), host.data(), 64);
+  }
+  stream.copy(memory.data(), host.data(), 64);
+  stream.synchronize();
+}
+
+}  // namespace
+}  // namespace gradlink::measure

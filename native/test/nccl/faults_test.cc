@@ -1,0 +1,292 @@
+// What goes wrong in the library, in one process. The stand-ins make it go wrong.
+#include <atomic>
+#include <chrono>
+
+#include "test/nccl/support.h"
+
+namespace gradlink::test {
+namespace {
+
+class NcclFaults : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that fail when asked to";
+  }
+  static Settings fault(const std::string& faults) { return {{"GRADLINK_FAKE_FAULTS", faults}}; }
+};
+
+/// allReduce of ones on all held ranks.
+struct Ones {
+  explicit Ones(nccl::NcclCommunicator& comm)
+      : comm(comm), buffers(comm, {Op::allReduce, comm.size(), 100}) {}
+  void reduce(double timeoutMs = -1) const {
+    comm.allReduce(buffers.view(), 100, DType::float32, ReduceOp::sum, {.timeoutMs = timeoutMs});
+  }
+  nccl::NcclCommunicator& comm;
+  HeldBuffers buffers;
+};
+
+TEST_F(NcclFaults, AnAsynchronousErrorNamesItsRankAndEndsTheCommunicator) {
+  EXPECT_EQ(inProcess(
+                []() -> std::string {
+                  auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
+                  const Ones ones(*comm);
+                  ones.reduce();
+                  std::string wrong = expectError(ErrorCode::system, 2, "unhandled system error",
+                                                  [&] { ones.reduce(); });
+                  wrong += expectError(ErrorCode::system, 2, "the communicator has failed",
+                                       [&] { comm->barrier(); });
+                  return wrong;
+                },
+                fault("nccl-async=2@2")),
+            "");
+}
+
+TEST_F(NcclFaults, ACollectiveThatNeverEndsIsATimeout) {
+  EXPECT_EQ(inProcess(
+                []() -> std::string {
+                  auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
+                  const Ones ones(*comm);
+                  std::string wrong = expectError(ErrorCode::timeout, -1, "rank 0 (gpu:0",
+                                                  [&] { ones.reduce(100); });
+                  return wrong +
+                         expectError(ErrorCode::timeout, -1, "has failed", [&] { ones.reduce(); });
+                },
+                fault("nccl-stuck=1@3")),
+            "");
+}
+
+TEST_F(NcclFaults, ARankThatNeverArrivesEndsTheMeeting) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  return expectError(ErrorCode::timeout, -1, "the meeting of all ranks",
+                                     [] { nccl::openLocal(firstGpus(3), {.timeoutMs = 100}); });
+                },
+                fault("nccl-never=1")),
+            "");
+}
+
+TEST_F(NcclFaults, AMeetingCanBeGivenUp) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  std::atomic<bool> cancelled{false};
+                  std::thread canceller([&] { cancelled = true; });
+                  std::string wrong = expectError(ErrorCode::closed, -1, "given up", [&] {
+                    nccl::openLocal(firstGpus(2), {.timeoutMs = 60000, .cancelled = &cancelled});
+                  });
+                  canceller.join();
+                  return wrong;
+                },
+                fault("nccl-never=0")),
+            "");
+}
+
+TEST_F(NcclFaults, AnAbortEndsACallOnAnotherThread) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 60000});
+                  const Ones ones(*comm);
+                  std::thread aborter([&] { comm->abort("no more"); });
+                  std::string wrong =
+                      expectError(ErrorCode::aborted, -1, "no more", [&] { ones.reduce(); });
+                  aborter.join();
+                  return wrong;
+                },
+                fault("nccl-stuck=1@0")),
+            "");
+}
+
+TEST_F(NcclFaults, LeavingEndsACallOnAnotherThread) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 60000});
+                  const Ones ones(*comm);
+                  std::thread leaver([&] { comm->leave(); });
+                  std::string wrong =
+                      expectError(ErrorCode::closed, -2, "has left", [&] { ones.reduce(); });
+                  leaver.join();
+                  return wrong;
+                },
+                fault("nccl-stuck=1@1")),
+            "");
+}
+
+TEST_F(NcclFaults, WhatIsEnqueuedIsEndedByACheck) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+                  const Ones ones(*comm);
+                  cuda::Stream first(*comm->devices()[0]);
+                  cuda::Stream second(*comm->devices()[1]);
+                  cuda::Stream* const streams[] = {&first, &second};
+                  const nccl::Launch launch{
+                      {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
+                      ones.buffers.view()};
+                  // The error may come while it is still being launched.
+                  std::string wrong = expectError(ErrorCode::system, 0, "allReduce", [&] {
+                    comm->enqueue({&launch, 1}, streams);
+                    cuda::await([&] { return first.done() && second.done(); }, Deadline::in(20000),
+                                "allReduce", [&] { comm->check("allReduce"); });
+                  });
+                  // The check ended it: nothing holds the streams.
+                  first.synchronize();
+                  second.synchronize();
+                  return wrong;
+                },
+                fault("nccl-async=1")),
+            "");
+}
+
+TEST_F(NcclFaults, TwoRanksOnOneGpuAreExplained) {
+  EXPECT_EQ(inProcess([] {
+              const int gpus[] = {0, 1, 1};
+              return expectError(ErrorCode::invalidArgument, -2, "gpu:1 was given to several ranks",
+                                 [&] { nccl::openLocal(gpus, {.timeoutMs = 20000}); });
+            }),
+            "");
+}
+
+TEST_F(NcclFaults, TwoRanksOnOneGpuWorkWhereTheLibraryPermitsIt) {
+  Settings settings = fault("nccl-version=23007");
+  settings["NCCL_MULTI_RANK_GPU_ENABLE"] = "1";
+  EXPECT_EQ(inProcess(
+                [] {
+                  const int gpus[] = {0, 0};
+                  auto comm = nccl::openLocal(gpus, {.timeoutMs = 20000});
+                  return runCase(*comm, {Op::allReduce, 2, 1000});
+                },
+                settings),
+            "");
+}
+
+TEST_F(NcclFaults, NoRoomForAnInboxLeavesTheCommunicatorUsable) {
+  EXPECT_EQ(inProcess([] {
+              auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+              const std::size_t count = std::size_t{1} << 45;
+              const Ones ones(*comm);
+              const std::vector<Neighborhood> rings{ringOf(0, 2), ringOf(1, 2)};
+              std::string wrong = expectError(ErrorCode::outOfMemory, -1, "cannot allocate", [&] {
+                comm->neighborAllReduce(ones.buffers.view(), count, DType::float32, rings);
+              });
+              return wrong + runCase(*comm, {Op::neighbor, 2, 100});
+            }),
+            "");
+}
+
+TEST_F(NcclFaults, OldLibrariesDoTheSameWithMessages) {
+  for (const char* faults :
+       {"nccl-version=21805", "missing=ncclAlltoAll,missing=ncclGather,missing=ncclScatter"}) {
+    EXPECT_EQ(inProcess(
+                  []() -> std::string {
+                    if (nccl::libraryInfo().exchanges) return "not an old library";
+                    for (const int size : {1, 2, 4}) {
+                      auto comm = nccl::openLocal(firstGpus(size), {.timeoutMs = 20000});
+                      for (const Op op : kAllOps) {
+                        auto wrong = runCases(*comm, everyLength(op, size, {0, 1, 1000}));
+                        if (!wrong.empty()) return wrong;
+                      }
+                    }
+                    return "";
+                  },
+                  fault(faults)),
+              "")
+        << faults;
+  }
+}
+
+TEST_F(NcclFaults, WhatAnOldLibraryCannotDoIsSaid) {
+  EXPECT_EQ(
+      inProcess(
+          []() -> std::string {
+            const nccl::LibraryInfo& info = nccl::libraryInfo();
+            if (info.simulation || info.registration || info.windows || info.float8) return "info";
+            if (nccl::versionText(info.version) != "2.18.5") return "version";
+            auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+            if (comm->estimateSeconds({Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100})) {
+              return "an estimate from nowhere";
+            }
+            const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
+                                           nccl::Memory(*comm->devices()[1], 4096)};
+            void* const places[] = {memory[0].data(), memory[1].data()};
+            return expectError(ErrorCode::unsupported, -1, "2.18.5 cannot register", [&] {
+              comm->registerMemory(places, 4096, nccl::RegistrationKind::local);
+            });
+          },
+          fault("nccl-version=21805")),
+      "");
+  EXPECT_EQ(inProcess(
+                [] {
+                  auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
+                  const Ones ones(*comm);
+                  const double scale = 2;
+                  const nccl::Launch launch{
+                      {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
+                      ones.buffers.view(),
+                      {&scale, 1}};
+                  return expectError(ErrorCode::unsupported, -1, "no scaled sums", [&] {
+                    comm->run({&launch, 1});
+                  });
+                },
+                fault("missing=ncclRedOpCreatePreMulSum")),
+            "");
+}
+
+TEST_F(NcclFaults, ALibraryWithoutWindowsRegistersForItself) {
+  EXPECT_EQ(inProcess(
+                []() -> std::string {
+                  auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
+                  const nccl::Memory memory(*comm->devices()[0], 4096);
+                  void* const places[] = {memory.data()};
+                  const auto made =
+                      comm->registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
+                  return made->kind() == nccl::RegistrationKind::local ? "" : "kind";
+                },
+                fault("nccl-version=22100")),
+            "");
+}
+
+TEST_F(NcclFaults, AFailedRegistrationLeavesNothing) {
+  EXPECT_EQ(inProcess([] {
+              auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});
+              // Windows want memory of the library's own.
+              const cuda::DeviceMemory memory(*comm->devices()[0], 4096);
+              void* const places[] = {memory.data()};
+              return expectError(ErrorCode::invalidArgument, 0, "ncclMemAlloc", [&] {
+                comm->registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
+              });
+            }),
+            "");
+}
+
+TEST_F(NcclFaults, ALibraryThatIsTooOldIsRefusedByName) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  return expectError(ErrorCode::backendUnavailable, -1, "2.13.4 (" /* its file */,
+                                     [] { nccl::libraryInfo(); }) +
+                         expectError(ErrorCode::backendUnavailable, -1, "ncclCommFinalize",
+                                     [] { nccl::makeUniqueId(); });
+                },
+                fault("nccl-version=21304")),
+            "");
+}
+
+TEST(NcclLibrary, ThatIsNotThereIsNamed) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  return expectError(ErrorCode::backendUnavailable, -1,
+                                     "GRADLINK_NCCL_LIBRARY names '/nowhere/libnccl.so.2'",
+                                     [] { nccl::libraryInfo(); });
+                },
+                {{"GRADLINK_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}),
+            "");
+}
+
+TEST(NcclLibrary, VersionsOfBothEncodingsAreRead) {
+  EXPECT_EQ(nccl::versionText(2708), "2.7.8");
+  EXPECT_EQ(nccl::versionText(21805), "2.18.5");
+  EXPECT_EQ(nccl::versionText(23007), "2.30.7");
+  EXPECT_EQ(nccl::versionText(0), "of an unknown version");
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,281 @@
+// Ranks that are processes, one GPU each: over a control communicator, and with an id alone.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <new>
+
+#include "test/nccl/gpu_jobs.h"
+
+namespace gradlink::test {
+namespace {
+
+/// Counters that all processes share: conditions to wait for instead of times.
+struct Shared {
+  std::atomic<int> ready{0};
+  std::atomic<int> go{0};
+  nccl::UniqueId id{};
+
+  static void waitFor(const std::atomic<int>& counter, int value) {
+    while (counter.load() < value) usleep(200);
+  }
+};
+Shared* makeShared() {
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return new (memory) Shared;
+}
+
+class GpuProcesses : public testing::TestWithParam<std::tuple<Op, int>> {};
+
+TEST_P(GpuProcesses, GiveTheSameAsAPlainLoop) {
+  const auto [op, size] = GetParam();
+  if (size > gpusHere()) GTEST_SKIP() << "needs " << size << " GPUs";
+  std::vector<Case> cases = everyLength(op, size, {0, 1, 4099});
+  for (const Case& c : everyType(op, size, 45)) cases.push_back(c);
+  auto ranks = startGpuRanks(size, [&](auto& comm, int) {
+    std::string wrong = runCases(comm, cases);
+    // Who is done with its own messages may be so before others are with theirs, and what the
+    // stand-in's ranks meet in ends with rank 0's process.
+    if (wrong.empty()) comm.barrier();
+    return wrong;
+  });
+  expectNone(ranks);
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, GpuProcesses,
+                         testing::Combine(testing::ValuesIn(kAllOps), testing::Values(1, 2, 4)),
+                         [](const auto& info) {
+                           return std::string(nameOf(std::get<0>(info.param))) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+/// Needs two GPUs or more.
+class GpuPairs : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
+  }
+  int size_ = std::min(gpusHere(), 3);
+};
+
+TEST_F(GpuPairs, WorkWithAnIdAlone) {
+  Shared* shared = makeShared();
+  std::vector<Process> ranks;
+  for (int r = 0; r < size_; ++r) {
+    ranks.emplace_back([=, this]() -> std::string {
+      if (r == 0) {
+        shared->id = nccl::makeUniqueId();
+        shared->go = 1;
+      }
+      Shared::waitFor(shared->go, 1);
+      auto comm = nccl::join(shared->id, r, size_, r, {.timeoutMs = 20000});
+      for (const Op op : kAllOps) {
+        std::string wrong = runCase(*comm, {op, size_, 100});
+        if (!wrong.empty()) return wrong;
+      }
+      comm->barrier();
+      const Shape shape{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 1 << 20};
+      const bool estimated = comm->estimateSeconds(shape).has_value();
+      if (estimated != nccl::libraryInfo().simulation) return "estimate";
+      auto part = comm->split(r == 0 ? -1 : 7, -r);
+      if (r == 0) return part == nullptr ? "" : "a part for who takes none";
+      auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
+      if (part->heldRanks()[0] != size_ - 1 - r) return "order of the part";
+      return runCase(gpus, {Op::allGather, size_ - 1, 50});
+    });
+  }
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, SplitWithTheirControl) {
+  auto ranks = startGpuRanks(size_, [](auto& comm, int rank) -> std::string {
+    auto part = comm.split(rank == 0 ? 0 : 1, 0);
+    auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
+    if (auto wrong = runCase(gpus, {Op::allReduce, gpus.size(), 500}); !wrong.empty()) return wrong;
+    part->close();
+    return runCase(comm, {Op::allReduce, comm.size(), 500});
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, SendAndReceive) {
+  auto ranks = startGpuRanks(2, [](auto& comm, int rank) -> std::string {
+    cuda::Device& device = *comm.devices()[0];
+    cuda::Stream stream(device);
+    const cuda::DeviceMemory memory(device, 4000);
+    std::vector<int> values(1000, rank == 0 ? 42 : 0);
+    stream.copy(memory.data(), values.data(), 4000);
+    stream.synchronize();
+    for (int round = 0; round < 3; ++round) {
+      if (rank == round % 2) {
+        comm.send(memory.data(), 1000, DType::int32, 1 - rank, 0);
+      } else {
+        const Received received = comm.receive(memory.data(), 1000, DType::int32, 1 - rank, 0);
+        if (received.source != 1 - rank || received.count != 1000) return "envelope";
+      }
+    }
+    stream.copy(values.data(), memory.data(), 4000);
+    stream.synchronize();
+    if (values != std::vector<int>(1000, 42)) return "values";
+    std::string wrong;
+    wrong += expectError(ErrorCode::unsupported, -1, "no tags",
+                         [&] { comm.send(memory.data(), 1, DType::int8, 1 - rank, 3); });
+    wrong += expectError(ErrorCode::unsupported, -1, "any source",
+                         [&] { comm.receive(memory.data(), 1, DType::int8, kAnySource, 0); });
+    wrong += expectError(ErrorCode::unsupported, -1, "of itself",
+                         [&] { comm.send(memory.data(), 1, DType::int8, rank, 0); });
+    wrong += expectError(ErrorCode::invalidArgument, -1, "is not a rank",
+                         [&] { comm.send(memory.data(), 1, DType::int8, 2, 0); });
+    comm.barrier();
+    return wrong;
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, ReportAMismatchOnAllSidesAndGoOn) {
+  auto ranks = startGpuRanks(size_, [last = size_ - 1](auto& comm, int rank) -> std::string {
+    const Case c{Op::allReduce, comm.size(), 11};
+    const HeldBuffers buffers(comm, c);
+    std::string wrong = expectError(ErrorCode::mismatch, last, "made different calls", [&] {
+      comm.allReduce(buffers.view(), rank == last ? 10 : 11, DType::float32, ReduceOp::sum);
+    });
+    return wrong + runCase(comm, c);
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
+  Shared* shared = makeShared();
+  auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
+    const Case c{Op::allReduce, 2, 11};
+    const HeldBuffers buffers(comm, c);
+    if (rank == 1) {
+      Shared::waitFor(shared->go, 1);
+      return "";
+    }
+    std::string wrong = expectError(ErrorCode::timeout, 1, "waiting for rank 1", [&] {
+      comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum, {.timeoutMs = 200});
+    });
+    shared->go = 1;
+    return wrong;
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, EndWithTheReasonOfAPeersAbort) {
+  Shared* shared = makeShared();
+  auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
+    const Case c{Op::allReduce, 2, 11};
+    const HeldBuffers buffers(comm, c);
+    if (rank == 1) {
+      Shared::waitFor(shared->ready, 1);
+      comm.abort("out of patience");
+      return "";
+    }
+    shared->ready = 1;
+    return expectError(ErrorCode::aborted, 1, "out of patience",
+                       [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); });
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
+  Shared* shared = makeShared();
+  auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
+    cuda::Stream stream(*comm.devices()[0]);
+    cuda::Stream* const streams[] = {&stream};
+    const Case c{Op::allReduce, 2, 11};
+    const HeldBuffers buffers(comm, c);
+    const nccl::Launch launch{{Kind::allReduce, c.dtype, c.reduceOp, 0, c.count}, buffers.view()};
+    if (rank == 1) {
+      shared->ready.fetch_add(1);
+      Shared::waitFor(shared->go, 1);
+      return "";
+    }
+    // Rank 1 never makes its part of this; it is killed meanwhile.
+    comm.enqueue({&launch, 1}, streams);
+    shared->ready.fetch_add(1);
+    std::string wrong = expectError(ErrorCode::peerLost, 1, "was lost", [&] {
+      cuda::await([&] { return stream.done(); }, Deadline::in(20000), "allReduce",
+                  [&] { comm.check("allReduce"); });
+    });
+    stream.synchronize();
+    return wrong;
+  });
+  while (shared->ready.load() < 2) usleep(200);
+  ranks[1].kill();
+  EXPECT_EQ(ranks[0].wait(), "");
+  EXPECT_EQ(ranks[1].wait(), "killed");
+}
+
+TEST_F(GpuPairs, HearOfAPeersFailure) {
+  if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that fail when asked to";
+  auto ranks = startGpuRanks(
+      2,
+      [](auto& comm, int rank) {
+        const Case c{Op::allReduce, 2, 11};
+        const HeldBuffers buffers(comm, c);
+        const ErrorCode code = rank == 1 ? ErrorCode::system : ErrorCode::aborted;
+        return expectError(code, 1, "unhandled system error", [&] {
+          comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
+        });
+      },
+      20000,
+      [](int) {
+        return Settings{{"GRADLINK_FAKE_FAULTS", "nccl-async=1@1"}};
+      });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, NameARankThatLeft) {
+  auto ranks = startGpuRanks(2, [](auto& comm, int rank) -> std::string {
+    const Case c{Op::allReduce, 2, 11};
+    const HeldBuffers buffers(comm, c);
+    const auto reduce = [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); };
+    // Else it may leave while the other still joins, whose join then fails.
+    comm.barrier();
+    if (rank == 1) {
+      comm.leave();
+      return expectError(ErrorCode::closed, 1, "has left", reduce);
+    }
+    return expectError(ErrorCode::peerLost, 1, "rank 1", reduce);
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, RefuseToBeOfTwoVersions) {
+  if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that say another version";
+  Shared* shared = makeShared();
+  std::vector<Process> ranks;
+  for (int r = 0; r < 2; ++r) {
+    ranks.emplace_back(
+        [=]() -> std::string {
+          if (r == 0) {
+            shared->id = nccl::makeUniqueId();
+            shared->go = 1;
+          }
+          Shared::waitFor(shared->go, 1);
+          std::string wrong = expectError(ErrorCode::invalidArgument, r, "version", [&] {
+            nccl::join(shared->id, r, 2, r, {.timeoutMs = 20000});
+          });
+          // The other hears it from the stand-in's meeting, which is in rank 0's process.
+          shared->ready.fetch_add(1);
+          Shared::waitFor(shared->ready, 2);
+          return wrong;
+        },
+        Settings{{"GRADLINK_FAKE_FAULTS", r == 0 ? "nccl-version=22809" : "nccl-version=22703"}});
+  }
+  expectNone(ranks);
+}
+
+TEST_F(GpuPairs, NameTheMissingRankOfTheirMeeting) {
+  const std::string said = inProcess([]() -> std::string {
+    shm::JoinOptions options = controlOf("nobody-else", 0, 2);
+    options.timeoutMs = 200;
+    return expectError(ErrorCode::timeout, 1, "1", [&] { nccl::join(shm::join(options), 0); });
+  });
+  EXPECT_EQ(said, "");
+}
+
+}  // namespace
+}  // namespace gradlink::test

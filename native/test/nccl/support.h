@@ -1,0 +1,276 @@
+// What the tests of NCCL share. Every case runs in processes of its own, because libraries and
+// their settings are loaded once; what the stand-ins find left at a process's end fails its test.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+#include "nccl/nccl.h"
+#include "test/reference.h"
+#include "test/shm/support.h"
+
+namespace gradlink::test {
+
+using Settings = std::map<std::string, std::string>;
+
+/// A process that runs body, which returns "" or what is wrong. It must be started before this one
+/// loads a library or starts a thread.
+class Process {
+ public:
+  explicit Process(const std::function<std::string()>& body, const Settings& settings = {}) {
+    char leaks[] = "/tmp/gradlink-leaks-XXXXXX";
+    ::close(mkstemp(leaks));
+    leaks_ = leaks;
+    int ends[2];
+    if (pipe(ends) != 0) std::abort();
+    std::fflush(nullptr);
+    pid_ = fork();
+    if (pid_ == 0) {
+      ::close(ends[0]);
+      for (const auto& [name, value] : settings) setenv(name.c_str(), value.c_str(), 1);
+      setenv("GRADLINK_FAKE_LEAKS", leaks, 1);
+      const std::string text = textOf(body);
+      if (write(ends[1], text.data(), text.size()) < 0) _exit(3);
+      // Not _exit: the stand-ins report at the end.
+      std::exit(text.empty() ? 0 : 1);
+    }
+    ::close(ends[1]);
+    pipe_ = ends[0];
+  }
+  Process(Process&& other) noexcept
+      : pid_(std::exchange(other.pid_, -1)),
+        pipe_(std::exchange(other.pipe_, -1)),
+        leaks_(std::move(other.leaks_)) {}
+  ~Process() {
+    if (pid_ > 0) {
+      ::kill(pid_, SIGKILL);
+      wait();
+    }
+  }
+
+  void kill() const { ::kill(pid_, SIGKILL); }
+
+  /// What body says, or the error that it threw.
+  static std::string textOf(const std::function<std::string()>& body) {
+    try {
+      return body();
+    } catch (const Error& error) {
+      return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
+             std::to_string(error.rank) + ": " + error.what();
+    } catch (const std::exception& error) {
+      // It may not get to the test's frame, which is the parent's.
+      return std::string("threw ") + error.what();
+    }
+  }
+
+  /// What it had to say, and what it left behind.
+  std::string wait() {
+    std::string text;
+    char buffer[512];
+    ssize_t got;
+    while ((got = read(pipe_, buffer, sizeof(buffer))) > 0) {
+      text.append(buffer, static_cast<std::size_t>(got));
+    }
+    ::close(pipe_);
+    int status = 0;
+    waitpid(std::exchange(pid_, -1), &status, 0);
+    std::stringstream left;
+    left << std::ifstream(leaks_).rdbuf();
+    unlink(leaks_.c_str());
+    if (WIFSIGNALED(status)) {
+      return WTERMSIG(status) == SIGKILL ? "killed"
+                                         : "died of signal " + std::to_string(WTERMSIG(status));
+    }
+    if (WEXITSTATUS(status) != 0 && text.empty()) {
+      text = "exit status " + std::to_string(WEXITSTATUS(status));
+    }
+    if (!left.str().empty()) text += (text.empty() ? "" : "; ") + ("left: " + left.str());
+    return text;
+  }
+
+ private:
+  pid_t pid_;
+  int pipe_;
+  std::string leaks_;
+};
+
+/// Runs one process and gives what it said.
+inline std::string inProcess(const std::function<std::string()>& body,
+                             const Settings& settings = {}) {
+  return Process(body, settings).wait();
+}
+
+/// "" when body throws an Error of this code, and rank unless it is -2, whose text contains `part`.
+inline std::string expectError(ErrorCode code, int rank, const std::string& part,
+                               const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    const bool right = error.code == code && (rank == -2 || error.rank == rank) &&
+                       std::string(error.what()).find(part) != std::string::npos;
+    return right ? ""
+                 : std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
+                       std::to_string(error.rank) + ": " + error.what();
+  }
+  return "did not throw";
+}
+
+inline std::vector<int> firstGpus(int count) {
+  std::vector<int> gpus(static_cast<std::size_t>(count));
+  std::iota(gpus.begin(), gpus.end(), 0);
+  return gpus;
+}
+
+/// GPUs there are, found out by a process of its own; 0 without a driver.
+inline int gpusHere() {
+  static const int count = [] {
+    const std::string said = inProcess([] { return std::to_string(cuda::Device::count()); });
+    return said.empty() || said[0] == 't' ? 0 : std::atoi(said.c_str());
+  }();
+  return count;
+}
+
+/// Whether the libraries are the stand-ins, as tests of faults need.
+inline bool onFakes() {
+  void* library = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) library = dlopen("libcuda.so.1", RTLD_LAZY);
+  return library != nullptr && dlsym(library, "gradlinkFakeOwner") != nullptr;
+}
+inline bool testsRunOnFakes() {
+  static const bool fakes = inProcess([] { return onFakes() ? "yes" : "no"; })[0] == 'y';
+  return fakes;
+}
+
+/// One rank's device memory for a case, filled with what shm_support.h says.
+class GpuBuffers {
+ public:
+  GpuBuffers(const Case& c, int rank, cuda::Device& device)
+      : case_(c), rank_(rank), stream_(device) {
+    const Bytes data = input(c, rank);
+    outBytes_ = c.outBlocks(rank) * c.block();
+    const auto me = static_cast<std::size_t>(rank);
+    if (c.inPlace && !data.empty() && outBytes_ > 0) {
+      memory_ = cuda::DeviceMemory(device, std::max(data.size(), outBytes_));
+      in_ = out_ = static_cast<std::byte*>(memory_.data());
+      if (c.op == Op::allGather || c.op == Op::gather) in_ += me * c.block();
+      if (c.op == Op::reduceScatter || c.op == Op::scatter) out_ += me * c.block();
+    } else {
+      memory_ = cuda::DeviceMemory(device, data.size());
+      other_ = cuda::DeviceMemory(device, outBytes_);
+      in_ = static_cast<std::byte*>(memory_.data());
+      out_ = static_cast<std::byte*>(other_.data());
+    }
+    stream_.copy(in_, data.data(), data.size());
+    stream_.synchronize();
+  }
+
+  const void* in() const { return in_; }
+  void* out() const { return out_; }
+
+  /// Empty when right, else what is wrong.
+  std::string verify() { return compare(expected(case_, rank_)); }
+
+  std::string compare(const Bytes& want) {
+    Bytes got(want.size());
+    stream_.copy(got.data(), out_, got.size());
+    stream_.synchronize();
+    for (std::size_t i = 0; i < want.size() / sizeOf(case_.dtype); ++i) {
+      if (near(got, want, i)) continue;
+      return case_.text() + ": rank " + std::to_string(rank_) + " is wrong in element " +
+             std::to_string(i);
+    }
+    return {};
+  }
+
+ private:
+  /// Averages of floats are scaled before they are summed: two units in the last place may differ.
+  bool near(const Bytes& got, const Bytes& want, std::size_t i) const {
+    const std::size_t bytes = sizeOf(case_.dtype);
+    if (std::memcmp(got.data() + i * bytes, want.data() + i * bytes, bytes) == 0) return true;
+    if (case_.reduceOp != ReduceOp::avg || case_.dtype < DType::float16) return false;
+    constexpr double kUnits[] = {0x1p-10, 0x1p-7, 0x1p-23, 0x1p-52};
+    const double unit = kUnits[static_cast<int>(case_.dtype) - static_cast<int>(DType::float16)];
+    const double a = valueAt(got, i);
+    const double b = valueAt(want, i);
+    return std::fabs(a - b) <= 2 * unit * std::fabs(b);
+  }
+  double valueAt(const Bytes& array, std::size_t i) const {
+    switch (case_.dtype) {
+      case DType::float16:
+        return reference::widen(reference::read<std::uint16_t>(array.data(), i), 5);
+      case DType::bfloat16:
+        return reference::widen(reference::read<std::uint16_t>(array.data(), i), 8);
+      case DType::float32:
+        return reference::read<float>(array.data(), i);
+      default:
+        return reference::read<double>(array.data(), i);
+    }
+  }
+
+  Case case_;
+  int rank_;
+  cuda::Stream stream_;
+  cuda::DeviceMemory memory_;
+  cuda::DeviceMemory other_;
+  std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  std::size_t outBytes_ = 0;
+};
+
+/// The held ranks' memory, and spans of it.
+struct HeldBuffers {
+  std::vector<std::unique_ptr<GpuBuffers>> each;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+
+  HeldBuffers(const nccl::NcclCommunicator& comm, const Case& c) {
+    for (std::size_t i = 0; i < comm.heldRanks().size(); ++i) {
+      each.push_back(std::make_unique<GpuBuffers>(c, comm.heldRanks()[i], *comm.devices()[i]));
+      in.push_back(each.back()->in());
+      out.push_back(each.back()->out());
+    }
+  }
+  Buffers view() const { return {in, out}; }
+  std::string verify() const {
+    for (const auto& buffers : each) {
+      if (std::string wrong = buffers->verify(); !wrong.empty()) return wrong;
+    }
+    return {};
+  }
+};
+
+/// Runs a case on the ranks that a communicator holds and says what is wrong.
+inline std::string runCase(nccl::NcclCommunicator& comm, const Case& c,
+                           const CallOptions& options = {}) {
+  const HeldBuffers buffers(comm, c);
+  call(comm, c, buffers.view(), options);
+  return buffers.verify();
+}
+
+inline std::string runCases(nccl::NcclCommunicator& comm, const std::vector<Case>& cases) {
+  for (const Case& c : cases) {
+    if (std::string wrong = runCase(comm, c); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+}  // namespace gradlink::test

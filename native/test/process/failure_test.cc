@@ -1,0 +1,320 @@
+// How ranks that are processes meet, fail and leave: who is named, and what is left behind.
+#include <dirent.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <set>
+
+#include "test/process/support.h"
+
+namespace gradlink::test {
+namespace {
+
+// Rank 1 dies in one of many large calls: wherever it was, the others must learn it.
+TEST(ProcessesFailing, NameARankThatIsKilledInMidCall) {
+  for (bool shared : {false, true}) {
+    Scoreboard* board = makeScoreboard();
+    const std::string name = freshName();
+    std::vector<Child> children;
+    for (int r = 0; r < 3; ++r) {
+      children.emplace_back([&, r]() -> std::string {
+        auto comm = shm::join(optionsFor(name, r, 3));
+        std::vector<float> plain(shared ? 0 : 400000);
+        auto* data = shared ? static_cast<float*>(comm->allocShared(1600000)) : plain.data();
+        const void* in[] = {data};
+        void* out[] = {data};
+        for (;;) {
+          comm->allReduce({in, out}, 400000, DType::float32, ReduceOp::sum);
+          board->ready.fetch_add(1);
+        }
+      });
+    }
+    board->waitFor(board->ready, 6);
+    children[1].kill();
+    EXPECT_EQ(children[1].wait(), "killed");
+    expectThrew(children[0].wait(), "ERR_PEER_LOST", 1);
+    expectThrew(children[2].wait(), "ERR_PEER_LOST", 1);
+  }
+}
+
+TEST(ProcessesFailing, NameARankThatIsKilledWhileTheyWaitForIt) {
+  Scoreboard* board = makeScoreboard();
+  const std::string name = freshName();
+  std::vector<Child> children;
+  for (int r = 0; r < 3; ++r) {
+    children.emplace_back([&, r]() -> std::string {
+      auto comm = shm::join(optionsFor(name, r, 3));
+      board->ready.fetch_add(1);
+      float x = 0;
+      // Rank 2 waits for a message of rank 0, not of the one that dies.
+      if (r == 1) pause();
+      if (r == 0) comm->receive(&x, 1, DType::float32, 1, 0);
+      comm->receive(&x, 1, DType::float32, 0, 0);
+      return "no error";
+    });
+  }
+  board->waitFor(board->ready, 3);
+  children[1].kill();
+  EXPECT_EQ(children[1].wait(), "killed");
+  expectThrew(children[0].wait(), "ERR_PEER_LOST", 1);
+  expectThrew(children[2].wait(), "ERR_PEER_LOST", 1);
+}
+
+TEST(ProcessesFailing, NameARankThatExitsWithoutAWord) {
+  const std::string name = freshName();
+  Child a([&]() -> std::string {
+    auto comm = shm::join(optionsFor(name, 0, 2));
+    comm->barrier();
+    return "no error";
+  });
+  Child b([&]() -> std::string {
+    auto* leaked = shm::join(optionsFor(name, 1, 2)).release();
+    return leaked == nullptr ? "null" : "";
+  });
+  EXPECT_EQ(b.wait(), "");
+  expectThrew(a.wait(), "ERR_PEER_LOST", 1);
+}
+
+TEST(ProcessesFailing, NameARankThatClosedAndOneThatIsStuck) {
+  const auto closed = onRanks(2, [](Communicator& comm, int rank) -> std::string {
+    comm.barrier();
+    if (rank == 1) return comm.close(), "";
+    comm.barrier();
+    return "no error";
+  });
+  EXPECT_EQ(closed[1], "");
+  expectThrew(closed[0], "ERR_PEER_LOST", 1);
+
+  Scoreboard* board = makeScoreboard();
+  // Rank 0, for which the others wait first: of two that come at different times the earlier could
+  // give up on the other.
+  const auto stuck = onRanks(3, [&](Communicator& comm, int rank) -> std::string {
+    if (rank == 0) {
+      board->waitFor(board->ready, 2);
+      comm.barrier();  // it hears that the others gave up on it
+      return "no error";
+    }
+    try {
+      comm.barrier({.timeoutMs = 50});
+    } catch (...) {
+      board->ready.fetch_add(1);
+      throw;
+    }
+    return "no error";
+  });
+  for (auto& result : stuck) expectThrew(result, "ERR_TIMEOUT", 0);
+}
+
+TEST(ProcessesFailing, EndWithTheReasonOfAnAbort) {
+  const auto results = onRanks(3, [](Communicator& comm, int rank) -> std::string {
+    if (rank == 1) comm.abort("enough");
+    for (;;) comm.barrier();
+  });
+  for (auto& result : results) {
+    expectThrew(result, "ERR_ABORTED", 1);
+    EXPECT_NE(result.find("enough"), std::string::npos);
+  }
+}
+
+/// Sockets of a meeting: one that its leader listens at, and one more for each rank that has found
+/// it.
+int socketsOf(const std::string& name) {
+  FILE* list = fopen("/proc/net/unix", "r");
+  char line[512];
+  int found = 0;
+  while (fgets(line, sizeof(line), list) != nullptr)
+    found += std::string(line).find(name) != std::string::npos ? 1 : 0;
+  fclose(list);
+  return found;
+}
+
+TEST(ProcessesMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
+  const std::string name = freshName();
+  auto late = [&](int rank, double timeoutMs) {
+    return Child([&, rank, timeoutMs]() -> std::string {
+      auto options = optionsFor(name, rank, 5);
+      options.timeoutMs = timeoutMs;
+      shm::join(options);
+      return "no error";
+    });
+  };
+  Child a = late(0, 20000);
+  Child b = late(4, 20000);
+  while (socketsOf(name) < 2) usleep(200);
+  Child c = late(2, 300);  // the first to give up tells the others
+  for (Child* child : {&a, &b, &c}) {
+    const std::string result = child->wait();
+    EXPECT_EQ(result.rfind("threw ERR_TIMEOUT rank 1:", 0), 0u) << result;
+    EXPECT_NE(result.find("have not come: 1, 3."), std::string::npos) << result;
+  }
+}
+
+TEST(ProcessesMeeting, RefusesDifferentSizesAndARankTakenTwice) {
+  for (bool sizes : {true, false}) {
+    const std::string name = freshName();
+    auto join = [&](int rank, int size) {
+      return Child([&, rank, size]() -> std::string {
+        shm::join(optionsFor(name, rank, size));
+        return "no error";
+      });
+    };
+    Child a = join(0, 3);
+    Child b = sizes ? join(1, 4) : join(0, 3);
+    for (Child* child : {&a, &b}) EXPECT_EQ(child->wait().rfind("threw ERR_MISMATCH", 0), 0u);
+  }
+}
+
+TEST(ProcessesMeeting, GoesOnWhenItsLeaderIsKilledAndComesBack) {
+  const std::string name = freshName();
+  auto join = [&](int rank) {
+    return Child([&, rank]() -> std::string {
+      auto comm = shm::join(optionsFor(name, rank, 3));
+      return runRank(*comm, {Op::allReduce, 3, 50000});
+    });
+  };
+  Child first = join(0);
+  // It leads once its name is bound.
+  while (socketsOf(name) == 0) usleep(200);
+  Child second = join(1);
+  first.kill();
+  EXPECT_EQ(first.wait(), "killed");
+  Child again = join(0);
+  Child third = join(2);
+  for (Child* child : {&second, &again, &third}) EXPECT_EQ(child->wait(), "");
+  EXPECT_EQ(socketsOf(name), 0);
+}
+
+TEST(ProcessesMeeting, OtherJobsWithTheSameNameDoNotMeet) {
+  const std::string name = freshName();
+  std::vector<Child> children;
+  for (int i = 0; i < 4; ++i) {
+    children.emplace_back([&, i]() -> std::string {
+      auto options = optionsFor(name, i % 2, 2);
+      options.job = i < 2 ? "one" : "two";
+      auto comm = shm::join(options);
+      int value = i;
+      int got = -1;
+      comm->send(&value, 1, DType::int32, 1 - i % 2, 0);
+      comm->receive(&got, 1, DType::int32, 1 - i % 2, 0);
+      return got / 2 == i / 2 ? "" : "met the other job";
+    });
+  }
+  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+}
+
+TEST(ProcessesMeeting, ANameIsFreeAgainOnceAllHaveJoined) {
+  const std::string name = freshName();
+  std::vector<Child> children;
+  for (int r = 0; r < 3; ++r) {
+    children.emplace_back([&, r]() -> std::string {
+      for (int generation = 0; generation < 20; ++generation) {
+        auto comm = shm::join(optionsFor(name, r, 3));
+        if (auto wrong = runRank(*comm, {Op::allReduce, 3, 5}); !wrong.empty()) return wrong;
+      }
+      return {};
+    });
+  }
+  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+}
+
+std::set<std::string> namesIn(const char* folder) {
+  std::set<std::string> names;
+  DIR* dir = opendir(folder);
+  if (dir == nullptr) return names;
+  while (const dirent* entry = readdir(dir)) names.insert(entry->d_name);
+  closedir(dir);
+  return names;
+}
+
+TEST(ProcessesLeave, NothingInDevShmNotEvenWhenAllAreKilled) {
+  const auto before = namesIn("/dev/shm");
+  Scoreboard* board = makeScoreboard();
+  const std::string name = freshName();
+  std::vector<Child> children;
+  for (int r = 0; r < 3; ++r) {
+    children.emplace_back([&, r]() -> std::string {
+      auto comm = shm::join(optionsFor(name, r, 3));
+      auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
+      const void* in[] = {memory};
+      void* out[] = {memory};
+      comm->allReduce({in, out}, 1 << 18, DType::float32, ReduceOp::sum);
+      board->ready.fetch_add(1);
+      for (;;) pause();
+    });
+  }
+  board->waitFor(board->ready, 3);
+  std::set<std::string> added;
+  for (auto& entry : namesIn("/dev/shm")) {
+    if (before.count(entry) == 0 && entry.find("gradlink") != std::string::npos)
+      added.insert(entry);
+  }
+  EXPECT_TRUE(added.empty());
+  for (Child& child : children) child.kill();
+  for (Child& child : children) EXPECT_EQ(child.wait(), "killed");
+  for (auto& entry : namesIn("/dev/shm")) {
+    EXPECT_TRUE(before.count(entry) == 1 || entry.find("gradlink") == std::string::npos) << entry;
+  }
+}
+
+TEST(ProcessesLeave, NoDescriptorsAndNoMappings) {
+  auto mappings = [] {
+    FILE* list = fopen("/proc/self/maps", "r");
+    char line[512];
+    int count = 0;
+    while (fgets(line, sizeof(line), list) != nullptr)
+      count += std::string(line).find("memfd:gradlink") != std::string::npos;
+    fclose(list);
+    return count;
+  };
+  const std::string name = freshName();
+  std::vector<Child> children;
+  for (int r = 0; r < 2; ++r) {
+    children.emplace_back([&, r]() -> std::string {
+      const auto before = namesIn("/proc/self/fd").size();
+      {
+        auto comm = shm::join(optionsFor(name, r, 2));
+        auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
+        const void* in[] = {memory};
+        void* out[] = {memory};
+        comm->allReduce({in, out}, 1 << 18, DType::float32, ReduceOp::sum);
+      }
+      if (namesIn("/proc/self/fd").size() != before) return "descriptors are left";
+      return mappings() == 0 ? "" : "mappings are left";
+    });
+  }
+  for (Child& child : children) EXPECT_EQ(child.wait(), "");
+}
+
+TEST(ProcessesLeave, FreedSharedArraysGiveTheirMemoryBack) {
+  expectNone(onRanks(2, [](Communicator& comm, int) -> std::string {
+    auto pages = [] {
+      FILE* list = fopen("/proc/self/smaps", "r");
+      char line[512];
+      bool ours = false;
+      long sum = 0, kb = 0;
+      while (fgets(line, sizeof(line), list) != nullptr) {
+        if (std::string(line).find('-') != std::string::npos && std::string(line).find(' ') < 40) {
+          ours = std::string(line).find("memfd:gradlink") != std::string::npos;
+        }
+        if (ours && sscanf(line, "Rss: %ld kB", &kb) == 1) sum += kb;
+      }
+      fclose(list);
+      return sum;
+    };
+    for (int i = 0; i < 30; ++i) {
+      auto* memory = static_cast<float*>(comm.allocShared(8 << 20));
+      const void* in[] = {memory};
+      void* out[] = {memory};
+      comm.allReduce({in, out}, 2 << 20, DType::float32, ReduceOp::sum);
+      comm.freeShared(memory);
+    }
+    comm.barrier();
+    // One generation of the peer's may still be mapped, not thirty.
+    const long kb = pages();
+    return kb < 64 << 10 ? "" : std::to_string(kb) + " kB are still mapped";
+  }));
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,112 @@
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "core/error.h"
+#include "shm/shm.h"
+#include "test/shm/support.h"
+
+namespace gradlink::test {
+namespace {
+
+class LocalGroup : public testing::TestWithParam<std::tuple<Op, int>> {};
+
+TEST_P(LocalGroup, GivesTheSameAsAPlainLoop) {
+  const auto [op, size] = GetParam();
+  auto comm = shm::makeLocalGroup(size);
+  std::vector<Case> cases = everyLength(op, size, {0, 1, 3, 127, 4099, 100003});
+  for (const Case& c : everyType(op, size, 333)) cases.push_back(c);
+  for (const Case& c : cases) EXPECT_EQ(runGroup(*comm, c), "");
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, LocalGroup,
+                         testing::Combine(testing::ValuesIn(kAllOps),
+                                          testing::Values(1, 2, 3, 4, 7)),
+                         [](const auto& info) {
+                           return std::string(nameOf(std::get<0>(info.param))) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+// Written out, so that the routing and the kernels are not only compared with themselves.
+TEST(LocalGroupByHand, SumsThreeRanks) {
+  auto comm = shm::makeLocalGroup(3);
+  std::vector<std::vector<float>> data{{1, 10}, {2, 20}, {4, 40}};
+  const void* in[] = {data[0].data(), data[1].data(), data[2].data()};
+  void* out[] = {data[0].data(), data[1].data(), data[2].data()};
+  comm->allReduce({in, out}, 2, DType::float32, ReduceOp::sum);
+  for (auto& d : data) EXPECT_EQ(d, (std::vector<float>{7, 70}));
+}
+
+TEST(LocalGroupByHand, RefusesWhatNeedsOneRankAndSaysWhatToUse) {
+  auto comm = shm::makeLocalGroup(2);
+  float x = 0;
+  try {
+    comm->send(&x, 1, DType::float32, 1, 0);
+    FAIL() << "send did not throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::unsupported);
+    EXPECT_TRUE(error.usable);
+    EXPECT_NE(std::string(error.what()).find("comm.ranks[i]"), std::string::npos);
+  }
+  EXPECT_THROW(comm->split(0, 0), Error);
+}
+
+TEST(LocalGroupByHand, NamesABadRootANullBufferAndAnAsymmetricNeighborhood) {
+  auto comm = shm::makeLocalGroup(2);
+  float a = 1, b = 2;
+  const void* in[] = {&a, &b};
+  void* out[] = {&a, &b};
+  EXPECT_THROW(comm->broadcast({in, out}, 1, DType::float32, 2), Error);
+  void* missing[] = {&a, nullptr};
+  EXPECT_THROW(comm->allReduce({in, missing}, 1, DType::float32, ReduceOp::sum), Error);
+  Neighborhood lonely[2];
+  lonely[0].sources.push_back({1, 1.0});
+  EXPECT_THROW(comm->neighborAllReduce({in, out}, 1, DType::float32, lonely), Error);
+  comm->allReduce({in, out}, 1, DType::float32, ReduceOp::sum);
+  EXPECT_EQ(a, 3);
+}
+
+TEST(LocalGroupByHand, EndsWithItsReasonWhenAbortedAndWithClosedAfterClose) {
+  auto comm = shm::makeLocalGroup(2);
+  comm->abort("the reason");
+  try {
+    comm->barrier();
+    FAIL() << "barrier did not throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::aborted);
+    EXPECT_NE(std::string(error.what()).find("the reason"), std::string::npos);
+  }
+  comm->close();
+  comm->close();
+  try {
+    comm->barrier();
+    FAIL() << "barrier did not throw";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::closed);
+  }
+}
+
+TEST(LocalGroupByHand, GivesZeroedAlignedSharedMemory) {
+  auto comm = shm::makeLocalGroup(2);
+  auto* memory = static_cast<std::byte*>(comm->allocShared(1000));
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
+  EXPECT_TRUE(std::all_of(memory, memory + 1000, [](std::byte b) { return b == std::byte{0}; }));
+  comm->freeShared(memory);
+}
+
+TEST(SlowLocalGroup, ReducesMoreThanTwoGiBPerRank) {
+  const std::size_t count = (std::size_t{1} << 31) + 4097;
+  auto comm = shm::makeLocalGroup(2);
+  std::vector<std::int8_t> a(count, 1), b(count, 2);
+  a[count - 1] = 5;
+  const void* in[] = {a.data(), b.data()};
+  void* out[] = {a.data(), b.data()};
+  comm->allReduce({in, out}, count, DType::int8, ReduceOp::sum);
+  EXPECT_EQ(a[0], 3);
+  EXPECT_EQ(a[std::size_t{1} << 31], 3);
+  EXPECT_EQ(b[count - 1], 7);
+  EXPECT_TRUE(std::all_of(b.begin(), b.end() - 1, [](auto v) { return v == 3; }));
+}
+
+}  // namespace
+}  // namespace gradlink::test

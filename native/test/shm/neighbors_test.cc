@@ -1,0 +1,216 @@
+// Exchanges with some of the ranks, and averages with them.
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/neighbors.h"
+#include "test/reference.h"
+#include "test/threads_support.h"
+
+namespace gradlink::test {
+namespace {
+
+/// What element i of rank r is.
+float valueOf(int rank, std::size_t i) {
+  return static_cast<float>(100 * rank) + static_cast<float>(i % 64);
+}
+
+/// Ranks bring numbers of elements of their own.
+std::size_t countOf(int rank, std::size_t most) {
+  return most * static_cast<std::size_t>(rank + 1) / 8;
+}
+
+std::vector<float> ownValues(int rank, std::size_t count) {
+  std::vector<float> values(count);
+  for (std::size_t i = 0; i < count; ++i) values[i] = valueOf(rank, i);
+  return values;
+}
+
+/// Ranks 1, 2, 4 ... on.
+std::vector<int> powersFrom(int rank, int size, bool on) {
+  std::vector<int> ranks;
+  for (int distance = 1; distance < size; distance *= 2)
+    ranks.push_back((rank + (on ? distance : size - distance)) % size);
+  return ranks;
+}
+
+std::string gathers(Communicator& comm, int rank, std::size_t most) {
+  const std::vector<float> mine = ownValues(rank, countOf(rank, most));
+  std::vector<NeighborBlock> sources;
+  std::size_t total = 0;
+  for (const int source : powersFrom(rank, comm.size(), false)) {
+    sources.push_back({source, countOf(source, most)});
+    total += sources.back().count;
+  }
+  std::vector<float> got(total + 1, -1);
+  neighborAllGather(comm, mine.data(), mine.size(), DType::float32, got.data(), sources,
+                    powersFrom(rank, comm.size(), true), {});
+  std::size_t at = 0;
+  for (const NeighborBlock& source : sources) {
+    for (std::size_t i = 0; i < source.count; ++i, ++at) {
+      if (got[at] != valueOf(source.rank, i)) return "element " + std::to_string(at);
+    }
+  }
+  return got[total] == -1 ? "" : "wrote too much";
+}
+
+TEST(NeighborAllGather, PutsWhatSourcesSendOneAfterTheOther) {
+  for (const int size : {1, 2, 3, 4, 7}) {
+    expectNone(onRanks(size, [&](Communicator& comm, int rank) {
+      // Messages within a mailbox, and longer ones.
+      for (const std::size_t most : {0, 8, 4000, 400000})
+        EXPECT_EQ(gathers(comm, rank, most), "") << size << " ranks, " << most << " elements";
+    }));
+  }
+}
+
+TEST(NeighborAllGather, WithListsOfItsOwnForEachRank) {
+  // 0 hears from everybody, in an order of its own; nobody else from anybody.
+  expectNone(onRanks(4, [&](Communicator& comm, int rank) {
+    const std::vector<float> mine = ownValues(rank, 5);
+    std::vector<NeighborBlock> sources;
+    std::vector<int> destinations;
+    if (rank == 0) sources = {{3, 5}, {1, 5}, {2, 5}};
+    if (rank != 0) destinations = {0};
+    std::vector<float> got(15, -1);
+    neighborAllGather(comm, mine.data(), 5, DType::float32, got.data(), sources, destinations, {});
+    if (rank != 0) {
+      EXPECT_EQ(got, std::vector<float>(15, -1));
+      return;
+    }
+    for (std::size_t i = 0; i < got.size(); ++i)
+      EXPECT_EQ(got[i], valueOf(sources[i / 5].rank, i % 5));
+  }));
+}
+
+struct Disagreement {
+  const char* text;
+  // Of rank 1 in a ring of three.
+  std::size_t count = 4;
+  DType dtype = DType::float32;
+  std::size_t expected = 4;
+  bool hears = true;
+  bool sends = true;
+};
+
+TEST(NeighborAllGather, DisagreesInTheSameWordsOnEveryRank) {
+  const Disagreement cases[] = {
+      {"the first sends 3 elements, the second expects 4", 3},
+      {"element type int32 against float32", 4, DType::int32},
+      {"the first sends 4 elements, the second expects 5", 4, DType::float32, 5},
+      {"the first names the second as a destination", 4, DType::float32, 4, false},
+      {"the second names the first as a source", 4, DType::float32, 4, true, false},
+  };
+  for (const Disagreement& c : cases) {
+    const auto errors = onRanks(3, [&](Communicator& comm, int rank) {
+      const bool odd = rank == 1;
+      std::vector<std::int32_t> in(8, 1);
+      std::vector<std::int32_t> out(8, 7);
+      std::vector<NeighborBlock> sources{{(rank + 2) % 3, odd ? c.expected : 4}};
+      std::vector<int> destinations{(rank + 1) % 3};
+      if (odd && !c.hears) sources.clear();
+      if (odd && !c.sends) destinations.clear();
+      std::optional<Error> error;
+      try {
+        neighborAllGather(comm, in.data(), odd ? c.count : 4, odd ? c.dtype : DType::float32,
+                          out.data(), sources, destinations, {});
+      } catch (const Error& e) {
+        error = e;
+      }
+      EXPECT_EQ(out, std::vector<std::int32_t>(8, 7)) << "something was sent";
+      EXPECT_EQ(gathers(comm, rank, 100), "");
+      if (error) throw *error;
+    });
+    expectAll(errors, ErrorCode::mismatch);
+    for (const auto& error : errors) {
+      EXPECT_STREQ(error->what(), errors[0]->what());
+      EXPECT_NE(std::string(error->what()).find(c.text), std::string::npos) << error->what();
+    }
+  }
+}
+
+TEST(NeighborAllGather, RefusesRanksThatAreNone) {
+  expectNone(onRanks(1, [&](Communicator& comm, int /*rank*/) {
+    float value = 0;
+    for (const int peer : {-1, 0, 1}) {
+      const NeighborBlock source[] = {{peer, 1}};
+      EXPECT_THROW(neighborAllGather(comm, &value, 1, DType::float32, &value, source, {}, {}),
+                   Error);
+      const int destination[] = {peer};
+      EXPECT_THROW(neighborAllGather(comm, &value, 1, DType::float32, &value, {}, destination, {}),
+                   Error);
+    }
+  }));
+}
+
+/// Rank 0 names 1 as a source, which does not name it.
+std::vector<std::optional<Error>> oneSided(int size, std::size_t count, bool check) {
+  return onRanks(size, [&](Communicator& comm, int rank) {
+    std::vector<float> data(count, static_cast<float>(rank + 1));
+    const void* const in[] = {data.data()};
+    void* const out[] = {data.data()};
+    Neighborhood own{0.5, {}, {}, check && rank == size - 1};
+    if (rank == 0) own.sources = {{1, 0.5}};
+    comm.neighborAllReduce({in, out}, count, DType::float32, {&own, 1});
+    EXPECT_EQ(data.back(), rank == 0 ? 1.5f : 0.5f * static_cast<float>(rank + 1));
+  });
+}
+
+TEST(NeighborAllReduce, ComparesListsWhereAnyRankWantsIt) {
+  for (const std::size_t count : {10, 100000}) {
+    const auto errors = oneSided(3, count, true);
+    expectAll(errors, ErrorCode::mismatch);
+    for (const auto& error : errors) EXPECT_STREQ(error->what(), errors[0]->what());
+    expectNone(oneSided(3, count, false));
+  }
+}
+
+TEST(PairGossip, AveragesTwoRanksAndLeavesTheOthersAlone) {
+  expectNone(onRanks(3, [&](Communicator& comm, int rank) {
+    if (rank == 1) return;
+    for (const std::size_t count : {0, 3, 100000}) {
+      const std::vector<float> mine = ownValues(rank, count);
+      std::vector<float> got(count);
+      // Each with weights of its own.
+      const double own = rank == 0 ? 0.5 : 0.25;
+      pairGossip(comm, mine.data(), got.data(), count, DType::float32, 2 - rank, own, 1 - own, {});
+      for (std::size_t i = 0; i < count; ++i) {
+        const float want = static_cast<float>(own) * valueOf(rank, i) +
+                           static_cast<float>(1 - own) * valueOf(2 - rank, i);
+        ASSERT_EQ(got[i], want) << "element " << i;
+      }
+    }
+  }));
+}
+
+TEST(PairGossip, InPlaceKeepsTinyWeights) {
+  expectNone(onRanks(2, [&](Communicator& comm, int rank) {
+    double value = rank == 0 ? 1 : 0x1p-200;
+    pairGossip(comm, &value, &value, 1, DType::float64, 1 - rank, 0x1p-56, 1, {});
+    EXPECT_EQ(value, rank == 0 ? 0x1p-56 + 0x1p-200 : 0x1p-256 + 1);
+  }));
+}
+
+TEST(PairGossip, OfOtherLengthsIsAMismatch) {
+  const auto errors = onRanks(2, [&](Communicator& comm, int rank) {
+    std::vector<float> data(10, 1);
+    // The longer one receives less than it has.
+    pairGossip(comm, data.data(), data.data(), rank == 0 ? 4 : 10, DType::float32, 1 - rank, 0.5,
+               0.5, {});
+  });
+  expectAll(errors, ErrorCode::mismatch);
+}
+
+TEST(PairGossip, NeedsFloatsAndAnotherRank) {
+  expectNone(onRanks(2, [&](Communicator& comm, int rank) {
+    std::int32_t value = 1;
+    EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::int32, 1 - rank, 0.5, 0.5, {}), Error);
+    EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::float32, rank, 0.5, 0.5, {}), Error);
+    EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::float32, 2, 0.5, 0.5, {}), Error);
+  }));
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,365 @@
+// What the engine's tests share: every collective as data, inputs that differ by rank and index,
+// and the results they must give, computed without the engine.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/kernels/reduce_kernels.h"
+
+namespace gradlink::test {
+
+using Bytes = std::vector<std::byte>;
+
+enum class Op {
+  allReduce,
+  reduce,
+  broadcast,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  neighbor
+};
+inline constexpr Op kAllOps[] = {Op::allReduce, Op::reduce,        Op::broadcast,
+                                 Op::allGather, Op::reduceScatter, Op::allToAll,
+                                 Op::gather,    Op::scatter,       Op::neighbor};
+inline const char* nameOf(Op op) {
+  constexpr const char* kNames[] = {"allReduce", "reduce",        "broadcast",
+                                    "allGather", "reduceScatter", "allToAll",
+                                    "gather",    "scatter",       "neighbor"};
+  return kNames[static_cast<int>(op)];
+}
+
+struct Case {
+  Op op;
+  int size;
+  std::size_t count;
+  DType dtype = DType::float32;
+  ReduceOp reduceOp = ReduceOp::sum;
+  int root = 0;
+  bool inPlace = false;
+
+  std::size_t block() const { return count * sizeOf(dtype); }
+  std::size_t inBlocks(int rank) const {
+    if (op == Op::reduceScatter || op == Op::allToAll) return static_cast<std::size_t>(size);
+    if (op == Op::scatter) return rank == root ? static_cast<std::size_t>(size) : 0;
+    if (op == Op::broadcast) return rank == root ? 1 : 0;
+    return 1;
+  }
+  std::size_t outBlocks(int rank) const {
+    if (op == Op::allGather || op == Op::allToAll) return static_cast<std::size_t>(size);
+    if (op == Op::gather) return rank == root ? static_cast<std::size_t>(size) : 0;
+    if (op == Op::reduce) return rank == root ? 1 : 0;
+    return 1;
+  }
+  bool canBeInPlace() const { return op != Op::allToAll; }
+  std::string text() const {
+    return std::string(nameOf(op)) + " size " + std::to_string(size) + " count " +
+           std::to_string(count) + " " + gradlink::nameOf(dtype) + " " +
+           gradlink::nameOf(reduceOp) + " root " + std::to_string(root) +
+           (inPlace ? " in place" : "");
+  }
+};
+
+/// A small number, exact in every type; prod of seven of them fits in 16 bits.
+inline int valueOf(int rank, std::size_t index) {
+  return static_cast<int>((index * 7 + static_cast<std::size_t>(rank) * 3 + index / 64) % 4) + 1;
+}
+
+template <class T, class Convert>
+void fillAs(std::byte* to, std::size_t elements, int rank, Convert convert) {
+  for (std::size_t i = 0; i < elements; ++i) {
+    const T value = convert(valueOf(rank, i));
+    std::memcpy(to + i * sizeof(T), &value, sizeof(T));
+  }
+}
+
+inline std::uint16_t halfOf(int value) {  // 1..4
+  constexpr std::uint16_t kBits[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400};
+  return kBits[value];
+}
+inline std::uint16_t bfloatOf(int value) {
+  const auto f = static_cast<float>(value);
+  std::uint32_t bits;
+  std::memcpy(&bits, &f, 4);
+  return static_cast<std::uint16_t>(bits >> 16);
+}
+
+inline Bytes input(const Case& c, int rank) {
+  const std::size_t elements = c.inBlocks(rank) * c.count;
+  Bytes bytes(elements * sizeOf(c.dtype));
+  std::byte* to = bytes.data();
+  switch (c.dtype) {
+    case DType::int8:
+    case DType::uint8:
+      fillAs<std::uint8_t>(to, elements, rank, [](int v) { return static_cast<std::uint8_t>(v); });
+      break;
+    case DType::int32:
+    case DType::uint32:
+      fillAs<std::uint32_t>(to, elements, rank,
+                            [](int v) { return static_cast<std::uint32_t>(v); });
+      break;
+    case DType::int64:
+    case DType::uint64:
+      fillAs<std::uint64_t>(to, elements, rank,
+                            [](int v) { return static_cast<std::uint64_t>(v); });
+      break;
+    case DType::float16:
+      fillAs<std::uint16_t>(to, elements, rank, halfOf);
+      break;
+    case DType::bfloat16:
+      fillAs<std::uint16_t>(to, elements, rank, bfloatOf);
+      break;
+    case DType::float32:
+      fillAs<float>(to, elements, rank, [](int v) { return static_cast<float>(v); });
+      break;
+    case DType::float64:
+      fillAs<double>(to, elements, rank, [](int v) { return static_cast<double>(v); });
+      break;
+    default:
+      throw std::logic_error(std::string("no input of ") + nameOf(c.dtype));
+  }
+  return bytes;
+}
+
+/// A ring: each rank hears from its left and its right neighbor (the same one where there are two
+/// ranks).
+inline Neighborhood ringOf(int rank, int size) {
+  Neighborhood ring;
+  ring.selfWeight = 0.5;
+  const int left = (rank + size - 1) % size;
+  const int right = (rank + 1) % size;
+  if (size > 1) {
+    ring.sources.push_back({left, 2.0});
+    ring.destinations.push_back({right, 0.25 * (rank + 1)});
+  }
+  if (size > 2) {
+    ring.sources.push_back({right, 1.0});
+    ring.destinations.push_back({left, 4.0});
+  }
+  return ring;
+}
+
+/// What rank's output must hold, from everybody's inputs.
+inline Bytes expected(const Case& c, int rank) {
+  std::vector<Bytes> in;
+  for (int r = 0; r < c.size; ++r) in.push_back(input(c, r));
+  Bytes out(c.outBlocks(rank) * c.block());
+  auto copy = [&](std::size_t block, const std::byte* from) {
+    if (c.block() > 0) std::memcpy(out.data() + block * c.block(), from, c.block());
+  };
+  auto reduced = [&](std::size_t block) {
+    std::vector<const void*> src;
+    for (auto& bytes : in) src.push_back(bytes.data() + block * c.block());
+    void* const dst[] = {out.data()};
+    if (c.count > 0) reduceMany(dst, src, c.count, c.dtype, c.reduceOp);
+  };
+  const auto me = static_cast<std::size_t>(rank);
+  const auto root = static_cast<std::size_t>(c.root);
+  switch (c.op) {
+    case Op::allReduce:
+      reduced(0);
+      break;
+    case Op::reduce:
+      if (rank == c.root) reduced(0);
+      break;
+    case Op::reduceScatter:
+      reduced(me);
+      break;
+    case Op::broadcast:
+      copy(0, in[root].data());
+      break;
+    case Op::gather:
+      if (rank != c.root) break;
+      [[fallthrough]];
+    case Op::allGather:
+      for (std::size_t r = 0; r < in.size(); ++r) copy(r, in[r].data());
+      break;
+    case Op::allToAll:
+      for (std::size_t r = 0; r < in.size(); ++r) copy(r, in[r].data() + me * c.block());
+      break;
+    case Op::scatter:
+      copy(0, in[root].data() + me * c.block());
+      break;
+    case Op::neighbor: {
+      const Neighborhood own = ringOf(rank, c.size);
+      std::vector<const void*> src{in[me].data()};
+      std::vector<double> weights{own.selfWeight};
+      for (const Neighbor& s : own.sources) {
+        src.push_back(in[static_cast<std::size_t>(s.rank)].data());
+        for (const Neighbor& d : ringOf(s.rank, c.size).destinations) {
+          if (d.rank == rank) weights.push_back(s.weight * d.weight);
+        }
+      }
+      if (c.count > 0) weightedSum(out.data(), src, weights, c.count, c.dtype);
+      break;
+    }
+  }
+  return out;
+}
+
+/// One rank's memory for a case. `allocate` may give shared memory; null takes the heap.
+class RankBuffers {
+ public:
+  using Allocate = std::function<std::byte*(std::size_t)>;
+
+  RankBuffers(const Case& c, int rank, const Allocate& allocate = nullptr) : case_(c), rank_(rank) {
+    const Bytes data = input(c, rank);
+    inBytes_ = data.size();
+    outBytes_ = c.outBlocks(rank) * c.block();
+    auto make = [&](std::size_t bytes, Bytes& own) {
+      if (allocate) return allocate(bytes);
+      // One byte more, so that the address is never null; exact otherwise, for AddressSanitizer's
+      // sake.
+      own.resize(std::max<std::size_t>(bytes, 1));
+      return own.data();
+    };
+    const auto me = static_cast<std::size_t>(rank);
+    if (c.inPlace && inBytes_ > 0 && outBytes_ > 0) {
+      base_ = make(std::max(inBytes_, outBytes_), ownIn_);
+      in_ = out_ = base_;
+      if (c.op == Op::allGather || c.op == Op::gather) in_ = base_ + me * c.block();
+      if (c.op == Op::reduceScatter || c.op == Op::scatter) out_ = base_ + me * c.block();
+    } else {
+      in_ = make(inBytes_, ownIn_);
+      out_ = make(outBytes_, ownOut_);
+    }
+    refill();
+  }
+
+  void refill() {
+    const Bytes data = input(case_, rank_);
+    if (outBytes_ > 0) std::memset(out_, 0xee, outBytes_);
+    if (!data.empty()) std::memcpy(in_, data.data(), data.size());
+  }
+  const void* in() const { return inBytes_ == 0 && case_.inBlocks(rank_) == 0 ? nullptr : in_; }
+  void* out() const { return outBytes_ == 0 && case_.outBlocks(rank_) == 0 ? nullptr : out_; }
+  /// Empty when right, else what is wrong.
+  std::string verify() const {
+    const Bytes want = expected(case_, rank_);
+    for (std::size_t i = 0; i < want.size(); ++i) {
+      if (want[i] == out_[i]) continue;
+      return case_.text() + ": rank " + std::to_string(rank_) + " is wrong in element " +
+             std::to_string(i / sizeOf(case_.dtype));
+    }
+    const Bytes before = input(case_, rank_);
+    if (!case_.inPlace && !before.empty() && std::memcmp(before.data(), in_, before.size()) != 0) {
+      return case_.text() + ": rank " + std::to_string(rank_) + "'s input was changed";
+    }
+    return {};
+  }
+
+ private:
+  Case case_;
+  int rank_;
+  Bytes ownIn_;
+  Bytes ownOut_;
+  std::byte* base_ = nullptr;
+  std::byte* in_ = nullptr;
+  std::byte* out_ = nullptr;
+  std::size_t inBytes_ = 0;
+  std::size_t outBytes_ = 0;
+};
+
+/// Calls the case's collective on a communicator that holds all or one of its ranks.
+inline void call(Communicator& comm, const Case& c, const Buffers& b,
+                 const CallOptions& options = {}) {
+  switch (c.op) {
+    case Op::allReduce:
+      return comm.allReduce(b, c.count, c.dtype, c.reduceOp, options);
+    case Op::reduce:
+      return comm.reduce(b, c.count, c.dtype, c.reduceOp, c.root, options);
+    case Op::broadcast:
+      return comm.broadcast(b, c.count, c.dtype, c.root, options);
+    case Op::allGather:
+      return comm.allGather(b, c.count, c.dtype, options);
+    case Op::reduceScatter:
+      return comm.reduceScatter(b, c.count, c.dtype, c.reduceOp, options);
+    case Op::allToAll:
+      return comm.allToAll(b, c.count, c.dtype, options);
+    case Op::gather:
+      return comm.gather(b, c.count, c.dtype, c.root, options);
+    case Op::scatter:
+      return comm.scatter(b, c.count, c.dtype, c.root, options);
+    case Op::neighbor: {
+      std::vector<Neighborhood> rings;
+      for (int r : comm.heldRanks()) rings.push_back(ringOf(r, c.size));
+      return comm.neighborAllReduce(b, c.count, c.dtype, rings, options);
+    }
+  }
+}
+
+/// Runs a case on one rank and says what is wrong.
+inline std::string runRank(Communicator& comm, const Case& c,
+                           const RankBuffers::Allocate& allocate = nullptr) {
+  RankBuffers buffers(c, comm.heldRanks()[0], allocate);
+  const void* in[] = {buffers.in()};
+  void* out[] = {buffers.out()};
+  call(comm, c, {in, out});
+  return buffers.verify();
+}
+
+/// Runs a case on a communicator that holds all its ranks.
+inline std::string runGroup(Communicator& comm, const Case& c) {
+  std::vector<RankBuffers> buffers;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  for (int r = 0; r < c.size; ++r) {
+    buffers.emplace_back(c, r);
+    in.push_back(buffers.back().in());
+    out.push_back(buffers.back().out());
+  }
+  call(comm, c, {in, out});
+  for (const RankBuffers& b : buffers) {
+    if (std::string wrong = b.verify(); !wrong.empty()) return wrong;
+  }
+  return {};
+}
+
+inline std::vector<DType> typesOf(Op op) {
+  std::vector<DType> types;
+  for (int t = 0; t < kDTypeCount; ++t) {
+    const auto dtype = static_cast<DType>(t);
+    if (op != Op::neighbor || dtype >= DType::float16) types.push_back(dtype);
+  }
+  return types;
+}
+inline bool reduces(Op op) {
+  return op == Op::allReduce || op == Op::reduce || op == Op::reduceScatter;
+}
+
+/// All element types, and for reductions all ops, of one collective at one size.
+inline std::vector<Case> everyType(Op op, int size, std::size_t count) {
+  std::vector<Case> cases;
+  for (DType dtype : typesOf(op)) {
+    for (int r = 0; r < (reduces(op) ? kReduceOpCount : 1); ++r) {
+      cases.push_back({op, size, count, dtype, static_cast<ReduceOp>(r), size - 1, false});
+    }
+  }
+  return cases;
+}
+
+/// Lengths, roots and places of one collective at one size, in float32 and in int8 (the smallest
+/// element).
+inline std::vector<Case> everyLength(Op op, int size, const std::vector<std::size_t>& counts) {
+  std::vector<Case> cases;
+  for (std::size_t count : counts) {
+    for (DType dtype : {DType::float32, op == Op::neighbor ? DType::float64 : DType::int8}) {
+      for (bool inPlace : {false, true}) {
+        Case c{op, size, count, dtype, ReduceOp::sum, static_cast<int>(count) % size, inPlace};
+        if (!inPlace || c.canBeInPlace()) cases.push_back(c);
+      }
+    }
+  }
+  return cases;
+}
+
+}  // namespace gradlink::test

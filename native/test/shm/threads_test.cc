@@ -1,0 +1,141 @@
+// What ranks that are threads compute together.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <latch>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "test/threads_support.h"
+
+namespace gradlink::test {
+namespace {
+
+class Threads : public testing::TestWithParam<std::tuple<Op, int>> {};
+
+TEST_P(Threads, GiveTheSameAsAPlainLoop) {
+  const auto [op, size] = GetParam();
+  std::vector<Case> cases = everyLength(op, size, {0, 1, 7, 100, 4099, 40001});
+  for (const Case& c : everyType(op, size, 45)) cases.push_back(c);
+  expectNone(onRanks(size, [&](Communicator& comm, int) {
+    for (const Case& c : cases) EXPECT_EQ(runRank(comm, c), "");
+  }));
+}
+
+INSTANTIATE_TEST_SUITE_P(Collectives, Threads,
+                         testing::Combine(testing::ValuesIn(kAllOps),
+                                          testing::Values(1, 2, 3, 4, 7)),
+                         [](const auto& info) {
+                           return std::string(nameOf(std::get<0>(info.param))) +
+                                  std::to_string(std::get<1>(info.param));
+                         });
+
+TEST(ThreadsTogether, MixSmallAndLargeCallsInAnyOrder) {
+  expectNone(onRanks(4, [](Communicator& comm, int) {
+    for (std::size_t i = 0; i < 200; ++i) {
+      const Op op = kAllOps[i % std::size(kAllOps)];
+      EXPECT_EQ(runRank(comm, {op, 4, (i * 37) % 3000, DType::float32}), "");
+      if (i % 3 == 0) comm.barrier();
+    }
+  }));
+}
+
+// A small call's payload and a large call's pointers share a place; a rank may run one call ahead
+// of another.
+TEST(ThreadsTogether, BarriersOrderWhatCameBefore) {
+  std::atomic<int> before{0};
+  expectNone(onRanks(4, [&](Communicator& comm, int) {
+    for (int round = 1; round <= 100; ++round) {
+      before.fetch_add(1);
+      comm.barrier();
+      EXPECT_GE(before.load(), 4 * round);
+      comm.barrier();
+    }
+  }));
+}
+
+TEST(ThreadsTogether, ReportAMismatchOnAllSidesAndGoOn) {
+  const auto errors = onRanks(3, [](Communicator& comm, int rank) {
+    std::vector<float> data(20, 1);
+    const void* in[] = {data.data()};
+    void* out[] = {data.data()};
+    std::optional<Error> error;
+    try {
+      comm.allReduce({in, out}, rank == 1 ? 12u : 10u, DType::float32, ReduceOp::sum);
+    } catch (const Error& e) {
+      error = e;
+    }
+    // All of them have met for it, so the next call is in step again.
+    comm.allReduce({in, out}, 20, DType::float32, ReduceOp::sum);
+    EXPECT_EQ(data[0], 3);
+    if (error) throw *error;
+  });
+  expectAll(errors, ErrorCode::mismatch, 1);
+  for (auto& error : errors) {
+    EXPECT_TRUE(error->usable);
+    EXPECT_NE(std::string(error->what()).find("rank 1 called allReduce(count 12, float32, sum)"),
+              std::string::npos)
+        << error->what();
+    EXPECT_NE(
+        std::string(error->what()).find("ranks 0, 2 called allReduce(count 10, float32, sum)"),
+        std::string::npos);
+  }
+}
+
+TEST(ThreadsTogether, TellTypesOpsRootsAndKindsApart) {
+  auto differ = [](const std::function<void(Communicator&, int, const Buffers&)>& body) {
+    const auto errors = onRanks(2, [&](Communicator& comm, int rank) {
+      std::vector<double> data(100000, 1), result(100000);
+      const void* in[] = {data.data()};
+      void* out[] = {result.data()};
+      body(comm, rank, {in, out});
+    });
+    expectAll(errors, ErrorCode::mismatch);
+  };
+  differ([](auto& comm, int rank, auto& b) {
+    comm.allReduce(b, 10, rank == 0 ? DType::float32 : DType::int32, ReduceOp::sum);
+  });
+  differ([](auto& comm, int rank, auto& b) {
+    comm.allReduce(b, 90000, DType::float32, rank == 0 ? ReduceOp::sum : ReduceOp::max);
+  });
+  differ([](auto& comm, int rank, auto& b) { comm.broadcast(b, 90000, DType::float32, rank); });
+  differ([](auto& comm, int rank, auto& b) {
+    if (rank == 0) comm.barrier();
+    if (rank == 1) comm.allReduce(b, 90000, DType::float32, ReduceOp::sum);
+  });
+}
+
+// a peer that reads on.
+TEST(ThreadsSplit, OrdersByKeyAndLeavesNegativeColorsOut) {
+  expectNone(onRanks(5, [](Communicator& comm, int rank) {
+    auto part = comm.split(rank == 4 ? -1 : rank % 2, -rank);
+    if (rank == 4) {
+      EXPECT_EQ(part, nullptr);
+    } else {
+      EXPECT_EQ(part->size(), 2);
+      EXPECT_EQ(part->heldRanks()[0], rank < 2 ? 1 : 0);
+      EXPECT_EQ(runRank(*part, {Op::allGather, 2, 100}), "");
+      auto again = part->split(0, 0);
+      EXPECT_EQ(runRank(*again, {Op::allReduce, 2, 10000}), "");
+    }
+    comm.barrier();
+  }));
+}
+
+TEST(ThreadsShared, AllocSharedIsZeroedAndWorksInCalls) {
+  expectNone(onRanks(2, [](Communicator& comm, int) {
+    auto* memory = static_cast<float*>(comm.allocShared(40000));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
+    EXPECT_EQ(memory[9999], 0);
+    std::fill(memory, memory + 10000, 2.0f);
+    const void* in[] = {memory};
+    void* out[] = {memory};
+    comm.allReduce({in, out}, 10000, DType::float32, ReduceOp::sum);
+    EXPECT_EQ(memory[9999], 4);
+    comm.freeShared(memory);
+  }));
+}
+
+}  // namespace
+}  // namespace gradlink::test
