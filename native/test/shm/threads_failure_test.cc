@@ -77,7 +77,8 @@ TEST(ThreadsFailing, EndWithTheReasonOfAnAbort) {
   }
 }
 
-// Who returns with an error may free its buffers at once; AddressSanitizer and ThreadSanitizer see
+// A rank that returned with an error may free its buffers at once; AddressSanitizer and
+// ThreadSanitizer see a peer that reads on.
 TEST(ThreadsFailing, NobodyTouchesBuffersOfARankThatGaveUp) {
   for (int round = 0; round < 20; ++round) {
     onRanks(4, [&](Communicator& comm, int rank) {

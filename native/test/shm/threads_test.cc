@@ -106,7 +106,6 @@ TEST(ThreadsTogether, TellTypesOpsRootsAndKindsApart) {
   });
 }
 
-// a peer that reads on.
 TEST(ThreadsSplit, OrdersByKeyAndLeavesNegativeColorsOut) {
   expectNone(onRanks(5, [](Communicator& comm, int rank) {
     auto part = comm.split(rank == 4 ? -1 : rank % 2, -rank);
