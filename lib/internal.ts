@@ -2,7 +2,7 @@
 // state, and not packed: nobody outside the checkout may rely on it.
 export { nativeOf } from './communicator/communicator.js';
 export { reduceOpNumber } from './communicator/reduce-op.js';
-export { describeEnvironment } from './measure/environment.js';
+export { describeEnvironment } from './results/environment.js';
 export { describeGpus } from './measure/gpu-environment.js';
 export * as limits from './measure/p2p-limits.js';
 export { readMachine } from './measure/p2p-machine.js';

@@ -2,7 +2,7 @@
 import type { CollectivesOptions, Room } from './collectives-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob, type JobPlace } from '../communicator/job.js';
-import type { Collective } from '../measure/bandwidth.js';
+import type { Collective } from '../results/bandwidth.js';
 import { openGpuWorld } from '../measure/gpu-world.js';
 import { readMachine, type Machine } from '../measure/p2p-machine.js';
 import type { SweepWorld } from '../measure/sweep-world.js';

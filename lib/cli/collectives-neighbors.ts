@@ -7,7 +7,7 @@ import { version } from '../version.js';
 import { ProgressBar } from './progress-bar.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
-import { describeEnvironment } from '../measure/environment.js';
+import { describeEnvironment } from '../results/environment.js';
 import {
   neighborOperations,
   planNeighbors,
@@ -28,7 +28,7 @@ import {
   type CaseResult,
   type Report,
   type RunInfo,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { measureSharedLimit } from '../measure/shared-limit.js';
 import { gatherNumbers, jobSize } from '../measure/sweep-world.js';
 import { native } from '../native.js';

@@ -26,8 +26,8 @@ import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
-import { collectives, type Collective } from '../measure/bandwidth.js';
-import { describeEnvironment } from '../measure/environment.js';
+import { collectives, type Collective } from '../results/bandwidth.js';
+import { describeEnvironment } from '../results/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
 import { gpuSweepLimit, type GpuSweepLimit } from '../measure/gpu-sweep-limit.js';
 import { askNccl, withChoices, type NcclChoices } from '../measure/nccl-choices.js';
@@ -37,7 +37,7 @@ import {
   type Report,
   type RunInfo,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { measureSharedLimit, type SharedLimit } from '../measure/shared-limit.js';
 import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
 import { runSweep, sweepRows, type Sweep } from '../measure/sweep.js';

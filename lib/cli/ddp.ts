@@ -16,14 +16,14 @@ import { ddpCases, type DdpContext } from '../measure/ddp/cases.js';
 import { compareDdp, ddpSteps, type DdpPlan } from '../measure/ddp/run.js';
 import type { DdpWorkload } from '../measure/ddp/step.js';
 import { communicationAlone, syntheticWorkload } from '../measure/ddp/synthetic.js';
-import { describeEnvironment } from '../measure/environment.js';
+import { describeEnvironment } from '../results/environment.js';
 import {
   outcome,
   schemaVersion,
   type CaseResult,
   type Report,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { jobSize } from '../measure/sweep-world.js';
 import { native } from '../native.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';

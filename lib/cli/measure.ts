@@ -17,8 +17,8 @@ import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
 import { GradlinkError } from '../errors.js';
 import { KVStore } from '../kvstore/kvstore.js';
-import { failedCase, waivedCase } from '../measure/case.js';
-import { describeEnvironment } from '../measure/environment.js';
+import { failedCase, waivedCase } from '../results/case.js';
+import { describeEnvironment } from '../results/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
 import { readMachine } from '../measure/p2p-machine.js';
 import { isShared, openStoreJob, type StoreJob } from '../measure/store-job.js';
@@ -29,7 +29,7 @@ import {
   type EnvironmentInfo,
   type Report,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from '../measure/store-limit.js';
 import {
   drawGradients,

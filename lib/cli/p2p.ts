@@ -8,7 +8,7 @@ import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
-import { describeEnvironment } from '../measure/environment.js';
+import { describeEnvironment } from '../results/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
 import { p2pCases, type P2pCase } from '../measure/p2p-cases.js';
 import { readMachine } from '../measure/p2p-machine.js';
@@ -20,7 +20,7 @@ import {
   type CaseResult,
   type Report,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { native } from '../native.js';
 import { p2pCaseLines, p2pFooter, p2pHeader } from '../report/index.js';
 

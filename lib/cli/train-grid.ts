@@ -12,9 +12,9 @@ import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
 import { trainConfig, type TrainOptions } from './train-options.js';
 import type { ProgressMessage } from './progress-messages.js';
 import { UsageError } from './usage-error.js';
-import { failedCase, waivedCase } from '../measure/case.js';
-import { readReport } from '../measure/read-report.js';
-import { hasMeasurement, type CaseIdentity, type CaseResult } from '../measure/result.js';
+import { failedCase, waivedCase } from '../results/case.js';
+import { readReport } from '../results/read-report.js';
+import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
 import { trainIdentity } from '../measure/train-case.js';
 import {
   elasticDlTable,

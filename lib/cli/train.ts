@@ -10,7 +10,7 @@ import { runElasticDl, runTianshu } from './train-grid.js';
 import { addTrainOptions, trainConfig, type TrainOptions } from './train-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
-import { describeEnvironment } from '../measure/environment.js';
+import { describeEnvironment } from '../results/environment.js';
 import {
   outcome,
   schemaVersion,
@@ -18,7 +18,7 @@ import {
   type Report,
   type RunInfo,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { trainCase } from '../measure/train-case.js';
 import { native } from '../native.js';
 import { endLines, iterLine, startLines, type TrainStyle } from '../report/train-lines.js';

@@ -2,7 +2,7 @@
 import { linksDown, linksOf, type Machine } from '../measure/p2p-machine.js';
 import { pcieRate } from '../measure/p2p-limits.js';
 import type { NativeGpuHealth, NativeGpuInfo } from '../native/gpu.js';
-import { bandwidthText } from '../report/units.js';
+import { bandwidthText } from '../results/units.js';
 import type { GpusFound, Probed } from './probes.js';
 import type { Finding } from './types.js';
 

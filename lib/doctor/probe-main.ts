@@ -1,7 +1,7 @@
 // The program of one probe: loads what it is to look at, sends what it found to its parent, and ends.
 //
 //   node probe-main.js cores|gpus|openmpi|mpich
-import { lastLevelCache } from '../measure/environment.js';
+import { lastLevelCache } from '../results/environment.js';
 import { readMachine } from '../measure/p2p-machine.js';
 import { native, nativePath } from '../native.js';
 import { nativeMemoryLoops } from '../native/measure.js';

@@ -1,7 +1,7 @@
 // The GPUs and libraries of a run, as reports record them.
 import { native } from '../native.js';
 import type { NativeGpuInfo } from '../native/gpu.js';
-import type { GpuDevice, GpuEnvironment } from './result.js';
+import type { GpuDevice, GpuEnvironment } from '../results/result.js';
 
 /**
  * What a report says of the GPUs it used.

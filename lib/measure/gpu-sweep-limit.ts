@@ -1,6 +1,6 @@
 // What collectives between GPUs may reach: the links of the narrowest GPU, or its memory where all ranks share one.
-import type { Volume } from './bandwidth.js';
-import type { ExpectedTime } from './case.js';
+import type { Volume } from '../results/bandwidth.js';
+import type { ExpectedTime } from '../results/case.js';
 import { hostLimit, memoryLimit, narrowest, type ExpectedRate } from './p2p-limits.js';
 import { linksOf, type Machine } from './p2p-machine.js';
 

@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import type { CaseResult } from './result.js';
+import type { CaseResult } from '../results/result.js';
 
 export interface NcclChoice {
   /** In capitals: `RING`, `TREE`, `NVLS`. */

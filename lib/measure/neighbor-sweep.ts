@@ -3,8 +3,8 @@
 import { Communicator } from '../communicator/communicator.js';
 import { allocate, elementBytes, parseDType } from '../tensor/dtype.js';
 import { uniformWeights } from '../topology/schedules.js';
-import { collectiveVolume, type Placement } from './bandwidth.js';
-import { completeCase, errorCheck, failedCase, unchecked } from './case.js';
+import { collectiveVolume, type Placement } from '../results/bandwidth.js';
+import { completeCase, errorCheck, failedCase, unchecked } from '../results/case.js';
 import {
   exchangesOf,
   factorsOf,
@@ -12,7 +12,7 @@ import {
   type NeighborOperation,
   type NeighborPlan,
 } from './neighbor-plan.js';
-import type { CaseIdentity, CaseResult, EnvironmentInfo } from './result.js';
+import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../results/result.js';
 import type { SharedLimit } from './shared-limit.js';
 import { gatherNumbers, jobSize } from './sweep-world.js';
 import type { Average } from './sweep.js';

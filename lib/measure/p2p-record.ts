@@ -1,6 +1,6 @@
 // One figure of `gradlink p2p` as a record of a report.
-import { perSecond } from './bandwidth.js';
-import { exactCheck, unchecked } from './case.js';
+import { perSecond } from '../results/bandwidth.js';
+import { exactCheck, unchecked } from '../results/case.js';
 import type { Machine } from './p2p-machine.js';
 import { judgeP2p, type P2pEvidence } from './p2p-verdict.js';
 import type {
@@ -11,8 +11,8 @@ import type {
   MeasuredCase,
   Measurement,
   Statistics,
-} from './result.js';
-import { describe } from './statistics.js';
+} from '../results/result.js';
+import { describe } from '../results/statistics.js';
 
 /** What came out of a measurement, before it is judged beside its like. */
 export interface Observation {

@@ -2,13 +2,13 @@
 import { native } from '../native.js';
 import type { NativeGpuHealth } from '../native/gpu.js';
 import type { NativeGpuCopies, NativeGpuCopy } from '../native/gpu-measure.js';
-import { failedCase, waivedCase } from './case.js';
+import { failedCase, waivedCase } from '../results/case.js';
 import { flowOf, isLatency, type CopyPlan, type LatencyPlan, type P2pCase } from './p2p-cases.js';
 import { GpuCounters } from './p2p-counters.js';
 import { hostLimit, manyLimit, memoryLimit, pairLimit, type ExpectedRate } from './p2p-limits.js';
 import { placeName, type Machine } from './p2p-machine.js';
 import { completeP2p, evidenceOf, type Observation } from './p2p-record.js';
-import type { CaseIdentity, CaseResult } from './result.js';
+import type { CaseIdentity, CaseResult } from '../results/result.js';
 
 export interface P2pOptions {
   /** Of one copy. */

@@ -3,7 +3,7 @@
 import type { NativeGpuHealth } from '../native/gpu.js';
 import type { ExpectedRate } from './p2p-limits.js';
 import { linksBetween, linksDown, placeName, type Machine } from './p2p-machine.js';
-import type { Statistics, Verdict, VerdictLevel } from './result.js';
+import type { Statistics, Verdict, VerdictLevel } from '../results/result.js';
 
 /** All that a verdict may know of one figure. */
 export interface P2pEvidence {

@@ -1,12 +1,12 @@
 // The limit that a store's time stands beside: what must move, against what the memory or the links carry.
 import { parseStoreType } from '../kvstore/types.js';
-import type { Volume } from './bandwidth.js';
-import type { CaseInput, ExpectedTime } from './case.js';
+import type { Volume } from '../results/bandwidth.js';
+import type { CaseInput, ExpectedTime } from '../results/case.js';
 import { measureGpuCopyLimit } from './gpu-limit.js';
 import { gpuSweepLimit } from './gpu-sweep-limit.js';
 import { hostLimit, narrowest } from './p2p-limits.js';
 import { readMachine, type Machine } from './p2p-machine.js';
-import type { EnvironmentInfo } from './result.js';
+import type { EnvironmentInfo } from '../results/result.js';
 import { measureSharedLimit, type Peers } from './shared-limit.js';
 
 /** What a case says of its limit. */

@@ -1,9 +1,9 @@
 // What each worker and server of a store did in the timed batches, and which part of the work took the time.
 import type { StoreReport } from '../kvstore/report.js';
 import type { ServerReport, WorkerReport } from '../native/dist.js';
-import { perSecond } from './bandwidth.js';
-import type { ServerTraffic, StoreTraffic, TimeShares, WorkerTraffic } from './result.js';
-import { describe } from './statistics.js';
+import { perSecond } from '../results/bandwidth.js';
+import type { ServerTraffic, StoreTraffic, TimeShares, WorkerTraffic } from '../results/result.js';
+import { describe } from '../results/statistics.js';
 import type { StoreJob } from './store-job.js';
 
 function sum(values: readonly number[] = []): number {

@@ -7,11 +7,11 @@ import {
   type NativeGpuTimingOptions,
 } from '../native/measure.js';
 import { deviceDtypes, elementSize, type DeviceDType } from '../tensor/dtype.js';
-import { collectiveVolume, type Collective, type Placement } from './bandwidth.js';
-import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from './case.js';
+import { collectiveVolume, type Collective, type Placement } from '../results/bandwidth.js';
+import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from '../results/case.js';
 import { expectedOf, type GpuSweepLimit } from './gpu-sweep-limit.js';
 import type { SharedLimit } from './shared-limit.js';
-import type { CaseIdentity, CaseResult, EnvironmentInfo } from './result.js';
+import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../results/result.js';
 import type { SweepWorld } from './sweep-world.js';
 
 interface CollectiveTraits {

@@ -1,8 +1,8 @@
 // A training run as a case of a report.
 import type { StepParts, TrainConfig, TrainResult } from '../train/run/types.js';
 import { runStatistics } from '../train/run/statistics.js';
-import { unchecked, completeCase } from './case.js';
-import type { CaseIdentity, CaseResult } from './result.js';
+import { unchecked, completeCase } from '../results/case.js';
+import type { CaseIdentity, CaseResult } from '../results/result.js';
 
 /** `imagesPerSecond`, `sentencesPerSecond`: what a sample is, in the names of figures. */
 export function samplesName(sampleName: TrainResult['sampleName']): 'images' | 'sentences' {

@@ -4,9 +4,9 @@ import {
   type Measurement,
   type Report,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { environmentLine, gpuLines, summaryLines } from './summary.js';
-import { percentText } from './units.js';
+import { percentText } from '../results/units.js';
 
 /**
  * The table of nccl-tests: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in

@@ -1,8 +1,8 @@
 // A comparison of data parallelism as compare_ddp prints it: a table for each bucket size and phase.
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { environmentLine } from './summary.js';
 import { tableLines, type Column } from './table.js';
-import { percentText, sizeText, timeText } from './units.js';
+import { percentText, sizeText, timeText } from '../results/units.js';
 
 const figures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
 const mebibyte = 2 ** 20;

@@ -1,5 +1,5 @@
-import type { IterationLine, Scalar } from '../measure/result.js';
-import { megabytes } from './units.js';
+import type { IterationLine, Scalar } from '../results/result.js';
+import { megabytes } from '../results/units.js';
 
 /**
  * The lines of MXNet's tools/bandwidth/measure.py as its releases print them (Python's logging at INFO, six

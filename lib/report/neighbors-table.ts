@@ -1,4 +1,4 @@
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { environmentLine } from './summary.js';
 
 /** Averaging with neighbours and everybody's sum beside it: one line for each operation, size and placement. */

@@ -4,12 +4,12 @@ import {
   type CaseResult,
   type Measurement,
   type Report,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { p2pCases } from '../measure/p2p-cases.js';
 import { p2pMatrixCases } from '../measure/p2p-matrix.js';
 import { environmentLine, gpuLines } from './summary.js';
 import { tableLines } from './table.js';
-import { percentText } from './units.js';
+import { percentText } from '../results/units.js';
 
 type Measured = CaseResult & Measurement;
 

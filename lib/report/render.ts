@@ -1,6 +1,6 @@
 import { stringify } from 'csv-stringify/sync';
 
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import {
   collectivesFooter,
   collectivesHeader,
@@ -21,7 +21,7 @@ import { columnNames, flatRecord } from './rows.js';
 import { caseTitle, environmentLine, gpuLines, reportSummary } from './summary.js';
 import { markdownTable, type Column } from './table.js';
 import { trainLines } from './train-tables.js';
-import { bandwidthText, percentText, sizeText, timeText } from './units.js';
+import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
 /** What `--format` takes. */
 export const reportFormats = ['text', 'json', 'csv', 'markdown', 'junit'] as const;
@@ -44,7 +44,7 @@ export function renderReport(report: Report, format: ReportFormat): string {
   }
 }
 
-/** JSON of `lib/measure/schema.ts`. A number that is not finite could only be an option's value; it becomes null. */
+/** JSON of `lib/results/schema.ts`. A number that is not finite could only be an option's value; it becomes null. */
 export function toJson(report: Report): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }

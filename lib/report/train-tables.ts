@@ -7,10 +7,10 @@ import {
   type CaseResult,
   type Measurement,
   type Report,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { environmentLine } from './summary.js';
 import { markdownTable, tableLines, type Column } from './table.js';
-import { megabytes, percentText } from './units.js';
+import { megabytes, percentText } from '../results/units.js';
 
 /** TianShu's line between pass and fail, as a share of linear speedup. */
 export const targetEfficiency = 0.8;

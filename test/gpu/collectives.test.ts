@@ -3,9 +3,9 @@ import { Ajv } from 'ajv';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { devices } from '../../lib/gpu/devices.js';
-import { collectives } from '../../lib/measure/bandwidth.js';
-import { hasMeasurement, type Report } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
+import { collectives } from '../../lib/results/bandwidth.js';
+import { hasMeasurement, type Report } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
 import { native } from '../../lib/native.js';
 import { deviceDtypes, dtypes } from '../../lib/tensor/dtype.js';
 import { gradlink } from '../support/cli.js';

@@ -1,7 +1,7 @@
 // `gradlink measure` on GPUs: as processes, as it is run, and in this process where only words matter.
 import { describe, expect, it, vi } from 'vitest';
 
-import { hasMeasurement } from '../../lib/measure/result.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import { gpuCount, spread } from '../support/gpu-arrays.js';
 import { runScript } from '../support/gpu-commands.js';
 import { iterations, measure, parseReport } from '../support/measure.js';

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { ddpCases, hiddenShare, type DdpContext } from '../../lib/measure/ddp/cases.js';
 import type { DdpRow } from '../../lib/measure/ddp/run.js';
-import { hasMeasurement } from '../../lib/measure/result.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import { ddpSizeLines } from '../../lib/report/index.js';
 
 const context: DdpContext = {

@@ -11,7 +11,7 @@ import {
 } from '../../lib/measure/p2p-limits.js';
 import { linksBetween, linksDown, type Machine } from '../../lib/measure/p2p-machine.js';
 import { judgeP2p, type P2pEvidence } from '../../lib/measure/p2p-verdict.js';
-import { describe as statisticsOf } from '../../lib/measure/statistics.js';
+import { describe as statisticsOf } from '../../lib/results/statistics.js';
 import type { NativeGpuHealth, NativeGpuInfo, NativeLink } from '../../lib/native/gpu.js';
 
 const busId = (ordinal: number): string => `0000:0${ordinal}:00.0`;

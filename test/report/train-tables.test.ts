@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import { failedCase } from '../../lib/measure/case.js';
-import type { CaseResult, Scalar } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
+import { failedCase } from '../../lib/results/case.js';
+import type { CaseResult, Scalar } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
 import { trainCase } from '../../lib/measure/train-case.js';
 import { endLines } from '../../lib/report/train-lines.js';
 import {

@@ -1,8 +1,8 @@
 // Rows of a comparison as cases of a report.
 import { mean } from 'simple-statistics';
 
-import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../result.js';
-import { describe, percentile } from '../statistics.js';
+import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../../results/result.js';
+import { describe, percentile } from '../../results/statistics.js';
 import type { DdpRow } from './run.js';
 
 /** What the cases of one run share. */

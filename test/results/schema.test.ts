@@ -3,11 +3,11 @@ import { readFileSync } from 'node:fs';
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 
-import { storeVolume } from '../../lib/measure/bandwidth.js';
-import { completeCase, errorCheck, failedCase, type CaseInput } from '../../lib/measure/case.js';
-import { describeEnvironment } from '../../lib/measure/environment.js';
-import { outcome, schemaVersion, type Report } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
+import { storeVolume } from '../../lib/results/bandwidth.js';
+import { completeCase, errorCheck, failedCase, type CaseInput } from '../../lib/results/case.js';
+import { describeEnvironment } from '../../lib/results/environment.js';
+import { outcome, schemaVersion, type Report } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
 import { toJson } from '../../lib/report/render.js';
 import { collectiveCase, report, sharedStoreCase, storeCase, waived } from '../support/reports.js';
 

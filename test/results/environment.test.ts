@@ -8,7 +8,7 @@ import {
   describeEnvironment,
   knownVariables,
   lastLevelCache,
-} from '../../lib/measure/environment.js';
+} from '../../lib/results/environment.js';
 
 describe('known variables', () => {
   it('keeps what changes a figure and nothing else', () => {

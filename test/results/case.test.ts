@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { collectiveVolume } from '../../lib/measure/bandwidth.js';
+import { collectiveVolume } from '../../lib/results/bandwidth.js';
 import {
   completeCase,
   errorCheck,
@@ -8,8 +8,8 @@ import {
   failedCase,
   unchecked,
   type CaseInput,
-} from '../../lib/measure/case.js';
-import { hasMeasurement } from '../../lib/measure/result.js';
+} from '../../lib/results/case.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 
 const call = { countPerRank: 1e6, elementBytes: 4, ranks: 4, placement: 'in-place' } as const;
 const input: CaseInput = {

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import type { Limit } from '../../lib/measure/result.js';
-import { describe as summarize } from '../../lib/measure/statistics.js';
-import { judge, type VerdictContext } from '../../lib/measure/verdict.js';
+import type { Limit } from '../../lib/results/result.js';
+import { describe as summarize } from '../../lib/results/statistics.js';
+import { judge, type VerdictContext } from '../../lib/results/verdict.js';
 
 /** A run at `ratio` of its limit whose times are steady. */
 function run(ratio: number, context: Partial<VerdictContext> = {}): VerdictContext {

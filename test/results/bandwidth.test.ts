@@ -6,8 +6,8 @@ import {
   mxnetBandwidth,
   storeVolume,
   type Collective,
-} from '../../lib/measure/bandwidth.js';
-import { describe as summarize } from '../../lib/measure/statistics.js';
+} from '../../lib/results/bandwidth.js';
+import { describe as summarize } from '../../lib/results/statistics.js';
 
 describe("MXNet's figure", () => {
   // Lines of the tool's README: bytes, devices, printed seconds, printed GB/s. The printed time has six decimals.

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describe as summarize, medianInterval, percentile } from '../../lib/measure/statistics.js';
+import { describe as summarize, medianInterval, percentile } from '../../lib/results/statistics.js';
 
 const oneTo = (n: number): number[] => Array.from({ length: n }, (_, index) => index + 1);
 
