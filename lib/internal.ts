@@ -6,7 +6,7 @@ export { describeEnvironment } from './results/environment.js';
 export { describeGpus } from './measure/gpu-environment.js';
 export * as limits from './measure/p2p-limits.js';
 export { readMachine } from './measure/p2p-machine.js';
-export { native } from './native.js';
+export { native } from './native/load.js';
 export { nativeGpuLoops } from './native/gpu-measure.js';
 export { nativeCombine, nativeMemoryLoops, nativeTimedCollectives } from './native/measure.js';
 export { gpuLines, tableLines } from './report/index.js';

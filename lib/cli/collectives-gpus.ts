@@ -7,7 +7,7 @@ import { openGpuWorld } from '../measure/gpu-world.js';
 import { readMachine, type Machine } from '../measure/p2p-machine.js';
 import type { SweepWorld } from '../measure/sweep-world.js';
 import { collectiveTraits } from '../measure/sweep.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeGpuTimingOptions } from '../native/measure.js';
 import { deviceDtypes, dtypes, isFloat8, type DeviceDType } from '../tensor/dtype.js';
 

@@ -31,7 +31,7 @@ import {
 } from '../results/result.js';
 import { measureSharedLimit } from '../measure/shared-limit.js';
 import { gatherNumbers, jobSize } from '../measure/sweep-world.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { neighborsFooter, neighborsHeader, neighborsRow } from '../report/index.js';
 
 export const neighborCollectives = [

@@ -41,7 +41,7 @@ import {
 import { measureSharedLimit, type SharedLimit } from '../measure/shared-limit.js';
 import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
 import { runSweep, sweepRows, type Sweep } from '../measure/sweep.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { collectivesFooter, collectivesHeader, collectivesRow } from '../report/index.js';
 import { packageFile } from '../package-folder.js';
 

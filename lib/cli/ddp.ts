@@ -25,7 +25,7 @@ import {
   type Scalar,
 } from '../results/result.js';
 import { jobSize } from '../measure/sweep-world.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';
 import { ddpFooter, ddpHeader, ddpSizeLines } from '../report/index.js';
 import { Timeline, timelineFile } from '../train/timeline.js';

@@ -17,7 +17,7 @@ import {
   type StoreRunOptions,
 } from '../measure/store-run.js';
 import { network, type ImageShape } from '../models/index.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { optimizerNames } from '../optimizers/index.js';
 
 export interface MeasureOptions extends ReportOptions {

@@ -37,7 +37,7 @@ import {
   type StoreRunContext,
   type StoreRunOptions,
 } from '../measure/store-run.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { arraysLine, iterationLine, optionsLine, reportSummary } from '../report/index.js';
 
 /** The options with the values that are used, flat. */

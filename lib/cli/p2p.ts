@@ -21,7 +21,7 @@ import {
   type Report,
   type Scalar,
 } from '../results/result.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { p2pCaseLines, p2pFooter, p2pHeader } from '../report/index.js';
 
 interface P2pOptions extends ReportOptions {

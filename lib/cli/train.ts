@@ -20,7 +20,7 @@ import {
   type Scalar,
 } from '../results/result.js';
 import { trainCase } from '../measure/train-case.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { endLines, iterLine, startLines, type TrainStyle } from '../report/train-lines.js';
 import { elasticDlTable, gridRows, gridTable, targetEfficiency } from '../report/train-tables.js';
 import type { TrainResult } from '../train/run/types.js';

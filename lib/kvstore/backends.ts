@@ -1,6 +1,6 @@
 // What each kind of store is opened with. A new kind is one entry here and a folder of its own.
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { StoreDevices } from './devices.js';

@@ -1,7 +1,7 @@
 // Opening the stores of several workers.
 import { endJobOnFailure } from '../communicator/mpi-world.js';
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { StoreBackend } from './backends.js';

@@ -1,5 +1,5 @@
 // The GPUs and libraries of a run, as reports record them.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeGpuInfo } from '../native/gpu.js';
 import type { GpuDevice, GpuEnvironment } from '../results/result.js';
 

@@ -1,5 +1,5 @@
 // The limit of what happens inside a GPU: what its memory can copy, measured in the same run.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { nativeGpuLoops } from '../native/gpu-measure.js';
 
 const smallestArray = 64 * 2 ** 20;

@@ -1,5 +1,5 @@
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 
 /**
  * Asks how busy the GPUs that this process sees are at the moment: the mean over those that tell, from 0 to 1; undefined

@@ -2,7 +2,7 @@
 import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../communicator/communicator.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { gatherNumbers, jobSize, timeOnAll, type SweepWorld } from './sweep-world.js';
 

@@ -1,5 +1,5 @@
 // The limit that stands beside every bandwidth: what the memory of this machine can copy, measured in the same run.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { nativeMemoryLoops } from '../native/measure.js';
 
 const smallestArray = 64 * 2 ** 20;

@@ -1,5 +1,5 @@
 // Error counters of GPUs, and what was counted between two looks.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeGpuHealth } from '../native/gpu.js';
 import { gpuOf, placeName, type Machine } from './p2p-machine.js';
 

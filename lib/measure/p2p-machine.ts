@@ -1,5 +1,5 @@
 // The GPUs of a machine and how they are linked, as the expected limits and the verdicts need them.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeGpuHealth, NativeGpuInfo } from '../native/gpu.js';
 
 export interface Peer {

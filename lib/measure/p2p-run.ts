@@ -1,5 +1,5 @@
 // Runs the cases of `gradlink p2p` and makes records of what came out.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeGpuHealth } from '../native/gpu.js';
 import type { NativeGpuCopies, NativeGpuCopy } from '../native/gpu-measure.js';
 import { failedCase, waivedCase } from '../results/case.js';

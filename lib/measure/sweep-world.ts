@@ -4,7 +4,7 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../communicator/communicator.js';
 import { hostsOfRanks } from '../communicator/hosts.js';
 import { readJob } from '../communicator/job.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import type { NativeTiming, NativeTimingOptions } from '../native/measure.js';
 

@@ -1,12 +1,12 @@
 // The native surface of GPUs: native/binding/gpu_*.cc. No meaning is checked there, only what memory safety needs.
-import type { GpuHealth, GpuInfo } from '../gpu/info.js';
+import type { GpuHealth, GpuInfo } from './gpu-info.js';
 import type { StorageArray } from '../tensor/dtype.js';
 
 export type {
   GpuHealth as NativeGpuHealth,
   GpuInfo as NativeGpuInfo,
   GpuLink as NativeLink,
-} from '../gpu/info.js';
+} from './gpu-info.js';
 
 export interface NativeGpuLibraries {
   readonly driverFile: string;

@@ -12,7 +12,7 @@ import {
   type CaseResult,
   type Report,
 } from '../../lib/measure/index.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 import { gradlink } from '../support/cli.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.

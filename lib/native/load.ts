@@ -7,18 +7,18 @@ import { dirname, join, resolve } from 'node:path';
 import type bindingsFunction from 'bindings';
 import type * as DetectLibc from 'detect-libc';
 
-import { GradlinkError } from './errors.js';
-import type { CommunicatorNatives } from './native/communicator.js';
-import type { DistNatives } from './native/dist.js';
-import type { GpuMeasureNatives } from './native/gpu-measure.js';
-import type { GpuNatives } from './native/gpu.js';
-import type { KVStoreNatives } from './native/kvstore.js';
-import type { MeasureNatives } from './native/measure.js';
-import type { OptimizerNatives } from './native/optimizer.js';
-import type { TrainNatives } from './native/train.js';
-import type { WindowNatives } from './native/window.js';
-import { isCheckout, ownFile, packageFolder } from './package-folder.js';
-import { version } from './version.js';
+import { GradlinkError } from '../errors.js';
+import type { CommunicatorNatives } from './communicator.js';
+import type { DistNatives } from './dist.js';
+import type { GpuMeasureNatives } from './gpu-measure.js';
+import type { GpuNatives } from './gpu.js';
+import type { KVStoreNatives } from './kvstore.js';
+import type { MeasureNatives } from './measure.js';
+import type { OptimizerNatives } from './optimizer.js';
+import type { TrainNatives } from './train.js';
+import type { WindowNatives } from './window.js';
+import { isCheckout, ownFile, packageFolder } from '../package-folder.js';
+import { version } from '../version.js';
 
 /** Everything the addon exports. */
 export interface NativeAddon
