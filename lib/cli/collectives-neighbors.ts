@@ -13,7 +13,7 @@ import {
   planNeighbors,
   type GraphName,
   type NeighborOperation,
-} from '../measure/neighbor-plan.js';
+} from '../measure/neighbors/plan.js';
 import {
   neighborDtypes,
   openNeighborRanks,
@@ -21,7 +21,7 @@ import {
   type NeighborDType,
   type NeighborSweep,
   neighborRows,
-} from '../measure/neighbor-sweep.js';
+} from '../measure/neighbors/sweep.js';
 import {
   outcome,
   schemaVersion,
@@ -29,8 +29,8 @@ import {
   type Report,
   type RunInfo,
 } from '../results/result.js';
-import { measureSharedLimit } from '../measure/shared-limit.js';
-import { gatherNumbers, jobSize } from '../measure/sweep-world.js';
+import { measureSharedLimit } from '../measure/machine/shared-limit.js';
+import { gatherNumbers, jobSize } from '../measure/collectives/world.js';
 import { native } from '../native/load.js';
 import { neighborsFooter, neighborsHeader, neighborsRow } from '../report/index.js';
 

@@ -8,8 +8,13 @@ import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
 import { collectives, type Collective } from '../results/bandwidth.js';
-import { graphs, type GraphName } from '../measure/neighbor-plan.js';
-import { averages, collectiveTraits, sweepSizes, type Sweep } from '../measure/sweep.js';
+import { graphs, type GraphName } from '../measure/neighbors/plan.js';
+import {
+  averages,
+  collectiveTraits,
+  sweepSizes,
+  type Sweep,
+} from '../measure/collectives/sweep.js';
 import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
 
 export interface CollectivesOptions extends ReportOptions {

@@ -28,9 +28,9 @@ import { addReportOptions, ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { collectives, type Collective } from '../results/bandwidth.js';
 import { describeEnvironment } from '../results/environment.js';
-import { describeGpus } from '../measure/gpu-environment.js';
-import { gpuSweepLimit, type GpuSweepLimit } from '../measure/gpu-sweep-limit.js';
-import { askNccl, withChoices, type NcclChoices } from '../measure/nccl-choices.js';
+import { describeGpus } from '../measure/machine/gpu-environment.js';
+import { gpuSweepLimit, type GpuSweepLimit } from '../measure/machine/gpu-sweep-limit.js';
+import { askNccl, withChoices, type NcclChoices } from '../measure/collectives/nccl-choices.js';
 import {
   outcome,
   schemaVersion,
@@ -38,9 +38,9 @@ import {
   type RunInfo,
   type Scalar,
 } from '../results/result.js';
-import { measureSharedLimit, type SharedLimit } from '../measure/shared-limit.js';
-import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
-import { runSweep, sweepRows, type Sweep } from '../measure/sweep.js';
+import { measureSharedLimit, type SharedLimit } from '../measure/machine/shared-limit.js';
+import { jobSize, openWorld, type SweepWorld } from '../measure/collectives/world.js';
+import { runSweep, sweepRows, type Sweep } from '../measure/collectives/sweep.js';
 import { native } from '../native/load.js';
 import { collectivesFooter, collectivesHeader, collectivesRow } from '../report/index.js';
 import { packageFile } from '../package-folder.js';

@@ -13,7 +13,7 @@ import { addReportOptions, checkOutput, ReportOutput } from './report-output.js'
 import { UsageError } from './usage-error.js';
 import { Communicator } from '../communicator/communicator.js';
 import { ddpCases, type DdpContext } from '../measure/ddp/cases.js';
-import { compareDdp, ddpSteps, type DdpPlan } from '../measure/ddp/run.js';
+import { compareDdp, ddpSteps, type DdpPlan } from '../measure/ddp/compare.js';
 import type { DdpWorkload } from '../measure/ddp/step.js';
 import { communicationAlone, syntheticWorkload } from '../measure/ddp/synthetic.js';
 import { describeEnvironment } from '../results/environment.js';
@@ -24,7 +24,7 @@ import {
   type Report,
   type Scalar,
 } from '../results/result.js';
-import { jobSize } from '../measure/sweep-world.js';
+import { jobSize } from '../measure/collectives/world.js';
 import { native } from '../native/load.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';
 import { ddpFooter, ddpHeader, ddpSizeLines } from '../report/index.js';

@@ -8,14 +8,14 @@ import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
 import { parseStoreType } from '../kvstore/types.js';
-import { gradientTypes, type GradientType } from '../measure/gradients.js';
-import type { Compression } from '../measure/store-reference.js';
+import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
+import type { Compression } from '../measure/store/reference.js';
 import {
   memoryNeed,
   storeModes,
   type StoreMode,
   type StoreRunOptions,
-} from '../measure/store-run.js';
+} from '../measure/store/batches.js';
 import { network, type ImageShape } from '../models/index.js';
 import { native } from '../native/load.js';
 import { optimizerNames } from '../optimizers/index.js';

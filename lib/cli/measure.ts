@@ -19,9 +19,9 @@ import { GradlinkError } from '../errors.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { failedCase, waivedCase } from '../results/case.js';
 import { describeEnvironment } from '../results/environment.js';
-import { describeGpus } from '../measure/gpu-environment.js';
-import { readMachine } from '../measure/p2p-machine.js';
-import { isShared, openStoreJob, type StoreJob } from '../measure/store-job.js';
+import { describeGpus } from '../measure/machine/gpu-environment.js';
+import { readMachine } from '../measure/machine/gpus.js';
+import { isShared, openStoreJob, type StoreJob } from '../measure/store/job.js';
 import {
   outcome,
   schemaVersion,
@@ -30,13 +30,13 @@ import {
   type Report,
   type Scalar,
 } from '../results/result.js';
-import { measureGpuLimits, measureHostLimits, type StoreLimits } from '../measure/store-limit.js';
+import { measureGpuLimits, measureHostLimits, type StoreLimits } from '../measure/store/limit.js';
 import {
   drawGradients,
   runStore,
   type StoreRunContext,
   type StoreRunOptions,
-} from '../measure/store-run.js';
+} from '../measure/store/batches.js';
 import { native } from '../native/load.js';
 import { arraysLine, iterationLine, optionsLine, reportSummary } from '../report/index.js';
 

@@ -9,11 +9,11 @@ import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { describeEnvironment } from '../results/environment.js';
-import { describeGpus } from '../measure/gpu-environment.js';
-import { p2pCases, type P2pCase } from '../measure/p2p-cases.js';
-import { readMachine } from '../measure/p2p-machine.js';
-import { p2pMatrixCases } from '../measure/p2p-matrix.js';
-import { P2pRun } from '../measure/p2p-run.js';
+import { describeGpus } from '../measure/machine/gpu-environment.js';
+import { p2pCases, type P2pCase } from '../measure/p2p/cases.js';
+import { readMachine } from '../measure/machine/gpus.js';
+import { p2pMatrixCases } from '../measure/p2p/matrix.js';
+import { P2pRun } from '../measure/p2p/timing.js';
 import {
   outcome,
   schemaVersion,

@@ -15,7 +15,7 @@ import { UsageError } from './usage-error.js';
 import { failedCase, waivedCase } from '../results/case.js';
 import { readReport } from '../results/read-report.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
-import { trainIdentity } from '../measure/train-case.js';
+import { trainIdentity } from '../measure/train/case.js';
 import {
   elasticDlTable,
   gridMarkdown,
@@ -23,7 +23,7 @@ import {
   gridRows,
   gridTable,
 } from '../report/train-tables.js';
-import { parsePlan, type GridCell, type GridPlan } from '../train/run/plan.js';
+import { parsePlan, type GridCell, type GridPlan } from '../measure/train/plan.js';
 
 /** Options that are about jobs or reports, not about one run. */
 const notOfOneRun = ['workers', 'plan', 'output-dir', 'output', 'format', 'style'];

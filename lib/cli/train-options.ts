@@ -15,7 +15,7 @@ import {
   type DistOptimizer,
   type OptimizerName,
   type TrainConfig,
-} from '../train/run/types.js';
+} from '../measure/train/types.js';
 import { storeKinds } from '../kvstore/types.js';
 
 export interface TrainOptions extends ReportOptions {

@@ -19,11 +19,11 @@ import {
   type RunInfo,
   type Scalar,
 } from '../results/result.js';
-import { trainCase } from '../measure/train-case.js';
+import { trainCase } from '../measure/train/case.js';
 import { native } from '../native/load.js';
 import { endLines, iterLine, startLines, type TrainStyle } from '../report/train-lines.js';
 import { elasticDlTable, gridRows, gridTable, targetEfficiency } from '../report/train-tables.js';
-import type { TrainResult } from '../train/run/types.js';
+import type { TrainResult } from '../measure/train/types.js';
 
 function runInfo(command: Command, argv: readonly string[], workers: number): RunInfo {
   const options: Record<string, Scalar> = { workers };
@@ -74,7 +74,7 @@ async function trainHere(
   const asLines = style === 'bluefog' || style === 'horovod';
   let backend = '';
   // Loads TensorFlow.js, which an installation may lack.
-  const { trainOnRank } = await import('../train/run/run.js');
+  const { trainOnRank } = await import('../measure/train/rank.js');
   const training = trainOnRank(config, {
     onStart(workers, name) {
       backend = name;

@@ -2,7 +2,7 @@
 //
 //   node probe-main.js cores|gpus|openmpi|mpich
 import { lastLevelCache } from '../results/environment.js';
-import { readMachine } from '../measure/p2p-machine.js';
+import { readMachine } from '../measure/machine/gpus.js';
 import { native, nativePath } from '../native/load.js';
 import { nativeMemoryLoops } from '../native/measure.js';
 import type { CoresFound, GpusFound, ProbeMessage, ProbeName } from './probes.js';

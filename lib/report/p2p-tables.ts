@@ -5,8 +5,8 @@ import {
   type Measurement,
   type Report,
 } from '../results/result.js';
-import { p2pCases } from '../measure/p2p-cases.js';
-import { p2pMatrixCases } from '../measure/p2p-matrix.js';
+import { p2pCases } from '../measure/p2p/cases.js';
+import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { environmentLine, gpuLines } from './summary.js';
 import { tableLines } from './table.js';
 import { percentText } from '../results/units.js';

@@ -8,7 +8,7 @@ import { iterations, measure, parseReport } from '../support/measure.js';
 import { onRealGpus } from './setup/fakes.js';
 
 // Copies of a quarter of a gigabyte: the process below makes the real ones.
-vi.mock('../../lib/measure/gpu-limit.js', () => ({
+vi.mock('../../lib/measure/machine/gpu-copy-limit.js', () => ({
   measureGpuCopyLimit: () => Promise.resolve({ copyBytesPerSecond: 3e12 }),
 }));
 

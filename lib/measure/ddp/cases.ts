@@ -3,7 +3,7 @@ import { mean } from 'simple-statistics';
 
 import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../../results/result.js';
 import { describe, percentile } from '../../results/statistics.js';
-import type { DdpRow } from './run.js';
+import type { DdpRow } from './compare.js';
 
 /** What the cases of one run share. */
 export interface DdpContext {
