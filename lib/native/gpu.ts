@@ -1,6 +1,6 @@
 // The native surface of GPUs: native/binding/gpu_*.cc. No meaning is checked there, only what memory safety needs.
 import type { GpuHealth, GpuInfo } from './gpu-info.js';
-import type { StorageArray } from '../tensor/dtype.js';
+import type { StorageArray } from './arrays.js';
 
 export type {
   GpuHealth as NativeGpuHealth,
