@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { toSweep, hostRoom, type CollectivesOptions } from './collectives-options.js';
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { describeEnvironment } from '../results/environment.js';

@@ -22,7 +22,7 @@ import {
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
 import { choice } from './parse.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { addDdpOptions, ddpExamples, type DdpOptions } from './ddp-options.js';
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
 import { addReportOptions, checkOutput, ReportOutput } from './report-output.js';

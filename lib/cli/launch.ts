@@ -4,7 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { exitCodes, type Io } from './io.js';
 import { ownCommand } from './own-command.js';
 import { choice, decimal, integer } from './parse.js';
-import { ProgressRelay } from './progress-relay.js';
+import { ProgressRelay } from './progress/relay.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import {

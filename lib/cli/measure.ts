@@ -10,7 +10,7 @@ import {
   type MeasureOptions,
 } from './measure-options.js';
 import { version } from '../version.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';

@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
 import { gpuList, integer } from './parse.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';

@@ -7,10 +7,10 @@ import type { Command } from 'commander';
 import { stringify } from 'csv-stringify/sync';
 
 import type { Io } from './io.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
 import { trainConfig, type TrainOptions } from './train-options.js';
-import type { ProgressMessage } from './progress-messages.js';
+import type { ProgressMessage } from './progress/messages.js';
 import { UsageError } from './usage-error.js';
 import { failedCase, waivedCase } from '../results/case.js';
 import { readReport } from '../results/read-report.js';

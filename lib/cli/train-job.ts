@@ -4,7 +4,7 @@ import { createWriteStream, writeFileSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
 import type { Io } from './io.js';
-import { environmentFor, readProgress, type ProgressMessage } from './progress-messages.js';
+import { environmentFor, readProgress, type ProgressMessage } from './progress/messages.js';
 import { LineSplitter } from '../launch/line-splitter.js';
 import { parseReport } from '../results/read-report.js';
 import { failedCase } from '../results/case.js';

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { runElasticDl, runTianshu } from './train-grid.js';

@@ -1,7 +1,7 @@
 // The bar of a job: its processes say how far they are, and the process that started them draws it.
-import type { Io } from './io.js';
-import { ProgressBar } from './progress-bar.js';
-import { environmentFor, hasListener, readProgress } from './progress-messages.js';
+import type { Io } from '../io.js';
+import { ProgressBar } from './bar.js';
+import { environmentFor, hasListener, readProgress } from './messages.js';
 
 /** Takes the messages out of what a job writes, and draws them, or passes them on to the process that asked for them. */
 export class ProgressRelay {

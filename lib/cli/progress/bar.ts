@@ -2,8 +2,8 @@
 // process that started it, it says there how far it is.
 import { Presets, SingleBar } from 'cli-progress';
 
-import type { Io, Output } from './io.js';
-import { hasListener, progressLine } from './progress-messages.js';
+import type { Io, Output } from '../io.js';
+import { hasListener, progressLine } from './messages.js';
 
 const barWidth = 24;
 /** Milliseconds between messages, as between drawings. */

@@ -2,7 +2,7 @@
 // and that knows a terminal. Who reads them never passes them on to anybody who did not ask for them.
 import { fstatSync } from 'node:fs';
 
-import type { Io } from './io.js';
+import type { Io } from '../io.js';
 
 /** Set for processes whose standard error goes to one that takes these lines out. */
 export const progressVariable = 'GRADLINK_PROGRESS';
