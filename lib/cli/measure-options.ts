@@ -14,7 +14,7 @@ import {
   memoryNeed,
   storeModes,
   type StoreMode,
-  type StoreRunOptions,
+  type BatchOptions,
 } from '../measure/store/batches.js';
 import { network, type ImageShape } from '../models/index.js';
 import { native } from '../native/load.js';
@@ -260,7 +260,7 @@ export function checkMeasure(
   options: MeasureOptions,
   devices: readonly string[],
   stores: readonly string[],
-): Omit<StoreRunOptions, 'kvStore'> {
+): Omit<BatchOptions, 'kvStore'> {
   const { numBatches, dispBatches, dtype, multiplier } = options;
   const optimizer = options.optimizer === noOptimizer ? null : options.optimizer;
   if (dispBatches > numBatches) {

@@ -276,6 +276,9 @@ export interface Report {
   cases: readonly CaseResult[];
 }
 
+/** What is known of a run before its first figure. */
+export type ReportHead = Omit<Report, 'cases'>;
+
 /** What a run comes to. */
 export interface Outcome {
   ok: number;

@@ -1,5 +1,8 @@
 /** Numbers in words, with the units of the documentation: MB and GB are 1e6 and 1e9 bytes. */
 
+/** Bytes of a MiB, which bucket and buffer sizes are counted in. */
+export const mebibyte = 2 ** 20;
+
 /** `257.991328 MB` without the unit: six decimals, as MXNet prints sizes. */
 export function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(6);

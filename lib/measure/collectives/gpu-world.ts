@@ -4,7 +4,8 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
-import { gatherNumbers, jobSize, timeOnAll, type SweepWorld } from './world.js';
+import { gatherNumbers, jobSize } from '../job.js';
+import { timeOnAll, type SweepWorld } from './world.js';
 
 export interface GpuWorldOptions {
   /** One for each rank of this process; in a job the one of this process, or none: then they are dealt out by rank. */

@@ -3,21 +3,14 @@ import { hostname } from 'node:os';
 
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { hostsOfRanks } from '../../communicator/hosts.js';
-import { readJob } from '../../communicator/job.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import type { NativeTiming, NativeTimingOptions } from '../../native/measure.js';
+import { gatherNumbers, jobSize } from '../job.js';
+import type { RankInfo } from '../run.js';
 
 /** How the ranks of one process are held. */
 export type Engine = 'local' | 'threads';
-
-export interface RankInfo {
-  readonly rank: number;
-  readonly pid: number;
-  readonly host: string;
-  /** The GPU that the rank is; absent where its memory is the host's. */
-  readonly device?: string;
-}
 
 /** Ranks that time collectives together. */
 export interface SweepWorld {
@@ -49,22 +42,6 @@ export async function timeOnAll(
   const [first] = settled;
   if (first?.status !== 'fulfilled') throw new RangeError('a world has at least one rank');
   return first.value;
-}
-
-/** Whether a launcher has started this process as one rank of a job, and of how many. */
-export function jobSize(): number | undefined {
-  return readJob()?.size;
-}
-
-/** What each rank of a communicator brings, in their order; all bring equally many. */
-export async function gatherNumbers(
-  world: Communicator,
-  values: readonly number[],
-): Promise<number[][]> {
-  const all = await world.allGather(Float64Array.from(values));
-  return Array.from({ length: world.size }, (_, rank) =>
-    Array.from(all.subarray(rank * values.length, (rank + 1) * values.length)),
-  );
 }
 
 /**

@@ -1,4 +1,5 @@
 // Rows of a comparison as cases of a report.
+import { mebibyte } from '../../results/units.js';
 import { mean } from 'simple-statistics';
 
 import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../../results/result.js';
@@ -143,7 +144,7 @@ function caseOf(
       model: context.model,
       synthetic: context.synthetic,
       ranks,
-      bucketBytes: row.bucketMebibytes * 2 ** 20,
+      bucketBytes: row.bucketMebibytes * mebibyte,
       originalUnits: context.originalUnits,
     },
     samplesSeconds: samples,

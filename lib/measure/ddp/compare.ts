@@ -1,10 +1,11 @@
 // PyTorch's compare_ddp: the same steps with gradients reduced in different ways and buckets of different sizes.
+import { mebibyte } from '../../results/units.js';
 import { medianSorted } from 'simple-statistics';
 
 import type { Communicator } from '../../communicator/communicator.js';
 import type { ReduceMode } from '../../train/buckets/types.js';
 import type { Timeline } from '../../train/timeline.js';
-import { gatherNumbers } from '../collectives/world.js';
+import { gatherNumbers } from '../job.js';
 import type { DdpTrainer, DdpWorkload } from './step.js';
 
 export interface DdpPlan {
@@ -86,9 +87,9 @@ async function openTrainer(
   const python = originalUnits && mode !== 'overlap';
   return workload.open(communicator, {
     mode,
-    bucketCapBytes: size * 2 ** 20,
-    firstBucketBytes: Math.min(firstBucketMebibytes, size) * 2 ** 20,
-    ...(python ? { capacityElements: size * 2 ** 20 } : {}),
+    bucketCapBytes: size * mebibyte,
+    firstBucketBytes: Math.min(firstBucketMebibytes, size) * mebibyte,
+    ...(python ? { capacityElements: size * mebibyte } : {}),
     ...(mode === 'overlap' ? { timeline } : {}),
   });
 }

@@ -1,9 +1,10 @@
 // The limit of what happens inside a GPU: what its memory can copy, measured in the same run.
+import { mebibyte } from '../../results/units.js';
 import { native } from '../../native/load.js';
 import { nativeGpuLoops } from '../../native/gpu-measure.js';
 
-const smallestArray = 64 * 2 ** 20;
-const largestArray = 256 * 2 ** 20;
+const smallestArray = 64 * mebibyte;
+const largestArray = 256 * mebibyte;
 // Four times the cache: less than a quarter of an array can be left from the pass before.
 const cacheMultiple = 4;
 const floatBytes = 4;

@@ -1,9 +1,10 @@
 // The limit that stands beside every bandwidth: what the memory of this machine can copy, measured in the same run.
+import { mebibyte } from '../../results/units.js';
 import { native } from '../../native/load.js';
 import { nativeMemoryLoops } from '../../native/measure.js';
 
-const smallestArray = 64 * 2 ** 20;
-const largestArray = 512 * 2 ** 20;
+const smallestArray = 64 * mebibyte;
+const largestArray = 512 * mebibyte;
 // Four times the cache: less than a quarter of an array can be left from the pass before.
 const cacheMultiple = 4;
 const warmup = 1;

@@ -18,6 +18,13 @@ export const neighborOperations = [
 ] as const;
 export type NeighborOperation = (typeof neighborOperations)[number];
 
+/** Those that can be asked for. */
+export const neighborCollectives = [
+  'neighbor_all_reduce',
+  'hierarchical_neighbor_all_reduce',
+] as const satisfies readonly NeighborOperation[];
+export type NeighborCollective = (typeof neighborCollectives)[number];
+
 /** Graphs by the names that the command line has for them. */
 export const graphs = {
   exp2: exponentialTwoGraph,

@@ -14,7 +14,7 @@ import {
 } from './plan.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
-import { gatherNumbers, jobSize } from '../collectives/world.js';
+import { gatherNumbers, jobSize } from '../job.js';
 import type { Average } from '../collectives/sweep.js';
 
 /** Types whose arrays JavaScript reads. */

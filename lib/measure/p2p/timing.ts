@@ -1,4 +1,4 @@
-// Runs the cases of `gradlink p2p` and makes records of what came out.
+// Times the cases of `gradlink p2p` and makes records of what came out.
 import { native } from '../../native/load.js';
 import type { NativeGpuHealth } from '../../native/gpu.js';
 import type { NativeGpuCopies, NativeGpuCopy } from '../../native/gpu-measure.js';
@@ -16,7 +16,8 @@ import { placeName, type Machine } from '../machine/gpus.js';
 import { completeP2p, evidenceOf, type Observation } from './record.js';
 import type { CaseIdentity, CaseResult } from '../../results/result.js';
 
-export interface P2pOptions {
+/** How each figure is taken. */
+export interface P2pTimingOptions {
   /** Of one copy. */
   readonly bytes: number;
   readonly warmup: number;
@@ -35,12 +36,12 @@ const chase = { nodes: 16_384, stride: 128, steps: 100_000 } as const;
 const pointerBytes = 8;
 
 /** Runs cases one after the other on one machine, and keeps what must be known between them. */
-export class P2pRun {
+export class P2pTiming {
   private readonly counters: GpuCounters;
 
   constructor(
     private readonly machine: Machine,
-    private readonly options: P2pOptions,
+    private readonly options: P2pTimingOptions,
   ) {
     this.counters = new GpuCounters(machine);
   }

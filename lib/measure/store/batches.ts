@@ -1,4 +1,4 @@
-// The job of MXNet's tools/bandwidth/measure.py: a network's gradients through a key-value store, batch by batch.
+// Times one store as MXNet's tools/bandwidth/measure.py does: a network's gradients through it, batch by batch.
 import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
@@ -23,17 +23,24 @@ import { storeTraffic } from './traffic.js';
 export const storeModes = ['push-pull', 'pushpull'] as const;
 export type StoreMode = (typeof storeModes)[number];
 
-export interface StoreRunOptions {
+/** What goes through a store, and how. */
+export interface BatchOptions {
+  /** Spelt as for `KVStore.create`. */
   readonly kvStore: string;
+  /** `cpu:0` or `gpu:0`; one GPU may be several devices. */
   readonly devices: readonly string[];
+  /** Whose arrays are moved. */
   readonly network: Network;
+  /** Of the gradients. */
   readonly dtype: GradientType;
   readonly mode: StoreMode;
   /** Timed batches. */
   readonly batches: number;
   /** Batches a line is the mean of. */
   readonly display: number;
+  /** Batches before the first timed one. */
   readonly warmup: number;
+  /** Every batch is compared with what is expected. */
   readonly check: boolean;
   /** A name of createOptimizer; null: pushes assign. */
   readonly optimizer: string | null;
@@ -41,14 +48,14 @@ export interface StoreRunOptions {
 }
 
 /** What every store of one run shares: drawing gradients takes longer than pushing them. */
-export interface StoreRunContext {
+export interface BatchContext {
   /** gradients[array][device]. */
   readonly gradients: readonly (readonly GradientArray[])[];
   readonly limits: StoreLimits;
   readonly job: StoreJob;
 }
 
-export interface StoreRunEvents {
+export interface BatchEvents {
   onLine(line: IterationLine): void;
   /** After each batch, warm-up included, outside the timed region. */
   onBatch(): void;
@@ -56,7 +63,7 @@ export interface StoreRunEvents {
 
 /** The same gradients for every store, batch and worker. */
 export function drawGradients(
-  options: Pick<StoreRunOptions, 'network' | 'dtype' | 'devices'>,
+  options: Pick<BatchOptions, 'network' | 'dtype' | 'devices'>,
   seed: number,
 ): GradientArray[][] {
   return options.network.parameters.map(({ shape }, array) =>
@@ -68,7 +75,7 @@ export function drawGradients(
 
 /** Bytes of the arrays of one run: gradients, weights, the stored value and what the check keeps. */
 export function memoryNeed(
-  options: Pick<StoreRunOptions, 'network' | 'dtype' | 'devices' | 'compression' | 'optimizer'>,
+  options: Pick<BatchOptions, 'network' | 'dtype' | 'devices' | 'compression' | 'optimizer'>,
 ): number {
   const { network, dtype, devices, compression, optimizer } = options;
   const residuals = compression === null ? 0 : 2 * devices.length;
@@ -161,8 +168,8 @@ async function together(job: StoreJob, mine: Outcome): Promise<Outcome> {
  * updates a pull finds depends on the others.
  */
 function referenceOf(
-  options: StoreRunOptions,
-  gradients: StoreRunContext['gradients'],
+  options: BatchOptions,
+  gradients: BatchContext['gradients'],
   workers: number,
 ): StoreReference | undefined {
   const { dtype, optimizer, compression } = options;
@@ -203,10 +210,10 @@ function lineOf(
  *
  * @throws GradlinkError where the store cannot be opened or fails
  */
-export async function runStore(
-  options: StoreRunOptions,
-  context: StoreRunContext,
-  events: StoreRunEvents,
+export async function timeStore(
+  options: BatchOptions,
+  context: BatchContext,
+  events: BatchEvents,
 ): Promise<CaseResult> {
   const { network, devices, dtype, mode } = options;
   const { gradients, limits } = context;

@@ -3,7 +3,7 @@
 import { Communicator } from '../../communicator/communicator.js';
 import { readJob } from '../../communicator/job.js';
 import { parseStoreType } from '../../kvstore/types.js';
-import { gatherNumbers } from '../collectives/world.js';
+import { gatherNumbers } from '../job.js';
 
 export interface StoreJob extends AsyncDisposable {
   readonly rank: number;

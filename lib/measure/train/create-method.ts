@@ -2,7 +2,8 @@ import { argumentError } from '../../errors.js';
 import { broadcastVariables } from '../../train/broadcast.js';
 import { gradientAllReduceMethod, type MethodOptions } from './methods.js';
 import { storeMethod } from './store-method.js';
-import { distOptimizers, type TrainingMethod } from './types.js';
+import type { TrainingMethod } from './method.js';
+import { distOptimizers } from './types.js';
 import { weightMethod } from './weight-methods.js';
 
 /**

@@ -10,7 +10,8 @@ import type { Timeline } from '../../train/timeline.js';
 import { tf } from '../../train/tfjs.js';
 import type { Gradients, InnerOptimizer, PassTimes } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';
-import type { OptimizerName, StepParts, TrainConfig, TrainingMethod } from './types.js';
+import type { TrainingMethod } from './method.js';
+import type { OptimizerName, StepParts, TrainConfig } from './types.js';
 
 /** What every method is made with. */
 export interface MethodOptions {

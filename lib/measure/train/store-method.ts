@@ -19,7 +19,8 @@ import {
   timedUpdate,
   type MethodOptions,
 } from './methods.js';
-import type { TrainConfig, TrainingMethod } from './types.js';
+import type { TrainingMethod } from './method.js';
+import type { TrainConfig } from './types.js';
 
 function storeOptimizer({ optimizer, learningRate }: TrainConfig): StoreOptimizer {
   switch (optimizer) {

@@ -8,7 +8,8 @@ import { loadCheckpoint, saveCheckpoint, type NamedArray } from '../../train/che
 import { monotonicSeconds } from '../../train/clock.js';
 import type { Batches, Dataset } from '../../train/data/index.js';
 import type { Timeline } from '../../train/timeline.js';
-import { partNames, type StepParts, type TrainConfig, type TrainingMethod } from './types.js';
+import type { TrainingMethod } from './method.js';
+import { partNames, type StepParts, type TrainConfig } from './types.js';
 
 /** What a run is made of on one rank. */
 export interface Training {

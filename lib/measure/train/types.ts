@@ -1,12 +1,7 @@
 // What a training run is asked for, and what it tells.
-import type { Scalar } from '@tensorflow/tfjs-core';
-
-import type { BackendName } from '../../train/backends.js';
-import type { BucketHookName, ReduceMode } from '../../train/buckets/index.js';
-import type { DatasetName } from '../../train/data/index.js';
-import type { ModelName } from '../../train/models/index.js';
+import type { BucketHookName, ReduceMode } from '../../train/buckets/types.js';
+import type { BackendName, DatasetName, ModelName } from '../../train/names.js';
 import type { UtilisationSummary } from '../machine/utilisation.js';
-import type { NamedArray } from '../../train/checkpoint.js';
 
 export const optimizerNames = ['sgd', 'momentum', 'adam'] as const;
 export type OptimizerName = (typeof optimizerNames)[number];
@@ -85,22 +80,6 @@ export const partNames = [
   'modelSeconds',
   'updateSeconds',
 ] as const satisfies readonly (keyof StepParts)[];
-
-/** Trains: one step after the other, each made by every rank. */
-export interface TrainingMethod {
-  /** Bytes of all gradients. */
-  readonly gradientBytes: number;
-  readonly gradientArrays: number;
-  /**
-   * @param loss the mean over this rank's batch
-   * @returns the loss before the step
-   */
-  step(loss: () => Scalar): Promise<{ readonly loss: number; readonly parts: Partial<StepParts> }>;
-  /** What the optimizer keeps; the model's own weights are not among it. */
-  state(): Promise<NamedArray[]>;
-  setState(arrays: readonly NamedArray[]): Promise<void>;
-  close(): Promise<void>;
-}
 
 /** What rank 0 knows after a run. */
 export interface TrainResult {

@@ -17,7 +17,8 @@ import {
   timedUpdate,
   type MethodOptions,
 } from './methods.js';
-import type { TrainConfig, TrainingMethod } from './types.js';
+import type { TrainingMethod } from './method.js';
+import type { TrainConfig } from './types.js';
 
 /** What a name means; undefined where it is none of these methods. */
 function algorithmOf(config: TrainConfig): TrainingAlgorithm | undefined {

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ddpCases, hiddenShare, type DdpContext } from '../../../lib/measure/ddp/cases.js';
 import type { DdpRow } from '../../../lib/measure/ddp/compare.js';
 import { hasMeasurement } from '../../../lib/results/result.js';
-import { ddpSizeLines } from '../../../lib/report/index.js';
+import { ddpTool } from '../../../lib/report/index.js';
 
 const context: DdpContext = {
   model: 'resnet50',
@@ -94,7 +94,7 @@ describe('cases of gradlink ddp', () => {
   });
 
   it('are told in a table for each phase, with the means of the ranks', () => {
-    const lines = ddpSizeLines(ddpCases([overlap, sync], context));
+    const lines = ddpTool.rows(ddpCases([overlap, sync], context));
     expect(lines).toContain('Bucket size 10 MiB');
     const of = (mode: string) => lines.filter((line) => line.startsWith(mode));
     expect(of('sync')[0]).toMatch(/^sync +20\.00 +\+0\.0 % /);
