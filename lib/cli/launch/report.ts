@@ -1,7 +1,7 @@
 // What `gradlink launch` says: the commands of a dry run, and how a job ended.
-import { jobVariable, type ProcessPlan } from '../launch/job.js';
-import type { Member } from '../launch/members.js';
-import type { Failure, JobResult } from '../launch/run-job.js';
+import { jobVariable, type ProcessPlan } from '../../launch/job.js';
+import type { Member } from '../../launch/members.js';
+import type { Failure, JobResult } from '../../launch/run-job.js';
 
 function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

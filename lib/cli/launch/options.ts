@@ -3,11 +3,11 @@ import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node
 
 import { InvalidArgumentError } from 'commander';
 
-import { UsageError } from './usage-error.js';
-import { allowedCores } from '../launch/cores.js';
-import { parseHostList, parseHostfile, place } from '../launch/hosts.js';
-import { launcherVariables, type Command, type JobSpec, type Launcher } from '../launch/job.js';
-import { launchers } from '../launch/launchers.js';
+import { UsageError } from '../usage-error.js';
+import { allowedCores } from '../../launch/cores.js';
+import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
+import { launcherVariables, type Command, type JobSpec, type Launcher } from '../../launch/job.js';
+import { launchers } from '../../launch/launchers.js';
 
 /** core: each process gets its share of the cores. */
 export const bindings = ['core', 'none'] as const;

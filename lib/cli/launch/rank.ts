@@ -2,8 +2,8 @@
 // the commands nor the addon, for there is one beside every process of the job.
 //
 //   node launch-rank.js COMMAND ARGUMENT...
-import type { Command } from '../launch/job.js';
-import { keep } from '../launch/keeper.js';
+import type { Command } from '../../launch/job.js';
+import { keep } from '../../launch/keeper.js';
 
 try {
   const [program, ...rest] = process.argv.slice(2);

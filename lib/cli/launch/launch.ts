@@ -1,32 +1,32 @@
 // `gradlink launch`: starts a job's processes and passes their output and exit status on.
 import { randomBytes } from 'node:crypto';
 
-import { exitCodes, type Io } from './io.js';
-import { ownCommand } from './own-command.js';
-import { choice, decimal, integer } from './parse.js';
-import { ProgressRelay } from './progress/relay.js';
-import type { Register } from './register.js';
-import { UsageError } from './usage-error.js';
+import { exitCodes, type Io } from '../io.js';
+import { ownCommand } from '../own-command.js';
+import { choice, decimal, integer } from '../parse.js';
+import { ProgressRelay } from '../progress/relay.js';
+import type { Register } from '../register.js';
+import { UsageError } from '../usage-error.js';
 import {
   bindings,
   environment,
   prepareDirectory,
   readLaunch,
   type LaunchOptions,
-} from './launch-options.js';
-import { explain, shellLine } from './launch-report.js';
-import { Control } from '../launch/control.js';
-import { launchers } from '../launch/launchers.js';
+} from './options.js';
+import { explain, shellLine } from './report.js';
+import { Control } from '../../launch/control.js';
+import { launchers } from '../../launch/launchers.js';
 import {
   jobVariable,
   type Command,
   type JobSpec,
   type Launcher,
   type ProcessPlan,
-} from '../launch/job.js';
-import { defaultMaxRestarts, runElastic, type Attempt } from '../launch/elastic.js';
-import { runJob, type JobResult } from '../launch/run-job.js';
-import { syncCommands, syncDirectory } from '../launch/sync.js';
+} from '../../launch/job.js';
+import { defaultMaxRestarts, runElastic, type Attempt } from '../../launch/elastic.js';
+import { runJob, type JobResult } from '../../launch/run-job.js';
+import { syncCommands, syncDirectory } from '../../launch/sync.js';
 
 const examples = `
 Workers read their place from GRADLINK_RANK, GRADLINK_SIZE, GRADLINK_LOCAL_RANK and GRADLINK_LOCAL_SIZE, or from what
