@@ -37,14 +37,14 @@ export default defineConfig(
   },
   {
     files: ['lib/**/*.ts'],
-    ignores: ['lib/native.ts'],
+    ignores: ['lib/native/load.ts'],
     rules: {
       'no-restricted-imports': [
         'error',
         {
           paths: ['bindings', 'node:module', 'module'].map((name) => ({
             name,
-            message: 'Only lib/native.ts loads the addon.',
+            message: 'Only lib/native/load.ts loads the addon.',
           })),
         },
       ],

@@ -5,7 +5,7 @@
  */
 export { GradlinkError } from './errors.js';
 export type { ArgumentError, ArgumentErrorCode, ErrorCode, ErrorDetails } from './errors.js';
-export { nativePath } from './native.js';
+export { nativePath } from './native/load.js';
 export { deviceDtypes, dtypes } from './tensor/dtype.js';
 export { fromFloat8, toFloat8 } from './tensor/float8.js';
 export type {

@@ -2,11 +2,11 @@
 // state, and not packed: nobody outside the checkout may rely on it.
 export { nativeOf } from './communicator/communicator.js';
 export { reduceOpNumber } from './communicator/reduce-op.js';
-export { describeEnvironment } from './measure/environment.js';
-export { describeGpus } from './measure/gpu-environment.js';
-export * as limits from './measure/p2p-limits.js';
-export { readMachine } from './measure/p2p-machine.js';
-export { native } from './native.js';
+export { describeEnvironment } from './results/environment.js';
+export { describeGpus } from './measure/machine/gpu-environment.js';
+export * as limits from './measure/machine/gpu-rates.js';
+export { readMachine } from './measure/machine/gpus.js';
+export { native } from './native/load.js';
 export { nativeGpuLoops } from './native/gpu-measure.js';
 export { nativeCombine, nativeMemoryLoops, nativeTimedCollectives } from './native/measure.js';
 export { gpuLines, tableLines } from './report/index.js';

@@ -43,7 +43,7 @@ const entries = {
 /** Nothing but other people's code, and most of the bytes: the files that are made smaller. */
 const libraries = { vega: 'report/charts/vega.ts', xml: 'report/xml.ts' };
 /** Runs beside every process of a job: one small file that loads nothing else. */
-const alone = { 'launch-rank': 'cli/launch-rank.ts' };
+const alone = { 'launch-rank': 'cli/launch/rank.ts' };
 
 /** The name under which index.js hands its modules to the other entries. */
 const shared = '__modules';

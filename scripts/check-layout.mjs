@@ -1,12 +1,15 @@
 #!/usr/bin/env node
-// The rules of DESIGN.md that neither a compiler nor ESLint holds: which folder may include what, and how long a file may
-// be. Prints each breach; exit status 1 when there is one.
+// The rules of DESIGN.md that neither a compiler nor ESLint holds: which folder may include what, how long a file may be,
+// and how many files a folder of lib/ may have. Prints each breach; exit status 1 when there is one.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { layerBreaches } from './lib-layers.mjs';
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const maxLines = 400;
+const maxFiles = 40;
 
 /** Which layers a folder of native/ may include, besides itself. */
 const below = {
@@ -61,9 +64,20 @@ for (const file of filesUnder('native', /\.(cc|h)$/)) {
 
 const loads = /\bprocess\.dlopen\b|\bcreateRequire\b|\.node['"`]|from 'bindings'/;
 for (const file of filesUnder('lib', /\.ts$/)) {
-  if (file !== 'lib/native.ts' && loads.test(readFileSync(join(root, file), 'utf8'))) {
-    breaches.push(`${file}: only lib/native.ts loads the addon`);
+  if (file !== 'lib/native/load.ts' && loads.test(readFileSync(join(root, file), 'utf8'))) {
+    breaches.push(`${file}: only lib/native/load.ts loads the addon`);
   }
+}
+
+breaches.push(...layerBreaches(join(root, 'lib')));
+
+const filesOf = new Map();
+for (const file of filesUnder('lib', /\.ts$/)) {
+  filesOf.set(dirname(file), (filesOf.get(dirname(file)) ?? 0) + 1);
+}
+for (const [folder, files] of filesOf) {
+  if (files > maxFiles)
+    breaches.push(`${folder}: ${files} files; a folder has at most ${maxFiles}`);
 }
 
 for (const breach of breaches) console.error(breach);

@@ -42,7 +42,7 @@ check "types (tsc)" npx tsc --noEmit
 check "eslint" npx eslint --max-warnings 0 .
 check "prettier" npx prettier --check --log-level warn .
 check "clang-format" bash scripts/clang-format.sh --check
-check "layout (includes, file lengths, who loads the addon)" node scripts/check-layout.mjs
+check "layout (includes, layers of lib, lengths, who loads the addon)" node scripts/check-layout.mjs
 check "shell syntax" shell_syntax
 check "documentation (typedoc)" npx typedoc --out build/typedoc
 # publint looks at the declarations too, which only packing makes otherwise.

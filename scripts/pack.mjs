@@ -30,7 +30,7 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const { version, license, engines } = manifest;
 
-/** Each has a package of its own. A new one is a line here, one in lib/native.ts, and a runner in the workflow. */
+/** Each has a package of its own. A new one is a line here, one in lib/native/load.ts, and a runner in the workflow. */
 const platforms = {
   'linux-x64-gnu': { os: 'linux', cpu: 'x64', libc: 'glibc' },
   'linux-arm64-gnu': { os: 'linux', cpu: 'arm64', libc: 'glibc' },

@@ -1,7 +1,7 @@
 // `gradlink build`: the addon, compiled on this machine.
 import { exitCodes } from './io.js';
 import { integer } from './parse.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { compileAddon } from '../compile/addon.js';
 import { shimPackages } from '../compile/tools.js';

@@ -1,27 +1,23 @@
-// `gradlink collectives` on GPUs: which ranks there are, and what they need.
+// `gradlink collectives` on GPUs: which GPUs its options mean, and what is wrong with them.
 import type { CollectivesOptions, Room } from './collectives-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob, type JobPlace } from '../communicator/job.js';
-import type { Collective } from '../measure/bandwidth.js';
-import { openGpuWorld } from '../measure/gpu-world.js';
-import { readMachine, type Machine } from '../measure/p2p-machine.js';
-import type { SweepWorld } from '../measure/sweep-world.js';
-import { collectiveTraits } from '../measure/sweep.js';
-import { native } from '../native.js';
+import type { Collective } from '../results/bandwidth.js';
+import { readMachine, type Machine } from '../measure/machine/gpus.js';
+import { collectiveTraits } from '../measure/collectives/sweep.js';
+import { native } from '../native/load.js';
 import type { NativeGpuTimingOptions } from '../native/measure.js';
 import { deviceDtypes, dtypes, isFloat8, type DeviceDType } from '../tensor/dtype.js';
 
-/** Ranks that are to be opened. */
-export interface Plan {
+/** Ranks that are GPUs. */
+export interface GpuPlan {
   readonly ranks: number;
   readonly room: Room;
-  readonly open: (timeoutMs: number) => Promise<SweepWorld>;
-  // Where ranks are GPUs:
-  readonly timing?: NativeGpuTimingOptions;
-  /** All GPUs that take part, as far as this process sees them. */
-  readonly machine?: Machine;
-  /** Of all ranks. */
-  readonly ordinals?: readonly number[];
+  /** For each rank of this process; in a job all its GPUs, dealt out to the ranks in turn. */
+  readonly gpus: readonly number[];
+  /** All that take part, as far as this process sees them. */
+  readonly machine: Machine;
+  readonly timing: NativeGpuTimingOptions;
 }
 
 /** What makes no sense on GPUs, by the name that was typed. */
@@ -56,7 +52,7 @@ function refuseGpuOptions(options: CollectivesOptions): void {
  *
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
  */
-export function planGpus(options: CollectivesOptions): Plan | undefined {
+export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
   if (options.ngpus === undefined && options.nthreads === undefined && options.gpus === undefined) {
     refuseGpuOptions(options);
     return undefined;
@@ -81,7 +77,9 @@ export function planGpus(options: CollectivesOptions): Plan | undefined {
     : { ...ofJob(options, place, present), timing };
 }
 
-function ofProcess(options: CollectivesOptions, present: number): Plan {
+type Ranks = Omit<GpuPlan, 'timing'>;
+
+function ofProcess(options: CollectivesOptions, present: number): Ranks {
   const { ngpus, nthreads = 1, gpus } = options;
   const ranks = ngpus === undefined ? (gpus?.length ?? nthreads) : ngpus * nthreads;
   if (gpus !== undefined && gpus.length !== ranks) {
@@ -97,16 +95,10 @@ function ofProcess(options: CollectivesOptions, present: number): Plan {
   }
   const ordinals = gpus ?? Array.from({ length: ranks }, (_, gpu) => gpu);
   const machine = readMachine([...new Set(ordinals)]);
-  return {
-    ranks,
-    machine,
-    ordinals,
-    room: roomOf(machine, ordinals),
-    open: (timeoutMs) => openGpuWorld({ gpus: ordinals, threads: nthreads > 1, timeoutMs }),
-  };
+  return { ranks, machine, gpus: ordinals, room: roomOf(machine, ordinals) };
 }
 
-function ofJob(options: CollectivesOptions, place: JobPlace, present: number): Plan {
+function ofJob(options: CollectivesOptions, place: JobPlace, present: number): Ranks {
   const { ngpus = 1, nthreads = 1, gpus } = options;
   if (options.algorithms === true) {
     throw UsageError.of(
@@ -128,14 +120,7 @@ function ofJob(options: CollectivesOptions, place: JobPlace, present: number): P
   const list = gpus ?? Array.from({ length: present }, (_, gpu) => gpu);
   const ordinals = Array.from({ length: place.size }, (_, rank) => list[rank % list.length] ?? 0);
   const machine = readMachine([...new Set(ordinals)]);
-  return {
-    ranks: place.size,
-    machine,
-    ordinals,
-    room: roomOf(machine, ordinals),
-    open: (timeoutMs) =>
-      openGpuWorld({ gpus: ordinals.slice(place.rank).slice(0, 1), threads: false, timeoutMs }),
-  };
+  return { ranks: place.size, machine, gpus: list, room: roomOf(machine, ordinals) };
 }
 
 /**

@@ -7,9 +7,14 @@ import { byteCount, choice, decimal, integer, ordinals } from './parse.js';
 import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
-import { collectives, type Collective } from '../measure/bandwidth.js';
-import { graphs, type GraphName } from '../measure/neighbor-plan.js';
-import { averages, collectiveTraits, sweepSizes, type Sweep } from '../measure/sweep.js';
+import { collectives, type Collective } from '../results/bandwidth.js';
+import { graphs, type GraphName } from '../measure/neighbors/plan.js';
+import {
+  averages,
+  collectiveTraits,
+  sweepSizes,
+  type Sweep,
+} from '../measure/collectives/sweep.js';
 import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
 
 export interface CollectivesOptions extends ReportOptions {

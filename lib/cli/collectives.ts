@@ -1,14 +1,11 @@
 // `gradlink collectives`: one collective over a range of sizes, with nccl-tests' flags and columns.
-
 import type { Command } from 'commander';
 
-import { elementTypes, planGpus, type Plan } from './collectives-gpus.js';
+import { elementTypes, planGpus } from './collectives-gpus.js';
 import {
   isNeighborCollective,
-  neighborCollectives,
   refuseNeighborOptions,
   runNeighbors,
-  type NeighborCollective,
 } from './collectives-neighbors.js';
 import {
   addOptions,
@@ -19,159 +16,62 @@ import {
   toSweep,
   type CollectivesOptions,
 } from './collectives-options.js';
-import { exitCodes, type Io } from './io.js';
-import { version } from '../version.js';
+import type { Io } from './io.js';
+import { measured, ranksOf } from './measured-command.js';
 import { choice } from './parse.js';
-import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput } from './report-output.js';
-import { UsageError } from './usage-error.js';
-import { collectives, type Collective } from '../measure/bandwidth.js';
-import { describeEnvironment } from '../measure/environment.js';
-import { describeGpus } from '../measure/gpu-environment.js';
-import { gpuSweepLimit, type GpuSweepLimit } from '../measure/gpu-sweep-limit.js';
-import { askNccl, withChoices, type NcclChoices } from '../measure/nccl-choices.js';
-import {
-  outcome,
-  schemaVersion,
-  type Report,
-  type RunInfo,
-  type Scalar,
-} from '../measure/result.js';
-import { measureSharedLimit, type SharedLimit } from '../measure/shared-limit.js';
-import { jobSize, openWorld, type SweepWorld } from '../measure/sweep-world.js';
-import { runSweep, sweepRows, type Sweep } from '../measure/sweep.js';
-import { native } from '../native.js';
-import { collectivesFooter, collectivesHeader, collectivesRow } from '../report/index.js';
+import { askNccl } from '../measure/collectives/nccl-choices.js';
+import { run } from '../measure/collectives/run.js';
+import { neighborCollectives, type NeighborCollective } from '../measure/neighbors/plan.js';
+import { flatOptions, type Asked } from '../measure/run.js';
 import { packageFile } from '../package-folder.js';
+import { collectivesTool } from '../report/index.js';
+import { collectives, type Collective } from '../results/bandwidth.js';
 
-/** At the end of the header: the names of the columns. Above it is what ran, and where. */
-const columnLines = 3;
+const defaultRanks = 2;
 
-function rankCount(options: CollectivesOptions): number {
-  const size = jobSize();
-  if (size !== undefined && options.ranks !== undefined && options.ranks !== size) {
-    throw UsageError.of(
-      '-n',
-      `the ${String(size)} ranks of the job that this process belongs to`,
-      String(options.ranks),
-      'Leave -n away under a launcher.',
-    );
-  }
-  return size ?? options.ranks ?? 2;
+/** nccl-tests' -J is a destination of its own, in JSON. */
+function outputOf(options: CollectivesOptions, io: Io): ReportOutput {
+  const { output_file: json } = options;
+  const destination = options.output ?? json;
+  const format = options.format ?? (json === undefined ? undefined : 'json');
+  return new ReportOutput(
+    {
+      ...(destination === undefined ? {} : { output: destination }),
+      ...(format === undefined ? {} : { format }),
+    },
+    io,
+  );
 }
 
-/** Ranks in the memory of the host. */
-function planHost(collective: Collective, options: CollectivesOptions): Plan {
-  const ranks = rankCount(options);
-  const engine = options.threads || collective === 'sendrecv' ? 'threads' : 'local';
-  return {
-    ranks,
-    room: hostRoom(ranks),
-    open: (timeoutMs) => openWorld(ranks, engine, timeoutMs),
-  };
-}
-
-async function limitOf(
-  world: SweepWorld,
-  { machine, ordinals = [] }: Plan,
-  lastLevelCacheBytes: number | null,
-): Promise<SharedLimit | GpuSweepLimit> {
-  return machine === undefined
-    ? measureSharedLimit(world, lastLevelCacheBytes)
-    : gpuSweepLimit(machine, ordinals);
-}
-
-function runInfo(
-  command: Command,
+async function measure(
   collective: Collective,
-  argv: readonly string[],
-  world: SweepWorld,
-): RunInfo {
-  const options: Record<string, Scalar> = { collective, ranks: world.size };
-  for (const [name, value] of Object.entries(command.opts<Record<string, unknown>>())) {
-    if (name !== 'ranks')
-      options[name] = Array.isArray(value) ? value.join(',') : (value as Scalar);
-  }
-  return {
-    tool: 'collectives',
-    packageVersion: version,
-    commandLine: argv,
-    options,
-    startedAt: new Date().toISOString(),
-  };
-}
-
-async function run(
-  world: SweepWorld,
-  {
-    plan,
-    sweep,
-    choices,
-  }: { readonly plan: Plan; readonly sweep: Sweep; readonly choices: NcclChoices },
-  cycles: number,
-  head: RunInfo,
-  output: ReportOutput,
+  options: CollectivesOptions,
+  asked: Asked,
   io: Io,
 ): Promise<number> {
-  const printing = world.rank === 0;
-  const print = (lines: readonly string[]): void => {
-    if (!printing || !output.showsText) return;
-    progress.clear(io.stdout);
-    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
-  };
-  const rows = printing ? cycles * sweepRows(sweep, world.size) : 0;
-  const progress = new ProgressBar(io, rows, 'sizes');
-  const addon = native();
-  const environment = describeEnvironment({
-    simdLevel: addon.simdLevel(),
-    threads: addon.numThreads(),
-  });
-  const gpus = plan.machine === undefined ? undefined : describeGpus(plan.machine.gpus);
-  const limit = await limitOf(world, plan, environment.lastLevelCacheBytes);
-  await world.barrier();
-  const header = collectivesHeader({
-    run: head,
-    environment,
-    ...(gpus === undefined ? {} : { gpus }),
-  });
-  print([
-    ...header.slice(0, -columnLines),
-    '# Using ranks',
-    ...world.ranks.map(
-      ({ rank, pid, host, device = 'cpu' }) =>
-        `#  Rank ${String(rank).padStart(2)} Group  0 Pid ${String(pid).padStart(6)} on ${host} device ${device}`,
-    ),
-    ...header.slice(-columnLines),
-  ]);
-  const cases = [];
-  try {
-    progress.show(0);
-    for (let cycle = 0; cycle < cycles; cycle += 1) {
-      const results = await runSweep(sweep, { world, limit, environment }, (row) => {
-        print(collectivesRow([row.outOfPlace, row.inPlace]));
-        progress.advance();
-      });
-      cases.push(...withChoices(results, choices));
-    }
-  } finally {
-    progress.stop();
-  }
-  const report: Report = {
-    schemaVersion,
-    run: head,
-    environment,
-    ...(gpus === undefined ? {} : { gpus }),
-    cases,
-  };
-  print(collectivesFooter(report));
-  if (printing) output.write(report);
-  const { ok, error } = outcome(report);
-  return error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure;
+  refuseNeighborOptions(collective, options);
+  const gpus = planGpus(options);
+  const ranks = gpus?.ranks ?? ranksOf(options, defaultRanks);
+  const types = elementTypes(collective, options.datatype, gpus?.machine);
+  const sweep = toSweep(collective, ranks, gpus?.room ?? hostRoom(ranks), options, types);
+  const output = outputOf(options, io);
+  const choices = options.algorithms
+    ? { choices: await askNccl(packageFile('bench/gradlink.js'), onceEach(collective, options)) }
+    : {};
+  const place =
+    gpus === undefined
+      ? { ranks, threads: options.threads === true }
+      : { gpus: gpus.gpus, gpu: gpus.timing, threads: (options.nthreads ?? 1) > 1 };
+  const cycles = options.run_cycles;
+  return measured({ tool: collectivesTool, output, io, unit: 'sizes' }, (events) =>
+    run({ ...sweep, ...place, ...choices, cycles, asked }, events),
+  );
 }
 
 export const registerCollectives: Register = (program, io, done, argv) => {
-  const command = program
+  const command: Command = program
     .command('collectives')
     .description('time a collective over a range of sizes, with the columns of nccl-tests')
     .argument(
@@ -183,34 +83,14 @@ export const registerCollectives: Register = (program, io, done, argv) => {
     .addHelpText('after', examples)
     .action(async (collective: Collective | NeighborCollective, options: CollectivesOptions) => {
       if (isNeighborCollective(collective)) {
-        done(await runNeighbors(command, collective, options, argv, io));
+        done(await runNeighbors(collective, options, argv, io));
         return;
       }
-      refuseNeighborOptions(collective, options);
-      const plan = planGpus(options) ?? planHost(collective, options);
-      const types = elementTypes(collective, options.datatype, plan.machine);
-      const sweep = {
-        ...toSweep(collective, plan.ranks, plan.room, options, types),
-        ...(plan.timing === undefined ? {} : { gpu: plan.timing }),
+      // How many ranks there are the run says.
+      const asked = {
+        commandLine: argv,
+        options: flatOptions({ ...command.opts(), ranks: undefined }),
       };
-      const destination = options.output ?? options.output_file;
-      const format = options.format ?? (options.output_file === undefined ? undefined : 'json');
-      const output = new ReportOutput(
-        {
-          ...(destination === undefined ? {} : { output: destination }),
-          ...(format === undefined ? {} : { format }),
-        },
-        io,
-      );
-      const choices: NcclChoices = options.algorithms
-        ? await askNccl(packageFile('bench/gradlink.js'), onceEach(collective, options))
-        : new Map();
-      const world = await plan.open(options.timeout * 1000);
-      try {
-        const head = runInfo(command, collective, argv, world);
-        done(await run(world, { plan, sweep, choices }, options.run_cycles, head, output, io));
-      } finally {
-        await world.close();
-      }
+      done(await measure(collective, options, asked, io));
     });
 };

@@ -16,7 +16,7 @@ export const commands: Readonly<Record<string, () => Promise<Register>>> = {
   compare: async () => (await import('./compare.js')).registerCompare,
   baseline: async () => (await import('./baseline.js')).registerBaseline,
   predict: async () => (await import('./predict.js')).registerPredict,
-  launch: async () => (await import('./launch.js')).registerLaunch,
+  launch: async () => (await import('./launch/launch.js')).registerLaunch,
   serve: async () => (await import('./serve.js')).registerServe,
   build: async () => (await import('./build.js')).registerBuild,
   completion: async () => (await import('./completion.js')).registerCompletion,

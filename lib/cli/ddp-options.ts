@@ -3,16 +3,16 @@ import { InvalidArgumentError, type Command } from 'commander';
 
 import { choice, decimal, integer, list } from './parse.js';
 import type { ReportOptions } from './report-output.js';
-import type { BackendName } from '../train/backends.js';
+import type { SyntheticCompute } from '../measure/ddp/run.js';
 import { reduceModes, type ReduceMode } from '../train/buckets/types.js';
-import type { DatasetName } from '../train/data/index.js';
-import type { ModelName } from '../train/models/index.js';
-
-/** Length of the timetable: as it is, or as what communication alone is so many percent of. */
-export interface SyntheticCompute {
-  readonly value: number;
-  readonly unit: 'milliseconds' | 'percent';
-}
+import {
+  backendNames,
+  datasetNames,
+  modelNames,
+  type BackendName,
+  type DatasetName,
+  type ModelName,
+} from '../train/names.js';
 
 export interface DdpOptions extends ReportOptions {
   readonly ranks?: number;
@@ -31,11 +31,6 @@ export interface DdpOptions extends ReportOptions {
   readonly plot?: string;
   readonly timeline?: string;
 }
-
-// Named here and not imported as values: their modules load TensorFlow.js.
-const models = ['resnet20', 'resnet50', 'mobilenetv2', 'lenet', 'mlp', 'bert-tiny'] as const;
-const datasets = ['cifar10', 'imagenet', 'mnist', 'tokens'] as const;
-const backendNames = ['node-gpu', 'node', 'wasm', 'cpu'] as const;
 
 export const ddpExamples = `
 Modes: overlap reduces a bucket as soon as its gradients are there, while backward runs on; async reduces all after
@@ -97,8 +92,13 @@ export function addDdpOptions(command: Command): Command {
       '--copy-gradients',
       'synthetic gradients are copied into their buckets, as those of tfjs',
     )
-    .option('--model <name>', models.join(', '), choice(models), 'lenet')
-    .option('--dataset <name>', `${datasets.join(', ')}, made up`, choice(datasets), 'cifar10')
+    .option('--model <name>', modelNames.join(', '), choice(modelNames), 'lenet')
+    .option(
+      '--dataset <name>',
+      `${datasetNames.join(', ')}, made up`,
+      choice(datasetNames),
+      'cifar10',
+    )
     .option('--batch-size <count>', 'samples of each rank', integer({ min: 1, max: 1e6 }), 8)
     .option(
       '--backend <name>',

@@ -8,16 +8,16 @@ import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
 import { parseStoreType } from '../kvstore/types.js';
-import { gradientTypes, type GradientType } from '../measure/gradients.js';
-import type { Compression } from '../measure/store-reference.js';
+import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
+import type { Compression } from '../measure/store/reference.js';
 import {
   memoryNeed,
   storeModes,
   type StoreMode,
-  type StoreRunOptions,
-} from '../measure/store-run.js';
+  type BatchOptions,
+} from '../measure/store/batches.js';
 import { network, type ImageShape } from '../models/index.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { optimizerNames } from '../optimizers/index.js';
 
 export interface MeasureOptions extends ReportOptions {
@@ -260,7 +260,7 @@ export function checkMeasure(
   options: MeasureOptions,
   devices: readonly string[],
   stores: readonly string[],
-): Omit<StoreRunOptions, 'kvStore'> {
+): Omit<BatchOptions, 'kvStore'> {
   const { numBatches, dispBatches, dtype, multiplier } = options;
   const optimizer = options.optimizer === noOptimizer ? null : options.optimizer;
   if (dispBatches > numBatches) {

@@ -6,7 +6,7 @@ import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
 import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
 import { tableLines, type Column } from '../report/table.js';
-import { megabytes } from '../report/units.js';
+import { megabytes } from '../results/units.js';
 import { dtypes, type DType } from '../tensor/dtype.js';
 
 interface ModelsOptions {

@@ -2,27 +2,18 @@
 import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
-import { version } from '../version.js';
+import { measured } from './measured-command.js';
 import { gpuList, integer } from './parse.js';
-import { ProgressBar } from './progress-bar.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
-import { describeEnvironment } from '../measure/environment.js';
-import { describeGpus } from '../measure/gpu-environment.js';
-import { p2pCases, type P2pCase } from '../measure/p2p-cases.js';
-import { readMachine } from '../measure/p2p-machine.js';
-import { p2pMatrixCases } from '../measure/p2p-matrix.js';
-import { P2pRun } from '../measure/p2p-run.js';
-import {
-  outcome,
-  schemaVersion,
-  type CaseResult,
-  type Report,
-  type Scalar,
-} from '../measure/result.js';
-import { native } from '../native.js';
-import { p2pCaseLines, p2pFooter, p2pHeader } from '../report/index.js';
+import { p2pCases, type P2pCase } from '../measure/p2p/cases.js';
+import { p2pMatrixCases } from '../measure/p2p/matrix.js';
+import { run } from '../measure/p2p/run.js';
+import { flatOptions } from '../measure/run.js';
+import { native } from '../native/load.js';
+import { p2pTool } from '../report/index.js';
+import { mebibyte } from '../results/units.js';
 
 interface P2pOptions extends ReportOptions {
   readonly list?: true;
@@ -57,8 +48,6 @@ Examples:
   $ gradlink p2p --matrix                          all pairs with peer access off and on, as cuda-samples' peer test
 
 Exit status: 0 all that ran was right, 1 wrong data, a failure, or nothing could run, 2 wrong usage.`;
-
-const mebibyte = 2 ** 20;
 
 function addOptions(command: Command): Command {
   const count = integer({ min: 1, max: 1e6 });
@@ -126,76 +115,32 @@ function listLines(): string[] {
   );
 }
 
-function usedOptions(options: P2pOptions): Record<string, Scalar> {
-  return Object.fromEntries(
-    Object.entries(options).map(([name, value]: [string, unknown]) => [
-      name,
-      Array.isArray(value) ? value.join(',') : (value as Scalar),
-    ]),
-  );
-}
-
 async function measure(options: P2pOptions, argv: readonly string[], io: Io): Promise<number> {
-  const records = chooseCases(options);
+  const cases = chooseCases(options).map(({ name }) => name);
   const output = new ReportOutput(options, io);
-  const addon = native();
-  const present = addon.gpuCount();
+  const present = native().gpuCount();
   const absent = options.gpus?.find((gpu) => gpu >= present);
   if (absent !== undefined) {
     throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
   }
-  const machine = readMachine(options.gpus);
-  const head = {
-    schemaVersion,
-    run: {
-      tool: 'p2p',
-      packageVersion: version,
-      commandLine: argv,
-      options: usedOptions(options),
-      startedAt: new Date().toISOString(),
-    },
-    environment: describeEnvironment({
-      simdLevel: addon.simdLevel(),
-      threads: addon.numThreads(),
-    }),
-    gpus: describeGpus(machine.gpus),
-  } as const;
-  const run = new P2pRun(machine, {
-    bytes: options.bufferSize * mebibyte,
-    warmup: 4,
-    loops: options.loopCount,
-    samples: options.samples,
-    mean: options.mean === true,
-    verify: options.skipVerification !== true,
-    affinity: options.disableAffinity !== true,
-    timeoutMs: options.timeout * 1000,
-  });
-  const steps = records.reduce((sum, record) => sum + run.steps(record), 0);
-  const progress = new ProgressBar(io, steps, 'figures');
-  const print = (lines: readonly string[]): void => {
-    if (!output.showsText) return;
-    progress.clear(io.stdout);
-    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
-  };
-  print(p2pHeader(head));
-  const cases: CaseResult[] = [];
-  try {
-    progress.show(0);
-    for (const record of records) {
-      const results = await run.run(record, () => {
-        progress.advance();
-      });
-      cases.push(...results);
-      print(p2pCaseLines(results));
-    }
-  } finally {
-    progress.stop();
-  }
-  const report: Report = { ...head, cases };
-  print(p2pFooter(report));
-  output.write(report);
-  const { ok, error } = outcome(report);
-  return error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure;
+  const { bufferSize, samples, loopCount, gpus } = options;
+  return measured({ tool: p2pTool, output, io, unit: 'figures' }, (events) =>
+    run(
+      {
+        cases,
+        ...(gpus === undefined ? {} : { gpus }),
+        bytes: bufferSize * mebibyte,
+        loops: loopCount,
+        samples,
+        mean: options.mean === true,
+        verify: options.skipVerification !== true,
+        affinity: options.disableAffinity !== true,
+        timeoutMs: options.timeout * 1000,
+        asked: { commandLine: argv, options: flatOptions(options) },
+      },
+      events,
+    ),
+  );
 }
 
 export const registerP2p: Register = (program, io, done, argv) => {

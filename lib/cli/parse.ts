@@ -156,3 +156,13 @@ export const gpuList = list(gpuOrdinal);
 export function ordinals(text: string): number[] {
   return items(text).map(gpuOrdinal);
 }
+
+/** Options without those that are the command line's own. */
+export function without<T extends object, K extends keyof T>(
+  options: T,
+  names: readonly K[],
+): Omit<T, K> {
+  const others = { ...options };
+  for (const name of names) Reflect.deleteProperty(others, name);
+  return others;
+}

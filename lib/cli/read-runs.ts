@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { UsageError } from './usage-error.js';
 import type { Baselines, NamedRuns } from '../compare/index.js';
-import { readReport } from '../measure/read-report.js';
+import { readReport } from '../results/read-report.js';
 
 /** Misuse and unreadable files are the caller's to mend. */
 function readable<T>(what: string, read: () => T): T {

@@ -7,7 +7,7 @@ import type { Command } from 'commander';
 import type { Io } from './io.js';
 import { choice } from './parse.js';
 import { UsageError } from './usage-error.js';
-import type { Report } from '../measure/result.js';
+import type { Report } from '../results/result.js';
 import { renderReport, reportFormats, type ReportFormat } from '../report/index.js';
 
 export interface ReportOptions {

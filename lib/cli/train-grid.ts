@@ -7,15 +7,15 @@ import type { Command } from 'commander';
 import { stringify } from 'csv-stringify/sync';
 
 import type { Io } from './io.js';
-import { ProgressBar } from './progress-bar.js';
+import { ProgressBar } from './progress/bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
 import { trainConfig, type TrainOptions } from './train-options.js';
-import type { ProgressMessage } from './progress-messages.js';
+import type { ProgressMessage } from './progress/messages.js';
 import { UsageError } from './usage-error.js';
-import { failedCase, waivedCase } from '../measure/case.js';
-import { readReport } from '../measure/read-report.js';
-import { hasMeasurement, type CaseIdentity, type CaseResult } from '../measure/result.js';
-import { trainIdentity } from '../measure/train-case.js';
+import { failedCase, waivedCase } from '../results/case.js';
+import { readReport } from '../results/read-report.js';
+import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
+import { trainIdentity } from '../measure/train/case.js';
 import {
   elasticDlTable,
   gridMarkdown,
@@ -23,7 +23,7 @@ import {
   gridRows,
   gridTable,
 } from '../report/train-tables.js';
-import { parsePlan, type GridCell, type GridPlan } from '../train/run/plan.js';
+import { parsePlan, type GridCell, type GridPlan } from '../measure/train/plan.js';
 
 /** Options that are about jobs or reports, not about one run. */
 const notOfOneRun = ['workers', 'plan', 'output-dir', 'output', 'format', 'style'];

@@ -4,11 +4,11 @@ import { createWriteStream, writeFileSync } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
 import type { Io } from './io.js';
-import { environmentFor, readProgress, type ProgressMessage } from './progress-messages.js';
+import { environmentFor, readProgress, type ProgressMessage } from './progress/messages.js';
 import { LineSplitter } from '../launch/line-splitter.js';
-import { parseReport } from '../measure/read-report.js';
-import { failedCase } from '../measure/case.js';
-import type { CaseIdentity, CaseResult } from '../measure/result.js';
+import { parseReport } from '../results/read-report.js';
+import { failedCase } from '../results/case.js';
+import type { CaseIdentity, CaseResult } from '../results/result.js';
 import { packageFile } from '../package-folder.js';
 
 export interface TrainJob {

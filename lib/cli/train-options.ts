@@ -5,17 +5,23 @@ import { choice, decimal, integer, list } from './parse.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { trainStyles, type TrainStyle } from '../report/train-lines.js';
-import type { BackendName } from '../train/backends.js';
-import type { BucketHookName } from '../train/buckets/types.js';
-import { datasetNames, type DatasetName } from '../train/data/index.js';
-import { modelKinds, modelNames, type ModelKind, type ModelName } from '../train/models/index.js';
+import { reduceModes, type BucketHookName } from '../train/buckets/types.js';
+import { modelKinds, type ModelKind } from '../train/models/index.js';
+import {
+  backendNames,
+  datasetNames,
+  modelNames,
+  type BackendName,
+  type DatasetName,
+  type ModelName,
+} from '../train/names.js';
 import {
   distOptimizers,
   optimizerNames,
   type DistOptimizer,
   type OptimizerName,
   type TrainConfig,
-} from '../train/run/types.js';
+} from '../measure/train/types.js';
 import { storeKinds } from '../kvstore/types.js';
 
 export interface TrainOptions extends ReportOptions {
@@ -50,9 +56,6 @@ export interface TrainOptions extends ReportOptions {
   readonly outputDir?: string;
 }
 
-/** Named here, since the module that knows them loads TensorFlow.js. */
-const backends = ['node-gpu', 'node', 'wasm', 'cpu'] as const satisfies readonly BackendName[];
-const modes = ['overlap', 'async', 'sync'] as const satisfies readonly TrainConfig['mode'][];
 const compressions = [
   'float16',
   'bfloat16',
@@ -136,7 +139,12 @@ export function addTrainOptions(command: Command): Command {
       choice(methods, methodAliases),
       'gradient_allreduce',
     )
-    .option('--mode <name>', `of gradient_allreduce: ${modes.join(', ')}`, choice(modes), 'overlap')
+    .option(
+      '--mode <name>',
+      `of gradient_allreduce: ${reduceModes.join(', ')}`,
+      choice(reduceModes),
+      'overlap',
+    )
     .option(
       '--compression <name>',
       `how gradients travel in gradient_allreduce: ${compressions.join(', ')} (default: as they are)`,
@@ -156,8 +164,8 @@ export function addTrainOptions(command: Command): Command {
     )
     .option(
       '--backend <name>',
-      `${backends.join(', ')} (default: the first that is installed)`,
-      choice(backends),
+      `${backendNames.join(', ')} (default: the first that is installed)`,
+      choice(backendNames),
     )
     .option(
       '--timeline <file>',

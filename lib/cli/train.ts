@@ -1,61 +1,21 @@
 // `gradlink train`: trains a network on this process's rank of a job, and reports in the way of one of four benchmarks.
 import type { Command } from 'commander';
 
-import { exitCodes, type Io } from './io.js';
-import { version } from '../version.js';
-import { ProgressBar } from './progress-bar.js';
+import type { Io } from './io.js';
+import { exitCodeOf, measured } from './measured-command.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { runElasticDl, runTianshu } from './train-grid.js';
 import { addTrainOptions, trainConfig, type TrainOptions } from './train-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
-import { describeEnvironment } from '../measure/environment.js';
-import {
-  outcome,
-  schemaVersion,
-  type CaseResult,
-  type Report,
-  type RunInfo,
-  type Scalar,
-} from '../measure/result.js';
-import { trainCase } from '../measure/train-case.js';
-import { native } from '../native.js';
-import { endLines, iterLine, startLines, type TrainStyle } from '../report/train-lines.js';
-import { elasticDlTable, gridRows, gridTable, targetEfficiency } from '../report/train-tables.js';
-import type { TrainResult } from '../train/run/types.js';
+import { flatOptions, headOf } from '../measure/run.js';
+import { run } from '../measure/train/run.js';
+import { trainTool } from '../report/index.js';
+import { endLines, iterLine, startLines } from '../report/train-lines.js';
+import type { Report } from '../results/result.js';
 
-function runInfo(command: Command, argv: readonly string[], workers: number): RunInfo {
-  const options: Record<string, Scalar> = { workers };
-  for (const [name, value] of Object.entries(command.opts<Record<string, unknown>>())) {
-    options[name] = Array.isArray(value) ? value.join(',') : (value as Scalar);
-  }
-  return {
-    tool: 'train',
-    packageVersion: version,
-    commandLine: argv,
-    options,
-    startedAt: new Date().toISOString(),
-  };
-}
-
-function trainReport(run: RunInfo, cases: Report['cases']): Report {
-  const addon = native();
-  const environment = describeEnvironment({
-    simdLevel: addon.simdLevel(),
-    threads: addon.numThreads(),
-  });
-  return { schemaVersion, run, environment, cases };
-}
-
-/** A run in TianShu's style is a cell of a grid by where it ran. */
-function placedCase(style: TrainStyle, made: CaseResult, result: TrainResult): CaseResult {
-  if (style !== 'tianshu') return made;
-  const { workers, machines } = result;
-  const place = { machines, devicesPerMachine: workers / machines };
-  return { ...made, parameters: { ...made.parameters, ...place } };
-}
-
+/** Lines of a run as they come, in the style of the benchmark that it stands in for. */
 async function trainHere(
   command: Command,
   options: TrainOptions,
@@ -64,41 +24,34 @@ async function trainHere(
   io: Io,
 ): Promise<number> {
   const config = trainConfig(options);
-  const print = (lines: readonly string[]): void => {
-    if (!output.showsText) return;
-    bar?.clear(io.stdout);
-    io.stdout.write(lines.map((line) => `${line}\n`).join(''));
-  };
-  let bar: ProgressBar | undefined;
   const { style } = options;
   const asLines = style === 'bluefog' || style === 'horovod';
+  const tool = {
+    head: () => [],
+    rows: () => [],
+    foot: ({ cases }: Report) => (asLines ? [] : trainTool.rows(cases)),
+  };
   let backend = '';
-  // Loads TensorFlow.js, which an installation may lack.
-  const { trainOnRank } = await import('../train/run/run.js');
-  const training = trainOnRank(config, {
-    onStart(workers, name) {
-      backend = name;
-      if (asLines) print(startLines(config, workers, name));
-    },
-    onIteration(iteration, rate) {
-      const name = config.dataset === 'tokens' ? 'sentence' : 'img';
-      if (asLines) print([iterLine(iteration, rate, backend, name)]);
-    },
-    onStep(step, steps) {
-      bar ??= new ProgressBar(io, steps, 'steps');
-      bar.show(step);
-    },
-  });
-  const result = await training.finally(() => bar?.stop());
-  if (result === undefined) return exitCodes.ok;
-  const report = trainReport(runInfo(command, argv, result.workers), [
-    placedCase(style, trainCase(config, result), result),
-  ]);
-  if (asLines) print(endLines(style, config, result));
-  else if (style === 'elasticdl') print(elasticDlTable(report.cases));
-  else print(gridTable(gridRows(report.cases, targetEfficiency)));
-  output.write(report);
-  return outcome(report).error === 0 ? exitCodes.ok : exitCodes.failure;
+  const asked = { commandLine: argv, options: flatOptions(command.opts()) };
+  return measured({ tool, output, io, unit: 'steps' }, (events, print) =>
+    run(
+      { ...config, placed: style === 'tianshu', asked },
+      {
+        ...events,
+        onTraining(workers, name) {
+          backend = name;
+          if (asLines) print(startLines(config, workers, name));
+        },
+        onIteration(iteration, rate) {
+          const name = config.dataset === 'tokens' ? 'sentence' : 'img';
+          if (asLines) print([iterLine(iteration, rate, backend, name)]);
+        },
+        onResult(result) {
+          if (asLines) print(endLines(style, config, result));
+        },
+      },
+    ),
+  );
 }
 
 /** Options that start jobs of their own, each with the style that has it. */
@@ -140,9 +93,12 @@ export const registerTrain: Register = (program, io, done, argv) => {
       plan === undefined
         ? await runElasticDl(command, options, io, print)
         : await runTianshu(command, options, outputDir ?? '', io, print);
-    const report = trainReport(runInfo(command, argv, Math.max(...(workers ?? [1]))), cases);
+    const asked = { commandLine: argv, options: flatOptions(command.opts()) };
+    const report = {
+      ...headOf('train', { asked }, { workers: Math.max(...(workers ?? [1])) }),
+      cases,
+    };
     output.write(report);
-    const { ok, error } = outcome(report);
-    done(error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure);
+    done(exitCodeOf(report));
   });
 };

@@ -1,7 +1,7 @@
 import { threadId } from 'node:worker_threads';
 
 import { GradlinkError, argumentError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';

@@ -2,7 +2,7 @@
 import { inspect } from 'node:util';
 
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import type { JobPlace } from './job.js';
 

@@ -1,4 +1,4 @@
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer, isDeviceBuffer, usable } from '../tensor/device-buffer.js';

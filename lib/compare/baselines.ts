@@ -13,8 +13,8 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
-import { readReport } from '../measure/read-report.js';
-import type { Report } from '../measure/result.js';
+import { readReport } from '../results/read-report.js';
+import type { Report } from '../results/result.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 

@@ -1,7 +1,7 @@
 // Pairs the cases of two sets of runs and judges each pair.
 import { argumentError } from '../errors.js';
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
-import { percentText } from '../report/units.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import { percentText } from '../results/units.js';
 import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
 import {

@@ -1,5 +1,5 @@
 // Where the machines of two runs differ.
-import type { EnvironmentInfo, Report } from '../measure/result.js';
+import type { EnvironmentInfo, Report } from '../results/result.js';
 import type { EnvironmentChange } from './result.js';
 
 /** Facts that explain a difference in time by themselves. Free memory changes by the second and says nothing. */

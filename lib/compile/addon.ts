@@ -6,7 +6,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 
 import type { Env } from '../doctor/system.js';
-import { binaryFiles } from '../native.js';
+import { binaryFiles } from '../native/load.js';
 import { isCheckout, packageFolder } from '../package-folder.js';
 import { version } from '../version.js';
 import { buildPackages, findPackage, missingTools } from './tools.js';

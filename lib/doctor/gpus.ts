@@ -1,8 +1,8 @@
 // Driver, NVML, NCCL, and each GPU with its links as they are and as they could be.
-import { linksDown, linksOf, type Machine } from '../measure/p2p-machine.js';
-import { pcieRate } from '../measure/p2p-limits.js';
+import { linksDown, linksOf, type Machine } from '../measure/machine/gpus.js';
+import { pcieRate } from '../measure/machine/gpu-rates.js';
 import type { NativeGpuHealth, NativeGpuInfo } from '../native/gpu.js';
-import { bandwidthText } from '../report/units.js';
+import { bandwidthText } from '../results/units.js';
 import type { GpusFound, Probed } from './probes.js';
 import type { Finding } from './types.js';
 

@@ -2,7 +2,7 @@
 import { statfsSync } from 'node:fs';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 
-import { bandwidthText } from '../report/units.js';
+import { bandwidthText } from '../results/units.js';
 import type { CoresFound, Probed } from './probes.js';
 import { readText } from './system.js';
 import type { Finding } from './types.js';

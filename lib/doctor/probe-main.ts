@@ -1,13 +1,13 @@
 // The program of one probe: loads what it is to look at, sends what it found to its parent, and ends.
 //
 //   node probe-main.js cores|gpus|openmpi|mpich
-import { lastLevelCache } from '../measure/environment.js';
-import { readMachine } from '../measure/p2p-machine.js';
-import { native, nativePath } from '../native.js';
+import { mebibyte } from '../results/units.js';
+import { lastLevelCache } from '../results/environment.js';
+import { readMachine } from '../measure/machine/gpus.js';
+import { native, nativePath } from '../native/load.js';
 import { nativeMemoryLoops } from '../native/measure.js';
 import type { CoresFound, GpusFound, ProbeMessage, ProbeName } from './probes.js';
 
-const mebibyte = 2 ** 20;
 /** Of one array: past most caches, and still quick. The thorough figure is that of `gradlink measure`. */
 const smallest = 64 * mebibyte;
 const largest = 192 * mebibyte;

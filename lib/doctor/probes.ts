@@ -3,7 +3,7 @@
 import { fork } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
-import type { Peer } from '../measure/p2p-machine.js';
+import type { Peer } from '../measure/machine/gpus.js';
 import type { NativeMpiLibrary } from '../native/communicator.js';
 import type { NativeGpuInfo, NativeGpuLibraries } from '../native/gpu.js';
 import { packageFile } from '../package-folder.js';

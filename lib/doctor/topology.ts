@@ -1,8 +1,8 @@
 // How the parts of the machine are linked, from the kernel's description of it and, for GPUs, the driver's and NVML's.
 import { join } from 'node:path';
 
-import { linksBetween } from '../measure/p2p-machine.js';
-import { pcieRate } from '../measure/p2p-limits.js';
+import { linksBetween } from '../measure/machine/gpus.js';
+import { pcieRate } from '../measure/machine/gpu-rates.js';
 import { machineOf, pcieText } from './gpus.js';
 import type { GpusFound, Probed } from './probes.js';
 import { namesIn, readText } from './system.js';

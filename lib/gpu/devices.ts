@@ -1,6 +1,6 @@
 // The GPUs of this machine.
-import { native } from '../native.js';
-import type { GpuInfo } from './info.js';
+import { native } from '../native/load.js';
+import type { GpuInfo } from '../native/gpu-info.js';
 
 /**
  * The GPUs that this process sees (CUDA_VISIBLE_DEVICES), by the driver's ordinal. Loads the driver at the first call.

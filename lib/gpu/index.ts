@@ -1,5 +1,5 @@
 export { devices } from './devices.js';
-export type { GpuHealth, GpuInfo, GpuLink } from './info.js';
+export type { GpuHealth, GpuInfo, GpuLink } from '../native/gpu-info.js';
 export { pinned } from './pinned.js';
 export type { AnyArray } from '../tensor/any-array.js';
 export { DeviceBuffer } from '../tensor/device-buffer.js';

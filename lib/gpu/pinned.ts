@@ -1,5 +1,5 @@
 // Memory of the host that GPUs copy from and to at full speed.
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { integer } from '../validate.js';

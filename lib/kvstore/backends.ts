@@ -1,22 +1,13 @@
-// What each kind of store is opened with. A new kind is one entry here and a folder of its own.
+// What each kind of store is opened with. A new kind is one entry here.
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { StoreDevices } from './devices.js';
 import { openWithServers, openWithoutServers } from './distributed.js';
 import type { DistributedOptions } from './options.js';
 import { storeKinds } from './types.js';
-import type { StoreKind, StoreType } from './types.js';
-
-/** A store that was opened, and this process's place in it. */
-export interface StoreBackend {
-  readonly native: NativeKVStore;
-  /** This worker. */
-  readonly rank: number;
-  readonly numWorkers: number;
-  readonly numServers: number;
-}
+import type { StoreBackend, StoreKind, StoreType } from './types.js';
 
 /** How long a GPU, or NCCL, may take for what it does for a store. */
 const gpuTimeoutMs = 30_000;

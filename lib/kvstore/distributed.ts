@@ -1,13 +1,13 @@
 // Opening the stores of several workers.
 import { endJobOnFailure } from '../communicator/mpi-world.js';
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
 import type { NativeKVStore } from '../native/kvstore.js';
-import type { StoreBackend } from './backends.js';
 import type { DistributedOptions } from './options.js';
 import { workerPlace } from './place.js';
 import type { StorePlace } from './place.js';
+import type { StoreBackend } from './types.js';
 
 // The n-th store of a job meets under a name of its own; every worker makes its stores in the same order.
 let storesWithServers = 0;

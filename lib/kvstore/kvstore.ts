@@ -6,7 +6,6 @@ import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
 import type { ArrayRules, DeviceArrays } from './arrays.js';
 import { openBackend } from './backends.js';
-import type { StoreBackend } from './backends.js';
 import { pairsOf, priorityOf } from './calls.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
 import { parseDevices } from './devices.js';
@@ -23,7 +22,7 @@ import type { StoreReport } from './report.js';
 import { rowsOf } from './rows.js';
 import type { RowIds } from './rows.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
-import type { StoreKind, StoreType } from './types.js';
+import type { StoreBackend, StoreKind, StoreType } from './types.js';
 import { UpdaterCalls } from './updater.js';
 import type { Updater } from './updater.js';
 

@@ -1,6 +1,6 @@
 // A server of a job: what `gradlink serve` runs.
 import { GradlinkError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';

@@ -1,5 +1,6 @@
-// The names of store types: MXNet's spellings and ours.
+// The names of store types, MXNet's spellings and ours, and what any of them is once it is open.
 import { describe, GradlinkError } from '../errors.js';
+import type { NativeKVStore } from '../native/kvstore.js';
 
 /** What a store is made of, whatever spelling it was asked for by. */
 export type StoreKind =
@@ -65,4 +66,13 @@ export function parseStoreType(type: unknown): StoreType {
     );
   }
   return { kind, name };
+}
+
+/** A store that was opened, and this process's place in it. */
+export interface StoreBackend {
+  readonly native: NativeKVStore;
+  /** This worker. */
+  readonly rank: number;
+  readonly numWorkers: number;
+  readonly numServers: number;
 }

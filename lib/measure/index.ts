@@ -10,7 +10,7 @@ export {
   type Placement,
   type StoreCall,
   type Volume,
-} from './bandwidth.js';
+} from '../results/bandwidth.js';
 export {
   completeCase,
   errorCheck,
@@ -20,12 +20,12 @@ export {
   waivedCase,
   type CaseInput,
   type ExpectedTime,
-} from './case.js';
-export { describeEnvironment, knownVariables } from './environment.js';
-export * from './result.js';
-export { parseReport, readReport } from './read-report.js';
-export { reportSchema } from './schema.js';
-export { describe, medianInterval, percentile } from './statistics.js';
-export { judge, type VerdictContext } from './verdict.js';
+} from '../results/case.js';
+export { describeEnvironment, knownVariables } from '../results/environment.js';
+export * from '../results/result.js';
+export { parseReport, readReport } from '../results/read-report.js';
+export { reportSchema } from '../results/schema.js';
+export { describe, medianInterval, percentile } from '../results/statistics.js';
+export { judge, type VerdictContext } from '../results/verdict.js';
 export * from '../compare/index.js';
 export * from '../predict/index.js';

@@ -1,6 +1,6 @@
 // The native surface of communicators: native/binding/communicator. No meaning is checked there, only what
 // memory safety needs.
-import type { StorageArray } from '../tensor/dtype.js';
+import type { StorageArray } from './arrays.js';
 import type { NativeDeviceBuffer } from './gpu.js';
 
 /** The array of one rank: in host memory, or on the GPU that is the rank. */

@@ -1,12 +1,12 @@
 // The native surface of GPUs: native/binding/gpu. No meaning is checked there, only what memory safety needs.
-import type { GpuHealth, GpuInfo } from '../gpu/info.js';
-import type { StorageArray } from '../tensor/dtype.js';
+import type { GpuHealth, GpuInfo } from './gpu-info.js';
+import type { StorageArray } from './arrays.js';
 
 export type {
   GpuHealth as NativeGpuHealth,
   GpuInfo as NativeGpuInfo,
   GpuLink as NativeLink,
-} from '../gpu/info.js';
+} from './gpu-info.js';
 
 export interface NativeGpuLibraries {
   readonly driverFile: string;

@@ -1,6 +1,6 @@
 // The native surface of the key-value store: native/binding/store. No meaning is checked there, only what
 // memory safety needs.
-import type { StorageArray } from '../tensor/dtype.js';
+import type { StorageArray } from './arrays.js';
 import type { NativeBuffer } from './communicator.js';
 import type {
   NativeAllreduceOptions,

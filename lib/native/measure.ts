@@ -1,6 +1,6 @@
 // The native surface of measuring: native/binding/measure/wrap.cc. Numbers of dtypes and reduce ops are those of
 // native/core/kernels/dtype.h and native/core/kernels/reduce_op.h.
-import type { StorageArray } from '../tensor/dtype.js';
+import type { StorageArray } from './arrays.js';
 import type { NativeCommunicator } from './communicator.js';
 
 /** Numbers of the loops; what each reads and writes is said in native/measure/memory_bandwidth.h. */

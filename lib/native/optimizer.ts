@@ -1,6 +1,6 @@
 // The native surface of optimizers: native/binding/store/optimizer_wrap.cc. The plain objects here are also what a store's
 // setOptimizer takes.
-import type { StorageArray } from '../tensor/dtype.js';
+import type { StorageArray } from './arrays.js';
 
 /** Numbers of the schedules, as in native/kvstore/optimizer/lr_scheduler.h. */
 export const nativeSchedulerKinds = { factor: 0, multiFactor: 1, poly: 2, cosine: 3 } as const;

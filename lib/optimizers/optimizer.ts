@@ -1,6 +1,6 @@
 import { argumentError } from '../errors.js';
 import type { NativeOptimizer, NativeOptimizerSpec } from '../native/optimizer.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { dtypeNumber, storageOf } from '../tensor/dtype.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';

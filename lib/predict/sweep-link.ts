@@ -1,6 +1,6 @@
 // The link behind a measured sweep of a collective.
 import { argumentError } from '../errors.js';
-import { hasMeasurement, type Report } from '../measure/result.js';
+import { hasMeasurement, type Report } from '../results/result.js';
 import { fewestPoints, fitLink, type Link } from './link.js';
 
 /** Messages one after the other that a collective of p ranks is made of, and the part of its size that each carries. */

@@ -1,5 +1,5 @@
 // The forecast held against figures that were published, and against sweeps of one's own.
-import { bluefog, dlperf, elasticdl, type PublishedCurves } from '../measure/published/index.js';
+import { bluefog, dlperf, elasticdl, type PublishedCurves } from '../results/published/index.js';
 import { predictCurve } from './curve.js';
 import { medianError, predictUnseen, type Point } from './link.js';
 import { stepTime } from './step.js';

@@ -3,10 +3,13 @@ import {
   type CaseResult,
   type Measurement,
   type Report,
+  type ReportHead,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
+import type { RankInfo } from '../measure/run.js';
 import { environmentLine, gpuLines, summaryLines } from './summary.js';
-import { percentText } from './units.js';
+import { groupBy, type Tool } from './tool.js';
+import { percentText } from '../results/units.js';
 
 /**
  * The table of nccl-tests: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in
@@ -16,9 +19,16 @@ const leftWidths = [12, 12, 10, 8, 6] as const;
 const groupWidths = [10, 8, 8, 7] as const;
 const ratioWidth = 8;
 
-/** Lines above the rows. */
-export function collectivesHeader(report: Pick<Report, 'run' | 'environment' | 'gpus'>): string[] {
-  const { run, environment, gpus } = report;
+export const collectivesTool: Tool = {
+  name: 'collectives',
+  head,
+  groups: groupBySize,
+  rows,
+  foot,
+};
+
+/** What ran and where, and the names of the columns. */
+function head({ run, environment, gpus }: ReportHead, ranks: readonly RankInfo[] = []): string[] {
   const group = groupWidths.reduce((sum, width) => sum + width, 0);
   const left = leftWidths.reduce((sum, width) => sum + width, 0);
   const blank = ' '.repeat(left);
@@ -26,6 +36,7 @@ export function collectivesHeader(report: Pick<Report, 'run' | 'environment' | '
     `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
     `# ${environmentLine(environment)}`,
     ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `# ${line}`)),
+    ...rankLines(ranks),
     comment(
       `${blank}${centred('out-of-place', group)}${centred('in-place', group)}${centred('of limit', 2 * ratioWidth)}`,
     ),
@@ -41,11 +52,22 @@ export function collectivesHeader(report: Pick<Report, 'run' | 'environment' | '
   ];
 }
 
+function rankLines(ranks: readonly RankInfo[]): string[] {
+  if (ranks.length === 0) return [];
+  return [
+    '# Using ranks',
+    ...ranks.map(
+      ({ rank, pid, host, device = 'cpu' }) =>
+        `#  Rank ${String(rank).padStart(2)} Group  0 Pid ${String(pid).padStart(6)} on ${host} device ${device}`,
+    ),
+  ];
+}
+
 /**
  * One line for the cases of one size: those that differ by `placement` only. A case that did not run is `N/A` in the
  * line, with its reason in a line of its own.
  */
-export function collectivesRow(cases: readonly CaseResult[]): string[] {
+function rows(cases: readonly CaseResult[]): string[] {
   const first = cases[0];
   if (first === undefined) return [];
   const { bytes, count, dtype, op, root } = first.parameters;
@@ -68,7 +90,7 @@ export function collectivesRow(cases: readonly CaseResult[]): string[] {
 }
 
 /** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
-export function collectivesFooter(report: Pick<Report, 'cases'>): string[] {
+function foot(report: Pick<Report, 'cases'>): string[] {
   const measured = report.cases.filter(hasMeasurement);
   const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
   const failed = report.cases.some(({ status }) => status === 'error');
@@ -105,17 +127,11 @@ function choiceLines(cases: readonly (CaseResult & Measurement)[]): string[] {
   );
 }
 
-/** Cases side by side that differ by placement only, in the order of the report. */
-export function groupBySize(cases: readonly CaseResult[]): CaseResult[][] {
-  const groups = new Map<string, CaseResult[]>();
-  for (const result of cases) {
-    const others = Object.entries(result.parameters).filter(([name]) => name !== 'placement');
-    const key = JSON.stringify([result.name, others]);
-    const group = groups.get(key);
-    if (group === undefined) groups.set(key, [result]);
-    else group.push(result);
-  }
-  return [...groups.values()];
+/** Cases that differ by placement only are one line. */
+function groupBySize(cases: readonly CaseResult[]): CaseResult[][] {
+  return groupBy(cases, ({ name, parameters }) =>
+    JSON.stringify([name, Object.entries(parameters).filter(([key]) => key !== 'placement')]),
+  );
 }
 
 function group(result: CaseResult | undefined): string[] {

@@ -11,7 +11,7 @@ import {
 import { junitXml, type JunitCase } from './junit.js';
 import { caseTitle } from './summary.js';
 import { markdownTable, tableLines, type Column } from './table.js';
-import { percentText, timeText } from './units.js';
+import { percentText, timeText } from '../results/units.js';
 
 /** What `gradlink compare --format` takes. */
 export const comparisonFormats = ['text', 'json', 'markdown', 'junit'] as const;

@@ -1,12 +1,24 @@
 // A comparison of data parallelism as compare_ddp prints it: a table for each bucket size and phase.
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Report,
+  type ReportHead,
+} from '../results/result.js';
 import { environmentLine } from './summary.js';
 import { tableLines, type Column } from './table.js';
-import { percentText, sizeText, timeText } from './units.js';
+import { groupBy, type Tool } from './tool.js';
+import { mebibyte, percentText, sizeText, timeText } from '../results/units.js';
+
+export const ddpTool: Tool = {
+  name: 'ddp',
+  head,
+  groups: (cases) => groupBy(cases, ({ parameters }) => String(parameters['bucketBytes'])),
+  rows,
+  foot,
+};
 
 const figures = ['mean', 'p50', 'p90', 'p95', 'p99'] as const;
-const mebibyte = 2 ** 20;
-
 function milliseconds(seconds: number | null | undefined): string {
   return typeof seconds === 'number' ? (seconds * 1e3).toFixed(2) : '';
 }
@@ -28,7 +40,7 @@ function columnsOf(phase: string): Column[] {
 }
 
 /** Lines of the cases of one bucket size. */
-export function ddpSizeLines(cases: readonly CaseResult[]): string[] {
+function rows(cases: readonly CaseResult[]): string[] {
   const [first] = cases;
   if (first === undefined) return [];
   const size = Number(first.parameters['bucketBytes']) / mebibyte;
@@ -36,11 +48,11 @@ export function ddpSizeLines(cases: readonly CaseResult[]): string[] {
   const measured = cases.filter(hasMeasurement);
   const phases = [...new Set(measured.map(({ parameters }) => String(parameters['phase'])))];
   for (const phase of phases) {
-    const rows = measured.filter(({ parameters }) => parameters['phase'] === phase);
+    const ofPhase = measured.filter(({ parameters }) => parameters['phase'] === phase);
     lines.push(
       ...tableLines(
         columnsOf(phase),
-        rows.map(({ parameters, values = {} }) => [
+        ofPhase.map(({ parameters, values = {} }) => [
           String(parameters['mode']),
           ...figures.flatMap((figure) => [
             milliseconds(values[`${figure}Seconds`]),
@@ -71,7 +83,7 @@ function hiddenText(share: number): string {
 }
 
 /** What ran, before the first table. */
-export function ddpHeader({ run, environment }: Pick<Report, 'run' | 'environment'>): string[] {
+function head({ run, environment }: ReportHead): string[] {
   const { options } = run;
   const original = options['originalUnits'] === true;
   return [
@@ -86,7 +98,7 @@ export function ddpHeader({ run, environment }: Pick<Report, 'run' | 'environmen
 }
 
 /** Outcome and verdicts, behind the last table. */
-export function ddpFooter(report: Report): string[] {
+function foot(report: Report): string[] {
   const overlap = report.cases
     .filter(hasMeasurement)
     .filter(
@@ -112,17 +124,5 @@ export function ddpFooter(report: Report): string[] {
     ...words,
     `# ${String(length)} cases: ${String(length - failed.length)} ok, ${String(failed.length)} failed`,
     ...failed.map((one) => `# ${one.name}: ${'reason' in one ? one.reason : ''}`),
-  ];
-}
-
-/** The whole report. */
-export function ddpLines(report: Report): string[] {
-  const sizes = [...new Set(report.cases.map(({ parameters }) => parameters['bucketBytes']))];
-  return [
-    ...ddpHeader(report),
-    ...sizes.flatMap((size) =>
-      ddpSizeLines(report.cases.filter(({ parameters }) => parameters['bucketBytes'] === size)),
-    ),
-    ...ddpFooter(report),
   ];
 }

@@ -1,7 +1,7 @@
 // `gradlink doctor` and `gradlink topo` as text.
 import type { Diagnosis, Finding, Topology, TopologyLink } from '../doctor/types.js';
 import { tableLines, type Column } from './table.js';
-import { bandwidthText } from './units.js';
+import { bandwidthText } from '../results/units.js';
 
 /** A line a finding, with what to do below those that are not ok. */
 export function doctorLines({ findings, topology, packageVersion, seconds }: Diagnosis): string[] {

@@ -1,31 +1,21 @@
-export {
-  collectivesFooter,
-  collectivesHeader,
-  collectivesRow,
-  groupBySize,
-} from './collectives-table.js';
+export { collectivesTool } from './collectives-table.js';
 export {
   comparisonFormats,
   comparisonVerdict,
   renderComparison,
   type ComparisonFormat,
 } from './comparison.js';
-export { ddpFooter, ddpHeader, ddpLines, ddpSizeLines } from './ddp-tables.js';
+export { ddpTool } from './ddp-tables.js';
 export { toJunit } from './junit.js';
-export { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
+export { arraysLine, iterationLine, optionsLine, storeTool } from './mxnet-lines.js';
 export {
   predictionFormats,
   renderPrediction,
   renderValidations,
   type PredictionFormat,
 } from './prediction.js';
-export {
-  isOfNeighbors,
-  neighborsFooter,
-  neighborsHeader,
-  neighborsRow,
-} from './neighbors-table.js';
-export { p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
+export { neighborsTool } from './neighbors-table.js';
+export { p2pTool } from './p2p-tables.js';
 export {
   renderReport,
   reportFormats,
@@ -36,3 +26,5 @@ export {
 } from './render.js';
 export { caseTitle, environmentLine, gpuLines, reportSummary, summaryLines } from './summary.js';
 export { markdownTable, tableLines, type Column } from './table.js';
+export type { Tool } from './tool.js';
+export { trainTool } from './train-tables.js';

@@ -1,6 +1,6 @@
 // JUnit's XML, as CI systems read it: one suite, a test for each case.
 
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { caseTitle } from './summary.js';
 import { create } from './xml.js';
 

@@ -1,5 +1,12 @@
-import type { IterationLine, Scalar } from '../measure/result.js';
-import { megabytes } from './units.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type IterationLine,
+  type Scalar,
+} from '../results/result.js';
+import { megabytes } from '../results/units.js';
+import { caseTitle, reportSummary } from './summary.js';
+import type { Tool } from './tool.js';
 
 /**
  * The lines of MXNet's tools/bandwidth/measure.py as its releases print them (Python's logging at INFO, six
@@ -30,6 +37,25 @@ export function iterationLine({
   const shownError = error === null ? 'nan' : error.toFixed(6);
   return `${prefix}iter ${iteration}, ${seconds.toFixed(6)} sec, ${bandwidth} GB/sec per gpu, error ${shownError}`;
 }
+
+function rows(cases: readonly CaseResult[]): string[] {
+  const lines: string[] = [];
+  for (const result of cases) {
+    if (!hasMeasurement(result)) continue;
+    if (cases.length > 1) lines.push(caseTitle(result));
+    if (result.arrays !== undefined) lines.push(arraysLine(result.arrays, result.bytes));
+    for (const iteration of result.iterations ?? []) lines.push(iterationLine(iteration));
+  }
+  return lines;
+}
+
+export const storeTool: Tool = {
+  name: 'measure',
+  head: ({ run }) => [optionsLine(run.options)],
+  groups: (cases) => [cases],
+  rows,
+  foot: reportSummary,
+};
 
 /** `kv-store` and `kvStore` are `kv_store` there. */
 function pythonName(name: string): string {

@@ -1,5 +1,11 @@
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
+import {
+  hasMeasurement,
+  type CaseResult,
+  type Report,
+  type ReportHead,
+} from '../results/result.js';
 import { environmentLine } from './summary.js';
+import type { Tool } from './tool.js';
 
 /** Averaging with neighbours and everybody's sum beside it: one line for each operation, size and placement. */
 const titles = [
@@ -19,10 +25,14 @@ const titles = [
 ] as const;
 const widths = [12, 10, 14, 34, 11, 11, 12, 13, 13, 11] as const;
 
-/** Whether a report is of averaging with neighbours. */
-export function isOfNeighbors({ cases }: Pick<Report, 'cases'>): boolean {
-  return cases.some(({ name }) => name.endsWith('neighbor_all_reduce'));
-}
+export const neighborsTool: Tool = {
+  name: 'collectives',
+  owns: ({ cases }) => cases.some(({ name }) => name.endsWith('neighbor_all_reduce')),
+  head,
+  groups: (cases) => [cases],
+  rows: (cases) => cases.map(line),
+  foot,
+};
 
 function row(cells: readonly string[]): string {
   return cells
@@ -30,11 +40,7 @@ function row(cells: readonly string[]): string {
     .join('');
 }
 
-/** Lines above the rows. */
-export function neighborsHeader({
-  run,
-  environment,
-}: Pick<Report, 'run' | 'environment'>): string[] {
+function head({ run, environment }: ReportHead): string[] {
   const { ranks, topology, dynamic, ranksPerNode } = run.options;
   return [
     `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
@@ -46,7 +52,7 @@ export function neighborsHeader({
   ];
 }
 
-export function neighborsRow(result: CaseResult): string {
+function line(result: CaseResult): string {
   const { bytes, dtype, placement } = result.parameters;
   const left = [String(bytes), String(dtype), String(placement), result.name];
   if (!hasMeasurement(result))
@@ -65,7 +71,7 @@ export function neighborsRow(result: CaseResult): string {
 }
 
 /** What failed, or that nothing did. */
-export function neighborsFooter({ cases }: Pick<Report, 'cases'>): string[] {
+function foot({ cases }: Pick<Report, 'cases'>): string[] {
   const failed = cases.filter(({ status }) => status === 'error');
   return [
     '# of all_reduce: time over that of all_reduce (sum) of the same size and placement, both measured in turns',

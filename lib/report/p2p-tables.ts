@@ -4,18 +4,20 @@ import {
   type CaseResult,
   type Measurement,
   type Report,
-} from '../measure/result.js';
-import { p2pCases } from '../measure/p2p-cases.js';
-import { p2pMatrixCases } from '../measure/p2p-matrix.js';
+  type ReportHead,
+} from '../results/result.js';
+import { p2pCases } from '../measure/p2p/cases.js';
+import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { environmentLine, gpuLines } from './summary.js';
 import { tableLines } from './table.js';
-import { percentText } from './units.js';
+import { groupBy, type Tool } from './tool.js';
+import { percentText } from '../results/units.js';
 
 type Measured = CaseResult & Measurement;
 
-/** Lines above the cases. */
-export function p2pHeader(report: Pick<Report, 'run' | 'environment' | 'gpus'>): string[] {
-  const { run, environment, gpus } = report;
+export const p2pTool: Tool = { name: 'p2p', head, groups: groupByName, rows, foot };
+
+function head({ run, environment, gpus }: ReportHead): string[] {
   return [
     `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
     `# ${environmentLine(environment)}`,
@@ -24,19 +26,12 @@ export function p2pHeader(report: Pick<Report, 'run' | 'environment' | 'gpus'>):
   ];
 }
 
-/** Cases side by side that have a name in common, in the order of the report. */
-export function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
-  const groups = new Map<string, CaseResult[]>();
-  for (const result of cases) {
-    const group = groups.get(result.name);
-    if (group === undefined) groups.set(result.name, [result]);
-    else group.push(result);
-  }
-  return [...groups.values()];
+function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
+  return groupBy(cases, ({ name }) => name);
 }
 
 /** The results of one case: at most two matrices, then a line for whatever is not good. */
-export function p2pCaseLines(results: readonly CaseResult[]): string[] {
+function rows(results: readonly CaseResult[]): string[] {
   const [first] = results;
   if (first === undefined) return [];
   const what = [...p2pCases, ...p2pMatrixCases].find(({ name }) => name === first.name)?.what;
@@ -56,7 +51,7 @@ export function p2pCaseLines(results: readonly CaseResult[]): string[] {
 }
 
 /** How many ran, and every way that is slow, by name. */
-export function p2pFooter({ cases }: Pick<Report, 'cases'>): string[] {
+function foot({ cases }: Pick<Report, 'cases'>): string[] {
   const statuses = groupByName(cases).map((results) =>
     results.some(({ status }) => status === 'error')
       ? 'failed'

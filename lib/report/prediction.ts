@@ -2,7 +2,7 @@
 import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
 import type { Validation } from '../predict/validate.js';
 import { markdownTable, tableLines, type Column } from './table.js';
-import { percentText, sizeText, timeText } from './units.js';
+import { percentText, sizeText, timeText } from '../results/units.js';
 
 /** What `gradlink predict --format` takes. */
 export const predictionFormats = ['text', 'json', 'markdown'] as const;

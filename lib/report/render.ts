@@ -1,27 +1,13 @@
 import { stringify } from 'csv-stringify/sync';
 
-import { hasMeasurement, type CaseResult, type Report } from '../measure/result.js';
-import {
-  collectivesFooter,
-  collectivesHeader,
-  collectivesRow,
-  groupBySize,
-} from './collectives-table.js';
-import {
-  isOfNeighbors,
-  neighborsFooter,
-  neighborsHeader,
-  neighborsRow,
-} from './neighbors-table.js';
-import { ddpLines } from './ddp-tables.js';
+import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { toJunit } from './junit.js';
-import { arraysLine, iterationLine, optionsLine } from './mxnet-lines.js';
-import { groupByName, p2pCaseLines, p2pFooter, p2pHeader } from './p2p-tables.js';
 import { columnNames, flatRecord } from './rows.js';
-import { caseTitle, environmentLine, gpuLines, reportSummary } from './summary.js';
+import { caseTitle, environmentLine, gpuLines } from './summary.js';
 import { markdownTable, type Column } from './table.js';
-import { trainLines } from './train-tables.js';
-import { bandwidthText, percentText, sizeText, timeText } from './units.js';
+import { textLines } from './tool.js';
+import { toolOf } from './tools.js';
+import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
 /** What `--format` takes. */
 export const reportFormats = ['text', 'json', 'csv', 'markdown', 'junit'] as const;
@@ -32,7 +18,7 @@ export type ReportFormat = (typeof reportFormats)[number];
 export function renderReport(report: Report, format: ReportFormat): string {
   switch (format) {
     case 'text':
-      return `${textLines(report).join('\n')}\n`;
+      return `${textLines(toolOf(report), report).join('\n')}\n`;
     case 'json':
       return toJson(report);
     case 'csv':
@@ -44,7 +30,7 @@ export function renderReport(report: Report, format: ReportFormat): string {
   }
 }
 
-/** JSON of `lib/measure/schema.ts`. A number that is not finite could only be an option's value; it becomes null. */
+/** JSON of `lib/results/schema.ts`. A number that is not finite could only be an option's value; it becomes null. */
 export function toJson(report: Report): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }
@@ -96,40 +82,6 @@ export function toMarkdown(report: Report): string {
   );
   if (formulas.size > 0) lines.push('', [...formulas].join(' '));
   return `${lines.join('\n')}\n`;
-}
-
-function textLines(report: Report): string[] {
-  if (isOfNeighbors(report)) {
-    return [
-      ...neighborsHeader(report),
-      ...report.cases.map(neighborsRow),
-      ...neighborsFooter(report),
-    ];
-  }
-  if (report.run.tool === 'collectives') {
-    return [
-      ...collectivesHeader(report),
-      ...groupBySize(report.cases).flatMap(collectivesRow),
-      ...collectivesFooter(report),
-    ];
-  }
-  if (report.run.tool === 'p2p') {
-    return [
-      ...p2pHeader(report),
-      ...groupByName(report.cases).flatMap(p2pCaseLines),
-      ...p2pFooter(report),
-    ];
-  }
-  if (report.run.tool === 'ddp') return ddpLines(report);
-  if (report.run.tool === 'train') return trainLines(report);
-  const lines = [optionsLine(report.run.options)];
-  for (const result of report.cases) {
-    if (!hasMeasurement(result)) continue;
-    if (report.cases.length > 1) lines.push(caseTitle(result));
-    if (result.arrays !== undefined) lines.push(arraysLine(result.arrays, result.bytes));
-    for (const iteration of result.iterations ?? []) lines.push(iterationLine(iteration));
-  }
-  return [...lines, ...reportSummary(report)];
 }
 
 /** One case in the cells of {@link caseColumns}. */

@@ -3,7 +3,7 @@ import {
   type CaseResult,
   type Measurement,
   type Scalar,
-} from '../measure/result.js';
+} from '../results/result.js';
 
 /** One value of a case under a name that carries its unit; what CSV has as a column. */
 type Field = readonly [name: string, read: (measurement: Measurement) => Scalar];

@@ -8,9 +8,9 @@ import {
   type Limit,
   type Measurement,
   type Report,
-} from '../measure/result.js';
+} from '../results/result.js';
 import { trafficFields } from './traffic.js';
-import { bandwidthText, percentText, sizeText, timeText } from './units.js';
+import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
 /** The machine in one line. */
 export function environmentLine(environment: EnvironmentInfo): string {

@@ -1,6 +1,6 @@
 // What the workers and servers of a store did, a line each, and where the time went.
-import type { StoreTraffic } from '../measure/result.js';
-import { bandwidthText, percentText, sizeText, timeText } from './units.js';
+import type { StoreTraffic } from '../results/result.js';
+import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
 
 /** Name and text of each line. Bytes and seconds are those of one batch. */
 export function trafficFields(traffic: StoreTraffic): [name: string, text: string][] {

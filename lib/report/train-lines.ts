@@ -1,7 +1,7 @@
 // What `gradlink train` prints of one run: the lines of BlueFog's and Horovod's benchmarks, or ElasticDL's figures.
-import { runStatistics, type Spread } from '../train/run/statistics.js';
-import type { StepParts, TrainConfig, TrainResult } from '../train/run/types.js';
-import { percentText, sizeText, timeText } from './units.js';
+import { runStatistics, type Spread } from '../measure/train/statistics.js';
+import type { StepParts, TrainConfig, TrainResult } from '../measure/train/types.js';
+import { percentText, sizeText, timeText } from '../results/units.js';
 
 export const trainStyles = ['bluefog', 'horovod', 'elasticdl', 'tianshu'] as const;
 export type TrainStyle = (typeof trainStyles)[number];

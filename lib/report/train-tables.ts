@@ -2,18 +2,12 @@
 // it was measured: speedups above linear and throughput that falls stay.
 import { medianSorted } from 'simple-statistics';
 
-import {
-  hasMeasurement,
-  type CaseResult,
-  type Measurement,
-  type Report,
-} from '../measure/result.js';
+import { hasMeasurement, type CaseResult, type Measurement } from '../results/result.js';
+import { targetEfficiency } from '../predict/index.js';
 import { environmentLine } from './summary.js';
 import { markdownTable, tableLines, type Column } from './table.js';
-import { megabytes, percentText } from './units.js';
-
-/** TianShu's line between pass and fail, as a share of linear speedup. */
-export const targetEfficiency = 0.8;
+import type { Tool } from './tool.js';
+import { megabytes, percentText } from '../results/units.js';
 
 type Run = CaseResult & Measurement;
 type Rows = readonly (readonly string[])[];
@@ -109,11 +103,17 @@ export function elasticDlTable(cases: readonly CaseResult[]): string[] {
 }
 
 /** A report as text: the grid where it is one, else a row a run. */
-export function trainLines({ environment, cases }: Report): string[] {
-  const grid = cases.some(({ parameters }) => parameters.machines !== undefined);
-  const rows = grid ? gridTable(gridRows(cases, targetEfficiency)) : elasticDlTable(cases);
-  return [environmentLine(environment), '', ...rows];
-}
+export const trainTool: Tool = {
+  name: 'train',
+  head: ({ environment }) => [environmentLine(environment), ''],
+  // One table of all runs.
+  groups: (cases) => [cases],
+  rows: (cases) => {
+    const grid = cases.some(({ parameters }) => parameters.machines !== undefined);
+    return grid ? gridTable(gridRows(cases, targetEfficiency)) : elasticDlTable(cases);
+  },
+  foot: () => [],
+};
 
 /** A cell of the grid: the runs of one shape. */
 export interface GridRow {

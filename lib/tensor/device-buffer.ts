@@ -1,6 +1,6 @@
 // Arrays on GPUs.
 import { argumentError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import type { NativeDeviceBuffer } from '../native/gpu.js';
 import { integer, maxInt32 } from '../validate.js';
 import {

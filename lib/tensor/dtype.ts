@@ -1,6 +1,9 @@
 // Element types: their names, the numbers that cross into native code, and the TypedArrays that store them.
 import { argumentError } from '../errors.js';
+import type { StorageArray } from '../native/arrays.js';
 import type { DeviceBuffer } from './device-buffer.js';
+
+export type { StorageArray };
 
 /** What the elements of an array are. */
 export type DType =
@@ -47,18 +50,6 @@ export const deviceDtypes = [
 
 /** The element types whose bits a Uint16Array carries: it must say which. */
 export type HalfDType = 'float16' | 'bfloat16';
-
-/** The arrays that native code takes. */
-export type StorageArray =
-  | Int8Array
-  | Uint8Array
-  | Int32Array
-  | Uint32Array
-  | BigInt64Array
-  | BigUint64Array
-  | Uint16Array
-  | Float32Array
-  | Float64Array;
 
 /** A Float16Array, on runtimes that have it; described by its shape, because older type libraries do not. */
 export interface Float16ArrayLike extends ArrayBufferView {

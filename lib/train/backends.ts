@@ -1,20 +1,16 @@
 // Which backend of TensorFlow.js computes.
 import { argumentError } from '../errors.js';
 import { registerGradientKernels } from './kernels/register.js';
+import { backendNames, type BackendName } from './names.js';
 import { importPackage, isNotInstalled, tf } from './tfjs.js';
 
-/** A backend of TensorFlow.js by its short name. */
-export type BackendName = 'node-gpu' | 'node' | 'wasm' | 'cpu';
-
-/** Backends by their short names, the fastest first: the first that is installed is the default. */
+/** By their short names. */
 const backends = {
   'node-gpu': { package: '@tensorflow/tfjs-node-gpu', engine: 'tensorflow' },
   node: { package: '@tensorflow/tfjs-node', engine: 'tensorflow' },
   wasm: { package: '@tensorflow/tfjs-backend-wasm', engine: 'wasm' },
   cpu: { package: '@tensorflow/tfjs-backend-cpu', engine: 'cpu' },
 } as const satisfies Record<BackendName, object>;
-
-export const backendNames = Object.keys(backends) as readonly BackendName[];
 
 /** A backend that is ready. */
 export interface Backend {

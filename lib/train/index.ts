@@ -4,8 +4,9 @@
  *
  * @packageDocumentation
  */
-export { backendNames, useBackend } from './backends.js';
-export type { Backend, BackendName } from './backends.js';
+export { useBackend } from './backends.js';
+export type { Backend } from './backends.js';
+export { backendNames, type BackendName } from './names.js';
 export { broadcastOptimizerState, broadcastVariables } from './broadcast.js';
 export type { BroadcastOptions } from './broadcast.js';
 export * from './buckets/index.js';

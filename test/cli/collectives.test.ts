@@ -12,11 +12,11 @@ import {
   type CaseResult,
   type Report,
 } from '../../lib/measure/index.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 import { gradlink } from '../support/cli.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
-vi.mock('../../lib/measure/memory-limit.js', () => ({
+vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
   measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
 }));
 

@@ -10,7 +10,7 @@ import { gradlink } from '../support/cli.js';
 import { iterations, measure, parseReport, small } from '../support/measure.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
-vi.mock('../../lib/measure/memory-limit.js', () => ({
+vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
   measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
 }));
 

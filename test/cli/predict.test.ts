@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { hasMeasurement } from '../../lib/measure/result.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import type { Prediction } from '../../lib/predict/index.js';
 import { toJson } from '../../lib/report/render.js';
 import { gradlink } from '../support/cli.js';

@@ -4,8 +4,8 @@ import { ratioOfMedians } from '../../lib/compare/bootstrap.js';
 import { compareRuns } from '../../lib/compare/compare.js';
 import { environmentChanges } from '../../lib/compare/environment.js';
 import { countChanges, hasRegressed, type Comparison } from '../../lib/compare/result.js';
-import { failedCase, waivedCase } from '../../lib/measure/case.js';
-import type { CaseResult, Report } from '../../lib/measure/result.js';
+import { failedCase, waivedCase } from '../../lib/results/case.js';
+import type { CaseResult, Report } from '../../lib/results/result.js';
 import { madeCase, madeRun, uniform } from '../support/comparing.js';
 import { report } from '../support/reports.js';
 

@@ -3,7 +3,7 @@ import { describe, expect, expectTypeOf, it } from 'vitest';
 
 import { devices } from '../../lib/gpu/devices.js';
 import { pinned } from '../../lib/gpu/pinned.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { allocate, dtypes, elementSize } from '../../lib/tensor/dtype.js';
 import type { DType } from '../../lib/tensor/dtype.js';

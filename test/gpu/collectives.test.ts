@@ -3,10 +3,10 @@ import { Ajv } from 'ajv';
 import { beforeEach, describe, expect, it } from 'vitest';
 
 import { devices } from '../../lib/gpu/devices.js';
-import { collectives } from '../../lib/measure/bandwidth.js';
-import { hasMeasurement, type Report } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
-import { native } from '../../lib/native.js';
+import { collectives } from '../../lib/results/bandwidth.js';
+import { hasMeasurement, type Report } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
+import { native } from '../../lib/native/load.js';
 import { deviceDtypes, dtypes } from '../../lib/tensor/dtype.js';
 import { gradlink } from '../support/cli.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { devices } from '../../lib/gpu/devices.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 
 it('devices tells what each GPU is', () => {
   const all = devices();

@@ -1,14 +1,14 @@
 // `gradlink measure` on GPUs: as processes, as it is run, and in this process where only words matter.
 import { describe, expect, it, vi } from 'vitest';
 
-import { hasMeasurement } from '../../lib/measure/result.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import { gpuCount, spread } from '../support/gpu-arrays.js';
 import { runScript } from '../support/gpu-commands.js';
 import { iterations, measure, parseReport } from '../support/measure.js';
 import { onRealGpus } from './setup/fakes.js';
 
 // Copies of a quarter of a gigabyte: the process below makes the real ones.
-vi.mock('../../lib/measure/gpu-limit.js', () => ({
+vi.mock('../../lib/measure/machine/gpu-copy-limit.js', () => ({
   measureGpuCopyLimit: () => Promise.resolve({ copyBytesPerSecond: 3e12 }),
 }));
 

@@ -1,7 +1,7 @@
 // What `gradlink p2p` says of machines that are not as they should be. Real GPUs have no settings for that.
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/measure/result.js';
+import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
 import { onRealGpus } from './setup/fakes.js';
 

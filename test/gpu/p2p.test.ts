@@ -2,9 +2,9 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 
-import { hasMeasurement, type CaseResult, type Report } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
-import { native } from '../../lib/native.js';
+import { hasMeasurement, type CaseResult, type Report } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
+import { native } from '../../lib/native/load.js';
 import { gradlink } from '../support/cli.js';
 
 const gpus = native().gpuCount();

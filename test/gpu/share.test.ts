@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 
 import { devices } from '../../lib/index.js';
-import { gpuShares } from '../../lib/measure/gpu-share.js';
+import { gpuShares } from '../../lib/measure/machine/gpu-share.js';
 
 it('gpuShares is the mean of what the GPUs tell', () => {
   const known = devices().flatMap(({ health }) => health?.utilizationPercent ?? []);

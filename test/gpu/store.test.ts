@@ -364,7 +364,7 @@ describe('what does not fit is refused', () => {
   });
 
   it('natively too, where TypeScript is bypassed', async () => {
-    const { native } = await import('../../lib/native.js');
+    const { native } = await import('../../lib/native/load.js');
     const store = native().NativeKVStore.onGpus([0], 0, 1000) as unknown as Loose;
     try {
       const key = store['define']?.('w', 8, 2, 1);

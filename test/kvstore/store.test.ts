@@ -4,7 +4,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { parseStoreType, storeKinds } from '../../lib/kvstore/types.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 import type { DType } from '../../lib/tensor/dtype.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 import { closeAll, filled, open } from './support.js';

@@ -65,7 +65,7 @@ describe('dist/', () => {
       import(new URL(`dist/${name}.js`, root).href) as Promise<Record<string, unknown>>;
     const [index, internal] = await Promise.all([load('index'), load('internal')]);
     const modules = index['__modules'] as Record<string, Record<string, unknown>>;
-    expect(internal['native']).toBe(modules['lib/native.ts']!['native']);
+    expect(internal['native']).toBe(modules['lib/native/load.ts']!['native']);
     expect(index['GradlinkError']).toBe(modules['lib/errors.ts']!['GradlinkError']);
   });
 

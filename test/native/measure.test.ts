@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 import {
   nativeCombine,
   nativeMemoryLoops,

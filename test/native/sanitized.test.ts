@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 
 import { expect, it } from 'vitest';
 
-import { nativePath } from '../../lib/native.js';
+import { nativePath } from '../../lib/native/load.js';
 import { sanitizer } from '../setup/sanitizer.js';
 
 const marks = {

@@ -2,8 +2,8 @@
 // (each must name every member of its interface, and no other), the addon by the test.
 import { describe, expect, it } from 'vitest';
 
-import { native, nativePath } from '../../lib/native.js';
-import type { NativeAddon } from '../../lib/native.js';
+import { native, nativePath } from '../../lib/native/load.js';
+import type { NativeAddon } from '../../lib/native/load.js';
 import type { NativeCommunicator, NativeCommunicatorClass } from '../../lib/native/communicator.js';
 import type { NativeServer } from '../../lib/native/dist.js';
 import type { NativeDeviceBuffer, NativeDeviceBufferClass } from '../../lib/native/gpu.js';

@@ -8,7 +8,7 @@ import {
   PolyScheduler,
 } from '../../lib/index.js';
 import type { LRScheduler } from '../../lib/index.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 
 /** The rate that native code has after `numUpdate` updates. */
 function nativeAt(scheduler: LRScheduler, numUpdate: number): number {

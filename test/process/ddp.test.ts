@@ -6,8 +6,8 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { readReport } from '../../lib/measure/read-report.js';
-import { hasMeasurement } from '../../lib/measure/result.js';
+import { readReport } from '../../lib/results/read-report.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 
 const script = new URL('../../bench/ddp.js', import.meta.url).pathname;
 let folder = '';

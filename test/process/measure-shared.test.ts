@@ -9,8 +9,8 @@ import { promisify } from 'node:util';
 import { Ajv } from 'ajv';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { hasMeasurement, type Measurement, type Report } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
+import { hasMeasurement, type Measurement, type Report } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
 
 const run = promisify(execFile);
 const bench = (name: string): string =>

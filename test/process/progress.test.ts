@@ -7,7 +7,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { readProgress, type ProgressMessage } from '../../lib/cli/progress-messages.js';
+import { readProgress, type ProgressMessage } from '../../lib/cli/progress/messages.js';
 import { gradlink } from '../support/cli.js';
 import { missing } from '../support/launching.js';
 

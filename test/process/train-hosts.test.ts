@@ -6,8 +6,8 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { readReport } from '../../lib/measure/read-report.js';
-import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/measure/result.js';
+import { readReport } from '../../lib/results/read-report.js';
+import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
 import { readTensors } from '../../lib/train/tensor-file.js';
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { gradlink, Launches, missing, type Where } from '../support/launching.js';

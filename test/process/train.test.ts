@@ -6,8 +6,8 @@ import { spawnSync } from 'node:child_process';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { readReport } from '../../lib/measure/read-report.js';
-import { hasMeasurement } from '../../lib/measure/result.js';
+import { readReport } from '../../lib/results/read-report.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import { completeCheckpoints } from '../../lib/train/checkpoint.js';
 import { gradlink, Launches, until, type Ended } from '../support/launching.js';
 

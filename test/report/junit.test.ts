@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { create } from 'xmlbuilder2';
 
-import { failedCase } from '../../lib/measure/case.js';
+import { failedCase } from '../../lib/results/case.js';
 import { renderReport } from '../../lib/report/render.js';
 import { collectiveCase, report, waived } from '../support/reports.js';
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { failedCase } from '../../lib/measure/case.js';
+import { failedCase } from '../../lib/results/case.js';
 import { renderReport, reportFormats, toCsv, toMarkdown } from '../../lib/report/index.js';
 import { collectiveCase, report, storeCase, waived } from '../support/reports.js';
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest';
 
-import { failedCase } from '../../lib/measure/case.js';
-import type { CaseResult, Scalar } from '../../lib/measure/result.js';
-import { reportSchema } from '../../lib/measure/schema.js';
-import { trainCase } from '../../lib/measure/train-case.js';
+import { failedCase } from '../../lib/results/case.js';
+import type { CaseResult, Scalar } from '../../lib/results/result.js';
+import { reportSchema } from '../../lib/results/schema.js';
+import { trainCase } from '../../lib/measure/train/case.js';
 import { endLines } from '../../lib/report/train-lines.js';
 import {
   elasticDlTable,
@@ -12,7 +12,7 @@ import {
   gridRows,
   gridTable,
 } from '../../lib/report/train-tables.js';
-import type { TrainConfig, TrainResult } from '../../lib/train/run/types.js';
+import type { TrainConfig, TrainResult } from '../../lib/measure/train/types.js';
 import { Ajv } from 'ajv';
 import { renderReport, toCsv } from '../../lib/report/render.js';
 import { report } from '../support/reports.js';

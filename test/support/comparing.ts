@@ -1,7 +1,7 @@
 // Made-up runs whose samples scatter as those of a machine do, for the tests of what compares runs.
-import { collectiveVolume } from '../../lib/measure/bandwidth.js';
-import { completeCase, exactCheck } from '../../lib/measure/case.js';
-import type { CaseResult, Report } from '../../lib/measure/result.js';
+import { collectiveVolume } from '../../lib/results/bandwidth.js';
+import { completeCase, exactCheck } from '../../lib/results/case.js';
+import type { CaseResult, Report } from '../../lib/results/result.js';
 import { report } from './reports.js';
 
 /** Uniform numbers from [0, 1), the same for the same seed. */

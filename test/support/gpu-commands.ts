@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-import type { Report } from '../../lib/measure/result.js';
+import type { Report } from '../../lib/results/result.js';
 
 const root = join(import.meta.dirname, '../..');
 

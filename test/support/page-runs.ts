@@ -1,7 +1,7 @@
 // Made-up runs that together have every kind of chart.
-import { collectiveVolume, type Volume } from '../../lib/measure/bandwidth.js';
-import { completeCase, exactCheck } from '../../lib/measure/case.js';
-import type { CaseResult, Report, Scalar } from '../../lib/measure/result.js';
+import { collectiveVolume, type Volume } from '../../lib/results/bandwidth.js';
+import { completeCase, exactCheck } from '../../lib/results/case.js';
+import type { CaseResult, Report, Scalar } from '../../lib/results/result.js';
 import { report, sharedStoreCase, storeCase, waived } from './reports.js';
 
 const copy: Omit<Volume, 'bytes' | 'mustMoveBytes'> = {

@@ -1,12 +1,12 @@
 // Reports of made-up runs, for the tests of everything that reads one.
-import { collectiveVolume, storeVolume, type Placement } from '../../lib/measure/bandwidth.js';
-import { completeCase, errorCheck, exactCheck, waivedCase } from '../../lib/measure/case.js';
+import { collectiveVolume, storeVolume, type Placement } from '../../lib/results/bandwidth.js';
+import { completeCase, errorCheck, exactCheck, waivedCase } from '../../lib/results/case.js';
 import {
   schemaVersion,
   type CaseResult,
   type EnvironmentInfo,
   type Report,
-} from '../../lib/measure/result.js';
+} from '../../lib/results/result.js';
 
 export const environment: EnvironmentInfo = {
   cpuModel: 'Example CPU',

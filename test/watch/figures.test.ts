@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { iterationLine } from '../../lib/report/mxnet-lines.js';
-import { collectivesRow } from '../../lib/report/index.js';
+import { collectivesTool } from '../../lib/report/index.js';
 import { Figures, figuresIn } from '../../lib/watch/index.js';
 import { collectiveCase } from '../support/reports.js';
 
@@ -11,7 +11,7 @@ describe('figures in lines', () => {
     expect(figuresIn(iterationLine(iteration))).toEqual([
       { name: 'bandwidth per device', value: 11.1, unit: 'GB/s' },
     ]);
-    const [row = ''] = collectivesRow([collectiveCase()]);
+    const [row = ''] = collectivesTool.rows([collectiveCase()]);
     expect(figuresIn(row)).toEqual([
       { name: 'bus bandwidth, out of place', value: 3.15, unit: 'GB/s' },
     ]);

@@ -1,9 +1,10 @@
 // Rows of a comparison as cases of a report.
+import { mebibyte } from '../../results/units.js';
 import { mean } from 'simple-statistics';
 
-import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../result.js';
-import { describe, percentile } from '../statistics.js';
-import type { DdpRow } from './run.js';
+import type { Bandwidth, CaseResult, Check, Statistics, Verdict } from '../../results/result.js';
+import { describe, percentile } from '../../results/statistics.js';
+import type { DdpRow } from './compare.js';
 
 /** What the cases of one run share. */
 export interface DdpContext {
@@ -143,7 +144,7 @@ function caseOf(
       model: context.model,
       synthetic: context.synthetic,
       ranks,
-      bucketBytes: row.bucketMebibytes * 2 ** 20,
+      bucketBytes: row.bucketMebibytes * mebibyte,
       originalUnits: context.originalUnits,
     },
     samplesSeconds: samples,

@@ -3,28 +3,24 @@ import type { Scalar, Tensor } from '@tensorflow/tfjs-core';
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';
-import { useBackend, type BackendName } from '../../train/backends.js';
+import { useBackend } from '../../train/backends.js';
 import { assignBeforeOverflow } from '../../train/buckets/assign.js';
 import { elementsOf } from '../../train/buckets/plan.js';
 import { GradientReducer } from '../../train/buckets/reducer.js';
 import type { BucketPlan } from '../../train/buckets/types.js';
-import { Batches, openDataset, type DatasetName } from '../../train/data/index.js';
+import { Batches, openDataset } from '../../train/data/index.js';
 import { DistributedDataParallel } from '../../train/data-parallel.js';
-import { buildModel, type ModelName } from '../../train/models/index.js';
+import { buildModel } from '../../train/models/index.js';
 import { importPackage, tf } from '../../train/tfjs.js';
 import { specsOf, trainableVariables } from '../../train/variables.js';
 import { spanOf } from './synthetic.js';
-import type { DdpOption, DdpTrainer, DdpWorkload, StepTimes } from './step.js';
-
-export interface ModelWorkloadOptions {
-  readonly model: ModelName;
-  readonly dataset: DatasetName;
-  /** Samples of each rank's batch, which is the same in every step. */
-  readonly batchSize: number;
-  readonly backend?: BackendName | undefined;
-  readonly rank: number;
-  readonly size: number;
-}
+import type {
+  DdpOption,
+  DdpTrainer,
+  DdpWorkload,
+  StepTimes,
+  ModelWorkloadOptions,
+} from './step.js';
 
 class ModelTrainer implements DdpTrainer {
   /** The same buckets, for collectives without a model. */

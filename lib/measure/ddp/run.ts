@@ -1,158 +1,165 @@
-// PyTorch's compare_ddp: the same steps with gradients reduced in different ways and buckets of different sizes.
-import { medianSorted } from 'simple-statistics';
+// The benchmark of reducing gradients while they are computed: all that `gradlink ddp` does but reading its options,
+// starting a job and printing.
+import { Communicator } from '../../communicator/communicator.js';
+import type { CaseResult, Report } from '../../results/result.js';
+import { reduceModes, type ReduceMode } from '../../train/buckets/types.js';
+import { Timeline, timelineFile } from '../../train/timeline.js';
+import { integer } from '../../validate.js';
+import {
+  flatOptions,
+  headOf,
+  oneOf,
+  optionsOf,
+  Steps,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
+import { ddpCases, type DdpContext } from './cases.js';
+import { compareDdp, ddpSteps, type DdpPlan } from './compare.js';
+import type { DdpWorkload, ModelWorkloadOptions } from './step.js';
+import { communicationAlone, syntheticWorkload } from './synthetic.js';
 
-import type { Communicator } from '../../communicator/communicator.js';
-import type { ReduceMode } from '../../train/buckets/types.js';
-import type { Timeline } from '../../train/timeline.js';
-import { gatherNumbers } from '../sweep-world.js';
-import type { DdpTrainer, DdpWorkload } from './step.js';
-
-export interface DdpPlan {
-  /** Mebibytes. */
-  readonly bucketSizes: readonly number[];
-  readonly firstBucketMebibytes: number;
-  readonly modes: readonly ReduceMode[];
-  readonly warmupSteps: number;
-  readonly steps: number;
-  /**
-   * `async` and `sync` as the original has them: PythonDDP's buckets of so many Mi elements, four times the bytes of
-   * `overlap`, in forward order.
-   */
-  readonly originalUnits: boolean;
-  /** Steps of `overlap` are noted here. */
-  readonly timeline?: Timeline | undefined;
+/** Length of the timetable: as it is, or as what communication alone is so many percent of. */
+export interface SyntheticCompute {
+  readonly value: number;
+  readonly unit: 'milliseconds' | 'percent';
 }
 
-/** One mode with one bucket size, of all ranks. */
-export interface DdpRow {
-  readonly mode: ReduceMode;
-  readonly bucketMebibytes: number;
-  readonly buckets: number;
-  readonly bucketBytes: number;
-  /** Of each rank, in order. */
-  readonly forwardSeconds: readonly (readonly number[])[];
-  readonly backwardSeconds: readonly (readonly number[])[];
-  /** Medians over the ranks' runs of the backward pass alone and of all collectives alone. */
-  readonly computeSeconds: number;
-  readonly communicationSeconds: number;
-  readonly wrong: number | null;
+/** What to compare. In a job every process calls with the same options; outside one there is one rank. */
+export interface DdpOptions
+  extends RunOptions, Partial<Omit<ModelWorkloadOptions, 'rank' | 'size'>> {
+  /** MiB; a bucket is closed by the gradient that brings it there. Default 3, 5, 10, 15, 20, 25 and 27. */
+  readonly bucketSizes?: readonly number[];
+  /** MiB of the first bucket, which begins early; default 1. */
+  readonly firstBucket?: number;
+  /** Default all three. */
+  readonly modes?: readonly ReduceMode[];
+  /** Steps that are timed; default 100. */
+  readonly steps?: number;
+  /** Steps before that are dropped; default 20. */
+  readonly warmup?: number;
+  /** `async` and `sync` with buckets of Mi elements, as PyTorch's compare_ddp has them. */
+  readonly originalUnits?: boolean;
+  /** No model, and so no TensorFlow.js: the gradients of resnet50 on a timetable. */
+  readonly syntheticCompute?: SyntheticCompute;
+  /** Synthetic gradients are copied into their buckets, as those of TensorFlow.js. */
+  readonly copyGradients?: boolean;
+  /** A Chrome trace of the steps of `overlap`: a file for each rank, with its number in the name. */
+  readonly timeline?: string;
 }
 
-/** Runs that tell how long computing and communicating take by themselves. */
-const runsAlone = 5;
+const others = ['syntheticCompute', 'backend', 'timeline'] as const;
+const defaults: Defaults<DdpOptions, (typeof others)[number]> = {
+  model: 'lenet',
+  dataset: 'cifar10',
+  batchSize: 8,
+  bucketSizes: [3, 5, 10, 15, 20, 25, 27],
+  firstBucket: 1,
+  modes: reduceModes,
+  steps: 100,
+  warmup: 20,
+  originalUnits: false,
+  copyGradients: false,
+};
 
-function median(values: readonly number[]): number {
-  return medianSorted([...values].sort((a, b) => a - b));
-}
+type Given = DdpOptions & typeof defaults;
 
-/** Steps of a comparison, those of the warm-up included. */
-export function ddpSteps({ bucketSizes, modes, warmupSteps, steps }: DdpPlan): number {
-  return bucketSizes.length * modes.length * (warmupSteps + steps);
-}
-
-/**
- * Compares on all ranks of a communicator.
- *
- * The modes of one bucket size take turns, step by step and in an order that turns too, so that what disturbs the
- * machine disturbs them alike. All ranks begin a step together.
- *
- * @param done called on every rank after each bucket size
- * @param onStep called on every rank after each step of each mode, {@link ddpSteps} times
- * @returns the same on every rank, in the order of the sizes and modes
- */
-export async function compareDdp(
-  communicator: Communicator,
-  workload: DdpWorkload,
-  plan: DdpPlan,
-  done: (rows: readonly DdpRow[]) => void = () => undefined,
-  onStep: () => void = () => undefined,
-): Promise<readonly DdpRow[]> {
-  const all: DdpRow[] = [];
-  for (const bucketMebibytes of plan.bucketSizes) {
-    const rows = await compareSize(communicator, workload, plan, bucketMebibytes, onStep);
-    all.push(...rows);
-    done(rows);
+async function workloadOf(options: Given, world: Communicator): Promise<DdpWorkload> {
+  const { syntheticCompute: compute, copyGradients: copies } = options;
+  if (compute === undefined) {
+    // TensorFlow.js is loaded only where it is used.
+    const { modelWorkload } = await import('./model.js');
+    const { model, dataset, batchSize, backend } = options;
+    const { rank, size } = world;
+    return modelWorkload({ model, dataset, batchSize, backend, rank, size });
   }
-  return all;
+  if (compute.unit === 'milliseconds') {
+    return syntheticWorkload({ backwardSeconds: compute.value / 1e3, copies });
+  }
+  const communication = await communicationAlone(world);
+  return syntheticWorkload({ backwardSeconds: communication / (compute.value / 100), copies });
 }
 
-async function openTrainer(
-  communicator: Communicator,
-  workload: DdpWorkload,
-  { firstBucketMebibytes, originalUnits, timeline }: DdpPlan,
-  mode: ReduceMode,
-  size: number,
-): Promise<DdpTrainer> {
-  const python = originalUnits && mode !== 'overlap';
-  return workload.open(communicator, {
-    mode,
-    bucketCapBytes: size * 2 ** 20,
-    firstBucketBytes: Math.min(firstBucketMebibytes, size) * 2 ** 20,
-    ...(python ? { capacityElements: size * 2 ** 20 } : {}),
-    ...(mode === 'overlap' ? { timeline } : {}),
+/** Every option with its value, as reports have them. */
+export function usedOptions(options: DdpOptions): ReturnType<typeof flatOptions> {
+  const { originalUnits, copyGradients, syntheticCompute: compute } = options;
+  const share = compute?.unit === 'percent' ? '%' : '';
+  return flatOptions({
+    ...options,
+    originalUnits: originalUnits === true,
+    copyGradients: copyGradients === true,
+    syntheticCompute: compute === undefined ? null : `${compute.value}${share}`,
   });
 }
 
-async function compareSize(
-  communicator: Communicator,
-  workload: DdpWorkload,
-  plan: DdpPlan,
-  size: number,
-  onStep: () => void,
-): Promise<DdpRow[]> {
-  const { modes, steps, warmupSteps } = plan;
-  const trainers: DdpTrainer[] = [];
-  for (const mode of modes) {
-    trainers.push(await openTrainer(communicator, workload, plan, mode, size));
+async function compare(world: Communicator, given: Given, events: RunEvents): Promise<Report> {
+  const { warmup: warmupSteps, originalUnits, timeline: file } = given;
+  const workload = await workloadOf(given, world);
+  const { commandLine = [], options = usedOptions(given) } = given.asked ?? {};
+  const head = headOf('ddp', {
+    asked: {
+      commandLine,
+      options: { workload: workload.description, ...options, ranks: world.size },
+    },
+  });
+  events.onStart?.(head, []);
+  const context: DdpContext = {
+    model: workload.model,
+    synthetic: workload.synthetic,
+    ranks: world.size,
+    gradientBytes: workload.gradientBytes,
+    gradients: workload.gradients,
+    warmupSteps,
+    originalUnits,
+  };
+  const timeline =
+    file === undefined
+      ? undefined
+      : new Timeline(timelineFile(file, world.rank), { rank: world.rank });
+  const plan: DdpPlan = {
+    ...given,
+    firstBucketMebibytes: given.firstBucket,
+    warmupSteps,
+    timeline,
+  };
+  const steps = new Steps(events, ddpSteps(plan));
+  const cases: CaseResult[] = [];
+  try {
+    await compareDdp(
+      world,
+      workload,
+      plan,
+      (rows) => {
+        const results = ddpCases(rows, context);
+        cases.push(...results);
+        events.onCases?.(results);
+      },
+      () => {
+        steps.advance();
+      },
+    );
+  } finally {
+    timeline?.close();
   }
-  const forward: number[][] = modes.map(() => []);
-  const backward: number[][] = modes.map(() => []);
-  const wrong: (number | null)[] = modes.map(() => null);
-  for (let step = 0; step < warmupSteps + steps; step += 1) {
-    for (let turn = 0; turn < modes.length; turn += 1) {
-      const at = (step + turn) % modes.length;
-      const trainer = trainers[at]!;
-      trainer.prepare();
-      await communicator.barrier();
-      const times = await trainer.step();
-      if (step >= warmupSteps) {
-        forward[at]!.push(times.forwardSeconds);
-        backward[at]!.push(times.backwardSeconds);
-      }
-      if (step === warmupSteps + steps - 1) wrong[at] = trainer.countWrong();
-      onStep();
-    }
+  return { ...head, cases };
+}
+
+/**
+ * Compares modes and bucket sizes; every process of a job calls it alike and gets the same figures.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError where ranks do not come, and Error where a model is asked for without TensorFlow.js
+ */
+export async function run(options: DdpOptions = {}, events: RunEvents = {}): Promise<Report> {
+  const given = optionsOf(options, defaults, others);
+  for (const mode of given.modes) oneOf(mode, 'modes', reduceModes);
+  integer(given.steps, 'steps', 1, 2 ** 31 - 1);
+  integer(given.warmup, 'warmup', 1, 2 ** 31 - 1);
+  const world = await Communicator.world();
+  try {
+    return await compare(world, given, world.rank === 0 ? events : {});
+  } finally {
+    await world.close();
   }
-  const rows: DdpRow[] = [];
-  for (const [at, mode] of modes.entries()) {
-    const trainer = trainers[at]!;
-    const compute: number[] = [];
-    const communication: number[] = [];
-    for (let run = 0; run < runsAlone; run += 1) {
-      const alone = await trainer.alone();
-      compute.push(alone.backwardSeconds);
-      communication.push(alone.communicationSeconds);
-    }
-    const own = [
-      ...forward[at]!,
-      ...backward[at]!,
-      median(compute),
-      median(communication),
-      wrong[at] ?? -1,
-    ];
-    const ranks = await gatherNumbers(communicator, own);
-    const counts = ranks.map((values) => values[2 * steps + 2]!);
-    rows.push({
-      mode,
-      bucketMebibytes: size,
-      buckets: trainer.plan.length,
-      bucketBytes: Math.max(...trainer.plan.map(({ bytes }) => bytes)),
-      forwardSeconds: ranks.map((values) => values.slice(0, steps)),
-      backwardSeconds: ranks.map((values) => values.slice(steps, 2 * steps)),
-      computeSeconds: median(ranks.map((values) => values[2 * steps]!)),
-      communicationSeconds: median(ranks.map((values) => values[2 * steps + 1]!)),
-      wrong: counts.some((count) => count < 0) ? null : counts.reduce((a, b) => a + b, 0),
-    });
-  }
-  return rows;
 }

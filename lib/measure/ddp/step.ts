@@ -1,6 +1,7 @@
 // What one option of a comparison of data parallelism is: something that takes steps, and the times of each.
 import type { Communicator } from '../../communicator/communicator.js';
 import type { BucketPlan, ReduceMode } from '../../train/buckets/types.js';
+import type { BackendName, DatasetName, ModelName } from '../../train/names.js';
 import type { Timeline } from '../../train/timeline.js';
 
 /** Seconds of one step of one rank. */
@@ -31,6 +32,20 @@ export interface DdpTrainer {
   alone(): Promise<{ readonly backwardSeconds: number; readonly communicationSeconds: number }>;
   /** Elements of the last step's gradients that are not what they should be; null where that is not known. */
   countWrong(): number | null;
+}
+
+/** A model of TensorFlow.js as what computes gradients. */
+export interface ModelWorkloadOptions {
+  /** Default lenet. */
+  readonly model: ModelName;
+  /** Of made-up samples; default cifar10. */
+  readonly dataset: DatasetName;
+  /** Samples of each rank's batch, which is the same in every step; default 8. */
+  readonly batchSize: number;
+  /** Default the fastest that is installed. */
+  readonly backend?: BackendName | undefined;
+  readonly rank: number;
+  readonly size: number;
 }
 
 /** What computes gradients. */

@@ -1,5 +1,5 @@
 // Horizontal bars, grouped: where the time of a step goes, and what each server moved.
-import { percentText, sizeText, timeText } from '../units.js';
+import { percentText, sizeText, timeText } from '../../results/units.js';
 import { measuredEntries, seriesNames, wrapped, type Entry } from './series.js';
 import { fontSize } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';

@@ -1,6 +1,6 @@
 // Heat maps: what goes from each place to each other.
-import type { CaseResult, Measurement } from '../../measure/result.js';
-import { percentText } from '../units.js';
+import type { CaseResult, Measurement } from '../../results/result.js';
+import { percentText } from '../../results/units.js';
 import { groupBy, measuredEntries, slug, type Entry } from './series.js';
 import { heat } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';

@@ -1,5 +1,5 @@
 // Strip plots: every timed sample of the cases that are not points of a sweep.
-import { timeText } from '../units.js';
+import { timeText } from '../../results/units.js';
 import { measuredEntries, seriesNames, wrapped, type Entry } from './series.js';
 import { ink, palette } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';

@@ -1,6 +1,6 @@
 // Which cases belong together in a chart, and what tells them apart in words.
-import { hasMeasurement, type CaseResult, type Measurement } from '../../measure/result.js';
-import type { Scalar } from '../../measure/result.js';
+import { hasMeasurement, type CaseResult, type Measurement } from '../../results/result.js';
+import type { Scalar } from '../../results/result.js';
 import type { LabelledRun } from './types.js';
 
 /** A case that was measured, and the run it is of. */

@@ -1,5 +1,5 @@
 // Speedup over the number of workers, beside the ideal.
-import { percentText } from '../units.js';
+import { percentText } from '../../results/units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, type Entry } from './series.js';
 import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';

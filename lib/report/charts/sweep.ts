@@ -1,6 +1,6 @@
 // Lines over a size: bandwidth with its limit, and time.
-import type { Measurement } from '../../measure/result.js';
-import { bandwidthText, percentText, timeText } from '../units.js';
+import type { Measurement } from '../../results/result.js';
+import { bandwidthText, percentText, timeText } from '../../results/units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, slug, type Entry } from './series.js';
 import { dashes, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';

@@ -1,7 +1,7 @@
 // What a chart is: a reviewable Vega-Lite specification, and the same figures as a table.
 import type { TopLevelSpec } from 'vega-lite';
 
-import type { Report } from '../../measure/result.js';
+import type { Report } from '../../results/result.js';
 import type { Column } from '../table.js';
 
 export type VegaLiteSpec = TopLevelSpec;

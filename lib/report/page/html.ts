@@ -1,5 +1,5 @@
 // One self-contained page: no script, nothing from a network.
-import type { Report } from '../../measure/result.js';
+import type { Report } from '../../results/result.js';
 import { chartSvg, chartsOf, type Chart, type LabelledRun } from '../charts/index.js';
 import { caseCells, caseColumns } from '../render.js';
 import type { Column } from '../table.js';

@@ -5,7 +5,7 @@ import {
   type CaseResult,
   type Report,
   type VerdictLevel,
-} from '../../measure/result.js';
+} from '../../results/result.js';
 import { caseTitle, environmentLine, gpuLines } from '../summary.js';
 
 /** More than so many cases are summed up rather than told one by one. */

@@ -1,9 +1,9 @@
 // Which gradients share a bucket, in which order.
+import { mebibyte } from '../../results/units.js';
 import { argumentError } from '../../errors.js';
 import { assignBySize } from './assign.js';
 import type { BucketPlan, GradientSpec, ReducerOptions } from './types.js';
 
-const mebibyte = 2 ** 20;
 const bytesPerElement = 4;
 
 /** PyTorch's: a cap of 25 MiB, and a first bucket of 1 MiB unless a cap is named. */

@@ -1,7 +1,7 @@
 import { nativeOf } from '../../communicator/communicator.js';
 import type { Communicator } from '../../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../../errors.js';
-import { native } from '../../native.js';
+import { native } from '../../native/load.js';
 import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
 import { milliseconds, optionsObject } from '../../validate.js';
 import { feedsBack, parseHook, plainHook } from './hooks.js';

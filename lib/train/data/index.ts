@@ -1,15 +1,14 @@
 // Data sets to train on.
+import type { DatasetName } from '../names.js';
 import { cifar10 } from './cifar10.js';
 import { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';
 import type { Dataset } from './types.js';
 
+export { datasetNames, type DatasetName } from '../names.js';
 export { Batches, type BatchesOptions } from './batches.js';
 export { cifar10 } from './cifar10.js';
 export { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';
 export type { Batch, Dataset, SampleArray } from './types.js';
-
-export const datasetNames = ['cifar10', 'imagenet', 'mnist', 'tokens'] as const;
-export type DatasetName = (typeof datasetNames)[number];
 
 /** Options of {@link openDataset}. */
 export interface DatasetOptions extends SyntheticOptions {

@@ -2,12 +2,14 @@
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { argumentError } from '../../errors.js';
+import { modelNames, type ModelName } from '../names.js';
 import { bertTiny } from './bert.js';
 import { mobilenetv2 } from './mobilenet.js';
 import { resnet20, resnet50 } from './resnet.js';
 import { lenet, mlp } from './small.js';
 import { LayerMaker, type ModelKind, type ModelOptions, type Tf } from './types.js';
 
+export { modelNames, type ModelName } from '../names.js';
 export type { LayerMaker, ModelKind, ModelOptions, SampleShape, Tf } from './types.js';
 
 /** Networks by name. Their outputs are logits, [batch, classes]. */
@@ -18,11 +20,7 @@ export const modelKinds = {
   lenet,
   mlp,
   'bert-tiny': bertTiny,
-} as const satisfies Readonly<Record<string, ModelKind>>;
-
-export type ModelName = keyof typeof modelKinds;
-
-export const modelNames = Object.keys(modelKinds) as readonly ModelName[];
+} as const satisfies Readonly<Record<ModelName, ModelKind>>;
 
 /**
  * Builds a network with the initial weights of `options.seed`.

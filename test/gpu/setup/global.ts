@@ -5,7 +5,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { native } from '../../../lib/native.js';
+import { native } from '../../../lib/native/load.js';
 import { leaksFolder, onRealGpus } from './fakes.js';
 
 const root = join(import.meta.dirname, '../../..');

@@ -1,0 +1,242 @@
+// `gradlink launch`: starts a job's processes and passes their output and exit status on.
+import { randomBytes } from 'node:crypto';
+
+import { exitCodes, type Io } from '../io.js';
+import { ownCommand } from '../own-command.js';
+import { choice, decimal, integer } from '../parse.js';
+import { ProgressRelay } from '../progress/relay.js';
+import type { Register } from '../register.js';
+import { UsageError } from '../usage-error.js';
+import {
+  bindings,
+  environment,
+  prepareDirectory,
+  readLaunch,
+  type LaunchOptions,
+} from './options.js';
+import { explain, shellLine } from './report.js';
+import { Control } from '../../launch/control.js';
+import { launchers } from '../../launch/launchers.js';
+import {
+  jobVariable,
+  type Command,
+  type JobSpec,
+  type Launcher,
+  type ProcessPlan,
+} from '../../launch/job.js';
+import { defaultMaxRestarts, runElastic, type Attempt } from '../../launch/elastic.js';
+import { runJob, type JobResult } from '../../launch/run-job.js';
+import { syncCommands, syncDirectory } from '../../launch/sync.js';
+
+const examples = `
+Workers read their place from GRADLINK_RANK, GRADLINK_SIZE, GRADLINK_LOCAL_RANK and GRADLINK_LOCAL_SIZE, or from what
+mpirun and srun tell them; Communicator.world() does that for you. Standard input of all processes is empty.
+
+A hostfile has a host a line: node1, node1:4 or node1 slots=4.
+
+Examples:
+  $ gradlink launch -n 4 node app.js --epochs 3
+  $ gradlink launch -n 4 -s 2 node bench/measure.js --kv-store dist_sync
+  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir /tmp/app node app.js
+  $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
+  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir /tmp/run --checkpoint-every 100
+  $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
+
+Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
+signal killed it), 124 after --timeout, 130 after Ctrl-C. A process that fails ends the whole job.`;
+
+const collect = (text: string, previous: readonly string[]): readonly string[] => [
+  ...previous,
+  text,
+];
+
+/** The processes to start; what is wrong with this machine's mpirun or srun is the user's to mend. */
+function planned(launcher: Launcher, job: JobSpec, jobId: string): readonly ProcessPlan[] {
+  try {
+    return launcher.plan(job, jobId);
+  } catch (error) {
+    throw new UsageError(`--launcher ${launcher.name}: ${(error as Error).message}.`);
+  }
+}
+
+function printPlan(launcher: Launcher, job: JobSpec, io: Io): void {
+  if (job.directory !== undefined) {
+    for (const host of new Set(job.hosts)) {
+      for (const command of syncCommands(host, job.remoteShell ?? 'ssh', job.directory)) {
+        io.stdout.write(`${shellLine({ index: 0, label: 'sync', command, env: {} })}\n`);
+      }
+    }
+  }
+  const whole = launcher.remote === true ? { ...job, control: 'ADDRESSES:PORT' } : job;
+  for (const plan of planned(launcher, whole, 'SECRET')) io.stdout.write(`${shellLine(plan)}\n`);
+}
+
+async function launch(command: Command, options: LaunchOptions, io: Io): Promise<number> {
+  const { launcher, job } = readLaunch(ownCommand(command), options, io.env);
+  if (options.dryRun) {
+    printPlan(launcher, job, io);
+    return exitCodes.ok;
+  }
+  if (job.directory !== undefined) {
+    await syncDirectory([...new Set(job.hosts)], job.remoteShell ?? 'ssh', job.directory);
+  }
+  const run = (attempt: Attempt): Promise<JobResult> => runOnce(launcher, attempt, options, io);
+  const { outputDir, timeout, elastic, minWorkers, maxRestarts = defaultMaxRestarts } = options;
+  const first = { job, directory: outputDir, timeoutSeconds: timeout };
+  const { exitCode } =
+    elastic === true
+      ? await runElastic(
+          first,
+          { minWorkers, maxRestarts },
+          run,
+          (text) => void io.stderr.write(text),
+        )
+      : await run(first);
+  return exitCode;
+}
+
+async function runOnce(
+  launcher: Launcher,
+  { job, directory, timeoutSeconds }: Attempt,
+  options: LaunchOptions,
+  io: Io,
+): Promise<JobResult> {
+  if (directory !== undefined) prepareDirectory(directory);
+  const { workers, servers, graceMs, hosts, tolerateWorkerLoss } = job;
+  const jobId = randomBytes(16).toString('hex');
+  const remote =
+    launcher.remote === true
+      ? await Control.open({
+          jobId,
+          workers,
+          servers,
+          graceMs,
+          silenceMs: options.hostTimeout * 1000,
+          ...(hosts === undefined ? {} : { hosts }),
+        })
+      : undefined;
+  // What they write goes to files as it is, where there are any.
+  const progress = new ProgressRelay(io, directory === undefined);
+  try {
+    const started = { ...job, outerEnv: progress.environment(job.outerEnv) };
+    const whole = remote === undefined ? started : { ...started, control: remote.address };
+    const result = await runJob(planned(launcher, whole, jobId), {
+      mark: `${jobVariable}=${jobId}`,
+      workers,
+      tolerateWorkerLoss,
+      env: started.outerEnv,
+      signals: io,
+      graceMs,
+      ...(remote === undefined ? {} : { remote }),
+      ...(timeoutSeconds === undefined ? {} : { timeoutMs: timeoutSeconds * 1000 }),
+      output: {
+        stdout: io.stdout,
+        stderr: io.stderr,
+        tag: options.tagOutput === true,
+        progress,
+        ...(directory === undefined ? {} : { directory }),
+      },
+    });
+    progress.stop();
+    io.stderr.write(explain(result));
+    return result;
+  } finally {
+    progress.stop();
+    remote?.close();
+  }
+}
+
+export const registerLaunch: Register = (program, io, done) => {
+  program
+    .command('launch')
+    .description('start a command as several processes that form one job')
+    .requiredOption(
+      '-n, --num-workers <count>',
+      'processes to start, the ranks 0 to count - 1 (also as -np)',
+      integer({ min: 1, max: 4096 }),
+    )
+    .option(
+      '-s, --num-servers <count>',
+      'processes that keep the distributed store (dist_sync, dist_async); they run gradlink serve',
+      integer({ min: 0, max: 4096 }),
+      0,
+    )
+    .option(
+      '-H, --hostfile <file>',
+      'the hosts to run on; or the hosts themselves: node1:4,node2:4',
+    )
+    .option(
+      '--launcher <name>',
+      'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun',
+      choice(Object.keys(launchers)),
+      'local',
+    )
+    .option(
+      '--env <NAME=VALUE>',
+      'set a variable in every process; may be repeated',
+      environment,
+      {},
+    )
+    .option(
+      '--sync-dst-dir <dir>',
+      'first copy the current folder there on every host of the hostfile, and run there (rsync)',
+    )
+    .option(
+      '--remote-shell <command>',
+      'what starts commands on other hosts, such as "ssh -p 2222"',
+    )
+    .option('--mpirun <program>', 'the mpirun to use, of Open MPI or MPICH')
+    .option(
+      '--launcher-arg <argument>',
+      'an argument for mpirun or srun, as --launcher-arg=--partition=gpu; may be repeated',
+      collect,
+      [],
+    )
+    .option(
+      '--bind-to <what>',
+      'core: each process runs on its share of the cores; none: wherever there is time',
+      choice(bindings),
+      'core',
+    )
+    .option('--timeout <seconds>', 'end the job after so long, with exit status 124', decimal(0))
+    .option(
+      '--grace <seconds>',
+      'time between SIGTERM and SIGKILL when the job is ended',
+      decimal(0),
+      5,
+    )
+    .option(
+      '--host-timeout <seconds>',
+      'a host that nothing is heard from for so long is lost, and with it the job',
+      decimal(0),
+      15,
+    )
+    .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
+    .option(
+      '--elastic',
+      'when a worker is lost, start the others again as a smaller job, which goes on from its checkpoint',
+    )
+    .option(
+      '--max-restarts <count>',
+      `with --elastic: how often after workers that exit with an error; 0: only after those that a signal kills (default: ${defaultMaxRestarts})`,
+      integer({ min: 0, max: 4096 }),
+    )
+    .option(
+      '--min-workers <count>',
+      'with --elastic: the fewest workers that a job goes on with',
+      integer({ min: 1, max: 4096 }),
+      1,
+    )
+    .option('--tag-output', 'put [RANK] before every line, [sN] before those of server N')
+    .option(
+      '--output-dir <dir>',
+      'also write rank-N.out and rank-N.err there, server-N.out and server-N.err',
+    )
+    .option('--dry-run', 'print what would be started, one line a process, and start nothing')
+    .argument('<command...>', 'the command and its arguments; it is started without a shell')
+    .passThroughOptions()
+    .addHelpText('after', examples)
+    .action(async (command: [string, ...string[]], options: LaunchOptions) => {
+      done(await launch(command, options, io));
+    });
+};

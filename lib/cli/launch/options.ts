@@ -1,0 +1,152 @@
+// What `gradlink launch` was asked for, checked, as a job.
+import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
+
+import { InvalidArgumentError } from 'commander';
+
+import { UsageError } from '../usage-error.js';
+import { allowedCores } from '../../launch/cores.js';
+import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
+import { launcherVariables, type Command, type JobSpec, type Launcher } from '../../launch/job.js';
+import { launchers } from '../../launch/launchers.js';
+
+/** core: each process gets its share of the cores. */
+export const bindings = ['core', 'none'] as const;
+
+export interface LaunchOptions {
+  readonly numWorkers: number;
+  readonly numServers: number;
+  readonly launcher: string;
+  readonly hostfile?: string;
+  readonly syncDstDir?: string;
+  readonly remoteShell?: string;
+  readonly mpirun?: string;
+  readonly launcherArg: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly bindTo: (typeof bindings)[number];
+  readonly timeout?: number;
+  readonly grace: number;
+  readonly hostTimeout: number;
+  readonly tolerateWorkerLoss?: true;
+  readonly elastic?: true;
+  readonly minWorkers: number;
+  readonly maxRestarts?: number;
+  readonly tagOutput?: true;
+  readonly outputDir?: string;
+  readonly dryRun?: true;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/** Collects NAME=VALUE options. */
+export function environment(
+  text: string,
+  previous: Readonly<Record<string, string>>,
+): Readonly<Record<string, string>> {
+  const match = /^([A-Za-z_]\w*)=(.*)$/s.exec(text);
+  const [, name, value] = match ?? [];
+  if (name === undefined || value === undefined) {
+    throw new InvalidArgumentError('Expected NAME=VALUE, such as GRADLINK_NUM_THREADS=1.');
+  }
+  if (launcherVariables.includes(name)) {
+    throw new InvalidArgumentError(
+      `Expected a variable that the launcher does not set itself, and it sets ${name}.`,
+    );
+  }
+  return { ...previous, [name]: value };
+}
+
+/** A launcher may itself be a process of a job: what that one was told is not for the processes of this one. */
+function withoutOuterJob(env: Env): Env {
+  return Object.fromEntries(
+    Object.entries(env).filter(([name]) => !launcherVariables.includes(name)),
+  );
+}
+
+export function prepareDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { recursive: true });
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    throw UsageError.of(
+      '--output-dir',
+      'a directory to write to',
+      `${directory} (${(error as Error).message})`,
+    );
+  }
+}
+
+function readHosts({ hostfile, numWorkers, numServers }: LaunchOptions): readonly string[] {
+  const file = hostfile ?? '';
+  try {
+    // bfrun's and horovodrun's -H has the hosts themselves.
+    const inline = !existsSync(file) && /[:,]/.test(file);
+    const hosts = inline ? parseHostList(file) : parseHostfile(readFileSync(file, 'utf8'));
+    return place({ workers: numWorkers, servers: numServers }, hosts);
+  } catch (error) {
+    throw new UsageError(`--hostfile ${file}: ${(error as Error).message}.`);
+  }
+}
+
+/** Options that would be passed over in silence otherwise. */
+function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
+  const reaches = (names: readonly string[]): string =>
+    `an option of --launcher ${names.join(', ')}`;
+  const given: readonly (readonly [string, boolean, readonly string[]])[] = [
+    ['--hostfile', options.hostfile !== undefined, ['mpi', 'ssh', 'slurm']],
+    ['--sync-dst-dir', options.syncDstDir !== undefined, ['mpi', 'ssh']],
+    ['--remote-shell', options.remoteShell !== undefined, ['mpi', 'ssh']],
+    ['--mpirun', options.mpirun !== undefined, ['mpi', 'ssh']],
+    ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
+    ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
+    ['--elastic', options.elastic === true, ['local']],
+  ];
+  for (const [name, there, names] of given) {
+    if (there && !names.includes(launcher.name)) {
+      throw UsageError.of(name, reaches(names), `it with --launcher ${launcher.name}`);
+    }
+  }
+  if (options.elastic === true && options.tolerateWorkerLoss === true) {
+    const expected = 'either --elastic or --tolerate-worker-loss';
+    throw UsageError.of('--elastic', expected, 'both');
+  }
+  if (options.maxRestarts !== undefined && options.elastic !== true) {
+    throw UsageError.of('--max-restarts', 'an option of --elastic', 'it without');
+  }
+  if (launcher.needsHosts === true && options.hostfile === undefined) {
+    throw UsageError.of(`--launcher ${launcher.name}`, 'a file of hosts with -H', 'none');
+  }
+  if (options.syncDstDir !== undefined && options.hostfile === undefined) {
+    throw UsageError.of('--sync-dst-dir', 'a file of hosts with -H', 'none');
+  }
+  if (options.syncDstDir !== undefined && !options.syncDstDir.startsWith('/')) {
+    throw UsageError.of('--sync-dst-dir', 'an absolute path', options.syncDstDir);
+  }
+}
+
+/** @throws UsageError */
+export function readLaunch(
+  command: Command,
+  options: LaunchOptions,
+  env: Env,
+): { readonly launcher: Launcher; readonly job: JobSpec } {
+  const launcher = launchers[options.launcher];
+  if (launcher === undefined) throw new Error(`launcher ${options.launcher} is not registered`);
+  refuseMeaningless(launcher, options);
+  const { hostfile, remoteShell, mpirun, syncDstDir } = options;
+  const job: JobSpec = {
+    command,
+    workers: options.numWorkers,
+    servers: options.numServers,
+    env: options.env,
+    cores: options.bindTo === 'core' ? allowedCores() : [],
+    tolerateWorkerLoss: options.tolerateWorkerLoss === true,
+    graceMs: options.grace * 1000,
+    outerEnv: withoutOuterJob(env),
+    starterArguments: options.launcherArg,
+    ...(hostfile === undefined ? {} : { hosts: readHosts(options) }),
+    ...(remoteShell === undefined ? {} : { remoteShell }),
+    ...(mpirun === undefined ? {} : { mpirun }),
+    ...(syncDstDir === undefined ? {} : { directory: syncDstDir }),
+  };
+  return { launcher, job };
+}

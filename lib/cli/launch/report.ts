@@ -1,0 +1,57 @@
+// What `gradlink launch` says: the commands of a dry run, and how a job ended.
+import { jobVariable, type ProcessPlan } from '../../launch/job.js';
+import type { Member } from '../../launch/members.js';
+import type { Failure, JobResult } from '../../launch/run-job.js';
+
+function quote(word: string): string {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
+/** The line a shell would take to start the process; the secret is not shown. */
+export function shellLine(plan: ProcessPlan): string {
+  const variables = Object.entries(plan.env).map(
+    ([name, value]) => `${name}=${name === jobVariable ? 'SECRET' : quote(value)}`,
+  );
+  const bound = plan.cores === undefined ? [] : ['taskset', '-c', plan.cores.join(',')];
+  return [...variables, ...bound, ...plan.command.map(quote)].join(' ');
+}
+
+/** `rank 1 (process 4711)`, `server 0 (process 4712 on node2)`, `mpirun (process 4713)`. */
+function nameOf({ role, index, label, pid, host }: Member): string {
+  const name =
+    role === undefined ? label : `${role === 'server' ? 'server' : 'rank'} ${String(index)}`;
+  const where = host === undefined ? '' : ` on ${host}`;
+  return pid === undefined ? name : `${name} (process ${String(pid)}${where})`;
+}
+
+function describeFailure({ member, what, lastLines }: Failure, consequence: string): string[] {
+  const told = `gradlink launch: ${nameOf(member)} ${what}; ${consequence}.`;
+  if (lastLines.length === 0) return [told];
+  return [told, 'Its last lines:', ...lastLines.map((line) => `  ${line}`)];
+}
+
+/** What the user is told of a job that did not simply go well; empty where it did. */
+export function explain({ interruption, tolerated, survivors }: JobResult): string {
+  const lines = tolerated.flatMap((failure) =>
+    describeFailure(failure, 'the job went on without it'),
+  );
+  switch (interruption?.kind) {
+    case 'failure':
+      lines.push(...describeFailure(interruption.failure, 'the job was ended'));
+      break;
+    case 'timeout': {
+      const seconds = String(interruption.timeoutMs / 1000);
+      lines.push(`gradlink launch: the job was ended after ${seconds} s (--timeout).`);
+      break;
+    }
+    case 'signal':
+      lines.push(`gradlink launch: the job was ended by ${interruption.signal}.`);
+      break;
+    case undefined:
+      break;
+  }
+  if (survivors.length > 0) {
+    lines.push(`gradlink launch: these processes could not be ended: ${survivors.join(', ')}.`);
+  }
+  return lines.map((line) => `${line}\n`).join('');
+}

@@ -1,0 +1,82 @@
+// The skeleton of every command that measures: its lines as they come, a bar below them, the report at the end.
+import { exitCodes, type Io, type Output } from './io.js';
+import { ProgressBar } from './progress/bar.js';
+import type { ReportOutput } from './report-output.js';
+import { UsageError } from './usage-error.js';
+import { rankCount } from '../measure/job.js';
+import type { RunEvents } from '../measure/run.js';
+import type { Tool } from '../report/index.js';
+import { outcome, type Report } from '../results/result.js';
+
+export interface MeasuredCommand {
+  /** What it prints. */
+  readonly tool: Pick<Tool, 'head' | 'rows' | 'foot'>;
+  readonly output: ReportOutput;
+  readonly io: Io;
+  /** What the bar counts: `sizes`; undefined: there is no bar. */
+  readonly unit: string | undefined;
+  /** Where lines go; default standard output. What goes to standard error is printed in every format. */
+  readonly lines?: Output;
+  /** Once the report is written, in the process that prints. */
+  readonly after?: (report: Report) => Promise<void>;
+}
+
+/** Writes lines above the bar. */
+export type Print = (lines: readonly string[]) => void;
+
+/**
+ * Runs a benchmark. Only the process that its events are called in prints and writes a report.
+ *
+ * @param run is given the events to pass on, and what further lines are printed with
+ * @returns the exit code
+ */
+export async function measured(
+  command: MeasuredCommand,
+  run: (events: Required<RunEvents>, print: Print) => Promise<Report>,
+): Promise<number> {
+  const { tool, output, io, unit, lines = io.stdout } = command;
+  const always = lines !== io.stdout;
+  const shown: { bar?: ProgressBar; told?: true } = {};
+  const write = (text: readonly string[]): void => {
+    shown.bar?.clear(lines);
+    lines.write(text.map((line) => `${line}\n`).join(''));
+  };
+  const print: Print = (text) => {
+    if (always || output.showsText) write(text);
+  };
+  const events: Required<RunEvents> = {
+    onStart(head, ranks) {
+      shown.told = true;
+      print(tool.head(head, ranks));
+    },
+    onProgress(done, total) {
+      if (unit === undefined) return;
+      shown.bar ??= new ProgressBar(io, total, unit);
+      shown.bar.show(done);
+    },
+    onCases(cases) {
+      print(tool.rows(cases));
+    },
+  };
+  const report = await run(events, print).finally(() => shown.bar?.stop());
+  if (shown.told === true) {
+    if (output.showsText) write(tool.foot(report));
+    output.write(report);
+    await command.after?.(report);
+  }
+  // Of some benchmarks only rank 0 has the cases.
+  return shown.told !== true && report.cases.length === 0 ? exitCodes.ok : exitCodeOf(report);
+}
+
+/** Ranks of the job, or as many as -n says. */
+export function ranksOf({ ranks }: { readonly ranks?: number }, alone: number): number {
+  return rankCount(ranks, alone, (expected, asked) =>
+    UsageError.of('-n', expected, String(asked), 'Leave -n away under a launcher.'),
+  );
+}
+
+/** A run succeeded where no case failed and one was right. */
+export function exitCodeOf(report: Report): number {
+  const { ok, error } = outcome(report);
+  return error === 0 && ok > 0 ? exitCodes.ok : exitCodes.failure;
+}

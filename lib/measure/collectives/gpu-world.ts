@@ -1,0 +1,103 @@
+// The ranks of a sweep of collectives that are GPUs: of this process, or this process's place in a job.
+import { hostname } from 'node:os';
+
+import { Communicator, nativeOf } from '../../communicator/communicator.js';
+import { native } from '../../native/load.js';
+import type { NativeCommunicator } from '../../native/communicator.js';
+import { gatherNumbers, jobSize } from '../job.js';
+import { timeOnAll, type SweepWorld } from './world.js';
+
+export interface GpuWorldOptions {
+  /** One for each rank of this process; in a job the one of this process, or none: then they are dealt out by rank. */
+  readonly gpus: readonly number[];
+  /** Each rank has a communicator and a thread of its own, as nccl-tests' -t; else one drives them all. */
+  readonly threads: boolean;
+  /** Of each call, and until all ranks have met. */
+  readonly timeoutMs: number;
+}
+
+/**
+ * Opens the ranks: this process's one of the job where there is a job, else one for each GPU.
+ *
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or NCCL, ERR_TIMEOUT when ranks do not come
+ */
+export async function openGpuWorld(options: GpuWorldOptions): Promise<SweepWorld> {
+  return jobSize() === undefined ? ofProcess(options) : ofJob(options);
+}
+
+/** `gpu:0 NVIDIA H200 [0000:1b:00.0]`; the ordinal alone where this process does not see the GPU. */
+function deviceName(gpu: number): string {
+  try {
+    const { name, pciBusId } = native().gpuInfo(gpu);
+    return `gpu:${gpu} [${pciBusId}] ${name}`;
+  } catch {
+    return `gpu:${gpu}`;
+  }
+}
+
+async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> {
+  const [gpu] = gpus;
+  // What NCCL cannot carry: who and where the others are.
+  const control = await Communicator.world({ timeoutMs });
+  const world = await Communicator.world({
+    backend: 'nccl',
+    timeoutMs,
+    ...(gpu === undefined ? {} : { gpu }),
+  });
+  const [own = -1] = nativeOf(world).gpus;
+  const places = await control.allGather(Int32Array.of(process.pid, own));
+  const host = hostname();
+  const ranks = Array.from({ length: world.size }, (_, rank) => ({
+    rank,
+    pid: places[2 * rank] ?? 0,
+    host,
+    device: deviceName(places[2 * rank + 1] ?? -1),
+  }));
+  return {
+    size: world.size,
+    rank: world.rank,
+    processes: world.size,
+    ranks,
+    time: (call) => native().timeCollective(nativeOf(world), call),
+    barrier: () => control.barrier(),
+    gather: (values) => gatherNumbers(control, values),
+    close: async () => {
+      await world.close();
+      await control.close();
+    },
+  };
+}
+
+async function ofProcess({ gpus, threads, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> {
+  const members = threads ? await joinAll(gpus, timeoutMs) : [await openOne(gpus, timeoutMs)];
+  const host = hostname();
+  return {
+    size: gpus.length,
+    rank: 0,
+    processes: 1,
+    ranks: gpus.map((gpu, rank) => ({ rank, pid: process.pid, host, device: deviceName(gpu) })),
+    time: (call) => timeOnAll(members, call),
+    barrier: () => Promise.resolve(),
+    gather: (values) => Promise.resolve([values]),
+    close: async () => {
+      await Promise.all(members.map((member) => member.close()));
+    },
+  };
+}
+
+function openOne(gpus: readonly number[], timeoutMs: number): Promise<NativeCommunicator> {
+  return native().NativeCommunicator.openNccl(Int32Array.from(gpus), timeoutMs);
+}
+
+async function joinAll(gpus: readonly number[], timeoutMs: number): Promise<NativeCommunicator[]> {
+  const meeting = { job: '', name: 'collectives of GPUs', size: gpus.length, timeoutMs };
+  const joining = gpus.map((gpu, rank) =>
+    native().NativeCommunicator.joinNccl({ ...meeting, rank, threads: true }, gpu),
+  );
+  const settled = await Promise.allSettled(joining);
+  const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed === undefined) return joined;
+  await Promise.allSettled(joined.map((one) => one.close()));
+  throw failed.reason;
+}

@@ -1,0 +1,150 @@
+// The benchmark of one collective over sizes, element types, operations and roots: all that `gradlink collectives` does
+// but reading its options and printing.
+import { mebibyte } from '../../results/units.js';
+import { readJob } from '../../communicator/job.js';
+import { collectives, type Collective } from '../../results/bandwidth.js';
+import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.js';
+import { integer, milliseconds } from '../../validate.js';
+import { rankCount } from '../job.js';
+import { describeGpus } from '../machine/gpu-environment.js';
+import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
+import { readMachine, type Machine } from '../machine/gpus.js';
+import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
+import {
+  headOf,
+  oneOf,
+  optionsOf,
+  Steps,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
+import { openGpuWorld } from './gpu-world.js';
+import { withChoices, type NcclChoices } from './nccl-choices.js';
+import { runSweep, sweepRows, type Sweep } from './sweep.js';
+import { openWorld, type SweepWorld } from './world.js';
+
+/** What to measure, and on which ranks. In a job every process calls with the same options. */
+export interface CollectivesOptions extends RunOptions, Partial<Omit<Sweep, 'collective'>> {
+  readonly collective: Collective;
+  /** Ranks of this process in the memory of the host; default 2. A job has its own number. */
+  readonly ranks?: number;
+  /**
+   * A communicator and a thread for each rank of this process, as worker threads have them. Default: one for all, where
+   * the collective can.
+   */
+  readonly threads?: boolean;
+  /** Ranks are these GPUs, one each. In a job they are all its GPUs, dealt out to the ranks in turn. */
+  readonly gpus?: readonly number[];
+  /** What NCCL chose for each size, to be noted beside the cases. */
+  readonly choices?: NcclChoices;
+  /** How often the whole sweep is made; default 1. */
+  readonly cycles?: number;
+}
+
+const others = ['collective', 'ranks', 'gpus', 'choices', 'batch', 'gpu'] as const;
+const defaults: Defaults<CollectivesOptions, (typeof others)[number]> = {
+  sizes: [32 * mebibyte],
+  dtypes: ['float32'],
+  ops: ['sum'],
+  roots: [0],
+  iterations: 20,
+  warmup: 5,
+  check: true,
+  average: 'mean',
+  shared: false,
+  seed: 0,
+  timeoutMs: 30_000,
+  threads: false,
+  cycles: 1,
+};
+const defaultRanks = 2;
+
+/** Ranks that are to be opened. */
+interface Place {
+  readonly ranks: number;
+  readonly open: (timeoutMs: number) => Promise<SweepWorld>;
+  /** Where ranks are GPUs: those that take part, as far as this process sees them, and which each rank is. */
+  readonly gpus?: { readonly machine: Machine; readonly ordinals: readonly number[] };
+}
+
+function onHost({ collective, ranks, threads }: CollectivesOptions): Place {
+  const size = rankCount(ranks, defaultRanks);
+  const engine = threads === true || collective === 'sendrecv' ? 'threads' : 'local';
+  return { ranks: size, open: (timeoutMs) => openWorld(size, engine, timeoutMs) };
+}
+
+function onGpus(gpus: readonly number[], threads: boolean): Place {
+  const job = readJob();
+  const size = job?.size ?? gpus.length;
+  const ordinals = Array.from({ length: size }, (_, rank) => gpus[rank % gpus.length] ?? 0);
+  const own = job === undefined ? ordinals : ordinals.slice(job.rank, job.rank + 1);
+  return {
+    ranks: size,
+    open: (timeoutMs) => openGpuWorld({ gpus: own, threads, timeoutMs }),
+    gpus: { machine: readMachine([...new Set(ordinals)]), ordinals },
+  };
+}
+
+function check({ collective, sizes, roots, timeoutMs, cycles }: Checked, ranks: number): void {
+  oneOf(collective, 'collective', collectives);
+  for (const bytes of sizes) integer(bytes, 'sizes', 0, Number.MAX_SAFE_INTEGER);
+  for (const root of roots) integer(root, 'roots', 0, ranks - 1);
+  milliseconds(timeoutMs, 'timeoutMs', defaults.timeoutMs);
+  integer(cycles, 'cycles', 1, 2 ** 31);
+}
+
+type Checked = Required<
+  Pick<CollectivesOptions, 'collective' | 'sizes' | 'roots' | 'timeoutMs' | 'cycles'>
+>;
+
+/** What ranks can reach: by the links of their GPUs, or by what all their cores copy together. */
+async function limitOf(
+  world: SweepWorld,
+  { gpus }: Place,
+  { lastLevelCacheBytes }: EnvironmentInfo,
+): Promise<SharedLimit | GpuSweepLimit> {
+  return gpus === undefined
+    ? measureSharedLimit(world, lastLevelCacheBytes)
+    : gpuSweepLimit(gpus.machine, gpus.ordinals);
+}
+
+/**
+ * Times a collective; every process of a job calls it alike and gets the same figures. A case that fails is part of the
+ * report, and the sweep goes on while the ranks can.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError ERR_TIMEOUT when ranks do not come, ERR_BACKEND_UNAVAILABLE for GPUs without a driver or NCCL
+ */
+export async function run(options: CollectivesOptions, events: RunEvents = {}): Promise<Report> {
+  const given = optionsOf(options, defaults, others);
+  const place = given.gpus === undefined ? onHost(given) : onGpus(given.gpus, given.threads);
+  check(given, place.ranks);
+  const world = await place.open(given.timeoutMs);
+  try {
+    const { collective, cycles, choices = new Map() } = given;
+    const tell = world.rank === 0 ? events : {};
+    const head = headOf(
+      'collectives',
+      given,
+      { collective, ranks: world.size },
+      place.gpus === undefined ? undefined : describeGpus(place.gpus.machine.gpus),
+    );
+    const { environment } = head;
+    const limit = await limitOf(world, place, environment);
+    await world.barrier();
+    tell.onStart?.(head, world.ranks);
+    const steps = new Steps(tell, cycles * sweepRows(given, world.size));
+    const cases: CaseResult[] = [];
+    for (let cycle = 0; cycle < cycles; cycle += 1) {
+      const results = await runSweep(given, { world, limit, environment }, (row) => {
+        tell.onCases?.([row.outOfPlace, row.inPlace]);
+        steps.advance();
+      });
+      cases.push(...withChoices(results, choices));
+    }
+    return { ...head, cases };
+  } finally {
+    await world.close();
+  }
+}

@@ -1,0 +1,291 @@
+// Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
+import { reduceOps, type ReduceOp } from '../../communicator/reduce-op.js';
+import { GradlinkError } from '../../errors.js';
+import {
+  nativeCombine,
+  nativeTimedCollectives,
+  type NativeGpuTimingOptions,
+} from '../../native/measure.js';
+import { deviceDtypes, elementSize, type DeviceDType } from '../../tensor/dtype.js';
+import { collectiveVolume, type Collective, type Placement } from '../../results/bandwidth.js';
+import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from '../../results/case.js';
+import { expectedOf, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
+import type { SharedLimit } from '../machine/shared-limit.js';
+import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
+import type { SweepWorld } from './world.js';
+
+interface CollectiveTraits {
+  readonly native: number;
+  /** Each rank's count is one of n chunks of the size. */
+  readonly chunked: boolean;
+  readonly reduces: boolean;
+  readonly rooted: boolean;
+  /** Why it has no in-place form; absent where it has one. */
+  readonly onlyOutOfPlace?: string;
+}
+
+const plain = { chunked: false, reduces: false, rooted: false };
+const chunked = { ...plain, chunked: true };
+
+/** What a sweep must know of each collective; the formulas are in bandwidth.ts. */
+export const collectiveTraits: Readonly<Record<Collective, CollectiveTraits>> = {
+  all_reduce: { ...plain, native: nativeTimedCollectives.allReduce, reduces: true },
+  all_gather: { ...chunked, native: nativeTimedCollectives.allGather },
+  reduce_scatter: { ...chunked, native: nativeTimedCollectives.reduceScatter, reduces: true },
+  alltoall: {
+    ...chunked,
+    native: nativeTimedCollectives.allToAll,
+    onlyOutOfPlace: 'an all-to-all has no in-place form',
+  },
+  gather: { ...chunked, native: nativeTimedCollectives.gather, rooted: true },
+  scatter: { ...chunked, native: nativeTimedCollectives.scatter, rooted: true },
+  broadcast: { ...plain, native: nativeTimedCollectives.broadcast, rooted: true },
+  reduce: { ...plain, native: nativeTimedCollectives.reduce, reduces: true, rooted: true },
+  sendrecv: {
+    ...plain,
+    native: nativeTimedCollectives.sendReceive,
+    onlyOutOfPlace: 'a rank cannot send and receive in the same memory',
+  },
+};
+
+/** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
+export const averages = ['own', 'mean', 'min', 'max'] as const;
+export type Average = (typeof averages)[number];
+
+export interface Sweep {
+  readonly collective: Collective;
+  /** Bytes, ascending. */
+  readonly sizes: readonly number[];
+  readonly dtypes: readonly DeviceDType[];
+  readonly ops: readonly ReduceOp[];
+  readonly roots: readonly number[];
+  /** Timed samples of each case. */
+  readonly iterations: number;
+  /** Calls that one sample times together; absent: by size, so that reading the clock does not count. */
+  readonly batch?: number;
+  readonly warmup: number;
+  readonly check: boolean;
+  readonly average: Average;
+  /** Arrays from allocShared. */
+  readonly shared: boolean;
+  readonly timeoutMs?: number;
+  readonly seed: number;
+  /** Where ranks are GPUs. */
+  readonly gpu?: NativeGpuTimingOptions;
+}
+
+/** One line of the table. */
+export interface SweepRow {
+  readonly bytes: number;
+  /** Elements of one rank's chunk or buffer. */
+  readonly count: number;
+  readonly dtype: DeviceDType;
+  /** Null where nothing is reduced. */
+  readonly op: ReduceOp | null;
+  /** Null where there is no root. */
+  readonly root: number | null;
+  readonly outOfPlace: CaseResult;
+  readonly inPlace: CaseResult;
+}
+
+/** By nativeRegistration, what memory was registered as; none is not told. */
+const registrationNames: Readonly<Record<number, string>> = { 1: 'local', 2: 'symmetric' };
+
+/** No table is longer. */
+const mostSizes = 4096;
+
+/**
+ * The sizes of a sweep, by nccl-tests' rule: by a factor, or by a step where the factor is 1.
+ *
+ * @returns undefined when there would be more than 4096
+ */
+export function sweepSizes(range: {
+  readonly minbytes: number;
+  readonly maxbytes: number;
+  readonly stepbytes: number;
+  readonly stepfactor: number;
+}): readonly number[] | undefined {
+  const { minbytes, maxbytes, stepbytes, stepfactor } = range;
+  const sizes: number[] = [];
+  for (let size = minbytes; size <= maxbytes;) {
+    if (sizes.length === mostSizes) return undefined;
+    sizes.push(size);
+    // From 0 no factor leads on; a step of 0 stays where it is.
+    const next = stepfactor > 1 ? Math.max(size * stepfactor, 1) : size + stepbytes;
+    if (next === size) break;
+    size = next;
+  }
+  return sizes;
+}
+
+// nccl-tests keeps chunks to multiples of this, so that sizes mean the same here.
+const chunkBytes = 16;
+
+/** Elements of one rank's chunk or buffer for a size in bytes; at least one. */
+export function countPerRank(
+  collective: Collective,
+  bytes: number,
+  width: number,
+  ranks: number,
+): number {
+  const share = collectiveTraits[collective].chunked ? bytes / ranks : bytes;
+  const rounded = collectiveTraits[collective].chunked
+    ? Math.floor(share / chunkBytes) * chunkBytes
+    : share;
+  return Math.max(Math.floor(rounded / width), 1);
+}
+
+// A call on few bytes takes about a microsecond: a hundred of them stand far above the clock and the barrier.
+function batchFor(bytes: number): number {
+  if (bytes <= 64 * 2 ** 10) return 100;
+  return bytes <= 2 ** 20 ? 10 : 1;
+}
+
+interface Context {
+  readonly world: SweepWorld;
+  readonly limit: SharedLimit | GpuSweepLimit;
+  readonly environment: EnvironmentInfo;
+}
+
+interface Point {
+  readonly count: number;
+  readonly dtype: DeviceDType;
+  readonly op: ReduceOp | null;
+  readonly root: number | null;
+}
+
+function identity(
+  sweep: Sweep,
+  point: Point,
+  placement: Placement,
+  context: Context,
+): CaseIdentity {
+  const { collective, shared } = sweep;
+  const width = elementSize(point.dtype);
+  const chunks = collectiveTraits[collective].chunked ? context.world.size : 1;
+  return {
+    name: collective,
+    parameters: {
+      bytes: point.count * width * chunks,
+      count: point.count,
+      dtype: point.dtype,
+      op: point.op,
+      root: point.root,
+      placement,
+      ranks: context.world.size,
+      shared,
+    },
+  };
+}
+
+async function runCase(
+  sweep: Sweep,
+  point: Point,
+  placement: Placement,
+  context: Context,
+): Promise<CaseResult> {
+  const traits = collectiveTraits[sweep.collective];
+  const name = identity(sweep, point, placement, context);
+  if (placement === 'in-place' && traits.onlyOutOfPlace !== undefined) {
+    return waivedCase(name, traits.onlyOutOfPlace);
+  }
+  const { world, limit, environment } = context;
+  const volume = collectiveVolume(sweep.collective, {
+    countPerRank: point.count,
+    elementBytes: elementSize(point.dtype),
+    ranks: world.size,
+    placement,
+  });
+  const batch = sweep.batch ?? batchFor(volume.bytes);
+  const timing = await world.time({
+    collective: traits.native,
+    count: point.count,
+    dtype: deviceDtypes.indexOf(point.dtype),
+    op: reduceOps.indexOf(point.op ?? 'sum'),
+    root: point.root ?? 0,
+    inPlace: placement === 'in-place',
+    shared: sweep.shared,
+    warmup: sweep.warmup,
+    samples: sweep.iterations,
+    batch,
+    combine: nativeCombine[sweep.average],
+    verify: sweep.check,
+    seed: sweep.seed,
+    timeoutMs: sweep.timeoutMs ?? -1,
+    ...(sweep.gpu === undefined ? {} : { gpu: sweep.gpu }),
+  });
+  const { seconds, wrongBefore, wrongAfter } = timing;
+  const onHost = 'gpus' in limit ? null : limit;
+  const registered = registrationNames[timing.registration] ?? null;
+  return completeCase({
+    name: name.name,
+    parameters:
+      registered === null ? name.parameters : { ...name.parameters, registration: registered },
+    samplesSeconds: [...seconds],
+    iterationsPerSample: batch,
+    warmupIterations: sweep.warmup,
+    volume,
+    copyBytesPerSecond: onHost?.copyBytesPerSecond ?? null,
+    expected: 'gpus' in limit ? expectedOf(volume, limit, timing.expectedSeconds) : undefined,
+    check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
+    context: {
+      threads: onHost?.threads ?? null,
+      availableCores: onHost?.availableCores ?? environment.availableCores,
+      lastLevelCacheBytes: environment.lastLevelCacheBytes,
+      processes: world.processes,
+      sharedMemory: sweep.shared,
+    },
+  });
+}
+
+/** Every combination of the sweep, sizes innermost; a size that rounds to one already there is left out. */
+function* points(sweep: Sweep, ranks: number): Generator<Point> {
+  const { reduces, rooted } = collectiveTraits[sweep.collective];
+  for (const dtype of sweep.dtypes) {
+    const width = elementSize(dtype);
+    const counts = sweep.sizes.map((bytes) => countPerRank(sweep.collective, bytes, width, ranks));
+    for (const op of reduces ? sweep.ops : [null]) {
+      for (const root of rooted ? sweep.roots : [null]) {
+        for (const count of new Set(counts)) yield { count, dtype, op, root };
+      }
+    }
+  }
+}
+
+/** Rows that a sweep of so many ranks has. */
+export function sweepRows(sweep: Sweep, ranks: number): number {
+  return [...points(sweep, ranks)].length;
+}
+
+/**
+ * Runs a sweep; all processes of the world must call it alike. A case that fails is recorded, and the sweep goes on
+ * unless the communicator is lost.
+ *
+ * @param onRow gets each row as soon as it is measured
+ * @returns all cases, in the order they ran
+ */
+export async function runSweep(
+  sweep: Sweep,
+  context: Context,
+  onRow: (row: SweepRow) => void,
+): Promise<CaseResult[]> {
+  const results: CaseResult[] = [];
+  for (const point of points(sweep, context.world.size)) {
+    const communicator = { usable: true };
+    const run = async (placement: Placement): Promise<CaseResult> => {
+      try {
+        return await runCase(sweep, point, placement, context);
+      } catch (error) {
+        communicator.usable &&= error instanceof GradlinkError ? error.usable : true;
+        return failedCase(identity(sweep, point, placement, context), error);
+      }
+    };
+    const outOfPlace = await run('out-of-place');
+    const inPlace = await run('in-place');
+    results.push(outOfPlace, inPlace);
+    const { parameters } = identity(sweep, point, 'in-place', context);
+    onRow({ ...point, bytes: Number(parameters.bytes), outOfPlace, inPlace });
+    if (!communicator.usable) break;
+  }
+  return results;
+}

@@ -1,0 +1,87 @@
+// The ranks that a sweep of collectives runs on: of this process, or this process's place in a job.
+import { hostname } from 'node:os';
+
+import { Communicator, nativeOf } from '../../communicator/communicator.js';
+import { hostsOfRanks } from '../../communicator/hosts.js';
+import { native } from '../../native/load.js';
+import type { NativeCommunicator } from '../../native/communicator.js';
+import type { NativeTiming, NativeTimingOptions } from '../../native/measure.js';
+import { gatherNumbers, jobSize } from '../job.js';
+import type { RankInfo } from '../run.js';
+
+/** How the ranks of one process are held. */
+export type Engine = 'local' | 'threads';
+
+/** Ranks that time collectives together. */
+export interface SweepWorld {
+  readonly size: number;
+  /** First rank of this process: 0 prints. */
+  readonly rank: number;
+  /** Processes that the ranks are in. */
+  readonly processes: number;
+  readonly ranks: readonly RankInfo[];
+  /** Runs one measurement on all ranks that this process holds. */
+  time(options: NativeTimingOptions): Promise<NativeTiming>;
+  /** Waits for all processes. */
+  barrier(): Promise<void>;
+  /** What the first rank of each process brings, in the order of ranks; all bring equally many. */
+  gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
+  close(): Promise<void>;
+}
+
+/** Times on all communicators of this process at once; every rank gets the same result. */
+export async function timeOnAll(
+  members: readonly NativeCommunicator[],
+  options: NativeTimingOptions,
+): Promise<NativeTiming> {
+  const all = members.map((one) => native().timeCollective(one, options));
+  // All are awaited, so that a failure leaves none behind.
+  const settled = await Promise.allSettled(all);
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed !== undefined) throw failed.reason;
+  const [first] = settled;
+  if (first?.status !== 'fulfilled') throw new RangeError('a world has at least one rank');
+  return first.value;
+}
+
+/**
+ * Opens the ranks: those of the job where there is one, else `size` of this process.
+ *
+ * @param size ranks of this process; a job has its own size
+ * @param engine `local`: one communicator holds them all, as `Communicator.local(n)`; `threads`: each has one of its
+ *   own, as worker threads have. Sending and receiving needs the latter.
+ */
+export async function openWorld(
+  size: number,
+  engine: Engine,
+  timeoutMs?: number,
+): Promise<SweepWorld> {
+  const host = hostname();
+  if (jobSize() !== undefined) {
+    const world = await Communicator.world({ timeoutMs });
+    const pids = await world.allGather(Int32Array.of(process.pid));
+    const hosts = await hostsOfRanks(world);
+    return {
+      size: world.size,
+      rank: world.rank,
+      processes: world.size,
+      ranks: [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? host })),
+      time: (options) => native().timeCollective(nativeOf(world), options),
+      barrier: () => world.barrier(),
+      gather: (values) => gatherNumbers(world, values),
+      close: () => world.close(),
+    };
+  }
+  const local = Communicator.local(size);
+  const members = engine === 'local' ? [local] : local.ranks;
+  return {
+    size,
+    rank: 0,
+    processes: 1,
+    ranks: Array.from({ length: size }, (_, rank) => ({ rank, pid: process.pid, host })),
+    time: (options) => timeOnAll(members.map(nativeOf), options),
+    barrier: () => Promise.resolve(),
+    gather: (values) => Promise.resolve([values]),
+    close: () => local.close(),
+  };
+}

@@ -1,0 +1,123 @@
+// The benchmark of averaging with neighbours beside everybody's sum: all that `gradlink collectives neighbor_all_reduce`
+// does but reading its options and printing.
+import { mebibyte } from '../../results/units.js';
+import type { CaseResult, Report } from '../../results/result.js';
+import { milliseconds } from '../../validate.js';
+import { argumentError } from '../../errors.js';
+import { gatherNumbers, rankCount } from '../job.js';
+import { measureSharedLimit } from '../machine/shared-limit.js';
+import {
+  headOf,
+  oneOf,
+  optionsOf,
+  Steps,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
+import {
+  neighborCollectives,
+  neighborOperations,
+  planNeighbors,
+  type GraphName,
+  type NeighborCollective,
+} from './plan.js';
+import {
+  neighborRows,
+  openNeighborRanks,
+  runNeighborSweep,
+  type NeighborRanks,
+  type NeighborSweep,
+} from './sweep.js';
+
+/** What to measure, and on which ranks. In a job every process calls with the same options. */
+export interface NeighborsOptions
+  extends RunOptions, Partial<Omit<NeighborSweep, 'operations' | 'plan'>> {
+  /** The hierarchical form is measured beside the plain one, and both beside `all_reduce`. */
+  readonly collective: NeighborCollective;
+  /** Ranks of this process; default 4. A job has its own number. */
+  readonly ranks?: number;
+  /** Who is a neighbour of whom; default `exp2`. */
+  readonly topology?: GraphName;
+  /** One neighbour a step, each step another. Default: all of the graph in every step. */
+  readonly dynamic?: boolean;
+  /** Ranks that count as one host: a divisor of the ranks; default all. */
+  readonly ranksPerNode?: number;
+  /** Milliseconds until all ranks have met, and of each call; default 30,000. */
+  readonly timeoutMs?: number;
+}
+
+const others = ['collective', 'ranks', 'ranksPerNode', 'batch'] as const;
+const defaults: Defaults<NeighborsOptions, (typeof others)[number]> = {
+  sizes: [32 * mebibyte],
+  dtypes: ['float32'],
+  samples: 20,
+  warmup: 5,
+  check: true,
+  average: 'mean',
+  shared: false,
+  topology: 'exp2',
+  dynamic: false,
+  timeoutMs: 30_000,
+};
+const defaultRanks = 4;
+
+/** The limit of all processes together; those of one process are one. */
+function peersOf({ members: [first], processes }: NeighborRanks): {
+  rank: number;
+  gather: (values: readonly number[]) => Promise<readonly (readonly number[])[]>;
+} {
+  if (first === undefined || processes === 1) {
+    return { rank: 0, gather: (values) => Promise.resolve([values]) };
+  }
+  return { rank: first.rank, gather: (values) => gatherNumbers(first, values) };
+}
+
+/**
+ * Times averaging with neighbours and `all_reduce` in turns; every process of a job calls it alike and gets the same
+ * figures.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError ERR_TIMEOUT when ranks do not come
+ */
+export async function run(options: NeighborsOptions, events: RunEvents = {}): Promise<Report> {
+  const given = optionsOf(options, defaults, others);
+  const { collective, topology, dynamic, timeoutMs } = given;
+  oneOf(collective, 'collective', neighborCollectives);
+  milliseconds(timeoutMs, 'timeoutMs', defaults.timeoutMs);
+  const size = rankCount(given.ranks, defaultRanks);
+  const { ranksPerNode = size } = given;
+  if (!(ranksPerNode > 0) || size % ranksPerNode !== 0) {
+    const expected = `a divisor of the ${size} ranks`;
+    throw argumentError('ERR_OUT_OF_RANGE', 'ranksPerNode', expected, ranksPerNode);
+  }
+  const sweep: NeighborSweep = {
+    ...given,
+    operations: neighborOperations.filter(
+      (name) => name !== 'hierarchical_neighbor_all_reduce' || collective === name,
+    ),
+    plan: planNeighbors(size, ranksPerNode, topology, dynamic),
+  };
+  const ranks = await openNeighborRanks(size, timeoutMs);
+  try {
+    const [first] = ranks.members;
+    const tell = first?.rank === 0 ? events : {};
+    const head = headOf('collectives', given, {
+      ...{ collective, ranks: size, topology, dynamic, ranksPerNode },
+    });
+    const { environment } = head;
+    const limit = await measureSharedLimit(peersOf(ranks), environment.lastLevelCacheBytes);
+    tell.onStart?.(head, []);
+    const steps = new Steps(tell, neighborRows(sweep));
+    const cases: CaseResult[] = await runNeighborSweep(
+      { ranks, sweep, limit, environment },
+      (row) => {
+        tell.onCases?.(row);
+        steps.advance();
+      },
+    );
+    return { ...head, cases };
+  } finally {
+    await ranks.close();
+  }
+}

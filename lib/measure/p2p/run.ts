@@ -1,0 +1,78 @@
+// The benchmark of copies between host memory and GPUs: all that `gradlink p2p` does but reading its options and printing.
+import { mebibyte } from '../../results/units.js';
+import type { CaseResult, Report } from '../../results/result.js';
+import { integer, milliseconds } from '../../validate.js';
+import { describeGpus } from '../machine/gpu-environment.js';
+import { readMachine } from '../machine/gpus.js';
+import {
+  headOf,
+  oneOf,
+  optionsOf,
+  Steps,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
+import { p2pCases } from './cases.js';
+import { p2pMatrixCases } from './matrix.js';
+import { P2pTiming, type P2pTimingOptions } from './timing.js';
+
+/** Which cases to measure on which GPUs, and how. */
+export interface P2pOptions extends RunOptions, Partial<Omit<P2pTimingOptions, 'warmup'>> {
+  /** Names of `gradlink p2p --list`, or of the pairs of `--matrix`; default all of the former. */
+  readonly cases?: readonly string[];
+  /** Default all. */
+  readonly gpus?: readonly number[];
+}
+
+const others = ['cases', 'gpus'] as const;
+const defaults: Defaults<P2pOptions, (typeof others)[number]> = {
+  bytes: 512 * mebibyte,
+  loops: 16,
+  samples: 3,
+  mean: false,
+  verify: true,
+  affinity: true,
+  timeoutMs: 120_000,
+};
+
+/** Calls before the first sample of a figure. */
+const warmup = 4;
+
+const records = [...p2pCases, ...p2pMatrixCases];
+const names = records.map(({ name }) => name);
+
+/**
+ * Measures bandwidths and latencies. What a machine has too few GPUs for is waived.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
+ */
+export async function run(options: P2pOptions = {}, events: RunEvents = {}): Promise<Report> {
+  const given = optionsOf(options, defaults, others);
+  for (const name of given.cases ?? []) oneOf(name, 'cases', names);
+  integer(given.samples, 'samples', 1, 2 ** 31 - 1);
+  integer(given.loops, 'loops', 1, 2 ** 31 - 1);
+  milliseconds(given.timeoutMs, 'timeoutMs', defaults.timeoutMs);
+  const chosen =
+    given.cases === undefined
+      ? p2pCases
+      : records.filter(({ name }) => given.cases?.includes(name));
+  const machine = readMachine(given.gpus);
+  const timing = new P2pTiming(machine, { ...given, warmup });
+  const head = headOf('p2p', given, {}, describeGpus(machine.gpus));
+  events.onStart?.(head, []);
+  const steps = new Steps(
+    events,
+    chosen.reduce((sum, record) => sum + timing.steps(record), 0),
+  );
+  const cases: CaseResult[] = [];
+  for (const record of chosen) {
+    const results = await timing.run(record, () => {
+      steps.advance();
+    });
+    cases.push(...results);
+    events.onCases?.(results);
+  }
+  return { ...head, cases };
+}

@@ -1,0 +1,315 @@
+// Times the cases of `gradlink p2p` and makes records of what came out.
+import { native } from '../../native/load.js';
+import type { NativeGpuHealth } from '../../native/gpu.js';
+import type { NativeGpuCopies, NativeGpuCopy } from '../../native/gpu-measure.js';
+import { failedCase, waivedCase } from '../../results/case.js';
+import { flowOf, isLatency, type CopyPlan, type LatencyPlan, type P2pCase } from './cases.js';
+import { GpuCounters } from './counters.js';
+import {
+  hostLimit,
+  manyLimit,
+  memoryLimit,
+  pairLimit,
+  type ExpectedRate,
+} from '../machine/gpu-rates.js';
+import { placeName, type Machine } from '../machine/gpus.js';
+import { completeP2p, evidenceOf, type Observation } from './record.js';
+import type { CaseIdentity, CaseResult } from '../../results/result.js';
+
+/** How each figure is taken. */
+export interface P2pTimingOptions {
+  /** Of one copy. */
+  readonly bytes: number;
+  readonly warmup: number;
+  /** Copies that a sample times together. */
+  readonly loops: number;
+  readonly samples: number;
+  /** Figures at the mean of the samples instead of the median. */
+  readonly mean: boolean;
+  readonly verify: boolean;
+  readonly affinity: boolean;
+  readonly timeoutMs: number;
+}
+
+// nvbandwidth's list: 2 MiB of nodes 128 bytes apart. A tenth of its steps, three times over.
+const chase = { nodes: 16_384, stride: 128, steps: 100_000 } as const;
+const pointerBytes = 8;
+
+/** Runs cases one after the other on one machine, and keeps what must be known between them. */
+export class P2pTiming {
+  private readonly counters: GpuCounters;
+
+  constructor(
+    private readonly machine: Machine,
+    private readonly options: P2pTimingOptions,
+  ) {
+    this.counters = new GpuCounters(machine);
+  }
+
+  /** How many steps {@link run} tells of for a case. */
+  steps(record: P2pCase): number {
+    const { gpus } = this.machine;
+    if (gpus.length < record.gpus) return 1;
+    return record.plans(gpus.map(({ ordinal }) => ordinal)).length;
+  }
+
+  /**
+   * The results of all figures of a case: never none.
+   *
+   * @param onStep called after each pair of places, or whatever the case measures by itself
+   */
+  async run(record: P2pCase, onStep: () => void = () => undefined): Promise<CaseResult[]> {
+    const ordinals = this.machine.gpus.map(({ ordinal }) => ordinal);
+    if (ordinals.length < record.gpus) {
+      const reason = `needs at least ${record.gpus} GPUs, and ${ordinals.length} is there`;
+      onStep();
+      return [waivedCase({ name: record.name, parameters: {} }, reason)];
+    }
+    const observed: (Observation | CaseResult)[] = [];
+    for (const plan of record.plans(ordinals)) {
+      const identity = identityOf(record, plan);
+      try {
+        const reason = this.whyNot(record, plan);
+        if (reason !== undefined) observed.push(waivedCase(identity, reason));
+        else if (isLatency(plan)) observed.push(await this.latency(identity, plan));
+        else observed.push(...(await this.copies(identity, record, plan)));
+      } catch (error) {
+        observed.push(failedCase(identity, error));
+      }
+      onStep();
+    }
+    const { mean } = this.options;
+    const judged = observed.map((one) =>
+      'evidence' in one ? { one, evidence: evidenceOf(one, mean) } : one,
+    );
+    const all = judged.filter((one) => 'evidence' in one).map(({ evidence }) => evidence);
+    return judged.map((one) =>
+      'evidence' in one ? completeP2p(this.machine, one.one, one.evidence, all, mean) : one,
+    );
+  }
+
+  /** Why this pair cannot do it; undefined when it can. */
+  private whyNot(record: P2pCase, plan: CopyPlan | LatencyPlan): string | undefined {
+    const direct: (readonly [number, number])[] = [];
+    if (isLatency(plan)) {
+      if (plan.memory >= 0) direct.push([plan.by, plan.memory]);
+    } else {
+      for (const { from, to, by, kernel } of plan.copies) {
+        const across = from >= 0 && to >= 0 && from !== to;
+        if (across && (kernel || record.peerAccess === true)) {
+          direct.push([by, by === from ? to : from]);
+        }
+      }
+    }
+    const missing = direct.find(([from, to]) => !this.machine.peer(from, to).access);
+    if (missing === undefined) return undefined;
+    const [from, to] = missing;
+    return `${placeName(from)} does not reach the memory of ${placeName(to)} (no peer access)`;
+  }
+
+  private async latency(identity: CaseIdentity, plan: LatencyPlan): Promise<Observation> {
+    const { samples, affinity, timeoutMs } = this.options;
+    const result = await native().gpuLatency({ ...plan, ...chase, samples, affinity, timeoutMs });
+    const gpus = plan.memory < 0 ? [plan.by] : [plan.memory, plan.by];
+    return {
+      identity,
+      samplesSeconds: [...result.seconds],
+      iterationsPerSample: chase.steps,
+      warmupIterations: chase.nodes,
+      bytes: pointerBytes,
+      factor: 1,
+      // The last address is wrong or right; it is checked in any case.
+      wrong: result.wrong,
+      evidence: {
+        quantity: 'latency',
+        byHost: false,
+        limit: undefined,
+        bytes: pointerBytes,
+        total: false,
+        from: plan.memory,
+        to: plan.by,
+        gpus,
+        staged: false,
+        stagedOnPurpose: false,
+        crowded: false,
+        health: new Map(),
+        errors: this.counters.readNow(gpus),
+      },
+    };
+  }
+
+  private async copies(
+    identity: CaseIdentity,
+    record: P2pCase,
+    plan: CopyPlan,
+  ): Promise<Observation[]> {
+    const { bytes, loops, warmup, samples, verify, affinity, timeoutMs } = this.options;
+    const size = { bytes: record.latency?.bytes ?? bytes, loops: record.latency?.loops ?? loops };
+    const result = await native().gpuCopies({
+      copies: plan.copies,
+      measured: plan.measured,
+      ...size,
+      warmup,
+      samples,
+      verify,
+      peerAccess: record.peerAccess ?? true,
+      affinity,
+      health: true,
+      hostTimes: record.latency?.clock === 'complete',
+      timeoutMs,
+    });
+    const health = new Map(result.health.map((one) => [one.gpu, one.health] as const));
+    return this.observations(identity, record, plan, result, {
+      bytes: size.bytes,
+      loops: size.loops,
+      health,
+      errors: this.counters.read(health),
+    });
+  }
+
+  private observations(
+    identity: CaseIdentity,
+    record: P2pCase,
+    plan: CopyPlan,
+    result: NativeGpuCopies,
+    context: {
+      readonly bytes: number;
+      readonly loops: number;
+      readonly health: ReadonlyMap<number, NativeGpuHealth>;
+      readonly errors: readonly string[];
+    },
+  ): Observation[] {
+    const { options } = this;
+    const gpus = [...new Set(plan.copies.flatMap(({ from, to }) => [from, to]))].filter(
+      (place) => place >= 0,
+    );
+    const make = (
+      copy: NativeGpuCopy,
+      index: number,
+      seconds: Float64Array,
+      total: boolean,
+    ): Observation => {
+      const local = copy.from === copy.to;
+      const staged = !local && copy.from >= 0 && copy.to >= 0 && result.direct[index] === false;
+      const count = total ? plan.measured : 1;
+      const bytes = context.bytes * count;
+      return {
+        identity: total ? identityOf(record, plan) : identityOf(record, plan, copy),
+        samplesSeconds: [...seconds],
+        iterationsPerSample: context.loops,
+        warmupIterations: options.warmup,
+        bytes,
+        factor: local ? 2 : 1,
+        wrong: options.verify ? result.wrong : undefined,
+        evidence: {
+          quantity: record.latency === undefined ? 'bandwidth' : 'latency',
+          byHost: isByHost(record),
+          limit: total ? this.totalLimit(plan, staged) : this.limitOf(copy, staged, record),
+          bytes,
+          total,
+          from: copy.from,
+          to: copy.to,
+          gpus,
+          staged,
+          stagedOnPurpose: staged && record.peerAccess === false,
+          crowded: gpus.length > 2 || (plan.copies.length > 2 && gpus.length > 1),
+          health: context.health,
+          errors: context.errors,
+        },
+      };
+    };
+    const [first] = plan.copies;
+    if (first === undefined) throw new RangeError(`${identity.name} has a plan without copies`);
+    if (plan.figures === 'total') return [make(first, 0, result.spanSeconds, true)];
+    const each = plan.copies
+      .slice(0, plan.measured)
+      .map((copy, index) => make(copy, index, secondsOf(record, result, index), false));
+    if (plan.figures === 'one') return each;
+    return [...each, make(first, 0, result.spanSeconds, true)];
+  }
+
+  private limitOf(
+    { from, to }: NativeGpuCopy,
+    staged: boolean,
+    record: P2pCase,
+  ): ExpectedRate | undefined {
+    if (from === to) return memoryLimit(this.machine, from);
+    if (from < 0) return hostLimit(this.machine, to);
+    if (to < 0) return hostLimit(this.machine, from);
+    return pairLimit(this.machine, from, to, staged && record.peerAccess === false);
+  }
+
+  private totalLimit(plan: CopyPlan, staged: boolean): ExpectedRate | undefined {
+    const { machine } = this;
+    const places = [...new Set(plan.copies.flatMap(({ from, to }) => [from, to]))];
+    if (plan.one !== undefined) {
+      const { one } = plan;
+      return manyLimit(
+        machine,
+        one,
+        places.filter((place) => place !== one),
+      );
+    }
+    const [from = 0, to = 0] = places;
+    const there = pairLimit(machine, from, to, staged);
+    const back = pairLimit(machine, to, from, staged);
+    if (there === undefined || back === undefined) return undefined;
+    return {
+      bytesPerSecond: there.bytesPerSecond + back.bytesPerSecond,
+      basis: `both directions of ${there.basis}`,
+      over: there.over,
+    };
+  }
+}
+
+function isByHost({ latency }: P2pCase): boolean {
+  return latency !== undefined && latency.clock !== 'gpu';
+}
+
+/** Of one copy of a measured one, a value a sample, by the clock that the case asks for. */
+function secondsOf(
+  { latency }: P2pCase,
+  { seconds, issueSeconds, hostSeconds }: NativeGpuCopies,
+  index: number,
+): Float64Array {
+  if (latency?.clock === 'issue') return issueSeconds;
+  if (latency?.clock === 'complete') return hostSeconds;
+  return seconds[index] ?? new Float64Array();
+}
+
+/** Parameters that tell a figure from the others of its case, and say in words which way the data goes. */
+function identityOf(
+  record: P2pCase,
+  plan: CopyPlan | LatencyPlan,
+  measured?: NativeGpuCopy,
+): CaseIdentity {
+  const name = record.name;
+  if (isLatency(plan)) {
+    const from = placeName(plan.memory);
+    const to = placeName(plan.by);
+    const flow = `${from} to ${to}, loaded by ${to}`;
+    return { name, parameters: { from, to, by: to, quantity: 'latency', figure: 'one', flow } };
+  }
+  const counted = plan.copies.slice(0, plan.measured);
+  const quantity = record.latency === undefined ? 'bandwidth' : 'latency';
+  const copy = measured ?? counted[0];
+  const total = measured === undefined && plan.figures !== 'one';
+  if (copy === undefined) return { name, parameters: {} };
+  const fan = total && plan.one !== undefined;
+  const side = (place: number): string =>
+    fan && place !== plan.one ? 'all others' : placeName(place);
+  const beside = plan.copies.filter((other) => (total ? !counted.includes(other) : other !== copy));
+  return {
+    name,
+    parameters: {
+      from: side(copy.from),
+      to: side(copy.to),
+      by: fan && copy.by !== plan.one ? 'all others' : total && !fan ? 'both' : placeName(copy.by),
+      quantity,
+      ...(isByHost(record) ? { clock: 'host' } : {}),
+      figure: total ? 'total' : 'one',
+      flow: total ? counted.map(flowOf).join(' + ') : flowOf(copy),
+      beside: beside.length === 0 ? null : beside.map(flowOf).join(' + '),
+    },
+  };
+}

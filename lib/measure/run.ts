@@ -1,0 +1,141 @@
+// What the runs of all benchmarks have in common: what is asked, what is told while they run, and a report's head.
+import { argumentError } from '../errors.js';
+import { environmentOf } from './machine/environment.js';
+import {
+  schemaVersion,
+  type CaseResult,
+  type GpuEnvironment,
+  type ReportHead,
+  type Scalar,
+} from '../results/result.js';
+import { optionsObject } from '../validate.js';
+import { version } from '../version.js';
+
+/** Options of every benchmark. */
+export interface RunOptions {
+  /**
+   * What the report says was asked for, where that is not these options: a command has arguments and names of its own.
+   * Default: no arguments, and these options.
+   */
+  readonly asked?: Asked | undefined;
+}
+
+/** What a command was asked for, in its own words. */
+export interface Asked {
+  readonly commandLine: readonly string[];
+  readonly options: Readonly<Record<string, Scalar>>;
+}
+
+/** One rank of a run. */
+export interface RankInfo {
+  readonly rank: number;
+  readonly pid: number;
+  readonly host: string;
+  /** The GPU that the rank is; absent where its memory is the host's. */
+  readonly device?: string;
+}
+
+/**
+ * What a run tells while it runs. All are optional, and none is called inside a timed region. Where several processes
+ * measure together, those of rank 0 alone are called.
+ */
+export interface RunEvents {
+  /** Once, before the first figure: everything that the report will say but its cases. */
+  onStart?(head: ReportHead, ranks: readonly RankInfo[]): void;
+  /** With 0 before the first step, then after each: so many of all are done. */
+  onProgress?(done: number, total: number): void;
+  /** With the cases that one step measured together, such as a size in place and out of place. */
+  onCases?(cases: readonly CaseResult[]): void;
+}
+
+/** Defaults of all options but those that have none. */
+export type Defaults<O extends RunOptions, Others extends keyof O> = Required<
+  Omit<O, Others | 'asked'>
+>;
+
+/**
+ * The options of a run: what was given, else the defaults.
+ *
+ * @param others names of the options that have no default
+ * @throws TypeError ERR_INVALID_ARG_TYPE for what is no object, ERR_INVALID_ARG_VALUE for an option that is not known
+ */
+export function optionsOf<O extends RunOptions, Others extends keyof O & string>(
+  given: O,
+  defaults: Defaults<O, Others>,
+  others: readonly Others[],
+): O & Defaults<O, Others> {
+  const known: readonly string[] = [...Object.keys(defaults), ...others, 'asked'];
+  const present = { ...optionsObject(given) };
+  for (const [name, value] of Object.entries(present)) {
+    if (!known.includes(name)) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'options', `some of ${known.join(', ')}`, name);
+    }
+    if (value === undefined) Reflect.deleteProperty(present, name);
+  }
+  return { ...defaults, ...present };
+}
+
+/** @throws TypeError ERR_INVALID_ARG_VALUE for a name that is none of these */
+export function oneOf<T extends string>(value: T, name: string, names: readonly T[]): T {
+  if (names.includes(value)) return value;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${names.join(', ')}`, value);
+}
+
+/** Options as a report has them: names with plain values, lists as text; what is neither is left out. */
+export function flatOptions(options: object): Record<string, Scalar> {
+  const flat: Record<string, Scalar> = {};
+  for (const [name, value] of Object.entries(options) as [string, unknown][]) {
+    if (Array.isArray(value)) flat[name] = value.join(',');
+    else if (isScalar(value)) flat[name] = value;
+  }
+  return flat;
+}
+
+function isScalar(value: unknown): value is Scalar {
+  return value === null || ['string', 'number', 'boolean'].includes(typeof value);
+}
+
+/**
+ * The head of a report, as of now.
+ *
+ * @param tool the name of the command that measures the same
+ * @param extra options that are known to the run alone, in front of those that were asked for
+ */
+export function headOf(
+  tool: string,
+  options: RunOptions,
+  extra: Readonly<Record<string, Scalar>> = {},
+  gpus?: GpuEnvironment,
+): ReportHead {
+  const { commandLine = [], options: given = flatOptions(options) } = options.asked ?? {};
+  return {
+    schemaVersion,
+    run: {
+      tool,
+      packageVersion: version,
+      commandLine,
+      options: { ...extra, ...given },
+      startedAt: new Date().toISOString(),
+    },
+    environment: environmentOf(),
+    ...(gpus === undefined ? {} : { gpus }),
+  };
+}
+
+/** Counts steps, and tells of each. */
+export class Steps {
+  private done = 0;
+
+  constructor(
+    private readonly events: RunEvents,
+    private readonly total: number,
+  ) {
+    events.onProgress?.(0, total);
+  }
+
+  /** One more is done. */
+  advance(): void {
+    this.done += 1;
+    this.events.onProgress?.(this.done, this.total);
+  }
+}

@@ -1,0 +1,70 @@
+// The arrays that one run of a store pushes from and pulls into: the host's, or copies of them on GPUs.
+import { DeviceBuffer } from '../../tensor/device-buffer.js';
+import { allocate, parseDType } from '../../tensor/dtype.js';
+import type { GradientArray, GradientType } from './gradients.js';
+
+/** One array, wherever it is. */
+export type StoreArray = GradientArray | DeviceBuffer;
+
+export interface StoreArrays extends AsyncDisposable {
+  /** gradients[array][device]. */
+  readonly gradients: readonly (readonly StoreArray[])[];
+  /** outs[array][device]. */
+  readonly outs: readonly (readonly StoreArray[])[];
+  /** What was pulled, on the host. Valid until the next call. */
+  results(): Promise<readonly (readonly GradientArray[])[]>;
+}
+
+/**
+ * @param gradients what is pushed, on the host
+ * @param gpus the GPU of each device; null for CPU devices
+ * @throws GradlinkError ERR_OUT_OF_MEMORY naming the GPU that has no room
+ */
+export async function openStoreArrays(
+  dtype: GradientType,
+  gradients: readonly (readonly GradientArray[])[],
+  gpus: readonly number[] | null,
+): Promise<StoreArrays> {
+  const outs = gradients.map((devices) =>
+    devices.map((one) => allocate(parseDType(dtype), one.length) as GradientArray),
+  );
+  if (gpus === null) {
+    return {
+      gradients,
+      outs,
+      results: () => Promise.resolve(outs),
+      [Symbol.asyncDispose]: () => Promise.resolve(),
+    };
+  }
+  const buffers: DeviceBuffer[] = [];
+  const dispose = (): Promise<void> => {
+    for (const buffer of buffers) buffer.dispose();
+    return Promise.resolve();
+  };
+  const bufferLike = (array: GradientArray, device: number): DeviceBuffer => {
+    const buffer = DeviceBuffer.alloc(gpus[device] ?? 0, dtype, array.length);
+    buffers.push(buffer);
+    return buffer;
+  };
+  try {
+    const there = outs.map((devices) => devices.map(bufferLike));
+    const pushed = gradients.map((devices) => devices.map(bufferLike));
+    await Promise.all(
+      pushed.flatMap((devices, array) =>
+        devices.map((buffer, device) => buffer.copyFrom(gradients[array]?.[device] as never)),
+      ),
+    );
+    const results = async (): Promise<typeof outs> => {
+      await Promise.all(
+        there.flatMap((devices, array) =>
+          devices.map((buffer, device) => buffer.copyTo(outs[array]?.[device] as never)),
+        ),
+      );
+      return outs;
+    };
+    return { gradients: pushed, outs: there, results, [Symbol.asyncDispose]: dispose };
+  } catch (error) {
+    await dispose();
+    throw error;
+  }
+}

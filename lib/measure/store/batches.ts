@@ -1,0 +1,320 @@
+// Times one store as MXNet's tools/bandwidth/measure.py does: a network's gradients through it, batch by batch.
+import { cpus } from 'node:os';
+
+import { KVStore } from '../../kvstore/kvstore.js';
+import type { StoreReport } from '../../kvstore/report.js';
+import { parseStoreType } from '../../kvstore/types.js';
+import type { Network } from '../../models/index.js';
+import { elementsOf } from '../../models/index.js';
+import { createOptimizer, type Optimizer } from '../../optimizers/index.js';
+import { parseDevices } from '../../kvstore/devices.js';
+import { allocate, parseDType } from '../../tensor/dtype.js';
+import { mxnetBandwidth, storeVolume } from '../../results/bandwidth.js';
+import { completeCase, errorCheck, unchecked } from '../../results/case.js';
+import { drawGradient, type GradientArray, type GradientType } from './gradients.js';
+import type { CaseResult, IterationLine } from '../../results/result.js';
+import { openStoreArrays, type StoreArrays } from './arrays.js';
+import { aloneInJob, isShared, type StoreJob } from './job.js';
+import type { StoreLimits } from './limit.js';
+import { StoreReference, type Compression } from './reference.js';
+import { storeTraffic } from './traffic.js';
+
+/** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
+export const storeModes = ['push-pull', 'pushpull'] as const;
+export type StoreMode = (typeof storeModes)[number];
+
+/** What goes through a store, and how. */
+export interface BatchOptions {
+  /** Spelt as for `KVStore.create`. */
+  readonly kvStore: string;
+  /** `cpu:0` or `gpu:0`; one GPU may be several devices. */
+  readonly devices: readonly string[];
+  /** Whose arrays are moved. */
+  readonly network: Network;
+  /** Of the gradients. */
+  readonly dtype: GradientType;
+  readonly mode: StoreMode;
+  /** Timed batches. */
+  readonly batches: number;
+  /** Batches a line is the mean of. */
+  readonly display: number;
+  /** Batches before the first timed one. */
+  readonly warmup: number;
+  /** Every batch is compared with what is expected. */
+  readonly check: boolean;
+  /** A name of createOptimizer; null: pushes assign. */
+  readonly optimizer: string | null;
+  readonly compression: Compression | null;
+}
+
+/** What every store of one run shares: drawing gradients takes longer than pushing them. */
+export interface BatchContext {
+  /** gradients[array][device]. */
+  readonly gradients: readonly (readonly GradientArray[])[];
+  readonly limits: StoreLimits;
+  readonly job: StoreJob;
+}
+
+export interface BatchEvents {
+  onLine(line: IterationLine): void;
+  /** After each batch, warm-up included, outside the timed region. */
+  onBatch(): void;
+}
+
+/** The same gradients for every store, batch and worker. */
+export function drawGradients(
+  options: Pick<BatchOptions, 'network' | 'dtype' | 'devices'>,
+  seed: number,
+): GradientArray[][] {
+  return options.network.parameters.map(({ shape }, array) =>
+    options.devices.map((_, device) =>
+      drawGradient(options.dtype, elementsOf(shape), seed, array, device),
+    ),
+  );
+}
+
+/** Bytes of the arrays of one run: gradients, weights, the stored value and what the check keeps. */
+export function memoryNeed(
+  options: Pick<BatchOptions, 'network' | 'dtype' | 'devices' | 'compression' | 'optimizer'>,
+): number {
+  const { network, dtype, devices, compression, optimizer } = options;
+  const residuals = compression === null ? 0 : 2 * devices.length;
+  const bytes = network.bytes(dtype) * (2 * devices.length + 1 + residuals);
+  return optimizer === null ? bytes : bytes + network.elements * Float64Array.BYTES_PER_ELEMENT * 3;
+}
+
+function isHalf(dtype: GradientType): boolean {
+  return dtype === 'float16' || dtype === 'bfloat16';
+}
+
+/** Half precision steps on float32 weights: in the type itself small gradients' squares would be 0. */
+function optimizerOf(name: string, dtype: GradientType): Optimizer {
+  return createOptimizer(name, { multiPrecision: isHalf(dtype) });
+}
+
+/** Arrays of the size of a weight that an optimizer keeps, in units of the weight's type: read off its own states. */
+function stateArrays(name: string, dtype: GradientType): number {
+  const probe = optimizerOf(name, 'float64');
+  const length = 4096;
+  probe.update(0, new Float64Array(length), new Float64Array(length));
+  const arrays = Math.floor(probe.saveStates().length / (length * Float64Array.BYTES_PER_ELEMENT));
+  // Half types keep float32 states and a float32 weight.
+  return isHalf(dtype) ? 2 * (arrays + 1) : arrays;
+}
+
+/** One batch: the same arrays pushed and pulled. */
+type Batch = () => Promise<void>[];
+
+/**
+ * Each array by a call of its own, as the original: everything is issued before anything is awaited. Its priorities
+ * are the index, so the last layers come first.
+ */
+function eachArray(store: KVStore, mode: StoreMode, { gradients, outs }: StoreArrays): Batch {
+  const keys = gradients.map((_, key) => key);
+  return () => {
+    const pending: Promise<void>[] = [];
+    if (mode === 'pushpull') {
+      for (const key of keys) {
+        pending.push(store.pushPull(key, gradients[key] ?? [], outs[key] ?? [], { priority: key }));
+      }
+      return pending;
+    }
+    for (const key of keys) {
+      pending.push(store.push(key, gradients[key] ?? [], { priority: key }));
+    }
+    for (const key of keys) pending.push(store.pull(key, outs[key] ?? [], { priority: key }));
+    return pending;
+  };
+}
+
+/**
+ * All arrays in one call, in the order that the original's priorities come down to. A GPU moves a network's arrays in
+ * less time than JavaScript takes for a call for each.
+ */
+function allArrays(store: KVStore, mode: StoreMode, arrays: StoreArrays): Batch {
+  const keys = arrays.gradients.map((_, key) => key).reverse();
+  const gradients = arrays.gradients.toReversed();
+  const outs = arrays.outs.toReversed();
+  return mode === 'pushpull'
+    ? () => [store.pushPull(keys, gradients, outs)]
+    : () => [store.push(keys, gradients), store.pull(keys, outs)];
+}
+
+/** @returns seconds */
+async function time(batch: Batch): Promise<number> {
+  const start = performance.now();
+  await Promise.all(batch());
+  return (performance.now() - start) / 1000;
+}
+
+/** What a batch took and came to in the whole job: the slowest worker's time, everybody's faults. */
+interface Outcome {
+  readonly seconds: number;
+  readonly error: number;
+  readonly wrong: number;
+}
+
+async function together(job: StoreJob, mine: Outcome): Promise<Outcome> {
+  const all = await job.gather([mine.seconds, mine.error, mine.wrong]);
+  return {
+    seconds: Math.max(...all.map(([seconds = 0]) => seconds)),
+    error: Math.max(...all.map(([, error = 0]) => error)),
+    wrong: all.reduce((sum, [, , wrong = 0]) => sum + wrong, 0),
+  };
+}
+
+/**
+ * What pulls must give; undefined where that is not known: of an asynchronous store with an optimizer, since how many
+ * updates a pull finds depends on the others.
+ */
+function referenceOf(
+  options: BatchOptions,
+  gradients: BatchContext['gradients'],
+  workers: number,
+): StoreReference | undefined {
+  const { dtype, optimizer, compression } = options;
+  const { kind } = parseStoreType(options.kvStore);
+  const asynchronous = kind.startsWith('dist_async');
+  if (!options.check || (asynchronous && optimizer !== null)) return undefined;
+  return new StoreReference({
+    dtype,
+    gradients,
+    // Without an optimizer each push assigns, and all workers push the same.
+    workers: asynchronous ? 1 : workers,
+    optimizer: optimizer === null ? undefined : optimizerOf(optimizer, 'float64'),
+    compression: compression ?? undefined,
+    compressesSums: kind.startsWith('dist_'),
+  });
+}
+
+/** The mean of a line's batches. */
+function lineOf(
+  iteration: number,
+  times: readonly number[],
+  bytes: number,
+  devices: number,
+  error: number,
+): IterationLine {
+  const seconds = times.reduce((sum, time) => sum + time, 0) / times.length;
+  return {
+    iteration,
+    seconds,
+    bytesPerSecond: mxnetBandwidth(bytes, devices, seconds),
+    error: Number.isFinite(error) ? error : null,
+  };
+}
+
+/**
+ * Times one store, with all workers of the job where it is made of them: then a batch takes as long as the slowest
+ * worker's. The result of a wrong run comes back as a failed case.
+ *
+ * @throws GradlinkError where the store cannot be opened or fails
+ */
+export async function timeStore(
+  options: BatchOptions,
+  context: BatchContext,
+  events: BatchEvents,
+): Promise<CaseResult> {
+  const { network, devices, dtype, mode } = options;
+  const { gradients, limits } = context;
+  const job = isShared(options.kvStore) ? context.job : aloneInJob;
+  const { gpus } = parseDevices(devices);
+  const bytes = network.bytes(dtype);
+  const keys = network.parameters.map((_, key) => key);
+  const empty = (key: number): GradientArray =>
+    allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
+
+  await using arrays = await openStoreArrays(dtype, gradients, gpus);
+  await using store = await KVStore.create(options.kvStore, { devices });
+  if (options.compression !== null) await store.setGradientCompression(options.compression);
+  for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
+  const named = options.optimizer ?? undefined;
+  if (named !== undefined) await store.setOptimizer(optimizerOf(named, dtype));
+  const reference = referenceOf(options, gradients, store.numWorkers);
+  const batchOf = gpus === null ? eachArray : allArrays;
+  const pushAndPull = batchOf(store, mode, arrays);
+
+  const samples: number[] = [];
+  const own: number[] = [];
+  const shared = isShared(options.kvStore);
+  let before: StoreReport | undefined;
+  const lines: IterationLine[] = [];
+  let worstError = 0;
+  let wrong = 0;
+  for (let batch = 1 - options.warmup; batch <= options.batches; batch += 1) {
+    if (batch === 1 && shared) before = await store.report();
+    await job.barrier();
+    const ownSeconds = await time(pushAndPull);
+    const compared = reference?.compare(await arrays.results());
+    const { error = 0, wrong: ownWrong = 0 } = compared ?? {};
+    const outcome = await together(job, { seconds: ownSeconds, error, wrong: ownWrong });
+    worstError = Math.max(worstError, outcome.error);
+    wrong += outcome.wrong;
+    if (batch > 0) samples.push(outcome.seconds);
+    if (batch > 0) own.push(ownSeconds);
+    if (batch > 0 && batch % options.display === 0) {
+      const times = samples.slice(-options.display);
+      const shown = compared === undefined ? -1 : outcome.error;
+      const line = lineOf(batch, times, bytes, devices.length, shown);
+      lines.push(line);
+      events.onLine(line);
+    }
+    events.onBatch();
+  }
+
+  const after = before === undefined ? undefined : await store.report();
+  const traffic =
+    before === undefined || after === undefined
+      ? undefined
+      : await storeTraffic(job, before, after, own, samples);
+  const volume = storeVolume({
+    bytes,
+    devices: devices.length,
+    optimizerStates: named === undefined ? null : stateArrays(named, dtype),
+    compressed: options.compression !== null,
+    ...(after === undefined
+      ? {}
+      : { workers: store.numWorkers, servers: after.servers.length > 0 }),
+  });
+  const limit = limits(options.kvStore, volume);
+  return completeCase({
+    name: 'kvstore',
+    parameters: {
+      kvStore: options.kvStore,
+      network: network.name,
+      devices: devices.length,
+      dtype,
+      mode,
+      optimizer: options.optimizer,
+      compression: options.compression?.type ?? null,
+      ...(after === undefined ? {} : { workers: store.numWorkers, servers: after.servers.length }),
+    },
+    samplesSeconds: samples,
+    warmupIterations: options.warmup,
+    volume,
+    copyBytesPerSecond: limit.copyBytesPerSecond,
+    expected: limit.expected,
+    check: reference === undefined ? unchecked : errorCheck(worstError, reference.tolerance, wrong),
+    context: {
+      ...limit.context,
+      compressed: options.compression !== null,
+      optimizer: options.optimizer,
+      // The launcher binds each process to cores of its own; the job has them all.
+      ...(after === undefined
+        ? {}
+        : {
+            processes: store.numWorkers + after.servers.length,
+            threads: null,
+            availableCores: cpus().length,
+          }),
+    },
+    arrays: keys.length,
+    iterations: lines,
+    traffic,
+  });
+}
+
+/** A Uint16Array must be told which of the half types it holds. */
+function halfOption(dtype: GradientType): { dtype?: 'float16' | 'bfloat16' } {
+  return dtype === 'float16' || dtype === 'bfloat16' ? { dtype } : {};
+}

@@ -1,0 +1,163 @@
+// The benchmark of a network's gradients through key-value stores: all that `gradlink measure` does but reading its
+// options and printing.
+import { readJob } from '../../communicator/job.js';
+import { GradlinkError } from '../../errors.js';
+import { parseDevices } from '../../kvstore/devices.js';
+import { KVStore } from '../../kvstore/kvstore.js';
+import { network as networkOf, type Network } from '../../models/index.js';
+import { failedCase, waivedCase } from '../../results/case.js';
+import type { CaseResult, EnvironmentInfo, IterationLine, Report } from '../../results/result.js';
+import { integer } from '../../validate.js';
+import { describeGpus } from '../machine/gpu-environment.js';
+import { readMachine } from '../machine/gpus.js';
+import {
+  headOf,
+  optionsOf,
+  Steps,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
+import { drawGradients, timeStore, type BatchContext, type BatchOptions } from './batches.js';
+import { isShared, openStoreJob, type StoreJob } from './job.js';
+import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
+
+/** Which stores to measure, with what. In a job every process calls with the same options. */
+export interface StoreOptions extends RunOptions, Partial<Omit<BatchOptions, 'kvStore'>> {
+  /** Types, measured one after the other; default `device` alone. */
+  readonly kvStores?: readonly string[];
+  /** Of the gradients; default 0. */
+  readonly seed?: number;
+}
+
+/** What a run of stores tells besides. */
+export interface StoreEvents extends RunEvents {
+  /** Before anything is measured: this build or machine has no such store, and its case will be waived. */
+  onUnavailable?(kvStore: string, reason: string): void;
+  /** Before a store's first batch. */
+  onStore?(kvStore: string, arrays: number, bytes: number): void;
+  /** The mean of as many batches as `display` says. */
+  onLine?(line: IterationLine): void;
+}
+
+const others = ['network'] as const;
+const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
+  kvStores: ['device'],
+  devices: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
+  dtype: 'float32',
+  mode: 'push-pull',
+  batches: 5,
+  display: 1,
+  warmup: 1,
+  check: true,
+  optimizer: null,
+  compression: null,
+  seed: 0,
+};
+
+/** Why this build or machine has no store of a type it knows by name; undefined where it has. */
+async function whyUnavailable(
+  type: string,
+  devices: readonly string[],
+): Promise<string | undefined> {
+  try {
+    const store = await KVStore.create(type, { devices });
+    await store.close();
+    return undefined;
+  } catch (error) {
+    const codes: readonly string[] = ['ERR_UNSUPPORTED', 'ERR_BACKEND_UNAVAILABLE'];
+    if (error instanceof GradlinkError && codes.includes(error.code)) return error.message;
+    throw error;
+  }
+}
+
+/** By type: why it cannot run here. */
+async function unavailableOf(
+  stores: readonly string[],
+  devices: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const unavailable = new Map<string, string>();
+  for (const type of stores) {
+    // All workers and servers meet for each store, so that one to see whether there is one is not free.
+    if (isShared(type) && readJob() !== undefined) continue;
+    const reason = await whyUnavailable(type, devices);
+    if (reason !== undefined) unavailable.set(type, reason);
+  }
+  return unavailable;
+}
+
+/** On GPUs one worker measures, while nobody else uses them. */
+async function limitsOf(
+  job: StoreJob,
+  gpus: readonly number[] | null,
+  environment: EnvironmentInfo,
+): Promise<StoreLimits> {
+  if (gpus === null) return measureHostLimits(job, environment);
+  const unmeasured: StoreLimits = () => ({ copyBytesPerSecond: null, context: {} });
+  const limits = job.rank === 0 ? await measureGpuLimits(gpus) : unmeasured;
+  await job.barrier();
+  return limits;
+}
+
+/** One store; what it fails with is its case. */
+async function storeCase(
+  options: BatchOptions,
+  context: BatchContext,
+  reason: string | undefined,
+  tell: StoreEvents,
+  steps: Steps,
+): Promise<CaseResult> {
+  const { kvStore, network, devices, dtype } = options;
+  const parameters = { kvStore, network: network.name, devices: devices.length };
+  const identity = { name: 'kvstore', parameters };
+  if (reason !== undefined) return waivedCase(identity, reason);
+  tell.onStore?.(kvStore, network.parameters.length, network.bytes(dtype));
+  try {
+    return await timeStore(options, context, {
+      onLine: (line) => tell.onLine?.(line),
+      onBatch: () => {
+        steps.advance();
+      },
+    });
+  } catch (error) {
+    return failedCase(identity, error);
+  }
+}
+
+function defaultNetwork(): Network {
+  return networkOf('resnet', { numLayers: 152, imageShape: [3, 224, 224], numClasses: 1000 });
+}
+
+/**
+ * Measures stores; every process of a job calls it alike. A store that this build or machine lacks is waived.
+ *
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws GradlinkError ERR_UNSUPPORTED for a type that no build knows, ERR_TIMEOUT when workers do not come
+ */
+export async function run(options: StoreOptions = {}, events: StoreEvents = {}): Promise<Report> {
+  const given = optionsOf(options, defaults, others);
+  const { kvStores, devices, network = defaultNetwork(), warmup, batches } = given;
+  integer(batches, 'batches', 1, 2 ** 31 - 1);
+  integer(given.display, 'display', 1, batches);
+  const { gpus } = parseDevices(devices);
+  await using job = await openStoreJob(kvStores);
+  const tell = job.rank === 0 ? events : {};
+  const unavailable = await unavailableOf(kvStores, devices);
+  for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
+  const used = { ...given, network: network.name, compression: given.compression?.type ?? null };
+  const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);
+  const head = headOf('measure', used, {}, machine && describeGpus(machine.gpus));
+  tell.onStart?.(head, []);
+  const limits = await limitsOf(job, gpus, head.environment);
+  const run = { ...given, network };
+  const context = { gradients: drawGradients(run, given.seed), limits, job };
+  const steps = new Steps(tell, (warmup + batches) * (kvStores.length - unavailable.size));
+  const cases: CaseResult[] = [];
+  for (const kvStore of kvStores) {
+    const reason = unavailable.get(kvStore);
+    const result = await storeCase({ ...run, kvStore }, context, reason, tell, steps);
+    cases.push(result);
+    tell.onCases?.([result]);
+  }
+  return { ...head, cases };
+}

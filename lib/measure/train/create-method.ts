@@ -1,0 +1,23 @@
+import { argumentError } from '../../errors.js';
+import { broadcastVariables } from '../../train/broadcast.js';
+import { gradientAllReduceMethod, type MethodOptions } from './methods.js';
+import { storeMethod } from './store-method.js';
+import type { TrainingMethod } from './method.js';
+import { distOptimizers } from './types.js';
+import { weightMethod } from './weight-methods.js';
+
+/**
+ * The method that `config.distOptimizer` names; all ranks start from rank 0's weights. Collective.
+ *
+ * @throws TypeError for an unknown name.
+ */
+export async function createMethod(options: MethodOptions): Promise<TrainingMethod> {
+  const { distOptimizer } = options.config;
+  if (distOptimizer === 'gradient_allreduce') return gradientAllReduceMethod(options);
+  await broadcastVariables(options.model, options.communicator);
+  if (distOptimizer.startsWith('kv:')) return storeMethod(distOptimizer.slice(3), options);
+  const method = await weightMethod(options);
+  if (method !== undefined) return method;
+  const expected = `one of ${distOptimizers.join(', ')}, kv:TYPE`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'distOptimizer', expected, distOptimizer);
+}

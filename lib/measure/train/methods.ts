@@ -1,0 +1,157 @@
+// Ways to train, by the names that `--dist-optimizer` takes.
+import type { Optimizer, Scalar } from '@tensorflow/tfjs-core';
+import type { LayersModel } from '@tensorflow/tfjs-layers';
+
+import type { Communicator } from '../../communicator/communicator.js';
+import type { NamedArray } from '../../train/checkpoint.js';
+import { monotonicSeconds } from '../../train/clock.js';
+import { DistributedDataParallel } from '../../train/data-parallel.js';
+import type { Timeline } from '../../train/timeline.js';
+import { tf } from '../../train/tfjs.js';
+import type { Gradients, InnerOptimizer, PassTimes } from '../../train/types.js';
+import { trainableVariables } from '../../train/variables.js';
+import type { TrainingMethod } from './method.js';
+import type { OptimizerName, StepParts, TrainConfig } from './types.js';
+
+/** What every method is made with. */
+export interface MethodOptions {
+  readonly model: LayersModel;
+  readonly communicator: Communicator;
+  readonly config: TrainConfig;
+  readonly timeline?: Timeline | undefined;
+}
+
+export function makeOptimizer(name: OptimizerName, learningRate: number): Optimizer {
+  switch (name) {
+    case 'sgd':
+      return tf.train.sgd(learningRate);
+    case 'momentum':
+      return tf.train.momentum(learningRate, 0.9);
+    case 'adam':
+      return tf.train.adam(learningRate);
+  }
+}
+
+/** The optimizer's state as arrays, and back. */
+export async function optimizerState(
+  optimizer: Pick<InnerOptimizer, 'getWeights'>,
+): Promise<NamedArray[]> {
+  const weights = await optimizer.getWeights();
+  return Promise.all(
+    weights.map(async ({ name, tensor }, index) => {
+      const values = await tensor.data();
+      const data =
+        tensor.dtype === 'int32'
+          ? Int32Array.from(values as Int32Array)
+          : Float32Array.from(values as Float32Array);
+      // Made for the asking, while the others are the optimizer's own.
+      if (index === 0) tensor.dispose();
+      return { name: `optimizer/${index}/${name}`, shape: tensor.shape, data };
+    }),
+  );
+}
+
+export async function setOptimizerState(
+  optimizer: Pick<InnerOptimizer, 'setWeights'>,
+  arrays: readonly NamedArray[],
+): Promise<void> {
+  const weights = arrays
+    .filter(({ name }) => name.startsWith('optimizer/'))
+    .map(({ name, shape, data }) => ({
+      name: name.replace(/^optimizer\/\d+\//, ''),
+      tensor: tf.tensor(data, [...shape], data instanceof Int32Array ? 'int32' : 'float32'),
+    }));
+  if (weights.length > 0) await optimizer.setWeights(weights);
+}
+
+/** Bytes and number of the arrays that are trained. */
+export function gradientSizes(model: LayersModel): {
+  readonly gradientBytes: number;
+  readonly gradientArrays: number;
+} {
+  const variables = trainableVariables(model);
+  const elements = variables.reduce((sum, { size }) => sum + size, 0);
+  return {
+    gradientBytes: elements * Float32Array.BYTES_PER_ELEMENT,
+    gradientArrays: variables.length,
+  };
+}
+
+/** Gradients are averaged over all ranks in buckets, then every rank makes the same step. */
+export async function gradientAllReduceMethod(options: MethodOptions): Promise<TrainingMethod> {
+  const { model, communicator, config, timeline } = options;
+  const { mode, hook, bucketCapBytes } = config;
+  const ddp = await DistributedDataParallel.create(model, communicator, {
+    ...{ mode, hook, bucketCapBytes, timeline },
+  });
+  const optimizer = makeOptimizer(config.optimizer, config.learningRate);
+  return {
+    ...gradientSizes(model),
+    async step(loss: () => Scalar) {
+      const { value, gradients }: Gradients = await ddp.gradients(loss);
+      const reduced = monotonicSeconds();
+      optimizer.applyGradients(gradients);
+      tf.dispose(gradients.map(({ tensor }) => tensor));
+      const applied = monotonicSeconds();
+      timeline?.add('compute', 'apply', reduced, applied);
+      return {
+        loss: take(value),
+        parts: { ...passParts(ddp.times!), updateSeconds: applied - reduced },
+      };
+    },
+    state: () => optimizerState(optimizer),
+    setState: (arrays) => setOptimizerState(optimizer, arrays),
+    close() {
+      optimizer.dispose();
+      return Promise.resolve();
+    },
+  };
+}
+
+/** Its value; it is disposed. */
+export function take(scalar: Scalar): number {
+  const [value = NaN] = scalar.dataSync();
+  scalar.dispose();
+  return value;
+}
+
+/** The parts that a pass has measured itself. */
+export function passParts({
+  forwardSeconds,
+  backwardSeconds,
+  waitSeconds,
+  copySeconds,
+}: PassTimes): Pick<
+  StepParts,
+  'forwardSeconds' | 'backwardSeconds' | 'copySeconds' | 'exposedSeconds'
+> {
+  return {
+    forwardSeconds,
+    backwardSeconds: Math.max(0, backwardSeconds - waitSeconds - copySeconds),
+    copySeconds,
+    exposedSeconds: waitSeconds,
+  };
+}
+
+/** The parts of a step that took `seconds`: its pass, `updateSeconds` of applying, and the rest, which is exchanging weights. */
+export function stepParts(times: PassTimes, seconds: number, updateSeconds: number) {
+  const pass = passParts(times);
+  const { forwardSeconds, backwardSeconds, copySeconds, exposedSeconds } = pass;
+  const rest = seconds - forwardSeconds - backwardSeconds - copySeconds - exposedSeconds;
+  return { ...pass, updateSeconds, modelSeconds: Math.max(0, rest - updateSeconds) };
+}
+
+/** The optimizer, and how long its steps took since `seconds` was set to 0. */
+export function timedUpdate(optimizer: Optimizer): {
+  readonly optimizer: Optimizer;
+  seconds: number;
+} {
+  const timed = { optimizer, seconds: 0 };
+  const applyGradients = optimizer.applyGradients.bind(optimizer);
+  optimizer.applyGradients = (gradients) => {
+    const start = monotonicSeconds();
+    applyGradients(gradients);
+    timed.seconds += monotonicSeconds() - start;
+  };
+  return timed;
+}

@@ -1,0 +1,136 @@
+// One rank of `gradlink train`: puts model, data and method together, trains, and gathers what all ranks have to say.
+import type * as Layers from '@tensorflow/tfjs-layers';
+
+import { Communicator } from '../../communicator/communicator.js';
+import { hostsOfRanks } from '../../communicator/hosts.js';
+import { gpuShares } from '../machine/gpu-share.js';
+import {
+  meanUtilisation,
+  utilisationNames,
+  type UtilisationSummary,
+} from '../machine/utilisation.js';
+import { useBackend } from '../../train/backends.js';
+import { Batches, openDataset } from '../../train/data/index.js';
+import { buildModel, modelKinds, type ModelKind } from '../../train/models/index.js';
+import { Timeline, timelineFile } from '../../train/timeline.js';
+import { importPackage, tf } from '../../train/tfjs.js';
+import { createMethod } from './create-method.js';
+import { runTraining, type RankRun } from './trainer.js';
+import { partNames, type StepParts, type TrainConfig, type TrainResult } from './types.js';
+
+/** Options of {@link trainOnRank}. */
+export interface RankOptions {
+  /** Called on rank 0 after each measured iteration, with its own samples a second. */
+  readonly onIteration?: ((iteration: number, samplesPerSecond: number) => void) | undefined;
+  /** Called on rank 0 before the first step and after each, warm-up included. */
+  readonly onStep?: ((step: number, steps: number) => void) | undefined;
+  /** Called on rank 0 before the first step. */
+  readonly onStart?: ((workers: number, backend: string) => void) | undefined;
+}
+
+/**
+ * Trains as this process's rank of the job, alone where it is in none. Every rank calls it.
+ *
+ * @returns on rank 0 what all ranks measured.
+ */
+export async function trainOnRank(
+  config: TrainConfig,
+  options: RankOptions = {},
+): Promise<TrainResult | undefined> {
+  const backend = await useBackend(config.backend);
+  const layers = (await importPackage('@tensorflow/tfjs-layers')) as typeof Layers;
+  const communicator = await Communicator.world();
+  const { rank, size } = communicator;
+  const timeline =
+    config.timeline === undefined
+      ? undefined
+      : new Timeline(timelineFile(config.timeline, rank), { rank });
+  try {
+    const kind: ModelKind = modelKinds[config.model];
+    const dataset = openDataset(config.dataset, {
+      ...{ seed: config.seed, folder: config.dataFolder, imageSize: config.imageSize },
+      length: config.sequenceLength,
+      vocabulary: config.vocabulary,
+      classes: config.classes,
+    });
+    const model = buildModel({ core: tf, layers }, config.model, {
+      ...{ inputShape: dataset.sampleShape, classes: dataset.classes, seed: config.seed },
+      vocabulary: dataset.vocabulary,
+    });
+    const { batchSize, seed } = config;
+    const batches = new Batches(dataset, { batchSize, rank, size, seed });
+    if (rank === 0) options.onStart?.(size, backend.name);
+    const method = await createMethod({ model, communicator, config, timeline });
+    const run = await runTraining({
+      ...{ core: tf, communicator, config, model, dataset, batches, method, timeline },
+      onIteration: rank === 0 ? options.onIteration : undefined,
+      onStep: rank === 0 ? options.onStep : undefined,
+      // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
+      gpuShare: backend.name === 'node-gpu' ? gpuShares() : undefined,
+    });
+    const gathered = await gather(communicator, run);
+    const { gradientBytes, gradientArrays } = method;
+    await method.close();
+    model.dispose();
+    if (gathered === undefined) return undefined;
+    return {
+      ...gathered,
+      ...{ workers: size, backend: backend.name, tfjsVersion: backend.version },
+      ...{ datasetName: dataset.name, sampleName: kind.sampleName, gradientBytes, gradientArrays },
+      trainableParameters: gradientBytes / Float32Array.BYTES_PER_ELEMENT,
+      warmupSteps: run.warmupSteps,
+      resumedAt: run.resumedAt,
+      steps: run.steps,
+    };
+  } finally {
+    timeline?.close();
+    await communicator.close();
+  }
+}
+
+type Gathered = 'iterationSeconds' | 'losses' | 'parts' | 'machines' | 'utilisation';
+
+async function gather(
+  communicator: Communicator,
+  run: RankRun,
+): Promise<Pick<TrainResult, Gathered> | undefined> {
+  const iterations = run.iterationSeconds.length;
+  const hosts = await hostsOfRanks(communicator);
+  const own = Float64Array.from([
+    ...run.iterationSeconds,
+    ...run.losses,
+    ...partNames.map((name) => run.parts[name] / run.measuredSteps),
+    ...utilisationNames.map((name) => run.utilisation[name] ?? NaN),
+  ]);
+  const all = await communicator.gather(own);
+  if (all === undefined || communicator.rank !== 0) return undefined;
+  const { size } = communicator;
+  const of = (rank: number, index: number): number => all[rank * own.length + index] ?? NaN;
+  const ranks = Array.from({ length: size }, (_, rank) => rank);
+  const meanOf = (index: number): number =>
+    ranks.reduce((sum, rank) => sum + of(rank, index), 0) / size;
+  const each = Array.from({ length: iterations }, (_, iteration) => iteration);
+  // Ranks of one host watch the same machine.
+  const watching = ranks.filter((rank) => hosts.indexOf(hosts[rank]!) === rank);
+  const usedAt = own.length - utilisationNames.length;
+  return {
+    iterationSeconds: ranks.map((rank) => each.map((iteration) => of(rank, iteration))),
+    losses: each.map((iteration) => meanOf(iterations + iteration)),
+    parts: Object.fromEntries(
+      partNames.map((name, part) => [name, meanOf(2 * iterations + part)]),
+    ) as unknown as StepParts,
+    machines: watching.length,
+    utilisation: meanUtilisation(
+      watching.map((rank) => summaryOf((figure) => of(rank, usedAt + figure))),
+    ),
+  };
+}
+
+/** From figures in the order of their names, NaN where the machine did not tell. */
+function summaryOf(figure: (index: number) => number): UtilisationSummary {
+  const entries = utilisationNames.map((name, index): [string, number | null] => {
+    const value = figure(index);
+    return [name, Number.isNaN(value) ? null : value];
+  });
+  return Object.fromEntries(entries) as unknown as UtilisationSummary;
+}

@@ -1,0 +1,84 @@
+// The benchmark of training on all workers: all that one run of `gradlink train` does but reading its options and printing.
+import type { CaseResult, Report, ReportHead } from '../../results/result.js';
+import { modelKinds, type ModelKind } from '../../train/models/index.js';
+import { integer } from '../../validate.js';
+import { headOf, optionsOf, type Defaults, type RunEvents, type RunOptions } from '../run.js';
+import { trainCase } from './case.js';
+import type { TrainConfig, TrainResult } from './types.js';
+
+/** What to train, and how. In a job every process calls with the same options; outside one there is one worker. */
+export interface TrainOptions extends RunOptions, Partial<TrainConfig> {
+  /** The case says on how many machines it ran, and with how many devices on each: it is a cell of a grid. */
+  readonly placed?: boolean;
+}
+
+/** What a training tells besides. */
+export interface TrainEvents extends RunEvents {
+  /** Before the first step. */
+  onTraining?(workers: number, backend: string): void;
+  /** After each measured iteration, with the samples a second of rank 0. */
+  onIteration?(iteration: number, samplesPerSecond: number): void;
+  /** What all ranks measured. */
+  onResult?(result: TrainResult): void;
+}
+
+const others = [
+  ...(['dataset', 'dataFolder', 'imageSize', 'sequenceLength', 'vocabulary'] as const),
+  ...(['classes', 'hook', 'bucketCapBytes', 'backend', 'timeline', 'checkpointFolder'] as const),
+] as const;
+const defaults: Defaults<TrainOptions, (typeof others)[number]> = {
+  model: 'resnet50',
+  batchSize: 32,
+  warmupSteps: 10,
+  iterations: 10,
+  stepsPerIteration: 10,
+  optimizer: 'sgd',
+  learningRate: 0.01,
+  distOptimizer: 'gradient_allreduce',
+  mode: 'overlap',
+  dynamicTopology: true,
+  adaptThenCombine: false,
+  seed: 0,
+  checkpointEvery: 100,
+  placed: false,
+};
+
+function placedCase(made: CaseResult, { workers, machines }: TrainResult): CaseResult {
+  const place = { machines, devicesPerMachine: workers / machines };
+  return { ...made, parameters: { ...made.parameters, ...place } };
+}
+
+/**
+ * Trains, and measures while it does; every process of a job calls it alike. TensorFlow.js must be installed.
+ *
+ * @returns in rank 0 the run as one case; in the others a report without any
+ * @throws RangeError or TypeError with a code for options that cannot be
+ * @throws Error that names the packages where TensorFlow.js is missing
+ */
+export async function run(options: TrainOptions = {}, events: TrainEvents = {}): Promise<Report> {
+  const given = optionsOf(options, defaults, others);
+  for (const name of ['batchSize', 'iterations', 'stepsPerIteration'] as const) {
+    integer(given[name], name, 1, 2 ** 31 - 1);
+  }
+  const kind: ModelKind = modelKinds[given.model];
+  const dataset = given.dataset ?? (kind.inputType === 'int32' ? 'tokens' : 'cifar10');
+  const config: TrainConfig = { ...given, dataset };
+  // Loads TensorFlow.js, which an installation may lack.
+  const { trainOnRank } = await import('./rank.js');
+  let head: ReportHead | undefined;
+  const result = await trainOnRank(config, {
+    onStart(workers, backend) {
+      head = headOf('train', given, { workers });
+      events.onStart?.(head, []);
+      events.onTraining?.(workers, backend);
+    },
+    onIteration: (iteration, rate) => events.onIteration?.(iteration, rate),
+    onStep: (step, steps) => events.onProgress?.(step, steps),
+  });
+  if (result === undefined) return { ...headOf('train', given), cases: [] };
+  events.onResult?.(result);
+  const made = trainCase(config, result);
+  const cases = [given.placed ? placedCase(made, result) : made];
+  events.onCases?.(cases);
+  return { ...(head ?? headOf('train', given)), cases };
+}

@@ -1,0 +1,235 @@
+// The only file that loads the addon. The types of what it exports are in lib/native/, one file for each area; the
+// cast below ties them, and test/native/surface.test.ts holds the two equal.
+import { existsSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join, resolve } from 'node:path';
+
+import type bindingsFunction from 'bindings';
+import type * as DetectLibc from 'detect-libc';
+
+import { GradlinkError } from '../errors.js';
+import type { CommunicatorNatives } from './communicator.js';
+import type { DistNatives } from './dist.js';
+import type { GpuMeasureNatives } from './gpu-measure.js';
+import type { GpuNatives } from './gpu.js';
+import type { KVStoreNatives } from './kvstore.js';
+import type { MeasureNatives } from './measure.js';
+import type { OptimizerNatives } from './optimizer.js';
+import type { TrainNatives } from './train.js';
+import type { WindowNatives } from './window.js';
+import { isCheckout, ownFile, packageFolder } from '../package-folder.js';
+import { version } from '../version.js';
+
+/** Everything the addon exports. */
+export interface NativeAddon
+  extends
+    CommunicatorNatives,
+    DistNatives,
+    GpuMeasureNatives,
+    GpuNatives,
+    KVStoreNatives,
+    MeasureNatives,
+    OptimizerNatives,
+    TrainNatives,
+    WindowNatives {
+  /** Hands over the class that native failures are made of. */
+  setErrorClass(errorClass: typeof GradlinkError): void;
+}
+
+/** The files of a build; the shims by the MPI that each is for. All lie in one folder. */
+export const binaryFiles = {
+  addon: 'gradlink.node',
+  shims: { openmpi: 'gradlink_openmpi.so', mpich: 'gradlink_mpich.so' },
+} as const;
+
+let loaded: { readonly addon: NativeAddon; readonly path: string } | undefined;
+
+/**
+ * The addon, loaded at the first call.
+ *
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE when there is none that loads: the message lists what was tried, why
+ *   each failed, and what to do.
+ */
+export function native(): NativeAddon {
+  return (loaded ??= load()).addon;
+}
+
+/** The file the addon was loaded from. */
+export function nativePath(): string {
+  return (loaded ??= load()).path;
+}
+
+interface Candidate {
+  readonly label: string;
+  /** Loads it, or throws. */
+  open(): { addon: unknown; path: string };
+}
+
+/** As the platform packages are named, `linux-x64-gnu`, and whether there is one for it. */
+interface Platform {
+  readonly name: string;
+  readonly musl: boolean;
+  readonly prebuilt: boolean;
+}
+
+function load(): { addon: NativeAddon; path: string } {
+  const failures: string[] = [];
+  const place = findPlace();
+  const platform = findPlatform(place);
+  for (const candidate of candidates(place, platform)) {
+    try {
+      const { addon, path } = candidate.open();
+      const typed = addon as NativeAddon;
+      typed.setErrorClass(GradlinkError);
+      return { addon: typed, path };
+    } catch (error) {
+      failures.push(`  ${candidate.label}: ${firstLine(error)}`);
+    }
+  }
+  throw new GradlinkError('ERR_BACKEND_UNAVAILABLE', failureMessage(failures, platform));
+}
+
+interface Place {
+  /** The folder of gradlink's package.json; undefined in a bundle that none lies beside. */
+  readonly folder: string | undefined;
+  /** `require` of gradlink's own dependencies. */
+  readonly require: NodeJS.Require;
+}
+
+/**
+ * Where to look from. Inside somebody else's bundle: from the gradlink that is installed where the bundle lies. The
+ * current folder is not asked: who can write there could choose the code that runs.
+ */
+function findPlace(): Place {
+  const own = createRequire(ownFile());
+  const folder = packageFolder();
+  if (folder !== undefined) return { folder, require: own };
+  try {
+    const manifest = own.resolve('gradlink/package.json');
+    return { folder: dirname(manifest), require: createRequire(manifest) };
+  } catch {
+    return { folder: undefined, require: own };
+  }
+}
+
+/**
+ * The order: GRADLINK_BINARY, and that one alone; what was built in this package's folder, since somebody asked for that
+ * build, in a checkout or with `npx gradlink build`; the prebuilt package of this platform.
+ *
+ * Why no library finds it: pkg-prebuilds and node-gyp-build look into a folder prebuilds/ of the package itself, and so
+ * would have every installation carry the binaries of all platforms. Finding a platform package is one `resolve`, as
+ * esbuild, sharp and napi-rs do it; what is not, which libc runs, is asked of sharp's detect-libc.
+ */
+function candidates(place: Place, platform: Platform): Candidate[] {
+  const named = process.env['GRADLINK_BINARY'];
+  if (named !== undefined && named !== '') {
+    const path = resolve(named);
+    // Whoever names a file wants that one: falling back to another would hide a mistake.
+    return [{ label: `GRADLINK_BINARY=${named}`, open: () => openFile(path, place.require) }];
+  }
+  const { folder } = place;
+  return [
+    ...(folder === undefined
+      ? []
+      : [
+          {
+            label: join(folder, 'build', 'Release', binaryFiles.addon),
+            open: () => openBuilt(folder, place.require),
+          },
+        ]),
+    {
+      label: `package @gradlink/${platform.name}`,
+      open: () => openPackaged(platform, place.require),
+    },
+  ];
+}
+
+function openFile(path: string, require: NodeJS.Require): { addon: unknown; path: string } {
+  if (!existsSync(path)) throw new Error('no such file');
+  return { addon: require(path), path };
+}
+
+function openBuilt(folder: string, require: NodeJS.Require): { addon: unknown; path: string } {
+  const path = join(folder, 'build', 'Release', binaryFiles.addon);
+  if (!existsSync(path)) throw new Error('not built');
+  // Only this one place: a build of another kind (Debug, coverage) must be asked for through GRADLINK_BINARY.
+  const bindings = require('bindings') as typeof bindingsFunction;
+  const addon = bindings({
+    bindings: binaryFiles.addon,
+    module_root: folder,
+    try: [['module_root', 'build', 'Release', 'bindings']],
+  }) as { path?: string };
+  // bindings notes the path on the exports, where it is no part of the native surface.
+  delete addon.path;
+  return { addon, path };
+}
+
+function openPackaged(
+  { name, musl, prebuilt }: Platform,
+  require: NodeJS.Require,
+): { addon: unknown; path: string } {
+  if (musl) throw new Error('there is none: this system has musl, the prebuilt addons need glibc');
+  if (!prebuilt) throw new Error('there is none for this platform');
+  const manifest = resolvePackage(`@gradlink/${name}/package.json`, require);
+  if (manifest === undefined) throw new Error('not installed');
+  const found = (require(manifest) as { version: string }).version;
+  // What the addon exports changes between versions.
+  if (found !== version) throw new Error(`version ${found}, but this is gradlink ${version}`);
+  return openFile(join(dirname(manifest), binaryFiles.addon), require);
+}
+
+function resolvePackage(path: string, require: NodeJS.Require): string | undefined {
+  try {
+    return require.resolve(path);
+  } catch {
+    return undefined;
+  }
+}
+
+function findPlatform({ require }: Place): Platform {
+  const { platform, arch } = process;
+  const musl = platform === 'linux' && libcFamily(require) === 'musl';
+  const libc = platform === 'linux' ? (musl ? '-musl' : '-gnu') : '';
+  const name = `${platform}-${arch}${libc}`;
+  return { name, musl, prebuilt: ['linux-x64-gnu', 'linux-arm64-gnu'].includes(name) };
+}
+
+function libcFamily(require: NodeJS.Require): string | null {
+  try {
+    return (require('detect-libc') as typeof DetectLibc).familySync();
+  } catch {
+    // Not installed beside a bundle: then what does not load says why.
+    return null;
+  }
+}
+
+function firstLine(error: unknown): string {
+  const message = error instanceof Error ? error.message : String(error);
+  return message.split('\n', 1)[0] ?? message;
+}
+
+function failureMessage(failures: readonly string[], platform: Platform): string {
+  return [
+    `gradlink's native addon for ${platform.name} (Node ${process.versions.node}) did not load. Tried:`,
+    ...failures,
+    'What to do, one of:',
+    ...remedies(platform).map((remedy) => `  - ${remedy}`),
+    '  - name a file that loads in the environment variable GRADLINK_BINARY',
+  ].join('\n');
+}
+
+function remedies({ name, musl, prebuilt }: Platform): string[] {
+  if (isCheckout()) return ['bash scripts/setup.sh (or, with everything installed, npm run build)'];
+  if (musl) {
+    return [
+      'take a system with glibc, as in the image node:22-slim instead of node:22-alpine: gradlink is not made for musl',
+    ];
+  }
+  const build =
+    'npx gradlink build (compiles it here, and says what it needs that is missing; takes minutes)';
+  if (!prebuilt) return [build];
+  const install = `npm install @gradlink/${name}@${version} (an optional dependency of gradlink: a lock file of another platform, or --omit=optional, leaves it out)`;
+  if (packageFolder() !== undefined) return [install, build];
+  const external = `leave gradlink out of the bundle (esbuild: --external:gradlink), or install it where the bundle lies: npm install gradlink@${version}`;
+  return [external, install];
+}

@@ -1,0 +1,41 @@
+// What a command that measures prints, as one record: the same lines while it runs and from its report afterwards.
+import type { RankInfo } from '../measure/run.js';
+import type { CaseResult, Report, ReportHead } from '../results/result.js';
+
+export interface Tool {
+  /** `run.tool` of its reports. */
+  readonly name: string;
+  /** Whether a report of that name is this tool's; absent where no other has the name. */
+  readonly owns?: (report: Pick<Report, 'cases'>) => boolean;
+  /** Lines above the first case; `ranks` where they are known and shown. */
+  readonly head: (head: ReportHead, ranks?: readonly RankInfo[]) => string[];
+  /** The cases of a report as its run told them: those that {@link rows} takes together. */
+  readonly groups: (cases: readonly CaseResult[]) => readonly (readonly CaseResult[])[];
+  readonly rows: (cases: readonly CaseResult[]) => string[];
+  /** Lines below the last case. */
+  readonly foot: (report: Report) => string[];
+}
+
+/** Cases side by side that have a key in common, in the order of the report. */
+export function groupBy(
+  cases: readonly CaseResult[],
+  keyOf: (result: CaseResult) => string,
+): CaseResult[][] {
+  const groups = new Map<string, CaseResult[]>();
+  for (const result of cases) {
+    const key = keyOf(result);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [result]);
+    else group.push(result);
+  }
+  return [...groups.values()];
+}
+
+/** The whole report. */
+export function textLines(tool: Tool, report: Report): string[] {
+  return [
+    ...tool.head(report),
+    ...tool.groups(report.cases).flatMap((cases) => tool.rows(cases)),
+    ...tool.foot(report),
+  ];
+}

@@ -1,0 +1,27 @@
+// The commands that measure, by the name in their reports. A new one is its record in a file beside this, and a line here.
+import type { Report } from '../results/result.js';
+import { collectivesTool } from './collectives-table.js';
+import { ddpTool } from './ddp-tables.js';
+import { storeTool } from './mxnet-lines.js';
+import { neighborsTool } from './neighbors-table.js';
+import { p2pTool } from './p2p-tables.js';
+import type { Tool } from './tool.js';
+import { trainTool } from './train-tables.js';
+
+/** Of those that share a name the first that owns the report. */
+const tools: readonly Tool[] = [
+  neighborsTool,
+  collectivesTool,
+  p2pTool,
+  ddpTool,
+  trainTool,
+  storeTool,
+];
+
+/** The record of a report; of a tool that is not known, that of `measure`, whose summary suits any case. */
+export function toolOf(report: Report): Tool {
+  const found = tools.find(
+    ({ name, owns }) => name === report.run.tool && owns?.(report) !== false,
+  );
+  return found ?? storeTool;
+}

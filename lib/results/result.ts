@@ -1,0 +1,299 @@
+/**
+ * The one result type. Every output (text, JSON, CSV, Markdown, later pages and comparisons) is written
+ * from a {@link Report}; nothing is measured or computed a second time on the way out.
+ *
+ * Units are in the names: `...Seconds`, `...Bytes`, `...BytesPerSecond`. Sizes are bytes, GB is 1e9 bytes.
+ * All numbers are finite: what is not known is `null` or absent, never NaN.
+ */
+
+/** Version of the JSON layout; raised when a field changes its meaning or goes away, not when one is added. */
+export const schemaVersion = 1;
+
+/** A value that an option or a parameter of a case may have. */
+export type Scalar = string | number | boolean | null;
+
+/** What ran, as typed. */
+export interface RunInfo {
+  /** `measure`, `collectives`, ... */
+  tool: string;
+  /** Version of the gradlink package. */
+  packageVersion: string;
+  /** The arguments as given, without node and the script. */
+  commandLine: readonly string[];
+  /** Every option with the value that was used, in the order of the tool's help. */
+  options: Readonly<Record<string, Scalar>>;
+  /** Start of the run, ISO 8601 in UTC. */
+  startedAt: string;
+}
+
+/** The machine, as far as it explains a figure. */
+export interface EnvironmentInfo {
+  cpuModel: string;
+  /** Processors this process may run on (its affinity mask), not those of the machine. */
+  availableCores: number;
+  onlineCores: number;
+  /** Vector instructions the kernels use: `avx512`, `avx2`, `neon`, `scalar`; null when no addon was loaded. */
+  simdLevel: string | null;
+  /** Threads that the kernels use; null when no addon was loaded. */
+  threads: number | null;
+  memoryBytes: number;
+  freeMemoryBytes: number;
+  /** Size of the last cache level that one core sees; null when the kernel does not tell. */
+  lastLevelCacheBytes: number | null;
+  operatingSystem: string;
+  kernel: string;
+  architecture: string;
+  nodeVersion: string;
+  /** Only variables that change what is measured (a fixed list of names and prefixes), never the whole environment. */
+  variables: Readonly<Record<string, string>>;
+}
+
+/** One GPU, as far as it explains a figure; null where nobody says. */
+export interface GpuDevice {
+  ordinal: number;
+  name: string;
+  uuid: string | null;
+  pciBusId: string;
+  memoryBytes: number;
+  computeCapability: string;
+  numaNode: number | null;
+  /** The most that its PCIe link can be. */
+  pcieGeneration: number | null;
+  pcieWidth: number | null;
+  /** NVLinks that it has, those that are up, and what one of these carries in one direction. */
+  links: number | null;
+  activeLinks: number | null;
+  linkBytesPerSecond: number | null;
+}
+
+/** The GPUs of a run and what drives them. */
+export interface GpuEnvironment {
+  /** The newest CUDA that the driver takes: `13.0`. */
+  cudaVersion: string;
+  driverRelease: string | null;
+  ncclVersion: string | null;
+  /** Why there is no NVML, and so nothing about links; null when there is one. */
+  nvmlMissing: string | null;
+  devices: readonly GpuDevice[];
+}
+
+/** Distribution-free interval of the median, from order statistics. */
+export interface MedianInterval {
+  lowerSeconds: number;
+  upperSeconds: number;
+  /** Coverage that the chosen order statistics really have; below 0.95 when there are fewer than six samples. */
+  confidence: number;
+}
+
+/** Order statistics of the samples; percentiles are nearest rank, the median is the middle of the two middle ones. */
+export interface Statistics {
+  samples: number;
+  minSeconds: number;
+  medianSeconds: number;
+  p95Seconds: number;
+  p99Seconds: number;
+  maxSeconds: number;
+  meanSeconds: number;
+  medianInterval: MedianInterval;
+}
+
+/** A bandwidth at the median time, with what the interval of the median makes of it. */
+export interface Bandwidth {
+  bytesPerSecond: number;
+  /** At the upper end of the median's interval. */
+  lowerBytesPerSecond: number;
+  /** At the lower end of the median's interval. */
+  upperBytesPerSecond: number;
+  /** The formula in words and symbols, such as `S * 2(n-1)/n / t`. */
+  formula: string;
+}
+
+/** What the machine allows, from its own copy bandwidth measured in the same run. */
+export interface Limit {
+  /** Bytes that any implementation must read plus those it must write for one operation. */
+  mustMoveBytes: number;
+  /** How mustMoveBytes comes about. */
+  formula: string;
+  /**
+   * Bytes read plus bytes written in a second by a plain copy, with the same threads; where `basis` says so, what
+   * the links carry.
+   */
+  copyBytesPerSecond: number;
+  /** Where the rate comes from when it was not measured: `18 NVLinks x 26.56 GB/s`. */
+  basis?: string;
+  /** mustMoveBytes / copyBytesPerSecond. */
+  boundSeconds: number;
+  /** boundSeconds / median time: 1 is the limit; above 1 the data came from a cache. */
+  ratio: number;
+}
+
+/** Whether the results were right. */
+export interface Check {
+  /** `exact`: every element compared bit for bit; `error`: MXNet's relative error against a bound; `none`: not checked. */
+  kind: 'exact' | 'error' | 'none';
+  /** Elements that were wrong (`exact`), over all ranks; null when not counted. */
+  wrong: number | null;
+  /** sum |out - expected| / sum |expected| (`error`); null when not computed or not finite. */
+  error: number | null;
+  /** Bound on `error`; null for the other kinds. */
+  tolerance: number | null;
+  /** True for `none`. */
+  passed: boolean;
+}
+
+/** `none`: nothing to judge against. */
+export type VerdictLevel = 'good' | 'fair' | 'poor' | 'none';
+
+export interface Verdict {
+  level: VerdictLevel;
+  /** One sentence with the share of the limit. */
+  text: string;
+  /** Most likely reason for a low or unsteady figure, and what to try; null when there is nothing to explain. */
+  likelyCause: string | null;
+}
+
+/** One line of MXNet's output: the mean over `--disp-batches` batches. */
+export interface IterationLine {
+  iteration: number;
+  seconds: number;
+  /** MXNet's figure per device: S * 2(n-1)/n / t. */
+  bytesPerSecond: number;
+  /** -1 when results are not checked, as in the original; null when it is not a finite number. */
+  error: number | null;
+}
+
+/** One worker of a store in all timed batches together. */
+export interface WorkerTraffic {
+  rank: number;
+  /** Of its own batches. */
+  medianSeconds: number;
+  /** To and from servers; without servers, from and to the other workers. */
+  bytesSent: number;
+  bytesReceived: number;
+  /** Arrays to and from what is sent, sums of devices included. */
+  copySeconds: number;
+  /** Nothing to do but wait for others. */
+  waitSeconds: number;
+  /** Summing with the other workers, and the optimizer; 0 where servers do it. */
+  reduceSeconds: number;
+  updateSeconds: number;
+}
+
+/** One server of a store in all timed batches together; seconds are those of all its threads. */
+export interface ServerTraffic {
+  server: number;
+  /** What it holds: parts of keys, and their elements. */
+  shards: number;
+  elements: number;
+  bytesReceived: number;
+  bytesSent: number;
+  mergeSeconds: number;
+  updateSeconds: number;
+  /** Of its receiving thread. */
+  waitSeconds: number;
+}
+
+/** Shares of the batches' time. Parts work side by side: together they may exceed 1, or stay below. */
+export interface TimeShares {
+  copy: number;
+  wire: number;
+  merge: number;
+  update: number;
+}
+
+/** What a store of several workers moved and where its time went. */
+export interface StoreTraffic {
+  batches: number;
+  workers: readonly WorkerTraffic[];
+  servers: readonly ServerTraffic[];
+  networkBytesPerSecond: number;
+  networkFormula: string;
+  /** The worker whose batches took longest. */
+  slowestRank: number;
+  shares: TimeShares;
+}
+
+/** Which case it is: unique in its report by name and parameters. */
+export interface CaseIdentity {
+  /** `kvstore`, or the collective: `all_reduce`, ... */
+  name: string;
+  /** What distinguishes it: `kvStore`, `network`, `devices`; or `bytes`, `count`, `dtype`, `op`, `root`, `placement`. */
+  parameters: Readonly<Record<string, Scalar>>;
+}
+
+/** What a case that ran has to say. */
+export interface Measurement {
+  /** Every timed sample in order; a sample is the mean of iterationsPerSample operations. */
+  samplesSeconds: readonly number[];
+  iterationsPerSample: number;
+  warmupIterations: number;
+  statistics: Statistics;
+  /** Size S of the operation, as each formula defines it. */
+  bytes: number;
+  algorithmBandwidth: Bandwidth;
+  /** Comparable between numbers of ranks: 0 for one rank where the factor is (n-1)/n. */
+  busBandwidth: Bandwidth;
+  /** Null when the tool was told not to measure it. */
+  limit: Limit | null;
+  check: Check;
+  verdict: Verdict;
+  /** Arrays of a network; absent where the case is one buffer. */
+  arrays?: number;
+  /** MXNet's lines; only of `measure`. */
+  iterations?: readonly IterationLine[];
+  /** Of a store of several workers. */
+  traffic?: StoreTraffic;
+  /** Further figures of the tool, with the unit in each name: `imagesPerSecond`. */
+  values?: Readonly<Record<string, number | null>>;
+}
+
+export interface MeasuredCase extends CaseIdentity, Measurement {
+  status: 'ok';
+}
+
+/** Could not run here, for a reason that is nobody's fault (not installed, not on this machine). */
+export interface WaivedCase extends CaseIdentity {
+  status: 'waived';
+  reason: string;
+}
+
+/** Failed, or ran with a wrong result (then the measurement is there too). */
+export interface FailedCase extends CaseIdentity, Partial<Measurement> {
+  status: 'error';
+  reason: string;
+  /** `ERR_...` of the error, when it had one. */
+  code?: string;
+}
+
+export type CaseResult = MeasuredCase | WaivedCase | FailedCase;
+
+export interface Report {
+  schemaVersion: typeof schemaVersion;
+  run: RunInfo;
+  environment: EnvironmentInfo;
+  /** Absent where no GPU was used. */
+  gpus?: GpuEnvironment;
+  cases: readonly CaseResult[];
+}
+
+/** What is known of a run before its first figure. */
+export type ReportHead = Omit<Report, 'cases'>;
+
+/** What a run comes to. */
+export interface Outcome {
+  ok: number;
+  waived: number;
+  error: number;
+}
+
+/** Counts the cases by status. A run has succeeded when no case failed and at least one ran. */
+export function outcome(report: Report): Outcome {
+  const counts: Outcome = { ok: 0, waived: 0, error: 0 };
+  for (const result of report.cases) counts[result.status] += 1;
+  return counts;
+}
+
+/** Whether the case carries a measurement: it ran, with a right or a wrong result. */
+export function hasMeasurement(result: CaseResult): result is CaseResult & Measurement {
+  return 'statistics' in result;
+}

@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest';
+
+import { parsePlan } from '../../../lib/measure/train/plan.js';
+
+const known = ['model', 'dataset', 'dist-optimizer', 'atc-style', 'lr'];
+
+describe('parsePlan', () => {
+  it('has the protocol for what is not said', () => {
+    expect(parsePlan('grid: [[1, 1]]', known)).toEqual({
+      ...{ cells: [{ machines: 1, devices: 1 }], batchSizes: [32], repeats: 5, warmupSteps: 20 },
+      ...{ steps: 100, target: 0.8, hosts: [], launcher: 'local', launch: [], servers: 0 },
+      ...{ options: {}, timeoutSeconds: undefined },
+    });
+  });
+
+  it('reads everything', () => {
+    const text = `
+      model: resnet50
+      dist_optimizer: neighbor_allreduce
+      atc-style: true
+      lr: 0.5
+      batch_size: [64, 128]
+      grid: [[1, 1], [12, 8]]
+      repeats: 7
+      warmup: 0
+      steps: 10
+      target: 0.9
+      hosts: [node1, node2]
+      launcher: mpi
+      launch: [--remote-shell, ssh -p 2222]
+      timeout: 600
+      servers: 2`;
+    expect(parsePlan(text, known)).toEqual({
+      cells: [
+        { machines: 1, devices: 1 },
+        { machines: 12, devices: 8 },
+      ],
+      ...{ batchSizes: [64, 128], repeats: 7, warmupSteps: 0, steps: 10, target: 0.9 },
+      ...{ hosts: ['node1', 'node2'], launcher: 'mpi', servers: 2, timeoutSeconds: 600 },
+      launch: ['--remote-shell', 'ssh -p 2222'],
+      options: {
+        ...{ model: 'resnet50', 'dist-optimizer': 'neighbor_allreduce' },
+        ...{ 'atc-style': 'true', lr: '0.5' },
+      },
+    });
+  });
+
+  it('goes to hosts over ssh', () => {
+    expect(parsePlan('{grid: [[2, 1]], hosts: [node1, node2]}', known).launcher).toBe('ssh');
+  });
+
+  it.each([
+    ['- 1', 'expected entries such as'],
+    ['model: mlp', 'expected a list of [machines, devices on each] for grid'],
+    ['grid: [[1]]', 'expected [machines, devices on each] in grid, got [1]'],
+    ['grid: [[0, 1]]', 'expected a whole number of at least 1 for grid, got 0'],
+    ['{grid: [[1, 1]], repeats: 1.5}', 'at least 1 for repeats, got 1.5'],
+    ['{grid: [[1, 1]], batch-size: [8, x]}', 'at least 1 for batch-size, got "x"'],
+    ['{grid: [[1, 1]], target: 0}', 'expected a number above 0 for target, got 0'],
+    ['{grid: [[1, 1]], timeout: soon}', 'expected seconds above 0 for timeout, got "soon"'],
+    ['{grid: [[1, 1]], hosts: node1}', 'expected a list of names for hosts, got "node1"'],
+    [
+      '{grid: [[1, 1]], hosts: [a], launcher: local}',
+      'expected mpi, ssh or slurm for launcher, got',
+    ],
+    ['{grid: [[1, 1]], launcher: slurm}', 'expected hosts for the launcher, got "slurm"'],
+    ['{grid: [[1, 1]], launch: --tag-output}', 'for launch, got "--tag-output"'],
+    ['{grid: [[1, 1]], launch: [--tag-output]}', 'the output of a run, got --tag-output'],
+    ['{grid: [[1, 1]], modle: mlp}', 'got the entry modle'],
+    ['{grid: [[1, 1]], model: [mlp]}', 'expected text, a number or true for model, got ["mlp"]'],
+  ])('refuses %s', (text, message) => {
+    expect(() => parsePlan(text, known)).toThrow(message);
+  });
+});
