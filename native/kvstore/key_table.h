@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/base/misuse.h"
 #include "kvstore/store.h"
-#include "kvstore/store_checks.h"
 
 namespace gradlink {
 
@@ -20,7 +20,9 @@ class KeyTable {
  public:
   /// The next key's number. Throws Error(invalidArgument) where the name is taken.
   KeyId next(const std::string& name) const {
-    if (numbers_.contains(name)) refuseSecondInit(name);
+    if (numbers_.contains(name)) {
+      throw storeMisuse("key " + name + " is initialised already: a key is initialised once");
+    }
     return static_cast<KeyId>(keys_.size());
   }
   /// The name is one that next() allowed.
