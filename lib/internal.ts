@@ -8,6 +8,6 @@ export * as limits from './measure/p2p-limits.js';
 export { readMachine } from './measure/p2p-machine.js';
 export { native } from './native.js';
 export { nativeGpuLoops } from './native/gpu-measure.js';
-export { nativeCombine, nativeMemoryLoops, nativeTimedCollectives } from './native/measure.js';
+export { nativeCombine, nativeMemoryLoops } from './native/measure.js';
 export { gpuLines, tableLines } from './report/index.js';
 export { parseDType } from './tensor/dtype.js';

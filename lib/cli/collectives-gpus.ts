@@ -2,11 +2,10 @@
 import type { CollectivesOptions, Room } from './collectives-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob, type JobPlace } from '../communicator/job.js';
-import type { Collective } from '../measure/bandwidth.js';
+import { traitsOf, type Collective } from '../measure/bandwidth.js';
 import { openGpuWorld } from '../measure/gpu-world.js';
 import { readMachine, type Machine } from '../measure/p2p-machine.js';
 import type { SweepWorld } from '../measure/sweep-world.js';
-import { collectiveTraits } from '../measure/sweep.js';
 import { native } from '../native.js';
 import type { NativeGpuTimingOptions } from '../native/measure.js';
 import { deviceDtypes, dtypes, isFloat8, type DeviceDType } from '../tensor/dtype.js';
@@ -162,7 +161,7 @@ export function elementTypes(
 const float8SumCapability = 9;
 
 function hasFloat8(collective: Collective, { gpus }: Machine): boolean {
-  const { reduces } = collectiveTraits[collective];
+  const { reduces } = traitsOf(collective);
   return (
     native().gpuLibraries().ncclFloat8 &&
     gpus.every(

@@ -9,19 +9,33 @@ export type NativeBuffer = StorageArray | NativeDeviceBuffer;
 /** What one rank or, as an array, each held rank brings; null where a rank needs no such memory. */
 export type NativeBuffers = NativeBuffer | readonly (NativeBuffer | null)[] | null;
 
-/** Numbers of the collectives: the low byte of the `call` argument. */
-export const nativeOps = {
-  allReduce: 0,
-  reduce: 1,
-  broadcast: 2,
-  allGather: 3,
-  reduceScatter: 4,
-  allToAll: 5,
-  gather: 6,
-  scatter: 7,
-  barrier: 8,
-} as const;
-export type NativeOpName = keyof typeof nativeOps;
+/** Blocks of `count` elements that a rank brings or gets: none, one, or one for each rank. */
+export type NativeBlocks = 'none' | 'one' | 'each' | 'oneAtRoot' | 'eachAtRoot';
+
+export interface NativeCollective {
+  readonly name: string;
+  readonly hasOp: boolean;
+  readonly hasRoot: boolean;
+  readonly in: NativeBlocks;
+  readonly out: NativeBlocks;
+}
+
+/**
+ * The collectives; a row's place is its number, the low byte of the `call` argument. It is the addon's table
+ * (native/core/collective.h) with its names as types: test/native/surface.test.ts holds the two equal.
+ */
+export const nativeCollectives = [
+  { name: 'allReduce', hasOp: true, hasRoot: false, in: 'one', out: 'one' },
+  { name: 'reduce', hasOp: true, hasRoot: true, in: 'one', out: 'oneAtRoot' },
+  { name: 'broadcast', hasOp: false, hasRoot: true, in: 'oneAtRoot', out: 'one' },
+  { name: 'allGather', hasOp: false, hasRoot: false, in: 'one', out: 'each' },
+  { name: 'reduceScatter', hasOp: true, hasRoot: false, in: 'each', out: 'one' },
+  { name: 'allToAll', hasOp: false, hasRoot: false, in: 'each', out: 'each' },
+  { name: 'gather', hasOp: false, hasRoot: true, in: 'one', out: 'eachAtRoot' },
+  { name: 'scatter', hasOp: false, hasRoot: true, in: 'eachAtRoot', out: 'one' },
+  { name: 'barrier', hasOp: false, hasRoot: false, in: 'none', out: 'none' },
+] as const satisfies readonly NativeCollective[];
+export type NativeOpName = (typeof nativeCollectives)[number]['name'];
 
 /** Packs operation, dtype number and reduce-op number: one argument is cheaper to hand over than three. */
 export function encodeCall(op: number, dtype: number, reduceOp: number): number {
@@ -234,6 +248,8 @@ export interface NativeCommunicatorClass {
 }
 
 export interface CommunicatorNatives {
+  /** What nativeCollectives repeats. */
+  readonly collectives: readonly NativeCollective[];
   readonly NativeCommunicator: NativeCommunicatorClass;
   /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
   abortMpiJob(message: string, status: number): void;

@@ -3,12 +3,12 @@ add_library(gradlink_core STATIC)
 unite(gradlink_core calls
   call.cc
   call_differences.cc
+  collective.cc
   communicator.cc
   error.cc
   forwarding_communicator.cc
   fusion.cc
   neighbors.cc
-  shaped_communicator.cc
   hosts/hierarchical.cc
   hosts/hierarchical_agree.cc
   hosts/hierarchical_pieces.cc

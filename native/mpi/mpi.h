@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/shaped_communicator.h"
+#include "core/communicator.h"
 
 namespace gradlink::mpi {
 
@@ -45,7 +45,7 @@ struct Place {
 Place start(double timeoutMs = 30000, const std::atomic<bool>* cancelled = nullptr);
 
 /// An MPI communicator's further abilities. It holds one rank. backend() is "mpi".
-class MpiCommunicator : public ShapedCommunicator {
+class MpiCommunicator : public Communicator {
  public:
   /// The node of each rank, numbered by their lowest ranks: those of equal number share memory.
   /// From MPI (MPI_Comm_split_type), or, where GRADLINK_RANKS_PER_NODE is k, each k consecutive

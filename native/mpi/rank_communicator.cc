@@ -12,14 +12,6 @@
 namespace gradlink::mpi {
 namespace {
 
-// The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
-std::size_t largestInput(const Shape& shape, int size) {
-  std::size_t blocks = 0;
-  for (int r = 0; r < std::min(size, 2); ++r) blocks = std::max(blocks, inBlocks(shape, size, r));
-  if (hasRoot(shape.kind)) blocks = std::max(blocks, inBlocks(shape, size, shape.root));
-  return blocks * shape.count * sizeOf(shape.dtype);
-}
-
 void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
   if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
   throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
@@ -47,7 +39,11 @@ void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
   if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
-    move(shape, buffers, wait);
+    if (shape.kind == Kind::barrier) {
+      agreement_.meet({}, {}, wait);
+    } else {
+      move(shape, buffers, wait);
+    }
   });
 }
 
@@ -139,13 +135,6 @@ void RankCommunicator::fold(const Shape& shape, const Buffers& buffers, std::siz
     src_[static_cast<std::size_t>(r)] = agreement_.payload(r).data() + offset;
   }
   reduceMany(buffers.out, src_, shape.count, shape.dtype, shape.op);
-}
-
-void RankCommunicator::barrier(const CallOptions& o) {
-  guarded("barrier", [&] {
-    Wait wait(link_, "barrier", timeoutOf(o), Wait::Kind::agreement);
-    agreement_.meet({}, {}, wait);
-  });
 }
 
 void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,

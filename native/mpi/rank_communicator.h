@@ -29,7 +29,7 @@ class RankCommunicator final : public MpiCommunicator {
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;
 
-  void barrier(const CallOptions&) override;
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
@@ -72,7 +72,6 @@ class RankCommunicator final : public MpiCommunicator {
   double timeoutOf(const CallOptions& options) const {
     return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   }
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
   void checkBuffers(const Shape& shape, const Buffers& buffers) const;
   void move(const Shape& shape, const Buffers& buffers, Wait& wait);
   void oneShot(const Shape& shape, const Buffers& buffers, Wait& wait);

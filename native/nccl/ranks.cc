@@ -103,8 +103,7 @@ void Ranks::checkType(const char* op, DType dtype, bool adds) const {
 void Ranks::checkLaunch(const Launch& launch) const {
   const Shape& shape = launch.shape;
   const char* op = nameOf(shape.kind);
-  if (shape.kind == Kind::barrier || shape.kind == Kind::split ||
-      shape.kind == Kind::neighborAllReduce) {
+  if (shape.kind >= Kind::barrier) {
     throw misuse(op, "is not a collective that can be launched alone");
   }
   checkBuffers(shape, launch.buffers);
@@ -170,6 +169,7 @@ void Ranks::check(const char* op) {
 }
 
 void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+  if (shape.kind == Kind::barrier) return barrier(options);
   const Launch launch{shape, buffers};
   run({&launch, 1}, options);
 }

@@ -21,14 +21,6 @@ constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
 constexpr std::size_t kOneShotBytesOfProcesses = kMostOneShotBytes;
 constexpr int kFewRanks = 16;
 
-// The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
-std::size_t largestInput(const Shape& shape, int size) {
-  std::size_t blocks = 0;
-  for (int r = 0; r < std::min(size, 2); ++r) blocks = std::max(blocks, inBlocks(shape, size, r));
-  if (hasRoot(shape.kind)) blocks = std::max(blocks, inBlocks(shape, size, shape.root));
-  return blocks * shape.count * sizeOf(shape.dtype);
-}
-
 Membership meetOthers(const JoinOptions& options, Deadline deadline) {
   if (options.size == 1) return meetNobody(options);
   return options.threads ? meetThreads(options, deadline) : meetProcesses(options, deadline);
@@ -105,7 +97,11 @@ void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOp
   if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Patience patience = patienceOf(options);
-    move(shape, buffers, nullptr, patience);
+    if (shape.kind == Kind::barrier) {
+      session_.meetWithPayload({}, patience);
+    } else {
+      move(shape, buffers, nullptr, patience);
+    }
   });
 }
 
@@ -175,13 +171,6 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
     styles_.spent(work);
   });
   return true;
-}
-
-void Joined::barrier(const CallOptions& o) {
-  guarded("barrier", [&] {
-    Patience patience = patienceOf(o);
-    session_.meetWithPayload({}, patience);
-  });
 }
 
 void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/shaped_communicator.h"
+#include "core/communicator.h"
 #include "shm/direct.h"
 #include "shm/mailbox.h"
 #include "shm/meeting.h"
@@ -21,7 +21,7 @@ namespace gradlink::shm {
 /// Largest input that travels with the announcement of its call, between processes.
 inline constexpr std::size_t kMostOneShotBytes = 16 << 10;
 
-class Joined final : public ShapedCommunicator {
+class Joined final : public Communicator {
  public:
   Joined(const JoinOptions& options, Membership membership);
   ~Joined() override;
@@ -30,7 +30,7 @@ class Joined final : public ShapedCommunicator {
   std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return "shm"; }
 
-  void barrier(const CallOptions&) override;
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
@@ -59,7 +59,6 @@ class Joined final : public ShapedCommunicator {
   /// any more.
   template <class Body>
   auto guarded(const char* op, Body body);
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
   /// `own`: of neighborAllReduce; else null.
   void move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
             Patience& patience);

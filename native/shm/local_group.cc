@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "core/call.h"
+#include "core/communicator.h"
 #include "core/error.h"
-#include "core/shaped_communicator.h"
 #include "core/thread_pool.h"
 #include "shm/direct.h"
 #include "shm/shm.h"
@@ -28,7 +28,7 @@ constexpr std::size_t kInlineBytes = 64 << 10;
 constexpr std::size_t kPartBytes = 1 << 20;
 constexpr std::size_t kAlignment = 64;
 
-class LocalGroup final : public ShapedCommunicator {
+class LocalGroup final : public Communicator {
  public:
   explicit LocalGroup(int size) : ranks_(static_cast<std::size_t>(size)) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
@@ -41,7 +41,10 @@ class LocalGroup final : public ShapedCommunicator {
   std::span<const int> heldRanks() const override { return ranks_; }
   const char* backend() const override { return "shm"; }
 
-  void barrier(const CallOptions&) override { checkOpen("barrier"); }
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
+    if (shape.kind == Kind::barrier) return checkOpen("barrier");
+    run(shape, buffers, {});
+  }
   void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                          std::span<const Neighborhood> neighborhoods, const CallOptions&) override {
     const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
@@ -116,9 +119,6 @@ class LocalGroup final : public ShapedCommunicator {
         .stillUsable();
   }
 
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
-    run(shape, buffers, {});
-  }
   void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
     checkOpen(nameOf(shape.kind));
     const std::size_t n = ranks_.size();

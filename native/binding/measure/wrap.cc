@@ -66,7 +66,7 @@ Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& 
 
 CollectiveOptions collectiveOptions(const Napi::Object& given) {
   CollectiveOptions options;
-  options.collective = enumOf<measure::Collective>(given, "collective", measure::kCollectiveCount);
+  options.collective = &measure::recordNamed(stringArg(given.Get("collective"), "collective"));
   options.count = countArg(given.Get("count"), "count");
   options.dtype = enumOf<DType>(given, "dtype", kGpuDTypeCount);
   options.op = enumOf<ReduceOp>(given, "op", kReduceOpCount);

@@ -76,6 +76,7 @@ void Hierarchical::collective(const Shape& shape, const Buffers& buffers,
                               const CallOptions& options) {
   guarded(nameOf(shape.kind), [&] {
     const Call call = begin(shape, options);
+    if (shape.kind == Kind::barrier) return agree(call);
     checkBuffers(call, buffers);
     if (shape.kind == Kind::allReduce && shape.count * sizeOf(shape.dtype) <= kSmallBytes) {
       return smallAllReduce(call, buffers);
@@ -107,7 +108,7 @@ void Hierarchical::move(const Call& call, const Buffers& buffers) {
       return runReduceScatter(call, buffers);
     default:
       // Nothing is reduced: the hosts would only be in the way.
-      onWorld(call.op(), [&] { callShaped(*world_, call.shape, buffers, left(call, Step::node)); });
+      onWorld(call.op(), [&] { world_->collective(call.shape, buffers, left(call, Step::node)); });
   }
 }
 
@@ -122,10 +123,6 @@ void Hierarchical::neighborAllReduce(const Buffers& b, std::size_t count, DType 
       world_->neighborAllReduce(b, count, dtype, neighborhoods, left(call, Step::node));
     });
   });
-}
-
-void Hierarchical::barrier(const CallOptions& o) {
-  guarded("barrier", [&] { agree(begin({}, o)); });
 }
 
 void Hierarchical::send(const void* data, std::size_t count, DType dtype, int destination, int tag,

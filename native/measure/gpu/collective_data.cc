@@ -13,7 +13,7 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
       options_(options),
       record_(record),
       // Copies take the pattern of max, whose values span the whole type.
-      patternOp_(record.reduces ? options.op : ReduceOp::max) {
+      patternOp_(record.reduces() ? options.op : ReduceOp::max) {
   const std::size_t blockBytes = options.count * sizeOf(options.dtype);
   for (std::size_t i = 0; i < comm.devices().size(); ++i) {
     cuda::Device& device = *comm.devices()[i];
@@ -23,14 +23,14 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
     streamPointers_.push_back(streams_.back().get());
     const std::size_t inside = static_cast<std::size_t>(comm.heldRanks()[i]) * blockBytes;
     if (!options.inPlace) {
-      in_.push_back(add(device, bytesOf(record.inputBlocks)));
-      out_.push_back(add(device, bytesOf(record.outputBlocks)));
+      in_.push_back(add(device, bytesOf(record.inputBlocks(comm.size()))));
+      out_.push_back(add(device, bytesOf(record.outputBlocks(comm.size()))));
     } else if (record.inPlace == InPlace::inInsideOut) {
-      char* const out = add(device, bytesOf(record.outputBlocks));
+      char* const out = add(device, bytesOf(record.outputBlocks(comm.size())));
       in_.push_back(out + inside);
       out_.push_back(out);
     } else {
-      char* const in = add(device, bytesOf(record.inputBlocks));
+      char* const in = add(device, bytesOf(record.inputBlocks(comm.size())));
       in_.push_back(in);
       out_.push_back(record.inPlace == InPlace::outInsideIn ? in + inside : in);
     }
@@ -46,8 +46,8 @@ GpuCollectiveData::~GpuCollectiveData() {
   }
 }
 
-std::size_t GpuCollectiveData::bytesOf(std::size_t (*blocks)(int)) const {
-  return blocks(comm_.size()) * options_.count * sizeOf(options_.dtype);
+std::size_t GpuCollectiveData::bytesOf(std::size_t blocks) const {
+  return blocks * options_.count * sizeOf(options_.dtype);
 }
 
 char* GpuCollectiveData::add(cuda::Device& device, std::size_t bytes) {

@@ -31,7 +31,7 @@ class GpuCollectiveData {
   nccl::RegistrationKind registerAll(nccl::RegistrationKind, const CallOptions&);
 
  private:
-  std::size_t bytesOf(std::size_t (*blocks)(int)) const;
+  std::size_t bytesOf(std::size_t blocks) const;
   char* add(cuda::Device&, std::size_t bytes);
   void synchronize();
 
