@@ -20,11 +20,10 @@ void checkList(const std::vector<Neighbor>& list, const char* what, int rank, in
   for (const Neighbor& n : list) {
     const bool inside = n.rank >= 0 && n.rank < size && n.rank != rank;
     if (!inside || seen[static_cast<std::size_t>(n.rank)]) {
-      throw misuse("neighborAllReduce",
-                   "rank " + std::to_string(rank) + " names " + what + " " +
-                       std::to_string(n.rank) + (inside ? " twice" : "") +
-                       "; expected each other rank of 0.." + std::to_string(size - 1) +
-                       " at most once");
+      throw misuse("neighborAllReduce", "rank " + std::to_string(rank) + " names " + what + " " +
+                                            std::to_string(n.rank) + (inside ? " twice" : "") +
+                                            "; expected each other rank of 0.." +
+                                            std::to_string(size - 1) + " at most once");
     }
     seen[static_cast<std::size_t>(n.rank)] = true;
   }
@@ -44,11 +43,9 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
       std::any_of(all.begin(), all.end(), [](const Neighborhood& one) { return one.check; });
   for (int r = 0; checked && r < size; ++r) checkNeighborhood(of(r), r, size);
   auto unmatched = [](int receiver, int sender, const char* missing) {
-    return Error(ErrorCode::mismatch, "neighborAllReduce: rank " + std::to_string(receiver) +
-                                          " and rank " + std::to_string(sender) +
-                                          " disagree: " + missing)
-        .withOp("neighborAllReduce")
-        .stillUsable();
+    return harmless(ErrorCode::mismatch, "neighborAllReduce",
+                    "rank " + std::to_string(receiver) + " and rank " + std::to_string(sender) +
+                        " disagree: " + missing);
   };
   std::vector<WeightRow> rows(all.size());
   for (int r = 0; r < size; ++r) {
@@ -79,11 +76,11 @@ void checkShape(const Shape& shape, int size, bool gpu) {
   const char* const op = nameOf(shape.kind);
   if (hasRoot(shape.kind) && (shape.root < 0 || shape.root >= size)) {
     throw misuse(op, "root " + std::to_string(shape.root) + " is not a rank; expected 0.." +
-              std::to_string(size - 1));
+                         std::to_string(size - 1));
   }
   if (isFloat8(shape.dtype) && !gpu) {
     throw misuse(op, std::string(nameOf(shape.dtype)) +
-              " is a type of GPUs: the host has no arithmetic for it");
+                         " is a type of GPUs: the host has no arithmetic for it");
   }
   const bool isFloat = shape.dtype >= DType::float16 && !isFloat8(shape.dtype);
   if (shape.kind == Kind::neighborAllReduce && !isFloat) {

@@ -80,11 +80,8 @@ class Staged final : public StagedCommunicator {
   }
 
   void* allocShared(std::size_t) override {
-    throw Error(ErrorCode::unsupported,
-                "allocShared: it gives memory of the host, and this rank's arrays are on " +
-                    device_.label())
-        .withOp("allocShared")
-        .stillUsable();
+    throw unsupported("allocShared", "it gives memory of the host, and this rank's arrays are on " +
+                                         device_.label());
   }
   void freeShared(void*) override {}
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions& call) override {
@@ -102,10 +99,7 @@ class Staged final : public StagedCommunicator {
   static DType movedAs(DType dtype) { return isFloat8(dtype) ? DType::uint8 : dtype; }
   static void checkReducible(DType dtype, const char* op) {
     if (!isFloat8(dtype)) return;
-    throw Error(ErrorCode::unsupported,
-                std::string(op) + ": sums on the host have no " + nameOf(dtype))
-        .withOp(op)
-        .stillUsable();
+    throw unsupported(op, std::string("sums on the host have no ") + nameOf(dtype));
   }
 
   static void* room(PinnedMemory& memory, std::size_t bytes) {

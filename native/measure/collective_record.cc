@@ -40,7 +40,8 @@ void passRound(Communicator& comm, const Shape& shape, const Buffers& buffers,
   const int rank = comm.heldRanks()[0];
   // A ring of one needs no message.
   if (n == 1) {
-    if (shape.count != 0) std::memcpy(buffers.out[0], buffers.in[0], shape.count * sizeOf(shape.dtype));
+    if (shape.count != 0)
+      std::memcpy(buffers.out[0], buffers.in[0], shape.count * sizeOf(shape.dtype));
     return;
   }
   const auto send = [&] {

@@ -33,16 +33,13 @@ Membership meetForWire(JoinOptions options, Deadline deadline) {
 }
 
 void checkPlace(const JoinOptions& options) {
-  auto bad = [](const std::string& text) {
-    return Error(ErrorCode::invalidArgument, "join: " + text).withOp("join").stillUsable();
-  };
   if (options.size < 1 || options.size > kMaxRanks) {
-    throw bad("size must be 1.." + std::to_string(kMaxRanks) + ", got " +
-              std::to_string(options.size));
+    throw misuse("join", "size must be 1.." + std::to_string(kMaxRanks) + ", got " +
+                             std::to_string(options.size));
   }
   if (options.rank < 0 || options.rank >= options.size) {
-    throw bad("rank must be 0.." + std::to_string(options.size - 1) + ", got " +
-              std::to_string(options.rank));
+    throw misuse("join", "rank must be 0.." + std::to_string(options.size - 1) + ", got " +
+                             std::to_string(options.rank));
   }
 }
 

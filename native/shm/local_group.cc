@@ -50,11 +50,9 @@ class LocalGroup final : public Communicator {
     const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
     checkOpen(nameOf(shape.kind));
     if (neighborhoods.size() != ranks_.size()) {
-      throw Error(ErrorCode::invalidArgument,
-                  "neighborAllReduce: expected " + std::to_string(ranks_.size()) +
-                      " neighborhoods, one a rank, got " + std::to_string(neighborhoods.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
+      throw misuse(nameOf(shape.kind), "expected " + std::to_string(ranks_.size()) +
+                                           " neighborhoods, one a rank, got " +
+                                           std::to_string(neighborhoods.size()));
     }
     run(shape, b, resolveNeighbors(neighborhoods));
   }
@@ -74,10 +72,8 @@ class LocalGroup final : public Communicator {
     void* memory =
         ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(kAlignment), std::nothrow);
     if (memory == nullptr) {
-      throw Error(ErrorCode::outOfMemory,
-                  "allocShared: no memory for " + std::to_string(bytes) + " bytes")
-          .withOp("allocShared")
-          .stillUsable();
+      throw harmless(ErrorCode::outOfMemory, "allocShared",
+                     "no memory for " + std::to_string(bytes) + " bytes");
     }
     std::memset(memory, 0, bytes);
     std::lock_guard lock(mutex_);
@@ -112,11 +108,8 @@ class LocalGroup final : public Communicator {
   }
 
   Error onlyOneRank(const char* op) const {
-    return Error(ErrorCode::unsupported,
-                 std::string(op) + ": this communicator holds all " + std::to_string(size()) +
-                     " ranks at once; use comm.ranks[i], its one-rank communicators")
-        .withOp(op)
-        .stillUsable();
+    return unsupported(op, "this communicator holds all " + std::to_string(size()) +
+                               " ranks at once; use comm.ranks[i], its one-rank communicators");
   }
 
   void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
@@ -124,12 +117,10 @@ class LocalGroup final : public Communicator {
     const std::size_t n = ranks_.size();
     checkShape(shape, size());
     if (buffers.in.size() != n || buffers.out.size() != n) {
-      throw Error(ErrorCode::invalidArgument,
-                  std::string(nameOf(shape.kind)) + ": expected " + std::to_string(n) +
-                      " inputs and outputs, one a rank, got " + std::to_string(buffers.in.size()) +
-                      " and " + std::to_string(buffers.out.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
+      throw misuse(nameOf(shape.kind), "expected " + std::to_string(n) +
+                                           " inputs and outputs, one a rank, got " +
+                                           std::to_string(buffers.in.size()) + " and " +
+                                           std::to_string(buffers.out.size()));
     }
     // Views of up to this many ranks live on the stack: an 8-byte call allocates nothing.
     constexpr std::size_t kFew = 16;

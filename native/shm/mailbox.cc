@@ -38,11 +38,9 @@ class PeerWatch final : public Watch {
           .withRank(peer_)
           .withOp(op_);
     }
-    throw Error(ErrorCode::timeout, std::string(op_) + ": the deadline has passed waiting for " +
-                                        peer + "; timeoutMs sets the deadline")
-        .withRank(peer_)
-        .withOp(op_)
-        .stillUsable();
+    throw harmless(ErrorCode::timeout, op_,
+                   "the deadline has passed waiting for " + peer + "; timeoutMs sets the deadline")
+        .withRank(peer_);
   }
 
  private:

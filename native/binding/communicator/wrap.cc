@@ -333,10 +333,9 @@ Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
         [](napi_env, void*, void* hint) { delete static_cast<SharedMemory*>(hint); }, memory.get(),
         &buffer);
     if (status != napi_ok) {
-      throw Error(ErrorCode::unsupported,
-                  "allocShared: this runtime does not let native memory appear as an ArrayBuffer "
-                  "(Electron does so); use ordinary arrays")
-          .stillUsable();
+      throw unsupported("allocShared",
+                        "this runtime does not let native memory appear as an ArrayBuffer "
+                        "(Electron does so); use ordinary arrays");
     }
     static_cast<void>(memory.release());  // the ArrayBuffer's from here on
     return Napi::Value(env, buffer);

@@ -50,9 +50,9 @@ TEST(CollectiveLoop, EveryCollectiveIsRightInBothPlacements) {
                                                                    .warmup = 1,
                                                                    .samples = 3,
                                                                    .batch = 2});
-            const std::string what = std::string(record.name) + " of " +
-                                     std::to_string(size) + " ranks, count " +
-                                     std::to_string(count) + (inPlace ? ", in place" : "");
+            const std::string what = std::string(record.name) + " of " + std::to_string(size) +
+                                     " ranks, count " + std::to_string(count) +
+                                     (inPlace ? ", in place" : "");
             EXPECT_EQ(result.wrongBefore, 0u) << what;
             EXPECT_EQ(result.wrongAfter, 0u) << what;
             EXPECT_EQ(result.seconds.size(), 3u);
@@ -152,8 +152,8 @@ TEST_P(RanksOfAJob, GetTheSameRightSamples) {
       join.size = kRanks;
       join.threads = true;
       const auto comm = shm::join(join);
-      results[rank] =
-          timeCollective(*comm, {.collective = &recordNamed(GetParam()), .count = 500, .root = 1, .samples = 5});
+      results[rank] = timeCollective(
+          *comm, {.collective = &recordNamed(GetParam()), .count = 500, .root = 1, .samples = 5});
       comm->close();
     });
   }
@@ -166,8 +166,7 @@ TEST_P(RanksOfAJob, GetTheSameRightSamples) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Some, RanksOfAJob,
-                         testing::Values("allReduce", "gather", "sendReceive"),
+INSTANTIATE_TEST_SUITE_P(Some, RanksOfAJob, testing::Values("allReduce", "gather", "sendReceive"),
                          [](const auto& info) { return info.param; });
 
 }  // namespace
