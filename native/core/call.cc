@@ -103,4 +103,10 @@ void checkPointers(const Shape& shape, int size, int rank, const void* in, const
   }
 }
 
+void checkPeer(const char* op, int peer, int size) {
+  if (peer >= 0 && peer < size) return;
+  throw misuse(op,
+               std::to_string(peer) + " is not a rank; expected 0.." + std::to_string(size - 1));
+}
+
 }  // namespace gradlink

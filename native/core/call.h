@@ -27,4 +27,7 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all);
 void checkShape(const Shape& shape, int size, bool gpu = false);
 void checkPointers(const Shape& shape, int size, int rank, const void* in, const void* out);
 
+/// Throws invalidArgument where `peer` is no rank.
+void checkPeer(const char* op, int peer, int size);
+
 }  // namespace gradlink

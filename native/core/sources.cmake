@@ -5,10 +5,12 @@ unite(gradlink_core calls
   call_differences.cc
   collective.cc
   communicator.cc
+  envelope.cc
   error.cc
   forwarding_communicator.cc
   fusion.cc
   neighbors.cc
+  one_rank.cc
   hosts/hierarchical.cc
   hosts/hierarchical_agree.cc
   hosts/hierarchical_pieces.cc

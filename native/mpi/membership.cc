@@ -38,7 +38,7 @@ const std::vector<int>& RankCommunicator::nodes(const CallOptions& o) {
     agreement_.meet(kNodesCall, {}, wait);
     std::int32_t lowest = 0;
     if (const int each = ranksPerNode(); each > 0) {
-      lowest = rank_ / each * each;
+      lowest = rank() / each * each;
     } else {
       checkMpi("find the ranks of this node", shim().lowestOfNode(link_.comm(), &lowest));
     }
@@ -137,8 +137,8 @@ void RankCommunicator::freeShared(void* memory) {
 void RankCommunicator::abort(const std::string& reason) {
   if (closed_.load(std::memory_order_acquire) || !Runtime::get().running()) return;
   const InUse inUse("abort");
-  link_.pronounce(ErrorCode::aborted, rank_, "abort",
-                  "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
+  link_.pronounce(ErrorCode::aborted, rank(), "abort",
+                  "the communicator was aborted by rank " + std::to_string(rank()) + ": " + reason);
 }
 
 void RankCommunicator::fail(const Error& error) {

@@ -12,20 +12,17 @@
 namespace gradlink::mpi {
 namespace {
 
-void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
-  if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
-  throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
-                                              " is not a rank; expected 0.." +
-                                              std::to_string(size - 1))
-      .withOp(op)
-      .stillUsable();
+int rankIn(CommHandle comm) {
+  int rank = 0;
+  checkMpi("ask for the rank", shim().rank(comm, &rank));
+  return rank;
 }
 
 }  // namespace
 
 RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks, double timeoutMs)
-    : link_(comm),
-      rank_(link_.rank()),
+    : MpiCommunicator(rankIn(comm)),
+      link_(comm),
       worldRanks_(std::move(worldRanks)),
       timeoutMs_(timeoutMs),
       agreement_(link_),
@@ -45,18 +42,6 @@ void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
       move(shape, buffers, wait);
     }
   });
-}
-
-void RankCommunicator::checkBuffers(const Shape& shape, const Buffers& buffers) const {
-  checkShape(shape, size());
-  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
-    throw Error(ErrorCode::invalidArgument,
-                std::string(nameOf(shape.kind)) +
-                    ": expected one input and one output, for the one rank held")
-        .withOp(nameOf(shape.kind))
-        .stillUsable();
-  }
-  checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
 }
 
 void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wait) {
@@ -81,14 +66,14 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wa
 // brought.
 void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait& wait) {
   const std::size_t block = shape.count * sizeOf(shape.dtype);
-  const std::size_t mine = inBlocks(shape, size(), rank_) * block;
+  const std::size_t mine = inBlocks(shape, size(), rank()) * block;
   agreement_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), mine}, wait);
-  if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
+  if (shape.count == 0 || outBlocks(shape, size(), rank()) == 0) return;
   auto* out = static_cast<std::byte*>(buffers.out[0]);
   const auto from = [&](int rank, std::size_t at) {
     return agreement_.payload(rank).data() + at * block;
   };
-  const auto me = static_cast<std::size_t>(rank_);
+  const auto me = static_cast<std::size_t>(rank());
   switch (shape.kind) {
     case Kind::allReduce:
     case Kind::reduce:
@@ -143,17 +128,10 @@ void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DT
   const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
   guarded(nameOf(shape.kind), [&] {
     checkBuffers(shape, b);
-    if (neighborhoods.size() != 1) {
-      throw Error(ErrorCode::invalidArgument,
-                  "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
-                      std::to_string(neighborhoods.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
-    }
-    checkNeighborhood(neighborhoods[0], rank_, size());
+    const Neighborhood& own = ownNeighborhood(neighborhoods);
     Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
     // The meeting tells the weights, too: then each rank hears from its sources alone.
-    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, neighborhoods[0], wait));
+    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, own, wait));
     runNeighbors(link_,
                  {shape, static_cast<const std::byte*>(b.in[0]), static_cast<std::byte*>(b.out[0])},
                  rows, scratch_, wait);
@@ -229,7 +207,7 @@ std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& s
 void RankCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
                             int tag, const CallOptions& o) {
   guarded("send", [&] {
-    checkPeer("send", destination, size(), false);
+    checkDestination(destination);
     Wait wait(link_, "send", timeoutOf(o), Wait::Kind::message);
     messages_.send(data, count, dtype, destination, tag, wait);
   });
@@ -238,7 +216,7 @@ void RankCommunicator::send(const void* data, std::size_t count, DType dtype, in
 Received RankCommunicator::receive(void* data, std::size_t count, DType dtype, int source, int tag,
                                    const CallOptions& o) {
   return guarded("receive", [&] {
-    checkPeer("receive", source, size(), true);
+    checkSource(source);
     Wait wait(link_, "receive", timeoutOf(o), Wait::Kind::message);
     return messages_.receive(data, count, dtype, source, tag, wait);
   });

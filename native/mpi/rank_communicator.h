@@ -24,7 +24,6 @@ class RankCommunicator final : public MpiCommunicator {
   ~RankCommunicator() override;
 
   int size() const override { return link_.size(); }
-  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return "mpi"; }
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;
@@ -64,7 +63,7 @@ class RankCommunicator final : public MpiCommunicator {
     } catch (const Error& error) {
       // What MPI reports has no other way to the peers.
       if (error.code == ErrorCode::system && !link_.ended()) {
-        link_.pronounce(error.code, rank_, op, error.what());
+        link_.pronounce(error.code, rank(), op, error.what());
       }
       throw;
     }
@@ -72,7 +71,6 @@ class RankCommunicator final : public MpiCommunicator {
   double timeoutOf(const CallOptions& options) const {
     return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   }
-  void checkBuffers(const Shape& shape, const Buffers& buffers) const;
   void move(const Shape& shape, const Buffers& buffers, Wait& wait);
   void oneShot(const Shape& shape, const Buffers& buffers, Wait& wait);
   bool pairAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
@@ -81,7 +79,6 @@ class RankCommunicator final : public MpiCommunicator {
                                                   Wait& wait);
 
   Link link_;
-  const int rank_;
   const std::vector<int> worldRanks_;
   const double timeoutMs_;
   Agreement agreement_;

@@ -192,10 +192,7 @@ void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
   if (peer == kAnySource) {
     throw unsupported(op, "NCCL cannot receive from any source; name the rank");
   }
-  if (peer < 0 || peer >= size_) {
-    throw misuse(op,
-                 std::to_string(peer) + " is not a rank; expected 0.." + std::to_string(size_ - 1));
-  }
+  checkPeer(op, peer, size_);
   if (peer == ranks_.front()) {
     throw unsupported(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
   }

@@ -43,20 +43,11 @@ void checkPlace(const JoinOptions& options) {
   }
 }
 
-void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
-  if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
-  throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
-                                              " is not a rank; expected 0.." +
-                                              std::to_string(size - 1))
-      .withOp(op)
-      .stillUsable();
-}
-
 }  // namespace
 
 Joined::Joined(const JoinOptions& options, Membership membership)
-    : options_(options),
-      rank_(options.rank),
+    : OneRank(options.rank),
+      options_(options),
       session_(std::move(membership), options.rank),
       regions_(session_),
       mailboxes_(session_),
@@ -104,23 +95,15 @@ void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOp
 
 void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                   Patience& patience) {
-  checkShape(shape, size());
-  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
-    throw Error(ErrorCode::invalidArgument,
-                std::string(nameOf(shape.kind)) +
-                    ": expected one input and one output, for the one rank held")
-        .withOp(nameOf(shape.kind))
-        .stillUsable();
-  }
-  checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
+  checkBuffers(shape, buffers);
   const std::size_t largest = largestInput(shape, size());
   if (largest <= oneShotBytes_) return oneShot(shape, buffers, own, largest, patience);
 
   const std::size_t block = shape.count * sizeOf(shape.dtype);
-  const void* in = inBlocks(shape, size(), rank_) > 0 ? buffers.in[0] : nullptr;
-  void* out = outBlocks(shape, size(), rank_) > 0 ? buffers.out[0] : nullptr;
-  const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank_) * block),
-                             regions_.refer(out, outBlocks(shape, size(), rank_) * block)};
+  const void* in = inBlocks(shape, size(), rank()) > 0 ? buffers.in[0] : nullptr;
+  void* out = outBlocks(shape, size(), rank()) > 0 ? buffers.out[0] : nullptr;
+  const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank()) * block),
+                             regions_.refer(out, outBlocks(shape, size(), rank()) * block)};
   // Long calls count their own work too.
   patience.deadline();
   if (own != nullptr) writeNeighborRow(session_.nextAppendix(), *own, size());
@@ -150,7 +133,7 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
     const void* src[kFewRanks];
     const auto reduceFrom = [&](std::uint32_t call) {
       for (int r = 0; r < size(); ++r) src[r] = session_.payload(r, call, bytes);
-      src[rank_] = buffers.in[0];
+      src[rank()] = buffers.in[0];
       reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
                  shape.op);
     };
@@ -175,23 +158,16 @@ void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
   const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
   guarded(nameOf(shape.kind), [&] {
     checkShape(shape, size());
-    if (neighborhoods.size() != 1) {
-      throw Error(ErrorCode::invalidArgument,
-                  "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
-                      std::to_string(neighborhoods.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
-    }
-    checkNeighborhood(neighborhoods[0], rank_, size());
+    const Neighborhood& own = ownNeighborhood(neighborhoods);
     Patience patience = patienceOf(o);
-    move(shape, b, &neighborhoods[0], patience);
+    move(shape, b, &own, patience);
   });
 }
 
 void Joined::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
                   const CallOptions& o) {
   guarded("send", [&] {
-    checkPeer("send", destination, size(), false);
+    checkDestination(destination);
     Patience patience = patienceOf(o);
     mailboxes_.send(data, count, dtype, destination, tag, patience);
   });
@@ -200,7 +176,7 @@ void Joined::send(const void* data, std::size_t count, DType dtype, int destinat
 Received Joined::receive(void* data, std::size_t count, DType dtype, int source, int tag,
                          const CallOptions& o) {
   return guarded("receive", [&] {
-    checkPeer("receive", source, size(), true);
+    checkSource(source);
     Patience patience = patienceOf(o);
     return mailboxes_.receive(data, count, dtype, source, tag, patience);
   });
@@ -229,7 +205,7 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     std::sort(members.begin(), members.end());
     JoinOptions options = options_;
     const auto self =
-        std::find_if(members.begin(), members.end(), [&](auto& m) { return m.second == rank_; });
+        std::find_if(members.begin(), members.end(), [&](auto& m) { return m.second == rank(); });
     // A name that no application gives, and that no other split of this communicator has.
     options.name += "/split " + std::to_string(splits_) + "/" + std::to_string(color);
     options.rank = static_cast<int>(self - members.begin());
@@ -258,8 +234,8 @@ std::unique_ptr<Window> Joined::openWindow(const WindowSpec& spec, const CallOpt
 void Joined::abort(const std::string& reason) {
   if (closed_.load(std::memory_order_acquire)) return;
   session_.pronounce(
-      ErrorCode::aborted, rank_, "abort",
-      "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
+      ErrorCode::aborted, rank(), "abort",
+      "the communicator was aborted by rank " + std::to_string(rank()) + ": " + reason);
 }
 
 void Joined::fail(const Error& error) {

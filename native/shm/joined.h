@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/communicator.h"
+#include "core/one_rank.h"
 #include "shm/direct.h"
 #include "shm/mailbox.h"
 #include "shm/meeting.h"
@@ -21,13 +21,12 @@ namespace gradlink::shm {
 /// Largest input that travels with the announcement of its call, between processes.
 inline constexpr std::size_t kMostOneShotBytes = 16 << 10;
 
-class Joined final : public Communicator {
+class Joined final : public OneRank {
  public:
   Joined(const JoinOptions& options, Membership membership);
   ~Joined() override;
 
   int size() const override { return session_.size(); }
-  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return "shm"; }
 
   void collective(const Shape&, const Buffers&, const CallOptions&) override;
@@ -71,7 +70,6 @@ class Joined final : public Communicator {
               Patience& patience);
 
   JoinOptions options_;
-  const int rank_;
   Session session_;
   SharedRegions regions_;
   Mailboxes mailboxes_;
