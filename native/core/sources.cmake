@@ -19,6 +19,7 @@ unite(gradlink_core calls
   hosts/one_host.cc
   hosts/rank_names.cc)
 unite(gradlink_core kernels
+  direct.cc
   kernels/reduce_kernels.cc
   kernels/simd/level.cc
   thread_pool.cc

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "core/direct.h"
 #include "core/one_rank.h"
-#include "shm/direct.h"
 #include "shm/mailbox.h"
 #include "shm/meeting.h"
 #include "shm/session.h"

@@ -12,9 +12,9 @@
 
 #include "core/call.h"
 #include "core/communicator.h"
+#include "core/direct.h"
 #include "core/error.h"
 #include "core/thread_pool.h"
-#include "shm/direct.h"
 #include "shm/shm.h"
 
 namespace gradlink::shm {

@@ -1,4 +1,4 @@
-#include "shm/direct.h"
+#include "core/direct.h"
 
 #include <algorithm>
 
