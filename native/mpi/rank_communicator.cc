@@ -27,7 +27,8 @@ RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks,
       timeoutMs_(timeoutMs),
       agreement_(link_),
       messages_(link_),
-      src_(static_cast<std::size_t>(link_.size())) {}
+      in_(static_cast<std::size_t>(link_.size())),
+      out_(in_.size()) {}
 
 RankCommunicator::~RankCommunicator() { close(); }
 
@@ -50,16 +51,9 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wa
   agreement_.meet(shape, {}, wait);
   const StagedCall call{shape, static_cast<const std::byte*>(buffers.in[0]),
                         static_cast<std::byte*>(buffers.out[0])};
-  switch (shape.kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-    case Kind::reduceScatter:
-      return runReduction(link_, call, scratch_, wait);
-    case Kind::broadcast:
-      return runBroadcast(link_, call, wait);
-    default:
-      return runMoves(link_, call, wait);
-  }
+  if (hasOp(shape.kind)) return runReduction(link_, call, scratch_, wait);
+  if (shape.kind == Kind::broadcast) return runBroadcast(link_, call, wait);
+  runMoves(link_, call, wait);
 }
 
 // The announcement carries the data: every rank computes its own result from what the others
@@ -69,29 +63,12 @@ void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait&
   const std::size_t mine = inBlocks(shape, size(), rank()) * block;
   agreement_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), mine}, wait);
   if (shape.count == 0 || outBlocks(shape, size(), rank()) == 0) return;
-  auto* out = static_cast<std::byte*>(buffers.out[0]);
-  const auto from = [&](int rank, std::size_t at) {
-    return agreement_.payload(rank).data() + at * block;
-  };
-  const auto me = static_cast<std::size_t>(rank());
-  switch (shape.kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-      return fold(shape, buffers, 0);
-    case Kind::reduceScatter:
-      return fold(shape, buffers, me);
-    case Kind::broadcast:
-      std::memmove(out, from(shape.root, 0), block);
-      return;
-    case Kind::scatter:
-      std::memmove(out, from(shape.root, me), block);
-      return;
-    default:
-      for (int r = 0; r < size(); ++r) {
-        std::memmove(out + static_cast<std::size_t>(r) * block,
-                     from(r, shape.kind == Kind::allToAll ? me : 0), block);
-      }
+  for (int r = 0; r < size(); ++r) {
+    in_[static_cast<std::size_t>(r)] = {agreement_.payload(r).data(), shape.count, 0};
   }
+  out_[static_cast<std::size_t>(rank())] = {static_cast<std::byte*>(buffers.out[0]), shape.count,
+                                            0};
+  runDirect({shape, in_, out_, {}}, 0, shape.count);
 }
 
 // The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
@@ -112,14 +89,6 @@ bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
     reduceMany(buffers.out, src, shape.count, shape.dtype, shape.op);
   });
   return true;
-}
-
-void RankCommunicator::fold(const Shape& shape, const Buffers& buffers, std::size_t block) {
-  const std::size_t offset = block * shape.count * sizeOf(shape.dtype);
-  for (int r = 0; r < size(); ++r) {
-    src_[static_cast<std::size_t>(r)] = agreement_.payload(r).data() + offset;
-  }
-  reduceMany(buffers.out, src_, shape.count, shape.dtype, shape.op);
 }
 
 void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/direct.h"
 #include "core/windows/wire_windows.h"
 #include "mpi/agreement.h"
 #include "mpi/link.h"
@@ -74,7 +75,6 @@ class RankCommunicator final : public MpiCommunicator {
   void move(const Shape& shape, const Buffers& buffers, Wait& wait);
   void oneShot(const Shape& shape, const Buffers& buffers, Wait& wait);
   bool pairAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
-  void fold(const Shape& shape, const Buffers& buffers, std::size_t block);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
                                                   Wait& wait);
 
@@ -86,7 +86,9 @@ class RankCommunicator final : public MpiCommunicator {
   WireWindows windows_;
   Scratch scratch_;
   std::vector<int> nodes_;
-  std::vector<const void*> src_;
+  std::vector<InView> in_;
+  /// Of this rank alone.
+  std::vector<OutView> out_;
   std::atomic<bool> closed_{false};
   std::mutex memoryMutex_;
   std::map<void*, std::unique_ptr<std::byte, void (*)(void*)>> memory_;
