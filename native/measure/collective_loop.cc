@@ -102,9 +102,10 @@ class CollectiveArrays {
                           block * options_.count * sizeOf(options_.dtype);
         const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
         const std::size_t first = origin.block * options_.count;
-        wrong += origin.reduced
-                     ? countWrongReduction(got, first, options_.count, pattern_)
-                     : countWrongInput(got, first, options_.count, pattern_, origin.rank);
+        wrong +=
+            origin.reducedRanks
+                ? countWrongReduction(got, first, options_.count, pattern_, *origin.reducedRanks)
+                : countWrongInput(got, first, options_.count, pattern_, origin.rank);
       }
     }
     return wrong;

@@ -14,23 +14,25 @@ bool everybody(int, int) { return true; }
 bool nobody(int, int) { return false; }
 bool rootOnly(int rank, int root) { return rank == root; }
 
-BlockOrigin reduced(int, std::size_t block, int, int) { return {true, 0, block}; }
-BlockOrigin rootsBlock(int, std::size_t block, int root, int) { return {false, root, block}; }
-BlockOrigin blockOfEach(int, std::size_t block, int, int) {
-  return {false, static_cast<int>(block), 0};
+BlockOrigin reduced(int, std::size_t block, int, int n) { return {n, 0, block}; }
+BlockOrigin rootsBlock(int, std::size_t block, int root, int) {
+  return {std::nullopt, root, block};
 }
-BlockOrigin ownBlockReduced(int rank, std::size_t, int, int) {
-  return {true, 0, static_cast<std::size_t>(rank)};
+BlockOrigin blockOfEach(int, std::size_t block, int, int) {
+  return {std::nullopt, static_cast<int>(block), 0};
+}
+BlockOrigin ownBlockReduced(int rank, std::size_t, int, int n) {
+  return {n, 0, static_cast<std::size_t>(rank)};
 }
 BlockOrigin transposed(int rank, std::size_t block, int, int) {
-  return {false, static_cast<int>(block), static_cast<std::size_t>(rank)};
+  return {std::nullopt, static_cast<int>(block), static_cast<std::size_t>(rank)};
 }
 BlockOrigin ownBlockOfRoot(int rank, std::size_t, int root, int) {
-  return {false, root, static_cast<std::size_t>(rank)};
+  return {std::nullopt, root, static_cast<std::size_t>(rank)};
 }
 
 BlockOrigin blockOfPrevious(int rank, std::size_t, int, int n) {
-  return {false, (rank + n - 1) % n, 0};
+  return {std::nullopt, (rank + n - 1) % n, 0};
 }
 
 void passRound(Communicator& comm, const Shape& shape, const Buffers& buffers,

@@ -13,8 +13,9 @@ namespace gradlink::measure {
 
 /// Where one block of `count` elements of a rank's output comes from.
 struct BlockOrigin {
-  /// The block is the reduction of all ranks' input blocks; otherwise it is the input of `rank`.
-  bool reduced;
+  /// How many ranks' input blocks it is the reduction of, from rank 0 on; nothing: it is the input
+  /// of `rank`.
+  std::optional<int> reducedRanks;
   int rank;
   /// Which block of the input.
   std::size_t block;

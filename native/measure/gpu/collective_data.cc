@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "measure/pattern.h"
 
 namespace gradlink::measure {
 
@@ -86,15 +87,31 @@ std::uint64_t GpuCollectiveData::countWrong() {
       const auto* const got =
           static_cast<const char*>(out_[i]) + block * options_.count * sizeOf(options_.dtype);
       const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
+      if (origin.reducedRanks && *origin.reducedRanks != comm_.size()) {
+        all += countWrongOnHost(*streams_[i], got, origin);
+        continue;
+      }
       cuda::Kernels::of(streams_[i]->device())
           .countWrong(*streams_[i], got, origin.block * options_.count, options_.count,
                       options_.dtype, patternOp_, comm_.size(), options_.seed,
-                      origin.reduced ? -1 : origin.rank, wrong);
+                      origin.reducedRanks ? -1 : origin.rank, wrong);
     }
     streams_[i]->synchronize();
     all += *wrong;
   }
   return all;
+}
+
+// The kernel reduces all ranks or none.
+std::uint64_t GpuCollectiveData::countWrongOnHost(cuda::Stream& stream, const void* got,
+                                                  const BlockOrigin& origin) const {
+  const std::size_t bytes = options_.count * sizeOf(options_.dtype);
+  std::vector<std::byte> there(bytes);
+  stream.copy(there.data(), got, bytes);
+  stream.synchronize();
+  const Pattern pattern{options_.dtype, patternOp_, comm_.size(), options_.seed};
+  return countWrongReduction(there.data(), origin.block * options_.count, options_.count, pattern,
+                             *origin.reducedRanks);
 }
 
 nccl::RegistrationKind GpuCollectiveData::registerAll(nccl::RegistrationKind kind,

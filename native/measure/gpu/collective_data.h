@@ -33,6 +33,8 @@ class GpuCollectiveData {
  private:
   std::size_t bytesOf(std::size_t blocks) const;
   char* add(cuda::Device&, std::size_t bytes);
+  /// Of one block that is the reduction of some of the ranks.
+  std::uint64_t countWrongOnHost(cuda::Stream&, const void* got, const BlockOrigin&) const;
   void synchronize();
 
   nccl::NcclCommunicator& comm_;
