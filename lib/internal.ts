@@ -8,6 +8,6 @@ export * as limits from './measure/machine/gpu-rates.js';
 export { readMachine } from './measure/machine/gpus.js';
 export { native } from './native/load.js';
 export { nativeGpuLoops } from './native/gpu-measure.js';
-export { nativeCombine, nativeMemoryLoops, nativeTimedCollectives } from './native/measure.js';
+export { nativeCombine, nativeMemoryLoops } from './native/measure.js';
 export { gpuLines, tableLines } from './report/index.js';
 export { parseDType } from './tensor/dtype.js';

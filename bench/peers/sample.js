@@ -4,7 +4,6 @@ import {
   native,
   nativeCombine,
   nativeOf,
-  nativeTimedCollectives,
   parseDType,
   reduceOpNumber,
 } from '../../dist/internal.js';
@@ -20,7 +19,7 @@ const maxSamples = 200;
 export async function sampleAllReduce(comm, { bytes, place, shared, seconds }) {
   const time = (options) =>
     native().timeCollective(nativeOf(comm), {
-      collective: nativeTimedCollectives.allReduce,
+      collective: 'allReduce',
       count: bytes / Float32Array.BYTES_PER_ELEMENT,
       dtype: parseDType('float32'),
       op: reduceOpNumber('sum'),

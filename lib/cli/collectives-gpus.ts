@@ -2,9 +2,8 @@
 import type { CollectivesOptions, Room } from './collectives-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob, type JobPlace } from '../communicator/job.js';
-import type { Collective } from '../results/bandwidth.js';
+import { traitsOf, type Collective } from '../results/bandwidth.js';
 import { readMachine, type Machine } from '../measure/machine/gpus.js';
-import { collectiveTraits } from '../measure/collectives/sweep.js';
 import { native } from '../native/load.js';
 import type { NativeGpuTimingOptions } from '../native/measure.js';
 import { deviceDtypes, dtypes, isFloat8, type DeviceDType } from '../tensor/dtype.js';
@@ -147,7 +146,7 @@ export function elementTypes(
 const float8SumCapability = 9;
 
 function hasFloat8(collective: Collective, { gpus }: Machine): boolean {
-  const { reduces } = collectiveTraits[collective];
+  const { reduces } = traitsOf(collective);
   return (
     native().gpuLibraries().ncclFloat8 &&
     gpus.every(

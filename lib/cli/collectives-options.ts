@@ -7,14 +7,9 @@ import { byteCount, choice, decimal, integer, ordinals } from './parse.js';
 import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
-import { collectives, type Collective } from '../results/bandwidth.js';
+import { collectives, traitsOf, type Collective } from '../results/bandwidth.js';
 import { graphs, type GraphName } from '../measure/neighbors/plan.js';
-import {
-  averages,
-  collectiveTraits,
-  sweepSizes,
-  type Sweep,
-} from '../measure/collectives/sweep.js';
+import { averages, sweepSizes, type Sweep } from '../measure/collectives/sweep.js';
 import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
 
 export interface CollectivesOptions extends ReportOptions {
@@ -304,7 +299,7 @@ export function toSweep(
       'Use a smaller -e or fewer ranks.',
     );
   }
-  const { rooted } = collectiveTraits[collective];
+  const { rooted } = traitsOf(collective);
   const everyRoot = Array.from({ length: ranks }, (_, rank) => rank);
   return {
     collective,

@@ -1,7 +1,13 @@
 // From a caller's data and options to what native code takes: dtype, count, input, output, root, checked.
+import {
+  nativeCollectives,
+  type NativeBlocks,
+  type NativeCollective,
+  type NativeOpName,
+} from '../collectives.js';
 import { argumentError } from '../errors.js';
-import { encodeCall, nativeOps } from '../native/communicator.js';
-import type { NativeBuffer, NativeBuffers, NativeOpName } from '../native/communicator.js';
+import { encodeCall } from '../native/communicator.js';
+import type { NativeBuffer, NativeBuffers } from '../native/communicator.js';
 import { elementBytes } from '../tensor/dtype.js';
 import { overlap, overlapError } from '../tensor/memory.js';
 import { milliseconds, optionsObject, rankOf } from '../validate.js';
@@ -30,29 +36,29 @@ export interface CollectiveCall {
   readonly result: unknown;
 }
 
-const shape = (fields: Partial<Shape>): Shape => ({
-  inAll: false,
-  outAll: false,
-  inAtRoot: false,
-  outAtRoot: false,
-  reduces: false,
-  rooted: false,
-  inPlace: false,
-  ...fields,
-});
-
 type DataOp = Exclude<NativeOpName, 'barrier'>;
 
-const shapes: Readonly<Record<DataOp, Shape>> = {
-  allReduce: shape({ reduces: true, inPlace: true }),
-  reduce: shape({ reduces: true, rooted: true, outAtRoot: true, inPlace: true }),
-  broadcast: shape({ rooted: true, inAtRoot: true, inPlace: true }),
-  allGather: shape({ outAll: true }),
-  reduceScatter: shape({ reduces: true, inAll: true }),
-  allToAll: shape({ inAll: true, outAll: true }),
-  gather: shape({ rooted: true, outAll: true, outAtRoot: true }),
-  scatter: shape({ rooted: true, inAll: true, inAtRoot: true }),
-};
+const isAll = (blocks: NativeBlocks): boolean => blocks === 'each' || blocks === 'eachAtRoot';
+const isAtRoot = (blocks: NativeBlocks): boolean =>
+  blocks === 'oneAtRoot' || blocks === 'eachAtRoot';
+
+function shapeOf(row: NativeCollective, code: number): Shape & { readonly code: number } {
+  return {
+    code,
+    inAll: isAll(row.in),
+    outAll: isAll(row.out),
+    inAtRoot: isAtRoot(row.in),
+    outAtRoot: isAtRoot(row.out),
+    reduces: row.hasOp,
+    rooted: row.hasRoot,
+    inPlace: !isAll(row.in) && !isAll(row.out),
+  };
+}
+
+// The names are the table's, so that none is missing.
+const shapes = Object.fromEntries(
+  nativeCollectives.map((row, code) => [row.name, shapeOf(row, code)]),
+) as Readonly<Record<NativeOpName, ReturnType<typeof shapeOf>>>;
 
 /** Prepares any collective but barrier. */
 export function prepare(
@@ -72,7 +78,7 @@ export function prepare(
       : manyRanks(group, op, form, root, data, options);
   return {
     op,
-    code: encodeCall(nativeOps[op], arrays.dtype, reduceOp),
+    code: encodeCall(form.code, arrays.dtype, reduceOp),
     input: arrays.input,
     output: arrays.output,
     count: arrays.count,
@@ -89,7 +95,7 @@ export function prepareBarrier(given: RawOptions | undefined): CollectiveCall {
   const timeoutMs = milliseconds(optionsObject(given).timeoutMs, 'timeoutMs', -1);
   return {
     op: 'barrier',
-    code: nativeOps.barrier,
+    code: shapes.barrier.code,
     input: null,
     output: null,
     count: 0,

@@ -1,5 +1,6 @@
 // The native surface of communicators: native/binding/communicator. No meaning is checked there, only what
 // memory safety needs.
+import type { NativeCollective } from '../collectives.js';
 import type { StorageArray } from './arrays.js';
 import type { NativeDeviceBuffer } from './gpu.js';
 
@@ -8,20 +9,6 @@ export type NativeBuffer = StorageArray | NativeDeviceBuffer;
 
 /** What one rank or, as an array, each held rank brings; null where a rank needs no such memory. */
 export type NativeBuffers = NativeBuffer | readonly (NativeBuffer | null)[] | null;
-
-/** Numbers of the collectives: the low byte of the `call` argument. */
-export const nativeOps = {
-  allReduce: 0,
-  reduce: 1,
-  broadcast: 2,
-  allGather: 3,
-  reduceScatter: 4,
-  allToAll: 5,
-  gather: 6,
-  scatter: 7,
-  barrier: 8,
-} as const;
-export type NativeOpName = keyof typeof nativeOps;
 
 /** Packs operation, dtype number and reduce-op number: one argument is cheaper to hand over than three. */
 export function encodeCall(op: number, dtype: number, reduceOp: number): number {
@@ -234,6 +221,8 @@ export interface NativeCommunicatorClass {
 }
 
 export interface CommunicatorNatives {
+  /** What nativeCollectives repeats. */
+  readonly collectives: readonly NativeCollective[];
   readonly NativeCommunicator: NativeCommunicatorClass;
   /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
   abortMpiJob(message: string, status: number): void;

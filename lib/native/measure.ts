@@ -1,6 +1,7 @@
 // The native surface of measuring: native/binding/measure/wrap.cc. Numbers of dtypes and reduce ops are those of
 // native/core/kernels/dtype.h and native/core/kernels/reduce_op.h.
 import type { StorageArray } from './arrays.js';
+import type { NativeTimedName } from '../collectives.js';
 import type { NativeCommunicator } from './communicator.js';
 
 /** Numbers of the loops; what each reads and writes is said in native/measure/memory_bandwidth.h. */
@@ -33,27 +34,13 @@ export interface NativeMemoryBandwidth {
   readonly bytes: number;
 }
 
-/** Numbers of the collectives that timeCollective knows: nativeOps and the ring of messages. */
-export const nativeTimedCollectives = {
-  allReduce: 0,
-  reduce: 1,
-  broadcast: 2,
-  allGather: 3,
-  reduceScatter: 4,
-  allToAll: 5,
-  gather: 6,
-  scatter: 7,
-  barrier: 8,
-  /** To the next rank, from the one before; only for communicators that hold one rank. */
-  sendReceive: 9,
-} as const;
-
 /** How the samples of a job's processes become the one list that every rank gets. */
 export const nativeCombine = { own: 0, mean: 1, min: 2, max: 3 } as const;
 
 /** The same on every rank. */
 export interface NativeTimingOptions {
-  readonly collective: number;
+  /** sendReceive is for communicators that hold one rank, and GPUs. */
+  readonly collective: NativeTimedName;
   /** In elements, as native/core/communicator.h counts for this collective: of one rank's block. */
   readonly count: number;
   readonly dtype: number;

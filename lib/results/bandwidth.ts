@@ -1,19 +1,5 @@
+import { nativeCollectives, type NativeTimedName } from '../collectives.js';
 import type { Bandwidth, Statistics } from './result.js';
-
-/** Collectives that the tools time, under nccl-tests' names. */
-export const collectives = [
-  'all_reduce',
-  'all_gather',
-  'reduce_scatter',
-  'alltoall',
-  'gather',
-  'scatter',
-  'broadcast',
-  'reduce',
-  'sendrecv',
-] as const;
-
-export type Collective = (typeof collectives)[number];
 
 /** Whether a call reads and writes the same memory. */
 export type Placement = 'in-place' | 'out-of-place';
@@ -32,8 +18,9 @@ export interface Volume {
 }
 
 interface CollectiveRule {
-  /** Whether each rank's count is one of n chunks of the size (true) or the size itself (false). */
-  chunked: boolean;
+  native: NativeTimedName;
+  /** Why it has no in-place form; absent where it has one. */
+  onlyOutOfPlace?: string;
   bus: 'all-reduce' | 'others' | 'one';
   /** Reads plus writes, in units of S, of n ranks whose buffers share one memory. */
   mustMove: Record<Placement, { text: string; factor: (n: number) => number }>;
@@ -41,9 +28,9 @@ interface CollectiveRule {
 
 // Out of place every input is read and every output written once. In place, what already lies where it belongs
 // is neither: a rank's own chunk, the root's buffer. A sum overwrites all its inputs, so it saves nothing.
-const rules: Record<Collective, CollectiveRule> = {
+const rules = {
   all_reduce: {
-    chunked: false,
+    native: 'allReduce',
     bus: 'all-reduce',
     mustMove: {
       'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
@@ -51,7 +38,7 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   all_gather: {
-    chunked: true,
+    native: 'allGather',
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'S + n S', factor: (n) => 1 + n },
@@ -59,7 +46,7 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   reduce_scatter: {
-    chunked: true,
+    native: 'reduceScatter',
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
@@ -67,7 +54,8 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   alltoall: {
-    chunked: true,
+    native: 'allToAll',
+    onlyOutOfPlace: 'an all-to-all has no in-place form',
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
@@ -75,7 +63,7 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   gather: {
-    chunked: true,
+    native: 'gather',
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'S + S', factor: () => 2 },
@@ -83,7 +71,7 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   scatter: {
-    chunked: true,
+    native: 'scatter',
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'S + S', factor: () => 2 },
@@ -91,7 +79,7 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   broadcast: {
-    chunked: false,
+    native: 'broadcast',
     bus: 'one',
     mustMove: {
       'out-of-place': { text: 'S + n S', factor: (n) => 1 + n },
@@ -99,7 +87,7 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   reduce: {
-    chunked: false,
+    native: 'reduce',
     bus: 'one',
     mustMove: {
       'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
@@ -107,14 +95,43 @@ const rules: Record<Collective, CollectiveRule> = {
     },
   },
   sendrecv: {
-    chunked: false,
+    native: 'sendReceive',
+    onlyOutOfPlace: 'a rank cannot send and receive in the same memory',
     bus: 'one',
     mustMove: {
       'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
       'in-place': { text: 'n S + n S', factor: (n) => 2 * n },
     },
   },
-};
+} satisfies Record<string, CollectiveRule>;
+
+/** Collectives that the tools time, under nccl-tests' names. */
+export type Collective = keyof typeof rules;
+export const collectives = Object.keys(rules) as Collective[];
+
+/** What a sweep must know of a collective. */
+export interface CollectiveTraits {
+  readonly native: NativeTimedName;
+  /** Each rank's count is one of n chunks of the size; else it is the size itself. */
+  readonly chunked: boolean;
+  readonly reduces: boolean;
+  readonly rooted: boolean;
+  /** Why it has no in-place form; absent where it has one. */
+  readonly onlyOutOfPlace?: string;
+}
+
+export function traitsOf(collective: Collective): CollectiveTraits {
+  const { native, onlyOutOfPlace }: CollectiveRule = rules[collective];
+  const row = nativeCollectives.find(({ name }) => name === native);
+  const sides = row === undefined ? [] : [row.in, row.out];
+  return {
+    native,
+    chunked: sides.some((blocks) => blocks === 'each' || blocks === 'eachAtRoot'),
+    reduces: row?.hasOp ?? false,
+    rooted: row?.hasRoot ?? false,
+    ...(onlyOutOfPlace === undefined ? {} : { onlyOutOfPlace }),
+  };
+}
 
 const busRules = {
   'all-reduce': { text: 'algbw * 2(n-1)/n', factor: (n: number) => (2 * (n - 1)) / n },
@@ -133,13 +150,14 @@ export function collectiveVolume(
   call: { countPerRank: number; elementBytes: number; ranks: number; placement: Placement },
 ): Volume {
   const { countPerRank, elementBytes, ranks, placement } = call;
-  const rule = rules[collective];
+  const rule: CollectiveRule = rules[collective];
+  const { chunked } = traitsOf(collective);
   const bus = busRules[rule.bus];
   const mustMove = rule.mustMove[placement];
-  const bytes = countPerRank * elementBytes * (rule.chunked ? ranks : 1);
+  const bytes = countPerRank * elementBytes * (chunked ? ranks : 1);
   return {
     bytes,
-    algorithmFormula: rule.chunked
+    algorithmFormula: chunked
       ? 'S / t, S = count per rank * element size * n'
       : 'S / t, S = count * element size',
     busFactor: bus.factor(ranks),

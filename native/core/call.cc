@@ -7,43 +7,6 @@
 
 namespace gradlink {
 
-const char* nameOf(Kind kind) {
-  switch (kind) {
-    case Kind::allReduce:
-      return "allReduce";
-    case Kind::reduce:
-      return "reduce";
-    case Kind::broadcast:
-      return "broadcast";
-    case Kind::allGather:
-      return "allGather";
-    case Kind::reduceScatter:
-      return "reduceScatter";
-    case Kind::allToAll:
-      return "allToAll";
-    case Kind::gather:
-      return "gather";
-    case Kind::scatter:
-      return "scatter";
-    case Kind::barrier:
-      return "barrier";
-    case Kind::neighborAllReduce:
-      return "neighborAllReduce";
-    case Kind::split:
-      return "split";
-  }
-  return "an unknown operation";
-}
-
-std::string describe(const Shape& shape) {
-  std::string text = nameOf(shape.kind);
-  if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
-  text += "(count " + std::to_string(shape.count) + ", " + nameOf(shape.dtype);
-  if (hasOp(shape.kind)) text += std::string(", ") + nameOf(shape.op);
-  if (hasRoot(shape.kind)) text += ", root " + std::to_string(shape.root);
-  return text + ")";
-}
-
 namespace {
 
 const double* weightOf(const std::vector<Neighbor>& list, int rank) {
@@ -57,13 +20,10 @@ void checkList(const std::vector<Neighbor>& list, const char* what, int rank, in
   for (const Neighbor& n : list) {
     const bool inside = n.rank >= 0 && n.rank < size && n.rank != rank;
     if (!inside || seen[static_cast<std::size_t>(n.rank)]) {
-      throw Error(ErrorCode::invalidArgument,
-                  std::string("neighborAllReduce: rank ") + std::to_string(rank) + " names " +
-                      what + " " + std::to_string(n.rank) + (inside ? " twice" : "") +
-                      "; expected each other rank of 0.." + std::to_string(size - 1) +
-                      " at most once")
-          .withOp("neighborAllReduce")
-          .stillUsable();
+      throw misuse("neighborAllReduce", "rank " + std::to_string(rank) + " names " + what + " " +
+                                            std::to_string(n.rank) + (inside ? " twice" : "") +
+                                            "; expected each other rank of 0.." +
+                                            std::to_string(size - 1) + " at most once");
     }
     seen[static_cast<std::size_t>(n.rank)] = true;
   }
@@ -83,11 +43,9 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
       std::any_of(all.begin(), all.end(), [](const Neighborhood& one) { return one.check; });
   for (int r = 0; checked && r < size; ++r) checkNeighborhood(of(r), r, size);
   auto unmatched = [](int receiver, int sender, const char* missing) {
-    return Error(ErrorCode::mismatch, "neighborAllReduce: rank " + std::to_string(receiver) +
-                                          " and rank " + std::to_string(sender) +
-                                          " disagree: " + missing)
-        .withOp("neighborAllReduce")
-        .stillUsable();
+    return harmless(ErrorCode::mismatch, "neighborAllReduce",
+                    "rank " + std::to_string(receiver) + " and rank " + std::to_string(sender) +
+                        " disagree: " + missing);
   };
   std::vector<WeightRow> rows(all.size());
   for (int r = 0; r < size; ++r) {
@@ -115,26 +73,22 @@ std::vector<WeightRow> resolveNeighbors(std::span<const Neighborhood> all) {
 }
 
 void checkShape(const Shape& shape, int size, bool gpu) {
-  auto bad = [&](const std::string& text) {
-    return Error(ErrorCode::invalidArgument, std::string(nameOf(shape.kind)) + ": " + text)
-        .withOp(nameOf(shape.kind))
-        .stillUsable();
-  };
+  const char* const op = nameOf(shape.kind);
   if (hasRoot(shape.kind) && (shape.root < 0 || shape.root >= size)) {
-    throw bad("root " + std::to_string(shape.root) + " is not a rank; expected 0.." +
-              std::to_string(size - 1));
+    throw misuse(op, "root " + std::to_string(shape.root) + " is not a rank; expected 0.." +
+                         std::to_string(size - 1));
   }
   if (isFloat8(shape.dtype) && !gpu) {
-    throw bad(std::string(nameOf(shape.dtype)) +
-              " is a type of GPUs: the host has no arithmetic for it");
+    throw misuse(op, std::string(nameOf(shape.dtype)) +
+                         " is a type of GPUs: the host has no arithmetic for it");
   }
   const bool isFloat = shape.dtype >= DType::float16 && !isFloat8(shape.dtype);
   if (shape.kind == Kind::neighborAllReduce && !isFloat) {
-    throw bad(std::string("weights need a float type, not ") + nameOf(shape.dtype));
+    throw misuse(op, std::string("weights need a float type, not ") + nameOf(shape.dtype));
   }
   // The engine counts bytes of all blocks in size_t: 8 bytes an element and 2^12 ranks at the most.
   if (shape.count > SIZE_MAX >> 16) {
-    throw bad("count " + std::to_string(shape.count) + " is more than memory can hold");
+    throw misuse(op, "count " + std::to_string(shape.count) + " is more than memory can hold");
   }
 }
 
@@ -143,13 +97,16 @@ void checkPointers(const Shape& shape, int size, int rank, const void* in, const
   const bool noIn = in == nullptr && inBlocks(shape, size, rank) > 0;
   const bool noOut = out == nullptr && outBlocks(shape, size, rank) > 0;
   if (noIn || noOut) {
-    throw Error(ErrorCode::invalidArgument, std::string(nameOf(shape.kind)) + ": rank " +
-                                                std::to_string(rank) + " needs an " +
-                                                (noIn ? "input" : "output") + " buffer, got null")
-        .withOp(nameOf(shape.kind))
-        .withRank(rank)
-        .stillUsable();
+    throw misuse(nameOf(shape.kind), "rank " + std::to_string(rank) + " needs an " +
+                                         (noIn ? "input" : "output") + " buffer, got null")
+        .withRank(rank);
   }
+}
+
+void checkPeer(const char* op, int peer, int size) {
+  if (peer >= 0 && peer < size) return;
+  throw misuse(op,
+               std::to_string(peer) + " is not a rank; expected 0.." + std::to_string(size - 1));
 }
 
 }  // namespace gradlink

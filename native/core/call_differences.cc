@@ -36,13 +36,11 @@ std::string CallGroups::text() const {
 int CallGroups::odd() const { return groups_.size() > 1 ? groups_[1].second.front() : -1; }
 
 Error differentCalls(const char* op, const std::string& groups, int odd) {
-  return Error(ErrorCode::mismatch,
-               std::string(op) + ": the ranks made different calls: " + groups +
-                   ". All ranks must call the same operation with the same count, type, op and "
-                   "root")
-      .withRank(odd)
-      .withOp(op)
-      .stillUsable();
+  return harmless(ErrorCode::mismatch, op,
+                  "the ranks made different calls: " + groups +
+                      ". All ranks must call the same operation with the same count, type, op and "
+                      "root")
+      .withRank(odd);
 }
 
 }  // namespace gradlink

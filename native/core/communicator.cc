@@ -20,17 +20,14 @@ void Communicator::pairGossip(const void* in, void* out, std::size_t count, DTyp
 }
 
 std::unique_ptr<Wire> Communicator::openWire(const CallOptions& /*options*/) {
-  throw Error(ErrorCode::unsupported,
-              std::string("openWire: the backend ") + backend() + " has no wires; use shm or mpi")
-      .stillUsable();
+  throw unsupported("openWire",
+                    std::string("the backend ") + backend() + " has no wires; use shm or mpi");
 }
 
 std::unique_ptr<Window> Communicator::openWindow(const WindowSpec& /*spec*/,
                                                  const CallOptions& /*options*/) {
-  throw Error(ErrorCode::unsupported, std::string("createWindow: the backend ") + backend() +
-                                          " has no windows here; use shm, with one rank held")
-      .withOp("createWindow")
-      .stillUsable();
+  throw unsupported("createWindow", std::string("the backend ") + backend() +
+                                        " has no windows here; use shm, with one rank held");
 }
 
 }  // namespace gradlink

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/collective.h"
 #include "core/error.h"
 #include "core/kernels/dtype.h"
 #include "core/kernels/reduce_op.h"
@@ -76,30 +77,52 @@ class Communicator {
 
   // ---- collectives. `count` is in elements of `dtype`; what it counts is said at each.
 
+  /// Any of the calls below, as core/collective.h's table describes it. The one that backends
+  /// implement; the shape is not checked yet.
+  virtual void collective(const Shape&, const Buffers&, const CallOptions& = {}) = 0;
+
   /// in: count, out: count. out = op over all ranks' in, the same bits on every rank.
-  virtual void allReduce(const Buffers&, std::size_t count, DType, ReduceOp,
-                         const CallOptions& = {}) = 0;
+  void allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                 const CallOptions& o = {}) {
+    collective({Kind::allReduce, dtype, op, 0, count}, b, o);
+  }
   /// As allReduce, but only the root's out is written.
-  virtual void reduce(const Buffers&, std::size_t count, DType, ReduceOp, int root,
-                      const CallOptions& = {}) = 0;
+  void reduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op, int root,
+              const CallOptions& o = {}) {
+    collective({Kind::reduce, dtype, op, root, count}, b, o);
+  }
   /// in (root's only): count, out: count.
-  virtual void broadcast(const Buffers&, std::size_t count, DType, int root,
-                         const CallOptions& = {}) = 0;
+  void broadcast(const Buffers& b, std::size_t count, DType dtype, int root,
+                 const CallOptions& o = {}) {
+    collective({Kind::broadcast, dtype, ReduceOp::sum, root, count}, b, o);
+  }
   /// in: count, out: size * count, rank r's input at r * count.
-  virtual void allGather(const Buffers&, std::size_t count, DType, const CallOptions& = {}) = 0;
+  void allGather(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o = {}) {
+    collective({Kind::allGather, dtype, ReduceOp::sum, 0, count}, b, o);
+  }
   /// in: size * count, out: count. Rank r gets the reduction of everybody's block r.
-  virtual void reduceScatter(const Buffers&, std::size_t count, DType, ReduceOp,
-                             const CallOptions& = {}) = 0;
+  void reduceScatter(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
+                     const CallOptions& o = {}) {
+    collective({Kind::reduceScatter, dtype, op, 0, count}, b, o);
+  }
   /// in and out: size * count. Block j of rank i's input becomes block i of rank j's output. Not in
   /// place.
-  virtual void allToAll(const Buffers&, std::size_t count, DType, const CallOptions& = {}) = 0;
+  void allToAll(const Buffers& b, std::size_t count, DType dtype, const CallOptions& o = {}) {
+    collective({Kind::allToAll, dtype, ReduceOp::sum, 0, count}, b, o);
+  }
   /// in: count, root's out: size * count.
-  virtual void gather(const Buffers&, std::size_t count, DType, int root,
-                      const CallOptions& = {}) = 0;
+  void gather(const Buffers& b, std::size_t count, DType dtype, int root,
+              const CallOptions& o = {}) {
+    collective({Kind::gather, dtype, ReduceOp::sum, root, count}, b, o);
+  }
   /// root's in: size * count, out: count.
-  virtual void scatter(const Buffers&, std::size_t count, DType, int root,
-                       const CallOptions& = {}) = 0;
-  virtual void barrier(const CallOptions& = {}) = 0;
+  void scatter(const Buffers& b, std::size_t count, DType dtype, int root,
+               const CallOptions& o = {}) {
+    collective({Kind::scatter, dtype, ReduceOp::sum, root, count}, b, o);
+  }
+  /// Returns when every rank has called it.
+  void barrier(const CallOptions& o = {}) { collective({}, {}, o); }
+
   /// in and out: count, float types only. One neighborhood for each held rank.
   virtual void neighborAllReduce(const Buffers&, std::size_t count, DType,
                                  std::span<const Neighborhood>, const CallOptions& = {}) = 0;

@@ -4,16 +4,6 @@
 
 namespace gradlink {
 
-namespace {
-
-Error refusal(ErrorCode code, std::string_view op, std::string_view text) {
-  std::string message(op);
-  message.append(": ").append(text);
-  return Error(code, message).withOp(std::string(op)).stillUsable();
-}
-
-}  // namespace
-
 const char* nameOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::peerLost:
@@ -40,12 +30,18 @@ const char* nameOf(ErrorCode code) {
   return "ERR_UNKNOWN";
 }
 
+Error harmless(ErrorCode code, std::string_view op, std::string_view text) {
+  std::string message(op);
+  message.append(": ").append(text);
+  return Error(code, message).withOp(std::string(op)).stillUsable();
+}
+
 Error misuse(std::string_view op, std::string_view text) {
-  return refusal(ErrorCode::invalidArgument, op, text);
+  return harmless(ErrorCode::invalidArgument, op, text);
 }
 
 Error unsupported(std::string_view op, std::string_view text) {
-  return refusal(ErrorCode::unsupported, op, text);
+  return harmless(ErrorCode::unsupported, op, text);
 }
 
 Error systemError(const std::string& what, int errnoValue) {

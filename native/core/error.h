@@ -52,10 +52,13 @@ class Error : public std::runtime_error {
   }
 };
 
-/// "op: text", a call that its caller got wrong. The communicator stays usable: nothing was sent.
+/// "op: text" of `op`, an error that leaves the communicator usable.
+Error harmless(ErrorCode code, std::string_view op, std::string_view text);
+
+/// The same for a call that its caller got wrong: nothing was sent.
 Error misuse(std::string_view op, std::string_view text);
 
-/// "op: text", a call that this backend or this machine cannot do. The communicator stays usable.
+/// The same for a call that this backend or this machine cannot do.
 Error unsupported(std::string_view op, std::string_view text);
 
 /// An Error of code `system` that ends in errno's text, for example "cannot map the segment: Cannot

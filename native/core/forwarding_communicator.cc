@@ -5,13 +5,6 @@
 
 namespace gradlink {
 
-void ForwardingCommunicator::collective(const Shape& shape, const Buffers& b,
-                                        const CallOptions& o) {
-  callShaped(*inner_, shape, b, o);
-}
-
-void ForwardingCommunicator::barrier(const CallOptions& o) { inner_->barrier(o); }
-
 void ForwardingCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                                                std::span<const Neighborhood> neighborhoods,
                                                const CallOptions& o) {

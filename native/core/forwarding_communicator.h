@@ -5,17 +5,19 @@
 #include <memory>
 #include <utility>
 
-#include "core/shaped_communicator.h"
+#include "core/communicator.h"
 
 namespace gradlink {
 
-class ForwardingCommunicator : public ShapedCommunicator {
+class ForwardingCommunicator : public Communicator {
  public:
   int size() const override { return inner_->size(); }
   std::span<const int> heldRanks() const override { return inner_->heldRanks(); }
   const char* backend() const override { return inner_->backend(); }
 
-  void barrier(const CallOptions& = {}) override;
+  void collective(const Shape& shape, const Buffers& b, const CallOptions& o = {}) override {
+    inner_->collective(shape, b, o);
+  }
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions& = {}) override;
   void neighborAllGather(const void* in, std::size_t count, DType, void* out,
@@ -43,7 +45,6 @@ class ForwardingCommunicator : public ShapedCommunicator {
  protected:
   explicit ForwardingCommunicator(std::unique_ptr<Communicator> inner) : inner_(std::move(inner)) {}
 
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   Communicator& inner() const { return *inner_; }
 
  private:

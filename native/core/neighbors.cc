@@ -31,10 +31,9 @@ void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> des
 }
 
 [[noreturn]] void neighborsDisagree(int first, int second, const std::string& text) {
-  throw Error(ErrorCode::mismatch, "neighborAllGather: rank " + std::to_string(first) +
-                                       " and rank " + std::to_string(second) + " disagree: " + text)
-      .withOp("neighborAllGather")
-      .stillUsable();
+  throw harmless(ErrorCode::mismatch, "neighborAllGather",
+                 "rank " + std::to_string(first) + " and rank " + std::to_string(second) +
+                     " disagree: " + text);
 }
 
 }  // namespace
@@ -144,11 +143,9 @@ void pairGossip(Communicator& communicator, const void* in, void* out, std::size
   const Received got = communicator.receive(theirs.data(), count, dtype, peer, kTag, options);
   if (rank > peer) send();
   if (got.count != count) {
-    throw Error(ErrorCode::mismatch, "pairGossip: rank " + std::to_string(rank) + " brings " +
-                                         std::to_string(count) + " elements, rank " +
-                                         std::to_string(peer) + " " + std::to_string(got.count))
-        .withOp("pairGossip")
-        .stillUsable();
+    throw harmless(ErrorCode::mismatch, "pairGossip",
+                   "rank " + std::to_string(rank) + " brings " + std::to_string(count) +
+                       " elements, rank " + std::to_string(peer) + " " + std::to_string(got.count));
   }
   const void* const src[] = {in, theirs.data()};
   const double weights[] = {selfWeight, pairWeight};

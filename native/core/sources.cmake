@@ -3,12 +3,14 @@ add_library(gradlink_core STATIC)
 unite(gradlink_core calls
   call.cc
   call_differences.cc
+  collective.cc
   communicator.cc
+  envelope.cc
   error.cc
   forwarding_communicator.cc
   fusion.cc
   neighbors.cc
-  shaped_communicator.cc
+  one_rank.cc
   hosts/hierarchical.cc
   hosts/hierarchical_agree.cc
   hosts/hierarchical_pieces.cc
@@ -17,6 +19,7 @@ unite(gradlink_core calls
   hosts/one_host.cc
   hosts/rank_names.cc)
 unite(gradlink_core kernels
+  direct.cc
   kernels/reduce_kernels.cc
   kernels/simd/level.cc
   thread_pool.cc

@@ -25,6 +25,17 @@ class Staged final : public StagedCommunicator {
       : StagedCommunicator(std::move(inner)), device_(device), stream_(device) {}
 
   const Device& device() const override { return device_; }
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& call) override {
+    if (shape.kind == Kind::barrier) return inner().collective(shape, buffers, call);
+    if (hasOp(shape.kind)) checkReducible(shape.dtype, nameOf(shape.kind));
+    Shape moved = shape;
+    moved.dtype = movedAs(shape.dtype);
+    const int rank = heldRanks().front();
+    const Extent extent{inBlocks(shape, size(), rank) * shape.count,
+                        outBlocks(shape, size(), rank) * shape.count};
+    staged(buffers, extent, shape.dtype,
+           [&](const Buffers& own) { inner().collective(moved, own, call); });
+  }
   void neighborAllReduce(const Buffers& buffers, std::size_t count, DType dtype,
                          std::span<const Neighborhood> neighborhoods,
                          const CallOptions& call) override {
@@ -69,11 +80,8 @@ class Staged final : public StagedCommunicator {
   }
 
   void* allocShared(std::size_t) override {
-    throw Error(ErrorCode::unsupported,
-                "allocShared: it gives memory of the host, and this rank's arrays are on " +
-                    device_.label())
-        .withOp("allocShared")
-        .stillUsable();
+    throw unsupported("allocShared", "it gives memory of the host, and this rank's arrays are on " +
+                                         device_.label());
   }
   void freeShared(void*) override {}
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions& call) override {
@@ -87,25 +95,11 @@ class Staged final : public StagedCommunicator {
   }
 
  private:
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& call) override {
-    if (hasOp(shape.kind)) checkReducible(shape.dtype, nameOf(shape.kind));
-    Shape moved = shape;
-    moved.dtype = movedAs(shape.dtype);
-    const int rank = heldRanks().front();
-    const Extent extent{inBlocks(shape, size(), rank) * shape.count,
-                        outBlocks(shape, size(), rank) * shape.count};
-    staged(buffers, extent, shape.dtype,
-           [&](const Buffers& own) { callShaped(inner(), moved, own, call); });
-  }
-
   /// What is only moved is bytes to the host, which has no 8-bit floats.
   static DType movedAs(DType dtype) { return isFloat8(dtype) ? DType::uint8 : dtype; }
   static void checkReducible(DType dtype, const char* op) {
     if (!isFloat8(dtype)) return;
-    throw Error(ErrorCode::unsupported,
-                std::string(op) + ": sums on the host have no " + nameOf(dtype))
-        .withOp(op)
-        .stillUsable();
+    throw unsupported(op, std::string("sums on the host have no ") + nameOf(dtype));
   }
 
   static void* room(PinnedMemory& memory, std::size_t bytes) {

@@ -156,10 +156,7 @@ std::unique_ptr<WindowMemory> makeWindowMemory(Device& device, const WindowSpec&
 std::unique_ptr<Window> openWindow(WireWindows& windows, Communicator& communicator, Device& device,
                                    const WindowSpec& spec, const CallOptions& options) {
   if (spec.count > 0 && spec.array == nullptr) {
-    throw Error(ErrorCode::invalidArgument,
-                "createWindow: expected memory on " + device.label() + " for the array")
-        .withOp("createWindow")
-        .stillUsable();
+    throw misuse("createWindow", "expected memory on " + device.label() + " for the array");
   }
   return windows.open(communicator, spec, options, [&device](const WindowSpec& own, int size) {
     return makeWindowMemory(device, own, size);

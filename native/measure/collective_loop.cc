@@ -53,7 +53,7 @@ class CollectiveArrays {
         record_(record),
         pattern_{options.dtype, options.op, comm.size(), options.seed} {
     // Copies take the pattern of max, whose values span the whole type.
-    if (!record.reduces) pattern_.op = ReduceOp::max;
+    if (!record.reduces()) pattern_.op = ReduceOp::max;
     const std::size_t blockBytes = options.count * sizeOf(options.dtype);
     const std::size_t inBytes = record.inputBlocks(comm.size()) * blockBytes;
     const std::size_t outBytes = record.outputBlocks(comm.size()) * blockBytes;
@@ -85,9 +85,9 @@ class CollectiveArrays {
     for (std::size_t i = 0; i < n; ++i) {
       const int rank = comm_.heldRanks()[i];
       const std::size_t outBytes =
-          blocksOf(record_.outputBlocks) * options_.count * sizeOf(options_.dtype);
+          record_.outputBlocks(comm_.size()) * options_.count * sizeOf(options_.dtype);
       if (!options_.inPlace && outBytes != 0) std::memset(out_[i], 0xff, outBytes);
-      fillPattern(const_cast<void*>(in_[i]), 0, blocksOf(record_.inputBlocks) * options_.count,
+      fillPattern(const_cast<void*>(in_[i]), 0, record_.inputBlocks(comm_.size()) * options_.count,
                   pattern_, rank);
     }
   }
@@ -97,22 +97,21 @@ class CollectiveArrays {
     for (std::size_t i = 0; i < comm_.heldRanks().size(); ++i) {
       const int rank = comm_.heldRanks()[i];
       if (!record_.receives(rank, options_.root)) continue;
-      for (std::size_t block = 0; block < blocksOf(record_.outputBlocks); ++block) {
+      for (std::size_t block = 0; block < record_.outputBlocks(comm_.size()); ++block) {
         const auto* got = static_cast<const std::uint8_t*>(out_[i]) +
                           block * options_.count * sizeOf(options_.dtype);
         const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
         const std::size_t first = origin.block * options_.count;
-        wrong += origin.reduced
-                     ? countWrongReduction(got, first, options_.count, pattern_)
-                     : countWrongInput(got, first, options_.count, pattern_, origin.rank);
+        wrong +=
+            origin.reducedRanks
+                ? countWrongReduction(got, first, options_.count, pattern_, *origin.reducedRanks)
+                : countWrongInput(got, first, options_.count, pattern_, origin.rank);
       }
     }
     return wrong;
   }
 
  private:
-  std::size_t blocksOf(std::size_t (*blocks)(int)) const { return blocks(comm_.size()); }
-
   std::uint8_t* add(std::size_t bytes) {
     arrays_.emplace_back(comm_, bytes, options_.shared);
     return arrays_.back().data();
@@ -186,20 +185,20 @@ std::uint64_t sumOverJob(Communicator& comm, std::uint64_t mine, const CallOptio
 }  // namespace
 
 CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& options) {
-  const CollectiveRecord& record = recordOf(options.collective);
+  const CollectiveRecord& record = *options.collective;
   check(comm, options, record);
   const CallOptions call{options.timeoutMs};
-  const CollectiveArguments arguments{options.count, options.dtype, options.op, options.root, call};
+  const Shape shape = record.shape(options.count, options.dtype, options.op, options.root);
   CollectiveResult result;
 
   CollectiveArrays arrays(comm, options, record);
   const Buffers buffers = arrays.buffers();
   if (options.verify) {
-    record.run(comm, buffers, arguments);
+    runRecord(record, comm, shape, buffers, call);
     result.wrongBefore = sumOverJob(comm, arrays.countWrong(), call);
     arrays.fill();
   }
-  for (int i = 0; i < options.warmup; ++i) record.run(comm, buffers, arguments);
+  for (int i = 0; i < options.warmup; ++i) runRecord(record, comm, shape, buffers, call);
 
   double total = 0;
   for (int sample = 0; sample < options.samples; ++sample) {
@@ -207,11 +206,11 @@ CollectiveResult timeCollective(Communicator& comm, const CollectiveOptions& opt
     // fresh data, and is one call, so that what is checked below was timed.
     const bool last = sample + 1 == options.samples;
     const int batch =
-        last && options.verify && options.inPlace && record.reduces ? 1 : options.batch;
+        last && options.verify && options.inPlace && record.reduces() ? 1 : options.batch;
     if (last && options.verify) arrays.fill();
     comm.barrier(call);
     const auto start = Clock::now();
-    for (int i = 0; i < batch; ++i) record.run(comm, buffers, arguments);
+    for (int i = 0; i < batch; ++i) runRecord(record, comm, shape, buffers, call);
     const std::chrono::duration<double> elapsed = Clock::now() - start;
     total += elapsed.count();
     result.seconds.push_back(elapsed.count() / batch);

@@ -15,7 +15,7 @@ enum class Combine : std::uint8_t { own = 0, mean = 1, min = 2, max = 3 };
 
 /// All ranks must give the same values.
 struct CollectiveOptions {
-  Collective collective = Collective::allReduce;
+  const CollectiveRecord* collective = &recordOf(Kind::allReduce);
   /// As core/communicator.h counts it for this collective: all-gather's is one rank's block, for
   /// example.
   std::size_t count = 0;

@@ -1,53 +1,56 @@
 #include "measure/collective_record.h"
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <string>
+
+#include "core/error.h"
 
 namespace gradlink::measure {
 namespace {
-
-std::size_t oneBlock(int) { return 1; }
-std::size_t allBlocks(int n) { return static_cast<std::size_t>(n); }
-std::size_t noBlocks(int) { return 0; }
 
 bool everybody(int, int) { return true; }
 bool nobody(int, int) { return false; }
 bool rootOnly(int rank, int root) { return rank == root; }
 
-BlockOrigin reduced(int, std::size_t block, int, int) { return {true, 0, block}; }
-BlockOrigin rootsBlock(int, std::size_t block, int root, int) { return {false, root, block}; }
-BlockOrigin blockOfEach(int, std::size_t block, int, int) {
-  return {false, static_cast<int>(block), 0};
+BlockOrigin reduced(int, std::size_t block, int, int n) { return {n, 0, block}; }
+BlockOrigin rootsBlock(int, std::size_t block, int root, int) {
+  return {std::nullopt, root, block};
 }
-BlockOrigin ownBlockReduced(int rank, std::size_t, int, int) {
-  return {true, 0, static_cast<std::size_t>(rank)};
+BlockOrigin blockOfEach(int, std::size_t block, int, int) {
+  return {std::nullopt, static_cast<int>(block), 0};
+}
+BlockOrigin ownBlockReduced(int rank, std::size_t, int, int n) {
+  return {n, 0, static_cast<std::size_t>(rank)};
 }
 BlockOrigin transposed(int rank, std::size_t block, int, int) {
-  return {false, static_cast<int>(block), static_cast<std::size_t>(rank)};
+  return {std::nullopt, static_cast<int>(block), static_cast<std::size_t>(rank)};
 }
 BlockOrigin ownBlockOfRoot(int rank, std::size_t, int root, int) {
-  return {false, root, static_cast<std::size_t>(rank)};
+  return {std::nullopt, root, static_cast<std::size_t>(rank)};
 }
 
 BlockOrigin blockOfPrevious(int rank, std::size_t, int, int n) {
-  return {false, (rank + n - 1) % n, 0};
+  return {std::nullopt, (rank + n - 1) % n, 0};
 }
 
-using Arguments = CollectiveArguments;
-
-void passRound(Communicator& comm, const Buffers& buffers, const Arguments& a) {
+void passRound(Communicator& comm, const Shape& shape, const Buffers& buffers,
+               const CallOptions& options) {
   constexpr int kTag = 0;
   const int n = comm.size();
   const int rank = comm.heldRanks()[0];
   // A ring of one needs no message.
   if (n == 1) {
-    if (a.count != 0) std::memcpy(buffers.out[0], buffers.in[0], a.count * sizeOf(a.dtype));
+    if (shape.count != 0)
+      std::memcpy(buffers.out[0], buffers.in[0], shape.count * sizeOf(shape.dtype));
     return;
   }
   const auto send = [&] {
-    comm.send(buffers.in[0], a.count, a.dtype, (rank + 1) % n, kTag, a.options);
+    comm.send(buffers.in[0], shape.count, shape.dtype, (rank + 1) % n, kTag, options);
   };
   const auto receive = [&] {
-    comm.receive(buffers.out[0], a.count, a.dtype, (rank + n - 1) % n, kTag, a.options);
+    comm.receive(buffers.out[0], shape.count, shape.dtype, (rank + n - 1) % n, kTag, options);
   };
   // Odd ranks receive first: a send may wait for its receive, and a ring of sends would wait for
   // ever.
@@ -60,107 +63,44 @@ void passRound(Communicator& comm, const Buffers& buffers, const Arguments& a) {
   }
 }
 
-constexpr CollectiveRecord kRecords[kCollectiveCount] = {
-    {.name = "allReduce",
-     .inPlace = InPlace::same,
-     .reduces = true,
-     .inputBlocks = oneBlock,
-     .outputBlocks = oneBlock,
-     .run = [](Communicator& comm, const Buffers& buffers,
-               const Arguments& a) { comm.allReduce(buffers, a.count, a.dtype, a.op, a.options); },
-     .receives = everybody,
-     .origin = reduced},
-    {.name = "reduce",
-     .inPlace = InPlace::same,
-     .reduces = true,
-     .inputBlocks = oneBlock,
-     .outputBlocks = oneBlock,
-     .run =
-         [](Communicator& comm, const Buffers& buffers, const Arguments& a) {
-           comm.reduce(buffers, a.count, a.dtype, a.op, a.root, a.options);
-         },
-     .receives = rootOnly,
-     .origin = reduced},
-    {.name = "broadcast",
-     .inPlace = InPlace::same,
-     .reduces = false,
-     .inputBlocks = oneBlock,
-     .outputBlocks = oneBlock,
-     .run =
-         [](Communicator& comm, const Buffers& buffers, const Arguments& a) {
-           comm.broadcast(buffers, a.count, a.dtype, a.root, a.options);
-         },
-     .receives = everybody,
-     .origin = rootsBlock},
-    {.name = "allGather",
-     .inPlace = InPlace::inInsideOut,
-     .reduces = false,
-     .inputBlocks = oneBlock,
-     .outputBlocks = allBlocks,
-     .run = [](Communicator& comm, const Buffers& buffers,
-               const Arguments& a) { comm.allGather(buffers, a.count, a.dtype, a.options); },
-     .receives = everybody,
-     .origin = blockOfEach},
-    {.name = "reduceScatter",
-     .inPlace = InPlace::outInsideIn,
-     .reduces = true,
-     .inputBlocks = allBlocks,
-     .outputBlocks = oneBlock,
-     .run =
-         [](Communicator& comm, const Buffers& buffers, const Arguments& a) {
-           comm.reduceScatter(buffers, a.count, a.dtype, a.op, a.options);
-         },
-     .receives = everybody,
-     .origin = ownBlockReduced},
-    {.name = "allToAll",
-     .inPlace = InPlace::none,
-     .reduces = false,
-     .inputBlocks = allBlocks,
-     .outputBlocks = allBlocks,
-     .run = [](Communicator& comm, const Buffers& buffers,
-               const Arguments& a) { comm.allToAll(buffers, a.count, a.dtype, a.options); },
-     .receives = everybody,
-     .origin = transposed},
-    {.name = "gather",
-     .inPlace = InPlace::inInsideOut,
-     .reduces = false,
-     .inputBlocks = oneBlock,
-     .outputBlocks = allBlocks,
-     .run = [](Communicator& comm, const Buffers& buffers,
-               const Arguments& a) { comm.gather(buffers, a.count, a.dtype, a.root, a.options); },
-     .receives = rootOnly,
-     .origin = blockOfEach},
-    {.name = "scatter",
-     .inPlace = InPlace::outInsideIn,
-     .reduces = false,
-     .inputBlocks = allBlocks,
-     .outputBlocks = oneBlock,
-     .run = [](Communicator& comm, const Buffers& buffers,
-               const Arguments& a) { comm.scatter(buffers, a.count, a.dtype, a.root, a.options); },
-     .receives = everybody,
-     .origin = ownBlockOfRoot},
-    {.name = "barrier",
-     .inPlace = InPlace::none,
-     .reduces = false,
-     .inputBlocks = noBlocks,
-     .outputBlocks = noBlocks,
-     .run = [](Communicator& comm, const Buffers&, const Arguments& a) { comm.barrier(a.options); },
-     .receives = nobody,
-     .origin = reduced},
-    {.name = "sendReceive",
-     .inPlace = InPlace::none,
-     .reduces = false,
-     .inputBlocks = oneBlock,
-     .outputBlocks = oneBlock,
-     .run = passRound,
-     .receives = everybody,
-     .origin = blockOfPrevious},
+constexpr CollectiveRecord kRecords[] = {
+    {"allReduce", Kind::allReduce, InPlace::same, everybody, reduced},
+    {"reduce", Kind::reduce, InPlace::same, rootOnly, reduced},
+    {"broadcast", Kind::broadcast, InPlace::same, everybody, rootsBlock},
+    {"allGather", Kind::allGather, InPlace::inInsideOut, everybody, blockOfEach},
+    {"reduceScatter", Kind::reduceScatter, InPlace::outInsideIn, everybody, ownBlockReduced},
+    {"allToAll", Kind::allToAll, InPlace::none, everybody, transposed},
+    {"gather", Kind::gather, InPlace::inInsideOut, rootOnly, blockOfEach},
+    {"scatter", Kind::scatter, InPlace::outInsideIn, everybody, ownBlockOfRoot},
+    {"barrier", Kind::barrier, InPlace::none, nobody, reduced},
+    {"sendReceive", std::nullopt, InPlace::none, everybody, blockOfPrevious},
 };
+static_assert(std::size(kRecords) == kCollectiveCount + 1);
 
 }  // namespace
 
-const CollectiveRecord& recordOf(Collective collective) {
-  return kRecords[static_cast<int>(collective)];
+Shape CollectiveRecord::shape(std::size_t count, DType dtype, ReduceOp op, int root) const {
+  Shape shape{kind.value_or(Kind::barrier), dtype, ReduceOp::sum, 0, count};
+  if (hasOp(shape.kind)) shape.op = op;
+  if (hasRoot(shape.kind)) shape.root = root;
+  return shape;
+}
+
+const CollectiveRecord& recordOf(Kind kind) { return kRecords[static_cast<std::size_t>(kind)]; }
+
+const CollectiveRecord& ringRecord() { return kRecords[kCollectiveCount]; }
+
+const CollectiveRecord& recordNamed(std::string_view name) {
+  const auto* const found = std::find_if(std::begin(kRecords), std::end(kRecords),
+                                         [&](const auto& record) { return record.name == name; });
+  if (found != std::end(kRecords)) return *found;
+  throw misuse("timeCollective", "no collective is called " + std::string(name));
+}
+
+void runRecord(const CollectiveRecord& record, Communicator& comm, const Shape& shape,
+               const Buffers& buffers, const CallOptions& options) {
+  if (record.kind) return comm.collective(shape, buffers, options);
+  passRound(comm, shape, buffers, options);
 }
 
 }  // namespace gradlink::measure

@@ -1,43 +1,21 @@
-// One record a collective: what it moves, how it is called, what must come out. A new collective is
-// a new record.
+// One record a collective: how it may run in place, and what must come out. A new collective is a
+// new record.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <optional>
+#include <string_view>
 
 #include "core/communicator.h"
 
 namespace gradlink::measure {
 
-enum class Collective : std::uint8_t {
-  allReduce = 0,
-  reduce = 1,
-  broadcast = 2,
-  allGather = 3,
-  reduceScatter = 4,
-  allToAll = 5,
-  gather = 6,
-  scatter = 7,
-  barrier = 8,
-  sendReceive = 9,  // a ring: to the next rank, from the one before; communicators of one rank only
-};
-inline constexpr int kCollectiveCount = 10;
-
-/// One call's arguments besides memory; `count` as core/communicator.h counts it for this
-/// collective.
-struct CollectiveArguments {
-  std::size_t count;
-  DType dtype;
-  ReduceOp op;
-  int root;
-  CallOptions options;
-};
-
 /// Where one block of `count` elements of a rank's output comes from.
 struct BlockOrigin {
-  /// The block is the reduction of all ranks' input blocks; otherwise it is the input of `rank`.
-  bool reduced;
+  /// How many ranks' input blocks it is the reduction of, from rank 0 on; nothing: it is the input
+  /// of `rank`.
+  std::optional<int> reducedRanks;
   int rank;
   /// Which block of the input.
   std::size_t block;
@@ -53,17 +31,34 @@ enum class InPlace : std::uint8_t {
 
 struct CollectiveRecord {
   const char* name;
+  /// What Communicator::collective makes of it; nothing for the ring of messages.
+  std::optional<Kind> kind;
   InPlace inPlace;
-  bool reduces;
-  /// Blocks of `count` elements that a rank's input and output hold, of n ranks.
-  std::size_t (*inputBlocks)(int n);
-  std::size_t (*outputBlocks)(int n);
-  void (*run)(Communicator&, const Buffers&, const CollectiveArguments&);
   /// Whether this rank's output is defined after the call, and by what.
   bool (*receives)(int rank, int root);
   BlockOrigin (*origin)(int rank, std::size_t block, int root, int n);
+
+  bool reduces() const { return kind && hasOp(*kind); }
+  /// The shape of one call, whose fields that mean nothing for the kind are at their defaults; of
+  /// the ring the barrier's, with dtype and count.
+  Shape shape(std::size_t count, DType dtype, ReduceOp op, int root) const;
+  /// Blocks of `count` elements in the arrays of every rank of n, needed there or not.
+  std::size_t inputBlocks(int n) const { return kind ? largest(traitsOf(*kind).in, n) : 1; }
+  std::size_t outputBlocks(int n) const { return kind ? largest(traitsOf(*kind).out, n) : 1; }
+
+ private:
+  static std::size_t largest(Blocks blocks, int n) { return blocksOf(blocks, n, true); }
 };
 
-const CollectiveRecord& recordOf(Collective);
+const CollectiveRecord& recordOf(Kind);
+/// A ring: each rank sends to the next one and receives from the one before. For communicators that
+/// hold one rank, and GPUs.
+const CollectiveRecord& ringRecord();
+/// By its name, "allReduce" or "sendReceive"; throws invalidArgument for any other.
+const CollectiveRecord& recordNamed(std::string_view name);
+
+/// Makes the call on a communicator in host memory.
+void runRecord(const CollectiveRecord&, Communicator&, const Shape&, const Buffers&,
+               const CallOptions&);
 
 }  // namespace gradlink::measure

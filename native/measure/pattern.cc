@@ -140,9 +140,9 @@ class Generator {
     }
   }
 
-  Exact<T> reduction(std::uint64_t index) const {
+  Exact<T> reduction(std::uint64_t index, std::uint64_t ranks) const {
     Exact<T> result = input(index, 0);
-    for (std::uint64_t rank = 1; rank < size_; ++rank) result = fold(result, input(index, rank));
+    for (std::uint64_t rank = 1; rank < ranks; ++rank) result = fold(result, input(index, rank));
     if (op_ != ReduceOp::avg) return result;
     if constexpr (kIsFloat<T>) {
       return result / static_cast<double>(size_);
@@ -296,11 +296,13 @@ std::size_t countWrongInput(const void* got, std::size_t first, std::size_t coun
 }
 
 std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t count,
-                                const Pattern& pattern) {
+                                const Pattern& pattern, int ranks) {
   return withType(pattern.dtype, [&](auto type) {
     using T = decltype(type);
     const Generator<T> generator(pattern);
-    return countWrong<T>(got, count, [&](std::size_t i) { return generator.reduction(first + i); });
+    return countWrong<T>(got, count, [&](std::size_t i) {
+      return generator.reduction(first + i, static_cast<std::uint64_t>(ranks));
+    });
   });
 }
 

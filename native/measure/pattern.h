@@ -31,8 +31,9 @@ void fillPattern(void* to, std::size_t first, std::size_t count, const Pattern&,
 std::size_t countWrongInput(const void* got, std::size_t first, std::size_t count, const Pattern&,
                             int rank);
 
-/// Elements that are not the reduction of all ranks' elements first .. first + count - 1.
+/// Elements that are not the reduction of the first `ranks` ranks' elements first .. first + count
+/// - 1. Those of avg are whole over all ranks only.
 std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t count,
-                                const Pattern&);
+                                const Pattern&, int ranks);
 
 }  // namespace gradlink::measure

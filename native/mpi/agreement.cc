@@ -53,13 +53,7 @@ void Agreement::index(std::size_t from, std::size_t to) {
 void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wait& wait) {
   const int n = link_.size();
   link_.beginCall();
-  const Announcement own{shape.count,
-                         shape.root,
-                         static_cast<std::uint8_t>(shape.kind),
-                         static_cast<std::uint8_t>(shape.dtype),
-                         static_cast<std::uint8_t>(shape.op),
-                         0,
-                         link_.rank(),
+  const Announcement own{ShapeOnWire(shape), link_.rank(),
                          static_cast<std::uint32_t>(payload.size())};
   std::memcpy(gathered_.get(), &own, sizeof(own));
   if (!payload.empty()) {
@@ -74,12 +68,8 @@ void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wai
   }
   wait.as(Wait::Kind::data).came();
   for (int r = 0; r < n; ++r) {
-    if (r != link_.rank() && !same(at(r), own)) mismatch(shape);
+    if (r != link_.rank() && at(r).shape != own.shape) mismatch(shape);
   }
-}
-
-bool Agreement::same(const Announcement& one, const Announcement& other) {
-  return std::memcmp(&one, &other, offsetof(Announcement, rank)) == 0;
 }
 
 void Agreement::exchangePair(std::size_t own, Wait& wait) {
@@ -151,9 +141,7 @@ std::span<const std::byte> Agreement::payload(int rank) const {
 void Agreement::mismatch(const Shape& shape) const {
   CallGroups groups;
   for (int r = 0; r < link_.size(); ++r) {
-    const Announcement& a = at(r);
-    const Shape theirs{static_cast<Kind>(a.kind), static_cast<DType>(a.dtype),
-                       static_cast<ReduceOp>(a.op), a.root, a.count};
+    const Shape theirs = at(r).shape.shape();
     groups.add(r, theirs == kNodesCall      ? "nodes"
                   : theirs == kOpenWireCall ? "openWire"
                                             : describe(theirs));

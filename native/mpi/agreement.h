@@ -36,12 +36,7 @@ class Agreement {
 
  private:
   struct Announcement {
-    std::uint64_t count;
-    std::int32_t root;
-    std::uint8_t kind;
-    std::uint8_t dtype;
-    std::uint8_t op;
-    std::uint8_t reserved;
+    ShapeOnWire shape;
     std::int32_t rank;
     std::uint32_t bytes;
   };
@@ -56,7 +51,6 @@ class Agreement {
   void exchangeAll(std::size_t own, Wait& wait);
   /// Where the announcements are, one after the other.
   void index(std::size_t from, std::size_t to);
-  static bool same(const Announcement& one, const Announcement& other);
   [[noreturn]] void mismatch(const Shape& shape) const;
 
   Link& link_;

@@ -245,13 +245,11 @@ void Wait::look() {
 
 void Wait::timeout() {
   if (kind_ == Kind::message) {
-    throw Error(ErrorCode::timeout,
-                std::string(op_) + ": the deadline has passed waiting for " +
-                    (awaited_ < 0 ? "any rank" : "rank " + std::to_string(awaited_)) +
-                    "; timeoutMs sets the deadline")
-        .withRank(awaited_)
-        .withOp(op_)
-        .stillUsable();
+    throw harmless(ErrorCode::timeout, op_,
+                   "the deadline has passed waiting for " +
+                       (awaited_ < 0 ? "any rank" : "rank " + std::to_string(awaited_)) +
+                       "; timeoutMs sets the deadline")
+        .withRank(awaited_);
   }
   std::vector<int> missing;
   if (kind_ == Kind::agreement) missing = link_.missing();

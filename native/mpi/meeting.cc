@@ -50,10 +50,8 @@ class Desk {
   std::uint64_t open(const std::string& name) {
     std::lock_guard lock(mutex_);
     if (!open_.insert({name, true}).second) {
-      throw Error(ErrorCode::mismatch,
-                  "join: this process is joining '" + name + "' on another thread already")
-          .withOp("join")
-          .stillUsable();
+      throw harmless(ErrorCode::mismatch, "join",
+                     "this process is joining '" + name + "' on another thread already");
     }
     return ++attempts_;
   }

@@ -38,7 +38,7 @@ const std::vector<int>& RankCommunicator::nodes(const CallOptions& o) {
     agreement_.meet(kNodesCall, {}, wait);
     std::int32_t lowest = 0;
     if (const int each = ranksPerNode(); each > 0) {
-      lowest = rank_ / each * each;
+      lowest = rank() / each * each;
     } else {
       checkMpi("find the ranks of this node", shim().lowestOfNode(link_.comm(), &lowest));
     }
@@ -113,18 +113,14 @@ void* RankCommunicator::allocShared(std::size_t bytes) {
   }
   const std::size_t rounded = std::max<std::size_t>((bytes + 63) / 64 * 64, 64);
   if (rounded < bytes) {
-    throw Error(ErrorCode::outOfMemory,
-                "allocShared: " + std::to_string(bytes) + " bytes are more than memory can hold")
-        .withOp("allocShared")
-        .stillUsable();
+    throw harmless(ErrorCode::outOfMemory, "allocShared",
+                   std::to_string(bytes) + " bytes are more than memory can hold");
   }
   std::unique_ptr<std::byte, void (*)(void*)> memory(
       static_cast<std::byte*>(std::aligned_alloc(64, rounded)), std::free);
   if (memory == nullptr) {
-    throw Error(ErrorCode::outOfMemory,
-                "allocShared: no memory for " + std::to_string(bytes) + " bytes")
-        .withOp("allocShared")
-        .stillUsable();
+    throw harmless(ErrorCode::outOfMemory, "allocShared",
+                   "no memory for " + std::to_string(bytes) + " bytes");
   }
   std::memset(memory.get(), 0, rounded);
   std::lock_guard lock(memoryMutex_);
@@ -141,8 +137,8 @@ void RankCommunicator::freeShared(void* memory) {
 void RankCommunicator::abort(const std::string& reason) {
   if (closed_.load(std::memory_order_acquire) || !Runtime::get().running()) return;
   const InUse inUse("abort");
-  link_.pronounce(ErrorCode::aborted, rank_, "abort",
-                  "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
+  link_.pronounce(ErrorCode::aborted, rank(), "abort",
+                  "the communicator was aborted by rank " + std::to_string(rank()) + ": " + reason);
 }
 
 void RankCommunicator::fail(const Error& error) {
@@ -187,11 +183,9 @@ std::unique_ptr<MpiCommunicator> join(const JoinOptions& options) {
       std::adjacent_find(ranks.begin(), ranks.end(), std::greater_equal<>()) == ranks.end();
   if (!ascending || ranks.front() < 0 || ranks.back() >= place.size ||
       !std::binary_search(ranks.begin(), ranks.end(), place.rank)) {
-    throw Error(ErrorCode::invalidArgument,
-                "join: expected ascending ranks of 0.." + std::to_string(place.size - 1) +
-                    " with this process's own, " + std::to_string(place.rank) + ", among them")
-        .withOp("join")
-        .stillUsable();
+    throw misuse("join", "expected ascending ranks of 0.." + std::to_string(place.size - 1) +
+                             " with this process's own, " + std::to_string(place.rank) +
+                             ", among them");
   }
   const InUse inUse("join");
   Runtime::get().sweep();

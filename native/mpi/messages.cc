@@ -31,9 +31,7 @@ void Messages::send(const void* data, std::size_t count, DType dtype, int destin
   const Envelope envelope{count, tag, dtype, bytes > kEagerBytes && !toSelf, 0};
   wait.as(Wait::Kind::message).on(destination);
   if (toSelf) {
-    auto copy = std::make_unique<std::byte[]>(bytes);
-    if (bytes > 0) std::memcpy(copy.get(), data, bytes);
-    unexpected_.push_back({destination, envelope, std::move(copy)});
+    unexpected_.push_back(sentToSelf(destination, envelope, data));
     return;
   }
   link_.listen();
@@ -83,22 +81,13 @@ bool Messages::fetch(int source) {
 
 bool Messages::take(Unexpected& message, const Wanted& wanted, Wait& wait, Received& received) {
   const Envelope& envelope = message.envelope;
-  if (envelope.tag != wanted.tag ||
-      (wanted.source != kAnySource && wanted.source != message.source)) {
-    return false;
-  }
-  if (envelope.dtype != wanted.dtype || envelope.count > wanted.count) {
-    auto text = [](std::uint64_t count, DType dtype) {
-      return std::to_string(count) + " elements of " + gradlink::nameOf(dtype);
-    };
+  if (!wanted.matches(message.source, envelope)) return false;
+  if (!wanted.fits(envelope)) {
     link_.pronounce(ErrorCode::mismatch, message.source, "receive",
-                    "rank " + std::to_string(message.source) + " sent " +
-                        text(envelope.count, envelope.dtype) + " with tag " +
-                        std::to_string(envelope.tag) + " to rank " + std::to_string(link_.rank()) +
-                        ", which receives at most " + text(wanted.count, wanted.dtype));
+                    misfitText(message.source, envelope, link_.rank(), wanted));
     link_.check("receive");
   }
-  const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
+  const std::size_t bytes = envelope.bytes();
   if (envelope.isLong) {
     wait.as(Wait::Kind::data).on(message.source);
     Batch batch(link_);

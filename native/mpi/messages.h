@@ -9,7 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/communicator.h"
+#include "core/envelope.h"
 #include "mpi/link.h"
 
 namespace gradlink::mpi {
@@ -28,33 +28,11 @@ class Messages {
   bool idle();
 
  private:
-  struct Envelope {
-    std::uint64_t count;
-    std::int32_t tag;
-    DType dtype;
-    bool isLong;
-    std::uint16_t reserved;
-  };
-  static_assert(sizeof(Envelope) == 16);
-  /// What came before it was asked for; `data` without its envelope.
-  struct Unexpected {
-    int source;
-    Envelope envelope;
-    std::unique_ptr<std::byte[]> data;
-  };
   /// A short message that MPI has not taken yet.
   struct Outgoing {
     RequestHandle request;
     std::unique_ptr<std::byte[]> bytes;
   };
-  struct Wanted {
-    void* data;
-    std::size_t count;
-    DType dtype;
-    int source;
-    int tag;
-  };
-
   void sweep();
   bool take(Unexpected& message, const Wanted& wanted, Wait& wait, Received& received);
   /// The next message of this source, set aside; false when there is none.

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/shaped_communicator.h"
+#include "core/one_rank.h"
 
 namespace gradlink::mpi {
 
@@ -44,9 +44,11 @@ struct Place {
 /// come by then, unsupported where the MPI has no MPI_THREAD_MULTIPLE.
 Place start(double timeoutMs = 30000, const std::atomic<bool>* cancelled = nullptr);
 
-/// An MPI communicator's further abilities. It holds one rank. backend() is "mpi".
-class MpiCommunicator : public ShapedCommunicator {
+/// An MPI communicator's further abilities. backend() is "mpi".
+class MpiCommunicator : public OneRank {
  public:
+  using OneRank::OneRank;
+
   /// The node of each rank, numbered by their lowest ranks: those of equal number share memory.
   /// From MPI (MPI_Comm_split_type), or, where GRADLINK_RANKS_PER_NODE is k, each k consecutive
   /// ranks are one. Collective; the result is kept, so that only the first call communicates.

@@ -12,33 +12,23 @@
 namespace gradlink::mpi {
 namespace {
 
-// The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
-std::size_t largestInput(const Shape& shape, int size) {
-  std::size_t blocks = 0;
-  for (int r = 0; r < std::min(size, 2); ++r) blocks = std::max(blocks, inBlocks(shape, size, r));
-  if (hasRoot(shape.kind)) blocks = std::max(blocks, inBlocks(shape, size, shape.root));
-  return blocks * shape.count * sizeOf(shape.dtype);
-}
-
-void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
-  if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
-  throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
-                                              " is not a rank; expected 0.." +
-                                              std::to_string(size - 1))
-      .withOp(op)
-      .stillUsable();
+int rankIn(CommHandle comm) {
+  int rank = 0;
+  checkMpi("ask for the rank", shim().rank(comm, &rank));
+  return rank;
 }
 
 }  // namespace
 
 RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks, double timeoutMs)
-    : link_(comm),
-      rank_(link_.rank()),
+    : MpiCommunicator(rankIn(comm)),
+      link_(comm),
       worldRanks_(std::move(worldRanks)),
       timeoutMs_(timeoutMs),
       agreement_(link_),
       messages_(link_),
-      src_(static_cast<std::size_t>(link_.size())) {}
+      in_(static_cast<std::size_t>(link_.size())),
+      out_(in_.size()) {}
 
 RankCommunicator::~RankCommunicator() { close(); }
 
@@ -47,20 +37,12 @@ void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
   if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Wait wait(link_, nameOf(shape.kind), timeoutOf(options), Wait::Kind::agreement);
-    move(shape, buffers, wait);
+    if (shape.kind == Kind::barrier) {
+      agreement_.meet({}, {}, wait);
+    } else {
+      move(shape, buffers, wait);
+    }
   });
-}
-
-void RankCommunicator::checkBuffers(const Shape& shape, const Buffers& buffers) const {
-  checkShape(shape, size());
-  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
-    throw Error(ErrorCode::invalidArgument,
-                std::string(nameOf(shape.kind)) +
-                    ": expected one input and one output, for the one rank held")
-        .withOp(nameOf(shape.kind))
-        .stillUsable();
-  }
-  checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
 }
 
 void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wait) {
@@ -69,48 +51,24 @@ void RankCommunicator::move(const Shape& shape, const Buffers& buffers, Wait& wa
   agreement_.meet(shape, {}, wait);
   const StagedCall call{shape, static_cast<const std::byte*>(buffers.in[0]),
                         static_cast<std::byte*>(buffers.out[0])};
-  switch (shape.kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-    case Kind::reduceScatter:
-      return runReduction(link_, call, scratch_, wait);
-    case Kind::broadcast:
-      return runBroadcast(link_, call, wait);
-    default:
-      return runMoves(link_, call, wait);
-  }
+  if (hasOp(shape.kind)) return runReduction(link_, call, scratch_, wait);
+  if (shape.kind == Kind::broadcast) return runBroadcast(link_, call, wait);
+  runMoves(link_, call, wait);
 }
 
 // The announcement carries the data: every rank computes its own result from what the others
 // brought.
 void RankCommunicator::oneShot(const Shape& shape, const Buffers& buffers, Wait& wait) {
   const std::size_t block = shape.count * sizeOf(shape.dtype);
-  const std::size_t mine = inBlocks(shape, size(), rank_) * block;
+  const std::size_t mine = inBlocks(shape, size(), rank()) * block;
   agreement_.meet(shape, {static_cast<const std::byte*>(buffers.in[0]), mine}, wait);
-  if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return;
-  auto* out = static_cast<std::byte*>(buffers.out[0]);
-  const auto from = [&](int rank, std::size_t at) {
-    return agreement_.payload(rank).data() + at * block;
-  };
-  const auto me = static_cast<std::size_t>(rank_);
-  switch (shape.kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-      return fold(shape, buffers, 0);
-    case Kind::reduceScatter:
-      return fold(shape, buffers, me);
-    case Kind::broadcast:
-      std::memmove(out, from(shape.root, 0), block);
-      return;
-    case Kind::scatter:
-      std::memmove(out, from(shape.root, me), block);
-      return;
-    default:
-      for (int r = 0; r < size(); ++r) {
-        std::memmove(out + static_cast<std::size_t>(r) * block,
-                     from(r, shape.kind == Kind::allToAll ? me : 0), block);
-      }
+  if (shape.count == 0 || outBlocks(shape, size(), rank()) == 0) return;
+  for (int r = 0; r < size(); ++r) {
+    in_[static_cast<std::size_t>(r)] = {agreement_.payload(r).data(), shape.count, 0};
   }
+  out_[static_cast<std::size_t>(rank())] = {static_cast<std::byte*>(buffers.out[0]), shape.count,
+                                            0};
+  runDirect({shape, in_, out_, {}}, 0, shape.count);
 }
 
 // The most frequent small call, and the one whose latency shows: oneShot() without what other kinds
@@ -133,38 +91,16 @@ bool RankCommunicator::pairAllReduce(const Shape& shape, const Buffers& buffers,
   return true;
 }
 
-void RankCommunicator::fold(const Shape& shape, const Buffers& buffers, std::size_t block) {
-  const std::size_t offset = block * shape.count * sizeOf(shape.dtype);
-  for (int r = 0; r < size(); ++r) {
-    src_[static_cast<std::size_t>(r)] = agreement_.payload(r).data() + offset;
-  }
-  reduceMany(buffers.out, src_, shape.count, shape.dtype, shape.op);
-}
-
-void RankCommunicator::barrier(const CallOptions& o) {
-  guarded("barrier", [&] {
-    Wait wait(link_, "barrier", timeoutOf(o), Wait::Kind::agreement);
-    agreement_.meet({}, {}, wait);
-  });
-}
-
 void RankCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                                          std::span<const Neighborhood> neighborhoods,
                                          const CallOptions& o) {
   const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
   guarded(nameOf(shape.kind), [&] {
     checkBuffers(shape, b);
-    if (neighborhoods.size() != 1) {
-      throw Error(ErrorCode::invalidArgument,
-                  "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
-                      std::to_string(neighborhoods.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
-    }
-    checkNeighborhood(neighborhoods[0], rank_, size());
+    const Neighborhood& own = ownNeighborhood(neighborhoods);
     Wait wait(link_, nameOf(shape.kind), timeoutOf(o), Wait::Kind::agreement);
     // The meeting tells the weights, too: then each rank hears from its sources alone.
-    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, neighborhoods[0], wait));
+    const auto rows = resolveNeighbors(exchangeNeighborhoods(shape, own, wait));
     runNeighbors(link_,
                  {shape, static_cast<const std::byte*>(b.in[0]), static_cast<std::byte*>(b.out[0])},
                  rows, scratch_, wait);
@@ -240,7 +176,7 @@ std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& s
 void RankCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
                             int tag, const CallOptions& o) {
   guarded("send", [&] {
-    checkPeer("send", destination, size(), false);
+    checkDestination(destination);
     Wait wait(link_, "send", timeoutOf(o), Wait::Kind::message);
     messages_.send(data, count, dtype, destination, tag, wait);
   });
@@ -249,7 +185,7 @@ void RankCommunicator::send(const void* data, std::size_t count, DType dtype, in
 Received RankCommunicator::receive(void* data, std::size_t count, DType dtype, int source, int tag,
                                    const CallOptions& o) {
   return guarded("receive", [&] {
-    checkPeer("receive", source, size(), true);
+    checkSource(source);
     Wait wait(link_, "receive", timeoutOf(o), Wait::Kind::message);
     return messages_.receive(data, count, dtype, source, tag, wait);
   });

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/direct.h"
 #include "core/windows/wire_windows.h"
 #include "mpi/agreement.h"
 #include "mpi/link.h"
@@ -24,12 +25,11 @@ class RankCommunicator final : public MpiCommunicator {
   ~RankCommunicator() override;
 
   int size() const override { return link_.size(); }
-  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return "mpi"; }
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;
 
-  void barrier(const CallOptions&) override;
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
@@ -64,7 +64,7 @@ class RankCommunicator final : public MpiCommunicator {
     } catch (const Error& error) {
       // What MPI reports has no other way to the peers.
       if (error.code == ErrorCode::system && !link_.ended()) {
-        link_.pronounce(error.code, rank_, op, error.what());
+        link_.pronounce(error.code, rank(), op, error.what());
       }
       throw;
     }
@@ -72,17 +72,13 @@ class RankCommunicator final : public MpiCommunicator {
   double timeoutOf(const CallOptions& options) const {
     return options.timeoutMs < 0 ? timeoutMs_ : options.timeoutMs;
   }
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
-  void checkBuffers(const Shape& shape, const Buffers& buffers) const;
   void move(const Shape& shape, const Buffers& buffers, Wait& wait);
   void oneShot(const Shape& shape, const Buffers& buffers, Wait& wait);
   bool pairAllReduce(const Shape& shape, const Buffers& buffers, const CallOptions& options);
-  void fold(const Shape& shape, const Buffers& buffers, std::size_t block);
   std::vector<Neighborhood> exchangeNeighborhoods(const Shape& shape, const Neighborhood& own,
                                                   Wait& wait);
 
   Link link_;
-  const int rank_;
   const std::vector<int> worldRanks_;
   const double timeoutMs_;
   Agreement agreement_;
@@ -90,7 +86,9 @@ class RankCommunicator final : public MpiCommunicator {
   WireWindows windows_;
   Scratch scratch_;
   std::vector<int> nodes_;
-  std::vector<const void*> src_;
+  std::vector<InView> in_;
+  /// Of this rank alone.
+  std::vector<OutView> out_;
   std::atomic<bool> closed_{false};
   std::mutex memoryMutex_;
   std::map<void*, std::unique_ptr<std::byte, void (*)(void*)>> memory_;

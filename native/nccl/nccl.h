@@ -17,7 +17,7 @@
 #include <span>
 #include <string>
 
-#include "core/shaped_communicator.h"
+#include "core/communicator.h"
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -90,7 +90,7 @@ class Registration {
 };
 
 /// What measuring and the store need beside the contract.
-class NcclCommunicator : public ShapedCommunicator {
+class NcclCommunicator : public Communicator {
  public:
   /// The GPU of each held rank.
   virtual std::span<cuda::Device* const> devices() const = 0;

@@ -103,8 +103,7 @@ void Ranks::checkType(const char* op, DType dtype, bool adds) const {
 void Ranks::checkLaunch(const Launch& launch) const {
   const Shape& shape = launch.shape;
   const char* op = nameOf(shape.kind);
-  if (shape.kind == Kind::barrier || shape.kind == Kind::split ||
-      shape.kind == Kind::neighborAllReduce) {
+  if (shape.kind >= Kind::barrier) {
     throw misuse(op, "is not a collective that can be launched alone");
   }
   checkBuffers(shape, launch.buffers);
@@ -170,6 +169,7 @@ void Ranks::check(const char* op) {
 }
 
 void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) {
+  if (shape.kind == Kind::barrier) return barrier(options);
   const Launch launch{shape, buffers};
   run({&launch, 1}, options);
 }
@@ -192,10 +192,7 @@ void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
   if (peer == kAnySource) {
     throw unsupported(op, "NCCL cannot receive from any source; name the rank");
   }
-  if (peer < 0 || peer >= size_) {
-    throw misuse(op,
-                 std::to_string(peer) + " is not a rank; expected 0.." + std::to_string(size_ - 1));
-  }
+  checkPeer(op, peer, size_);
   if (peer == ranks_.front()) {
     throw unsupported(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
   }

@@ -63,7 +63,7 @@ class Ranks final : public NcclCommunicator {
   const char* backend() const override { return "nccl"; }
   std::span<cuda::Device* const> devices() const override { return devices_; }
 
-  void barrier(const CallOptions&) override;
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void neighborAllGather(const void* in, std::size_t count, DType, void* out,
@@ -95,7 +95,7 @@ class Ranks final : public NcclCommunicator {
                                                RegistrationKind, const CallOptions&) override;
 
  private:
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
+  void barrier(const CallOptions&);
   /// Runs a call with a Watch; an error that is not harmless ends the communicator.
   template <class Body>
   void guarded(const char* op, const CallOptions&, const Body& body);

@@ -17,28 +17,18 @@ namespace {
 
 /// What a rank is about to do, as the others compare it.
 struct Announcement {
-  std::uint64_t count = 0;
+  ShapeOnWire shape;
   std::uint64_t launches = 0;
   /// Of all launches after the first.
   std::uint64_t rest = 0;
-  std::int32_t root = 0;
-  std::uint8_t kind = 0;
-  std::uint8_t dtype = 0;
-  std::uint8_t op = 0;
-  std::uint8_t scaled = 0;
+  std::uint64_t scaled = 0;
 
   bool operator==(const Announcement&) const = default;
 };
 static_assert(std::has_unique_object_representations_v<Announcement>);
 
 Announcement announce(const Launch& launch) {
-  const Shape& shape = launch.shape;
-  return {.count = shape.count,
-          .root = shape.root,
-          .kind = static_cast<std::uint8_t>(shape.kind),
-          .dtype = static_cast<std::uint8_t>(shape.dtype),
-          .op = static_cast<std::uint8_t>(shape.op),
-          .scaled = !launch.scales.empty()};
+  return {.shape = ShapeOnWire(launch.shape), .scaled = !launch.scales.empty()};
 }
 
 Announcement announce(std::span<const Launch> launches) {
@@ -57,8 +47,7 @@ Announcement announce(std::span<const Launch> launches) {
 }
 
 std::string textOf(const Announcement& a) {
-  std::string text = describe({static_cast<Kind>(a.kind), static_cast<DType>(a.dtype),
-                               static_cast<ReduceOp>(a.op), a.root, a.count});
+  std::string text = describe(a.shape.shape());
   if (a.scaled != 0) text += " with scales";
   if (a.launches > 1) text += " and " + std::to_string(a.launches - 1) + " more";
   return text;

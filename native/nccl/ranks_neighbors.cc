@@ -197,12 +197,10 @@ void Ranks::agreeWith(int peer, const Shape& shape, const Watch& watch) {
   };
   const std::string mine = brings(ranks_.front(), own);
   const std::string other = brings(peer, theirs);
-  throw Error(ErrorCode::mismatch, std::string(watch.op) + ": " + (first ? mine : other) + ", " +
-                                       (first ? other : mine) +
-                                       ". Both must bring as many elements of one type")
-      .withOp(watch.op)
-      .withRank(peer)
-      .stillUsable();
+  throw harmless(ErrorCode::mismatch, watch.op,
+                 (first ? mine : other) + ", " + (first ? other : mine) +
+                     ". Both must bring as many elements of one type")
+      .withRank(peer);
 }
 
 std::unique_ptr<Window> Ranks::openWindow(const WindowSpec& spec, const CallOptions& options) {

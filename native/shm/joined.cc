@@ -21,14 +21,6 @@ constexpr std::size_t kOneShotBytesOfThreads = 2 << 10;
 constexpr std::size_t kOneShotBytesOfProcesses = kMostOneShotBytes;
 constexpr int kFewRanks = 16;
 
-// The most that any rank brings to a call: the same on all ranks, as the choice of way must be.
-std::size_t largestInput(const Shape& shape, int size) {
-  std::size_t blocks = 0;
-  for (int r = 0; r < std::min(size, 2); ++r) blocks = std::max(blocks, inBlocks(shape, size, r));
-  if (hasRoot(shape.kind)) blocks = std::max(blocks, inBlocks(shape, size, shape.root));
-  return blocks * shape.count * sizeOf(shape.dtype);
-}
-
 Membership meetOthers(const JoinOptions& options, Deadline deadline) {
   if (options.size == 1) return meetNobody(options);
   return options.threads ? meetThreads(options, deadline) : meetProcesses(options, deadline);
@@ -41,33 +33,21 @@ Membership meetForWire(JoinOptions options, Deadline deadline) {
 }
 
 void checkPlace(const JoinOptions& options) {
-  auto bad = [](const std::string& text) {
-    return Error(ErrorCode::invalidArgument, "join: " + text).withOp("join").stillUsable();
-  };
   if (options.size < 1 || options.size > kMaxRanks) {
-    throw bad("size must be 1.." + std::to_string(kMaxRanks) + ", got " +
-              std::to_string(options.size));
+    throw misuse("join", "size must be 1.." + std::to_string(kMaxRanks) + ", got " +
+                             std::to_string(options.size));
   }
   if (options.rank < 0 || options.rank >= options.size) {
-    throw bad("rank must be 0.." + std::to_string(options.size - 1) + ", got " +
-              std::to_string(options.rank));
+    throw misuse("join", "rank must be 0.." + std::to_string(options.size - 1) + ", got " +
+                             std::to_string(options.rank));
   }
-}
-
-void checkPeer(const char* op, int peer, int size, bool anyAllowed) {
-  if ((peer >= 0 && peer < size) || (anyAllowed && peer == kAnySource)) return;
-  throw Error(ErrorCode::invalidArgument, std::string(op) + ": " + std::to_string(peer) +
-                                              " is not a rank; expected 0.." +
-                                              std::to_string(size - 1))
-      .withOp(op)
-      .stillUsable();
 }
 
 }  // namespace
 
 Joined::Joined(const JoinOptions& options, Membership membership)
-    : options_(options),
-      rank_(options.rank),
+    : OneRank(options.rank),
+      options_(options),
       session_(std::move(membership), options.rank),
       regions_(session_),
       mailboxes_(session_),
@@ -105,29 +85,25 @@ void Joined::collective(const Shape& shape, const Buffers& buffers, const CallOp
   if (shape.kind == Kind::allReduce && oneShotAllReduce(shape, buffers, options)) return;
   guarded(nameOf(shape.kind), [&] {
     Patience patience = patienceOf(options);
-    move(shape, buffers, nullptr, patience);
+    if (shape.kind == Kind::barrier) {
+      session_.meetWithPayload({}, patience);
+    } else {
+      move(shape, buffers, nullptr, patience);
+    }
   });
 }
 
 void Joined::move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
                   Patience& patience) {
-  checkShape(shape, size());
-  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
-    throw Error(ErrorCode::invalidArgument,
-                std::string(nameOf(shape.kind)) +
-                    ": expected one input and one output, for the one rank held")
-        .withOp(nameOf(shape.kind))
-        .stillUsable();
-  }
-  checkPointers(shape, size(), rank_, buffers.in[0], buffers.out[0]);
+  checkBuffers(shape, buffers);
   const std::size_t largest = largestInput(shape, size());
   if (largest <= oneShotBytes_) return oneShot(shape, buffers, own, largest, patience);
 
   const std::size_t block = shape.count * sizeOf(shape.dtype);
-  const void* in = inBlocks(shape, size(), rank_) > 0 ? buffers.in[0] : nullptr;
-  void* out = outBlocks(shape, size(), rank_) > 0 ? buffers.out[0] : nullptr;
-  const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank_) * block),
-                             regions_.refer(out, outBlocks(shape, size(), rank_) * block)};
+  const void* in = inBlocks(shape, size(), rank()) > 0 ? buffers.in[0] : nullptr;
+  void* out = outBlocks(shape, size(), rank()) > 0 ? buffers.out[0] : nullptr;
+  const BufferRef refs[2] = {regions_.refer(in, inBlocks(shape, size(), rank()) * block),
+                             regions_.refer(out, outBlocks(shape, size(), rank()) * block)};
   // Long calls count their own work too.
   patience.deadline();
   if (own != nullptr) writeNeighborRow(session_.nextAppendix(), *own, size());
@@ -157,7 +133,7 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
     const void* src[kFewRanks];
     const auto reduceFrom = [&](std::uint32_t call) {
       for (int r = 0; r < size(); ++r) src[r] = session_.payload(r, call, bytes);
-      src[rank_] = buffers.in[0];
+      src[rank()] = buffers.in[0];
       reduceMany(buffers.out, {src, static_cast<std::size_t>(size())}, shape.count, shape.dtype,
                  shape.op);
     };
@@ -177,35 +153,21 @@ bool Joined::oneShotAllReduce(const Shape& shape, const Buffers& buffers,
   return true;
 }
 
-void Joined::barrier(const CallOptions& o) {
-  guarded("barrier", [&] {
-    Patience patience = patienceOf(o);
-    session_.meetWithPayload({}, patience);
-  });
-}
-
 void Joined::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                                std::span<const Neighborhood> neighborhoods, const CallOptions& o) {
   const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
   guarded(nameOf(shape.kind), [&] {
     checkShape(shape, size());
-    if (neighborhoods.size() != 1) {
-      throw Error(ErrorCode::invalidArgument,
-                  "neighborAllReduce: expected one neighborhood, for the one rank held, got " +
-                      std::to_string(neighborhoods.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
-    }
-    checkNeighborhood(neighborhoods[0], rank_, size());
+    const Neighborhood& own = ownNeighborhood(neighborhoods);
     Patience patience = patienceOf(o);
-    move(shape, b, &neighborhoods[0], patience);
+    move(shape, b, &own, patience);
   });
 }
 
 void Joined::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
                   const CallOptions& o) {
   guarded("send", [&] {
-    checkPeer("send", destination, size(), false);
+    checkDestination(destination);
     Patience patience = patienceOf(o);
     mailboxes_.send(data, count, dtype, destination, tag, patience);
   });
@@ -214,7 +176,7 @@ void Joined::send(const void* data, std::size_t count, DType dtype, int destinat
 Received Joined::receive(void* data, std::size_t count, DType dtype, int source, int tag,
                          const CallOptions& o) {
   return guarded("receive", [&] {
-    checkPeer("receive", source, size(), true);
+    checkSource(source);
     Patience patience = patienceOf(o);
     return mailboxes_.receive(data, count, dtype, source, tag, patience);
   });
@@ -243,7 +205,7 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     std::sort(members.begin(), members.end());
     JoinOptions options = options_;
     const auto self =
-        std::find_if(members.begin(), members.end(), [&](auto& m) { return m.second == rank_; });
+        std::find_if(members.begin(), members.end(), [&](auto& m) { return m.second == rank(); });
     // A name that no application gives, and that no other split of this communicator has.
     options.name += "/split " + std::to_string(splits_) + "/" + std::to_string(color);
     options.rank = static_cast<int>(self - members.begin());
@@ -272,8 +234,8 @@ std::unique_ptr<Window> Joined::openWindow(const WindowSpec& spec, const CallOpt
 void Joined::abort(const std::string& reason) {
   if (closed_.load(std::memory_order_acquire)) return;
   session_.pronounce(
-      ErrorCode::aborted, rank_, "abort",
-      "the communicator was aborted by rank " + std::to_string(rank_) + ": " + reason);
+      ErrorCode::aborted, rank(), "abort",
+      "the communicator was aborted by rank " + std::to_string(rank()) + ": " + reason);
 }
 
 void Joined::fail(const Error& error) {

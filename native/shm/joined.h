@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/shaped_communicator.h"
-#include "shm/direct.h"
+#include "core/direct.h"
+#include "core/one_rank.h"
 #include "shm/mailbox.h"
 #include "shm/meeting.h"
 #include "shm/session.h"
@@ -21,16 +21,15 @@ namespace gradlink::shm {
 /// Largest input that travels with the announcement of its call, between processes.
 inline constexpr std::size_t kMostOneShotBytes = 16 << 10;
 
-class Joined final : public ShapedCommunicator {
+class Joined final : public OneRank {
  public:
   Joined(const JoinOptions& options, Membership membership);
   ~Joined() override;
 
   int size() const override { return session_.size(); }
-  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return "shm"; }
 
-  void barrier(const CallOptions&) override;
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
@@ -59,7 +58,6 @@ class Joined final : public ShapedCommunicator {
   /// any more.
   template <class Body>
   auto guarded(const char* op, Body body);
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override;
   /// `own`: of neighborAllReduce; else null.
   void move(const Shape& shape, const Buffers& buffers, const Neighborhood* own,
             Patience& patience);
@@ -72,7 +70,6 @@ class Joined final : public ShapedCommunicator {
               Patience& patience);
 
   JoinOptions options_;
-  const int rank_;
   Session session_;
   SharedRegions regions_;
   Mailboxes mailboxes_;

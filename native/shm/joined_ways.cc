@@ -14,7 +14,7 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
                      std::size_t room, Patience& patience) {
   static_assert(neighborRowBytes(kMaxRanks) + kMostOneShotBytes <= Segment::kOneShotBytes);
   const std::size_t block = shape.count * sizeOf(shape.dtype);
-  const std::size_t blocks = inBlocks(shape, size(), rank_);
+  const std::size_t blocks = inBlocks(shape, size(), rank());
   const bool styled = room >= StagingStyles::kFewestBytes;
   StagingWork work = styled ? styles_.plan(shape, room) : StagingWork();
   const std::size_t row = own != nullptr ? neighborRowBytes(size()) : 0;
@@ -30,15 +30,16 @@ void Joined::oneShot(const Shape& shape, const Buffers& buffers, const Neighborh
   if (own != nullptr) {
     weights = resolveNeighborRows(size(), [&](int r) { return session_.payload(r, call, whole); });
   }
-  if (shape.count == 0 || outBlocks(shape, size(), rank_) == 0) return styles_.spent(work);
+  if (shape.count == 0 || outBlocks(shape, size(), rank()) == 0) return styles_.spent(work);
   for (int r = 0; r < size(); ++r) {
     const auto at = static_cast<std::size_t>(r);
-    in_[at] = {r == rank_ ? static_cast<const std::byte*>(buffers.in[0])
-                          : session_.payload(r, call, whole) + row,
+    in_[at] = {r == rank() ? static_cast<const std::byte*>(buffers.in[0])
+                           : session_.payload(r, call, whole) + row,
                shape.count, 0};
     out_[at] = {};
   }
-  out_[static_cast<std::size_t>(rank_)] = {static_cast<std::byte*>(buffers.out[0]), shape.count, 0};
+  out_[static_cast<std::size_t>(rank())] = {static_cast<std::byte*>(buffers.out[0]), shape.count,
+                                            0};
   work.timed(0, [&] { runDirect({shape, in_, out_, weights}, 0, shape.count); });
   styles_.spent(work);
 }
@@ -63,7 +64,7 @@ bool Joined::direct(const Shape& shape, std::uint32_t call, std::span<const Weig
         inPlace = inPlace && in_[at].base == out_[at].base;
       }
     } catch (const Error& error) {
-      session_.end(error.code, rank_, nameOf(shape.kind), error.what());
+      session_.end(error.code, rank(), nameOf(shape.kind), error.what());
     }
     return {shape, in_, out_, weights, !inPlace && wantsStreaming(shape, size())};
   };

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "core/call.h"
+#include "core/communicator.h"
+#include "core/direct.h"
 #include "core/error.h"
-#include "core/shaped_communicator.h"
 #include "core/thread_pool.h"
-#include "shm/direct.h"
 #include "shm/shm.h"
 
 namespace gradlink::shm {
@@ -28,7 +28,7 @@ constexpr std::size_t kInlineBytes = 64 << 10;
 constexpr std::size_t kPartBytes = 1 << 20;
 constexpr std::size_t kAlignment = 64;
 
-class LocalGroup final : public ShapedCommunicator {
+class LocalGroup final : public Communicator {
  public:
   explicit LocalGroup(int size) : ranks_(static_cast<std::size_t>(size)) {
     std::iota(ranks_.begin(), ranks_.end(), 0);
@@ -41,17 +41,18 @@ class LocalGroup final : public ShapedCommunicator {
   std::span<const int> heldRanks() const override { return ranks_; }
   const char* backend() const override { return "shm"; }
 
-  void barrier(const CallOptions&) override { checkOpen("barrier"); }
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
+    if (shape.kind == Kind::barrier) return checkOpen("barrier");
+    run(shape, buffers, {});
+  }
   void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                          std::span<const Neighborhood> neighborhoods, const CallOptions&) override {
     const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
     checkOpen(nameOf(shape.kind));
     if (neighborhoods.size() != ranks_.size()) {
-      throw Error(ErrorCode::invalidArgument,
-                  "neighborAllReduce: expected " + std::to_string(ranks_.size()) +
-                      " neighborhoods, one a rank, got " + std::to_string(neighborhoods.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
+      throw misuse(nameOf(shape.kind), "expected " + std::to_string(ranks_.size()) +
+                                           " neighborhoods, one a rank, got " +
+                                           std::to_string(neighborhoods.size()));
     }
     run(shape, b, resolveNeighbors(neighborhoods));
   }
@@ -71,10 +72,8 @@ class LocalGroup final : public ShapedCommunicator {
     void* memory =
         ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(kAlignment), std::nothrow);
     if (memory == nullptr) {
-      throw Error(ErrorCode::outOfMemory,
-                  "allocShared: no memory for " + std::to_string(bytes) + " bytes")
-          .withOp("allocShared")
-          .stillUsable();
+      throw harmless(ErrorCode::outOfMemory, "allocShared",
+                     "no memory for " + std::to_string(bytes) + " bytes");
     }
     std::memset(memory, 0, bytes);
     std::lock_guard lock(mutex_);
@@ -109,27 +108,19 @@ class LocalGroup final : public ShapedCommunicator {
   }
 
   Error onlyOneRank(const char* op) const {
-    return Error(ErrorCode::unsupported,
-                 std::string(op) + ": this communicator holds all " + std::to_string(size()) +
-                     " ranks at once; use comm.ranks[i], its one-rank communicators")
-        .withOp(op)
-        .stillUsable();
+    return unsupported(op, "this communicator holds all " + std::to_string(size()) +
+                               " ranks at once; use comm.ranks[i], its one-rank communicators");
   }
 
-  void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
-    run(shape, buffers, {});
-  }
   void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
     checkOpen(nameOf(shape.kind));
     const std::size_t n = ranks_.size();
     checkShape(shape, size());
     if (buffers.in.size() != n || buffers.out.size() != n) {
-      throw Error(ErrorCode::invalidArgument,
-                  std::string(nameOf(shape.kind)) + ": expected " + std::to_string(n) +
-                      " inputs and outputs, one a rank, got " + std::to_string(buffers.in.size()) +
-                      " and " + std::to_string(buffers.out.size()))
-          .withOp(nameOf(shape.kind))
-          .stillUsable();
+      throw misuse(nameOf(shape.kind), "expected " + std::to_string(n) +
+                                           " inputs and outputs, one a rank, got " +
+                                           std::to_string(buffers.in.size()) + " and " +
+                                           std::to_string(buffers.out.size()));
     }
     // Views of up to this many ranks live on the stack: an 8-byte call allocates nothing.
     constexpr std::size_t kFew = 16;

@@ -38,11 +38,9 @@ class PeerWatch final : public Watch {
           .withRank(peer_)
           .withOp(op_);
     }
-    throw Error(ErrorCode::timeout, std::string(op_) + ": the deadline has passed waiting for " +
-                                        peer + "; timeoutMs sets the deadline")
-        .withRank(peer_)
-        .withOp(op_)
-        .stillUsable();
+    throw harmless(ErrorCode::timeout, op_,
+                   "the deadline has passed waiting for " + peer + "; timeoutMs sets the deadline")
+        .withRank(peer_);
   }
 
  private:
@@ -93,19 +91,16 @@ std::size_t Mailboxes::room(int destination) const {
          (box.head.load(std::memory_order_relaxed) - box.tail.load(std::memory_order_acquire));
 }
 
-void Mailboxes::sendToSelf(const void* data, const Envelope& envelope) {
-  const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
-  auto copy = std::make_unique<std::byte[]>(bytes);
-  if (bytes > 0) std::memcpy(copy.get(), data, bytes);
-  unexpected_.push_back({session_.rank(), envelope, std::move(copy)});
-}
-
 void Mailboxes::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
                      Patience& patience) {
   const std::size_t bytes = count * sizeOf(dtype);
-  Envelope envelope{count, reinterpret_cast<std::uintptr_t>(data), tag, dtype, bytes > kEagerBytes,
-                    0};
-  if (destination == session_.rank()) return sendToSelf(data, envelope);
+  const StreamEnvelope header{{count, tag, dtype, bytes > kEagerBytes, 0},
+                              reinterpret_cast<std::uintptr_t>(data)};
+  const Envelope& envelope = header.envelope;
+  if (destination == session_.rank()) {
+    unexpected_.push_back(sentToSelf(session_.rank(), envelope, data));
+    return;
+  }
 
   const Waiter& waiter = session_.waiter();
   Mailbox& box = session_.segment().mailbox(session_.rank(), destination);
@@ -114,13 +109,13 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
   PeerWatch harmless(session_, "send", destination, patience);
   if (session_.hasLeft(destination)) harmless.fail();
 
-  const std::size_t needed = sizeof(Envelope) + (envelope.isLong ? 0 : padded(bytes));
+  const std::size_t needed = sizeof(header) + (envelope.isLong ? 0 : padded(bytes));
   waiter.awaitWhen(
       ownMail, [&] { return room(destination) >= needed; }, harmless);
   std::uint64_t head = box.head.load(std::memory_order_relaxed);
   if (envelope.isLong) box.answer.store(Mailbox::none, std::memory_order_relaxed);
-  put(destination, head, &envelope, sizeof(envelope));
-  if (!envelope.isLong) put(destination, head + sizeof(envelope), data, bytes);
+  put(destination, head, &header, sizeof(header));
+  if (!envelope.isLong) put(destination, head + sizeof(header), data, bytes);
   head += needed;
   box.head.store(head, std::memory_order_release);
   waiter.raise(theirMail);
@@ -147,45 +142,38 @@ void Mailboxes::send(const void* data, std::size_t count, DType dtype, int desti
 }
 
 void Mailboxes::checkFits(int source, const Envelope& envelope, const Wanted& wanted) {
-  if (envelope.dtype == wanted.dtype && envelope.count <= wanted.count) return;
-  auto text = [](std::uint64_t count, DType dtype) {
-    return std::to_string(count) + " elements of " + gradlink::nameOf(dtype);
-  };
+  if (wanted.fits(envelope)) return;
   session_.end(ErrorCode::mismatch, source, "receive",
-               "rank " + std::to_string(source) + " sent " + text(envelope.count, envelope.dtype) +
-                   " with tag " + std::to_string(envelope.tag) + " to rank " +
-                   std::to_string(session_.rank()) + ", which receives at most " +
-                   text(wanted.count, wanted.dtype));
+               misfitText(source, envelope, session_.rank(), wanted));
 }
 
 bool Mailboxes::takeUnexpected(const Wanted& wanted, Received& received) {
   auto found = std::find_if(unexpected_.begin(), unexpected_.end(), [&](const Unexpected& u) {
-    return u.envelope.tag == wanted.tag &&
-           (wanted.source == kAnySource || wanted.source == u.source);
+    return wanted.matches(u.source, u.envelope);
   });
   if (found == unexpected_.end()) return false;
   checkFits(found->source, found->envelope, wanted);
-  const std::size_t bytes = found->envelope.count * sizeOf(wanted.dtype);
+  const std::size_t bytes = found->envelope.bytes();
   if (bytes > 0) std::memcpy(wanted.data, found->data.get(), bytes);
   received = {found->source, found->envelope.count};
   unexpected_.erase(found);
   return true;
 }
 
-void Mailboxes::takeLong(int source, const Envelope& envelope, const Wanted& wanted,
+void Mailboxes::takeLong(int source, const StreamEnvelope& header, const Wanted& wanted,
                          Patience& patience) {
   const Waiter& waiter = session_.waiter();
   Mailbox& box = session_.segment().mailbox(source, session_.rank());
   Flag& theirMail = session_.segment().rank(source).mail;
-  std::uint64_t tail = box.tail.load(std::memory_order_relaxed) + sizeof(Envelope);
-  const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
+  std::uint64_t tail = box.tail.load(std::memory_order_relaxed) + sizeof(StreamEnvelope);
+  const std::size_t bytes = header.envelope.bytes();
   box.tail.store(tail, std::memory_order_release);
   if (!session_.betweenProcesses()) {
     // As in a direct call: the sender that ends the communicator waits until nobody reads its
     // buffer.
     session_.own().working.store(1, std::memory_order_seq_cst);
     if (!session_.ended())
-      std::memcpy(wanted.data, reinterpret_cast<const void*>(envelope.address), bytes);
+      std::memcpy(wanted.data, reinterpret_cast<const void*>(header.address), bytes);
     session_.own().working.store(0, std::memory_order_seq_cst);
     session_.check("receive");
     box.answer.store(Mailbox::taken, std::memory_order_release);
@@ -217,8 +205,9 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, Patience& patience, R
   for (;;) {
     const std::uint64_t tail = box.tail.load(std::memory_order_relaxed);
     if (box.head.load(std::memory_order_acquire) == tail) return false;
-    Envelope envelope;
-    get(source, tail, &envelope, sizeof(envelope));
+    StreamEnvelope header;
+    get(source, tail, &header, sizeof(header));
+    const Envelope& envelope = header.envelope;
     const bool matches = envelope.tag == wanted.tag;
     if (envelope.isLong && !matches) return false;
     if (matches) {
@@ -226,18 +215,18 @@ bool Mailboxes::takeFrom(int source, const Wanted& wanted, Patience& patience, R
       received = {source, envelope.count};
     }
     if (envelope.isLong) {
-      takeLong(source, envelope, wanted, patience);
+      takeLong(source, header, wanted, patience);
       return true;
     }
-    const std::size_t bytes = envelope.count * sizeOf(envelope.dtype);
+    const std::size_t bytes = envelope.bytes();
     if (matches) {
-      get(source, tail + sizeof(envelope), wanted.data, bytes);
+      get(source, tail + sizeof(header), wanted.data, bytes);
     } else {
       auto data = std::make_unique<std::byte[]>(bytes);
-      get(source, tail + sizeof(envelope), data.get(), bytes);
+      get(source, tail + sizeof(header), data.get(), bytes);
       unexpected_.push_back({source, envelope, std::move(data)});
     }
-    box.tail.store(tail + sizeof(envelope) + padded(bytes), std::memory_order_release);
+    box.tail.store(tail + sizeof(header) + padded(bytes), std::memory_order_release);
     session_.waiter().raise(session_.segment().rank(source).mail);
     if (matches) return true;
   }

@@ -6,9 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 
-#include "core/communicator.h"
+#include "core/envelope.h"
 #include "core/kernels/store_style.h"
 #include "shm/session.h"
 
@@ -28,32 +27,16 @@ class Mailboxes {
                    Patience& patience);
 
  private:
-  struct Envelope {
-    std::uint64_t count;
-    std::uint64_t address;  // of a long message between threads
-    std::int32_t tag;
-    DType dtype;
-    bool isLong;
-    std::uint16_t reserved;
-  };
-  /// What came before it was asked for.
-  struct Unexpected {
-    int source;
+  /// As it lies in the stream.
+  struct StreamEnvelope {
     Envelope envelope;
-    std::unique_ptr<std::byte[]> data;
-  };
-  struct Wanted {
-    void* data;
-    std::size_t count;
-    DType dtype;
-    int source;
-    int tag;
+    /// Of a long message between threads.
+    std::uint64_t address;
   };
 
-  void sendToSelf(const void* data, const Envelope& envelope);
   bool takeUnexpected(const Wanted& wanted, Received& received);
   bool takeFrom(int source, const Wanted& wanted, Patience& patience, Received& received);
-  void takeLong(int source, const Envelope& envelope, const Wanted& wanted, Patience& patience);
+  void takeLong(int source, const StreamEnvelope& header, const Wanted& wanted, Patience& patience);
   void checkFits(int source, const Envelope& envelope, const Wanted& wanted);
 
   void put(int destination, std::uint64_t at, const void* data, std::size_t bytes);

@@ -329,10 +329,8 @@ std::optional<Membership> follow(const JoinOptions& options, Deadline deadline,
 
 Membership meetProcesses(const JoinOptions& options, Deadline deadline) {
   if (options.job.size() + options.name.size() + 1 > sizeof(Packet::text)) {
-    throw Error(ErrorCode::invalidArgument, "join: job and name together may have " +
-                                                std::to_string(sizeof(Packet::text) - 1) + " bytes")
-        .withOp("join")
-        .stillUsable();
+    throw misuse("join", "job and name together may have " +
+                             std::to_string(sizeof(Packet::text) - 1) + " bytes");
   }
   const Address address(options);
   for (;;) {

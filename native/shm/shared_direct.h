@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <functional>
 
-#include "shm/direct.h"
+#include "core/direct.h"
 #include "shm/session.h"
 
 namespace gradlink::shm {

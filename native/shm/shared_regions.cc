@@ -23,10 +23,8 @@ RegionHeader& headerOf(std::byte* base) { return *reinterpret_cast<RegionHeader*
 std::size_t wholePages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 Error noMemory(std::size_t bytes) {
-  return Error(ErrorCode::outOfMemory,
-               "allocShared: no memory for " + std::to_string(bytes) + " bytes")
-      .withOp("allocShared")
-      .stillUsable();
+  return harmless(ErrorCode::outOfMemory, "allocShared",
+                  "no memory for " + std::to_string(bytes) + " bytes");
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 # The embedded engine: ranks are devices of one process, worker threads, or processes of one host.
 add_library(gradlink_shm STATIC)
 unite(gradlink_shm calls
-  direct.cc
   joined.cc
   joined_ways.cc
   local_group.cc

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/direct.h"
 #include "core/kernels/reduce_kernels.h"
-#include "shm/direct.h"
 
 namespace gradlink::shm {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/direct.h"
 #include "core/kernels/reduce_kernels.h"
-#include "shm/direct.h"
 #include "shm/staged.h"
 
 namespace gradlink::shm {

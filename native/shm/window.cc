@@ -15,10 +15,6 @@ namespace {
 
 std::size_t lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-Error misuse(const std::string& text) {
-  return Error(ErrorCode::invalidArgument, "window: " + text).withOp("window").stillUsable();
-}
-
 }  // namespace
 
 /// Holds an array's lock: long only while its data moves.
@@ -34,11 +30,10 @@ class ShmWindow::Hold {
       }
       if (tries < kSpins) continue;
       if (deadline.passed()) {
-        throw Error(ErrorCode::timeout, "window: memory of rank " + std::to_string(owner) +
-                                            " stayed locked: who uses it is stuck or was killed")
-            .withOp("window")
-            .withRank(owner)
-            .stillUsable();
+        throw harmless(ErrorCode::timeout, "window",
+                       "memory of rank " + std::to_string(owner) +
+                           " stayed locked: who uses it is stuck or was killed")
+            .withRank(owner);
       }
       sched_yield();
     }
@@ -105,8 +100,8 @@ void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
 std::size_t ShmWindow::slotOf(int owner, int source) const {
   const std::int32_t slot = owner == source ? WindowTable::kNoSlot : table_->slot(owner, source);
   if (slot == WindowTable::kNoSlot) {
-    throw misuse("rank " + std::to_string(source) + " is no source of rank " +
-                 std::to_string(owner));
+    throw misuse("window", "rank " + std::to_string(source) + " is no source of rank " +
+                               std::to_string(owner));
   }
   return static_cast<std::size_t>(slot);
 }
@@ -118,7 +113,7 @@ ShmWindow::Head& ShmWindow::head(int rank, std::size_t slot) const {
 std::atomic<std::uint32_t>& ShmWindow::mutex(int owner, int other) const {
   const auto bound = static_cast<int>(size_);
   if (owner < 0 || owner >= bound || other < 0 || other >= bound) {
-    throw misuse("expected ranks of 0.." + std::to_string(bound - 1));
+    throw misuse("window", "expected ranks of 0.." + std::to_string(bound - 1));
   }
   return reinterpret_cast<std::atomic<std::uint32_t>*>(
       bases_[static_cast<std::size_t>(owner)] +
@@ -132,13 +127,11 @@ std::byte* ShmWindow::array(int rank, std::size_t slot) const {
 }
 
 void ShmWindow::checkUsable(int peer) const {
-  if (freed_) throw misuse("it was freed");
+  if (freed_) throw misuse("window", "it was freed");
   if (session_.hasLeft(peer)) {
-    throw Error(ErrorCode::peerLost,
-                "window: rank " + std::to_string(peer) + " has left the communicator")
-        .withOp("window")
-        .withRank(peer)
-        .stillUsable();
+    throw harmless(ErrorCode::peerLost, "window",
+                   "rank " + std::to_string(peer) + " has left the communicator")
+        .withRank(peer);
   }
 }
 
@@ -193,7 +186,7 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
 
 void ShmWindow::update(void* out, double selfWeight, std::span<const Neighbor> sources,
                        std::size_t divisor, bool reset, bool withP, Deadline deadline) {
-  if (freed_) throw misuse("it was freed");
+  if (freed_) throw misuse("window", "it was freed");
   checkWindowWeight(dtype_, selfWeight);
   std::vector<const void*> src = {data()};
   std::vector<double> weights = {selfWeight};
@@ -242,7 +235,7 @@ void ShmWindow::unlock(int owner, int other) {
 }
 
 void ShmWindow::free(const CallOptions& options) {
-  if (freed_) throw misuse("it was freed");
+  if (freed_) throw misuse("window", "it was freed");
   communicator_.barrier(options);
   freed_ = true;
 }

@@ -84,20 +84,17 @@ bool ShmWire::called() const {
 
 void ShmWire::send(int destination, std::span<const std::byte> header, const void* payload,
                    std::size_t bytes, std::uint64_t ticket) {
-  auto bad = [](const std::string& text) {
-    return Error(ErrorCode::invalidArgument, "send: " + text).withOp("send").stillUsable();
-  };
   if (destination < 0 || destination >= size()) {
-    throw bad(std::to_string(destination) + " is not a rank of this wire");
+    throw misuse("send", std::to_string(destination) + " is not a rank of this wire");
   }
-  if (header.size() > kMostHeaderBytes) throw bad("the header is too long");
+  if (header.size() > kMostHeaderBytes) throw misuse("send", "the header is too long");
   if (closed_) throw Error(ErrorCode::closed, "send: the wire is closed").withOp("send");
   Queued message{};
   if (payload != nullptr) {
-    if (ticket == 0) throw bad("a payload needs a ticket");
+    if (ticket == 0) throw misuse("send", "a payload needs a ticket");
     message.entry.payload = regions_.refer(payload, bytes);
     if (message.entry.payload.region == BufferRef::kPrivate) {
-      throw bad("the payload is not in memory of this wire");
+      throw misuse("send", "the payload is not in memory of this wire");
     }
     message.entry.bytes = bytes;
   }

@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 
 import { native, nativePath } from '../../lib/native/load.js';
 import type { NativeAddon } from '../../lib/native/load.js';
+import { nativeCollectives } from '../../lib/collectives.js';
 import type { NativeCommunicator, NativeCommunicatorClass } from '../../lib/native/communicator.js';
 import type { NativeServer } from '../../lib/native/dist.js';
 import type { NativeDeviceBuffer, NativeDeviceBufferClass } from '../../lib/native/gpu.js';
@@ -12,8 +13,9 @@ import type { NativeOptimizer } from '../../lib/native/optimizer.js';
 
 type Members<T> = Readonly<Record<keyof T, 'property' | 'method'>>;
 
-const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
+const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'object'>> = {
   setErrorClass: 'function',
+  collectives: 'object',
   abortMpiJob: 'function',
   mpiLibrary: 'function',
   NativeBuckets: 'class',
@@ -177,6 +179,10 @@ describe('the native surface', () => {
     expect(found.sort()).toEqual(Object.keys(declared).sort());
   });
 
+  it('has the declared collectives, in the declared order', () => {
+    expect(native().collectives).toEqual(nativeCollectives);
+  });
+
   it('comes from a file that can be told', () => {
     expect(nativePath()).toMatch(/\.node$/);
   });
@@ -191,7 +197,7 @@ describe('native checks', () => {
   const loose = one as unknown as Record<string, (...args: unknown[]) => unknown>;
 
   it.each<[string, unknown[], RegExp]>([
-    ['an unknown operation', [9, data, data, 4, 0, -1], /a known operation/],
+    ['an unknown operation', [nativeCollectives.length, data, data, 4, 0, -1], /a known operation/],
     ['an unknown dtype', [12 << 8, data, data, 4, 0, -1], /a known operation/],
     [
       'an array that is too short',
@@ -227,9 +233,10 @@ describe('native checks', () => {
 
   it('refuse calls after close', async () => {
     const closed = NativeCommunicator.local(1);
+    const barrier = nativeCollectives.findIndex(({ name }) => name === 'barrier');
     await closed.close();
     await closed.close();
-    expect(() => closed.runSync(8, null, null, 0, 0, -1)).toThrow(/closed/);
-    expect(() => closed.run(8, null, null, 0, 0, -1, 0)).toThrow(/closed/);
+    expect(() => closed.runSync(barrier, null, null, 0, 0, -1)).toThrow(/closed/);
+    expect(() => closed.run(barrier, null, null, 0, 0, -1, 0)).toThrow(/closed/);
   });
 });

@@ -1,52 +1,19 @@
 // Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
 import { reduceOps, type ReduceOp } from '../../communicator/reduce-op.js';
 import { GradlinkError } from '../../errors.js';
-import {
-  nativeCombine,
-  nativeTimedCollectives,
-  type NativeGpuTimingOptions,
-} from '../../native/measure.js';
+import { nativeCombine, type NativeGpuTimingOptions } from '../../native/measure.js';
 import { deviceDtypes, elementSize, type DeviceDType } from '../../tensor/dtype.js';
-import { collectiveVolume, type Collective, type Placement } from '../../results/bandwidth.js';
+import {
+  collectiveVolume,
+  traitsOf,
+  type Collective,
+  type Placement,
+} from '../../results/bandwidth.js';
 import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from '../../results/case.js';
 import { expectedOf, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import type { SweepWorld } from './world.js';
-
-interface CollectiveTraits {
-  readonly native: number;
-  /** Each rank's count is one of n chunks of the size. */
-  readonly chunked: boolean;
-  readonly reduces: boolean;
-  readonly rooted: boolean;
-  /** Why it has no in-place form; absent where it has one. */
-  readonly onlyOutOfPlace?: string;
-}
-
-const plain = { chunked: false, reduces: false, rooted: false };
-const chunked = { ...plain, chunked: true };
-
-/** What a sweep must know of each collective; the formulas are in bandwidth.ts. */
-export const collectiveTraits: Readonly<Record<Collective, CollectiveTraits>> = {
-  all_reduce: { ...plain, native: nativeTimedCollectives.allReduce, reduces: true },
-  all_gather: { ...chunked, native: nativeTimedCollectives.allGather },
-  reduce_scatter: { ...chunked, native: nativeTimedCollectives.reduceScatter, reduces: true },
-  alltoall: {
-    ...chunked,
-    native: nativeTimedCollectives.allToAll,
-    onlyOutOfPlace: 'an all-to-all has no in-place form',
-  },
-  gather: { ...chunked, native: nativeTimedCollectives.gather, rooted: true },
-  scatter: { ...chunked, native: nativeTimedCollectives.scatter, rooted: true },
-  broadcast: { ...plain, native: nativeTimedCollectives.broadcast, rooted: true },
-  reduce: { ...plain, native: nativeTimedCollectives.reduce, reduces: true, rooted: true },
-  sendrecv: {
-    ...plain,
-    native: nativeTimedCollectives.sendReceive,
-    onlyOutOfPlace: 'a rank cannot send and receive in the same memory',
-  },
-};
 
 /** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
 export const averages = ['own', 'mean', 'min', 'max'] as const;
@@ -128,10 +95,9 @@ export function countPerRank(
   width: number,
   ranks: number,
 ): number {
-  const share = collectiveTraits[collective].chunked ? bytes / ranks : bytes;
-  const rounded = collectiveTraits[collective].chunked
-    ? Math.floor(share / chunkBytes) * chunkBytes
-    : share;
+  const { chunked } = traitsOf(collective);
+  const share = chunked ? bytes / ranks : bytes;
+  const rounded = chunked ? Math.floor(share / chunkBytes) * chunkBytes : share;
   return Math.max(Math.floor(rounded / width), 1);
 }
 
@@ -162,7 +128,7 @@ function identity(
 ): CaseIdentity {
   const { collective, shared } = sweep;
   const width = elementSize(point.dtype);
-  const chunks = collectiveTraits[collective].chunked ? context.world.size : 1;
+  const chunks = traitsOf(collective).chunked ? context.world.size : 1;
   return {
     name: collective,
     parameters: {
@@ -184,7 +150,7 @@ async function runCase(
   placement: Placement,
   context: Context,
 ): Promise<CaseResult> {
-  const traits = collectiveTraits[sweep.collective];
+  const traits = traitsOf(sweep.collective);
   const name = identity(sweep, point, placement, context);
   if (placement === 'in-place' && traits.onlyOutOfPlace !== undefined) {
     return waivedCase(name, traits.onlyOutOfPlace);
@@ -240,7 +206,7 @@ async function runCase(
 
 /** Every combination of the sweep, sizes innermost; a size that rounds to one already there is left out. */
 function* points(sweep: Sweep, ranks: number): Generator<Point> {
-  const { reduces, rooted } = collectiveTraits[sweep.collective];
+  const { reduces, rooted } = traitsOf(sweep.collective);
   for (const dtype of sweep.dtypes) {
     const width = elementSize(dtype);
     const counts = sweep.sizes.map((bytes) => countPerRank(sweep.collective, bytes, width, ranks));

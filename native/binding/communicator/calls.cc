@@ -70,12 +70,6 @@ std::vector<double> readScales(const Napi::Value& value, const Side& side) {
   return {first, first + held};
 }
 
-/// The enumerations are of the same order.
-Kind kindOf(CollectiveOp op) {
-  static_assert(static_cast<int>(CollectiveOp::barrier) == static_cast<int>(Kind::barrier));
-  return static_cast<Kind>(op);
-}
-
 /// Below 0 the communicator's own default.
 CallOptions callOptionsArg(const Napi::Value& timeoutMs) {
   return CallOptions{numberArg(timeoutMs, "timeoutMs")};
@@ -105,59 +99,41 @@ CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value
   const Communicator& communicator = side.communicator;
   const Napi::Env env = info.Env();
   const auto call = integerArg(info[0], "call", 0, 0xFFFFFF);
-  const auto op = call & 0xFF;
+  const auto kind = call & 0xFF;
   const auto dtype = (call >> 8) & 0xFF;
   const auto reduceOp = call >> 16;
-  if (op >= kCollectiveOpCount || dtype >= kGpuDTypeCount || reduceOp >= kReduceOpCount) {
+  if (kind >= kCollectiveCount || dtype >= kGpuDTypeCount || reduceOp >= kReduceOpCount) {
     throw argumentError(env, "call", "a known operation", std::to_string(call));
   }
-  op_ = static_cast<CollectiveOp>(op);
-  dtype_ = static_cast<DType>(dtype);
-  reduceOp_ = static_cast<ReduceOp>(reduceOp);
-  count_ = countArg(info[3], "count");
-  root_ = static_cast<int>(integerArg(info[4], "root", 0, communicator.size() - 1));
+  shape_.kind = static_cast<Kind>(kind);
+  shape_.dtype = static_cast<DType>(dtype);
+  shape_.op = static_cast<ReduceOp>(reduceOp);
+  shape_.count = countArg(info[3], "count");
+  shape_.root = static_cast<int>(integerArg(info[4], "root", 0, communicator.size() - 1));
   options_ = callOptionsArg(info[5]);
-  if (op_ == CollectiveOp::barrier) return;
+  if (shape_.kind == Kind::barrier) return;
 
-  const Needed one = count_;
-  const Needed all = blocks(env, count_, communicator.size());
-  const Needed none;
-  const auto inNeeded = [&](int rank) -> Needed {
-    switch (op_) {
-      case CollectiveOp::broadcast:
-        return rank == root_ ? one : none;
-      case CollectiveOp::scatter:
-        return rank == root_ ? all : none;
-      case CollectiveOp::reduceScatter:
-      case CollectiveOp::allToAll:
-        return all;
-      default:
-        return one;
-    }
+  const std::size_t one = shape_.count;
+  const std::size_t all = blocks(env, one, communicator.size());
+  const auto elements = [&](std::size_t blocks) -> Needed {
+    if (blocks == 0) return {};
+    return blocks == 1 ? one : all;
   };
-  const auto outNeeded = [&](int rank) -> Needed {
-    switch (op_) {
-      case CollectiveOp::reduce:
-        return rank == root_ ? one : none;
-      case CollectiveOp::gather:
-        return rank == root_ ? all : none;
-      case CollectiveOp::allGather:
-      case CollectiveOp::allToAll:
-        return all;
-      default:
-        return one;
-    }
+  const auto inNeeded = [&](int rank) {
+    return elements(inBlocks(shape_, communicator.size(), rank));
   };
-  read(info[1], side, inNeeded, dtype_, "data", in_, kept);
-  read(info[2], side, outNeeded, dtype_, "out", out_, kept);
+  const auto outNeeded = [&](int rank) {
+    return elements(outBlocks(shape_, communicator.size(), rank));
+  };
+  read(info[1], side, inNeeded, shape_.dtype, "data", in_, kept);
+  read(info[2], side, outNeeded, shape_.dtype, "out", out_, kept);
   if (!scales.IsUndefined()) scales_ = readScales(scales, side);
 }
 
 void CollectiveCall::operator()(Communicator& communicator) const {
   const Buffers buffers{in_.span(), out_.span()};
   if (!scales_.empty()) {
-    const Shape shape{kindOf(op_), dtype_, reduceOp_, root_, count_};
-    const nccl::Launch launch{shape, buffers, scales_};
+    const nccl::Launch launch{shape_, buffers, scales_};
     auto* const ranks = dynamic_cast<nccl::NcclCommunicator*>(&communicator);
     if (ranks == nullptr) {
       throw Error(ErrorCode::unsupported, "scale is for NCCL; multiply the data before the call")
@@ -165,36 +141,17 @@ void CollectiveCall::operator()(Communicator& communicator) const {
     }
     return ranks->run({&launch, 1}, options_);
   }
-  switch (op_) {
-    case CollectiveOp::allReduce:
-      return communicator.allReduce(buffers, count_, dtype_, reduceOp_, options_);
-    case CollectiveOp::reduce:
-      return communicator.reduce(buffers, count_, dtype_, reduceOp_, root_, options_);
-    case CollectiveOp::broadcast:
-      return communicator.broadcast(buffers, count_, dtype_, root_, options_);
-    case CollectiveOp::allGather:
-      return communicator.allGather(buffers, count_, dtype_, options_);
-    case CollectiveOp::reduceScatter:
-      return communicator.reduceScatter(buffers, count_, dtype_, reduceOp_, options_);
-    case CollectiveOp::allToAll:
-      return communicator.allToAll(buffers, count_, dtype_, options_);
-    case CollectiveOp::gather:
-      return communicator.gather(buffers, count_, dtype_, root_, options_);
-    case CollectiveOp::scatter:
-      return communicator.scatter(buffers, count_, dtype_, root_, options_);
-    case CollectiveOp::barrier:
-      return communicator.barrier(options_);
-  }
+  communicator.collective(shape_, buffers, options_);
 }
 
 std::optional<FusedCall> CollectiveCall::fused() const {
-  if (op_ != CollectiveOp::allReduce || !scales_.empty()) return {};
+  if (shape_.kind != Kind::allReduce || !scales_.empty()) return {};
   FusedCall call;
   call.in.assign(in_.span().begin(), in_.span().end());
   call.out.assign(out_.span().begin(), out_.span().end());
-  call.count = count_;
-  call.dtype = dtype_;
-  call.op = reduceOp_;
+  call.count = shape_.count;
+  call.dtype = shape_.dtype;
+  call.op = shape_.op;
   call.options = options_;
   return call;
 }

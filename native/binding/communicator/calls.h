@@ -37,20 +37,6 @@ class PointerList {
   std::size_t size_ = 0;
 };
 
-/// The numbers of lib/native/communicator.ts.
-enum class CollectiveOp {
-  allReduce,
-  reduce,
-  broadcast,
-  allGather,
-  reduceScatter,
-  allToAll,
-  gather,
-  scatter,
-  barrier,
-};
-inline constexpr int kCollectiveOpCount = 9;
-
 /// What buffers are checked against: the communicator, and the GPU of each held rank (none: they
 /// are in host memory).
 struct Side {
@@ -71,11 +57,7 @@ class CollectiveCall {
   std::optional<FusedCall> fused() const;
 
  private:
-  CollectiveOp op_;
-  DType dtype_;
-  ReduceOp reduceOp_;
-  int root_;
-  std::size_t count_;
+  Shape shape_;
   CallOptions options_;
   PointerList<const void*> in_;
   PointerList<void*> out_;

@@ -167,9 +167,8 @@ Napi::Value WindowWrap::memory(const Napi::CallbackInfo& info) {
         [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<OpenWindow>*>(hint); },
         holder.get(), &buffer);
     if (status != napi_ok) {
-      throw Error(ErrorCode::unsupported,
-                  "createWindow: this runtime does not let native memory appear as an ArrayBuffer")
-          .stillUsable();
+      throw unsupported("createWindow",
+                        "this runtime does not let native memory appear as an ArrayBuffer");
     }
     static_cast<void>(holder.release());
     return Napi::Value(env, buffer);

@@ -10,6 +10,7 @@
 #include "binding/communicator/calls.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
+#include "core/collective.h"
 
 namespace gradlink::binding {
 
@@ -22,6 +23,22 @@ Napi::Value receivedObject(Napi::Env env, const Received& received) {
   object.Set("source", received.source);
   object.Set("count", static_cast<double>(received.count));
   return object;
+}
+
+/// The table of core/collective.h, as lib/native/communicator.ts declares it.
+Napi::Array collectiveTable(Napi::Env env) {
+  Napi::Array table = Napi::Array::New(env, kCollectiveCount);
+  for (std::uint32_t i = 0; i < table.Length(); ++i) {
+    const CollectiveTraits& traits = kCollectives[i];
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("name", traits.name);
+    row.Set("hasOp", Napi::Boolean::New(env, traits.hasOp));
+    row.Set("hasRoot", Napi::Boolean::New(env, traits.hasRoot));
+    row.Set("in", nameOf(traits.in));
+    row.Set("out", nameOf(traits.out));
+    table.Set(i, row);
+  }
+  return table;
 }
 
 /// Memory of allocShared while an ArrayBuffer shows it.
@@ -44,6 +61,7 @@ class SharedMemory {
 
 void exportCommunicator(Napi::Env env, Napi::Object exports) {
   CommunicatorWrap::define(env, exports);
+  exports.Set("collectives", collectiveTable(env));
 }
 
 void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
@@ -315,10 +333,9 @@ Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
         [](napi_env, void*, void* hint) { delete static_cast<SharedMemory*>(hint); }, memory.get(),
         &buffer);
     if (status != napi_ok) {
-      throw Error(ErrorCode::unsupported,
-                  "allocShared: this runtime does not let native memory appear as an ArrayBuffer "
-                  "(Electron does so); use ordinary arrays")
-          .stillUsable();
+      throw unsupported("allocShared",
+                        "this runtime does not let native memory appear as an ArrayBuffer "
+                        "(Electron does so); use ordinary arrays");
     }
     static_cast<void>(memory.release());  // the ArrayBuffer's from here on
     return Napi::Value(env, buffer);

@@ -61,10 +61,9 @@ Napi::Value allocPinned(const Napi::CallbackInfo& info) {
         [](napi_env, void*, void* hint) { delete static_cast<cuda::PinnedMemory*>(hint); },
         memory.get(), &buffer);
     if (status != napi_ok) {
-      throw Error(ErrorCode::unsupported,
-                  "pinned: this runtime does not let native memory appear as an ArrayBuffer "
-                  "(Electron does so); use ordinary arrays")
-          .stillUsable();
+      throw unsupported("pinned",
+                        "this runtime does not let native memory appear as an ArrayBuffer "
+                        "(Electron does so); use ordinary arrays");
     }
     static_cast<void>(memory.release());  // the ArrayBuffer's from here on
     return {env, buffer};

@@ -66,7 +66,7 @@ Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& 
 
 CollectiveOptions collectiveOptions(const Napi::Object& given) {
   CollectiveOptions options;
-  options.collective = enumOf<measure::Collective>(given, "collective", measure::kCollectiveCount);
+  options.collective = &measure::recordNamed(stringArg(given.Get("collective"), "collective"));
   options.count = countArg(given.Get("count"), "count");
   options.dtype = enumOf<DType>(given, "dtype", kGpuDTypeCount);
   options.op = enumOf<ReduceOp>(given, "op", kReduceOpCount);
@@ -167,8 +167,9 @@ Napi::Value countWrong(const Napi::CallbackInfo& info) {
     const std::size_t first = countArg(info[2], "first");
     const int rank = static_cast<int>(integerArg(info[3], "rank", -1, kMaxInt));
     const std::size_t wrong =
-        rank < 0 ? measure::countWrongReduction(view.data, first, view.length, pattern)
-                 : measure::countWrongInput(view.data, first, view.length, pattern, rank);
+        rank < 0
+            ? measure::countWrongReduction(view.data, first, view.length, pattern, pattern.size)
+            : measure::countWrongInput(view.data, first, view.length, pattern, rank);
     return Napi::Number::New(info.Env(), static_cast<double>(wrong));
   });
 }

@@ -34,8 +34,8 @@ std::unique_ptr<Communicator> overHosts(Levels levels) {
 }
 
 Hierarchical::Hierarchical(Levels levels)
-    : map_(levels.nodeOf, levels.world->heldRanks()[0]),
-      rank_(map_.rank()),
+    : OneRank(levels.world->heldRanks()[0]),
+      map_(levels.nodeOf, rank()),
       timeoutMs_(levels.timeoutMs),
       world_(std::move(levels.world)),
       node_(std::move(levels.node)),
@@ -52,17 +52,6 @@ Hierarchical::Call Hierarchical::begin(const Shape& shape, const CallOptions& op
   return {shape, Deadline::in(ms), std::min(2000.0, 500 + ms / 20)};
 }
 
-void Hierarchical::checkBuffers(const Call& call, const Buffers& buffers) const {
-  if (buffers.in.size() != 1 || buffers.out.size() != 1) {
-    throw Error(
-        ErrorCode::invalidArgument,
-        std::string(call.op()) + ": expected one input and one output, for the one rank held")
-        .withOp(call.op())
-        .stillUsable();
-  }
-  checkPointers(call.shape, size(), rank_, buffers.in[0], buffers.out[0]);
-}
-
 CallOptions Hierarchical::left(const Call& call, Step step) {
   if (call.deadline.at() == Deadline::never().at())
     return {std::numeric_limits<double>::infinity()};
@@ -76,7 +65,8 @@ void Hierarchical::collective(const Shape& shape, const Buffers& buffers,
                               const CallOptions& options) {
   guarded(nameOf(shape.kind), [&] {
     const Call call = begin(shape, options);
-    checkBuffers(call, buffers);
+    if (shape.kind == Kind::barrier) return agree(call);
+    checkBuffers(call.shape, buffers);
     if (shape.kind == Kind::allReduce && shape.count * sizeOf(shape.dtype) <= kSmallBytes) {
       return smallAllReduce(call, buffers);
     }
@@ -107,7 +97,7 @@ void Hierarchical::move(const Call& call, const Buffers& buffers) {
       return runReduceScatter(call, buffers);
     default:
       // Nothing is reduced: the hosts would only be in the way.
-      onWorld(call.op(), [&] { callShaped(*world_, call.shape, buffers, left(call, Step::node)); });
+      onWorld(call.op(), [&] { world_->collective(call.shape, buffers, left(call, Step::node)); });
   }
 }
 
@@ -116,16 +106,12 @@ void Hierarchical::neighborAllReduce(const Buffers& b, std::size_t count, DType 
                                      const CallOptions& o) {
   guarded(nameOf(Kind::neighborAllReduce), [&] {
     const Call call = begin({Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, o);
-    checkBuffers(call, b);
+    checkBuffers(call.shape, b);
     agree(call);
     onWorld(call.op(), [&] {
       world_->neighborAllReduce(b, count, dtype, neighborhoods, left(call, Step::node));
     });
   });
-}
-
-void Hierarchical::barrier(const CallOptions& o) {
-  guarded("barrier", [&] { agree(begin({}, o)); });
 }
 
 void Hierarchical::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
@@ -176,9 +162,9 @@ std::unique_ptr<Window> Hierarchical::openWindow(const WindowSpec& spec, const C
 }
 
 void Hierarchical::abort(const std::string& reason) {
-  const std::string rank = std::to_string(rank_);
-  Error error(ErrorCode::aborted, "the communicator was aborted by rank " + rank + ": " + reason);
-  fail(error.withRank(rank_));
+  const std::string name = std::to_string(rank());
+  Error error(ErrorCode::aborted, "the communicator was aborted by rank " + name + ": " + reason);
+  fail(error.withRank(rank()));
 }
 
 void Hierarchical::fail(const Error& error) {

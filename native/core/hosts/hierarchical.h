@@ -13,7 +13,7 @@
 #include "core/call.h"
 #include "core/deadline.h"
 #include "core/hosts/node_map.h"
-#include "core/shaped_communicator.h"
+#include "core/one_rank.h"
 #include "core/windows/wire_windows.h"
 #include "core/work_queue.h"
 
@@ -37,7 +37,7 @@ struct Levels {
 /// (under world's name), else both levels. The ranks of results and errors are world's.
 std::unique_ptr<Communicator> overHosts(Levels levels);
 
-class Hierarchical final : public ShapedCommunicator {
+class Hierarchical final : public OneRank {
  public:
   /// The largest sum that travels with the announcement of its call.
   static constexpr std::size_t kSmallBytes = 96;
@@ -46,10 +46,9 @@ class Hierarchical final : public ShapedCommunicator {
   ~Hierarchical() override;
 
   int size() const override { return map_.size(); }
-  std::span<const int> heldRanks() const override { return {&rank_, 1}; }
   const char* backend() const override { return world_->backend(); }
 
-  void barrier(const CallOptions&) override;
+  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
@@ -87,8 +86,6 @@ class Hierarchical final : public ShapedCommunicator {
   // ---- hierarchical.cc
 
   Call begin(const Shape& shape, const CallOptions& options);
-  void checkBuffers(const Call& call, const Buffers& buffers) const;
-  void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void move(const Call&, const Buffers&);
   void smallAllReduce(const Call&, const Buffers&);
   /// Runs a call; where it fails for good, all ranks' calls end with its error.
@@ -140,7 +137,6 @@ class Hierarchical final : public ShapedCommunicator {
   void runReduceScatter(const Call&, const Buffers&);
 
   const NodeMap map_;
-  const int rank_;
   const double timeoutMs_;
   std::unique_ptr<Communicator> world_;
   std::unique_ptr<Communicator> node_;

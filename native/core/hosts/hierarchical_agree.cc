@@ -15,34 +15,14 @@ namespace {
 constexpr std::size_t kTextBytes = 384;
 using Small = std::array<std::byte, Hierarchical::kSmallBytes>;
 
-/// A shape without padding, to be sent and compared as bytes.
-struct Announcement {
-  std::uint32_t kind = 0;
-  std::uint32_t dtype = 0;
-  std::uint32_t op = 0;
-  std::int32_t root = 0;
-  std::uint64_t count = 0;
-
-  bool operator==(const Announcement&) const = default;
-  Shape shape() const {
-    return {static_cast<Kind>(kind), static_cast<DType>(dtype), static_cast<ReduceOp>(op), root,
-            count};
-  }
-};
-
-Announcement announcementOf(const Shape& shape) {
-  return {static_cast<std::uint32_t>(shape.kind), static_cast<std::uint32_t>(shape.dtype),
-          static_cast<std::uint32_t>(shape.op), shape.root, shape.count};
-}
-
 struct FromRank {
-  Announcement announced;
+  ShapeOnWire announced;
   Small data{};
 };
 
 /// What a leader tells the others.
 struct FromNode {
-  Announcement announced;
+  ShapeOnWire announced;
   Small data{};
   /// The first rank of the host that makes another call than its leader; -1 where there is none.
   std::int64_t odd = -1;
@@ -73,7 +53,7 @@ std::string callsOf(const std::vector<FromRank>& all, const std::vector<int>& me
   return groups.text();
 }
 
-std::string callOf(const std::vector<int>& members, const Announcement& announced) {
+std::string callOf(const std::vector<int>& members, const ShapeOnWire& announced) {
   CallGroups groups;
   groups.add(members, describe(announced.shape()));
   return groups.text();
@@ -136,7 +116,7 @@ void Hierarchical::agree(const Call& call, std::byte* small) {
   const Shape& shape = call.shape;
   const std::size_t count = small == nullptr ? 0 : smallCount(shape);
   const std::size_t bytes = count * sizeOf(shape.dtype);
-  FromRank own{announcementOf(shape)};
+  FromRank own{ShapeOnWire(shape)};
   if (small != nullptr && bytes > 0) std::memcpy(own.data.data(), small, bytes);
   std::vector<FromRank> ranks(map_.ownMembers().size());
   onNode(call.op(), [&] { gatherAll(*node_, own, ranks, left(call, Step::node)); });

@@ -132,9 +132,9 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
   const int rootLocal = map_.localOf(root);
   const bool withRoot = map_.ownNode() == rootNode;
   // The leader's partial sums: in the result where it is the root.
-  std::byte* const sums = leaders_ && rank_ != root ? scratch(2 * pieceBytes) : nullptr;
+  std::byte* const sums = leaders_ && rank() != root ? scratch(2 * pieceBytes) : nullptr;
   const auto sumOf = [&](const Piece& p) {
-    return rank_ == root ? bytesAt(b.out[0], p.at, dtype) : sums + p.set() * pieceBytes;
+    return rank() == root ? bytesAt(b.out[0], p.at, dtype) : sums + p.set() * pieceBytes;
   };
   pipeline(
       call.op(), pieces,
@@ -159,7 +159,7 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
         onNode(call.op(), [&] {
           const CallOptions options = left(call, Step::result);
           if (leaders_) node_->send(sumOf(p), p.count, dtype, rootLocal, 0, options);
-          if (rank_ == root)
+          if (rank() == root)
             node_->receive(bytesAt(b.out[0], p.at, dtype), p.count, dtype, 0, 0, options);
         });
       });
@@ -172,7 +172,7 @@ void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
   const bool withRoot = map_.ownNode() == rootNode;
   const auto inNode = [&](const Piece& p, int from, Step step) {
     std::byte* const to = bytesAt(b.out[0], p.at, dtype);
-    const void* const data = rank_ == root ? bytesAt(b.in[0], p.at, dtype) : to;
+    const void* const data = rank() == root ? bytesAt(b.in[0], p.at, dtype) : to;
     onNode(call.op(),
            [&] { node_->broadcast(Pair(data, to), p.count, dtype, from, left(call, step)); });
   };

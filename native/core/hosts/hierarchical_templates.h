@@ -20,7 +20,7 @@ auto Hierarchical::guarded(const char* op, Body body) {
     throw;
   } catch (const std::bad_alloc&) {
     Error error(ErrorCode::outOfMemory, std::string(op) + ": no memory for what is on its way");
-    fail(error.withOp(op).withRank(rank_));
+    fail(error.withOp(op).withRank(rank()));
     throw error;
   }
 }

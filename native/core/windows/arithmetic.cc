@@ -11,10 +11,8 @@ namespace gradlink {
 
 void checkWindowWeight(DType dtype, double weight) {
   if (weight == 1 || dtype >= DType::float16) return;
-  throw Error(ErrorCode::invalidArgument,
-              std::string("window: weights other than 1 need a float type, not ") + nameOf(dtype))
-      .withOp("window")
-      .stillUsable();
+  throw misuse("window",
+               std::string("weights other than 1 need a float type, not ") + nameOf(dtype));
 }
 
 void scaledCopy(void* to, const void* from, double weight, std::size_t count, DType dtype) {

@@ -18,10 +18,8 @@ std::size_t lines(std::size_t bytes) { return (bytes + kLine - 1) / kLine * kLin
 std::byte* allocate(std::size_t bytes) {
   auto* memory = static_cast<std::byte*>(std::aligned_alloc(kLine, std::max(bytes, kLine)));
   if (memory != nullptr) return memory;
-  throw Error(ErrorCode::outOfMemory,
-              "createWindow: no memory for " + std::to_string(bytes) + " bytes of buffers")
-      .withOp("createWindow")
-      .stillUsable();
+  throw harmless(ErrorCode::outOfMemory, "createWindow",
+                 "no memory for " + std::to_string(bytes) + " bytes of buffers");
 }
 
 }  // namespace
@@ -38,10 +36,7 @@ WindowMemory::WindowMemory(const WindowSpec& spec, int size)
 std::size_t WindowMemory::slotOf(int source) const {
   const auto at = std::find(sources_.begin(), sources_.end(), source);
   if (at == sources_.end()) {
-    throw Error(ErrorCode::invalidArgument,
-                "window: rank " + std::to_string(source) + " is no source of this rank")
-        .withOp("window")
-        .stillUsable();
+    throw misuse("window", "rank " + std::to_string(source) + " is no source of this rank");
   }
   return static_cast<std::size_t>(at - sources_.begin()) + 1;
 }

@@ -17,10 +17,8 @@ constexpr auto kLook = std::chrono::milliseconds(20);
 constexpr double kFarewellMs = 2000;
 
 Error lost(const char* op, int rank, const char* how) {
-  return Error(ErrorCode::peerLost, std::string(op) + ": rank " + std::to_string(rank) + " " + how)
-      .withOp(op)
-      .withRank(rank)
-      .stillUsable();
+  return harmless(ErrorCode::peerLost, op, "rank " + std::to_string(rank) + " " + how)
+      .withRank(rank);
 }
 
 std::span<const std::byte> bytesOf(const WindowRequest& request) {
@@ -189,12 +187,10 @@ void WindowService::finish(const WindowRequest& answer, const WireMessage& messa
   round.granted_ = answer.granted != 0;
   if (answer.error >= 0 && !round.failure_) {
     round.failure_ =
-        Error(static_cast<ErrorCode>(answer.error),
-              std::string(round.op_) + ": rank " + std::to_string(asked.peer) +
-                  " could not do its part; has it freed the window, or no memory left?")
-            .withOp(round.op_)
-            .withRank(asked.peer)
-            .stillUsable();
+        harmless(static_cast<ErrorCode>(answer.error), round.op_,
+                 "rank " + std::to_string(asked.peer) +
+                     " could not do its part; has it freed the window, or no memory left?")
+            .withRank(asked.peer);
   }
   changed_.notify_all();
 }
@@ -258,12 +254,10 @@ bool WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
           break;
         }
       }
-      throw Error(ErrorCode::timeout, std::string(op_) +
-                                          ": the deadline has passed waiting for rank " +
-                                          std::to_string(peer) + "; timeoutMs sets the deadline")
-          .withOp(op_)
-          .withRank(peer)
-          .stillUsable();
+      throw harmless(ErrorCode::timeout, op_,
+                     "the deadline has passed waiting for rank " + std::to_string(peer) +
+                         "; timeoutMs sets the deadline")
+          .withRank(peer);
     }
     if (service_.changed_.wait_until(lock,
                                      std::min(deadline.at(), Deadline::Clock::now() + kLook)) ==

@@ -9,11 +9,10 @@ namespace gradlink {
 namespace {
 
 [[noreturn]] void windowsDisagree(int first, int second, const std::string& text) {
-  throw Error(ErrorCode::mismatch, "createWindow: rank " + std::to_string(first) + " and rank " +
-                                       std::to_string(second) + " disagree: " + text)
-      .withOp("createWindow")
-      .withRank(second)
-      .stillUsable();
+  throw harmless(ErrorCode::mismatch, "createWindow",
+                 "rank " + std::to_string(first) + " and rank " + std::to_string(second) +
+                     " disagree: " + text)
+      .withRank(second);
 }
 
 }  // namespace

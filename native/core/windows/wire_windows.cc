@@ -16,10 +16,6 @@ namespace {
 /// How long the owner of a lock may take to answer whether it is free.
 constexpr double kLockAnswerMs = 30000;
 
-Error misuse(const std::string& text) {
-  return Error(ErrorCode::invalidArgument, "window: " + text).withOp("window").stillUsable();
-}
-
 std::shared_ptr<ServedWindow> makeServed(WindowService& service, const WindowSpec& spec,
                                          const WireWindows::MakeMemory& make) {
   if (make) return std::make_shared<ServedWindow>(nullptr, make(spec, service.size()));
@@ -139,14 +135,14 @@ class WireWindow final : public Window {
     return request;
   }
   void checkOpen() const {
-    if (freed_) throw misuse("it was freed");
+    if (freed_) throw misuse("window", "it was freed");
   }
   void checkDestination(int rank) const {
     for (const int destination : destinations_) {
       if (destination == rank) return;
     }
-    throw misuse("rank " + std::to_string(service_->rank()) + " is no source of rank " +
-                 std::to_string(rank));
+    throw misuse("window", "rank " + std::to_string(service_->rank()) + " is no source of rank " +
+                               std::to_string(rank));
   }
   /// A rank asks for a lock of its own memory, or for its own lock of another's.
   int checkLock(int owner, int other) const {
@@ -154,7 +150,8 @@ class WireWindow final : public Window {
     const int size = service_->size();
     const bool known = owner >= 0 && owner < size && other >= 0 && other < size;
     if (known && (owner == me || other == me)) return owner;
-    throw misuse("expected a lock of this rank and another of 0.." + std::to_string(size - 1));
+    throw misuse("window",
+                 "expected a lock of this rank and another of 0.." + std::to_string(size - 1));
   }
 
   Communicator& communicator_;

@@ -20,32 +20,6 @@ constexpr double kDefaultTimeoutMs = 30000;
   throw Error(code, message).withOp("timeCollective").stillUsable();
 }
 
-Kind kindOf(Collective collective) {
-  switch (collective) {
-    case Collective::allReduce:
-      return Kind::allReduce;
-    case Collective::reduce:
-      return Kind::reduce;
-    case Collective::broadcast:
-      return Kind::broadcast;
-    case Collective::allGather:
-      return Kind::allGather;
-    case Collective::reduceScatter:
-      return Kind::reduceScatter;
-    case Collective::allToAll:
-      return Kind::allToAll;
-    case Collective::gather:
-      return Kind::gather;
-    case Collective::scatter:
-      return Kind::scatter;
-    case Collective::barrier:
-    case Collective::sendReceive:
-      break;
-  }
-  // Neither is a collective that NCCL knows.
-  return Kind::barrier;
-}
-
 void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options) {
   if (options.count == 0 || options.samples < 1 || options.batch < 1 || options.warmup < 0 ||
       options.graphLaunches < 0) {
@@ -58,11 +32,11 @@ void check(const nccl::NcclCommunicator& comm, const GpuCollectiveOptions& optio
                                                         std::to_string(comm.size()) + ", got " +
                                                         std::to_string(options.root));
   }
-  if (options.collective == Collective::barrier) {
+  if (options.collective->kind == Kind::barrier) {
     refuseGpuCollective(ErrorCode::unsupported,
                         "NCCL has no barrier of its own that could be timed");
   }
-  const CollectiveRecord& record = recordOf(options.collective);
+  const CollectiveRecord& record = *options.collective;
   if (options.inPlace && record.inPlace == InPlace::none) {
     refuseGpuCollective(ErrorCode::invalidArgument,
                         std::string(record.name) + " has no in-place form");
@@ -78,13 +52,10 @@ class GpuCollectiveMeasurement {
   GpuCollectiveMeasurement(nccl::NcclCommunicator& comm, const GpuCollectiveOptions& options)
       : comm_(comm),
         options_(options),
-        record_(recordOf(options.collective)),
+        record_(*options.collective),
         call_{options.timeoutMs},
-        shape_{kindOf(options.collective), options.dtype, options.op, options.root, options.count},
+        shape_(record_.shape(options.count, options.dtype, options.op, options.root)),
         data_(comm, options, record_) {
-    // Fields that the kind has no use for stay at their defaults.
-    if (!hasOp(shape_.kind)) shape_.op = ReduceOp::sum;
-    if (!hasRoot(shape_.kind)) shape_.root = 0;
     for (cuda::Stream* stream : data_.streams()) {
       starts_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
       stops_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
@@ -114,7 +85,7 @@ class GpuCollectiveMeasurement {
  private:
   double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
 
-  bool isRing() const { return options_.collective == Collective::sendReceive; }
+  bool isRing() const { return !record_.kind; }
 
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
@@ -158,7 +129,7 @@ class GpuCollectiveMeasurement {
     // Repeated in place, a reduction takes its own result as input. The last sample starts from
     // fresh data, and is one call, so that what is checked afterwards was timed.
     const bool last = sample + 1 == options_.samples;
-    const bool once = last && options_.verify && options_.inPlace && record_.reduces;
+    const bool once = last && options_.verify && options_.inPlace && record_.reduces();
     if (last && options_.verify) data_.fill();
     comm_.barrier(call_);
     const int batch = once ? 1 : options_.batch;

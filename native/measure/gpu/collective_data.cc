@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "measure/pattern.h"
 
 namespace gradlink::measure {
 
@@ -13,7 +14,7 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
       options_(options),
       record_(record),
       // Copies take the pattern of max, whose values span the whole type.
-      patternOp_(record.reduces ? options.op : ReduceOp::max) {
+      patternOp_(record.reduces() ? options.op : ReduceOp::max) {
   const std::size_t blockBytes = options.count * sizeOf(options.dtype);
   for (std::size_t i = 0; i < comm.devices().size(); ++i) {
     cuda::Device& device = *comm.devices()[i];
@@ -23,14 +24,14 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
     streamPointers_.push_back(streams_.back().get());
     const std::size_t inside = static_cast<std::size_t>(comm.heldRanks()[i]) * blockBytes;
     if (!options.inPlace) {
-      in_.push_back(add(device, bytesOf(record.inputBlocks)));
-      out_.push_back(add(device, bytesOf(record.outputBlocks)));
+      in_.push_back(add(device, bytesOf(record.inputBlocks(comm.size()))));
+      out_.push_back(add(device, bytesOf(record.outputBlocks(comm.size()))));
     } else if (record.inPlace == InPlace::inInsideOut) {
-      char* const out = add(device, bytesOf(record.outputBlocks));
+      char* const out = add(device, bytesOf(record.outputBlocks(comm.size())));
       in_.push_back(out + inside);
       out_.push_back(out);
     } else {
-      char* const in = add(device, bytesOf(record.inputBlocks));
+      char* const in = add(device, bytesOf(record.inputBlocks(comm.size())));
       in_.push_back(in);
       out_.push_back(record.inPlace == InPlace::outInsideIn ? in + inside : in);
     }
@@ -46,8 +47,8 @@ GpuCollectiveData::~GpuCollectiveData() {
   }
 }
 
-std::size_t GpuCollectiveData::bytesOf(std::size_t (*blocks)(int)) const {
-  return blocks(comm_.size()) * options_.count * sizeOf(options_.dtype);
+std::size_t GpuCollectiveData::bytesOf(std::size_t blocks) const {
+  return blocks * options_.count * sizeOf(options_.dtype);
 }
 
 char* GpuCollectiveData::add(cuda::Device& device, std::size_t bytes) {
@@ -86,15 +87,31 @@ std::uint64_t GpuCollectiveData::countWrong() {
       const auto* const got =
           static_cast<const char*>(out_[i]) + block * options_.count * sizeOf(options_.dtype);
       const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
+      if (origin.reducedRanks && *origin.reducedRanks != comm_.size()) {
+        all += countWrongOnHost(*streams_[i], got, origin);
+        continue;
+      }
       cuda::Kernels::of(streams_[i]->device())
           .countWrong(*streams_[i], got, origin.block * options_.count, options_.count,
                       options_.dtype, patternOp_, comm_.size(), options_.seed,
-                      origin.reduced ? -1 : origin.rank, wrong);
+                      origin.reducedRanks ? -1 : origin.rank, wrong);
     }
     streams_[i]->synchronize();
     all += *wrong;
   }
   return all;
+}
+
+// The kernel reduces all ranks or none.
+std::uint64_t GpuCollectiveData::countWrongOnHost(cuda::Stream& stream, const void* got,
+                                                  const BlockOrigin& origin) const {
+  const std::size_t bytes = options_.count * sizeOf(options_.dtype);
+  std::vector<std::byte> there(bytes);
+  stream.copy(there.data(), got, bytes);
+  stream.synchronize();
+  const Pattern pattern{options_.dtype, patternOp_, comm_.size(), options_.seed};
+  return countWrongReduction(there.data(), origin.block * options_.count, options_.count, pattern,
+                             *origin.reducedRanks);
 }
 
 nccl::RegistrationKind GpuCollectiveData::registerAll(nccl::RegistrationKind kind,

@@ -31,8 +31,10 @@ class GpuCollectiveData {
   nccl::RegistrationKind registerAll(nccl::RegistrationKind, const CallOptions&);
 
  private:
-  std::size_t bytesOf(std::size_t (*blocks)(int)) const;
+  std::size_t bytesOf(std::size_t blocks) const;
   char* add(cuda::Device&, std::size_t bytes);
+  /// Of one block that is the reduction of some of the ranks.
+  std::uint64_t countWrongOnHost(cuda::Stream&, const void* got, const BlockOrigin&) const;
   void synchronize();
 
   nccl::NcclCommunicator& comm_;

@@ -7,88 +7,42 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/forwarding_communicator.h"
 #include "shm/shm.h"
 
 namespace gradlink::measure {
 namespace {
 
 /// Passes every call on, and spoils one byte of an output of each all-reduce from `spoilFrom` on.
-class SpoilingGroup : public Communicator {
+class SpoilingGroup : public ForwardingCommunicator {
  public:
   SpoilingGroup(int size, int spoilFrom)
-      : inner_(shm::makeLocalGroup(size)), spoilFrom_(spoilFrom) {}
-  int size() const override { return inner_->size(); }
-  std::span<const int> heldRanks() const override { return inner_->heldRanks(); }
-  const char* backend() const override { return inner_->backend(); }
-  void allReduce(const Buffers& b, std::size_t count, DType dtype, ReduceOp op,
-                 const CallOptions& o) override {
-    inner_->allReduce(b, count, dtype, op, o);
+      : ForwardingCommunicator(shm::makeLocalGroup(size)), spoilFrom_(spoilFrom) {}
+  void collective(const Shape& shape, const Buffers& b, const CallOptions& o) override {
+    inner().collective(shape, b, o);
+    if (shape.kind != Kind::allReduce) return;
     if (calls++ >= spoilFrom_) *static_cast<unsigned char*>(b.out[1]) ^= 1;
   }
-  void reduce(const Buffers& b, std::size_t c, DType d, ReduceOp op, int root,
-              const CallOptions& o) override {
-    inner_->reduce(b, c, d, op, root, o);
-  }
-  void broadcast(const Buffers& b, std::size_t c, DType d, int root,
-                 const CallOptions& o) override {
-    inner_->broadcast(b, c, d, root, o);
-  }
-  void allGather(const Buffers& b, std::size_t c, DType d, const CallOptions& o) override {
-    inner_->allGather(b, c, d, o);
-  }
-  void reduceScatter(const Buffers& b, std::size_t c, DType d, ReduceOp op,
-                     const CallOptions& o) override {
-    inner_->reduceScatter(b, c, d, op, o);
-  }
-  void allToAll(const Buffers& b, std::size_t c, DType d, const CallOptions& o) override {
-    inner_->allToAll(b, c, d, o);
-  }
-  void gather(const Buffers& b, std::size_t c, DType d, int root, const CallOptions& o) override {
-    inner_->gather(b, c, d, root, o);
-  }
-  void scatter(const Buffers& b, std::size_t c, DType d, int root, const CallOptions& o) override {
-    inner_->scatter(b, c, d, root, o);
-  }
-  void barrier(const CallOptions& o) override { inner_->barrier(o); }
-  void neighborAllReduce(const Buffers& b, std::size_t c, DType d, std::span<const Neighborhood> n,
-                         const CallOptions& o) override {
-    inner_->neighborAllReduce(b, c, d, n, o);
-  }
-  void send(const void* data, std::size_t c, DType d, int to, int tag,
-            const CallOptions& o) override {
-    inner_->send(data, c, d, to, tag, o);
-  }
-  Received receive(void* data, std::size_t c, DType d, int from, int tag,
-                   const CallOptions& o) override {
-    return inner_->receive(data, c, d, from, tag, o);
-  }
-  void* allocShared(std::size_t bytes) override { return inner_->allocShared(bytes); }
-  void freeShared(void* memory) override { inner_->freeShared(memory); }
-  std::unique_ptr<Communicator> split(int color, int key, const CallOptions& o) override {
-    return inner_->split(color, key, o);
-  }
-  void abort(const std::string& reason) override { inner_->abort(reason); }
-  void close() override { inner_->close(); }
 
   int calls = 0;
 
  private:
-  std::unique_ptr<Communicator> inner_;
   int spoilFrom_;
 };
 
 TEST(CollectiveLoop, EveryCollectiveIsRightInBothPlacements) {
   for (const int size : {1, 2, 3, 4, 7}) {
     const auto comm = shm::makeLocalGroup(size);
-    for (int kind = 0; kind < kCollectiveCount; ++kind) {
-      const auto collective = static_cast<Collective>(kind);
+    for (int kind = 0; kind <= kCollectiveCount; ++kind) {
+      const CollectiveRecord& record =
+          kind < kCollectiveCount ? recordOf(static_cast<Kind>(kind)) : ringRecord();
       // Messages are for communicators of one rank: see RanksOfAJob below.
-      if (collective == Collective::sendReceive && size != 1) continue;
+      if (!record.kind && size != 1) continue;
       for (const bool inPlace : {false, true}) {
-        if (inPlace && recordOf(collective).inPlace == InPlace::none) continue;
+        if (inPlace && record.inPlace == InPlace::none) continue;
         for (const std::size_t count : {0, 1, 1001}) {
           for (const bool shared : {false, true}) {
-            const CollectiveResult result = timeCollective(*comm, {.collective = collective,
+            const CollectiveResult result = timeCollective(*comm, {.collective = &record,
                                                                    .count = count,
                                                                    .root = size - 1,
                                                                    .inPlace = inPlace,
@@ -96,9 +50,9 @@ TEST(CollectiveLoop, EveryCollectiveIsRightInBothPlacements) {
                                                                    .warmup = 1,
                                                                    .samples = 3,
                                                                    .batch = 2});
-            const std::string what = std::string(recordOf(collective).name) + " of " +
-                                     std::to_string(size) + " ranks, count " +
-                                     std::to_string(count) + (inPlace ? ", in place" : "");
+            const std::string what = std::string(record.name) + " of " + std::to_string(size) +
+                                     " ranks, count " + std::to_string(count) +
+                                     (inPlace ? ", in place" : "");
             EXPECT_EQ(result.wrongBefore, 0u) << what;
             EXPECT_EQ(result.wrongAfter, 0u) << what;
             EXPECT_EQ(result.seconds.size(), 3u);
@@ -113,9 +67,10 @@ TEST(CollectiveLoop, EveryDTypeAndOpIsRight) {
   const auto comm = shm::makeLocalGroup(3);
   for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
     for (int op = 0; op < kReduceOpCount; ++op) {
-      for (const Collective collective : {Collective::allReduce, Collective::reduceScatter}) {
+      for (const Kind kind : {Kind::allReduce, Kind::reduceScatter}) {
+        const CollectiveRecord& record = recordOf(kind);
         for (const bool inPlace : {false, true}) {
-          const CollectiveResult result = timeCollective(*comm, {.collective = collective,
+          const CollectiveResult result = timeCollective(*comm, {.collective = &record,
                                                                  .count = 777,
                                                                  .dtype = static_cast<DType>(dtype),
                                                                  .op = static_cast<ReduceOp>(op),
@@ -160,7 +115,7 @@ TEST(CollectiveLoop, RefusesWhatCannotBe) {
   for (const CollectiveOptions& options :
        {CollectiveOptions{.samples = 0}, CollectiveOptions{.batch = 0},
         CollectiveOptions{.warmup = -1}, CollectiveOptions{.root = 2},
-        CollectiveOptions{.collective = Collective::allToAll, .inPlace = true}}) {
+        CollectiveOptions{.collective = &recordOf(Kind::allToAll), .inPlace = true}}) {
     try {
       timeCollective(*comm, options);
       FAIL() << "expected an error";
@@ -171,7 +126,18 @@ TEST(CollectiveLoop, RefusesWhatCannotBe) {
   }
 }
 
-class RanksOfAJob : public testing::TestWithParam<Collective> {};
+TEST(CollectiveLoop, KnowsItsRecordsByName) {
+  for (int kind = 0; kind < kCollectiveCount; ++kind) {
+    const CollectiveRecord& record = recordOf(static_cast<Kind>(kind));
+    EXPECT_EQ(record.kind, static_cast<Kind>(kind));
+    EXPECT_STREQ(record.name, nameOf(static_cast<Kind>(kind)));
+    EXPECT_EQ(&recordNamed(record.name), &record);
+  }
+  EXPECT_EQ(&recordNamed("sendReceive"), &ringRecord());
+  EXPECT_THROW(recordNamed("neighborAllReduce"), Error);
+}
+
+class RanksOfAJob : public testing::TestWithParam<const char*> {};
 
 TEST_P(RanksOfAJob, GetTheSameRightSamples) {
   constexpr int kRanks = 3;
@@ -186,8 +152,8 @@ TEST_P(RanksOfAJob, GetTheSameRightSamples) {
       join.size = kRanks;
       join.threads = true;
       const auto comm = shm::join(join);
-      results[rank] =
-          timeCollective(*comm, {.collective = GetParam(), .count = 500, .root = 1, .samples = 5});
+      results[rank] = timeCollective(
+          *comm, {.collective = &recordNamed(GetParam()), .count = 500, .root = 1, .samples = 5});
       comm->close();
     });
   }
@@ -200,10 +166,8 @@ TEST_P(RanksOfAJob, GetTheSameRightSamples) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Some, RanksOfAJob,
-                         testing::Values(Collective::allReduce, Collective::gather,
-                                         Collective::sendReceive),
-                         [](const auto& info) { return recordOf(info.param).name; });
+INSTANTIATE_TEST_SUITE_P(Some, RanksOfAJob, testing::Values("allReduce", "gather", "sendReceive"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace
 }  // namespace gradlink::measure

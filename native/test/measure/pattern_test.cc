@@ -38,10 +38,29 @@ TEST_P(PatternTest, ReductionIsExactInAnyOrder) {
         for (const int rank : order) in.push_back(arrays[rank].data());
         Bytes result(kCount * sizeOf(dtype));
         reference::reduce(result.data(), in, kCount, dtype, pattern.op);
-        EXPECT_EQ(countWrongReduction(result.data(), 0, kCount, pattern), 0u)
+        EXPECT_EQ(countWrongReduction(result.data(), 0, kCount, pattern, size), 0u)
             << nameOf(dtype) << " " << nameOf(pattern.op) << " of " << size << " ranks";
         std::shuffle(order.begin(), order.end(), random);
       }
+    }
+  }
+}
+
+TEST_P(PatternTest, ReductionOfTheFirstRanksIsExact) {
+  const auto dtype = static_cast<DType>(GetParam());
+  for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max}) {
+    const Pattern pattern{dtype, op, 7, 42};
+    std::vector<Bytes> arrays;
+    std::vector<const void*> in;
+    for (int ranks = 1; ranks <= pattern.size; ++ranks) {
+      arrays.push_back(filled(pattern, ranks - 1));
+      in.push_back(arrays.back().data());
+      Bytes result(kCount * sizeOf(dtype));
+      reference::reduce(result.data(), in, kCount, dtype, op);
+      EXPECT_EQ(countWrongReduction(result.data(), 0, kCount, pattern, ranks), 0u)
+          << nameOf(dtype) << " " << nameOf(op) << " of " << ranks << " of 7 ranks";
+      if (ranks == pattern.size) continue;
+      EXPECT_GT(countWrongReduction(result.data(), 0, kCount, pattern, pattern.size), 0u);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Every collective as one function over addressable memory. All engines end here: the local group
 // with all callers' buffers, threads with the buffers their peers posted, processes with mapped
-// regions or staged copies.
+// regions or staged copies, MPI with what short announcements bring.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "core/call.h"
 
-namespace gradlink::shm {
+namespace gradlink {
 
 /// Elements of one rank's buffer: element i of block b lies at base + (b * stride + i - origin)
 /// elements. A whole buffer has stride = count and origin = 0; a staged chunk of it starts at
@@ -50,4 +50,4 @@ std::size_t partElements(const Shape& shape, int size, std::size_t bytes);
 /// in place.
 bool wantsStreaming(const Shape& shape, int size);
 
-}  // namespace gradlink::shm
+}  // namespace gradlink

@@ -1,11 +1,11 @@
-#include "shm/direct.h"
+#include "core/direct.h"
 
 #include <algorithm>
 
 #include "core/cache.h"
 #include "core/kernels/reduce_kernels.h"
 
-namespace gradlink::shm {
+namespace gradlink {
 namespace {
 
 // Pointers of one kernel call. Ranks are few; a vector would cost an allocation for every 8-byte
@@ -183,4 +183,4 @@ bool wantsStreaming(const Shape& shape, int size) {
   return bytes > cachedResultBytes;
 }
 
-}  // namespace gradlink::shm
+}  // namespace gradlink

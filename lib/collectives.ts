@@ -1,0 +1,32 @@
+// The one table of the collectives, as native/core/collective.h has it: what calls them, times them and reports them asks here.
+
+/** Blocks of `count` elements that a rank brings or gets: none, one, or one for each rank. */
+export type NativeBlocks = 'none' | 'one' | 'each' | 'oneAtRoot' | 'eachAtRoot';
+
+export interface NativeCollective {
+  readonly name: string;
+  readonly hasOp: boolean;
+  readonly hasRoot: boolean;
+  readonly in: NativeBlocks;
+  readonly out: NativeBlocks;
+}
+
+/**
+ * The collectives; a row's place is its number, the low byte of the `call` argument. It is the addon's table
+ * (native/core/collective.h) with its names as types: test/native/surface.test.ts holds the two equal.
+ */
+export const nativeCollectives = [
+  { name: 'allReduce', hasOp: true, hasRoot: false, in: 'one', out: 'one' },
+  { name: 'reduce', hasOp: true, hasRoot: true, in: 'one', out: 'oneAtRoot' },
+  { name: 'broadcast', hasOp: false, hasRoot: true, in: 'oneAtRoot', out: 'one' },
+  { name: 'allGather', hasOp: false, hasRoot: false, in: 'one', out: 'each' },
+  { name: 'reduceScatter', hasOp: true, hasRoot: false, in: 'each', out: 'one' },
+  { name: 'allToAll', hasOp: false, hasRoot: false, in: 'each', out: 'each' },
+  { name: 'gather', hasOp: false, hasRoot: true, in: 'one', out: 'eachAtRoot' },
+  { name: 'scatter', hasOp: false, hasRoot: true, in: 'eachAtRoot', out: 'one' },
+  { name: 'barrier', hasOp: false, hasRoot: false, in: 'none', out: 'none' },
+] as const satisfies readonly NativeCollective[];
+export type NativeOpName = (typeof nativeCollectives)[number]['name'];
+
+/** What timeCollective knows: collectives that move data, the barrier, and a ring of messages to the next rank. */
+export type NativeTimedName = NativeOpName | 'sendReceive';

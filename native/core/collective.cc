@@ -1,0 +1,34 @@
+#include "core/collective.h"
+
+namespace gradlink {
+namespace {
+
+constexpr bool rowsAreInOrder() {
+  for (int i = 0; i < kKindCount; ++i) {
+    if (static_cast<int>(kCollectives[i].kind) != i) return false;
+  }
+  return static_cast<int>(Kind::neighborAllReduce) == kCollectiveCount;
+}
+static_assert(rowsAreInOrder());
+
+}  // namespace
+
+const char* nameOf(Kind kind) {
+  return static_cast<int>(kind) < kKindCount ? traitsOf(kind).name : "an unknown operation";
+}
+
+const char* nameOf(Blocks blocks) {
+  constexpr const char* kNames[] = {"none", "one", "each", "oneAtRoot", "eachAtRoot"};
+  return kNames[static_cast<int>(blocks)];
+}
+
+std::string describe(const Shape& shape) {
+  std::string text = nameOf(shape.kind);
+  if (shape.kind == Kind::barrier || shape.kind == Kind::split) return text;
+  text += "(count " + std::to_string(shape.count) + ", " + nameOf(shape.dtype);
+  if (hasOp(shape.kind)) text += std::string(", ") + nameOf(shape.op);
+  if (hasRoot(shape.kind)) text += ", root " + std::to_string(shape.root);
+  return text + ")";
+}
+
+}  // namespace gradlink

@@ -1,0 +1,152 @@
+// The one table of collectives: what each is called, whether it has an op and a root, how many
+// blocks go in and out. What travels from JavaScript to the backends is a Shape.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_op.h"
+
+namespace gradlink {
+
+enum class Kind : std::uint8_t {
+  allReduce,
+  reduce,
+  broadcast,
+  allGather,
+  reduceScatter,
+  allToAll,
+  gather,
+  scatter,
+  barrier,
+  // What follows is agreed upon as collectives are, but brings more than a shape says: it has calls
+  // of its own.
+  neighborAllReduce,
+  split,
+};
+/// How many kinds are calls of Communicator::collective. JavaScript knows them by their numbers.
+inline constexpr int kCollectiveCount = 9;
+inline constexpr int kKindCount = 11;
+
+/// Blocks of `count` elements that a rank brings or gets.
+enum class Blocks : std::uint8_t {
+  none,
+  one,
+  each,  // one for each rank
+  oneAtRoot,
+  eachAtRoot,
+};
+
+/// "one", "eachAtRoot": the names of lib/native/communicator.ts.
+const char* nameOf(Blocks blocks);
+
+struct CollectiveTraits {
+  Kind kind;
+  const char* name;
+  bool hasOp;
+  bool hasRoot;
+  Blocks in;
+  Blocks out;
+};
+
+// clang-format off
+inline constexpr CollectiveTraits kCollectives[kKindCount] = {
+    // kind                    name                 op     root   in                  out
+    {Kind::allReduce,         "allReduce",         true,  false, Blocks::one,        Blocks::one},
+    {Kind::reduce,            "reduce",            true,  true,  Blocks::one,        Blocks::oneAtRoot},
+    {Kind::broadcast,         "broadcast",         false, true,  Blocks::oneAtRoot,  Blocks::one},
+    {Kind::allGather,         "allGather",         false, false, Blocks::one,        Blocks::each},
+    {Kind::reduceScatter,     "reduceScatter",     true,  false, Blocks::each,       Blocks::one},
+    {Kind::allToAll,          "allToAll",          false, false, Blocks::each,       Blocks::each},
+    {Kind::gather,            "gather",            false, true,  Blocks::one,        Blocks::eachAtRoot},
+    {Kind::scatter,           "scatter",           false, true,  Blocks::eachAtRoot, Blocks::one},
+    {Kind::barrier,           "barrier",           false, false, Blocks::none,       Blocks::none},
+    {Kind::neighborAllReduce, "neighborAllReduce", false, false, Blocks::one,        Blocks::one},
+    {Kind::split,             "split",             false, false, Blocks::one,        Blocks::each},
+};
+// clang-format on
+
+constexpr const CollectiveTraits& traitsOf(Kind kind) {
+  return kCollectives[static_cast<std::size_t>(kind)];
+}
+constexpr bool hasOp(Kind kind) { return traitsOf(kind).hasOp; }
+constexpr bool hasRoot(Kind kind) { return traitsOf(kind).hasRoot; }
+
+/// Also of what a peer sent, which may be no kind.
+const char* nameOf(Kind kind);
+
+/// What one collective call is, and all ranks must agree on. Fields that mean nothing for the kind
+/// are left at their defaults, so that shapes compare equal field by field.
+struct Shape {
+  Kind kind = Kind::barrier;
+  DType dtype = DType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  std::int32_t root = 0;
+  std::uint64_t count = 0;
+
+  bool operator==(const Shape&) const = default;
+};
+
+/// "allReduce(count 12, float32, sum)": for messages.
+std::string describe(const Shape& shape);
+
+/// A shape as ranks announce it to one another: without padding, so that it may be compared and
+/// hashed as bytes.
+struct ShapeOnWire {
+  ShapeOnWire() = default;
+  explicit ShapeOnWire(const Shape& shape)
+      : count(shape.count),
+        root(shape.root),
+        kind(static_cast<std::uint8_t>(shape.kind)),
+        dtype(static_cast<std::uint8_t>(shape.dtype)),
+        op(static_cast<std::uint16_t>(shape.op)) {}
+  Shape shape() const {
+    return {static_cast<Kind>(kind), static_cast<DType>(dtype), static_cast<ReduceOp>(op), root,
+            count};
+  }
+  bool operator==(const ShapeOnWire&) const = default;
+
+  std::uint64_t count = 0;
+  std::int32_t root = 0;
+  std::uint8_t kind = 0;
+  std::uint8_t dtype = 0;
+  std::uint16_t op = 0;
+};
+static_assert(std::has_unique_object_representations_v<ShapeOnWire>);
+
+/// How many blocks that is for one of `size` ranks.
+constexpr std::size_t blocksOf(Blocks blocks, int size, bool isRoot) {
+  switch (blocks) {
+    case Blocks::none:
+      return 0;
+    case Blocks::one:
+      return 1;
+    case Blocks::each:
+      return static_cast<std::size_t>(size);
+    case Blocks::oneAtRoot:
+      return isRoot ? 1 : 0;
+    case Blocks::eachAtRoot:
+      return isRoot ? static_cast<std::size_t>(size) : 0;
+  }
+  return 0;
+}
+
+/// Blocks of `count` elements that a rank reads from its input and writes to its output; 0 where
+/// the call does not need that pointer.
+constexpr std::size_t inBlocks(const Shape& shape, int size, int rank) {
+  return blocksOf(traitsOf(shape.kind).in, size, rank == shape.root);
+}
+constexpr std::size_t outBlocks(const Shape& shape, int size, int rank) {
+  return blocksOf(traitsOf(shape.kind).out, size, rank == shape.root);
+}
+
+/// The most bytes that any rank brings to a call: the same on all ranks, as the choice of algorithm
+/// must be.
+constexpr std::size_t largestInput(const Shape& shape, int size) {
+  return blocksOf(traitsOf(shape.kind).in, size, true) * shape.count * sizeOf(shape.dtype);
+}
+
+}  // namespace gradlink
