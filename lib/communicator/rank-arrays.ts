@@ -1,6 +1,7 @@
 // The arrays of one rank in a collective: dtype, count, input, output, checked against each other.
+import type { NativeOpName } from '../collectives.js';
 import { argumentError } from '../errors.js';
-import type { NativeBuffer, NativeBuffers, NativeOpName } from '../native/communicator.js';
+import type { NativeBuffer, NativeBuffers } from '../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, elementBytes, parseDType } from '../tensor/dtype.js';
