@@ -3,9 +3,12 @@ import { existsSync } from 'node:fs';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 
-/** @param {string} [command] the subcommand; none: the first argument names it, as `gradlink` does. */
-export async function start(command) {
-  const program = new URL('../dist/cli.js', import.meta.url);
+/**
+ * @param {string} [command] the subcommand; none: the first argument names it, as `gradlink` does.
+ * @param {string} [file] the program, where it is one of the checkout alone.
+ */
+export async function start(command, file = 'cli.js') {
+  const program = new URL(`../dist/${file}`, import.meta.url);
   if (!existsSync(fileURLToPath(program))) {
     process.stderr.write(
       'gradlink: dist/ is missing, nothing is built yet. Run `npm run build` first.\n',

@@ -2,7 +2,10 @@
 // needed: `gradlink doctor` shall not wait for what only a report draws with.
 import type { Register } from './register.js';
 
-export const commands: Readonly<Record<string, () => Promise<Register>>> = {
+/** By name, how each is loaded. */
+export type Commands = Readonly<Record<string, () => Promise<Register>>>;
+
+export const commands: Commands = {
   measure: async () => (await import('./measure.js')).registerMeasure,
   collectives: async () => (await import('./collectives.js')).registerCollectives,
   p2p: async () => (await import('./p2p.js')).registerP2p,
@@ -26,9 +29,9 @@ export const commands: Readonly<Record<string, () => Promise<Register>>> = {
 const needsAll: ReadonlySet<string> = new Set(['completion']);
 
 /** The command that was typed, or all where it takes all to help: no command, a misspelt one, `help`. */
-export function commandsFor(argv: readonly string[]): Promise<Register[]> {
+export function commandsFor(argv: readonly string[], table: Commands): Promise<Register[]> {
   const [name = ''] = argv;
-  const one = Object.hasOwn(commands, name) && !needsAll.has(name);
-  const wanted = one ? [commands[name]!] : Object.values(commands);
+  const one = Object.hasOwn(table, name) && !needsAll.has(name);
+  const wanted = one ? [table[name]!] : Object.values(table);
   return Promise.all(wanted.map((load) => load()));
 }

@@ -1,7 +1,7 @@
 // The command-line program: parses, runs one command, turns errors into messages and exit codes. Never exits itself.
 import { Command, CommanderError } from 'commander';
 
-import { commandsFor } from './commands.js';
+import { commands, commandsFor, type Commands } from './commands.js';
 import { exitCodes, type Io } from './io.js';
 import { version } from '../version.js';
 import { ownSpelling } from './spelling.js';
@@ -26,11 +26,13 @@ Run gradlink COMMAND --help for a command's options.`;
  *
  * @param argv what was typed
  * @param done gets the exit code that a command comes to
+ * @param table the commands there are
  */
 export async function createProgram(
   io: Io,
   argv: readonly string[],
   done: (exitCode: number) => void,
+  table = commands,
 ): Promise<Command> {
   const program = new Command('gradlink');
   program
@@ -53,7 +55,7 @@ export async function createProgram(
       },
     })
     .addHelpText('after', examples);
-  for (const register of await commandsFor(argv)) register(program, io, done, argv.slice(1));
+  for (const register of await commandsFor(argv, table)) register(program, io, done, argv.slice(1));
   for (const command of program.commands) {
     command.showHelpAfterError(`Run gradlink ${command.name()} --help for its options.`);
   }
@@ -72,13 +74,19 @@ function describe(error: unknown): string {
  *
  * @param argv arguments after the program's name: `['measure', '--cpus', '2']`
  * @param io `process`, or streams of a test
+ * @param table the commands there are
  * @returns the exit code: 0, 1 for failures and wrong results, 2 for wrong usage, or that of the launched job
  */
-export async function main(argv: readonly string[], io: Io): Promise<number> {
+export async function main(
+  argv: readonly string[],
+  io: Io,
+  table: Commands = commands,
+): Promise<number> {
   let exitCode: number = exitCodes.ok;
-  const program = await createProgram(io, argv, (code) => {
+  const done = (code: number): void => {
     exitCode = code;
-  });
+  };
+  const program = await createProgram(io, argv, done, table);
   try {
     await program.parseAsync(ownSpelling(argv, program), { from: 'user' });
     return exitCode;

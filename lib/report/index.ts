@@ -6,6 +6,7 @@ export {
   type ComparisonFormat,
 } from './comparison.js';
 export { ddpTool } from './ddp-tables.js';
+export { gpuTool } from './gpu-table.js';
 export { toJunit } from './junit.js';
 export { arraysLine, iterationLine, optionsLine, storeTool } from './mxnet-lines.js';
 export {

@@ -2,6 +2,7 @@
 import type { Report } from '../results/result.js';
 import { collectivesTool } from './collectives-table.js';
 import { ddpTool } from './ddp-tables.js';
+import { gpuTool } from './gpu-table.js';
 import { storeTool } from './mxnet-lines.js';
 import { neighborsTool } from './neighbors-table.js';
 import { p2pTool } from './p2p-tables.js';
@@ -15,6 +16,7 @@ const tools: readonly Tool[] = [
   p2pTool,
   ddpTool,
   trainTool,
+  gpuTool,
   storeTool,
 ];
 

@@ -3,35 +3,35 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Ajv } from 'ajv';
 import { afterAll, describe, expect, it } from 'vitest';
 
+import { readReport } from '../../lib/results/read-report.js';
+import { reportSchema } from '../../lib/results/schema.js';
+import { renderReport } from '../../lib/report/index.js';
 import { runScript } from '../support/gpu-commands.js';
 
+const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-bench-gpu-'));
 afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Row {
-  readonly name: string;
-  readonly status: string;
-  readonly value?: number;
-  readonly reason?: string;
-}
-
 describe('bench/gpu.js', () => {
   it('runs every part, prints one table last and writes JSON', async () => {
     const output = join(folder, 'run.json');
     const { code, stdout } = await runScript('gpu.js', ['--quick', '--output', output]);
-    const { rows } = JSON.parse(readFileSync(output, 'utf8')) as { readonly rows: readonly Row[] };
-    expect(rows.filter(({ status }) => status === 'error')).toEqual([]);
+    const { run, gpus, cases } = readReport(output);
+    expect(run).toMatchObject({ tool: 'gpu', options: { gpu: 0, quick: true } });
+    expect(gpus?.devices.length).toBeGreaterThan(0);
+    expect(cases.filter(({ status }) => status === 'error')).toEqual([]);
     expect(code).toBe(0);
     const has = (start: string): void => {
-      const row = rows.find(({ name }) => name.startsWith(start));
+      const row = cases.find(({ name }) => name.startsWith(start));
       expect(row, start).toBeDefined();
       // Two ranks on one GPU need a library that takes them.
       if (row?.status === 'waived') expect(row.name).toContain('2 ranks on one GPU');
-      else expect(row?.value, start).toBeGreaterThan(0);
+      else expect(row).toMatchObject({ status: 'ok', check: { kind: 'none' } });
     };
     for (const start of [
       'plain copy, host to device',
@@ -51,7 +51,10 @@ describe('bench/gpu.js', () => {
       has(start);
     }
     const table = stdout.slice(stdout.indexOf('\nwhat ')).trim().split('\n');
-    expect(table).toHaveLength(1 + rows.length);
+    expect(table).toHaveLength(1 + cases.length);
+    // A report like any other: what reads those reads this.
+    expect(validate(JSON.parse(readFileSync(output, 'utf8')))).toBe(true);
+    expect(renderReport(readReport(output), 'text')).toBe(stdout);
   });
 
   it('a wrong option is wrong usage', async () => {

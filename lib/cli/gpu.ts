@@ -1,0 +1,64 @@
+// `node bench/gpu.js`: what the GPUs of this machine reach, each figure beside its limit, in one table. Of the checkout only.
+import { mkdirSync } from 'node:fs';
+import { dirname } from 'node:path';
+
+import type { Io } from './io.js';
+import { main } from './main.js';
+import { measured } from './measured-command.js';
+import { integer } from './parse.js';
+import type { Register } from './register.js';
+import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
+import { UsageError } from './usage-error.js';
+import { run } from '../measure/gpu-targets/run.js';
+import { flatOptions } from '../measure/run.js';
+import { native } from '../native/load.js';
+import { packageFile } from '../package-folder.js';
+import { gpuTool } from '../report/index.js';
+
+interface Options extends ReportOptions {
+  readonly gpu: number;
+  readonly quick?: true;
+}
+
+const help = `
+Exit status: 0 everything ran, 1 something failed, 2 wrong usage. A target that is missed is marked, and no failure.`;
+
+const registerGpu: Register = (program, io, done, argv) => {
+  const command = program
+    .command('gpu')
+    .description(
+      'host-device copies, local copies, sums, an optimizer step, a store and NCCL, on the GPUs that are there',
+    )
+    .option('--gpu <n>', 'the GPU of all that needs one', integer({ min: 0 }), 0)
+    .option(
+      '--quick',
+      'small arrays and few samples: proves that everything runs, measures nothing',
+    );
+  addReportOptions(command)
+    .addHelpText('after', help)
+    .action(async (options: Options) => {
+      const { gpu } = options;
+      const present = native().gpuCount();
+      if (gpu >= present && present > 0) {
+        throw UsageError.of('--gpu', `below ${present}`, String(gpu));
+      }
+      const file = options.output ?? packageFile('build/bench-gpu.json');
+      mkdirSync(dirname(file), { recursive: true });
+      const output = new ReportOutput({ ...options, output: file }, io);
+      const asked = { commandLine: argv, options: flatOptions({ ...options, output: file }) };
+      const after = (): Promise<void> => {
+        io.stderr.write(`written: ${file}\n`);
+        return Promise.resolve();
+      };
+      done(
+        await measured({ tool: gpuTool, output, io, unit: 'parts', after }, (events) =>
+          run({ gpu, quick: options.quick === true, asked }, events),
+        ),
+      );
+    });
+};
+
+/** The commands that only the scripts of bench/ have, as {@link main} runs those of the package. */
+export function benchMain(argv: readonly string[], io: Io): Promise<number> {
+  return main(argv, io, { gpu: () => Promise.resolve(registerGpu) });
+}

@@ -1,0 +1,74 @@
+// The benchmark behind `npm run bench:gpu`: what this machine's GPUs reach of what they could.
+import { failedCase } from '../../results/case.js';
+import type { CaseResult, Report } from '../../results/result.js';
+import { mebibyte } from '../../results/units.js';
+import { integer } from '../../validate.js';
+import { describeGpus } from '../machine/gpu-environment.js';
+import { readMachine } from '../machine/gpus.js';
+import {
+  headOf,
+  optionsOf,
+  Steps,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
+import { ncclOnGpus, ncclOnOneGpu, storeOnGpu } from './commands.js';
+import { hostCopies, insideGpu } from './copies.js';
+import { reachedCase, type Reached } from './target.js';
+
+export interface GpuTargetsOptions extends RunOptions {
+  /** The GPU of all that needs one; default 0. */
+  readonly gpu?: number;
+  /** Small arrays and few samples: proves that everything runs, and measures nothing. */
+  readonly quick?: boolean;
+}
+
+const defaults: Defaults<GpuTargetsOptions, never> = { gpu: 0, quick: false };
+
+/**
+ * Measures copies, sums, an optimizer's step, a store and NCCL. What fails is a case, and the rest goes on.
+ *
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
+ */
+export async function run(
+  options: GpuTargetsOptions = {},
+  events: RunEvents = {},
+): Promise<Report> {
+  const given = optionsOf(options, defaults, []);
+  const { gpu, quick } = given;
+  const machine = readMachine();
+  integer(gpu, 'gpu', 0, machine.gpus.length - 1);
+  const all = machine.gpus.map(({ ordinal }) => ordinal);
+  const samples = quick ? 2 : 9;
+  const count = ((quick ? 1 : 512) * mebibyte) / Float32Array.BYTES_PER_ELEMENT;
+  const copies = { machine, gpu, count, samples, loops: quick ? 2 : 16 };
+  const command = { gpu, quick, samples };
+  const named = async (reached: Promise<readonly Reached[]>): Promise<CaseResult[]> =>
+    (await reached).map((one) => reachedCase(gpu, one));
+  const ranks = `${all.length} rank${all.length === 1 ? '' : 's'}`;
+  const nccl = `NCCL all_reduce, ${ranks}, one on each GPU`;
+  const parts: readonly (readonly [string, () => CaseResult[] | Promise<CaseResult[]>])[] = [
+    ['host-device copies', () => named(hostCopies(copies))],
+    ['inside the GPU', () => named(insideGpu(copies))],
+    ['store', () => storeOnGpu(command)],
+    [nccl, () => ncclOnGpus(nccl, all, command)],
+    ['NCCL, several ranks on one GPU', () => ncclOnOneGpu(command)],
+  ];
+  const head = headOf('gpu', given, {}, describeGpus(machine.gpus));
+  events.onStart?.(head, []);
+  const steps = new Steps(events, parts.length);
+  const cases: CaseResult[] = [];
+  for (const [name, measure] of parts) {
+    let results: CaseResult[];
+    try {
+      results = await measure();
+    } catch (error) {
+      results = [failedCase({ name, parameters: { gpu } }, error)];
+    }
+    cases.push(...results);
+    events.onCases?.(results);
+    steps.advance();
+  }
+  return { ...head, cases };
+}
