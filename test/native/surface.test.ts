@@ -31,6 +31,8 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   gpuPeer: 'function',
   gpuLibraries: 'function',
   allocPinned: 'function',
+  optimizerDefinitions: 'function',
+  rateAt: 'function',
   simdLevel: 'function',
   numThreads: 'function',
   memoryBandwidth: 'function',
