@@ -17,6 +17,7 @@ import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
 import { GradlinkError } from '../errors.js';
 import { KVStore } from '../kvstore/kvstore.js';
+import type { StoreTypeName } from '../kvstore/types.js';
 import { failedCase, waivedCase } from '../measure/case.js';
 import { describeEnvironment } from '../measure/environment.js';
 import { describeGpus } from '../measure/gpu-environment.js';
@@ -62,7 +63,7 @@ function usedOptions(
 
 /** Why this build or machine has no store of a type it knows by name; undefined where it has. */
 async function whyUnavailable(
-  type: string,
+  type: StoreTypeName,
   devices: readonly string[],
 ): Promise<string | undefined> {
   try {
@@ -105,7 +106,7 @@ class Progress {
 }
 
 interface Job {
-  readonly stores: readonly string[];
+  readonly stores: readonly StoreTypeName[];
   /** By type: why it cannot run here. */
   readonly unavailable: ReadonlyMap<string, string>;
   readonly run: Omit<StoreRunOptions, 'kvStore'>;

@@ -10,6 +10,6 @@ export type { ServerReport, ShardPlace, WorkerReport } from '../native/dist.js';
 export type { RowIds } from './rows.js';
 export { serveJob } from './serve.js';
 export type { ServeOptions } from './serve.js';
-export { storeKinds } from './types.js';
-export type { StoreKind } from './types.js';
+export { isStoreType, storeKinds } from './types.js';
+export type { StoreKind, StoreTypeName } from './types.js';
 export type { Updater } from './updater.js';

@@ -23,7 +23,7 @@ import type { StoreReport } from './report.js';
 import { rowsOf } from './rows.js';
 import type { RowIds } from './rows.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
-import type { StoreKind, StoreType } from './types.js';
+import type { StoreKind, StoreType, StoreTypeName } from './types.js';
 import { UpdaterCalls } from './updater.js';
 import type { Updater } from './updater.js';
 import { optionNames, optionsObject } from '../validate.js';
@@ -55,7 +55,7 @@ const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
  */
 export class KVStore implements AsyncDisposable {
   /** The type as asked for, in lower case. */
-  readonly type: string;
+  readonly type: StoreTypeName;
   /** This worker; 0 where there is one. */
   readonly rank: number;
   readonly numWorkers: number;
@@ -87,9 +87,14 @@ export class KVStore implements AsyncDisposable {
    * @param type - `'local'` (sums on the host), `'device'`, the default (sums where the devices are, with gradient
    *   compression; on GPUs with NCCL where it is there and no GPU is named twice), or `'nccl'` (GPUs; NCCL must be
    *   there). On CPU devices local and device both lie in host memory and are equally fast. MXNet's other spellings
-   *   are accepted.
+   *   are accepted, in upper case too; for a word that is known at run time alone see {@link isStoreType}.
    * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
    */
+  static create(type?: StoreTypeName, options?: KVStoreOptions): Promise<KVStore>;
+  static create<T extends string>(
+    type: Lowercase<T> extends StoreTypeName ? T : StoreTypeName,
+    options?: KVStoreOptions,
+  ): Promise<KVStore>;
   static async create(type = 'device', options?: KVStoreOptions): Promise<KVStore> {
     const parsed = parseStoreType(type);
     const given = optionsObject(options, storeNames, 'KVStore.create');

@@ -3,7 +3,7 @@ import { cpus } from 'node:os';
 
 import { KVStore } from '../kvstore/kvstore.js';
 import type { StoreReport } from '../kvstore/report.js';
-import { parseStoreType } from '../kvstore/types.js';
+import { parseStoreType, type StoreTypeName } from '../kvstore/types.js';
 import type { Network } from '../models/index.js';
 import { elementsOf } from '../models/index.js';
 import { createOptimizer, type Optimizer } from '../optimizers/index.js';
@@ -24,7 +24,7 @@ export const storeModes = ['push-pull', 'pushpull'] as const;
 export type StoreMode = (typeof storeModes)[number];
 
 export interface StoreRunOptions {
-  readonly kvStore: string;
+  readonly kvStore: StoreTypeName;
   readonly devices: readonly string[];
   readonly network: Network;
   readonly dtype: GradientType;
