@@ -2,6 +2,7 @@
 // meanwhile falls on all alike.
 import { Communicator } from '../communicator/communicator.js';
 import { allocate, elementBytes, parseDType } from '../tensor/dtype.js';
+import type { Node } from '../topology/rank.js';
 import { uniformWeights } from '../topology/schedules.js';
 import { collectiveVolume, type Placement } from './bandwidth.js';
 import { completeCase, errorCheck, failedCase, unchecked } from './case.js';
@@ -86,7 +87,7 @@ class RankCalls {
     this.#options = placement === 'in-place' ? {} : { out: array() };
     const node = Math.floor(comm.rank / plan.perNode);
     this.#exchanges = exchangesOf(plan.graph, comm.rank, plan.dynamic);
-    this.#nodeExchanges = exchangesOf(plan.nodeGraph, node, plan.dynamic);
+    this.#nodeExchanges = exchangesOf<Node>(plan.nodeGraph, node, plan.dynamic);
   }
 
   get result(): Data {

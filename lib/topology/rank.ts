@@ -13,12 +13,16 @@ export type Node = number & { readonly [kind]?: 'node' };
 export interface RankWeights {
   readonly [rank: number]: number;
   readonly [kind]?: 'rank';
+  /** No list, whose numbers are its places. */
+  readonly length?: never;
 }
 
 /** Weights by node; weights by rank do not pass for them. */
 export interface NodeWeights {
   readonly [node: number]: number;
   readonly [kind]?: 'node';
+  /** No list, whose numbers are its places. */
+  readonly length?: never;
 }
 
 /** The weights that belong to ranks or to nodes. */

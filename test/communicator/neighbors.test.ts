@@ -11,7 +11,7 @@ import {
   starGraph,
   uniformWeights,
 } from '../../lib/topology/index.js';
-import type { Exchange, Topology } from '../../lib/topology/index.js';
+import type { Topology } from '../../lib/topology/index.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 
 let group: LocalGroup | undefined;
@@ -194,7 +194,7 @@ describe('neighborAllReduce on a changing graph', () => {
       await Promise.all(
         ranks.map((one, rank) =>
           one.neighborAllReduce(datas[rank]!, {
-            ...uniformWeights(schedules[rank]!.next().value as Exchange),
+            ...uniformWeights(schedules[rank]!.next().value),
             checkTopology: false,
           }),
         ),
