@@ -7,6 +7,7 @@ import { nativeWindowOps } from '../native/window.js';
 import type { NativeWindow } from '../native/window.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
+import { deviceDtypes } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Rank, RankWeights } from '../topology/rank.js';
@@ -307,9 +308,9 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
 
   #array(value: A, name: string): NativeBuffer {
     const { dtype, array } = this.#parts;
-    const named =
-      value instanceof Uint16Array ? { dtype: dtype === 6 ? 'float16' : 'bfloat16' } : {};
-    const own = dtypeNumber(value, named.dtype, name);
+    // A Uint16Array does not tell which halves it holds: the window's.
+    const named = value instanceof Uint16Array ? deviceDtypes[dtype] : undefined;
+    const own = dtypeNumber(value, named, name);
     if (own !== dtype || value.length !== array.length) {
       const expected = `an array of the window's type and of ${array.length} elements`;
       throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
