@@ -7,7 +7,7 @@ import { choice, decimal, deviceList, imageShape, integer, list, ordinals } from
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
-import { parseStoreType } from '../kvstore/types.js';
+import { parseStoreType, type StoreTypeName } from '../kvstore/types.js';
 import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
 import type { Compression } from '../measure/store/reference.js';
 import {
@@ -17,6 +17,7 @@ import {
   type BatchOptions,
 } from '../measure/store/batches.js';
 import { network, type ImageShape } from '../models/index.js';
+import { familyName } from '../models/names.js';
 import { native } from '../native/load.js';
 import { optimizerNames } from '../optimizers/index.js';
 
@@ -26,8 +27,8 @@ export interface MeasureOptions extends ReportOptions {
   readonly cpus?: number;
   readonly devices?: readonly string[];
   readonly numLayers: number;
-  readonly kvStore: string;
-  readonly compare?: readonly string[];
+  readonly kvStore: StoreTypeName;
+  readonly compare?: readonly StoreTypeName[];
   readonly numBatches: number;
   readonly dispBatches: number;
   readonly testResults: number;
@@ -69,7 +70,7 @@ Examples:
 
 Exit status: 0 all right, 1 a wrong result or a failure, 2 wrong usage.`;
 
-function storeType(text: string): string {
+function storeType(text: string): StoreTypeName {
   try {
     return parseStoreType(text).name;
   } catch (error) {
@@ -220,7 +221,10 @@ function gpuCount(without: (reason: string) => never): number {
 }
 
 /** The stores to run: --compare's, after --kv-store's where that was given too. */
-export function chooseStores(options: MeasureOptions, kvStoreGiven: boolean): readonly string[] {
+export function chooseStores(
+  options: MeasureOptions,
+  kvStoreGiven: boolean,
+): readonly StoreTypeName[] {
   if (options.compare === undefined) return [options.kvStore];
   return [...new Set([...(kvStoreGiven ? [options.kvStore] : []), ...options.compare])];
 }
@@ -271,7 +275,7 @@ export function checkMeasure(
     );
   }
   const chosen = asUsage(() =>
-    network(options.network, {
+    network(familyName(options.network), {
       numLayers: options.numLayers,
       imageShape: options.imageShape,
       numClasses: options.numClasses,

@@ -4,6 +4,7 @@ import { choice, decimal, imageShape, integer } from './parse.js';
 import type { Register } from './register.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
+import { familyName } from '../models/names.js';
 import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
 import { tableLines, type Column } from '../report/table.js';
 import { megabytes } from '../results/units.js';
@@ -168,7 +169,7 @@ export const registerModels: Register = (program, io) => {
       }
       const info = listNetworks().find((one) => one.name === name);
       printOne(
-        asUsage(() => network(name, chosen(options, info))),
+        asUsage(() => network(familyName(name), chosen(options, info))),
         options,
         io,
       );

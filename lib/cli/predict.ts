@@ -10,6 +10,7 @@ import { checkOutput } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
 import { elementsOf, network } from '../models/index.js';
+import { familyName } from '../models/names.js';
 import {
   linkOfSweep,
   plainLink,
@@ -91,7 +92,7 @@ function gradientBytes(options: PredictOptions): readonly number[] {
   if (gradients === undefined) {
     const { numLayers, imageShape, numClasses, dtype } = options;
     const described = asUsage(() =>
-      network(options.network, {
+      network(familyName(options.network), {
         numClasses,
         ...(numLayers === undefined ? {} : { numLayers }),
         ...(imageShape === undefined ? {} : { imageShape }),

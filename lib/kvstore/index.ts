@@ -1,5 +1,5 @@
 export { KVStore } from './kvstore.js';
-export type { GradientCompression, KVStoreOptions } from './options.js';
+export type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 export type { DeviceArrays } from './arrays.js';
 export type { ArraysFor, Keys, StoreCallOptions } from './calls.js';
 export type { DeviceList } from './devices.js';
@@ -10,6 +10,6 @@ export type { ServerReport, ShardPlace, WorkerReport } from '../native/dist.js';
 export type { RowIds } from './rows.js';
 export { serveJob } from './serve.js';
 export type { ServeOptions } from './serve.js';
-export { storeKinds } from './types.js';
-export type { StoreKind } from './types.js';
+export { isStoreType, storeKinds } from './types.js';
+export type { StoreKind, StoreTypeName } from './types.js';
 export type { Updater } from './updater.js';

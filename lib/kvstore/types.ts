@@ -2,19 +2,8 @@
 import { describe, GradlinkError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 
-/** What a store is made of, whatever spelling it was asked for by. */
-export type StoreKind =
-  | 'local'
-  | 'device'
-  | 'nccl'
-  | 'dist_sync'
-  | 'dist_sync_device'
-  | 'dist_async'
-  | 'dist_async_device'
-  | 'allreduce';
-
 /** Spellings that mean the same, each under its kind. */
-const spellings: Readonly<Record<StoreKind, readonly string[]>> = {
+const spellings = {
   local: ['local', 'local_update_cpu', 'local_allreduce_cpu'],
   device: ['device', 'local_allreduce_device', 'local_update_device'],
   nccl: ['nccl'],
@@ -23,7 +12,13 @@ const spellings: Readonly<Record<StoreKind, readonly string[]>> = {
   dist_async: ['dist_async'],
   dist_async_device: ['dist_async_device', 'dist_device_async'],
   allreduce: ['allreduce', 'horovod'],
-};
+} as const;
+
+/** What a store is made of, whatever spelling it was asked for by. */
+export type StoreKind = keyof typeof spellings;
+
+/** A name of a store type: a {@link StoreKind}, or MXNet's other spellings of one. */
+export type StoreTypeName = (typeof spellings)[StoreKind][number];
 
 /** Whether values lie on servers. */
 export function hasServers(kind: StoreKind): boolean {
@@ -39,13 +34,20 @@ export function isDistributed(kind: StoreKind): boolean {
 export const storeKinds = Object.keys(spellings) as StoreKind[];
 
 const kinds = new Map(
-  storeKinds.flatMap((kind) => spellings[kind].map((spelling) => [spelling, kind] as const)),
+  storeKinds.flatMap((kind) =>
+    spellings[kind].map((spelling): readonly [string, StoreKind] => [spelling, kind]),
+  ),
 );
+
+/** Whether a word that a program is given when it runs names a store type, in lower case. */
+export function isStoreType(name: unknown): name is StoreTypeName {
+  return typeof name === 'string' && kinds.has(name);
+}
 
 /** A parsed type: what it means, and its name in lower case as given. */
 export interface StoreType {
   readonly kind: StoreKind;
-  readonly name: string;
+  readonly name: StoreTypeName;
 }
 
 /**
@@ -56,7 +58,7 @@ export interface StoreType {
 export function parseStoreType(type: unknown): StoreType {
   const name = typeof type === 'string' ? type.toLowerCase() : undefined;
   const kind = name === undefined ? undefined : kinds.get(name);
-  if (name === undefined || kind === undefined) {
+  if (!isStoreType(name) || kind === undefined) {
     const others = [...kinds].filter(([spelling, of]) => spelling !== of);
     const aliases = others.map(([spelling, of]) => `${spelling} = ${of}`).join(', ');
     throw new GradlinkError(

@@ -64,12 +64,11 @@ export function optionsOf<O extends RunOptions, Others extends keyof O & string>
   defaults: Defaults<O, Others>,
   others: readonly Others[],
 ): O & Defaults<O, Others> {
-  const known: readonly string[] = [...Object.keys(defaults), ...others, 'asked'];
-  const present = { ...optionsObject(given) };
+  const known = Object.fromEntries(
+    [...Object.keys(defaults), ...others, 'asked'].map((name) => [name, true as const]),
+  );
+  const present = { ...optionsObject(given, known, 'run') };
   for (const [name, value] of Object.entries(present)) {
-    if (!known.includes(name)) {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'options', `some of ${known.join(', ')}`, name);
-    }
     if (value === undefined) Reflect.deleteProperty(present, name);
   }
   return { ...defaults, ...present };

@@ -1,2 +1,5 @@
+// Parameter shapes of known networks: `gradlink/models`.
+export { isNetworkName, networkNames } from './names.js';
+export type { FamilyName, NetworkName } from './names.js';
 export { elementsOf, listNetworks, network } from './network.js';
 export type { ImageShape, Network, NetworkInfo, NetworkOptions, Parameter } from './types.js';

@@ -1,5 +1,7 @@
+// A network by name: its arrays, and what there is to choose.
 import { argumentError, describe } from '../errors.js';
 import { elementBytes, parseDType, type DType } from '../tensor/dtype.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { bertBase } from './bert.js';
 import { ImpossibleShape } from './builder.js';
 import { standardImage, type Family } from './family.js';
@@ -9,6 +11,8 @@ import { inceptionResnetV2 } from './inception-resnet-v2.js';
 import { inceptionV3 } from './inception-v3.js';
 import { inceptionV4 } from './inception-v4.js';
 import { mobileNetworks } from './mobilenet.js';
+import { familyName } from './names.js';
+import type { NetworkName } from './names.js';
 import { plainNetworks } from './plain.js';
 import { residualNetworks } from './resnet.js';
 import { torchvisionResnet50 } from './torchvision.js';
@@ -21,55 +25,50 @@ import type {
   Parameter,
 } from './types.js';
 
-const families = new Map<string, Family>(
-  [
-    ...residualNetworks,
-    ...plainNetworks,
-    googlenet,
-    inceptionBn,
-    inceptionV3,
-    inceptionV4,
-    inceptionResnetV2,
-    ...mobileNetworks,
-    torchvisionResnet50,
-    bertBase,
-  ].map((family) => [family.name, family]),
-);
+const families: readonly Family[] = [
+  ...residualNetworks,
+  ...plainNetworks,
+  googlenet,
+  inceptionBn,
+  inceptionV3,
+  inceptionV4,
+  inceptionResnetV2,
+  ...mobileNetworks,
+  torchvisionResnet50,
+  bertBase,
+];
 
-// MXNet has this network under two names.
-const aliases = new Map([['resnetv1', 'resnet-v1']]);
+const networkOptions = optionNames<NetworkOptions>({
+  numLayers: true,
+  imageShape: true,
+  numClasses: true,
+  allParams: true,
+  multiplier: true,
+});
 
 /** All networks with what there is to choose of each, in the order of the documentation. */
 export function listNetworks(): readonly NetworkInfo[] {
-  return [...families.values()].map(
-    ({ name, description, numLayers, smallImages, multipliers, imageShape }) => ({
-      name,
-      description,
-      numLayers,
-      multipliers,
-      ...(smallImages === undefined ? {} : { smallImages }),
-      ...(imageShape === undefined ? {} : { imageShape }),
-    }),
-  );
+  return families.map(({ name, description, numLayers, smallImages, multipliers, imageShape }) => ({
+    name,
+    description,
+    numLayers,
+    multipliers,
+    ...(smallImages === undefined ? {} : { smallImages }),
+    ...(imageShape === undefined ? {} : { imageShape }),
+  }));
 }
 
 /**
  * The arrays of a network, in the order in which MXNet numbers its keys (torchvision's and BERT's: PyTorch's).
  *
- * @param name one of {@link listNetworks}
+ * @param name one of {@link listNetworks}; for a word that is known at run time alone see {@link isNetworkName}
  * @throws RangeError `ERR_OUT_OF_RANGE` for a network, depth, width or image that there is not; the message lists what
  *   is possible
  */
-export function network(name: string, options: NetworkOptions = {}): Network {
-  const family = families.get(aliases.get(name) ?? name);
-  if (family === undefined) {
-    throw argumentError(
-      'ERR_OUT_OF_RANGE',
-      'network',
-      `one of ${[...families.keys()].join(', ')}`,
-      name,
-    );
-  }
+export function network(name: NetworkName, given?: NetworkOptions): Network {
+  const own = familyName(name);
+  const options = optionsObject(given, networkOptions, 'network');
+  const family = families.find((one) => one.name === own)!;
   const choice: NetworkChoice = {
     numLayers: wholeNumber('numLayers', options.numLayers ?? 152),
     imageShape: checkedImage(options.imageShape ?? standardImage),

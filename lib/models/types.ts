@@ -1,4 +1,6 @@
+// What is said of networks, and what may be chosen of one.
 import type { DType } from '../tensor/dtype.js';
+import type { FamilyName } from './names.js';
 
 /** One array of a network: the key's name and its shape. */
 export interface Parameter {
@@ -29,7 +31,7 @@ export interface NetworkOptions {
 
 /** A network as the store sees it: its arrays, in key order. */
 export interface Network {
-  readonly name: string;
+  readonly name: FamilyName;
   readonly parameters: readonly Parameter[];
   /** Sum over all arrays. */
   readonly elements: number;
@@ -47,7 +49,7 @@ export interface NetworkChoice {
 
 /** What there is to choose from, for `gradlink models` and for messages. */
 export interface NetworkInfo {
-  readonly name: string;
+  readonly name: FamilyName;
   readonly description: string;
   /** Depths for large images; empty when the network has one depth. */
   readonly numLayers: readonly number[];

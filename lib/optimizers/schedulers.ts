@@ -1,7 +1,7 @@
 // Learning-rate schedules. Formulas and defaults are those of MXNet 1.9.1's lr_scheduler, as functions of the number of
 // updates alone: asking for the rate of an earlier update is allowed. The formulas are the addon's, which servers go by.
 import { argumentError } from '../errors.js';
-import { native } from '../native.js';
+import { native } from '../native/load.js';
 import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
 import type { NativeSchedulerSpec } from '../native/optimizer.js';
 import { checkedNumber, checkedObject, refuseUnknown } from './options.js';

@@ -5,51 +5,60 @@ import type { DeviceBuffer } from './device-buffer.js';
 
 export type { StorageArray };
 
-/** What the elements of an array are. */
-export type DType =
-  | 'int8'
-  | 'uint8'
-  | 'int32'
-  | 'uint32'
-  | 'int64'
-  | 'uint64'
-  | 'float16'
-  | 'bfloat16'
-  | 'float32'
-  | 'float64';
+interface StorageConstructor {
+  readonly prototype: StorageArray;
+  new (length: number): StorageArray;
+  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): StorageArray;
+}
+
+/** What there is to know of an element type. */
+interface Facts {
+  /** Of one element. */
+  readonly bytes: number;
+  /** The array that is made for it; those of halves and float8s hold bit patterns. */
+  readonly array: StorageConstructor;
+  /** What an array calls itself that can hold nothing else. */
+  readonly tag?: string;
+  /** Whether elements can be multiplied by weights: floats of 16 bits and more. */
+  readonly weighable?: true;
+  /** Only buffers on GPUs have it. */
+  readonly onGpus?: true;
+}
+
+/** All element types, in the order of native/core/kernels/dtype.h: the place of each is its number there. */
+const table = {
+  int8: { bytes: 1, array: Int8Array, tag: 'Int8Array' },
+  uint8: { bytes: 1, array: Uint8Array, tag: 'Uint8Array' },
+  int32: { bytes: 4, array: Int32Array, tag: 'Int32Array' },
+  uint32: { bytes: 4, array: Uint32Array, tag: 'Uint32Array' },
+  int64: { bytes: 8, array: BigInt64Array, tag: 'BigInt64Array' },
+  uint64: { bytes: 8, array: BigUint64Array, tag: 'BigUint64Array' },
+  float16: { bytes: 2, array: Uint16Array, tag: 'Float16Array', weighable: true },
+  bfloat16: { bytes: 2, array: Uint16Array, weighable: true },
+  float32: { bytes: 4, array: Float32Array, tag: 'Float32Array', weighable: true },
+  float64: { bytes: 8, array: Float64Array, tag: 'Float64Array', weighable: true },
+  float8e4m3: { bytes: 1, array: Uint8Array, onGpus: true },
+  float8e5m2: { bytes: 1, array: Uint8Array, onGpus: true },
+} as const satisfies Readonly<Record<string, Facts>>;
+
+type Table = typeof table;
+/** The element types whose facts are like `F`. */
+type Having<F> = { [K in keyof Table]: Table[K] extends F ? K : never }[keyof Table];
+
+/** What the elements of a buffer on a GPU are. */
+export type DeviceDType = keyof Table;
 
 /**
  * Element types of buffers on GPUs alone, with which NCCL computes (2.24 or newer; sums from compute capability 9.0) and
  * nothing else does. The host sees their bit patterns in a Uint8Array. e4m3 has no infinity.
  */
-export type Float8DType = 'float8e4m3' | 'float8e5m2';
+export type Float8DType = Having<{ readonly onGpus: true }>;
 
-/** What the elements of a buffer on a GPU are. */
-export type DeviceDType = DType | Float8DType;
-
-/** In the order of native/core/kernels/dtype.h. */
-export const dtypes = [
-  'int8',
-  'uint8',
-  'int32',
-  'uint32',
-  'int64',
-  'uint64',
-  'float16',
-  'bfloat16',
-  'float32',
-  'float64',
-] as const satisfies readonly DType[];
-
-/** With those of GPUs alone, in the same order. */
-export const deviceDtypes = [
-  ...dtypes,
-  'float8e4m3',
-  'float8e5m2',
-] as const satisfies readonly DeviceDType[];
+/** What the elements of an array are. */
+export type DType = Exclude<DeviceDType, Float8DType>;
 
 /** The element types whose bits a Uint16Array carries: it must say which. */
-export type HalfDType = 'float16' | 'bfloat16';
+export type HalfDType = Having<{ readonly array: Uint16ArrayConstructor }>;
 
 /** A Float16Array, on runtimes that have it; described by its shape, because older type libraries do not. */
 export interface Float16ArrayLike extends ArrayBufferView {
@@ -63,109 +72,56 @@ export interface Float16ArrayLike extends ArrayBufferView {
 export type NumericArray = StorageArray | Float16ArrayLike;
 
 /** The array made for a dtype: what `allocate` and `allocShared` return. */
-export interface ArrayOf {
-  int8: Int8Array;
-  uint8: Uint8Array;
-  int32: Int32Array;
-  uint32: Uint32Array;
-  int64: BigInt64Array;
-  uint64: BigUint64Array;
-  float16: Uint16Array;
-  bfloat16: Uint16Array;
-  float32: Float32Array;
-  float64: Float64Array;
-  float8e4m3: Uint8Array;
-  float8e5m2: Uint8Array;
-}
+export type ArrayOf = { [K in DeviceDType]: Table[K]['array']['prototype'] };
 
 /** The element types an array type can hold. */
 export type DTypeOf<A> =
   A extends DeviceBuffer<infer K>
     ? K
-    : A extends Int8Array
-      ? 'int8'
-      : A extends Uint8Array
-        ? 'uint8'
-        : A extends Int32Array
-          ? 'int32'
-          : A extends Uint32Array
-            ? 'uint32'
-            : A extends BigInt64Array
-              ? 'int64'
-              : A extends BigUint64Array
-                ? 'uint64'
-                : A extends Uint16Array
-                  ? HalfDType
-                  : A extends Float32Array
-                    ? 'float32'
-                    : A extends Float64Array
-                      ? 'float64'
-                      : A extends Float16ArrayLike
-                        ? 'float16'
-                        : never;
+    : A extends Float16ArrayLike
+      ? 'float16'
+      : { [K in DType]: A extends ArrayOf[K] ? K : never }[DType];
+
+/** With those of GPUs alone, in the order of native/core/dtype.h. */
+export const deviceDtypes = Object.freeze(Object.keys(table)) as readonly DeviceDType[];
+
+/** In the same order. */
+export const dtypes: readonly DType[] = Object.freeze(
+  deviceDtypes.filter((dtype): dtype is DType => !isFloat8(dtype)),
+);
+
+/** By number. */
+const facts: readonly Facts[] = deviceDtypes.map((dtype) => table[dtype]);
+
+/** Bytes of one element, by dtype number. */
+export const elementBytes: readonly number[] = facts.map(({ bytes }) => bytes);
 
 /** Bytes of one element. */
 export function elementSize(dtype: DeviceDType): number {
-  return elementBytes[numbers[dtype]]!;
+  return table[dtype].bytes;
 }
-
-/** Bytes of one element, by dtype number. */
-export const elementBytes: readonly number[] = [1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1];
-
-const numbers: Readonly<Record<DeviceDType, number>> = {
-  int8: 0,
-  uint8: 1,
-  int32: 2,
-  uint32: 3,
-  int64: 4,
-  uint64: 5,
-  float16: 6,
-  bfloat16: 7,
-  float32: 8,
-  float64: 9,
-  float8e4m3: 10,
-  float8e5m2: 11,
-};
 
 /** Whether elements of a dtype number can be multiplied by weights: floats of 16 bits and more. */
 export function isWeighable(dtype: number): boolean {
-  return dtype >= numbers.float16 && dtype <= numbers.float64;
+  return facts[dtype]?.weighable === true;
 }
 
+/** Whether only buffers on GPUs have it. */
 export function isFloat8(dtype: DeviceDType): dtype is Float8DType {
-  return numbers[dtype] >= dtypes.length;
+  return 'onGpus' in table[dtype];
 }
 
 /** What a Uint16Array without a dtype gives. */
 const ambiguous = -2;
 
 /** The dtype number by the array's own tag, which subclasses (Buffer) and other realms share. */
-function numberOfTag(tag: unknown): number {
-  switch (tag) {
-    case 'Float32Array':
-      return 8;
-    case 'Float64Array':
-      return 9;
-    case 'Int8Array':
-      return 0;
-    case 'Uint8Array':
-      return 1;
-    case 'Int32Array':
-      return 2;
-    case 'Uint32Array':
-      return 3;
-    case 'BigInt64Array':
-      return 4;
-    case 'BigUint64Array':
-      return 5;
-    case 'Float16Array':
-      return 6;
-    case 'Uint16Array':
-      return ambiguous;
-    default:
-      return -1;
-  }
-}
+const numberOfTag: ReadonlyMap<unknown, number> = new Map<unknown, number>([
+  ...facts.flatMap(({ tag }, number) => (tag === undefined ? [] : [[tag, number] as const])),
+  ['Uint16Array', ambiguous],
+]);
+
+const float16 = deviceDtypes.indexOf('float16');
+const bfloat16 = deviceDtypes.indexOf('bfloat16');
 
 const arrayKinds =
   'a TypedArray (Int8, Uint8, Int32, Uint32, BigInt64, BigUint64, Float32, Float64, or Uint16 with dtype ' +
@@ -178,7 +134,7 @@ const arrayKinds =
  */
 export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
   const inferred = ArrayBuffer.isView(array)
-    ? numberOfTag((array as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag])
+    ? (numberOfTag.get((array as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag]) ?? -1)
     : -1;
   if (dtype === undefined && inferred >= 0) return inferred;
   if (inferred === -1) throw argumentError('ERR_INVALID_ARG_TYPE', name, arrayKinds, array);
@@ -191,7 +147,8 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
     );
   }
   const named = parseDType(dtype);
-  const agrees = inferred === ambiguous ? named === 6 || named === 7 : named === inferred;
+  const agrees =
+    inferred === ambiguous ? named === float16 || named === bfloat16 : named === inferred;
   if (!agrees) {
     const fitting = inferred === ambiguous ? "'float16' or 'bfloat16'" : `'${dtypes[inferred]}'`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', `${fitting} (what ${name} holds)`, dtype);
@@ -219,34 +176,14 @@ function numberIn(known: readonly DeviceDType[], dtype: unknown, name: string): 
   throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${known.join(', ')}`, dtype);
 }
 
-interface StorageConstructor {
-  new (length: number): StorageArray;
-  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): StorageArray;
-}
-
-const constructors: readonly StorageConstructor[] = [
-  Int8Array,
-  Uint8Array,
-  Int32Array,
-  Uint32Array,
-  BigInt64Array,
-  BigUint64Array,
-  Uint16Array,
-  Uint16Array,
-  Float32Array,
-  Float64Array,
-  Uint8Array,
-  Uint8Array,
-];
-
 /** A zeroed array of `count` elements, by dtype number. */
 export function allocate(number: number, count: number): StorageArray {
-  return new constructors[number]!(count);
+  return new facts[number]!.array(count);
 }
 
 /** The elements of a buffer as an array, by dtype number. */
 export function arrayOver(number: number, buffer: ArrayBufferLike, count: number): StorageArray {
-  return new constructors[number]!(buffer, 0, count);
+  return new facts[number]!.array(buffer, 0, count);
 }
 
 /** A new array like `model` (a Float16Array stays one), of `count` elements. */

@@ -18,6 +18,7 @@ export {
   onePeerSchedule,
   uniformWeights,
 } from './schedules.js';
+export type { Node, NodeWeights, Rank, RankWeights, WeightsOf } from './rank.js';
 export type { Exchange, NodePlace } from './schedules.js';
 export { Topology } from './topology.js';
 export type { Edge, NeighborWeights } from './topology.js';

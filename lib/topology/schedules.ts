@@ -2,14 +2,15 @@
 // schedule is computed by every rank on its own; what they say of each other agrees.
 import { argumentError } from '../errors.js';
 import { integer } from '../validate.js';
+import type { Node, Rank, WeightsOf } from './rank.js';
 import { Topology } from './topology.js';
 
-/** With whom a rank exchanges in one step. */
-export interface Exchange {
-  /** Ranks that it sends to. */
-  readonly destinations: readonly number[];
-  /** Ranks that it receives from, ascending. */
-  readonly sources: readonly number[];
+/** With whom a rank, or a node, exchanges in one step. */
+export interface Exchange<V extends Rank | Node = Rank> {
+  /** Those that it sends to. */
+  readonly destinations: readonly V[];
+  /** Those that it receives from, ascending. */
+  readonly sources: readonly V[];
 }
 
 /** Where a rank is among nodes of equally many ranks each: node n holds the ranks from n * ranksPerNode on. */
@@ -28,13 +29,22 @@ interface Place {
   readonly local: number;
 }
 
-const nobody: Exchange = Object.freeze({ destinations: [], sources: [] });
+const nobody: Exchange<Rank & Node> = Object.freeze({ destinations: [], sources: [] });
 
 /**
  * Each rank sends to one of its destinations at a time, in the order of their distance going up from itself; it receives
  * from every rank whose turn it is. Endless; a rank without destinations only receives.
+ *
+ * `onePeerSchedule<Node>(graph, node)` is the same for the nodes of a graph of nodes.
  */
-export function onePeerSchedule(topology: Topology, rank: number): IterableIterator<Exchange> {
+export function onePeerSchedule<V extends Rank | Node = Rank>(
+  topology: Topology,
+  rank: number,
+): Generator<Exchange<V>, never>;
+export function onePeerSchedule(
+  topology: Topology,
+  rank: number,
+): Generator<Exchange<number>, never> {
   if (!(topology instanceof Topology)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'topology', 'a Topology', topology);
   }
@@ -58,10 +68,9 @@ function clockwise(topology: Topology, from: number): number[] {
 }
 
 /**
- * Nodes, not ranks: node m sends to the one 1, 2, 4, … further on. For hierarchical averaging; the lists name nodes.
- * With one node they are empty.
+ * Node m sends to the one 1, 2, 4, … further on. For hierarchical averaging. With one node the lists are empty.
  */
-export function exponentialMachineSchedule(place: NodePlace): IterableIterator<Exchange> {
+export function exponentialMachineSchedule(place: NodePlace): Generator<Exchange<Node>, never> {
   const { nodes, node } = checkedPlace(place);
   return endless((t) => {
     if (nodes === 1) return nobody;
@@ -74,7 +83,7 @@ export function exponentialMachineSchedule(place: NodePlace): IterableIterator<E
  * In each step one rank of every node exchanges with its like on the next node, the others pass on around a ring inside
  * the node: the network carries one message a node. Where there is nobody to exchange with, the lists are empty.
  */
-export function innerOuterRingSchedule(place: NodePlace): IterableIterator<Exchange> {
+export function innerOuterRingSchedule(place: NodePlace): Generator<Exchange, never> {
   const { nodes, perNode, node, local } = checkedPlace(place);
   return endless((t) => {
     const outgoing = t % perNode;
@@ -91,7 +100,7 @@ export function innerOuterRingSchedule(place: NodePlace): IterableIterator<Excha
  * As {@link innerOuterRingSchedule}, with distances 1, 2, 4, … both between nodes and inside a node, where the rank that
  * exchanges outside is passed over.
  */
-export function innerOuterExponentialSchedule(place: NodePlace): IterableIterator<Exchange> {
+export function innerOuterExponentialSchedule(place: NodePlace): Generator<Exchange, never> {
   const { nodes, perNode, node, local } = checkedPlace(place);
   return endless((t) => {
     const outgoing = t % perNode;
@@ -104,11 +113,14 @@ export function innerOuterExponentialSchedule(place: NodePlace): IterableIterato
   });
 }
 
-/** Equal weights for what a rank has and what it receives: the options of a dynamic neighborAllReduce. */
-export function uniformWeights({ destinations, sources }: Exchange): {
+/** Equal weights for what a rank, or a node, has and what it receives: those of a dynamic neighborAllReduce. */
+export function uniformWeights<V extends Rank | Node = Rank>({
+  destinations,
+  sources,
+}: Exchange<V>): {
   selfWeight: number;
-  srcWeights: Record<number, number>;
-  dstWeights: Record<number, number>;
+  srcWeights: WeightsOf<V>;
+  dstWeights: WeightsOf<V>;
 } {
   const weight = 1 / (sources.length + 1);
   return {
@@ -136,7 +148,7 @@ function inside(perNode: number, node: number, local: number, to: number, from: 
   return one(node * perNode + to, node * perNode + from);
 }
 
-const one = (to: number, from: number): Exchange => ({ destinations: [to], sources: [from] });
+const one = (to: number, from: number) => ({ destinations: [to], sources: [from] });
 
 /** The power of two whose turn it is among those up to the limit; 1 where there is none. */
 function powerAt(t: number, limit: number): number {
@@ -162,6 +174,8 @@ function checkedPlace({ size, ranksPerNode, rank }: NodePlace): Place {
   };
 }
 
-function* endless(step: (t: number) => Exchange): IterableIterator<Exchange> {
+function* endless<V extends Rank | Node>(
+  step: (t: number) => Exchange<V>,
+): Generator<Exchange<V>, never> {
   for (let t = 0; ; ++t) yield step(t);
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 
 import { afterEach, describe, expect, expectTypeOf, it } from 'vitest';
 
+import type { StoreTypeName } from '../../lib/kvstore/types.js';
 import type { DeviceArrays } from '../../lib/kvstore/arrays.js';
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { createOptimizer } from '../../lib/optimizers/create.js';
@@ -28,7 +29,7 @@ afterEach(async () => {
 
 const last = gpuCount - 1;
 /** Of each, four devices but for nccl, which wants every GPU once. */
-const stores: readonly { type: string; gpus: readonly number[] }[] = [
+const stores: readonly { type: StoreTypeName; gpus: readonly number[] }[] = [
   { type: 'device', gpus: spread(4) },
   { type: 'device', gpus: [0, 0, 0, 0] },
   { type: 'local', gpus: spread(4) },

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import type { Key } from '../../lib/kvstore/keys.js';
 import { createOptimizer } from '../../lib/optimizers/create.js';
+import type { StoreTypeName } from '../../lib/kvstore/types.js';
 import { filled, open, closeAll, random } from './support.js';
 
 const size = 16;
@@ -16,7 +17,7 @@ const kinds: readonly { kind: string; single: Key; list: readonly Key[] }[] = [
 afterEach(closeAll);
 
 describe.each(kinds)('$kind keys', ({ single, list }) => {
-  async function zeros(type = 'local'): Promise<KVStore> {
+  async function zeros(type: StoreTypeName = 'local'): Promise<KVStore> {
     const kv = await open(type);
     await kv.init(single, full(0));
     await kv.init(
@@ -108,7 +109,7 @@ describe.each(kinds)('$kind keys', ({ single, list }) => {
     await expect(kv.pull([single, other], [full(0), full(1)])).rejects.toMatchObject(kind);
   });
 
-  it.each(['device', 'local'])('broadcasts and push-pulls on %s', async (type) => {
+  it.each(['device', 'local'] as const)('broadcasts and push-pulls on %s', async (type) => {
     const kv = await open(type);
     const devices = (value: number) => Array.from({ length: 4 }, () => full(value));
     const out = full(0);
@@ -139,17 +140,20 @@ describe.each(kinds)('$kind keys', ({ single, list }) => {
   });
 });
 
-it.each(['device', 'local'])('pulls sums of four and untouched zeros (%s)', async (type) => {
-  const kv = await open(type);
-  const out = full(7);
-  await kv.init('1', full(0));
-  await kv.push('1', [full(1), full(1), full(1), full(1)]);
-  await kv.pull('1', out);
-  expect(out).toEqual(full(4));
-  await kv.init('2', full(0));
-  await kv.pull('2', out);
-  expect(out).toEqual(full(0));
-});
+it.each(['device', 'local'] as const)(
+  'pulls sums of four and untouched zeros (%s)',
+  async (type) => {
+    const kv = await open(type);
+    const out = full(7);
+    await kv.init('1', full(0));
+    await kv.push('1', [full(1), full(1), full(1), full(1)]);
+    await kv.pull('1', out);
+    expect(out).toEqual(full(4));
+    await kv.init('2', full(0));
+    await kv.pull('2', out);
+    expect(out).toEqual(full(0));
+  },
+);
 
 it('pulls some rows, the rest as zeros', async () => {
   const kv = await open('local');
@@ -172,7 +176,7 @@ it('keeps the name of its type', async () => {
   expect(kv.type).toBe('local_allreduce_cpu');
 });
 
-describe.each(['local_update_cpu', 'local_allreduce_cpu', 'local_allreduce_device'])(
+describe.each(['local_update_cpu', 'local_allreduce_cpu', 'local_allreduce_device'] as const)(
   'ten rounds of an optimizer on %s',
   (type) => {
     // The original's largest is 2000 x 2000; this one is cut over several threads already.

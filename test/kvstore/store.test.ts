@@ -27,6 +27,7 @@ describe('types', () => {
 
   it('does not take an unknown word for local', async () => {
     const listing = new RegExp(`${storeKinds.join(', ')}.*got 'devise'`);
+    // @ts-expect-error -- no store is called so
     await expect(KVStore.create('devise')).rejects.toThrow(listing);
   });
 
@@ -34,7 +35,7 @@ describe('types', () => {
     ['dist_sync', 'ERR_UNSUPPORTED', 'gradlink launch -n WORKERS -s SERVERS'],
     ['dist_async', 'ERR_UNSUPPORTED', "use 'allreduce', which needs none"],
     ['nccl', 'ERR_BACKEND_UNAVAILABLE', 'available here: local, device, dist_sync'],
-  ])('says that %s is not available, and what is', async (type, code, message) => {
+  ] as const)('says that %s is not available, and what is', async (type, code, message) => {
     await expect(KVStore.create(type)).rejects.toMatchObject({
       code,
       message: expect.stringContaining(message) as string,

@@ -1,10 +1,11 @@
 // Stores that are closed after each test, and small arrays.
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import type { KVStoreOptions } from '../../lib/kvstore/options.js';
+import type { StoreTypeName } from '../../lib/kvstore/types.js';
 
 const opened: KVStore[] = [];
 
-export async function open(type: string, options: KVStoreOptions = {}): Promise<KVStore> {
+export async function open(type: StoreTypeName, options: KVStoreOptions = {}): Promise<KVStore> {
   const kv = await KVStore.create(type, options);
   opened.push(kv);
   return kv;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { elementsOf, listNetworks, network } from '../../lib/models/index.js';
-import type { Network, NetworkOptions } from '../../lib/models/index.js';
+import type { Network, NetworkName, NetworkOptions } from '../../lib/models/index.js';
 
 function sizes({ parameters }: Network): number[] {
   return parameters.map(({ shape }) => elementsOf(shape));
@@ -16,7 +16,7 @@ const at299 = { imageShape: [3, 299, 299] } as const;
 // Arrays, elements and MB as the original symbol files give them with MXNet's shape inference; resnet 200 and
 // inception-v3 are also printed in the tool's README, resnet 50 follows from published bandwidths.
 type Row = readonly [
-  name: string,
+  name: NetworkName,
   options: NetworkOptions,
   arrays: number,
   elements: number,
@@ -234,7 +234,7 @@ describe('what cannot be built', () => {
     ['lenet', { numClasses: 0 }, ['numClasses', '0']],
     ['lenet', { imageShape: [3, 224.5, 224] }, ['imageShape', '224.5']],
   ])('%s %o', (name, options, parts) => {
-    const attempt = (): unknown => network(name, options);
+    const attempt = (): unknown => network(name as NetworkName, options);
     expect(attempt).toThrow(RangeError);
     expect(attempt).toThrow(expect.objectContaining({ code: 'ERR_OUT_OF_RANGE' }));
     for (const part of parts) expect(attempt).toThrow(part);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createOptimizer, CosineScheduler, optimizerNames, SGD } from '../../lib/index.js';
 import type { Optimizer, OptimizerOptions } from '../../lib/index.js';
-import { native } from '../../lib/native.js';
+import { native } from '../../lib/native/load.js';
 
 function error(body: () => unknown): { name: string; code: unknown; message: string } {
   try {

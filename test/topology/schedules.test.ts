@@ -21,12 +21,12 @@ const lcm = (...numbers: number[]) => numbers.reduce((a, b) => (a * b) / gcd(a, 
 /** What all say for `steps` steps: who sends to whom must be the same from both ends. */
 function agree(
   members: number,
-  make: (member: number) => IterableIterator<Exchange>,
+  make: (member: number) => Iterator<Exchange<number>, never>,
   steps: number,
-): Exchange[][] {
+): Exchange<number>[][] {
   const schedules = Array.from({ length: members }, (_, member) => make(member));
   return Array.from({ length: steps }, (_, t) => {
-    const step = schedules.map((one) => one.next().value as Exchange);
+    const step = schedules.map((one) => one.next().value);
     const sent = step.flatMap(({ destinations }, from) => destinations.map((to) => [from, to]));
     const received = step.flatMap(({ sources }, to) => sources.map((from) => [from, to]));
     const text = (pairs: number[][]) => pairs.map((pair) => pair.join('>')).sort();
@@ -71,7 +71,7 @@ describe('onePeerSchedule', () => {
 
   it('goes by distance, clockwise', () => {
     const schedule = onePeerSchedule(exponentialTwoGraph(8), 6);
-    const steps = Array.from({ length: 4 }, () => schedule.next().value as Exchange);
+    const steps = Array.from({ length: 4 }, () => schedule.next().value);
     expect(steps.map(({ destinations }) => destinations[0])).toEqual([7, 0, 2, 7]);
     expect(steps.map(({ sources }) => sources)).toEqual([[5], [4], [2], [5]]);
   });
@@ -145,7 +145,7 @@ describe('schedules', () => {
     const schedules = Array.from({ length: size }, (_, rank) => onePeerSchedule(graph, rank));
     let values = Array.from({ length: size }, (_, rank) => rank);
     for (let t = 0; t < 4; ++t) {
-      const weights = schedules.map((one) => uniformWeights(one.next().value as Exchange));
+      const weights = schedules.map((one) => uniformWeights(one.next().value));
       values = values.map((value, rank) =>
         Object.entries(weights[rank]!.srcWeights).reduce(
           (sum, [from, weight]) => sum + weight * values[Number(from)]!,

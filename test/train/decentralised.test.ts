@@ -97,8 +97,7 @@ const onePeer = (comm: Communicator): ((step: number) => StepNeighbors) => {
   let neighbors: StepNeighbors | undefined;
   return (step) => {
     for (; next <= step; ++next) {
-      const exchange = schedule.next().value as Parameters<typeof uniformWeights>[0];
-      neighbors = uniformWeights(exchange);
+      neighbors = uniformWeights(schedule.next().value);
     }
     return neighbors!;
   };

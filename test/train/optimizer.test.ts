@@ -151,7 +151,7 @@ describe('the state of an optimizer', () => {
 
 describe('over a store', () => {
   const trained = async (
-    type: string,
+    type: 'device' | 'local',
     make: () => ConstructorParameters<typeof Object>[0],
   ): Promise<number[]> => {
     await using kv = await KVStore.create(type);
@@ -175,7 +175,7 @@ describe('over a store', () => {
     return network.values();
   };
 
-  test.each(['local', 'device'])('%s', async (type) => {
+  test.each(['local', 'device'] as const)('%s', async (type) => {
     const sgd = alone(() => tf.train.sgd(0.1));
     const inStore = await trained(type, () => new SGD({ learningRate: 0.1 }));
     expect(largestDifference(inStore, sgd)).toBeLessThan(1e-6);

@@ -7,6 +7,7 @@ import {
   starGraph,
   symmetricExponentialGraph,
 } from '../../topology/generators.js';
+import type { Node, Rank } from '../../topology/rank.js';
 import { onePeerSchedule, type Exchange } from '../../topology/schedules.js';
 import type { Topology } from '../../topology/topology.js';
 
@@ -63,14 +64,23 @@ export function planNeighbors(
 }
 
 /** The exchanges of a rank of a graph, step after step; of a graph that does not change there is one. */
-export function exchangesOf(graph: Topology, rank: number, dynamic: boolean): readonly Exchange[] {
+export function exchangesOf<V extends Rank | Node = Rank>(
+  graph: Topology,
+  rank: number,
+  dynamic: boolean,
+): readonly Exchange<V>[];
+export function exchangesOf(
+  graph: Topology,
+  rank: number,
+  dynamic: boolean,
+): readonly Exchange<number>[] {
   if (!dynamic) {
     return [{ sources: graph.sources(rank), destinations: graph.destinations(rank) }];
   }
   // As many steps as the rank with the most destinations needs to meet them all.
   const steps = Math.max(1, ...ranksOf(graph).map((one) => graph.destinations(one).length));
   const schedule = onePeerSchedule(graph, rank);
-  return Array.from({ length: steps }, () => schedule.next().value as Exchange);
+  return Array.from({ length: steps }, () => schedule.next().value);
 }
 
 const ranksOf = (graph: Topology) => Array.from({ length: graph.size }, (_, rank) => rank);

@@ -2,6 +2,7 @@
 // meanwhile falls on all alike.
 import { Communicator } from '../../communicator/communicator.js';
 import { allocate, elementBytes, parseDType } from '../../tensor/dtype.js';
+import type { Node } from '../../topology/rank.js';
 import { uniformWeights } from '../../topology/schedules.js';
 import { collectiveVolume, type Placement } from '../../results/bandwidth.js';
 import { completeCase, errorCheck, failedCase, unchecked } from '../../results/case.js';
@@ -52,7 +53,8 @@ export async function openNeighborRanks(size: number, timeoutMs: number): Promis
     return { members, size: world.size, processes: world.size, close: () => world.close() };
   }
   const local = Communicator.local(size);
-  return { members: local.ranks, size, processes: 1, close: () => local.close() };
+  const members = await local.openRanks();
+  return { members, size, processes: 1, close: () => local.close() };
 }
 
 const tolerances: Readonly<Record<NeighborDType, number>> = { float32: 1e-6, float64: 1e-14 };
@@ -85,7 +87,7 @@ class RankCalls {
     this.#options = placement === 'in-place' ? {} : { out: array() };
     const node = Math.floor(comm.rank / plan.perNode);
     this.#exchanges = exchangesOf(plan.graph, comm.rank, plan.dynamic);
-    this.#nodeExchanges = exchangesOf(plan.nodeGraph, node, plan.dynamic);
+    this.#nodeExchanges = exchangesOf<Node>(plan.nodeGraph, node, plan.dynamic);
   }
 
   get result(): Data {

@@ -3,7 +3,7 @@ import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
 import type { StoreReport } from '../../kvstore/report.js';
-import { parseStoreType } from '../../kvstore/types.js';
+import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import type { Network } from '../../models/index.js';
 import { elementsOf } from '../../models/index.js';
 import { createOptimizer, type Optimizer } from '../../optimizers/index.js';
@@ -26,7 +26,7 @@ export type StoreMode = (typeof storeModes)[number];
 /** What goes through a store, and how. */
 export interface BatchOptions {
   /** Spelt as for `KVStore.create`. */
-  readonly kvStore: string;
+  readonly kvStore: StoreTypeName;
   /** `cpu:0` or `gpu:0`; one GPU may be several devices. */
   readonly devices: readonly string[];
   /** Whose arrays are moved. */

@@ -4,6 +4,7 @@ import { readJob } from '../../communicator/job.js';
 import { GradlinkError } from '../../errors.js';
 import { parseDevices } from '../../kvstore/devices.js';
 import { KVStore } from '../../kvstore/kvstore.js';
+import type { StoreTypeName } from '../../kvstore/types.js';
 import { network as networkOf, type Network } from '../../models/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import type { CaseResult, EnvironmentInfo, IterationLine, Report } from '../../results/result.js';
@@ -25,7 +26,7 @@ import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.j
 /** Which stores to measure, with what. In a job every process calls with the same options. */
 export interface StoreOptions extends RunOptions, Partial<Omit<BatchOptions, 'kvStore'>> {
   /** Types, measured one after the other; default `device` alone. */
-  readonly kvStores?: readonly string[];
+  readonly kvStores?: readonly StoreTypeName[];
   /** Of the gradients; default 0. */
   readonly seed?: number;
 }
@@ -57,7 +58,7 @@ const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
 
 /** Why this build or machine has no store of a type it knows by name; undefined where it has. */
 async function whyUnavailable(
-  type: string,
+  type: StoreTypeName,
   devices: readonly string[],
 ): Promise<string | undefined> {
   try {
@@ -73,7 +74,7 @@ async function whyUnavailable(
 
 /** By type: why it cannot run here. */
 async function unavailableOf(
-  stores: readonly string[],
+  stores: readonly StoreTypeName[],
   devices: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const unavailable = new Map<string, string>();

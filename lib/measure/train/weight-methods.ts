@@ -42,11 +42,7 @@ function algorithmOf(config: TrainConfig): TrainingAlgorithm | undefined {
 /** One neighbour a step, over the exponential graph: each rank sends to one and receives from one. */
 function onePeer(rank: number, size: number): (step: number) => StepNeighbors {
   const schedule = onePeerSchedule(exponentialTwoGraph(size), rank);
-  return () => {
-    const next = schedule.next();
-    if (next.done === true) throw new RangeError('the schedule of neighbours has ended');
-    return uniformWeights(next.value);
-  };
+  return () => uniformWeights(schedule.next().value);
 }
 
 /** @returns undefined where `config.distOptimizer` names another kind of method. */

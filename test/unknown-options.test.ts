@@ -1,0 +1,168 @@
+// Every public function that takes options refuses those it does not know, and names the one that was meant.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { Communicator, KVStore, isStoreType, serveJob } from '../lib/index.js';
+import { isNetworkName, listNetworks, network, networkNames } from '../lib/models/index.js';
+import * as methods from '../lib/optimizers/decentralised/index.js';
+import { ringGraph, toDot, toMermaid } from '../lib/topology/index.js';
+import * as tfjs from '../lib/train/index.js';
+import { optionNames, optionsObject } from '../lib/validate.js';
+
+/** Past the types, as JavaScript would call. */
+type Loose = Record<string, (...args: unknown[]) => unknown>;
+const loose = (object: object) => object as Loose;
+
+const group = Communicator.local(1);
+let rank: Loose;
+let window: Loose;
+let kv: Loose;
+let folder: string;
+beforeAll(async () => {
+  const [one] = (await group.openRanks()) as [Communicator];
+  rank = loose(one);
+  window = loose(await one.createWindow(new Float32Array(2)));
+  kv = loose(await KVStore.create('local'));
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-options-'));
+});
+afterAll(async () => {
+  await kv['close']?.();
+  await group.close();
+  rmSync(folder, { recursive: true });
+});
+
+const data = () => new Float32Array(2);
+/** Of each call, what is right about a misspelt option, and the call. */
+const calls: readonly (readonly [string, string, (wrong: object) => unknown])[] = [
+  ...['allReduce', 'reduce', 'reduceScatter'].flatMap((op) =>
+    [op, `${op}Sync`].map(
+      (name) => [name, 'op', (wrong: object) => rank[name]?.(data(), wrong)] as const,
+    ),
+  ),
+  ...['broadcast', 'gather', 'scatter'].flatMap((op) =>
+    [op, `${op}Sync`].map(
+      (name) => [name, 'root', (wrong: object) => rank[name]?.(data(), wrong)] as const,
+    ),
+  ),
+  ...['allGather', 'allToAll'].flatMap((op) =>
+    [op, `${op}Sync`].map(
+      (name) => [name, 'out', (wrong: object) => rank[name]?.(data(), wrong)] as const,
+    ),
+  ),
+  ['barrier', 'timeoutMs', (wrong) => rank['barrier']?.(wrong)],
+  ['barrierSync', 'timeoutMs', (wrong) => rank['barrierSync']?.(wrong)],
+  ['group.allReduce', 'op', (wrong) => loose(group)['allReduce']?.([data()], wrong)],
+  ['neighborAllReduce', 'srcWeights', (wrong) => rank['neighborAllReduce']?.(data(), wrong)],
+  ['neighborAllGather', 'srcRanks', (wrong) => rank['neighborAllGather']?.(data(), wrong)],
+  ['pairGossip', 'peer', (wrong) => rank['pairGossip']?.(data(), wrong)],
+  [
+    'hierarchicalNeighborAllReduce',
+    'srcMachineWeights',
+    (wrong) => rank['hierarchicalNeighborAllReduce']?.(data(), wrong),
+  ],
+  ['setTopology', 'weighted', (wrong) => rank['setTopology']?.(ringGraph(1), wrong)],
+  ['setMachineTopology', 'ranksPerNode', (wrong) => rank['setMachineTopology']?.(undefined, wrong)],
+  ['setFusion', 'cycleMs', (wrong) => rank['setFusion']?.(wrong)],
+  ['split', 'timeoutMs', (wrong) => rank['split']?.(0, 0, wrong)],
+  ['send', 'tag', (wrong) => rank['send']?.(data(), wrong)],
+  ['receive', 'from', (wrong) => rank['receive']?.(data(), wrong)],
+  ['createWindow', 'zeroInit', (wrong) => rank['createWindow']?.(data(), wrong)],
+  ['window.put', 'dstWeights', (wrong) => window['put']?.(undefined, wrong)],
+  ['window.accumulate', 'dstWeights', (wrong) => window['accumulate']?.(undefined, wrong)],
+  ['window.get', 'srcWeights', (wrong) => window['get']?.(wrong)],
+  ['window.update', 'reset', (wrong) => window['update']?.(wrong)],
+  ['window.updateThenCollect', 'timeoutMs', (wrong) => window['updateThenCollect']?.(wrong)],
+  ['window.withMutex', 'forSelf', (wrong) => window['withMutex']?.(() => 0, wrong)],
+  ['window.free', 'timeoutMs', (wrong) => window['free']?.(wrong)],
+  ['Communicator.join', 'threads', (wrong) => Communicator.join(wrong as never)],
+  ['Communicator.world', 'backend', (wrong) => Communicator.world(wrong)],
+  ['Communicator.nccl', 'gpus', (wrong) => Communicator.nccl(wrong)],
+  ['KVStore.create', 'devices', (wrong) => KVStore.create('local', wrong)],
+  ['kv.init', 'shape', (wrong) => kv['init']?.('w', data(), wrong)],
+  ['kv.push', 'priority', (wrong) => kv['push']?.('w', data(), wrong)],
+  ['kv.pull', 'priority', (wrong) => kv['pull']?.('w', data(), wrong)],
+  ['kv.pushPull', 'priority', (wrong) => kv['pushPull']?.('w', data(), data(), wrong)],
+  ['kv.broadcast', 'priority', (wrong) => kv['broadcast']?.('w', data(), data(), wrong)],
+  ['kv.rowSparsePull', 'priority', (wrong) => kv['rowSparsePull']?.('w', data(), [0], wrong)],
+  ['kv.setGradientCompression', 'type', (wrong) => kv['setGradientCompression']?.(wrong)],
+  ['kv.saveOptimizerStates', 'dumpOptimizer', (wrong) => kv['saveOptimizerStates']?.('x', wrong)],
+  ['serveJob', 'onCommand', (wrong) => serveJob(wrong)],
+  ['toDot', 'selfEdges', (wrong) => toDot(ringGraph(2), wrong)],
+  ['toMermaid', 'weights', (wrong) => toMermaid(ringGraph(2), wrong)],
+  ['network', 'numLayers', (wrong) => network('resnet', wrong)],
+  ...Object.entries(methods).map(
+    ([name, method]) => [name, 'stepSize', (wrong: object) => method(wrong as never)] as const,
+  ),
+  [
+    'DistributedDataParallel',
+    'findUnused',
+    (wrong) => tfjs.DistributedDataParallel.create([], rank as never, wrong),
+  ],
+  [
+    'DistributedOptimizer',
+    'groups',
+    (wrong) => new tfjs.DistributedOptimizer({} as never, rank as never, wrong),
+  ],
+  [
+    'KVStoreTrainer',
+    'prefix',
+    (wrong) => tfjs.KVStoreTrainer.create([], kv as never, wrong as never),
+  ],
+  ['broadcastVariables', 'root', (wrong) => tfjs.broadcastVariables([], rank as never, wrong)],
+  [
+    'broadcastOptimizerState',
+    'root',
+    (wrong) => tfjs.broadcastOptimizerState({} as never, rank as never, wrong),
+  ],
+  [
+    'saveCheckpoint',
+    'keep',
+    (wrong) => tfjs.saveCheckpoint(folder, rank as never, {} as never, [], wrong),
+  ],
+  ['GradientReducer', 'mode', (wrong) => new tfjs.GradientReducer(rank as never, [], wrong)],
+  ['Timeline', 'buffered', (wrong) => new tfjs.Timeline(join(folder, 'trace.json'), wrong)],
+  ['Batches', 'batchSize', (wrong) => new tfjs.Batches({} as never, wrong as never)],
+  ['openDataset', 'imageSize', (wrong) => tfjs.openDataset('mnist', wrong)],
+  ['syntheticImages', 'samples', (wrong) => tfjs.syntheticImages('x', [1, 1, 1], wrong)],
+  ['syntheticTokens', 'samples', (wrong) => tfjs.syntheticTokens(1, 2, wrong)],
+  ['buildModel', 'classes', (wrong) => tfjs.buildModel({} as never, 'mlp', wrong)],
+];
+
+describe('an unknown option', () => {
+  it.each(calls)('of %s is refused where %s was meant', async (_, right, call) => {
+    const wrong = `${right}X`;
+    const called = Promise.resolve().then(() => call({ [wrong]: undefined }));
+    await expect(called).rejects.toMatchObject({
+      name: 'TypeError',
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringMatching(
+        new RegExp(
+          `^expected some of .*${right}.* for options of .*, got '${wrong}' \\(the nearest is '${right}'\\)$`,
+        ),
+      ) as string,
+    });
+  });
+
+  it('is told apart from those that objects have of themselves', () => {
+    const known = optionNames<{ op?: string }>({ op: true });
+    for (const name of ['toString', 'constructor', '__proto__x', 'hasOwnProperty']) {
+      expect(() => optionsObject({ [name]: 1 }, known, 'x'), name).toThrow(`got '${name}'`);
+    }
+    expect(optionsObject({ op: 'sum' }, known, 'x')).toEqual({ op: 'sum' });
+    expect(optionsObject(undefined, known, 'x')).toEqual({});
+    expect(() => optionsObject({ OP: 1 }, known, 'x')).toThrow(/the nearest is 'op'/);
+  });
+});
+
+describe('a name that is known when a program runs', () => {
+  it('is checked by the guards', () => {
+    const stores = ['local', 'dist_device_sync', 'horovod', 'dist_synk', 'LOCAL', 1];
+    expect(stores.map(isStoreType)).toEqual([true, true, true, false, false, false]);
+    const networks = ['resnet', 'resnetv1', 'resnet50', undefined];
+    expect(networks.map(isNetworkName)).toEqual([true, true, false, false]);
+    expect(listNetworks().map(({ name }) => name)).toEqual(networkNames);
+  });
+});
