@@ -67,7 +67,8 @@ function solve() {
 const group = Communicator.local(size);
 const ring = ringGraph(size);
 const directed = exponentialTwoGraph(size);
-for (const one of group.ranks) one.setTopology(ring);
+const ranks = await group.openRanks();
+for (const one of ranks) one.setTopology(ring);
 
 /** What each rank of the directed graph sends: equal shares, so that sums are kept. */
 function shares({ rank }) {
@@ -106,7 +107,7 @@ process.stdout.write(
 );
 for (const [name, make] of Object.entries(methods)) {
   const made = await Promise.all(
-    group.ranks.map(async (one) => {
+    ranks.map(async (one) => {
       const given = {
         parameters: new Float64Array(unknowns),
         gradient: gradientOf(problems[one.rank]),

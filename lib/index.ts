@@ -20,8 +20,16 @@ export type {
   StorageArray,
 } from './tensor/dtype.js';
 export * from './gpu/index.js';
-export { Communicator } from './communicator/communicator.js';
-export type { JoinOptions, NcclOptions, WorldOptions } from './communicator/communicator.js';
+export { Communicator, LocalGroup } from './communicator/communicator.js';
+export type { CommunicatorBase } from './communicator/base.js';
+export type {
+  GpuWorldOptions,
+  HostWorldOptions,
+  JoinOptions,
+  NcclOptions,
+  WorldOptions,
+} from './communicator/joining.js';
+export type { Messages } from './communicator/messages.js';
 export type { Collectives } from './communicator/collectives.js';
 export { NeighborWindow } from './communicator/window.js';
 export type {
@@ -34,27 +42,32 @@ export type { NeighborOperations } from './communicator/neighbors.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';
 export type {
+  ArrayIn,
+  ArrayOfRank,
   AsyncOptions,
   CallOptions,
-  Data,
   DTypeOption,
-  ElementOf,
-  Fresh,
-  Given,
   GossipOptions,
   HierarchicalOptions,
-  Like,
   FusionOptions,
   MachineTopologyOptions,
+  Memory,
   NeighborGatherOptions,
   NeighborOptions,
+  NewArray,
+  NewArrays,
+  NothingGiven,
   OpOptions,
   Options,
   OutOptions,
+  RankData,
   Received,
   ReceiveOptions,
+  ReduceOptions,
   RequiredOptions,
   RootOptions,
+  SameArrays,
+  ScaleOptions,
   ScatterCount,
   SendOptions,
   TopologyOptions,

@@ -12,6 +12,7 @@ import { elementBytes } from '../tensor/dtype.js';
 import { overlap, overlapError } from '../tensor/memory.js';
 import { milliseconds, optionsObject, rankOf } from '../validate.js';
 import type { Group } from './group.js';
+import { collectiveNames } from './option-names.js';
 import { oneRank } from './rank-arrays.js';
 import type { Arrays, RawOptions, Shape } from './rank-arrays.js';
 import { reduceOpNumber } from './reduce-op.js';
@@ -30,7 +31,7 @@ export interface CollectiveCall {
   readonly timeoutMs: number;
   /** Bytes that one rank brings. */
   readonly bytes: number;
-  /** Of a sum, for each held rank what its input is multiplied by first. */
+  /** Of a sum, for each rank held here what its input is multiplied by first. */
   readonly scales: Float64Array | undefined;
   /** What the caller gets. */
   readonly result: unknown;
@@ -60,22 +61,27 @@ const shapes = Object.fromEntries(
   nativeCollectives.map((row, code) => [row.name, shapeOf(row, code)]),
 ) as Readonly<Record<NativeOpName, ReturnType<typeof shapeOf>>>;
 
-/** Prepares any collective but barrier. */
+/**
+ * Prepares any collective but barrier.
+ *
+ * @param blocking - for the twin that does not return a promise
+ */
 export function prepare(
   group: Group,
   op: DataOp,
   data: unknown,
   given: RawOptions | undefined,
+  blocking: boolean,
 ): CollectiveCall {
-  const options = optionsObject(given);
+  const names = collectiveNames[op];
+  const options = optionsObject(given, blocking ? names.blocking : names.awaited, op);
   const form = shapes[op];
   const root = form.rooted ? rankOf(options.root, 'root', group.size, 0) : 0;
   const reduceOp = form.reduces ? reduceOpNumber(options.op) : 0;
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
-  const arrays =
-    group.heldRanks.length === 1
-      ? soleRank(group, op, form, root, data, options)
-      : manyRanks(group, op, form, root, data, options);
+  const arrays = group.holdsAll
+    ? ofGroup(group, op, form, root, data, options)
+    : oneRank(group, 0, op, form, root, data, options.out, options);
   return {
     op,
     code: encodeCall(form.code, arrays.dtype, reduceOp),
@@ -91,8 +97,10 @@ export function prepare(
 }
 
 /** A barrier carries nothing. */
-export function prepareBarrier(given: RawOptions | undefined): CollectiveCall {
-  const timeoutMs = milliseconds(optionsObject(given).timeoutMs, 'timeoutMs', -1);
+export function prepareBarrier(given: RawOptions | undefined, blocking: boolean): CollectiveCall {
+  const { awaited, blocking: ofTwin } = collectiveNames.barrier;
+  const options = optionsObject(given, blocking ? ofTwin : awaited, 'barrier');
+  const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
   return {
     op: 'barrier',
     code: shapes.barrier.code,
@@ -107,8 +115,8 @@ export function prepareBarrier(given: RawOptions | undefined): CollectiveCall {
   };
 }
 
-/** For the only held rank a list of one is welcome where a list of several would be; it comes back as a list. */
-function soleRank(
+/** A group's: a list of arrays, one for each rank. */
+function ofGroup(
   group: Group,
   op: DataOp,
   form: Shape,
@@ -116,17 +124,16 @@ function soleRank(
   given: unknown,
   options: RawOptions,
 ): Arrays {
-  if (!Array.isArray(op === 'scatter' ? options.out : given)) {
-    return oneRank(group, 0, op, form, root, given, options.out, options);
-  }
+  if (group.size > 1) return everyRank(group, op, form, root, given, options);
+  // Small calls of one rank are counted in nanoseconds: nothing is compared with other ranks' here.
   const data = op === 'scatter' ? given : oneEach(group, given, 'data')[0];
-  const listed = options.out !== undefined && !form.outAtRoot;
+  const listed = op === 'scatter' || (options.out !== undefined && !form.outAtRoot);
   const out = listed ? oneEach(group, options.out, 'out')[0] : options.out;
   const arrays = oneRank(group, 0, op, form, root, data, out, options);
   return form.outAtRoot ? arrays : { ...arrays, result: [arrays.result] };
 }
 
-function manyRanks(
+function everyRank(
   group: Group,
   op: DataOp,
   form: Shape,
@@ -138,7 +145,7 @@ function manyRanks(
   const rootAt = held.indexOf(root);
   const datas =
     op === 'scatter' ? onlyAt(rootAt, held.length, given) : oneEach(group, given, 'data');
-  const outs = manyOuts(group, op, form, rootAt, options);
+  const outs = everyOut(group, op, form, rootAt, options);
   let first: { dtype: number; count: number } | undefined;
   const input: (NativeBuffer | null)[] = [];
   const output: (NativeBuffer | null)[] = [];
@@ -165,7 +172,7 @@ function manyRanks(
   return { dtype, count, input, output, result: form.outAtRoot ? results[rootAt] : results };
 }
 
-function manyOuts(
+function everyOut(
   group: Group,
   op: DataOp,
   form: Shape,
@@ -187,16 +194,14 @@ function oneEach(group: Group, value: unknown, name: string): readonly unknown[]
   if (!Array.isArray(value) || value.length !== length) {
     const one = group.gpus.length > 0 ? 'DeviceBuffer' : 'TypedArray';
     const expected =
-      length === 1
-        ? `an array of one ${one}`
-        : `an array of ${length} ${one}s, one for each held rank`;
+      length === 1 ? `an array of one ${one}` : `an array of ${length} ${one}s, one for each rank`;
     throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
   }
   return value as readonly unknown[];
 }
 
 /** What one rank writes may not be what another reads or writes. */
-export function assertRanksApart(
+function assertRanksApart(
   input: readonly (NativeBuffer | null)[],
   output: readonly (NativeBuffer | null)[],
 ): void {

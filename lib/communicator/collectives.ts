@@ -1,24 +1,25 @@
-import { GradlinkError } from '../errors.js';
+// The collectives, of one rank or of all: what they take and give, each as a promise and as its blocking twin. How their
+// arguments are checked stands in collective-call.ts.
 import type { AnyArray } from '../tensor/any-array.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
-import { integer, milliseconds, optionsObject } from '../validate.js';
+import { CommunicatorBase } from './base.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
-import type { Executor } from './executor.js';
 import type { RawOptions } from './rank-arrays.js';
 import type {
+  ArrayOfRank,
   AsyncOptions,
   CallOptions,
-  Data,
   DTypeOption,
-  ElementOf,
-  FusionOptions,
-  Given,
-  Like,
-  OpOptions,
+  Memory,
+  NewArrays,
+  NothingGiven,
   Options,
   OutOptions,
+  RankData,
+  ReduceOptions,
   RootOptions,
+  SameArrays,
   ScatterCount,
 } from './types.js';
 
@@ -27,7 +28,8 @@ interface AsyncRaw extends RawOptions {
 }
 
 /**
- * The collectives of a {@link Communicator}.
+ * The collectives of a {@link Communicator}, which take one array `A`, and of a {@link LocalGroup}, which take a list of
+ * them, one for each rank.
  *
  * All ranks call the same collectives in the same order, with equal counts, dtypes, ops and roots; anything else is
  * `ERR_MISMATCH` on every rank. Each resolves (its `…Sync` twin returns) when this communicator's part is done. The
@@ -38,15 +40,10 @@ interface AsyncRaw extends RawOptions {
  * a `code` for misuse, which leaves the communicator usable. Until the promise settles the arrays belong to the
  * operation: what it writes may not be touched, what it reads may not be written.
  */
-export abstract class Collectives {
-  /** @internal */
-  protected readonly executor: Executor;
-
-  /** @internal */
-  protected constructor(executor: Executor) {
-    this.executor = executor;
-  }
-
+export abstract class Collectives<
+  M extends Memory,
+  A extends RankData,
+> extends CommunicatorBase<M> {
   /**
    * Combines everybody's data; every rank gets the same bits.
    *
@@ -54,59 +51,43 @@ export abstract class Collectives {
    * @param options - `op`, `out` of `count` elements, `dtype`, `timeoutMs`, `signal`.
    * @returns `out`, or `data`.
    */
-  async allReduce<D extends Data, O extends Given<D> | Like<D> = Given<D>>(
+  async allReduce<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, OpOptions & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<D, ReduceOptions<D> & OutOptions<O> & AsyncOptions>
   ): Promise<O> {
-    return this.#run(prepare(this.executor, 'allReduce', data, options), options);
+    return this.#run(prepare(this.executor, 'allReduce', data, options, false), options);
   }
-  /**
-   * Lets small arrays go together from now on: calls of allReduce and neighborAllReduce that were issued in a row, of
-   * one type, operation and weights, are packed, moved as one and unpacked. How many is agreed upon between the ranks,
-   * which costs a small call for each group. Off at first. Blocking calls, and every other operation, are not part of
-   * it and keep their place in the order.
-   *
-   * All ranks set the same. For ranks in the memory of the host.
-   */
-  setFusion(options?: FusionOptions): void {
-    const given = optionsObject(options);
-    const bytes = integer(given.thresholdBytes ?? 8 * 2 ** 20, 'thresholdBytes', 0, 2 ** 31);
-    const waitMs = given.cycleMs === 0 ? 0 : milliseconds(given.cycleMs, 'cycleMs', 0);
-    if (this.executor.gpus.length > 0) {
-      const message = 'setFusion: for ranks in the memory of the host';
-      throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'setFusion', usable: true });
-    }
-    this.executor.native.setFusion(bytes, waitMs);
-  }
-
   /** {@link allReduce}, blocking. */
-  allReduceSync<D extends Data, O extends Given<D> | Like<D> = Given<D>>(
+  allReduceSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, OpOptions & OutOptions<O> & CallOptions>
+    ...[options]: Options<D, ReduceOptions<D> & OutOptions<O> & CallOptions>
   ): O {
-    return this.#runSync(prepare(this.executor, 'allReduce', data, options));
+    return this.#runSync(prepare(this.executor, 'allReduce', data, options, true));
   }
 
   /**
    * As {@link allReduce}, but only the root gets the result.
    *
-   * @returns on the root `out`, or `data`; elsewhere undefined. With several held ranks `out` is the root's array.
+   * @returns on the root `out`, or `data`; elsewhere undefined. Of a group `out` is the root's array.
    */
-  async reduce<D extends Data>(
+  async reduce<D extends A>(
     data: D,
     ...[options]: Options<
       D,
-      OpOptions & RootOptions & OutOptions<ElementOf<Like<D>>> & AsyncOptions
+      ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & AsyncOptions
     >
-  ): Promise<ElementOf<D> | undefined> {
-    return this.#run(prepare(this.executor, 'reduce', data, options), options);
+  ): Promise<ArrayOfRank<D> | undefined> {
+    return this.#run(prepare(this.executor, 'reduce', data, options, false), options);
   }
   /** {@link reduce}, blocking. */
-  reduceSync<D extends Data>(
+  reduceSync<D extends A>(
     data: D,
-    ...[options]: Options<D, OpOptions & RootOptions & OutOptions<ElementOf<Like<D>>> & CallOptions>
-  ): ElementOf<D> | undefined {
-    return this.#runSync(prepare(this.executor, 'reduce', data, options));
+    ...[options]: Options<
+      D,
+      ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & CallOptions
+    >
+  ): ArrayOfRank<D> | undefined {
+    return this.#runSync(prepare(this.executor, 'reduce', data, options, true));
   }
 
   /**
@@ -114,18 +95,18 @@ export abstract class Collectives {
    *
    * @returns `data`.
    */
-  async broadcast<D extends Data>(
+  async broadcast<D extends A>(
     data: D,
     ...[options]: Options<D, RootOptions & AsyncOptions>
-  ): Promise<Given<D>> {
-    return this.#run(prepare(this.executor, 'broadcast', data, options), options);
+  ): Promise<SameArrays<D>> {
+    return this.#run(prepare(this.executor, 'broadcast', data, options, false), options);
   }
   /** {@link broadcast}, blocking. */
-  broadcastSync<D extends Data>(
+  broadcastSync<D extends A>(
     data: D,
     ...[options]: Options<D, RootOptions & CallOptions>
-  ): Given<D> {
-    return this.#runSync(prepare(this.executor, 'broadcast', data, options));
+  ): SameArrays<D> {
+    return this.#runSync(prepare(this.executor, 'broadcast', data, options, true));
   }
 
   /**
@@ -134,18 +115,18 @@ export abstract class Collectives {
    * @param data - `count` elements; may be the rank's own block of `out`.
    * @param options - `out` of `size * count` elements (made when absent), `dtype`, `timeoutMs`, `signal`.
    */
-  async allGather<D extends Data>(
+  async allGather<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<Like<D>> & AsyncOptions>
-  ): Promise<Like<D>> {
-    return this.#run(prepare(this.executor, 'allGather', data, options), options);
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & AsyncOptions>
+  ): Promise<NewArrays<D>> {
+    return this.#run(prepare(this.executor, 'allGather', data, options, false), options);
   }
   /** {@link allGather}, blocking. */
-  allGatherSync<D extends Data>(
+  allGatherSync<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<Like<D>> & CallOptions>
-  ): Like<D> {
-    return this.#runSync(prepare(this.executor, 'allGather', data, options));
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & CallOptions>
+  ): NewArrays<D> {
+    return this.#runSync(prepare(this.executor, 'allGather', data, options, true));
   }
 
   /**
@@ -154,18 +135,18 @@ export abstract class Collectives {
    * @param data - `size * count` elements.
    * @param options - `op`, `out` of `count` elements (made when absent; may be the rank's own block of `data`).
    */
-  async reduceScatter<D extends Data>(
+  async reduceScatter<D extends A>(
     data: D,
-    ...[options]: Options<D, OpOptions & OutOptions<Like<D>> & AsyncOptions>
-  ): Promise<Like<D>> {
-    return this.#run(prepare(this.executor, 'reduceScatter', data, options), options);
+    ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & AsyncOptions>
+  ): Promise<NewArrays<D>> {
+    return this.#run(prepare(this.executor, 'reduceScatter', data, options, false), options);
   }
   /** {@link reduceScatter}, blocking. */
-  reduceScatterSync<D extends Data>(
+  reduceScatterSync<D extends A>(
     data: D,
-    ...[options]: Options<D, OpOptions & OutOptions<Like<D>> & CallOptions>
-  ): Like<D> {
-    return this.#runSync(prepare(this.executor, 'reduceScatter', data, options));
+    ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & CallOptions>
+  ): NewArrays<D> {
+    return this.#runSync(prepare(this.executor, 'reduceScatter', data, options, true));
   }
 
   /**
@@ -174,86 +155,86 @@ export abstract class Collectives {
    * @param data - `size * count` elements.
    * @param options - `out` of as many (made when absent), apart from `data`.
    */
-  async allToAll<D extends Data>(
+  async allToAll<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<Like<D>> & AsyncOptions>
-  ): Promise<Like<D>> {
-    return this.#run(prepare(this.executor, 'allToAll', data, options), options);
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & AsyncOptions>
+  ): Promise<NewArrays<D>> {
+    return this.#run(prepare(this.executor, 'allToAll', data, options, false), options);
   }
   /** {@link allToAll}, blocking. */
-  allToAllSync<D extends Data>(
+  allToAllSync<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<Like<D>> & CallOptions>
-  ): Like<D> {
-    return this.#runSync(prepare(this.executor, 'allToAll', data, options));
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & CallOptions>
+  ): NewArrays<D> {
+    return this.#runSync(prepare(this.executor, 'allToAll', data, options, true));
   }
 
   /**
    * As {@link allGather}, but only the root gets the result.
    *
-   * @returns on the root `out` or a new array of `size * count` elements; elsewhere undefined. With several held
-   *   ranks `out` is the root's array.
+   * @returns on the root `out` or a new array of `size * count` elements; elsewhere undefined. Of a group
+   *   `out` is the root's array.
    */
-  async gather<D extends Data>(
+  async gather<D extends A>(
     data: D,
-    ...[options]: Options<D, RootOptions & OutOptions<ElementOf<Like<D>>> & AsyncOptions>
-  ): Promise<ElementOf<Like<D>> | undefined> {
-    return this.#run(prepare(this.executor, 'gather', data, options), options);
+    ...[options]: Options<D, RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & AsyncOptions>
+  ): Promise<ArrayOfRank<NewArrays<D>> | undefined> {
+    return this.#run(prepare(this.executor, 'gather', data, options, false), options);
   }
   /** {@link gather}, blocking. */
-  gatherSync<D extends Data>(
+  gatherSync<D extends A>(
     data: D,
-    ...[options]: Options<D, RootOptions & OutOptions<ElementOf<Like<D>>> & CallOptions>
-  ): ElementOf<Like<D>> | undefined {
-    return this.#runSync(prepare(this.executor, 'gather', data, options));
+    ...[options]: Options<D, RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & CallOptions>
+  ): ArrayOfRank<NewArrays<D>> | undefined {
+    return this.#runSync(prepare(this.executor, 'gather', data, options, true));
   }
 
   /**
    * Gives rank r block r of the root's data.
    *
    * @param data - the root's array of `size * count` elements; elsewhere anything nullish.
-   * @param options - `out` of `count` elements (with several held ranks: one each), or, on a rank without data,
+   * @param options - `out` of `count` elements (of a group: one each), or, on a rank without data,
    *   `count` and `dtype` of the array to make.
    */
-  scatter<O extends Data>(
-    data: ElementOf<O> | null | undefined,
+  scatter<O extends A>(
+    data: ArrayOfRank<O> | null | undefined,
     options: { out: O } & RootOptions & DTypeOption<O> & AsyncOptions,
-  ): Promise<Given<O>>;
-  scatter<A extends AnyArray>(
-    data: A,
-    ...options: Options<A, RootOptions & AsyncOptions>
-  ): Promise<Like<A>>;
+  ): Promise<SameArrays<O>>;
+  scatter<B extends Extract<A, AnyArray>>(
+    data: B,
+    ...options: Options<B, RootOptions & AsyncOptions>
+  ): Promise<NewArrays<B>>;
   scatter<K extends DType>(
-    data: null | undefined,
+    data: NothingGiven<A>,
     options: ScatterCount<K> & AsyncOptions,
   ): Promise<ArrayOf[K]>;
   async scatter(data: unknown, options?: AsyncRaw): Promise<unknown> {
-    return this.#run(prepare(this.executor, 'scatter', data, options), options);
+    return this.#run(prepare(this.executor, 'scatter', data, options, false), options);
   }
   /** {@link scatter}, blocking. */
-  scatterSync<O extends Data>(
-    data: ElementOf<O> | null | undefined,
+  scatterSync<O extends A>(
+    data: ArrayOfRank<O> | null | undefined,
     options: { out: O } & RootOptions & DTypeOption<O> & CallOptions,
-  ): Given<O>;
-  scatterSync<A extends AnyArray>(
-    data: A,
-    ...options: Options<A, RootOptions & CallOptions>
-  ): Like<A>;
+  ): SameArrays<O>;
+  scatterSync<B extends Extract<A, AnyArray>>(
+    data: B,
+    ...options: Options<B, RootOptions & CallOptions>
+  ): NewArrays<B>;
   scatterSync<K extends DType>(
-    data: null | undefined,
+    data: NothingGiven<A>,
     options: ScatterCount<K> & CallOptions,
   ): ArrayOf[K];
   scatterSync(data: unknown, options?: RawOptions): unknown {
-    return this.#runSync(prepare(this.executor, 'scatter', data, options));
+    return this.#runSync(prepare(this.executor, 'scatter', data, options, true));
   }
 
   /** Resolves when every rank has called it. */
   async barrier(options?: AsyncOptions): Promise<void> {
-    return this.#run(prepareBarrier(options), options);
+    return this.#run(prepareBarrier(options, false), options);
   }
   /** {@link barrier}, blocking. */
   barrierSync(options?: CallOptions): void {
-    this.#runSync(prepareBarrier(options));
+    this.#runSync(prepareBarrier(options, true));
   }
 
   async #run<R>(call: CollectiveCall, options: AsyncRaw | undefined): Promise<R> {

@@ -28,7 +28,7 @@ export class Executor implements Group {
   readonly rank: number;
   readonly heldRanks: readonly number[];
   readonly gpus: readonly number[];
-  /** Never waits for a peer: all ranks are here. */
+  /** Never waits for a peer: all ranks are here, in the memory of the host. */
   readonly #local: boolean;
   #pending = 0;
   #lastTicket = 0;
@@ -36,13 +36,13 @@ export class Executor implements Group {
 
   constructor(
     readonly native: NativeCommunicator,
-    local: boolean,
+    readonly holdsAll: boolean,
   ) {
     this.size = native.size;
     this.heldRanks = Object.freeze([...native.heldRanks]);
     this.gpus = Object.freeze([...native.gpus]);
     this.rank = this.heldRanks[0] ?? 0;
-    this.#local = local;
+    this.#local = holdsAll && this.gpus.length === 0;
   }
 
   runSync(call: CollectiveCall): void {

@@ -4,6 +4,7 @@ import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import type { Group } from './group.js';
+import { messageNames } from './option-names.js';
 import { assertPlace } from './place.js';
 import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../validate.js';
 
@@ -32,8 +33,9 @@ export function prepareSend(
   group: Group,
   data: unknown,
   options: RawMessageOptions | undefined,
+  blocking: boolean,
 ): MessageCall {
-  const given = optionsObject(options);
+  const given = checked('send', options, blocking);
   return prepareMessage(group, data, given, rankOf(given.to, 'to', group.size));
 }
 
@@ -41,10 +43,20 @@ export function prepareReceive(
   group: Group,
   data: unknown,
   options: RawMessageOptions | undefined,
+  blocking: boolean,
 ): MessageCall {
-  const given = optionsObject(options);
+  const given = checked('receive', options, blocking);
   const source = given.from === undefined ? anySource : rankOf(given.from, 'from', group.size);
   return prepareMessage(group, data, given, source);
+}
+
+function checked(
+  op: keyof typeof messageNames,
+  options: RawMessageOptions | undefined,
+  blocking: boolean,
+): RawMessageOptions {
+  const names = messageNames[op];
+  return optionsObject(options, blocking ? names.blocking : names.awaited, op);
 }
 
 function prepareMessage(

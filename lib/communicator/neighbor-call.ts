@@ -1,21 +1,20 @@
 // From a caller's weights to what native neighborAllReduce takes.
 import { argumentError } from '../errors.js';
-import type { NativeBuffer, NativeBuffers, NativeNeighborhood } from '../native/communicator.js';
+import type { NativeBuffer, NativeNeighborhood } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
 import { milliseconds } from '../validate.js';
-import { assertRanksApart } from './collective-call.js';
 import type { Group } from './group.js';
 import { assertPlace } from './place.js';
 
-/** One neighborAllReduce of the held ranks, ready to run. */
+/** One neighborAllReduce of one rank, ready to run. */
 export interface NeighborCall {
   readonly dtype: number;
-  readonly data: NativeBuffers;
-  readonly out: NativeBuffers;
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
   readonly count: number;
   readonly neighborhoods: readonly NativeNeighborhood[];
   readonly timeoutMs: number;
@@ -42,41 +41,19 @@ export interface StaticTopology {
   readonly weighted: boolean;
 }
 
-/** @param neighborhoods - one for each held rank */
+/** @param neighborhood - whom the rank averages with */
 export function prepareNeighbor(
   group: Group,
   given: unknown,
   options: RawOptions,
-  neighborhoods: readonly NativeNeighborhood[],
+  neighborhood: NativeNeighborhood,
 ): NeighborCall {
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
-  const held = group.heldRanks.length;
-  if (held === 1 && !Array.isArray(given)) {
-    return { ...oneRank(group, 0, given, options.out, options), neighborhoods, timeoutMs };
-  }
-  const datas = listOf(held, given, 'data');
-  const outs = options.out === undefined ? [] : listOf(held, options.out, 'out');
-  const ranks = datas.map((data, i) => oneRank(group, i, data, outs[i], options));
-  const { dtype, count } = ranks[0]!;
-  if (ranks.some((one) => one.dtype !== dtype || one.count !== count)) {
-    throw argumentError(
-      'ERR_INVALID_ARG_VALUE',
-      'data',
-      'arrays of one type and length for all ranks',
-      { text: 'others' },
-    );
-  }
-  const data = ranks.map((one) => one.data);
-  const out = ranks.map((one) => one.out);
-  assertRanksApart(data, out);
-  const result = ranks.map((one) => one.result);
-  return { dtype, count, data, out, result, neighborhoods, timeoutMs };
-}
-
-function listOf(held: number, value: unknown, name: string): readonly unknown[] {
-  if (Array.isArray(value) && value.length === held) return value as readonly unknown[];
-  const expected = `an array of ${held}, one for each held rank`;
-  throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
+  return {
+    ...oneRank(group, given, options.out, options),
+    neighborhoods: [neighborhood],
+    timeoutMs,
+  };
 }
 
 interface RankCall {
@@ -90,7 +67,6 @@ interface RankCall {
 /** Data of floats, and out like it: the data itself when there is none. */
 export function oneRank(
   group: Group,
-  held: number,
   given: unknown,
   givenOut: unknown,
   options: RawOptions,
@@ -102,7 +78,7 @@ export function oneRank(
     });
   }
   const data = given as AnyArray;
-  assertPlace(group, held, data, 'data');
+  assertPlace(group, 0, data, 'data');
   assertFixedLength(data, 'data');
   let out = data;
   if (givenOut !== undefined && givenOut !== null) {
@@ -116,7 +92,7 @@ export function oneRank(
         out,
       );
     }
-    assertPlace(group, held, out, 'out');
+    assertPlace(group, 0, out, 'out');
     assertFixedLength(out, 'out');
     if (overlap(data, out) && data.byteOffset !== out.byteOffset) throw overlapError('out', 'data');
   }
@@ -130,24 +106,19 @@ export function oneRank(
   };
 }
 
-/** The neighbourhood of each held rank, from the weights given or the topology. */
-export function readNeighborhoods(
+/** The neighbourhood of the rank, from the weights given or the topology. */
+export function readNeighborhood(
   group: Group,
   by: StaticTopology,
   given: RawWeights,
-): NativeNeighborhood[] {
+): NativeNeighborhood {
   const { selfWeight, srcWeights, dstWeights, checkTopology } = given;
   if (checkTopology !== undefined && typeof checkTopology !== 'boolean') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'checkTopology', 'a boolean', checkTopology);
   }
   const check = checkTopology ?? true;
   if (selfWeight === undefined && srcWeights === undefined && dstWeights === undefined) {
-    return group.heldRanks.map((rank) => ({ ...byTopology(group, by, rank), check }));
-  }
-  if (group.heldRanks.length !== 1) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'weights', 'none where several ranks are held', {
-      text: 'some: they belong to one rank (see Communicator.ranks)',
-    });
+    return { ...byTopology(group, by, group.rank), check };
   }
   for (const [name, value] of Object.entries({ selfWeight, srcWeights })) {
     if (value !== undefined) continue;
@@ -158,7 +129,7 @@ export function readNeighborhoods(
   const sources = readWeights(group, srcWeights, 'srcWeights');
   if (dstWeights !== undefined) {
     const destinations = readWeights(group, dstWeights, 'dstWeights');
-    return [{ ...neighborhood(own, sources, destinations, 1), check }];
+    return { ...neighborhood(own, sources, destinations, 1), check };
   }
   const { rank } = group;
   const allowed = by.topology.sources(rank);
@@ -168,7 +139,7 @@ export function readNeighborhoods(
     throw argumentError('ERR_INVALID_ARG_VALUE', 'srcWeights', expected, source);
   }
   const all = new Map(allowed.map((source) => [source, sources.get(source) ?? 0]));
-  return [{ ...neighborhood(own, all, ones(by.topology.destinations(rank)), 1), check }];
+  return { ...neighborhood(own, all, ones(by.topology.destinations(rank)), 1), check };
 }
 
 function byTopology(group: Group, { topology, weighted }: StaticTopology, rank: number) {

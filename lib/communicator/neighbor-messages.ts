@@ -6,12 +6,12 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
 import { integer, milliseconds } from '../validate.js';
-import { assertOneRank } from './group.js';
 import type { Group } from './group.js';
 import { oneRank, otherRank, weight } from './neighbor-call.js';
 import { assertPlace } from './place.js';
 
-interface RawGatherOptions {
+/** Options of neighborAllGather, unchecked. */
+export interface RawGatherOptions {
   readonly srcRanks?: unknown;
   readonly dstRanks?: unknown;
   readonly srcCounts?: unknown;
@@ -38,7 +38,6 @@ export function prepareNeighborGather(
   given: unknown,
   options: RawGatherOptions,
 ): NeighborGatherCall {
-  assertOneRank(group, 'neighborAllGather');
   const dtype = dtypeNumber(given, options.dtype, 'data');
   const data = given as AnyArray;
   assertPlace(group, 0, data, 'data');
@@ -106,7 +105,8 @@ function readCounts(given: unknown, sources: number, length: number): Float64Arr
   );
 }
 
-interface RawGossipOptions {
+/** Options of pairGossip, unchecked. */
+export interface RawGossipOptions {
   readonly peer?: unknown;
   readonly selfWeight?: unknown;
   readonly pairWeight?: unknown;
@@ -128,7 +128,6 @@ export interface GossipCall {
 }
 
 export function prepareGossip(group: Group, given: unknown, options: RawGossipOptions): GossipCall {
-  assertOneRank(group, 'pairGossip');
   const peer = otherRank(group, options.peer, 'peer');
   const { selfWeight, pairWeight } = options;
   if ((selfWeight === undefined) !== (pairWeight === undefined)) {
@@ -138,7 +137,7 @@ export function prepareGossip(group: Group, given: unknown, options: RawGossipOp
     });
   }
   return {
-    ...oneRank(group, 0, given, options.out, options),
+    ...oneRank(group, given, options.out, options),
     peer,
     selfWeight: selfWeight === undefined ? 0.5 : weight(selfWeight, 'selfWeight'),
     pairWeight: pairWeight === undefined ? 0.5 : weight(pairWeight, 'pairWeight'),

@@ -1,30 +1,32 @@
+// Averaging and exchanging with neighbours in a graph instead of with everybody, on one rank. What weights and lists mean
+// stands in neighbor-call.ts and neighbor-messages.ts, nodes in nodes.ts, windows in window.ts.
 import { GradlinkError, argumentError } from '../errors.js';
-import type { NativeNeighborhood } from '../native/communicator.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { assertUsable } from '../tensor/leases.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
 import { Topology } from '../topology/topology.js';
 import { milliseconds, optionsObject } from '../validate.js';
 import { Collectives } from './collectives.js';
-import { prepareNeighbor, readNeighborhoods, undivided } from './neighbor-call.js';
+import { prepareNeighbor, readNeighborhood, undivided } from './neighbor-call.js';
 import type { NeighborCall, StaticTopology } from './neighbor-call.js';
 import { prepareGossip, prepareNeighborGather } from './neighbor-messages.js';
+import type { RawGatherOptions, RawGossipOptions } from './neighbor-messages.js';
 import type { NeighborWindow } from './window.js';
 import { openWindow } from './window-open.js';
 import { machineNeighborhood, placeInNodes } from './nodes.js';
 import type { Nodes } from './nodes.js';
+import { machineTopologyNames, neighborNames, topologyNames, windowNames } from './option-names.js';
 import type {
+  ArrayIn,
   AsyncOptions,
   CallOptions,
-  Data,
-  Fresh,
-  Given,
   GossipOptions,
   HierarchicalOptions,
-  Like,
   MachineTopologyOptions,
+  Memory,
   NeighborGatherOptions,
   NeighborOptions,
+  NewArray,
   Options,
   OutOptions,
   RequiredOptions,
@@ -32,10 +34,16 @@ import type {
   WindowOptions,
 } from './types.js';
 
-/** Averaging and exchanging with neighbours instead of with everybody: part of a {@link Communicator}. */
-export abstract class NeighborOperations extends Collectives {
+interface Typed {
+  readonly dtype?: string | undefined;
+}
+type RawNeighborOptions = NeighborOptions & OutOptions<unknown> & AsyncOptions & Typed;
+type RawHierarchical<A> = HierarchicalOptions & OutOptions<A> & AsyncOptions & Typed;
+
+/** The operations of a {@link Communicator} with its neighbours. */
+export abstract class NeighborOperations<M extends Memory> extends Collectives<M, ArrayIn<M>> {
   #static: StaticTopology | undefined;
-  #nodes: Nodes<NeighborOperations> | undefined;
+  #nodes: Nodes<NeighborOperations<M>> | undefined;
   /** Hierarchical operations follow each other: each is several steps on communicators of its own. */
   #lane: Promise<unknown> = Promise.resolve();
   #inLane = 0;
@@ -45,7 +53,7 @@ export abstract class NeighborOperations extends Collectives {
     color: number | null,
     key?: number,
     options?: CallOptions,
-  ): Promise<NeighborOperations | null>;
+  ): Promise<NeighborOperations<M> | null>;
   /** See {@link Communicator.close}. */
   abstract close(): Promise<void>;
 
@@ -59,7 +67,7 @@ export abstract class NeighborOperations extends Collectives {
    * operation is ERR_MISMATCH on every rank.
    */
   setTopology(topology: Topology, options?: TopologyOptions): void {
-    const { weighted = false } = optionsObject(options);
+    const { weighted = false } = optionsObject(options, topologyNames, 'setTopology');
     this.#static = { topology: checkedTopology(topology, this.executor.size, 'ranks'), weighted };
   }
 
@@ -75,32 +83,36 @@ export abstract class NeighborOperations extends Collectives {
    * (data of s)`. Without weights over the rank and its sources in the topology: uniformly, as a sum that is then
    * divided, or by the graph's own weights where {@link setTopology} said `weighted`.
    *
-   * Float types only; float16 and bfloat16 are summed in float32 and rounded once. Where several ranks are held (see
-   * {@link Communicator.local}) only without weights.
+   * Float types only; float16 and bfloat16 are summed in float32 and rounded once.
    *
    * @param data - `count` elements, the result's place when there is no `out`.
    * @throws GradlinkError ERR_MISMATCH, on every rank, where somebody sends what nobody awaits, or the other way round.
    */
-  async neighborAllReduce<D extends Data, O extends Given<D> | Like<D> = Given<D>>(
-    data: D,
-    ...[options]: Options<D, NeighborOptions & OutOptions<O> & AsyncOptions>
+  async neighborAllReduce<A extends ArrayIn<M>, O extends A | NewArray<A> = A>(
+    data: A,
+    ...[options]: Options<A, NeighborOptions & OutOptions<O> & AsyncOptions>
   ): Promise<O> {
-    const given = optionsObject<NeighborOptions & OutOptions<O> & AsyncOptions>(options);
-    const weights = readNeighborhoods(this.executor, this.#followed(), given);
-    const call = prepareNeighbor(this.executor, data, given, weights);
+    const { awaited } = neighborNames.neighborAllReduce;
+    const given = optionsObject<RawNeighborOptions>(options, awaited, 'neighborAllReduce');
+    const call = this.#prepareNeighbor(data, given);
     await this.#submit(call, given.signal);
     return call.result as O;
   }
   /** {@link neighborAllReduce}, blocking. */
-  neighborAllReduceSync<D extends Data, O extends Given<D> | Like<D> = Given<D>>(
-    data: D,
-    ...[options]: Options<D, NeighborOptions & OutOptions<O> & CallOptions>
+  neighborAllReduceSync<A extends ArrayIn<M>, O extends A | NewArray<A> = A>(
+    data: A,
+    ...[options]: Options<A, NeighborOptions & OutOptions<O> & CallOptions>
   ): O {
-    const given = optionsObject<NeighborOptions & OutOptions<O> & CallOptions>(options);
-    const weights = readNeighborhoods(this.executor, this.#followed(), given);
-    const call = prepareNeighbor(this.executor, data, given, weights);
+    const { blocking } = neighborNames.neighborAllReduce;
+    const given = optionsObject<RawNeighborOptions>(options, blocking, 'neighborAllReduce');
+    const call = this.#prepareNeighbor(data, given);
     this.#runSync(call);
     return call.result as O;
+  }
+
+  #prepareNeighbor(data: unknown, given: RawNeighborOptions): NeighborCall {
+    const weights = readNeighborhood(this.executor, this.#followed(), given);
+    return prepareNeighbor(this.executor, data, given, weights);
   }
 
   async #submit(call: NeighborCall, signal: AbortSignal | undefined): Promise<void> {
@@ -125,17 +137,22 @@ export abstract class NeighborOperations extends Collectives {
 
   /**
    * Gives each rank what its sources have, one after the other in the order of `srcRanks` (without lists: ascending);
-   * its own data is not part of it. Every rank takes part. For communicators that hold one rank.
+   * its own data is not part of it. Every rank takes part.
    *
    * @param data - what this rank sends to each destination.
    * @param options - `srcRanks`, `dstRanks`, `srcCounts`, `out` of the sum of the counts (made when absent).
    * @throws GradlinkError ERR_MISMATCH, on every rank, where lists, counts or dtypes do not fit together.
    */
-  async neighborAllGather<A extends AnyArray>(
+  async neighborAllGather<A extends ArrayIn<M>>(
     data: A,
-    ...[options]: Options<A, NeighborGatherOptions & OutOptions<Like<A>> & AsyncOptions>
-  ): Promise<Like<A>> {
-    const given = optionsObject<NeighborGatherOptions & AsyncOptions>(options);
+    ...[options]: Options<A, NeighborGatherOptions & OutOptions<NewArray<A>> & AsyncOptions>
+  ): Promise<NewArray<A>> {
+    const { awaited } = neighborNames.neighborAllGather;
+    const given = optionsObject<RawGatherOptions & AsyncOptions>(
+      options,
+      awaited,
+      'neighborAllGather',
+    );
     const call = prepareNeighborGather(this.executor, this.topology, data, given);
     const { dtype, out, sources, counts, destinations, timeoutMs } = call;
     const { native } = this.executor;
@@ -151,31 +168,34 @@ export abstract class NeighborOperations extends Collectives {
       },
       given.signal,
     );
-    return call.result as Like<A>;
+    return call.result as NewArray<A>;
   }
   /** {@link neighborAllGather}, blocking. */
-  neighborAllGatherSync<A extends AnyArray>(
+  neighborAllGatherSync<A extends ArrayIn<M>>(
     data: A,
-    ...[options]: Options<A, NeighborGatherOptions & OutOptions<Like<A>> & CallOptions>
-  ): Like<A> {
-    const call = prepareNeighborGather(this.executor, this.topology, data, optionsObject(options));
+    ...[options]: Options<A, NeighborGatherOptions & OutOptions<NewArray<A>> & CallOptions>
+  ): NewArray<A> {
+    const { blocking } = neighborNames.neighborAllGather;
+    const given = optionsObject<RawGatherOptions>(options, blocking, 'neighborAllGather');
+    const call = prepareNeighborGather(this.executor, this.topology, data, given);
     const { dtype, out, sources, counts, destinations, timeoutMs } = call;
     assertUsable('neighborAllGather', call.data, out);
     this.executor.native.neighborAllGatherSync(
       ...([dtype, call.data, out, sources, counts, destinations, timeoutMs] as const),
     );
-    return call.result as Like<A>;
+    return call.result as NewArray<A>;
   }
 
   /**
    * Two ranks average: `out = selfWeight * data + pairWeight * (the peer's data)`, halves when no weights are given.
-   * Only the two take part, each naming the other. Float types only; for communicators that hold one rank.
+   * Only the two take part, each naming the other. Float types only.
    */
-  async pairGossip<A extends AnyArray>(
+  async pairGossip<A extends ArrayIn<M>>(
     data: A,
     ...[options]: RequiredOptions<A, GossipOptions & OutOptions<A> & AsyncOptions>
   ): Promise<A> {
-    const given = optionsObject<GossipOptions & AsyncOptions>(options);
+    const { awaited } = neighborNames.pairGossip;
+    const given = optionsObject<RawGossipOptions & AsyncOptions>(options, awaited, 'pairGossip');
     const call = prepareGossip(this.executor, data, given);
     const { dtype, out, peer, selfWeight, pairWeight, timeoutMs } = call;
     const { native } = this.executor;
@@ -194,11 +214,13 @@ export abstract class NeighborOperations extends Collectives {
     return call.result as A;
   }
   /** {@link pairGossip}, blocking. */
-  pairGossipSync<A extends AnyArray>(
+  pairGossipSync<A extends ArrayIn<M>>(
     data: A,
     ...[options]: RequiredOptions<A, GossipOptions & OutOptions<A> & CallOptions>
   ): A {
-    const call = prepareGossip(this.executor, data, optionsObject<GossipOptions>(options));
+    const { blocking } = neighborNames.pairGossip;
+    const given = optionsObject<RawGossipOptions>(options, blocking, 'pairGossip');
+    const call = prepareGossip(this.executor, data, given);
     const { dtype, out, peer, selfWeight, pairWeight, timeoutMs } = call;
     assertUsable('pairGossip', call.data, out);
     this.executor.native.pairGossipSync(
@@ -214,7 +236,7 @@ export abstract class NeighborOperations extends Collectives {
    * @param topology - of nodes; {@link exponentialTwoGraph} of their number when absent.
    */
   async setMachineTopology(topology?: Topology, options?: MachineTopologyOptions): Promise<void> {
-    const given = optionsObject(options);
+    const given = optionsObject(options, machineTopologyNames, 'setMachineTopology');
     const place = placeInNodes(this.executor, given.ranksPerNode);
     const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
     const calls = timeoutMs < 0 ? {} : { timeoutMs };
@@ -243,11 +265,12 @@ export abstract class NeighborOperations extends Collectives {
    *
    * @param data - `count` elements, the result's place when there is no `out`.
    */
-  async hierarchicalNeighborAllReduce<A extends AnyArray>(
+  async hierarchicalNeighborAllReduce<A extends ArrayIn<M>>(
     data: A,
     ...[options]: Options<A, HierarchicalOptions & OutOptions<A> & AsyncOptions>
   ): Promise<A> {
-    const given = optionsObject<HierarchicalOptions & OutOptions<A> & AsyncOptions>(options);
+    const op = 'hierarchicalNeighborAllReduce';
+    const given = optionsObject<RawHierarchical<A>>(options, neighborNames[op].awaited, op);
     const { nodes, out, sum, weights, rest } = this.#prepareHierarchical(data, given);
     const { signal } = given;
     return this.#next(async () => {
@@ -261,11 +284,12 @@ export abstract class NeighborOperations extends Collectives {
     });
   }
   /** {@link hierarchicalNeighborAllReduce}, blocking; not while an asynchronous one is pending. */
-  hierarchicalNeighborAllReduceSync<A extends AnyArray>(
+  hierarchicalNeighborAllReduceSync<A extends ArrayIn<M>>(
     data: A,
     ...[options]: Options<A, HierarchicalOptions & OutOptions<A> & CallOptions>
   ): A {
-    const given = optionsObject<HierarchicalOptions & OutOptions<A> & CallOptions>(options);
+    const op = 'hierarchicalNeighborAllReduce';
+    const given = optionsObject<RawHierarchical<A>>(options, neighborNames[op].blocking, op);
     const { nodes, out, sum, weights, rest } = this.#prepareHierarchical(data, given);
     if (this.#inLane > 0) {
       throw new GradlinkError(
@@ -283,10 +307,7 @@ export abstract class NeighborOperations extends Collectives {
     return out;
   }
 
-  #prepareHierarchical<A extends AnyArray>(
-    data: A,
-    options: HierarchicalOptions & OutOptions<A> & CallOptions & { dtype?: string },
-  ) {
+  #prepareHierarchical<A extends ArrayIn<M>>(data: A, options: RawHierarchical<A>) {
     const nodes = this.#nodes;
     if (nodes === undefined) {
       throw new GradlinkError(
@@ -296,16 +317,14 @@ export abstract class NeighborOperations extends Collectives {
       );
     }
     const divided = machineNeighborhood(nodes, options);
-    const weights: readonly NativeNeighborhood[] = [
-      this.executor.gpus.length > 0 ? undivided(divided) : divided,
-    ];
+    const weights = this.executor.gpus.length > 0 ? undivided(divided) : divided;
     const { dtype, timeoutMs } = options;
     const rest = {
       ...(dtype === undefined ? {} : { dtype }),
       ...(timeoutMs === undefined ? {} : { timeoutMs }),
     };
     // Checks data and out as a whole before anything is sent.
-    prepareNeighbor(this.executor, data, options, []);
+    prepareNeighbor(this.executor, data, options, weights);
     const out = options.out ?? data;
     return { nodes, out, weights, rest, sum: { ...rest, out } };
   }
@@ -313,20 +332,18 @@ export abstract class NeighborOperations extends Collectives {
   /**
    * Collective: an array that neighbours of the topology reach into without this rank's help, see
    * {@link NeighborWindow}. All ranks bring as many elements of one dtype. The topology of now stays the window's.
-   * For communicators that hold one rank.
    *
    * Where ranks are GPUs the array is a new {@link DeviceBuffer} and the sums are the GPU's; what neighbours write
    * travels through the memory of the hosts, and a thread of each rank serves them.
    *
    * @param data - copied: what the window's array, and unless `zeroInit` the buffers, hold at first.
-   * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or dtypes differ; ERR_UNSUPPORTED
-   *   where several ranks are held.
+   * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or dtypes differ.
    */
-  async createWindow<A extends AnyArray>(
+  async createWindow<A extends ArrayIn<M>>(
     data: A,
     ...[options]: Options<A, WindowOptions>
-  ): Promise<NeighborWindow<Fresh<A> & AnyArray>> {
-    const given = optionsObject<WindowOptions & { dtype?: string | undefined }>(options);
+  ): Promise<NeighborWindow<NewArray<A> & AnyArray>> {
+    const given = optionsObject<WindowOptions & Typed>(options, windowNames, 'createWindow');
     return openWindow(this.executor, this.#followed(), data, given);
   }
 

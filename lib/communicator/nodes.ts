@@ -3,7 +3,6 @@ import { argumentError } from '../errors.js';
 import type { NativeNeighborhood } from '../native/communicator.js';
 import type { Topology } from '../topology/topology.js';
 import { integer } from '../validate.js';
-import { assertOneRank } from './group.js';
 import type { Group } from './group.js';
 import { neighborhood, readWeights, weight } from './neighbor-call.js';
 
@@ -32,7 +31,6 @@ export interface Nodes<C> {
  * @throws TypeError or RangeError where it does not divide the size.
  */
 export function placeInNodes(group: Group, given: unknown): PlaceInNodes {
-  assertOneRank(group, 'setMachineTopology');
   const { size, rank } = group;
   const [name, value] = given === undefined ? fromEnvironment(size) : ['ranksPerNode', given];
   const perNode = integer(value, name, 1, size);
@@ -87,7 +85,7 @@ export function machineNeighborhood(
     const names = 'selfWeight, srcMachineWeights and dstMachineWeights';
     throw argumentError('ERR_INVALID_ARG_VALUE', names, 'all or none', { text: 'some' });
   }
-  const group = { size: count, rank: node, heldRanks: [node], gpus: [] };
+  const group: Group = { size: count, rank: node, heldRanks: [node], gpus: [], holdsAll: false };
   return neighborhood(
     weight(selfWeight, 'selfWeight'),
     readWeights(group, srcMachineWeights, 'srcMachineWeights'),

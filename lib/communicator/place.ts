@@ -5,7 +5,7 @@ import { describeBuffer, isDeviceBuffer } from '../tensor/device-buffer.js';
 import type { Group } from './group.js';
 
 /**
- * @param held - which of the held ranks
+ * @param held - which of the ranks held here
  * @throws TypeError that names where the array is and where it should be.
  */
 export function assertPlace(group: Group, held: number, array: AnyArray, name: string): void {

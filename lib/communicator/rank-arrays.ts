@@ -49,7 +49,7 @@ export interface RankArrays extends Arrays {
   readonly output: NativeBuffer | null;
 }
 
-/** @param held - which of the held ranks */
+/** @param held - which of the ranks held here */
 export function oneRank(
   group: Group,
   held: number,

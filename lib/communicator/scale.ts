@@ -4,7 +4,7 @@ import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
 import type { Group } from './group.js';
 
 /**
- * One factor for each held rank; undefined when none was given.
+ * One factor for each rank held here; undefined when none was given.
  *
  * @throws GradlinkError ERR_UNSUPPORTED where ranks are not GPUs; TypeError for anything but a sum of floats.
  */
@@ -28,11 +28,12 @@ export function scalesOf(
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', 'floats with a scale', { text });
   }
   const held = group.heldRanks.length;
-  const list: readonly unknown[] = Array.isArray(given)
-    ? given
-    : new Array<unknown>(held).fill(given);
+  const list: readonly unknown[] =
+    group.holdsAll && Array.isArray(given) ? given : new Array<unknown>(held).fill(given);
   if (list.length !== held || !list.every((one) => Number.isFinite(one))) {
-    const expected = `a finite number, or an array of ${held}, one for each held rank`;
+    const expected = group.holdsAll
+      ? `a finite number, or an array of ${held}, one for each rank`
+      : 'a finite number';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', expected, given);
   }
   return Float64Array.from(list as readonly number[]);

@@ -1,52 +1,40 @@
-// The types of data, options and results. They tie the type of an array to the dtype that may be named with it.
+// The types of data, options and results. They tie the arrays of a call to where its ranks' memory is, and the type of an
+// array to the dtype that may be named with it.
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type {
+  ArrayOf,
   DeviceDType,
   DTypeOf,
   Float16ArrayLike,
   HalfDType,
   NumericArray,
 } from '../tensor/dtype.js';
+import type { NodeWeights, Node, Rank, RankWeights } from '../topology/rank.js';
 import type { ReduceOp } from './reduce-op.js';
 
-/**
- * One array, or, for a communicator that holds several ranks (see {@link Communicator.local}), one for each held
- * rank in the order of `heldRanks`. Where ranks are GPUs (see {@link Communicator.nccl}), each is a
- * {@link DeviceBuffer} on its rank's GPU.
- */
-export type Data = NumericArray | DeviceBuffer | readonly NumericArray[] | readonly DeviceBuffer[];
+/** Where the arrays of ranks are: in the memory of the host, or on the GPUs that the ranks are. */
+export type Memory = 'host' | 'gpu';
+
+/** An array of one rank: a TypedArray, or a {@link DeviceBuffer} on the rank's GPU. */
+export type ArrayIn<M extends Memory> = M extends 'gpu' ? DeviceBuffer : NumericArray;
+
+/** What a call takes: one array of a rank's {@link Communicator}, one for each rank of a {@link LocalGroup}. */
+export type RankData = ArrayIn<Memory> | readonly ArrayIn<Memory>[];
 
 /** The array type of one rank. */
-export type ElementOf<D> = D extends readonly (infer A)[] ? A : D;
+export type ArrayOfRank<D> = D extends readonly (infer A)[] ? A : D;
 
 /** The arrays that come back when `D` is given: the same, as a mutable list. */
-export type Given<D> = D extends readonly (infer A)[] ? A[] : D;
+export type SameArrays<D> = D extends readonly (infer A)[] ? A[] : D;
 
 /** A newly made array for what `A` holds. */
-export type Fresh<A> = A extends Int8Array
-  ? Int8Array
-  : A extends Uint8Array
-    ? Uint8Array
-    : A extends Int32Array
-      ? Int32Array
-      : A extends Uint32Array
-        ? Uint32Array
-        : A extends BigInt64Array
-          ? BigInt64Array
-          : A extends BigUint64Array
-            ? BigUint64Array
-            : A extends Uint16Array
-              ? Uint16Array
-              : A extends Float32Array
-                ? Float32Array
-                : A extends Float64Array
-                  ? Float64Array
-                  : A extends Float16ArrayLike | DeviceBuffer
-                    ? A
-                    : never;
+export type NewArray<A> = A extends Float16ArrayLike | DeviceBuffer ? A : ArrayOf[DTypeOf<A>];
 
 /** Newly made arrays in the shape of `D`. */
-export type Like<D> = D extends readonly (infer A)[] ? Fresh<A>[] : Fresh<D>;
+export type NewArrays<D> = D extends readonly (infer A)[] ? NewArray<A>[] : NewArray<D>;
+
+/** What a rank that is not the root may give a scatter: nothing, where the result can be made in the host's memory. */
+export type NothingGiven<D> = [Extract<D, NumericArray>] extends [never] ? never : null | undefined;
 
 /** What every operation may carry. */
 export interface CallOptions {
@@ -68,17 +56,22 @@ export interface AsyncOptions extends CallOptions {
 export interface OpOptions {
   /** How values are combined; `'sum'` when absent. */
   op?: ReduceOp | undefined;
-  /**
-   * What each rank's data is multiplied by before it is added, one number for all held ranks or one for each: saves a
-   * pass over the data. For sums of float types where ranks are GPUs.
-   */
-  scale?: number | readonly number[] | undefined;
 }
+
+/** For sums of float types where ranks are GPUs. */
+export interface ScaleOptions<D> {
+  /** What a rank's data is multiplied by before it is added, which saves a pass over it; of a group also one a rank. */
+  scale?: (D extends readonly unknown[] ? number | readonly number[] : number) | undefined;
+}
+
+/** {@link OpOptions}, where ranks are GPUs with {@link ScaleOptions}. */
+export type ReduceOptions<D> = OpOptions &
+  ([ArrayOfRank<D>] extends [DeviceBuffer] ? ScaleOptions<D> : unknown);
 
 /** For operations with one special rank. */
 export interface RootOptions {
   /** 0 when absent. */
-  root?: number | undefined;
+  root?: Rank | undefined;
 }
 
 /** Where the result goes. */
@@ -89,14 +82,14 @@ export interface OutOptions<O> {
 /** The dtype that may be named with data of type `D`. */
 export interface DTypeOption<D> {
   /** Inferred from the array; a Uint16Array must say `'float16'` or `'bfloat16'`. */
-  dtype?: DTypeOf<ElementOf<D>> | undefined;
+  dtype?: DTypeOf<ArrayOfRank<D>> | undefined;
 }
 
 /**
  * The options argument that belongs to data of type `D`: it may be left out unless the array is a Uint16Array, which
  * must be told its dtype.
  */
-export type Options<D, O extends object> = [ElementOf<D>] extends [Uint16Array]
+export type Options<D, O extends object> = [ArrayOfRank<D>] extends [Uint16Array]
   ? [options: O & { dtype: HalfDType }]
   : [options?: O & DTypeOption<D>];
 
@@ -114,9 +107,9 @@ export interface NeighborOptions {
    * For each rank that this one receives from, the weight its contribution is multiplied by here. Without
    * `dstWeights` only sources of the topology; those left out count 0.
    */
-  srcWeights?: Readonly<Record<number, number>> | undefined;
+  srcWeights?: RankWeights | undefined;
   /** For each rank that this one sends to, the weight its data is multiplied by there; a list means 1 for each. */
-  dstWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+  dstWeights?: RankWeights | readonly Rank[] | undefined;
   /**
    * False: the caller vouches that senders and receivers agree, and nobody compares. Where they do not agree the
    * result is undefined, or the call ends with ERR_TIMEOUT. One rank that leaves it true has all compared. True when
@@ -139,9 +132,9 @@ export interface FusionOptions {
 /** Options of {@link Communicator.neighborAllGather}: both lists or none. */
 export interface NeighborGatherOptions {
   /** Ranks to receive from, in the order of the result; the topology's sources, ascending, when absent. */
-  srcRanks?: readonly number[] | undefined;
+  srcRanks?: readonly Rank[] | undefined;
   /** Ranks to send to; the topology's destinations when absent. */
-  dstRanks?: readonly number[] | undefined;
+  dstRanks?: readonly Rank[] | undefined;
   /** Elements that each source sends, in the order of the sources; as many as `data` has when absent. */
   srcCounts?: readonly number[] | undefined;
 }
@@ -149,7 +142,7 @@ export interface NeighborGatherOptions {
 /** Options of {@link Communicator.pairGossip}: both weights or none. */
 export interface GossipOptions {
   /** The other rank, which names this one. */
-  peer: number;
+  peer: Rank;
   /** The weight of a rank's own data; 1/2 when absent. */
   selfWeight?: number | undefined;
   /** The weight of the other's data; 1/2 when absent. */
@@ -171,14 +164,14 @@ export interface MachineTopologyOptions extends TopologyOptions, CallOptions {
   ranksPerNode?: number | undefined;
 }
 
-/**
- * Options of {@link Communicator.hierarchicalNeighborAllReduce}: all weights or none. The keys are nodes, not ranks.
- */
+/** Options of {@link Communicator.hierarchicalNeighborAllReduce}: all weights or none. */
 export interface HierarchicalOptions {
   /** The weight of the own node's sum. */
   selfWeight?: number | undefined;
-  srcMachineWeights?: Readonly<Record<number, number>> | undefined;
-  dstMachineWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+  /** For each node that this one receives from, the weight of its sum. */
+  srcMachineWeights?: NodeWeights | undefined;
+  /** For each node that this one sends to, the weight its sum is multiplied by there; a list means 1 for each. */
+  dstMachineWeights?: NodeWeights | readonly Node[] | undefined;
 }
 
 /** Options of {@link Communicator.createWindow}. */
@@ -193,7 +186,7 @@ export interface WindowOptions {
 
 /** Where a received message came from. */
 export interface Received {
-  readonly source: number;
+  readonly source: Rank;
   /** Elements that came; the rest of the buffer is as it was. */
   readonly count: number;
 }
@@ -201,7 +194,7 @@ export interface Received {
 /** Options of {@link Communicator.send}. */
 export interface SendOptions {
   /** The rank that gets the message. */
-  to: number;
+  to: Rank;
   /** Only a receive of the same tag takes the message; 0 when absent. */
   tag?: number | undefined;
 }
@@ -209,7 +202,7 @@ export interface SendOptions {
 /** Options of {@link Communicator.receive}. */
 export interface ReceiveOptions {
   /** The rank the message comes from; any when absent. */
-  from?: number | undefined;
+  from?: Rank | undefined;
   tag?: number | undefined;
 }
 

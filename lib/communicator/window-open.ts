@@ -1,3 +1,4 @@
+// Opening a window: what native code makes it of.
 import { native } from '../native.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -7,9 +8,8 @@ import { assertFixedLength } from '../tensor/memory.js';
 import { milliseconds } from '../validate.js';
 import type { Executor } from './executor.js';
 import type { StaticTopology } from './neighbor-call.js';
-import { assertOneRank } from './group.js';
 import { assertPlace } from './place.js';
-import type { Fresh, WindowOptions } from './types.js';
+import type { NewArray, WindowOptions } from './types.js';
 import { NeighborWindow } from './window.js';
 
 /** How long an operation waits when nothing is said. */
@@ -21,8 +21,7 @@ export async function openWindow<A extends AnyArray>(
   by: StaticTopology,
   data: A,
   given: WindowOptions & { readonly dtype?: string | undefined },
-): Promise<NeighborWindow<Fresh<A> & AnyArray>> {
-  assertOneRank(executor, 'createWindow');
+): Promise<NeighborWindow<NewArray<A> & AnyArray>> {
   const { zeroInit = false, associatedP = false } = given;
   const dtype = dtypeNumber(data, given.dtype, 'data');
   assertPlace(executor, 0, data, 'data');

@@ -1,3 +1,4 @@
+// One rank's side of a window: an array that neighbours reach into. How one is opened stands in window-open.ts.
 import { setTimeout as pause } from 'node:timers/promises';
 
 import { GradlinkError, argumentError } from '../errors.js';
@@ -8,10 +9,12 @@ import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
-import { milliseconds, optionsObject } from '../validate.js';
+import type { Rank, RankWeights } from '../topology/rank.js';
+import { milliseconds, optionNames, optionsObject } from '../validate.js';
 import type { Executor } from './executor.js';
 import { otherRank, readWeights, weight } from './neighbor-call.js';
 import type { StaticTopology } from './neighbor-call.js';
+import { callNames } from './option-names.js';
 import type { CallOptions } from './types.js';
 
 /** Options of {@link NeighborWindow.put} and {@link NeighborWindow.accumulate}. */
@@ -19,20 +22,20 @@ export interface WindowPutOptions extends CallOptions {
   /** What `values` (and p) are multiplied by afterwards, in place; 1 when absent. */
   selfWeight?: number | undefined;
   /** Where it goes, and times what; all destinations at 1 when absent. A list means 1 for each. */
-  dstWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+  dstWeights?: RankWeights | readonly Rank[] | undefined;
 }
 
 /** Options of {@link NeighborWindow.get}. */
 export interface WindowGetOptions extends CallOptions {
   /** From whom, and times what; all sources at 1 when absent. A list means 1 for each. */
-  srcWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+  srcWeights?: RankWeights | readonly Rank[] | undefined;
 }
 
 /** Options of {@link NeighborWindow.update}: both weights or none. */
 export interface WindowUpdateOptions<A> extends CallOptions {
   selfWeight?: number | undefined;
   /** Sources whose buffers count, and how much; the others are left as they are. */
-  srcWeights?: Readonly<Record<number, number>> | readonly number[] | undefined;
+  srcWeights?: RankWeights | readonly Rank[] | undefined;
   /** Whether the named buffers (and their p) become 0 afterwards; false when absent. */
   reset?: boolean | undefined;
   /** Where the result goes; the window's array, and then p as well, when absent. */
@@ -44,8 +47,27 @@ export interface WindowMutexOptions extends CallOptions {
   /** True: keeps these ranks from this one's memory. False: keeps others out of theirs. */
   forSelf?: boolean | undefined;
   /** The destinations when absent (with `forSelf` the sources). */
-  ranks?: readonly number[] | undefined;
+  ranks?: readonly Rank[] | undefined;
 }
+
+const putNames = optionNames<WindowPutOptions>({
+  selfWeight: true,
+  dstWeights: true,
+  timeoutMs: true,
+});
+const getNames = optionNames<WindowGetOptions>({ srcWeights: true, timeoutMs: true });
+const updateNames = optionNames<WindowUpdateOptions<AnyArray>>({
+  selfWeight: true,
+  srcWeights: true,
+  reset: true,
+  out: true,
+  timeoutMs: true,
+});
+const mutexNames = optionNames<WindowMutexOptions>({
+  forSelf: true,
+  ranks: true,
+  timeoutMs: true,
+});
 
 /** @internal */
 export interface WindowParts {
@@ -82,9 +104,9 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   /** This rank's array: live, {@link get} of a neighbour reads it as it is. */
   readonly array: A;
   /** Who writes here, ascending. */
-  readonly sources: readonly number[];
+  readonly sources: readonly Rank[];
   /** Where this rank writes, ascending. */
-  readonly destinations: readonly number[];
+  readonly destinations: readonly Rank[];
   readonly #parts: WindowParts;
   #freed = false;
 
@@ -177,7 +199,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
    * @throws GradlinkError ERR_TIMEOUT where a lock is not given back in time.
    */
   async withMutex<T>(body: () => T | Promise<T>, options?: WindowMutexOptions): Promise<T> {
-    const { forSelf = false, ranks, timeoutMs } = optionsObject(options);
+    const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
     const { executor, native } = this.#parts;
     this.#assertOpen('withMutex');
     const others = ranks ?? (forSelf ? this.sources : this.destinations);
@@ -213,14 +235,15 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   /** Collective: nobody uses the window afterwards. The array stays as it is, for this rank alone. */
   async free(options?: CallOptions): Promise<void> {
     this.#assertOpen('free');
+    const given = optionsObject(options, callNames, 'free');
     this.#freed = true;
-    const timeoutMs = milliseconds(optionsObject(options).timeoutMs, 'timeoutMs', -1);
+    const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
     const start = () => this.#parts.native.free(timeoutMs);
     await this.#parts.executor.submit({ op: 'free', reads: null, writes: null, start }, undefined);
   }
 
   #sending(op: 'put' | 'accumulate', values: A | undefined, options?: WindowPutOptions): Move {
-    const { selfWeight = 1, dstWeights, timeoutMs } = optionsObject(options);
+    const { selfWeight = 1, dstWeights, timeoutMs } = optionsObject(options, putNames, op);
     const array = this.#array(values ?? this.array, 'values');
     const scales = weight(selfWeight, 'selfWeight') !== 1;
     return {
@@ -235,7 +258,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   #getting(options?: WindowGetOptions): Move {
-    const { srcWeights, timeoutMs } = optionsObject(options);
+    const { srcWeights, timeoutMs } = optionsObject(options, getNames, 'get');
     return {
       op: 'get',
       array: null,
@@ -246,7 +269,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   #updating(options?: WindowUpdateOptions<A>): Move {
-    const given = optionsObject(options);
+    const given = optionsObject(options, updateNames, 'update');
     const { out, reset = false, selfWeight, srcWeights } = given;
     if ((selfWeight === undefined) !== (srcWeights === undefined)) {
       const text = 'one';
@@ -274,7 +297,8 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   }
 
   #collecting(options?: CallOptions): WindowUpdateOptions<A> {
-    return { ...optionsObject(options), selfWeight: 1, srcWeights: this.sources, reset: true };
+    const given = optionsObject(options, callNames, 'updateThenCollect');
+    return { ...given, selfWeight: 1, srcWeights: this.sources, reset: true };
   }
 
   #timeout(given: unknown): number {

@@ -1,6 +1,7 @@
 // Turning the arguments of push, pull and their kin, for one key or a list, into one list of keys with their arrays.
 import { argumentError, describe } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { arraysOf, assertApart } from './arrays.js';
 import type { ArrayRules, DeviceArrays, KeyArrays } from './arrays.js';
 import type { Key, KeyInfo, KeyTable } from './keys.js';
@@ -56,7 +57,7 @@ export function readCall(
   rules: ArrayRules,
 ): readonly KeyCall[] {
   const wanted = brings[op];
-  const from: Given = {
+  const from: Brought = {
     values: wanted.values ? { given: values } : undefined,
     outs: wanted.outs ? { given: outs } : undefined,
   };
@@ -67,7 +68,7 @@ export function readCall(
   return calls;
 }
 
-interface Given {
+interface Brought {
   readonly values: { readonly given: unknown } | undefined;
   readonly outs: { readonly given: unknown } | undefined;
 }
@@ -75,7 +76,7 @@ interface Given {
 function readOne(
   table: KeyTable,
   key: unknown,
-  { values, outs }: Given,
+  { values, outs }: Brought,
   rules: ArrayRules,
 ): KeyCall {
   const info = table.find(key);
@@ -89,14 +90,14 @@ function readOne(
 function readList(
   table: KeyTable,
   keys: readonly unknown[],
-  { values, outs }: Given,
+  { values, outs }: Brought,
   rules: ArrayRules,
 ): KeyCall[] {
   const inputs = values && pairsOf(keys, values.given, 'values');
   const outputs = outs && pairsOf(keys, outs.given, 'outs');
   const calls = new Map<number, KeyCall>();
   keys.forEach((key, index) => {
-    const own: Given = {
+    const own: Brought = {
       values: inputs && { given: inputs[index]?.[1] },
       outs: outputs && { given: outputs[index]?.[1] },
     };
@@ -118,9 +119,11 @@ export interface StoreCallOptions {
   priority?: number | undefined;
 }
 
-/** @throws TypeError or RangeError for what is no int32. */
-export function priorityOf(options: StoreCallOptions | undefined): number {
-  const priority = options?.priority;
+const callNames = optionNames<StoreCallOptions>({ priority: true });
+
+/** @throws TypeError or RangeError for what is no int32, and for options that a call does not know. */
+export function priorityOf(options: StoreCallOptions | undefined, op: string): number {
+  const { priority } = optionsObject(options, callNames, op);
   if (priority === undefined) return 0;
   if (typeof priority !== 'number') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'priority', 'an integer of 32 bits', priority);

@@ -5,6 +5,7 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { deviceDtypes, dtypes } from '../tensor/dtype.js';
 import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
+import { optionNames } from '../validate.js';
 import { assertReachable } from './arrays.js';
 import { pairsOf } from './calls.js';
 import type { Keys } from './calls.js';
@@ -26,6 +27,8 @@ export interface InitOptions {
   /** What a Uint16Array holds. */
   dtype?: DType | undefined;
 }
+
+export const initNames = optionNames<InitOptions>({ shape: true, dtype: true });
 
 /** A key to be made. */
 export interface NewKey {

@@ -11,12 +11,12 @@ import { pairsOf, priorityOf } from './calls.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
 import { parseDevices } from './devices.js';
 import { forget } from './distributed.js';
-import { readInit } from './init.js';
+import { initNames, readInit } from './init.js';
 import type { InitOptions, InitValues } from './init.js';
 import type { Key } from './keys.js';
 import { StoreOperations } from './operations.js';
-import { distributedOptions } from './options.js';
-import type { GradientCompression, KVStoreOptions } from './options.js';
+import { compressionNames, distributedOptions, saveNames, storeNames } from './options.js';
+import type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 import type { ShardPlace } from '../native/dist.js';
 import { reportOf } from './report.js';
 import type { StoreReport } from './report.js';
@@ -26,6 +26,13 @@ import { hasServers, isDistributed, parseStoreType } from './types.js';
 import type { StoreKind, StoreType } from './types.js';
 import { UpdaterCalls } from './updater.js';
 import type { Updater } from './updater.js';
+import { optionNames, optionsObject } from '../validate.js';
+
+const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
+  shape: true,
+  dtype: true,
+  priority: true,
+});
 
 /**
  * A key-value store with MXNet's meaning: the devices of this process push arrays, which are summed, and pull the
@@ -83,11 +90,12 @@ export class KVStore implements AsyncDisposable {
    *   are accepted.
    * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
    */
-  static async create(type = 'device', options: KVStoreOptions = {}): Promise<KVStore> {
+  static async create(type = 'device', options?: KVStoreOptions): Promise<KVStore> {
     const parsed = parseStoreType(type);
-    const devices = parseDevices(options.devices);
-    const backend = await openBackend(parsed, devices, distributedOptions(options));
-    const limit = options.devices === undefined ? Infinity : devices.names.length;
+    const given = optionsObject(options, storeNames, 'KVStore.create');
+    const devices = parseDevices(given.devices);
+    const backend = await openBackend(parsed, devices, distributedOptions(given));
+    const limit = given.devices === undefined ? Infinity : devices.names.length;
     return new KVStore(parsed, backend, { devices, limit });
   }
 
@@ -95,13 +103,10 @@ export class KVStore implements AsyncDisposable {
    * Makes keys, each once, with a first value (copied) that fixes type and length. The kind of the first key, int or
    * string, is that of all keys of the store.
    */
-  async init<K extends Keys>(
-    keys: K,
-    values: InitValues<K>,
-    options: InitOptions = {},
-  ): Promise<void> {
+  async init<K extends Keys>(keys: K, values: InitValues<K>, options?: InitOptions): Promise<void> {
     this.#operations.pending.assertOpen('init');
-    const entries = readInit(this.#operations.keys, keys, values, options, this.#rules.devices);
+    const given = optionsObject(options, initNames, 'init');
+    const entries = readInit(this.#operations.keys, keys, values, given, this.#rules.devices);
     const calls = entries.map(({ key, value, dtype, rowLength }): KeyCall => {
       const id = this.#native.define(String(key), dtype, value.length, rowLength);
       const info = { key, id, dtype, count: value.length, rowLength };
@@ -139,11 +144,12 @@ export class KVStore implements AsyncDisposable {
     keys: K,
     values: InitValues<K>,
     outs: ArraysFor<K>,
-    options: InitOptions & StoreCallOptions = {},
+    options?: InitOptions & StoreCallOptions,
   ): Promise<void> {
-    const initialised = this.init(keys, values, options);
+    const { priority, ...ofInit } = optionsObject(options, broadcastNames, 'broadcast');
+    const initialised = this.init(keys, values, ofInit);
     // Queued behind the init; if that is refused, there is nothing to pull.
-    const pulled = this.pull(keys, outs, options);
+    const pulled = this.pull(keys, outs, { priority });
     const [init, pull] = await Promise.allSettled([initialised, pulled]);
     if (init.status === 'rejected') throw init.reason;
     if (pull.status === 'rejected') throw pull.reason;
@@ -163,7 +169,7 @@ export class KVStore implements AsyncDisposable {
     options?: StoreCallOptions,
   ): Promise<void> {
     this.#operations.pending.assertOpen('rowSparsePull');
-    const priority = priorityOf(options);
+    const priority = priorityOf(options, 'rowSparsePull');
     const calls = pairsOf(key, outs, 'outs').map(([one, given], index) => {
       const info = this.#operations.keys.find(one);
       const outputs = arraysOf(given, info, 'out', this.#rules);
@@ -232,23 +238,20 @@ export class KVStore implements AsyncDisposable {
    *
    * @throws GradlinkError ERR_UNSUPPORTED on a `local` store.
    */
-  async setGradientCompression({ type, threshold = 0.5 }: GradientCompression): Promise<void> {
+  async setGradientCompression(compression: GradientCompression): Promise<void> {
     this.#operations.pending.assertOpen('setGradientCompression');
+    const given = optionsObject(compression, compressionNames, 'setGradientCompression');
+    const { type, threshold = 0.5 } = given;
     this.#native.setCompression(type, threshold);
     await Promise.resolve();
   }
 
   /**
    * Writes the optimizer's states to a file, in one step, as they are after every operation issued before.
-   *
-   * @param options - dumpOptimizer: write the optimizer itself too, so that loading needs no setOptimizer.
    */
-  async saveOptimizerStates(
-    file: string,
-    options: { dumpOptimizer?: boolean | undefined } = {},
-  ): Promise<void> {
+  async saveOptimizerStates(file: string, options?: SaveStatesOptions): Promise<void> {
     this.#operations.pending.assertOpen('saveOptimizerStates');
-    const dump = options.dumpOptimizer ?? false;
+    const dump = optionsObject(options, saveNames, 'saveOptimizerStates').dumpOptimizer ?? false;
     await this.#operations.pending.run('saveOptimizerStates', [], () =>
       this.#native.saveStates(file, dump),
     );

@@ -39,7 +39,7 @@ export class StoreOperations {
   ): Promise<void> {
     try {
       this.pending.assertOpen(op);
-      const priority = priorityOf(options);
+      const priority = priorityOf(options, op);
       const known = this.#repeated?.find(op, keys, values, outs);
       if (known !== undefined) return this.#repeat(op, known, priority);
       const calls = readCall(this.keys, keys, op, values, outs, this.#rules);

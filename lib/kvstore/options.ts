@@ -1,5 +1,5 @@
 // What stores are made with.
-import { integer, milliseconds } from '../validate.js';
+import { integer, milliseconds, optionNames } from '../validate.js';
 import type { DeviceList } from './devices.js';
 
 /** Options of {@link KVStore.create}. */
@@ -24,6 +24,13 @@ export interface KVStoreOptions {
   bigArrayBound?: number | undefined;
 }
 
+export const storeNames = optionNames<KVStoreOptions>({
+  devices: true,
+  timeoutMs: true,
+  startTimeoutMs: true,
+  bigArrayBound: true,
+});
+
 /** Options of {@link KVStore.setGradientCompression}. */
 export interface GradientCompression {
   /**
@@ -35,6 +42,16 @@ export interface GradientCompression {
   /** Of the same unit as the gradients; above 0 for 2bit. 0.5 when absent. */
   threshold?: number | undefined;
 }
+
+export const compressionNames = optionNames<GradientCompression>({ type: true, threshold: true });
+
+/** Options of {@link KVStore.saveOptimizerStates}. */
+export interface SaveStatesOptions {
+  /** Write the optimizer itself too, so that loading needs no setOptimizer; false when absent. */
+  dumpOptimizer?: boolean | undefined;
+}
+
+export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true });
 
 /** The options of a store of several workers, checked. */
 export interface DistributedOptions {

@@ -4,6 +4,7 @@ import { native } from '../native.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
+import { optionNames, optionsObject } from '../validate.js';
 
 /** Options of {@link serveJob}. */
 export interface ServeOptions {
@@ -21,6 +22,14 @@ export interface ServeOptions {
   onStore?: ((report: ServerReport) => void) | undefined;
 }
 
+const serveNames = optionNames<ServeOptions>({
+  signal: true,
+  threads: true,
+  tolerateWorkerLoss: true,
+  onCommand: true,
+  onStore: true,
+});
+
 /**
  * Serves the stores of this job, in the order in which its workers make them, until the signal is aborted or, where the
  * launcher gives no signal, the workers have ended. The place in the job is read from the environment.
@@ -28,8 +37,8 @@ export interface ServeOptions {
  * @throws GradlinkError what ended a store, naming the process that is to blame; ERR_UNSUPPORTED where this process is
  *   no server.
  */
-export async function serveJob(options: ServeOptions = {}): Promise<void> {
-  await new Serving(options).run();
+export async function serveJob(options?: ServeOptions): Promise<void> {
+  await new Serving(optionsObject(options, serveNames, 'serveJob')).run();
 }
 
 class Serving {

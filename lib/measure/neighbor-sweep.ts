@@ -52,7 +52,8 @@ export async function openNeighborRanks(size: number, timeoutMs: number): Promis
     return { members, size: world.size, processes: world.size, close: () => world.close() };
   }
   const local = Communicator.local(size);
-  return { members: local.ranks, size, processes: 1, close: () => local.close() };
+  const members = await local.openRanks();
+  return { members, size, processes: 1, close: () => local.close() };
 }
 
 const tolerances: Readonly<Record<NeighborDType, number>> = { float32: 1e-6, float64: 1e-14 };

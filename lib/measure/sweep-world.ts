@@ -96,7 +96,7 @@ export async function openWorld(
     };
   }
   const local = Communicator.local(size);
-  const members = engine === 'local' ? [local] : local.ranks;
+  const members = engine === 'local' ? [local] : await local.openRanks();
   return {
     size,
     rank: 0,

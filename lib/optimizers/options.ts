@@ -1,5 +1,6 @@
 // Rules of option values, for optimizers and schedules alike.
 import { argumentError } from '../errors.js';
+import { unknownOption } from '../validate.js';
 
 /** What a number may be. */
 export type NumberRule = 'finite' | 'notNegative' | 'positive' | 'unit' | 'count' | 'updates';
@@ -60,22 +61,13 @@ export function checkedObject(value: unknown, name: string): Readonly<Record<str
   return value as Readonly<Record<string, unknown>>;
 }
 
-/**
- * @throws TypeError for an option that is not one of `known`, listing them: a misspelt option would otherwise be
- *   without effect.
- */
+/** @throws TypeError for an option that is not one of `known`: it names the nearest and all others. */
 export function refuseUnknown(
   options: Readonly<Record<string, unknown>>,
   known: readonly string[],
   owner: string,
 ): void {
   for (const name of Object.keys(options)) {
-    if (known.includes(name)) continue;
-    throw argumentError(
-      'ERR_INVALID_ARG_VALUE',
-      `options of ${owner}`,
-      `some of ${[...known].sort().join(', ')}`,
-      { text: `'${name}'` },
-    );
+    if (!known.includes(name)) throw unknownOption(name, known, owner);
   }
 }

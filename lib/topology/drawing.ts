@@ -1,4 +1,5 @@
 // Pictures of a graph as text that other tools draw.
+import { optionNames, optionsObject } from '../validate.js';
 import type { Topology } from './topology.js';
 
 /** Options of {@link toDot} and {@link toMermaid}. */
@@ -9,19 +10,23 @@ export interface DrawingOptions {
   readonly selfEdges?: boolean;
 }
 
+const drawingNames = optionNames<DrawingOptions>({ weights: true, selfEdges: true });
+
 /** The graph in Graphviz's language: `dot -Tsvg` draws it. */
-export function toDot(topology: Topology, options: DrawingOptions = {}): string {
+export function toDot(topology: Topology, options?: DrawingOptions): string {
+  const given = optionsObject(options, drawingNames, 'toDot');
   const lines = ranks(topology).map((rank) => `  ${rank};`);
-  for (const { from, to, label } of drawn(topology, options)) {
+  for (const { from, to, label } of drawn(topology, given)) {
     lines.push(`  ${from} -> ${to}${label === undefined ? '' : ` [label="${label}"]`};`);
   }
   return ['digraph topology {', ...lines, '}', ''].join('\n');
 }
 
 /** The graph in Mermaid's language, as Markdown viewers draw it. */
-export function toMermaid(topology: Topology, options: DrawingOptions = {}): string {
+export function toMermaid(topology: Topology, options?: DrawingOptions): string {
+  const given = optionsObject(options, drawingNames, 'toMermaid');
   const lines = ranks(topology).map((rank) => `  r${rank}((${rank}))`);
-  for (const { from, to, label } of drawn(topology, options)) {
+  for (const { from, to, label } of drawn(topology, given)) {
     lines.push(`  r${from} -->${label === undefined ? '' : `|${label}|`} r${to}`);
   }
   return ['flowchart LR', ...lines, ''].join('\n');

@@ -5,7 +5,7 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions, RootOptions } from '../communicator/types.js';
 import { GradlinkError } from '../errors.js';
-import { optionsObject, rankOf } from '../validate.js';
+import { optionNames, optionsObject, rankOf } from '../validate.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, Trainable } from './types.js';
 import { allVariables } from './variables.js';
@@ -15,6 +15,8 @@ const pieceBytes = 64 * 2 ** 20;
 
 /** Options of {@link broadcastVariables} and {@link broadcastOptimizerState}. */
 export type BroadcastOptions = RootOptions & CallOptions;
+
+const broadcastNames = optionNames<BroadcastOptions>({ root: true, timeoutMs: true });
 
 /**
  * Collective. Gives every rank the root's values, those that are not trained included. Variables belong together by
@@ -27,10 +29,11 @@ export async function broadcastVariables(
   comm: Communicator,
   options?: BroadcastOptions,
 ): Promise<void> {
+  const given = optionsObject(options, broadcastNames, 'broadcastVariables');
   const variables = allVariables(model);
-  await assertAlike(comm, variables, options, 'variables');
+  await assertAlike(comm, variables, given, 'variables');
   for (const piece of piecesOf(variables)) {
-    const values = await broadcastTensors(comm, piece, options);
+    const values = await broadcastTensors(comm, piece, given);
     piece.forEach((variable, i) => {
       variable.assign(values[i]!);
     });
@@ -47,7 +50,8 @@ export async function broadcastOptimizerState(
   comm: Communicator,
   options?: BroadcastOptions,
 ): Promise<void> {
-  const { root = 0, ...calls } = optionsObject(options);
+  const given = optionsObject(options, broadcastNames, 'broadcastOptimizerState');
+  const { root = 0, ...calls } = given;
   const from = rankOf(root, 'root', comm.size);
   const own = comm.rank === from ? await optimizer.getWeights() : [];
   // Only the root knows its state, whose tensors another rank may not have made yet.
@@ -80,10 +84,9 @@ export async function broadcastOptimizerState(
 async function assertAlike(
   comm: Communicator,
   tensors: readonly (Tensor | Variable)[],
-  options: BroadcastOptions | undefined,
+  { timeoutMs }: BroadcastOptions,
   what: string,
 ): Promise<void> {
-  const timeoutMs = optionsObject(options).timeoutMs;
   const calls = timeoutMs === undefined ? {} : { timeoutMs };
   const text = tensors.map(({ shape, dtype }) => `${dtype}[${shape.join(',')}]`);
   // Whether all have the same is whether the smallest and the largest fingerprint are.
@@ -128,9 +131,8 @@ function* piecesOf(variables: readonly Variable[]): Generator<Variable[]> {
 async function broadcastTensors(
   comm: Communicator,
   tensors: readonly Tensor[],
-  options: BroadcastOptions | undefined,
+  { root = 0, timeoutMs }: BroadcastOptions,
 ): Promise<Tensor[]> {
-  const { root = 0, timeoutMs } = optionsObject(options);
   const calls = timeoutMs === undefined ? { root } : { root, timeoutMs };
   const values: Tensor[] = [];
   for (const dtype of ['float32', 'int32', 'bool'] as const) {

@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from 'node:f
 import { join } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { readTensors, writeTensors, writeWhole, type NamedArray } from './tensor-file.js';
 
 export type { NamedArray } from './tensor-file.js';
@@ -43,6 +44,8 @@ export interface SaveOptions {
   readonly keep?: number | undefined;
 }
 
+const saveNames = optionNames<SaveOptions>({ keep: true });
+
 /**
  * Writes this rank's arrays; every rank calls it. It counts once all ranks have written theirs: a rank that is lost
  * before leaves the one before as the last. `folder` is one that all ranks' hosts share.
@@ -54,8 +57,9 @@ export async function saveCheckpoint(
   ranks: CheckpointRanks,
   place: TrainingPlace,
   arrays: readonly NamedArray[],
-  { keep = 2 }: SaveOptions = {},
+  options?: SaveOptions,
 ): Promise<string> {
+  const { keep = 2 } = optionsObject(options, saveNames, 'saveCheckpoint');
   const own = join(folder, `checkpoint-${place.step}`);
   mkdirSync(own, { recursive: true });
   writeTensors(join(own, rankFile(ranks.rank)), arrays);

@@ -1,9 +1,10 @@
+// Data-parallel training of one model: each rank its batch, gradients averaged in buckets while backward runs.
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { optionsObject } from '../validate.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { broadcastVariables } from './broadcast.js';
 import { GradientReducer } from './buckets/reducer.js';
 import type { BucketPlan, BucketTimes } from './buckets/types.js';
@@ -18,6 +19,21 @@ import type {
   Trainable,
 } from './types.js';
 import { specsOf, trainableVariables } from './variables.js';
+
+const parallelNames = optionNames<DataParallelOptions>({
+  mode: true,
+  bucketCapBytes: true,
+  firstBucketBytes: true,
+  rebuild: true,
+  buckets: true,
+  op: true,
+  hook: true,
+  timeoutMs: true,
+  findUnused: true,
+  broadcast: true,
+  timeline: true,
+});
+const gradientNames = optionNames<GradientOptions>({ samples: true });
 
 /**
  * Trains the same model on every rank, each with its own batch, as if one had trained with all batches: gradients are
@@ -57,14 +73,24 @@ export class DistributedDataParallel {
     this.variables = variables;
     this.#comm = comm;
     this.#options = options;
-    this.#reducer = new GradientReducer(comm, specsOf(variables), options);
+    const { mode, bucketCapBytes, firstBucketBytes, rebuild, buckets, op, hook, timeoutMs } =
+      options;
+    this.#reducer = new GradientReducer(comm, specsOf(variables), {
+      mode,
+      bucketCapBytes,
+      firstBucketBytes,
+      rebuild,
+      buckets,
+      op,
+      hook,
+      timeoutMs,
+    });
   }
 
   /**
    * Collective. Takes rank 0's values to all ranks and lays the buckets out.
    *
    * @param model - a `tf.LayersModel`, or variables; the same on every rank, in the same order.
-   * @param comm - of one rank, in the memory of the host.
    * @throws GradlinkError ERR_MISMATCH where the ranks' variables differ in number or size.
    */
   static async create(
@@ -72,7 +98,7 @@ export class DistributedDataParallel {
     comm: Communicator,
     options?: DataParallelOptions,
   ): Promise<DistributedDataParallel> {
-    const given = optionsObject(options);
+    const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
     const variables = trainableVariables(model);
     const ddp = new DistributedDataParallel(variables, comm, given);
     if (given.broadcast ?? true) await broadcastVariables(model, comm);
@@ -154,11 +180,12 @@ export class DistributedDataParallel {
         { usable: true },
       );
     }
+    const { samples } = optionsObject(options, gradientNames, 'gradients');
     const reduce = this.#syncing;
     const { findUnused = false, timeline } = this.#options;
     this.#busy = true;
     try {
-      const scale = await this.#scaleFor(optionsObject(options).samples);
+      const scale = await this.#scaleFor(samples);
       let usedByAny: Promise<Uint8Array> | undefined;
       const sink = sinkOf(this.#reducer, this.#comm, {
         scale,

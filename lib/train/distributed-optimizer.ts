@@ -3,7 +3,7 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { integer, maxInt32, optionsObject } from '../validate.js';
+import { integer, maxInt32, optionNames, optionsObject } from '../validate.js';
 import { averagingOf } from './averaging.js';
 import type { Averaging } from './averaging.js';
 import { GradientReducer } from './buckets/reducer.js';
@@ -30,6 +30,18 @@ const algorithms: readonly TrainingAlgorithm[] = [
   'adasum',
   'window-put',
 ];
+
+const optimizerNames = optionNames<DistributedOptimizerOptions>({
+  algorithm: true,
+  op: true,
+  compression: true,
+  backwardPassesPerStep: true,
+  groups: true,
+  stepsPerCommunication: true,
+  neighbors: true,
+  timeline: true,
+  timeoutMs: true,
+});
 
 /** Local steps from one averaging of {@link TrainingAlgorithm} `'local-sgd'` to the next, when not said. */
 const localSteps = 8;
@@ -77,7 +89,7 @@ export class DistributedOptimizer extends tf.Optimizer {
 
   constructor(inner: InnerOptimizer, comm: Communicator, options?: DistributedOptimizerOptions) {
     super();
-    const given = optionsObject(options);
+    const given = optionsObject(options, optimizerNames, 'DistributedOptimizer');
     const { algorithm = 'gradient-allreduce' } = given;
     if (!algorithms.includes(algorithm)) {
       const names = algorithms.join(', ');

@@ -3,7 +3,7 @@ import type { Scalar, Variable } from '@tensorflow/tfjs-core';
 import { GradlinkError } from '../errors.js';
 import type { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
-import { optionsObject } from '../validate.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { endPass, runPass } from './gradient-pass.js';
 import type { GradientSink } from './gradient-pass.js';
 import { tf } from './tfjs.js';
@@ -28,6 +28,13 @@ export interface KVStoreTrainerOptions {
   /** Told when the passes ran and how long the store was waited for. */
   readonly timeline?: Timeline | undefined;
 }
+
+const trainerNames = optionNames<KVStoreTrainerOptions>({
+  optimizer: true,
+  scale: true,
+  prefix: true,
+  timeline: true,
+});
 
 /**
  * Trains over a {@link KVStore} of any type: each gradient is pushed the moment the backward pass has made it, the first
@@ -82,7 +89,8 @@ export class KVStoreTrainer {
     kv: KVStore,
     options: KVStoreTrainerOptions,
   ): Promise<KVStoreTrainer> {
-    const trainer = new KVStoreTrainer(trainableVariables(model), kv, optionsObject(options));
+    const given = optionsObject(options, trainerNames, 'KVStoreTrainer');
+    const trainer = new KVStoreTrainer(trainableVariables(model), kv, given);
     await trainer.#start();
     return trainer;
   }

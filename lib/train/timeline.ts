@@ -1,7 +1,9 @@
+// What ranks computed and communicated when, as files that trace viewers show.
 import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
 import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { monotonicSeconds } from './clock.js';
 
 /** Lanes of a rank, in the order in which they are shown. */
@@ -16,6 +18,8 @@ export interface TimelineOptions {
   /** Events gathered before they are written; 64 when absent. */
   readonly buffered?: number | undefined;
 }
+
+const timelineNames = optionNames<TimelineOptions>({ rank: true, label: true, buffered: true });
 
 /** What a trace's viewer shows of an event. */
 export type TimelineArgs = Readonly<Record<string, string | number | boolean>>;
@@ -40,8 +44,9 @@ export class Timeline implements Disposable {
   #gathered: string[] = [];
 
   /** @throws the system's error where the file cannot be written. */
-  constructor(path: string, options: TimelineOptions = {}) {
-    const { rank = 0, label = `rank ${rank}`, buffered = 64 } = options;
+  constructor(path: string, options?: TimelineOptions) {
+    const given = optionsObject(options, timelineNames, 'Timeline');
+    const { rank = 0, label = `rank ${rank}`, buffered = 64 } = given;
     this.#rank = rank;
     this.#limit = buffered;
     const head = {

@@ -2,6 +2,7 @@
 import type { Scalar, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
+import type { RankWeights, Rank } from '../topology/rank.js';
 import type { BucketHook, BucketHookName, ReducerOptions } from './buckets/types.js';
 import type { Timeline } from './timeline.js';
 
@@ -83,8 +84,8 @@ export type TrainingAlgorithm =
 /** Whom one step averages with, as `neighborAllReduce` has it. */
 export interface StepNeighbors {
   readonly selfWeight: number;
-  readonly srcWeights: Readonly<Record<number, number>>;
-  readonly dstWeights: Readonly<Record<number, number>> | readonly number[];
+  readonly srcWeights: RankWeights;
+  readonly dstWeights: RankWeights | readonly Rank[];
 }
 
 /** Options of {@link DistributedOptimizer}. */

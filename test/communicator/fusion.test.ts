@@ -1,14 +1,15 @@
 // Small sums that go together.
 import { afterEach, describe, expect, it } from 'vitest';
 
+import type { LocalGroup } from '../../lib/index.js';
 import { Communicator, ringGraph } from '../../lib/index.js';
 
-let local: Communicator | undefined;
+let local: LocalGroup | undefined;
 afterEach(() => local?.close());
 
-function make(n: number): readonly Communicator[] {
+async function make(n: number): Promise<readonly Communicator[]> {
   local = Communicator.local(n);
-  return local.ranks;
+  return await local.openRanks();
 }
 
 const value = (rank: number, array: number, i: number) => ((rank + 1) * (array + 3) + i) % 31;
@@ -37,7 +38,7 @@ function expectSame(got: readonly Float32Array[], want: readonly Float32Array[])
 describe('setFusion', () => {
   it('gives the sums that each call alone gives', async () => {
     for (const n of [1, 2, 3, 4, 7]) {
-      const ranks = make(n);
+      const ranks = await make(n);
       for (const options of [{}, { thresholdBytes: 5000 }, { cycleMs: 2 }, { thresholdBytes: 0 }]) {
         for (const one of ranks) one.setFusion(options);
         const datas = ranks.map((_, rank) => arrays(rank, lengths));
@@ -51,7 +52,7 @@ describe('setFusion', () => {
   });
 
   it('does not need all ranks to have issued as many calls', async () => {
-    const ranks = make(3);
+    const ranks = await make(3);
     for (const one of ranks) one.setFusion();
     const datas = ranks.map((_, rank) => arrays(rank, lengths));
     // The first waits for each of its calls, the second for every third, the last issues all.
@@ -69,7 +70,7 @@ describe('setFusion', () => {
   });
 
   it('keeps the order among other operations, types and weights', async () => {
-    const ranks = make(4);
+    const ranks = await make(4);
     for (const one of ranks) {
       one.setTopology(ringGraph(4, 'right'));
       one.setFusion({ cycleMs: 1 });
@@ -108,7 +109,7 @@ describe('setFusion', () => {
   });
 
   it('averages many small arrays with neighbours, divided once', async () => {
-    const ranks = make(4);
+    const ranks = await make(4);
     for (const one of ranks) {
       one.setTopology(ringGraph(4));
       one.setFusion();
@@ -130,7 +131,7 @@ describe('setFusion', () => {
   });
 
   it('tells every call of a group what ended it', async () => {
-    const ranks = make(2);
+    const ranks = await make(2);
     for (const one of ranks) one.setFusion({ cycleMs: 20 });
     const calls = ranks.flatMap((one) =>
       // The second of one rank is longer: it goes with the first, or alone; both disagree.
@@ -146,7 +147,7 @@ describe('setFusion', () => {
   });
 
   it('lets a call be dropped that has not begun', async () => {
-    const ranks = make(2);
+    const ranks = await make(2);
     for (const one of ranks) one.setFusion();
     // Nothing behind it begins before the other rank comes.
     const gate = ranks[0]!.barrier();
@@ -166,8 +167,8 @@ describe('setFusion', () => {
     await Promise.all(others);
   });
 
-  it('says what its options may be', () => {
-    const [one] = make(1);
+  it('says what its options may be', async () => {
+    const [one] = await make(1);
     expect(() => one!.setFusion({ thresholdBytes: -1 })).toThrow(RangeError);
     expect(() => one!.setFusion({ cycleMs: -1 })).toThrow(RangeError);
     expect(() => one!.setFusion({ cycleMs: 'x' as unknown as number })).toThrow(TypeError);

@@ -1,16 +1,17 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 
 // A receive that nobody answers yet, or a collective that waits for the other rank, holds its arrays for as long as
 // the test wants.
 describe('arrays of a pending operation', () => {
-  let group: Communicator;
+  let group: LocalGroup;
   let a: Communicator;
   let b: Communicator;
-  beforeEach(() => {
+  beforeEach(async () => {
     group = Communicator.local(2);
-    [a, b] = group.ranks as [Communicator, Communicator];
+    [a, b] = (await group.openRanks()) as [Communicator, Communicator];
   });
   afterEach(() => group.close());
 
@@ -86,7 +87,8 @@ describe('arrays of a pending operation', () => {
       code: 'ERR_TIMEOUT',
     });
     const alone = Communicator.local(1);
-    expect([...(await alone.allReduce(mine))]).toEqual([1, 2, 3, 4]);
+    await alone.allReduce([mine]);
+    expect([...mine]).toEqual([1, 2, 3, 4]);
     await alone.close();
   });
 

@@ -1,15 +1,16 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { dtypes } from '../../lib/tensor/dtype.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 
-let group: Communicator;
+let group: LocalGroup;
 let ranks: readonly Communicator[];
 const rank = (i: number) => ranks[i]!;
-const make = (n: number) => {
+const make = async (n: number) => {
   group = Communicator.local(n);
-  ranks = group.ranks;
+  ranks = await group.openRanks();
 };
 afterEach(() => group.close());
 
@@ -83,8 +84,8 @@ describe('send and receive', () => {
 
 describe('split', () => {
   it('makes groups by color, ordered by key', async () => {
-    make(4);
-    const parts = await Promise.all(ranks.map((one) => one.split(one.rank % 2, -one.rank)));
+    await make(4);
+    const parts = await Promise.all(ranks.map((one, rank) => one.split(rank % 2, -rank)));
     expect(parts.map((part) => [part?.size, part?.rank])).toEqual([
       [2, 1],
       [2, 1],
@@ -100,7 +101,7 @@ describe('split', () => {
   });
 
   it('leaves out who gives no color', async () => {
-    make(3);
+    await make(3);
     const parts = await Promise.all(ranks.map((one) => one.split(one.rank === 1 ? null : 0)));
     expect(parts.map((part) => part?.rank)).toEqual([0, undefined, 1]);
     await Promise.all(parts.map(async (part) => part?.close()));
@@ -109,7 +110,7 @@ describe('split', () => {
 
 describe('neighborAllReduce', () => {
   it.each(floats)('weighs %s on both ends', async (dtype) => {
-    make(3);
+    await make(3);
     // A ring: everybody sends to the next, times 2 at the sender and times 0.5 at the receiver.
     const results = await Promise.all(
       ranks.map((one, i) =>
@@ -129,7 +130,7 @@ describe('neighborAllReduce', () => {
   });
 
   it('writes out and leaves data alone, and has a blocking twin', async () => {
-    make(2);
+    await make(2);
     const [a, b] = [Float64Array.of(1), Float64Array.of(2)];
     const out = new Float64Array(1);
     const theirs = rank(1).neighborAllReduce(b, {
@@ -151,7 +152,7 @@ describe('neighborAllReduce', () => {
 
 describe('allocShared', () => {
   it.each(dtypes)('gives zeroed, aligned %s that collectives take', async (dtype) => {
-    make(2);
+    await make(2);
     const arrays = ranks.map((one) => one.allocShared(dtype, 1001));
     arrays.forEach((array) => {
       expect(array.length).toBe(1001);
@@ -169,13 +170,13 @@ describe('allocShared', () => {
     });
   });
 
-  it('gives an empty array for no elements', () => {
-    make(1);
+  it('gives an empty array for no elements', async () => {
+    await make(1);
     expect(group.allocShared('float32', 0)).toEqual(new Float32Array(0));
   });
 
   it('outlives the communicator it came from', async () => {
-    make(1);
+    await make(1);
     const array = group.allocShared('float32', 4);
     await group.close();
     array.fill(3);

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import {
   exponentialTwoGraph,
   fullyConnectedGraph,
@@ -13,11 +14,11 @@ import {
 import type { Exchange, Topology } from '../../lib/topology/index.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 
-let group: Communicator | undefined;
+let group: LocalGroup | undefined;
 let ranks: readonly Communicator[] = [];
-const make = (n: number) => {
+const make = async (n: number) => {
   group = Communicator.local(n);
-  ranks = group.ranks;
+  ranks = await group.openRanks();
 };
 afterEach(async () => {
   await group?.close();
@@ -56,7 +57,7 @@ describe('neighborAllReduce by a topology', () => {
 
   it.each(Object.entries(graphs))('averages uniformly: %s', async (_, graphOf) => {
     for (const n of sizes) {
-      make(n);
+      await make(n);
       const graph = graphOf(n);
       ranks.forEach((one) => one.setTopology(graph));
       for (const length of lengths) {
@@ -73,38 +74,41 @@ describe('neighborAllReduce by a topology', () => {
     }
   });
 
-  it.each(floats)('averages %s, with the ranks apart and together', async (dtype) => {
-    for (const n of sizes) {
-      make(n);
-      const together = group!;
-      const graph = exponentialTwoGraph(n);
-      const values = Array.from({ length: n }, (_, rank) => [48 * (rank + 1), 12 * n]);
-      const rows = values.map((row) => Float64Array.from(row));
-      const want = rows.map((_, rank) => averaged(graph, rows, rank));
-      const fill = () => values.map((row) => arrayOf(dtype, row) as Uint16Array);
-      const options = { dtype: dtype as 'float16' };
-      const apart = fill();
-      await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(apart[rank]!, options)));
-      const data = fill();
-      const out = fill();
-      const result = await together.neighborAllReduce(data, { ...options, out });
-      expect(result.every((one, rank) => one === out[rank])).toBe(true);
-      const exact = arrayOf(
-        dtype,
-        want.flatMap((row) => [...row]),
-      );
-      expect(apart.flatMap((one) => valuesOf(dtype, one))).toEqual(valuesOf(dtype, exact));
-      expect(out.flatMap((one) => valuesOf(dtype, one))).toEqual(valuesOf(dtype, exact));
-      expect(data).toEqual(fill());
-      expect(together.neighborAllReduceSync(data, options)[0]).toBe(data[0]);
-      expect(data).toEqual(out);
-      await together.close();
-    }
-  });
+  it.each(floats)(
+    'averages %s, in place and to another array, awaited and blocking',
+    async (dtype) => {
+      for (const n of sizes) {
+        await make(n);
+        const graph = exponentialTwoGraph(n);
+        const values = Array.from({ length: n }, (_, rank) => [48 * (rank + 1), 12 * n]);
+        const rows = values.map((row) => Float64Array.from(row));
+        const want = rows.flatMap((_, rank) => [...averaged(graph, rows, rank)]);
+        const exact = valuesOf(dtype, arrayOf(dtype, want));
+        const fill = () => values.map((row) => arrayOf(dtype, row) as Uint16Array);
+        const options = { dtype: dtype as 'float16' };
+        const data = fill();
+        const out = fill();
+        const results = await Promise.all(
+          ranks.map((one, rank) =>
+            one.neighborAllReduce(data[rank]!, { ...options, out: out[rank]! }),
+          ),
+        );
+        expect(results.every((one, rank) => one === out[rank])).toBe(true);
+        expect(out.flatMap((one) => valuesOf(dtype, one))).toEqual(exact);
+        expect(data).toEqual(fill());
+        // The others' calls are under way when the last one blocks.
+        const others = ranks.slice(1).map((one, i) => one.neighborAllReduce(data[i + 1]!, options));
+        expect(ranks[0]!.neighborAllReduceSync(data[0]!, options)).toBe(data[0]);
+        await Promise.all(others);
+        expect(data).toEqual(out);
+        await group?.close();
+      }
+    },
+  );
 
   it('takes the weights of a weighted topology', async () => {
     for (const n of sizes) {
-      make(n);
+      await make(n);
       const graph = meshGrid2DGraph(n);
       ranks.forEach((one) => one.setTopology(graph, { weighted: true }));
       const datas = inputs(n, 100);
@@ -118,7 +122,7 @@ describe('neighborAllReduce by a topology', () => {
   });
 
   it('takes weights that a rank gives for its sources; those left out count 0', async () => {
-    make(4);
+    await make(4);
     const datas = [1, 10, 100, 1000].map((value) => Float64Array.of(value));
     await Promise.all(
       ranks.map((one, rank) =>
@@ -135,7 +139,7 @@ describe('neighborAllReduce by a topology', () => {
   });
 
   it('keeps values as small as 2^-256, and sums before it divides', async () => {
-    make(3);
+    await make(3);
     const small = 2 ** -256;
     const datas = [1, 2, 6].map((value) => Float64Array.of(value * small, value));
     await Promise.all(ranks.map((one, rank) => one.neighborAllReduce(datas[rank]!)));
@@ -151,7 +155,7 @@ describe('neighborAllReduce by a topology', () => {
   });
 
   it('is the same error on every rank where topologies differ, and goes on after it', async () => {
-    make(3);
+    await make(3);
     ranks.forEach((one, rank) => one.setTopology(ringGraph(3, rank === 1 ? 'left' : 'right')));
     const all = await Promise.allSettled(
       ranks.map((one) => one.neighborAllReduce(new Float32Array(5))),
@@ -167,7 +171,7 @@ describe('neighborAllReduce by a topology', () => {
   });
 
   it('refuses what does not belong together', async () => {
-    make(2);
+    await make(2);
     const [one] = ranks;
     const data = new Float32Array(2);
     expect(() => one!.setTopology(ringGraph(3))).toThrow(/a Topology of 2 ranks/);
@@ -182,7 +186,7 @@ describe('neighborAllReduce by a topology', () => {
 
 describe('neighborAllReduce on a changing graph', () => {
   it('averages everybody in a period of one-peer exponential steps', async () => {
-    make(4);
+    await make(4);
     const datas = inputs(4, 5000);
     const want = averaged(fullyConnectedGraph(4), datas, 0);
     const schedules = ranks.map((one) => onePeerSchedule(exponentialTwoGraph(4), one.rank));
@@ -201,7 +205,7 @@ describe('neighborAllReduce on a changing graph', () => {
 
   it('takes empty lists on either side', async () => {
     for (const length of [3, 40_000]) {
-      make(3);
+      await make(3);
       const datas = inputs(3, length);
       const [a, b, c] = inputs(3, length);
       await Promise.all([
@@ -231,7 +235,7 @@ describe('neighborAllGather', () => {
   it('gives what the sources have, for every dtype and size', async () => {
     for (const n of sizes) {
       for (const dtype of ['float32', 'float64', 'float16', 'int32'] as const) {
-        make(n);
+        await make(n);
         const graph = exponentialTwoGraph(n);
         for (const length of [0, 1, 5000]) {
           const row = (rank: number) => new Array<number>(length).fill(rank + 1);
@@ -249,7 +253,7 @@ describe('neighborAllGather', () => {
   });
 
   it('takes lists, other lengths and an order', async () => {
-    make(3);
+    await make(3);
     const datas = [Int32Array.of(1), Int32Array.of(2, 2), new Int32Array(9000).fill(3)];
     const out = new Int32Array(9002);
     const got = await Promise.all([
@@ -272,7 +276,7 @@ describe('neighborAllGather', () => {
     ['nobody awaits it', { srcRanks: [], dstRanks: [1] }, /does not name it as a source/],
     ['nobody sends it', { srcRanks: [1], dstRanks: [] }, /does not name it as a destination/],
   ])('is the same error on every rank where %s', async (_, first, message) => {
-    make(3);
+    await make(3);
     const lists = [first, { srcRanks: [], dstRanks: [] }, { srcRanks: [], dstRanks: [] }];
     const all = await Promise.allSettled(
       ranks.map((one, rank) => one.neighborAllGather(new Float32Array(2), lists[rank])),
@@ -285,7 +289,7 @@ describe('neighborAllGather', () => {
   });
 
   it('is the same error on every rank for other lengths than expected, and for other dtypes', async () => {
-    make(2);
+    await make(2);
     const lengths = await Promise.allSettled(
       ranks.map((one, rank) => one.neighborAllGather(new Float32Array(2 + rank))),
     );
@@ -307,7 +311,7 @@ describe('neighborAllGather', () => {
   });
 
   it('has a blocking twin', async () => {
-    make(2);
+    await make(2);
     const theirs = ranks[1]!.neighborAllGather(Float64Array.of(5));
     expect(ranks[0]!.neighborAllGatherSync(Float64Array.of(4))).toEqual(Float64Array.of(5));
     expect(await theirs).toEqual(Float64Array.of(4));
@@ -316,7 +320,7 @@ describe('neighborAllGather', () => {
 
 describe('pairGossip', () => {
   it.each(floats)('averages %s of two ranks', async (dtype) => {
-    make(3);
+    await make(3);
     for (const length of [1, 30_000]) {
       const fill = (value: number) => arrayOf(dtype, new Array<number>(length).fill(value));
       const [a, b] = [fill(2), fill(8)] as [Uint16Array, Uint16Array];
@@ -330,7 +334,7 @@ describe('pairGossip', () => {
   });
 
   it('takes weights and out, and has a blocking twin', async () => {
-    make(2);
+    await make(2);
     const [a, b] = [Float64Array.of(1), Float64Array.of(10)];
     const out = new Float64Array(1);
     const theirs = ranks[1]!.pairGossip(b, { peer: 0, selfWeight: 3, pairWeight: 4 });
@@ -340,7 +344,7 @@ describe('pairGossip', () => {
   });
 
   it('refuses its own rank, and half of the weights', async () => {
-    make(2);
+    await make(2);
     const data = new Float32Array(1);
     await expect(ranks[0]!.pairGossip(data, { peer: 0 })).rejects.toThrow(/other than its own 0/);
     await expect(ranks[0]!.pairGossip(data, { peer: 1, selfWeight: 1 })).rejects.toThrow(/both/);

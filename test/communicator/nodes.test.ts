@@ -1,13 +1,14 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { exponentialTwoGraph } from '../../lib/topology/index.js';
 
-let group: Communicator | undefined;
+let group: LocalGroup | undefined;
 let ranks: readonly Communicator[] = [];
-const make = (n: number) => {
+const make = async (n: number) => {
   group = Communicator.local(n);
-  ranks = group.ranks;
+  ranks = await group.openRanks();
 };
 afterEach(async () => {
   await group?.close();
@@ -32,7 +33,7 @@ describe('hierarchicalNeighborAllReduce', () => {
   ] as const;
 
   it.each(places)('averages over nodes: %i ranks, %i on each', async (n, perNode) => {
-    make(n);
+    await make(n);
     const nodes = n / perNode;
     const graph = exponentialTwoGraph(nodes);
     await Promise.all(ranks.map((one) => one.setMachineTopology(graph, { ranksPerNode: perNode })));
@@ -61,7 +62,7 @@ describe('hierarchicalNeighborAllReduce', () => {
   });
 
   it('takes weights of nodes, with other numbers of sources than of destinations', async () => {
-    make(6);
+    await make(6);
     await Promise.all(ranks.map((one) => one.setMachineTopology(undefined, { ranksPerNode: 2 })));
     const weights = [
       { selfWeight: 1, srcMachineWeights: {}, dstMachineWeights: [1, 2] },
@@ -78,7 +79,7 @@ describe('hierarchicalNeighborAllReduce', () => {
   });
 
   it('needs nodes, and equal ones', async () => {
-    make(3);
+    await make(3);
     const data = new Float32Array(1);
     await expect(ranks[0]!.hierarchicalNeighborAllReduce(data)).rejects.toThrow(/no nodes yet/);
     await expect(ranks[0]!.setMachineTopology(undefined, { ranksPerNode: 2 })).rejects.toThrow(

@@ -1,17 +1,18 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import type { NeighborWindow } from '../../lib/communicator/window.js';
 import type { WindowOptions } from '../../lib/communicator/types.js';
 import { exponentialTwoGraph, meshGrid2DGraph, ringGraph } from '../../lib/topology/index.js';
 import type { Topology } from '../../lib/topology/index.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 
-let group: Communicator | undefined;
+let group: LocalGroup | undefined;
 let ranks: readonly Communicator[] = [];
-const make = (n: number, graph: Topology = exponentialTwoGraph(n), weighted = false) => {
+const make = async (n: number, graph: Topology = exponentialTwoGraph(n), weighted = false) => {
   group = Communicator.local(n);
-  ranks = group.ranks;
+  ranks = await group.openRanks();
   ranks.forEach((one) => one.setTopology(graph, { weighted }));
 };
 afterEach(async () => {
@@ -29,7 +30,7 @@ const sizes = [1, 2, 3, 4, 7];
 describe('windows', () => {
   it('start as copies: an update averages a rank with itself', async () => {
     for (const n of sizes) {
-      make(n);
+      await make(n);
       const windows = await open(numbers(n, 3));
       windows.forEach((window, rank) => {
         expect(window.sources).toEqual(ranks[rank]!.topology.sources(rank));
@@ -45,7 +46,7 @@ describe('windows', () => {
     'put %s where the target finds it without calling anything',
     async (dtype) => {
       for (const n of sizes) {
-        make(n);
+        await make(n);
         for (const length of [0, 1, 5001]) {
           const fill = (value: number) => arrayOf(dtype, new Array<number>(length).fill(value));
           const windows = await Promise.all(
@@ -78,7 +79,7 @@ describe('windows', () => {
   );
 
   it('weigh on both ends, and scale what was put', async () => {
-    make(3, ringGraph(3, 'right'));
+    await make(3, ringGraph(3, 'right'));
     const windows = await open(numbers(3));
     await windows[0]!.put(undefined, { dstWeights: { 1: 8 }, selfWeight: 0.5 });
     expect(windows[0]!.array[0]).toBe(0.5);
@@ -94,7 +95,7 @@ describe('windows', () => {
   });
 
   it('accumulate without counting versions, and collect', async () => {
-    make(4);
+    await make(4);
     const windows = await open(numbers(4, 70_000), { zeroInit: true });
     for (const window of windows) {
       await window.accumulate();
@@ -113,7 +114,7 @@ describe('windows', () => {
   });
 
   it('get what a neighbour has at that moment', async () => {
-    make(2);
+    await make(2);
     const windows = await open(numbers(2), { zeroInit: true });
     windows[1]!.array[0] = 40;
     await windows[0]!.get({ srcWeights: { 1: 0.5 } });
@@ -130,7 +131,7 @@ describe('windows', () => {
   it('average by the graph where it is weighted, else exactly over all', async () => {
     for (const weighted of [true, false]) {
       const graph = meshGrid2DGraph(6);
-      make(6, graph, weighted);
+      await make(6, graph, weighted);
       const windows = await open(numbers(6).map((one) => one.map((value) => 12 * value)));
       for (const window of windows) await window.put();
       for (const window of windows) await window.update();
@@ -151,7 +152,7 @@ describe('windows', () => {
 
   it('find the average by push-sum on a directed graph, p beside the data', async () => {
     const n = 7;
-    make(n);
+    await make(n);
     const windows = await open(numbers(n, 2), { zeroInit: true, associatedP: true });
     for (let step = 0; step < 60; ++step) {
       for (const window of windows) {
@@ -175,7 +176,7 @@ describe('windows', () => {
   });
 
   it('keep p at 1 where nobody asked for it', async () => {
-    make(2);
+    await make(2);
     const windows = await open(numbers(2));
     await windows[0]!.put(undefined, { selfWeight: 0.5 });
     await windows[0]!.update();
@@ -184,7 +185,7 @@ describe('windows', () => {
   });
 
   it('lock: one at a time, given back after a failure, ERR_TIMEOUT while held', async () => {
-    make(3);
+    await make(3);
     const windows = await open(numbers(3));
     const order: string[] = [];
     const first = windows[0]!.withMutex(async () => {
@@ -209,7 +210,7 @@ describe('windows', () => {
   });
 
   it('are the same error on every rank where arrays or topologies differ', async () => {
-    make(3);
+    await make(3);
     const lengths = await Promise.allSettled(
       ranks.map((one, rank) => one.createWindow(new Float32Array(rank === 2 ? 5 : 4))),
     );
@@ -226,7 +227,7 @@ describe('windows', () => {
   });
 
   it('refuse misuse', async () => {
-    make(3, ringGraph(3, 'right'));
+    await make(3, ringGraph(3, 'right'));
     const windows = await open(numbers(3));
     const [window] = windows;
     await expect(window!.put(undefined, { dstWeights: [2] })).rejects.toThrow(
@@ -245,13 +246,10 @@ describe('windows', () => {
     const ints = await Promise.all(ranks.map((one) => one.createWindow(Int32Array.of(3))));
     await expect(ints[0]!.put(undefined, { selfWeight: 0.5 })).rejects.toThrow(/need a float type/);
     await free(ints);
-    await expect(
-      Promise.resolve().then(() => group!.createWindow(new Float64Array(1))),
-    ).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
   });
 
   it('name a peer that has left', async () => {
-    make(2);
+    await make(2);
     const windows = await open(numbers(2));
     await ranks[1]!.close();
     await expect(windows[0]!.put()).rejects.toMatchObject({ code: 'ERR_PEER_LOST', rank: 1 });

@@ -218,26 +218,6 @@ describe('ranks that are GPUs', () => {
     expect(survivor.reports).toMatchObject([lost, lost, 'done']);
   });
 
-  it('held together by one process are told what to do', async () => {
-    const ended = await scripts.run(
-      `const group = await Communicator.nccl({ gpus: [0, 1] });
-      const buffer = DeviceBuffer.alloc(0, 'float32', 4);
-      report(await outcome(group.createWindow(buffer)));
-      report(await outcome(group.neighborAllGather(buffer)));
-      report(await outcome(group.pairGossip(buffer, { peer: 1 })));
-      buffer.dispose();
-      await group.close();`,
-      scripts.env(),
-    );
-    expect(ended).toMatchObject({
-      ...well,
-      reports: ['createWindow', 'neighborAllGather', 'pairGossip'].map((op) => ({
-        code: 'ERR_UNSUPPORTED',
-        op,
-      })),
-    });
-  });
-
   it('one alone exchanges with nobody', async () => {
     const ended = await scripts.run(
       `const comm = await Communicator.world({ backend: 'nccl' });

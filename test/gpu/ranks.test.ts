@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { devices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import type { DType } from '../../lib/tensor/dtype.js';
@@ -11,11 +12,11 @@ const size = 4;
 const all = Array.from({ length: size }, (_, rank) => rank);
 
 describe.skipIf(devices().length < size)('each rank of one process', () => {
-  let group: Communicator;
-  let ranks: readonly Communicator[];
+  let group: LocalGroup<'gpu'>;
+  let ranks: readonly Communicator<'gpu'>[];
   beforeAll(async () => {
     group = await Communicator.nccl({ gpus: all });
-    ({ ranks } = group);
+    ranks = await group.openRanks();
   });
   afterAll(() => group.close());
 
@@ -30,15 +31,14 @@ describe.skipIf(devices().length < size)('each rank of one process', () => {
     return values.every((one) => one === values[0]) ? values[0] : values;
   };
   /** Of every rank at once, what `part` gives. */
-  const onEach = <T>(part: (comm: Communicator, rank: number) => Promise<T>) =>
+  const onEach = <T>(part: (comm: Communicator<'gpu'>, rank: number) => Promise<T>) =>
     Promise.all(ranks.map((comm, rank) => part(comm, rank)));
 
-  it('is a communicator of its own, always the same', () => {
-    expect(group.ranks).toBe(ranks);
+  it('is a communicator of its own, always the same', async () => {
+    expect(await group.openRanks()).toBe(ranks);
     expect(
-      ranks.map(({ rank, gpus, heldRanks, backend }) => ({ rank, gpus, heldRanks, backend })),
-    ).toEqual(all.map((rank) => ({ rank, gpus: [rank], heldRanks: [rank], backend: 'nccl' })));
-    expect(ranks.map((one) => one.ranks)).toEqual(ranks.map((one) => [one]));
+      ranks.map(({ rank, gpus, memory, backend }) => ({ rank, gpus, memory, backend })),
+    ).toEqual(all.map((rank) => ({ rank, gpus: [rank], memory: 'gpu', backend: 'nccl' })));
   });
 
   it('combines with the others, as the group does', async () => {
@@ -164,19 +164,35 @@ describe.skipIf(devices().length < size)('each rank of one process', () => {
 describe.skipIf(devices().length < 2)('ranks', () => {
   it('are closed and aborted with their group', async () => {
     const closed = await Communicator.nccl({ gpus: [0, 1] });
-    const [first] = closed.ranks;
+    const [first] = await closed.openRanks();
     await closed.close();
     await expect(first!.barrier()).rejects.toMatchObject({ code: 'ERR_CLOSED' });
 
     const aborted = await Communicator.nccl({ gpus: [0, 1] });
-    const pending = aborted.ranks[0]!.barrier();
+    const [one] = await aborted.openRanks();
+    const pending = one!.barrier();
     aborted.abort('enough');
     await expect(pending).rejects.toMatchObject({ code: 'ERR_ABORTED' });
     await aborted.close();
   });
 
-  it('of one GPU are the communicator itself', async () => {
+  it('open without holding up this thread, and are aborted with their group even then', async () => {
+    await using group = await Communicator.nccl({ gpus: [0, 1] });
+    let turned = false;
+    setImmediate(() => (turned = true));
+    const opening = group.openRanks();
+    group.abort('before they were there');
+    const [first] = await opening;
+    expect(turned).toBe(true);
+    await expect(first!.barrier()).rejects.toThrow(/before they were there/);
+  });
+
+  it('of one GPU sum with themselves', async () => {
     await using alone = await Communicator.nccl({ gpus: [1] });
-    expect(alone.ranks).toEqual([alone]);
+    const [one] = await alone.openRanks();
+    using data = DeviceBuffer.alloc(1, 'float32', 2);
+    await data.copyFrom(Float32Array.of(1, 2));
+    await one!.allReduce(data, { scale: 2 });
+    expect(await data.copyTo()).toEqual(Float32Array.of(2, 4));
   });
 });

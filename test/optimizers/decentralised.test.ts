@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import {
   adaptThenCombine,
   adaptWithCombine,
@@ -79,9 +80,11 @@ function solution(): Float64Array {
 const best = solution();
 const distance = (w: Float64Array) => Math.hypot(...w.map((value, i) => value - best[i]!));
 
-let group: Communicator;
-beforeAll(() => {
+let group: LocalGroup;
+let ranks: readonly Communicator[];
+beforeAll(async () => {
   group = Communicator.local(size);
+  ranks = await group.openRanks();
 });
 afterAll(() => group.close());
 
@@ -89,10 +92,10 @@ type Make = (one: Communicator, parameters: Float64Array) => DecentralisedMethod
 
 /** The largest distance of any rank to the minimum, and of any to another, after so many steps. */
 async function run(make: Make, steps: number) {
-  const all = group.ranks.map((_, rank) =>
+  const all = ranks.map((_, rank) =>
     Float64Array.from({ length: unknowns }, (__, i) => Math.sin(rank + i)),
   );
-  const methods = group.ranks.map((one, rank) => make(one, all[rank]!));
+  const methods = ranks.map((one, rank) => make(one, all[rank]!));
   for (let step = 0; step < steps; ++step) await Promise.all(methods.map((one) => one.step()));
   return Math.max(...all.map(distance));
 }

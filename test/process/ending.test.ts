@@ -14,7 +14,7 @@ afterEach(() => scripts.remove());
 /** A receive that nobody will ever answer. */
 const stuck = `const never = comm.receive(new Float32Array(4), { from: 0, timeoutMs: Infinity });`;
 // The other rank is kept: one that is collected has left.
-const alone = `const ranks = Communicator.local(2).ranks; const comm = ranks[1]; globalThis.kept = ranks;`;
+const alone = `const ranks = await Communicator.local(2).openRanks(); const comm = ranks[1]; globalThis.kept = ranks;`;
 
 describe('a process', () => {
   it('with idle communicators exits by itself', async () => {
@@ -100,7 +100,9 @@ describe('a worker thread', () => {
     scripts.write(`import { parentPort } from 'node:worker_threads'; ${source}`);
 
   it('alone may load the addon', async () => {
-    const worker = inWorker(`parentPort.postMessage((await Communicator.local(2).ranks[0]).size);`);
+    const worker = inWorker(
+      `parentPort.postMessage((await Communicator.local(2).openRanks())[0].size);`,
+    );
     const ended = await scripts.run(`
       import { Worker } from 'node:worker_threads';
       new Worker(${JSON.stringify(worker)}).on('message', report).on('exit', report);
@@ -171,7 +173,7 @@ describe('a worker thread', () => {
   it('can be terminated again and again, whatever it is at', async () => {
     const worker = inWorker(`
       const group = Communicator.local(2);
-      const [a, b] = group.ranks;
+      const [a, b] = await group.openRanks();
       parentPort.postMessage('running');
       for (;;) {
         const data = [new Float32Array(20_000), new Float32Array(20_000)];

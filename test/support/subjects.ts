@@ -1,5 +1,6 @@
 // The two ways n ranks of one process can be driven, behind one face, so that each test runs on both.
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 
 export type Method =
   | 'allReduce'
@@ -29,7 +30,7 @@ export interface Subject {
 type AnyMethod = (data: unknown, options: unknown) => unknown;
 
 function invoke(
-  communicator: Communicator,
+  communicator: Communicator | LocalGroup,
   method: string,
   data: unknown,
   options: unknown,
@@ -67,9 +68,9 @@ export function together(n: number, suffix: '' | 'Sync' = ''): Subject {
 export function apart(n: number): Subject {
   const communicator = Communicator.local(n);
   return {
-    call: ({ method, datas, outs, options }) =>
+    call: async ({ method, datas, outs, options }) =>
       Promise.all(
-        communicator.ranks.map((one, rank) =>
+        (await communicator.openRanks()).map((one, rank) =>
           invoke(one, method, datas[rank], {
             ...options,
             ...(outs === undefined ? {} : { out: outs[rank] }),
@@ -83,5 +84,5 @@ export function apart(n: number): Subject {
 export const subjects = [
   { name: 'local(n)', make: (n: number) => together(n) },
   { name: 'local(n), sync', make: (n: number) => together(n, 'Sync') },
-  { name: 'local(n).ranks', make: apart },
+  { name: 'local(n).openRanks()', make: apart },
 ] as const;

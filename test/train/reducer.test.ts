@@ -2,6 +2,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { GradientReducer, reduceModes } from '../../lib/train/buckets/index.js';
 import { monotonicSeconds } from '../../lib/train/clock.js';
 import type { BucketHookName, PassOptions, ReducerOptions } from '../../lib/train/buckets/index.js';
@@ -32,14 +33,16 @@ function mean(size: number, of: (rank: number) => Float32Array): number[] {
 }
 
 describe.each([1, 2, 3])('on %d ranks', (size) => {
-  let all: Communicator;
-  beforeAll(() => {
+  let all: LocalGroup;
+  let ranks: readonly Communicator[];
+  beforeAll(async () => {
     all = Communicator.local(size);
+    ranks = await all.openRanks();
   });
   afterAll(() => all.close());
 
   function reducers(options: ReducerOptions): GradientReducer[] {
-    return all.ranks.map((rank) => new GradientReducer(rank, specs, options));
+    return ranks.map((rank) => new GradientReducer(rank, specs, options));
   }
 
   /** One pass on all ranks; what `added` names comes in that order. */
@@ -170,7 +173,8 @@ describe.each([1, 2, 3])('on %d ranks', (size) => {
 
 it.each(reduceModes)('%s begins with its buckets when it should', async (mode) => {
   await using all = Communicator.local(2);
-  const them = all.ranks.map(
+  const ranks = await all.openRanks();
+  const them = ranks.map(
     (rank) => new GradientReducer(rank, specs, { mode, bucketCapBytes: 64, rebuild: false }),
   );
   for (const [rank, reducer] of them.entries()) {
@@ -192,19 +196,24 @@ it.each(reduceModes)('%s begins with its buckets when it should', async (mode) =
 
 it('a pass ends with the error of a collective, on every rank that is in it', async () => {
   await using all = Communicator.local(2);
-  const them = all.ranks.map((rank) => new GradientReducer(rank, specs, { bucketCapBytes: 64 }));
+  const ranks = await all.openRanks();
+  const them = ranks.map((rank) => new GradientReducer(rank, specs, { bucketCapBytes: 64 }));
   for (const reducer of them) reducer.begin();
   them[0]!.add(3, values(0, 3));
   const first = them[0]!.finish();
-  all.ranks[1]!.abort('its batch is broken');
+  ranks[1]!.abort('its batch is broken');
   await expect(first).rejects.toMatchObject({ code: 'ERR_ABORTED' });
   await expect(them[1]!.finish()).rejects.toThrow(/its batch is broken/);
 });
 
 describe('misuse', () => {
   const all = Communicator.local(1);
-  const [one] = all.ranks;
-  const reducer = new GradientReducer(one!, specs);
+  let one: Communicator | undefined;
+  let reducer: GradientReducer;
+  beforeAll(async () => {
+    [one] = await all.openRanks();
+    reducer = new GradientReducer(one!, specs);
+  });
 
   it('is told, and leaves the reducer usable', async () => {
     expect(() => reducer.add(0, new Float32Array(15))).toThrow(/add\(\) without begin\(\)/);
@@ -228,9 +237,12 @@ describe('misuse', () => {
 
   it('of options and communicators is told', async () => {
     await using two = Communicator.local(2);
-    expect(() => new GradientReducer(two, specs)).toThrow(/one of its ranks\(\)|ranks\(\)/);
+    expect(() => new GradientReducer(two as never, specs)).toThrow(/take one of its openRanks\(\)/);
     const wrong = (options: object) => () => new GradientReducer(one!, specs, options);
     expect(wrong({ mode: 'later' })).toThrow(/one of overlap, async, sync for mode/);
+    expect(wrong({ modes: 'sync' })).toThrow(/got 'modes' \(the nearest is 'mode'\)/);
+    expect(wrong({ hook: { type: '2bit', rank: 1 } })).toThrow(/options of hook '2bit'.*'rank'/);
+    expect(() => reducer.begin({ use: [1] } as object)).toThrow(/the nearest is 'uses'/);
     expect(wrong({ op: 'max' })).toThrow(/'avg' or 'sum' for op/);
     expect(wrong({ hook: '3bit' })).toThrow(/one of float16, bfloat16, 2bit, powersgd for hook/);
     expect(wrong({ hook: { type: 'powersgd', startPass: 1 } })).toThrow(/hook\.startPass/);

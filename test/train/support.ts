@@ -14,7 +14,8 @@ export async function asRanks<T>(
   body: (comm: Communicator) => Promise<T>,
 ): Promise<T[]> {
   await using group = Communicator.local(size);
-  return await Promise.all(group.ranks.map((comm) => body(comm)));
+  const ranks = await group.openRanks();
+  return await Promise.all(ranks.map((comm) => body(comm)));
 }
 
 /** Samples of 3 numbers and what 2 numbers they go with. */

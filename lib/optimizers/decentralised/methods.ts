@@ -1,6 +1,8 @@
 // Methods that minimise the sum of the ranks' losses, each rank with its own parameters, averaging with neighbours. w are
 // the parameters, g the gradient of the own loss, a the step size, C the averaging.
 import { argumentError } from '../../errors.js';
+import { optionNames, optionsObject } from '../../validate.js';
+import type { KnownOptions } from '../../validate.js';
 import type { Combine, DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 
 /** Of methods that average once a step or more. */
@@ -17,7 +19,7 @@ export function adaptWithCombine<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
   const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'adaptWithCombine');
   const averaged = like(parameters);
   return {
     async step() {
@@ -36,7 +38,7 @@ export function adaptThenCombine<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
   const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'adaptThenCombine');
   return {
     async step() {
       subtract(parameters, await evaluate(), rate());
@@ -53,7 +55,7 @@ export function gradientAllReduce<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
   const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'gradientAllReduce');
   return {
     async step() {
       const gradient = await evaluate();
@@ -71,7 +73,7 @@ export function gradientTracking<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
   const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'gradientTracking');
   const before = like(parameters);
   let tracked: V | undefined;
   return {
@@ -100,7 +102,7 @@ export function exactDiffusion<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
   const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'exactDiffusion');
   const before = parameters.slice();
   const mixed = like(parameters);
   return {
@@ -135,7 +137,7 @@ export interface PushOptions<V extends Vector = Vector> extends DecentralisedOpt
  * `v ← P(v)`, `w ← u / v`, `q ← P(q) + g(w new) − g(w)`; u, v and q travel together.
  */
 export function pushDiging<V extends Vector>(options: PushOptions<V>): DecentralisedMethod {
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, pushNames, 'pushDiging');
   const { push } = options;
   const n = parameters.length;
   const before = like(parameters);
@@ -183,7 +185,7 @@ export function windowPut<V extends Vector>(
   options: WindowPutMethodOptions<V>,
 ): DecentralisedMethod {
   const { window } = options;
-  const { parameters, evaluate, rate } = prepare(options);
+  const { parameters, evaluate, rate } = prepare(options, windowNames, 'windowPut');
   return {
     async step() {
       subtract(parameters, await evaluate(), rate());
@@ -193,8 +195,17 @@ export function windowPut<V extends Vector>(
   };
 }
 
-function prepare<V extends Vector>(options: DecentralisedOptions<V>) {
-  const { parameters, gradient: write, stepSize } = options;
+const common = { parameters: true, gradient: true, stepSize: true } as const;
+const combiningNames = optionNames<CombiningOptions>({ ...common, combine: true });
+const pushNames = optionNames<PushOptions>({ ...common, push: true });
+const windowNames = optionNames<WindowPutMethodOptions>({ ...common, window: true });
+
+function prepare<V extends Vector>(
+  options: DecentralisedOptions<V>,
+  known: KnownOptions,
+  owner: string,
+) {
+  const { parameters, gradient: write, stepSize } = optionsObject(options, known, owner);
   if (!(parameters instanceof Float32Array || parameters instanceof Float64Array)) {
     const expected = 'a Float32Array or Float64Array';
     throw argumentError('ERR_INVALID_ARG_TYPE', 'parameters', expected, parameters);

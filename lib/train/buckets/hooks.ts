@@ -1,10 +1,25 @@
 // From what a caller says of compression to what native code takes.
 import { argumentError } from '../../errors.js';
 import type { NativeBucketHook } from '../../native/train.js';
-import { integer, maxInt32 } from '../../validate.js';
-import type { BucketHook, BucketHookName } from './types.js';
+import { integer, maxInt32, optionNames, optionsObject } from '../../validate.js';
+import type { KnownOptions } from '../../validate.js';
+import type { BucketHook, BucketHookName, HalfHook, PowerSgdHook, TwoBitHook } from './types.js';
 
 export const bucketHooks = ['float16', 'bfloat16', '2bit', 'powersgd'] as const;
+
+const halfNames = optionNames<HalfHook>({ type: true });
+const hookNames: Readonly<Record<BucketHookName, KnownOptions>> = {
+  float16: halfNames,
+  bfloat16: halfNames,
+  '2bit': optionNames<TwoBitHook>({ type: true, threshold: true }),
+  powersgd: optionNames<PowerSgdHook>({
+    type: true,
+    rank: true,
+    startPass: true,
+    minCompressionRate: true,
+    seed: true,
+  }),
+};
 
 /** The product of thin matrices is fitted to one pass with what the pass before left: there must be one. */
 const leastStartPass = 2;
@@ -34,6 +49,7 @@ export function parseHook(given: BucketHook | BucketHookName | undefined): Nativ
     const names = bucketHooks.join(', ');
     throw argumentError('ERR_INVALID_ARG_VALUE', 'hook', `one of ${names}`, given);
   }
+  optionsObject(hook, hookNames[hook.type], `hook '${hook.type}'`);
   const { threshold } = { threshold: undefined, ...hook };
   const { rank, startPass, minCompressionRate, seed } = {
     rank: undefined,

@@ -1,9 +1,9 @@
-import { nativeOf } from '../../communicator/communicator.js';
-import type { Communicator } from '../../communicator/communicator.js';
-import { GradlinkError, argumentError } from '../../errors.js';
+// Gradients in buckets: laid out in memory that ranks share, filled one by one, reduced by native code.
+import { Communicator, LocalGroup, nativeOf } from '../../communicator/communicator.js';
+import { GradlinkError, argumentError, describe } from '../../errors.js';
 import { native } from '../../native.js';
 import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
-import { milliseconds, optionsObject } from '../../validate.js';
+import { milliseconds, optionNames, optionsObject } from '../../validate.js';
 import { feedsBack, parseHook, plainHook } from './hooks.js';
 import { bucketLimits, elementsOf, planBuckets, planGiven } from './plan.js';
 import { reduceModes } from './types.js';
@@ -15,6 +15,18 @@ import type {
   ReduceMode,
   ReducerOptions,
 } from './types.js';
+
+const reducerNames = optionNames<ReducerOptions>({
+  mode: true,
+  bucketCapBytes: true,
+  firstBucketBytes: true,
+  rebuild: true,
+  buckets: true,
+  op: true,
+  hook: true,
+  timeoutMs: true,
+});
+const passNames = optionNames<PassOptions>({ uses: true, scale: true, reduce: true });
 
 /** Gradients dealt out to arrays that every rank of the host maps, with their native side. */
 interface Layout {
@@ -59,15 +71,14 @@ export class GradientReducer {
   #finishing = false;
 
   /**
-   * @param communicator - of one held rank, in host memory
-   * @throws GradlinkError ERR_UNSUPPORTED for a communicator that holds several ranks or whose arrays are on GPUs.
+   * @throws GradlinkError ERR_UNSUPPORTED for a group, and for a communicator whose arrays are on GPUs.
    */
   constructor(
     communicator: Communicator,
     gradients: readonly GradientSpec[],
     options?: ReducerOptions,
   ) {
-    const given = optionsObject(options);
+    const given = optionsObject(options, reducerNames, 'GradientReducer');
     const { mode = 'overlap', buckets } = given;
     const rebuild = (given.rebuild ?? true) && buckets === undefined;
     const op: string = given.op ?? 'avg';
@@ -78,16 +89,7 @@ export class GradientReducer {
     if (op !== 'avg' && op !== 'sum') {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'avg' or 'sum'", op);
     }
-    if (communicator.heldRanks.length !== 1 || communicator.gpus.length > 0) {
-      throw new GradlinkError(
-        'ERR_UNSUPPORTED',
-        'gradient buckets: expected a communicator of one rank in host memory, got one ' +
-          (communicator.gpus.length > 0
-            ? 'whose arrays are on GPUs; join with backend shm or mpi and no gpu'
-            : `that holds ${communicator.heldRanks.length} ranks; take one of its ranks()`),
-        { usable: true },
-      );
-    }
+    assertOneOnHost(communicator);
     this.mode = mode;
     this.gradients = gradients;
     this.#communicator = communicator;
@@ -145,7 +147,7 @@ export class GradientReducer {
    * @throws GradlinkError ERR_UNSUPPORTED while a pass is open.
    */
   begin(options?: PassOptions): void {
-    const { uses, scale = 1, reduce = true } = optionsObject(options);
+    const { uses, scale = 1, reduce = true } = optionsObject(options, passNames, 'begin');
     if (this.#pass !== undefined || this.#finishing) {
       throw misused('begin() while a pass is open; finish() it, and wait for it, first');
     }
@@ -290,6 +292,22 @@ export class GradientReducer {
     const hook = { ...this.#hook, startPass: this.#hook.startPass - 1 };
     this.#next = this.#lay(planBuckets(this.gradients, this.#limits, [...order]), hook);
   }
+}
+
+/** What the types say, for programs without them. */
+function assertOneOnHost(communicator: unknown): void {
+  const isOne = communicator instanceof Communicator;
+  if (isOne && communicator.gpus.length === 0) return;
+  const got = isOne
+    ? 'one whose arrays are on GPUs; join with backend shm or mpi and no gpu'
+    : communicator instanceof LocalGroup
+      ? 'a group of ranks; take one of its openRanks()'
+      : describe(communicator);
+  throw new GradlinkError(
+    'ERR_UNSUPPORTED',
+    `gradient buckets: expected a communicator of one rank in host memory, got ${got}`,
+    { usable: true },
+  );
 }
 
 function misused(message: string): GradlinkError {

@@ -1,5 +1,6 @@
+// A data set dealt out to ranks, step by step.
 import { argumentError } from '../../errors.js';
-import { integer } from '../../validate.js';
+import { integer, optionNames, optionsObject } from '../../validate.js';
 import { mix, permutation } from './random.js';
 import type { Batch, Dataset } from './types.js';
 
@@ -12,6 +13,13 @@ export interface BatchesOptions {
   /** Of the order, which is another in each epoch. 0 when absent. */
   readonly seed?: number | undefined;
 }
+
+const batchesNames = optionNames<BatchesOptions>({
+  batchSize: true,
+  rank: true,
+  size: true,
+  seed: true,
+});
 
 /**
  * Deals a data set to ranks. A step's batches lie side by side in an order that all ranks share: n ranks of batch b see
@@ -31,7 +39,7 @@ export class Batches {
 
   /** @throws TypeError where all ranks' batches together are larger than the data set. */
   constructor(dataset: Dataset, options: BatchesOptions) {
-    const { rank = 0, size = 1, seed = 0 } = options;
+    const { rank = 0, size = 1, seed = 0 } = optionsObject(options, batchesNames, 'Batches');
     this.#dataset = dataset;
     this.#batchSize = integer(options.batchSize, 'batchSize', 1, dataset.samples);
     this.#rank = integer(rank, 'rank', 0, size - 1);

@@ -1,4 +1,5 @@
 // Data sets to train on.
+import { optionNames, optionsObject } from '../../validate.js';
 import { cifar10 } from './cifar10.js';
 import { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';
 import type { Dataset } from './types.js';
@@ -23,6 +24,16 @@ export interface DatasetOptions extends SyntheticOptions {
   readonly vocabulary?: number | undefined;
 }
 
+const datasetOptions = optionNames<DatasetOptions>({
+  seed: true,
+  samples: true,
+  classes: true,
+  folder: true,
+  imageSize: true,
+  length: true,
+  vocabulary: true,
+});
+
 /** Sides, channels, classes and samples of the data sets that are imitated. */
 const shapes = {
   cifar10: [32, 3, 10, 50_000],
@@ -31,16 +42,19 @@ const shapes = {
 } as const;
 
 /** CIFAR-10 from its files, or samples made up in the shape of a known data set. */
-export function openDataset(name: DatasetName, options: DatasetOptions = {}): Dataset {
-  if (name === 'cifar10' && options.folder !== undefined) return cifar10(options.folder);
+export function openDataset(name: DatasetName, options?: DatasetOptions): Dataset {
+  const given = optionsObject(options, datasetOptions, 'openDataset');
+  const { seed } = given;
+  if (name === 'cifar10' && given.folder !== undefined) return cifar10(given.folder);
   if (name === 'tokens') {
-    return syntheticTokens(options.length ?? 128, options.vocabulary ?? 30_522, options);
+    const { samples, classes, length = 128, vocabulary = 30_522 } = given;
+    return syntheticTokens(length, vocabulary, { seed, samples, classes });
   }
   const [side, channels, classes, samples] = shapes[name];
-  const size = options.imageSize ?? side;
+  const size = given.imageSize ?? side;
   return syntheticImages(name, [size, size, channels], {
-    seed: options.seed,
-    samples: options.samples ?? samples,
-    classes: options.classes ?? classes,
+    seed,
+    samples: given.samples ?? samples,
+    classes: given.classes ?? classes,
   });
 }

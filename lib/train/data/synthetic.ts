@@ -1,4 +1,5 @@
 // Samples that are made up: as large as those of known data sets, and with something in them to learn.
+import { optionNames, optionsObject } from '../../validate.js';
 import { generator, mix, normals } from './random.js';
 import type { Dataset } from './types.js';
 
@@ -8,6 +9,12 @@ export interface SyntheticOptions {
   readonly samples?: number | undefined;
   readonly classes?: number | undefined;
 }
+
+const syntheticNames = optionNames<SyntheticOptions>({
+  seed: true,
+  samples: true,
+  classes: true,
+});
 
 const noiseLength = 1 << 16;
 
@@ -19,9 +26,10 @@ const noiseLength = 1 << 16;
 export function syntheticImages(
   name: string,
   sampleShape: readonly number[],
-  options: SyntheticOptions = {},
+  options?: SyntheticOptions,
 ): Dataset {
-  const { seed = 0, samples = 50_000, classes = 10 } = options;
+  const given = optionsObject(options, syntheticNames, 'syntheticImages');
+  const { seed = 0, samples = 50_000, classes = 10 } = given;
   const elements = sampleShape.reduce((product, length) => product * length, 1);
   // One table for all: making up each pixel would cost more than small networks take to learn from it.
   const noise = normals(noiseLength, mix(seed, 1));
@@ -45,9 +53,10 @@ export function syntheticImages(
 export function syntheticTokens(
   length: number,
   vocabulary: number,
-  options: SyntheticOptions = {},
+  options?: SyntheticOptions,
 ): Dataset {
-  const { seed = 0, samples = 50_000, classes = 2 } = options;
+  const given = optionsObject(options, syntheticNames, 'syntheticTokens');
+  const { seed = 0, samples = 50_000, classes = 2 } = given;
   const share = Math.max(1, Math.floor(vocabulary / classes));
   return {
     name: 'tokens (synthetic)',

@@ -2,6 +2,7 @@
 import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { argumentError } from '../../errors.js';
+import { optionNames, optionsObject } from '../../validate.js';
 import { bertTiny } from './bert.js';
 import { mobilenetv2 } from './mobilenet.js';
 import { resnet20, resnet50 } from './resnet.js';
@@ -24,23 +25,27 @@ export type ModelName = keyof typeof modelKinds;
 
 export const modelNames = Object.keys(modelKinds) as readonly ModelName[];
 
+const modelOptions = optionNames<ModelOptions>({
+  inputShape: true,
+  classes: true,
+  vocabulary: true,
+  seed: true,
+});
+
 /**
  * Builds a network with the initial weights of `options.seed`.
  *
  * @param tf TensorFlow.js, its backend set
  * @throws TypeError for an unknown name, a shape that the network cannot take, or fewer than one class.
  */
-export function buildModel(
-  tf: Tf,
-  name: ModelName,
-  options: ModelOptions = {},
-): Layers.LayersModel {
+export function buildModel(tf: Tf, name: ModelName, options?: ModelOptions): Layers.LayersModel {
   if (!Object.hasOwn(modelKinds, name)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'name', `one of ${modelNames.join(', ')}`, name);
   }
+  const given = optionsObject(options, modelOptions, 'buildModel');
   const kind: ModelKind = modelKinds[name];
-  const { inputShape = kind.inputShape, classes = kind.classes, seed = 0 } = options;
-  const { vocabulary = kind.vocabulary ?? 0 } = options;
+  const { inputShape = kind.inputShape, classes = kind.classes, seed = 0 } = given;
+  const { vocabulary = kind.vocabulary ?? 0 } = given;
   const wrong = kind.wrongShape(inputShape);
   if (wrong !== undefined) {
     const got = { text: `[${inputShape.join(', ')}]` };

@@ -1,0 +1,94 @@
+// What every communicator has, whether it is one rank or holds all: its size and memory, arrays that ranks share, fusion.
+import { GradlinkError, argumentError } from '../errors.js';
+import type { NativeCommunicator } from '../native/communicator.js';
+import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
+import type { ArrayOf, DType } from '../tensor/dtype.js';
+import { integer, milliseconds, optionNames, optionsObject } from '../validate.js';
+import type { Executor } from './executor.js';
+import type { FusionOptions, Memory } from './types.js';
+
+const fusionNames = optionNames<FusionOptions>({ thresholdBytes: true, cycleMs: true });
+
+let executorOf: (communicator: CommunicatorBase<Memory>) => Executor;
+
+/** The part that {@link Communicator} and {@link LocalGroup} have in common, besides the collectives. */
+export abstract class CommunicatorBase<M extends Memory> {
+  readonly size: number;
+  /**
+   * `'shm'`: the embedded engine, over the memory of the host. `'mpi'`: processes of an MPI job. `'nccl'`: ranks are
+   * GPUs.
+   */
+  readonly backend: 'shm' | 'mpi' | 'nccl';
+  /** Where the arrays of calls are: `'gpu'` means {@link DeviceBuffer}s on {@link gpus}. */
+  readonly memory: M;
+  /** The GPU of each rank held here; empty where arrays are the host's. */
+  readonly gpus: readonly number[];
+  /** @internal */
+  protected readonly executor: Executor;
+
+  static {
+    executorOf = (communicator) => communicator.executor;
+  }
+
+  /** @internal */
+  protected constructor(executor: Executor, memory: M) {
+    this.executor = executor;
+    this.size = executor.size;
+    this.gpus = executor.gpus;
+    this.memory = memory;
+    this.backend = executor.native.backend as 'shm' | 'mpi' | 'nccl';
+  }
+
+  /**
+   * Lets small arrays go together from now on: calls of allReduce and neighborAllReduce that were issued in a row, of
+   * one type, operation and weights, are packed, moved as one and unpacked. How many is agreed upon between the ranks,
+   * which costs a small call for each group. Off at first. Blocking calls, and every other operation, are not part of
+   * it and keep their place in the order.
+   *
+   * All ranks set the same. For ranks in the memory of the host.
+   */
+  setFusion(this: CommunicatorBase<'host'>, options?: FusionOptions): void {
+    const given = optionsObject(options, fusionNames, 'setFusion');
+    const bytes = integer(given.thresholdBytes ?? 8 * 2 ** 20, 'thresholdBytes', 0, 2 ** 31);
+    const waitMs = given.cycleMs === 0 ? 0 : milliseconds(given.cycleMs, 'cycleMs', 0);
+    if (this.executor.gpus.length > 0) {
+      const message = 'setFusion: for ranks in the memory of the host';
+      throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'setFusion', usable: true });
+    }
+    this.executor.native.setFusion(bytes, waitMs);
+  }
+
+  /**
+   * A zeroed array in memory that every rank of the host maps: collectives on it are not staged. Local to this process;
+   * freed when it is collected.
+   *
+   * @param count - in elements.
+   */
+  allocShared<K extends DType>(
+    this: CommunicatorBase<'host'>,
+    dtype: K,
+    count: number,
+  ): ArrayOf[K] {
+    const number = parseDType(dtype);
+    const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
+    if (elements === 0) return allocate(number, 0) as ArrayOf[K];
+    const buffer = this.executor.native.allocShared(elements * elementBytes[number]!);
+    return arrayOver(number, buffer, elements) as ArrayOf[K];
+  }
+
+  /**
+   * Ends pending and later operations on all ranks with ERR_ABORTED and this reason. At any time; the communicator can
+   * only be closed afterwards.
+   */
+  abort(reason = 'abort() was called'): void {
+    if (typeof reason !== 'string') {
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'reason', 'a string', reason);
+    }
+    this.executor.native.abort(reason);
+  }
+}
+
+/** The native side of a communicator, for other parts of this package. */
+export function nativeOf(communicator: CommunicatorBase<Memory>): NativeCommunicator {
+  return executorOf(communicator).native;
+}

@@ -1,0 +1,218 @@
+// The ways into native communicators: how a rank finds the others, and the groups that a process makes by itself. What
+// programs call stands in communicator.ts.
+import { threadId } from 'node:worker_threads';
+
+import { GradlinkError, argumentError } from '../errors.js';
+import { native } from '../native.js';
+import type { NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
+import {
+  integer,
+  maxInt32,
+  milliseconds,
+  nonEmpty,
+  optionNames,
+  optionsObject,
+} from '../validate.js';
+import { readJob } from './job.js';
+import { joinMpiWorld } from './mpi-world.js';
+
+/** Until everybody has come, and for each call, when nothing else is said. */
+export const defaultTimeoutMs = 30_000;
+/** As native code has it: far above any machine. */
+const maxRanks = 2 ** 16;
+
+/** Options of {@link Communicator.join}. */
+export interface JoinOptions {
+  /** Ranks that give the same name meet. */
+  name: string;
+  rank: number;
+  size: number;
+  /**
+   * Keeps jobs with the same names apart, and strangers out; the launcher's secret (GRADLINK_JOB) when absent, the
+   * empty string when there is none.
+   */
+  job?: string | undefined;
+  /** Milliseconds until everybody must have come, and the default of every call; 30 000 when absent. */
+  timeoutMs?: number | undefined;
+  /**
+   * The ranks are threads of this one process: data moves straight from one's arrays to the other's. All ranks must
+   * say the same. False when absent: the ranks are processes of this host (they may be threads too).
+   */
+  threads?: boolean | undefined;
+}
+
+/** Options of {@link Communicator.world} whose ranks have their arrays in the memory of the host. */
+export interface HostWorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+  /** As {@link WorldOptions.backend}. */
+  backend?: 'shm' | 'mpi' | undefined;
+  gpu?: undefined;
+}
+
+/** Options of {@link Communicator.world} whose ranks have their arrays on GPUs. */
+export type GpuWorldOptions = {
+  /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
+} & ({ backend: 'nccl'; gpu?: number | undefined } | { backend?: 'mpi' | undefined; gpu: number });
+
+/** Options of {@link Communicator.world}. */
+export interface WorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+  /**
+   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job, on any number of hosts; inside
+   * a host they reduce through the embedded engine. `'nccl'`: each rank is a GPU. When absent: `'mpi'` where the ranks
+   * are on several hosts, or the launcher says GRADLINK_TRANSPORT=mpi, else `'shm'`. All ranks say the same.
+   */
+  backend?: 'shm' | 'mpi' | 'nccl' | undefined;
+  /**
+   * This rank's GPU by the ordinal of its process. With `'nccl'`, when absent, the GPUs are dealt out by rank, and no
+   * two ranks may have the same. With `'mpi'` its arrays are then {@link DeviceBuffer}s there, which pass through the
+   * memory of the host; when absent they are the host's. Ranks of both kinds may meet.
+   */
+  gpu?: number | undefined;
+}
+
+/** Options of {@link Communicator.nccl}. */
+export interface NcclOptions {
+  /** The GPU of each rank, all different; all GPUs when absent. */
+  gpus?: readonly number[] | undefined;
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+}
+
+const joinNames = optionNames<JoinOptions>({
+  name: true,
+  rank: true,
+  size: true,
+  job: true,
+  timeoutMs: true,
+  threads: true,
+});
+const worldNames = optionNames<WorldOptions>({ timeoutMs: true, backend: true, gpu: true });
+const ncclNames = optionNames<NcclOptions>({ gpus: true, timeoutMs: true });
+
+/** A group of `n` ranks of this process, in the memory of the host. */
+export function openLocal(n: unknown): NativeCommunicator {
+  return native().NativeCommunicator.local(integer(n, 'n', 1, maxRanks));
+}
+
+/** A group of a rank for each GPU, see {@link Communicator.nccl}; and how long its ranks wait for each other. */
+export async function openNccl(
+  options: NcclOptions | undefined,
+): Promise<{ readonly opened: NativeCommunicator; readonly timeoutMs: number }> {
+  const given = optionsObject(options, ncclNames, 'nccl');
+  const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
+  const gpus = given.gpus ?? Array.from({ length: native().gpuCount() }, (_, gpu) => gpu);
+  if (!Array.isArray(gpus) || gpus.length === 0) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpus', 'an array of at least one GPU', gpus);
+  }
+  const ordinals = Int32Array.from(gpus as readonly number[], (gpu, i) =>
+    integer(gpu, `gpus[${i}]`, 0, maxInt32),
+  );
+  return { opened: await native().NativeCommunicator.openNccl(ordinals, timeoutMs), timeoutMs };
+}
+
+/** One rank of those that give the same name, see {@link Communicator.join}. */
+export async function joinNamed(options: JoinOptions): Promise<NativeCommunicator> {
+  const given = optionsObject(options, joinNames, 'join');
+  const size = integer(given.size, 'size', 1, maxRanks);
+  const { job = process.env['GRADLINK_JOB'] ?? '', threads = false } = given;
+  if (typeof job !== 'string') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'job', 'a string', job);
+  }
+  if (typeof threads !== 'boolean') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'threads', 'a boolean', threads);
+  }
+  return await native().NativeCommunicator.join({
+    job,
+    name: nonEmpty(given.name, 'name'),
+    rank: integer(given.rank, 'rank', 0, size - 1),
+    size,
+    timeoutMs: milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs),
+    threads,
+  });
+}
+
+/** This process's rank in its job, see {@link Communicator.world}. */
+export async function joinWorld(options: WorldOptions | undefined): Promise<NativeCommunicator> {
+  const { gpu, ...given } = optionsObject(options, worldNames, 'world');
+  const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
+  const place = readJob();
+  const { backend = place?.backend ?? 'shm' } = given;
+  if (place?.severalHosts === true && (backend === 'nccl' || backend === 'shm')) {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `this ${place.launcher} job has ranks on more than one host: backend '${backend}' joins those of one; use 'mpi'`,
+    );
+  }
+  if (backend === 'nccl') {
+    // All ranks are on this host, so that the rank is the place among its processes too.
+    const own = gpuOf(gpu, place?.rank ?? 0);
+    const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
+    // Another name than the ranks' meeting in the memory of the host, which a program may want too.
+    const name = 'world of GPUs';
+    const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
+    return await native().NativeCommunicator.joinNccl(meeting, own);
+  }
+  if (backend !== 'mpi' && (backend as unknown) !== 'shm') {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm', 'mpi' or 'nccl'", backend);
+  }
+  if (backend === 'mpi') {
+    const own = gpu === undefined ? null : integer(gpu, 'gpu', 0, maxInt32);
+    return await joinMpiWorld(place, timeoutMs, own);
+  }
+  if (gpu !== undefined) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' or 'mpi' with it", {
+      text: `backend '${backend}'`,
+    });
+  }
+  if (place === undefined) return joinOnHost(1, timeoutMs)[0]!;
+  const { job, rank, size } = place;
+  return await joinNamed({ name: 'world', job, rank, size, timeoutMs });
+}
+
+function gpuOf(given: unknown, rank: number): number {
+  return given === undefined ? rank % native().gpuCount() : integer(given, 'gpu', 0, maxInt32);
+}
+
+let groupsOfRanks = 0;
+
+/** Unique in the process: threads count their groups apart. */
+function groupName(): string {
+  return `ranks-${threadId}-${groupsOfRanks++}`;
+}
+
+/**
+ * A communicator for each rank of a group of this process, which wait for each other like ranks anywhere.
+ *
+ * @param gpus - of each rank; none where arrays are the host's
+ */
+export async function joinRanks(
+  size: number,
+  timeoutMs: number,
+  gpus: readonly number[],
+): Promise<NativeCommunicator[]> {
+  return gpus.length === 0 ? joinOnHost(size, timeoutMs) : await joinOnGpus(gpus, timeoutMs);
+}
+
+/** In the memory of the host they have met before this thread could have turned to anything else. */
+function joinOnHost(size: number, timeoutMs: number): NativeCommunicator[] {
+  return native().NativeCommunicator.joinAll(size, groupName(), timeoutMs, null);
+}
+
+async function joinOnGpus(
+  gpus: readonly number[],
+  timeoutMs: number,
+): Promise<NativeCommunicator[]> {
+  const meeting = { job: '', name: groupName(), size: gpus.length, timeoutMs, threads: true };
+  const joining = gpus.map((gpu, rank) =>
+    native().NativeCommunicator.joinNccl({ ...meeting, rank }, gpu),
+  );
+  const settled = await Promise.allSettled(joining);
+  const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);
+  const failed = settled.find((one) => one.status === 'rejected');
+  if (failed === undefined) return joined;
+  await Promise.allSettled(joined.map((one) => one.close()));
+  throw failed.reason;
+}

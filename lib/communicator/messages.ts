@@ -1,0 +1,77 @@
+// Messages from one rank to another. How their arguments are checked stands in message-call.ts.
+import { assertUsable } from '../tensor/leases.js';
+import { prepareReceive, prepareSend } from './message-call.js';
+import { NeighborOperations } from './neighbors.js';
+import type {
+  ArrayIn,
+  AsyncOptions,
+  CallOptions,
+  Memory,
+  Options,
+  Received,
+  ReceiveOptions,
+  RequiredOptions,
+  SendOptions,
+} from './types.js';
+
+/** The messages of a {@link Communicator}. */
+export abstract class Messages<M extends Memory> extends NeighborOperations<M> {
+  /**
+   * Sends an array to one rank; resolves when `data` may be used again: for up to 8 KiB that need not wait for the
+   * receive. Messages from one rank with one tag arrive in order.
+   *
+   * @throws GradlinkError ERR_MISMATCH, on both sides, when the receiver's array is shorter or of another dtype (a
+   *   sender that has not waited learns it from its next call).
+   */
+  async send<A extends ArrayIn<M>>(
+    data: A,
+    ...[options]: RequiredOptions<A, SendOptions & AsyncOptions>
+  ): Promise<void> {
+    const call = prepareSend(this.executor, data, options, false);
+    const { dtype, peer, tag, timeoutMs } = call;
+    const start = (ticket: number) =>
+      this.executor.native.send(dtype, call.data, peer, tag, timeoutMs, ticket);
+    await this.executor.submit(
+      { op: 'send', reads: call.data, writes: null, start },
+      options.signal,
+    );
+  }
+  /** {@link send}, blocking. */
+  sendSync<A extends ArrayIn<M>>(
+    data: A,
+    ...[options]: RequiredOptions<A, SendOptions & CallOptions>
+  ): void {
+    const call = prepareSend(this.executor, data, options, true);
+    assertUsable('send', call.data, null);
+    this.executor.native.sendSync(call.dtype, call.data, call.peer, call.tag, call.timeoutMs);
+  }
+
+  /**
+   * Receives one message into `data`; a shorter one leaves the rest as it was.
+   *
+   * @param options - `from`: the sender, any when absent; `tag`.
+   */
+  async receive<A extends ArrayIn<M>>(
+    data: A,
+    ...[options]: Options<A, ReceiveOptions & AsyncOptions>
+  ): Promise<Received> {
+    const call = prepareReceive(this.executor, data, options, false);
+    const { dtype, peer, tag, timeoutMs } = call;
+    const start = (ticket: number) =>
+      this.executor.native.receive(dtype, call.data, peer, tag, timeoutMs, ticket);
+    return this.executor.submit(
+      { op: 'receive', reads: null, writes: call.data, start },
+      options?.signal,
+    );
+  }
+  /** {@link receive}, blocking. */
+  receiveSync<A extends ArrayIn<M>>(
+    data: A,
+    ...[options]: Options<A, ReceiveOptions & CallOptions>
+  ): Received {
+    const call = prepareReceive(this.executor, data, options, true);
+    assertUsable('receive', null, call.data);
+    const { dtype, peer, tag, timeoutMs } = call;
+    return this.executor.native.receiveSync(dtype, call.data, peer, tag, timeoutMs);
+  }
+}

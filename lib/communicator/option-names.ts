@@ -1,0 +1,105 @@
+// The options that each call of a communicator knows. The compiler keeps each list equal to the options' type.
+import { optionNames } from '../validate.js';
+import type { KnownOptions } from '../validate.js';
+import type { RawOptions } from './rank-arrays.js';
+import type {
+  AsyncOptions,
+  CallOptions,
+  GossipOptions,
+  HierarchicalOptions,
+  MachineTopologyOptions,
+  NeighborGatherOptions,
+  NeighborOptions,
+  ReceiveOptions,
+  SendOptions,
+  TopologyOptions,
+  WindowOptions,
+} from './types.js';
+
+/** The options of a call and of its blocking twin, which no signal ends. */
+export interface NamesOfBoth {
+  readonly awaited: KnownOptions;
+  readonly blocking: KnownOptions;
+}
+
+const calls = { timeoutMs: true } as const;
+const data = { ...calls, dtype: true } as const;
+const toOut = { ...data, out: true } as const;
+
+interface DTyped {
+  dtype?: string;
+}
+interface Out {
+  out?: unknown;
+}
+
+function both<O extends object>(names: Readonly<Record<keyof (O & CallOptions), true>>) {
+  const awaited = { ...names, signal: true } as Record<keyof (O & AsyncOptions), true>;
+  return {
+    awaited: optionNames<O & AsyncOptions>(awaited),
+    blocking: optionNames<O & CallOptions>(names),
+  };
+}
+
+type Of<K extends keyof RawOptions> = Pick<RawOptions, K>;
+
+const sums = { ...toOut, op: true, scale: true } as const;
+
+export const collectiveNames = {
+  allReduce: both<Of<'op' | 'scale' | 'out' | 'dtype'>>(sums),
+  reduce: both<Of<'op' | 'scale' | 'root' | 'out' | 'dtype'>>({ ...sums, root: true }),
+  broadcast: both<Of<'root' | 'dtype'>>({ ...data, root: true }),
+  allGather: both<Of<'out' | 'dtype'>>(toOut),
+  reduceScatter: both<Of<'op' | 'scale' | 'out' | 'dtype'>>(sums),
+  allToAll: both<Of<'out' | 'dtype'>>(toOut),
+  gather: both<Of<'root' | 'out' | 'dtype'>>({ ...toOut, root: true }),
+  scatter: both<Of<'root' | 'out' | 'dtype' | 'count'>>({ ...toOut, root: true, count: true }),
+  barrier: both<object>(calls),
+};
+
+const weights = { selfWeight: true, srcWeights: true, dstWeights: true } as const;
+
+export const neighborNames = {
+  neighborAllReduce: both<NeighborOptions & DTyped & Out>({
+    ...toOut,
+    ...weights,
+    checkTopology: true,
+  }),
+  neighborAllGather: both<NeighborGatherOptions & DTyped & Out>({
+    ...toOut,
+    srcRanks: true,
+    dstRanks: true,
+    srcCounts: true,
+  }),
+  pairGossip: both<GossipOptions & DTyped & Out>({
+    ...toOut,
+    peer: true,
+    selfWeight: true,
+    pairWeight: true,
+  }),
+  hierarchicalNeighborAllReduce: both<HierarchicalOptions & DTyped & Out>({
+    ...toOut,
+    selfWeight: true,
+    srcMachineWeights: true,
+    dstMachineWeights: true,
+  }),
+};
+
+export const messageNames = {
+  send: both<SendOptions & DTyped>({ ...data, to: true, tag: true }),
+  receive: both<ReceiveOptions & DTyped>({ ...data, from: true, tag: true }),
+};
+
+export const topologyNames = optionNames<TopologyOptions>({ weighted: true });
+export const machineTopologyNames = optionNames<MachineTopologyOptions>({
+  weighted: true,
+  ranksPerNode: true,
+  timeoutMs: true,
+});
+export const windowNames = optionNames<WindowOptions & DTyped>({
+  zeroInit: true,
+  associatedP: true,
+  timeoutMs: true,
+  dtype: true,
+});
+export const callNames = optionNames<CallOptions>(calls);

@@ -1,0 +1,26 @@
+// Which word was meant: for messages about words that nobody knows.
+
+/** How many letters must be put in, taken out or changed to make one word of the other. */
+function distance(one: string, other: string): number {
+  let above = Array.from({ length: other.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= one.length; ++row) {
+    const here = [row];
+    for (let column = 1; column <= other.length; ++column) {
+      const change = one[row - 1] === other[column - 1] ? 0 : 1;
+      here.push(Math.min(here[column - 1]! + 1, above[column]! + 1, above[column - 1]! + change));
+    }
+    above = here;
+  }
+  return above[other.length]!;
+}
+
+/** The word of `words` that needs the fewest changes, upper and lower case taken as one; the first of several. */
+export function nearest(word: string, words: readonly string[]): string | undefined {
+  const far = (other: string) => distance(word.toLowerCase(), other.toLowerCase());
+  let best: { readonly word: string; readonly far: number } | undefined;
+  for (const other of words) {
+    const one = { word: other, far: far(other) };
+    if (best === undefined || one.far < best.far) best = one;
+  }
+  return best?.word;
+}
