@@ -237,8 +237,11 @@ export async function runSweep(
       try {
         return await runCase(sweep, point, placement, context);
       } catch (error) {
-        communicator.usable &&= error instanceof GradlinkError ? error.usable : true;
-        return failedCase(identity(sweep, point, placement, context), error);
+        const name = identity(sweep, point, placement, context);
+        if (!(error instanceof GradlinkError)) return failedCase(name, error);
+        communicator.usable &&= error.usable;
+        const cannot = error.code === 'ERR_UNSUPPORTED' && error.usable;
+        return cannot ? waivedCase(name, error.message) : failedCase(name, error);
       }
     };
     const outOfPlace = await run('out-of-place');
