@@ -147,9 +147,8 @@ async function runCase(
 ): Promise<CaseResult> {
   const traits = traitsOf(sweep.collective);
   const name = identity(sweep, point, placement, context);
-  if (placement === 'in-place' && traits.onlyOutOfPlace !== undefined) {
-    return waivedCase(name, traits.onlyOutOfPlace);
-  }
+  const reason = traits.waived?.(placement, point.op);
+  if (reason !== undefined) return waivedCase(name, reason);
   const { world, limit, environment } = context;
   const volume = collectiveVolume(sweep.collective, {
     countPerRank: point.count,
@@ -237,11 +236,8 @@ export async function runSweep(
       try {
         return await runCase(sweep, point, placement, context);
       } catch (error) {
-        const name = identity(sweep, point, placement, context);
-        if (!(error instanceof GradlinkError)) return failedCase(name, error);
-        communicator.usable &&= error.usable;
-        const cannot = error.code === 'ERR_UNSUPPORTED' && error.usable;
-        return cannot ? waivedCase(name, error.message) : failedCase(name, error);
+        communicator.usable &&= error instanceof GradlinkError ? error.usable : true;
+        return failedCase(identity(sweep, point, placement, context), error);
       }
     };
     const outOfPlace = await run('out-of-place');
