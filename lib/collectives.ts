@@ -1,4 +1,5 @@
-// The one table of the collectives, as native/core/collective.h has it: what calls them, times them and reports them asks here.
+// The words of collective calls that all floors share: the one table of the collectives, as native/core/collective.h has
+// it, and the reduce operations.
 
 /** Blocks of `count` elements that a rank brings or gets: none, one, or one for each rank. */
 export type NativeBlocks = 'none' | 'one' | 'each' | 'oneAtRoot' | 'eachAtRoot';
@@ -30,3 +31,18 @@ export type NativeOpName = (typeof nativeCollectives)[number]['name'];
 
 /** What timeCollective knows: collectives that move data, the barrier, and a ring of messages to the next rank. */
 export type NativeTimedName = NativeOpName | 'sendReceive';
+
+/**
+ * How values are combined. Sums and products of integers wrap; `avg` of integers truncates towards zero; `min` and
+ * `max` give NaN where any value is NaN. float16 and bfloat16 are combined in float32 and rounded once.
+ */
+export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'avg';
+
+/** In the order of native/core/kernels/reduce_op.h. */
+export const reduceOps = [
+  'sum',
+  'prod',
+  'min',
+  'max',
+  'avg',
+] as const satisfies readonly ReduceOp[];

@@ -1,7 +1,8 @@
 // The options that each call of a communicator knows. The compiler keeps each list equal to the options' type.
+import { nativeCollectives } from '../native/communicator.js';
+import type { NativeCollective, NativeOpName } from '../native/communicator.js';
 import { optionNames } from '../validate.js';
 import type { KnownOptions } from '../validate.js';
-import type { RawOptions } from './rank-arrays.js';
 import type {
   AsyncOptions,
   CallOptions,
@@ -41,21 +42,19 @@ function both<O extends object>(names: Readonly<Record<keyof (O & CallOptions), 
   };
 }
 
-type Of<K extends keyof RawOptions> = Pick<RawOptions, K>;
+/** The table says which options a collective has, but for two: broadcast gives its data, scatter may make an array. */
+function namesOf({ name, hasOp, hasRoot }: NativeCollective): NamesOfBoth {
+  if (name === 'barrier') return both<object>(calls);
+  const names: Record<string, true> = { ...(name === 'broadcast' ? data : toOut) };
+  if (hasOp) Object.assign(names, { op: true, scale: true });
+  if (hasRoot) names['root'] = true;
+  if (name === 'scatter') names['count'] = true;
+  return both<Record<string, unknown>>(names);
+}
 
-const sums = { ...toOut, op: true, scale: true } as const;
-
-export const collectiveNames = {
-  allReduce: both<Of<'op' | 'scale' | 'out' | 'dtype'>>(sums),
-  reduce: both<Of<'op' | 'scale' | 'root' | 'out' | 'dtype'>>({ ...sums, root: true }),
-  broadcast: both<Of<'root' | 'dtype'>>({ ...data, root: true }),
-  allGather: both<Of<'out' | 'dtype'>>(toOut),
-  reduceScatter: both<Of<'op' | 'scale' | 'out' | 'dtype'>>(sums),
-  allToAll: both<Of<'out' | 'dtype'>>(toOut),
-  gather: both<Of<'root' | 'out' | 'dtype'>>({ ...toOut, root: true }),
-  scatter: both<Of<'root' | 'out' | 'dtype' | 'count'>>({ ...toOut, root: true, count: true }),
-  barrier: both<object>(calls),
-};
+export const collectiveNames = Object.fromEntries(
+  nativeCollectives.map((row) => [row.name, namesOf(row)]),
+) as Readonly<Record<NativeOpName, NamesOfBoth>>;
 
 const weights = { selfWeight: true, srcWeights: true, dstWeights: true } as const;
 

@@ -1,19 +1,9 @@
+// Reduce operations as callers name them and as native code numbers them.
+import { reduceOps, type ReduceOp } from '../collectives.js';
 import { argumentError } from '../errors.js';
 
-/**
- * How values are combined. Sums and products of integers wrap; `avg` of integers truncates towards zero; `min` and
- * `max` give NaN where any value is NaN. float16 and bfloat16 are combined in float32 and rounded once.
- */
-export type ReduceOp = 'sum' | 'prod' | 'min' | 'max' | 'avg';
-
-/** In the order of native/core/kernels/reduce_op.h. */
-export const reduceOps = [
-  'sum',
-  'prod',
-  'min',
-  'max',
-  'avg',
-] as const satisfies readonly ReduceOp[];
+export { reduceOps };
+export type { ReduceOp };
 
 /** The number that crosses into native code. */
 export function reduceOpNumber(op: unknown): number {

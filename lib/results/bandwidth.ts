@@ -1,4 +1,4 @@
-import { nativeCollectives, type NativeTimedName } from '../collectives.js';
+import { nativeCollectives, type NativeTimedName, type ReduceOp } from '../collectives.js';
 import type { Bandwidth, Statistics } from './result.js';
 
 /** Whether a call reads and writes the same memory. */
@@ -19,12 +19,17 @@ export interface Volume {
 
 interface CollectiveRule {
   native: NativeTimedName;
-  /** Why it has no in-place form; absent where it has one. */
-  onlyOutOfPlace?: string;
+  /** Why it does not run like this; undefined where it does. */
+  waived?: (placement: Placement, op: ReduceOp | null) => string | undefined;
   bus: 'all-reduce' | 'others' | 'one';
   /** Reads plus writes, in units of S, of n ranks whose buffers share one memory. */
   mustMove: Record<Placement, { text: string; factor: (n: number) => number }>;
 }
+
+const outOfPlace =
+  (reason: string) =>
+  (placement: Placement): string | undefined =>
+    placement === 'in-place' ? reason : undefined;
 
 // Out of place every input is read and every output written once. In place, what already lies where it belongs
 // is neither: a rank's own chunk, the root's buffer. A sum overwrites all its inputs, so it saves nothing.
@@ -55,7 +60,7 @@ const rules = {
   },
   alltoall: {
     native: 'allToAll',
-    onlyOutOfPlace: 'an all-to-all has no in-place form',
+    waived: outOfPlace('an all-to-all has no in-place form'),
     bus: 'others',
     mustMove: {
       'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
@@ -96,7 +101,7 @@ const rules = {
   },
   sendrecv: {
     native: 'sendReceive',
-    onlyOutOfPlace: 'a rank cannot send and receive in the same memory',
+    waived: outOfPlace('a rank cannot send and receive in the same memory'),
     bus: 'one',
     mustMove: {
       'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
@@ -116,12 +121,12 @@ export interface CollectiveTraits {
   readonly chunked: boolean;
   readonly reduces: boolean;
   readonly rooted: boolean;
-  /** Why it has no in-place form; absent where it has one. */
-  readonly onlyOutOfPlace?: string;
+  /** Why it does not run like this; undefined where it does. */
+  readonly waived?: CollectiveRule['waived'];
 }
 
 export function traitsOf(collective: Collective): CollectiveTraits {
-  const { native, onlyOutOfPlace }: CollectiveRule = rules[collective];
+  const { native, waived }: CollectiveRule = rules[collective];
   const row = nativeCollectives.find(({ name }) => name === native);
   const sides = row === undefined ? [] : [row.in, row.out];
   return {
@@ -129,7 +134,7 @@ export function traitsOf(collective: Collective): CollectiveTraits {
     chunked: sides.some((blocks) => blocks === 'each' || blocks === 'eachAtRoot'),
     reduces: row?.hasOp ?? false,
     rooted: row?.hasRoot ?? false,
-    ...(onlyOutOfPlace === undefined ? {} : { onlyOutOfPlace }),
+    ...(waived === undefined ? {} : { waived }),
   };
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
+#include "core/kernels/identity.h"
 #include "core/thread_pool.h"
 
 namespace gradlink::measure {
@@ -268,6 +269,17 @@ std::size_t countWrong(const void* got, std::size_t count, Expected expected) {
   return wrong;
 }
 
+/// Elements of `got` that have not these bits.
+template <class T>
+std::size_t countOthers(const void* got, std::size_t count, std::uint64_t bits) {
+  const auto* bytes = static_cast<const std::uint8_t*>(got);
+  std::size_t others = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (std::memcmp(&bits, bytes + i * sizeof(T), sizeof(T)) != 0) ++others;
+  }
+  return others;
+}
+
 }  // namespace
 
 void fillPattern(void* to, std::size_t first, std::size_t count, const Pattern& pattern, int rank) {
@@ -299,6 +311,7 @@ std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t 
                                 const Pattern& pattern, int ranks) {
   return withType(pattern.dtype, [&](auto type) {
     using T = decltype(type);
+    if (ranks == 0) return countOthers<T>(got, count, identityBits(pattern.dtype, pattern.op));
     const Generator<T> generator(pattern);
     return countWrong<T>(got, count, [&](std::size_t i) {
       return generator.reduction(first + i, static_cast<std::uint64_t>(ranks));

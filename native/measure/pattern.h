@@ -32,7 +32,7 @@ std::size_t countWrongInput(const void* got, std::size_t first, std::size_t coun
                             int rank);
 
 /// Elements that are not the reduction of the first `ranks` ranks' elements first .. first + count
-/// - 1. Those of avg are whole over all ranks only.
+/// - 1. Of no rank: the op's identity. Those of avg are whole over all ranks only.
 std::size_t countWrongReduction(const void* got, std::size_t first, std::size_t count,
                                 const Pattern&, int ranks);
 

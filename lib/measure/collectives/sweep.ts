@@ -152,9 +152,8 @@ async function runCase(
 ): Promise<CaseResult> {
   const traits = traitsOf(sweep.collective);
   const name = identity(sweep, point, placement, context);
-  if (placement === 'in-place' && traits.onlyOutOfPlace !== undefined) {
-    return waivedCase(name, traits.onlyOutOfPlace);
-  }
+  const reason = traits.waived?.(placement, point.op);
+  if (reason !== undefined) return waivedCase(name, reason);
   const { world, limit, environment } = context;
   const volume = collectiveVolume(sweep.collective, {
     countPerRank: point.count,

@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "core/kernels/identity.h"
 #include "measure/pattern.h"
 #include "test/reference.h"
 
@@ -50,6 +51,11 @@ TEST_P(PatternTest, ReductionOfTheFirstRanksIsExact) {
   const auto dtype = static_cast<DType>(GetParam());
   for (const ReduceOp op : {ReduceOp::sum, ReduceOp::prod, ReduceOp::min, ReduceOp::max}) {
     const Pattern pattern{dtype, op, 7, 42};
+    Bytes nothing(kCount * sizeOf(dtype));
+    fillIdentity(nothing.data(), kCount, dtype, op);
+    EXPECT_EQ(countWrongReduction(nothing.data(), 0, kCount, pattern, 0), 0u);
+    nothing[sizeOf(dtype)] ^= 1;
+    EXPECT_EQ(countWrongReduction(nothing.data(), 0, kCount, pattern, 0), 1u);
     std::vector<Bytes> arrays;
     std::vector<const void*> in;
     for (int ranks = 1; ranks <= pattern.size; ++ranks) {
