@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 
 #include "core/deadline.h"
 #include "cuda/device.h"
+#include "cuda/memory.h"
 #include "cuda/stream.h"
 #include "nccl/abi.h"
 #include "nccl/library.h"
@@ -58,6 +60,9 @@ class Comms {
     cuda::Stream stream;
     cuda::Event done;
     abi::CommHandle handle = nullptr;
+    /// Scratch: where the blocks of scans are put together, by the stream that they are queued on.
+    /// Grows only, since what was queued, or captured in a graph, goes on using it.
+    mutable std::map<cuda::StreamHandle, std::vector<cuda::DeviceMemory>> scans;
   };
   using Members = std::vector<std::unique_ptr<Member>>;
 
