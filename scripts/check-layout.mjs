@@ -1,6 +1,7 @@
 #!/usr/bin/env node
-// The rules of DESIGN.md that neither a compiler nor ESLint holds: which folder may include what, how long a file may be,
-// and how many files a folder of lib/ may have. Prints each breach; exit status 1 when there is one.
+// The rules of the layout that neither a compiler nor ESLint holds: which folder may include what, how long a file may be,
+// how many files a folder may have, and that docs/architecture.md says of each what it is. Prints each breach; exit status
+// 1 when there is one.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -71,13 +72,19 @@ for (const file of filesUnder('lib', /\.ts$/)) {
 
 breaches.push(...layerBreaches(join(root, 'lib')));
 
+const described = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
 const filesOf = new Map();
-for (const file of filesUnder('lib', /\.ts$/)) {
+for (const file of [...filesUnder('lib', source), ...filesUnder('native', /./)]) {
   filesOf.set(dirname(file), (filesOf.get(dirname(file)) ?? 0) + 1);
 }
 for (const [folder, files] of filesOf) {
   if (files > maxFiles)
     breaches.push(`${folder}: ${files} files; a folder has at most ${maxFiles}`);
+  const ofTests = folder.startsWith('native/test/');
+  if (!ofTests && folder !== 'native' && !described.includes(`| \`${folder}\``))
+    breaches.push(
+      `${folder}: says nowhere what it is; docs/architecture.md has a line for each folder`,
+    );
 }
 
 for (const breach of breaches) console.error(breach);
