@@ -13,6 +13,7 @@ export const collectives = [
   'sendrecv',
 ] as const;
 
+/** One of {@link collectives}. */
 export type Collective = (typeof collectives)[number];
 
 /** Whether a call reads and writes the same memory. */

@@ -50,8 +50,10 @@ export const collectiveTraits: Readonly<Record<Collective, CollectiveTraits>> = 
 
 /** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
 export const averages = ['own', 'mean', 'min', 'max'] as const;
+/** One of {@link averages}. */
 export type Average = (typeof averages)[number];
 
+/** What of a collective is timed, and how. */
 export interface Sweep {
   readonly collective: Collective;
   /** Bytes, ascending. */

@@ -28,11 +28,11 @@ import {
   runNeighborSweep,
   type NeighborRanks,
   type NeighborSweep,
+  type NeighborTiming,
 } from './sweep.js';
 
 /** What to measure, and on which ranks. In a job every process calls with the same options. */
-export interface NeighborsOptions
-  extends RunOptions, Partial<Omit<NeighborSweep, 'operations' | 'plan'>> {
+export interface NeighborsOptions extends RunOptions, Partial<NeighborTiming> {
   /** The hierarchical form is measured beside the plain one, and both beside `all_reduce`. */
   readonly collective: NeighborCollective;
   /** Ranks of this process; default 4. A job has its own number. */

@@ -19,20 +19,31 @@ import type { Average } from '../collectives/sweep.js';
 
 /** Types whose arrays JavaScript reads. */
 export const neighborDtypes = ['float32', 'float64'] as const;
+/** One of {@link neighborDtypes}. */
 export type NeighborDType = (typeof neighborDtypes)[number];
 
-export interface NeighborSweep {
-  readonly operations: readonly NeighborOperation[];
-  readonly plan: NeighborPlan;
+/** What is timed of each operation. */
+export interface NeighborTiming {
+  /** Bytes of a rank's array. */
   readonly sizes: readonly number[];
   readonly dtypes: readonly NeighborDType[];
+  /** Timed samples of each case. */
   readonly samples: number;
+  /** Calls before the first sample. */
   readonly warmup: number;
   /** Calls that a sample times together; absent: by size. */
   readonly batch?: number;
+  /** Every result is compared with what is expected, before the timing. */
   readonly check: boolean;
+  /** How the times of a job's processes become one. */
   readonly average: Average;
+  /** Arrays from allocShared. */
   readonly shared: boolean;
+}
+
+export interface NeighborSweep extends NeighborTiming {
+  readonly operations: readonly NeighborOperation[];
+  readonly plan: NeighborPlan;
 }
 
 type Data = Float32Array | Float64Array;
