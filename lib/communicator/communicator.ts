@@ -1,5 +1,6 @@
 import { threadId } from 'node:worker_threads';
 
+import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
@@ -23,8 +24,6 @@ import type {
 } from './types.js';
 import { integer, maxInt32, milliseconds, nonEmpty, optionsObject } from '../validate.js';
 
-/** Until everybody has come, and for each call, when nothing else is said. */
-const defaultTimeoutMs = 30_000;
 /** As native code has it: far above any machine. */
 const maxRanks = 2 ** 16;
 

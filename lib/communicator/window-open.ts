@@ -1,3 +1,4 @@
+import { defaultTimeoutMs } from '../deadline.js';
 import { native } from '../native/load.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -11,9 +12,6 @@ import { assertOneRank } from './group.js';
 import { assertPlace } from './place.js';
 import type { Fresh, WindowOptions } from './types.js';
 import { NeighborWindow } from './window.js';
-
-/** How long an operation waits when nothing is said. */
-const defaultTimeoutMs = 30_000;
 
 /** See {@link Communicator.createWindow}. */
 export async function openWindow<A extends AnyArray>(

@@ -3,6 +3,7 @@
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { milliseconds } from '../../validate.js';
+import { defaultTimeoutMs } from '../../deadline.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
 import { measureSharedLimit } from '../machine/shared-limit.js';
@@ -58,7 +59,7 @@ const defaults: Defaults<NeighborsOptions, (typeof others)[number]> = {
   shared: false,
   topology: 'exp2',
   dynamic: false,
-  timeoutMs: 30_000,
+  timeoutMs: defaultTimeoutMs,
 };
 const defaultRanks = 4;
 
