@@ -15,7 +15,7 @@ import {
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
 import { gatherNumbers, jobSize } from '../job.js';
-import type { Average } from '../collectives/sweep.js';
+import { batchFor, type Average } from '../collectives/sweep.js';
 
 /** Types whose arrays JavaScript reads. */
 export const neighborDtypes = ['float32', 'float64'] as const;
@@ -176,12 +176,6 @@ async function errorOf(
   const all =
     ranks.members.length === 1 ? await gatherNumbers(ranks.members[0]!, errors) : [errors];
   return Math.max(...all.flat());
-}
-
-// As in a sweep of collectives: far above the clock and the barrier.
-function batchFor(bytes: number): number {
-  if (bytes <= 64 * 2 ** 10) return 100;
-  return bytes <= 2 ** 20 ? 10 : 1;
 }
 
 async function combined(ranks: NeighborRanks, samples: number[], average: Average) {
