@@ -21,7 +21,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { licenses } from './licenses.mjs';
@@ -44,6 +44,9 @@ const entries = {
 const libraries = { vega: 'report/charts/vega.ts', xml: 'report/xml.ts' };
 /** Runs beside every process of a job: one small file that loads nothing else. */
 const alone = { 'launch-rank': 'cli/launch/rank.ts' };
+
+/** They await TensorFlow.js at their top, so that what bundles measure.js must not find the way to them. */
+const unbundled = ['lib/measure/train/rank.ts', 'lib/measure/ddp/model.ts'];
 
 /** The name under which index.js hands its modules to the other entries. */
 const shared = '__modules';
@@ -180,6 +183,22 @@ function write(files) {
   }
 }
 
+/** Hides the imports of {@link unbundled} from who bundles the output; Node finds them as before. */
+function hide(outputs, metafile) {
+  const hidden = Object.entries(metafile.outputs)
+    .filter(([, { entryPoint }]) => unbundled.includes(entryPoint))
+    .map(([path]) => basename(path));
+  if (hidden.length < unbundled.length) throw new Error(`no output for ${unbundled.join(', ')}`);
+  return outputs.map(({ path, text }) => ({
+    path,
+    text: hidden.reduce(
+      (all, name) =>
+        all.replaceAll(`import("./${name}")`, `import(new URL("./${name}", import.meta.url).href)`),
+      text,
+    ),
+  }));
+}
+
 function isFresh(file, wanted) {
   const asked = process.argv.includes('--if-stale');
   return asked && existsSync(file) && readFileSync(file, 'utf8').trim() === wanted;
@@ -235,7 +254,7 @@ async function bundle(wanted) {
     builds.flatMap(({ metafile }) => Object.keys(metafile.inputs)),
   );
   write([
-    ...outputs.map(({ path, text }) => ({ path, text })),
+    ...hide(outputs, builds[1].metafile),
     { path: join(dist, 'THIRD-PARTY-LICENSES.txt'), text: texts },
     { path: stamp, text: `${wanted}\n` },
   ]);

@@ -8,7 +8,7 @@ import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
 import { collectives, traitsOf, type Collective } from '../results/bandwidth.js';
-import { graphs, type GraphName } from '../measure/neighbors/plan.js';
+import { graphNames, type GraphName } from '../measure/neighbors/plan.js';
 import { averages, sweepSizes, type Sweep } from '../measure/collectives/sweep.js';
 import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
 
@@ -208,8 +208,8 @@ export function addOptions(command: Command): Command {
     )
     .option(
       '--topology <graph>',
-      `of neighbor_all_reduce: ${Object.keys(graphs).join(', ')} (default: exp2)`,
-      choice(Object.keys(graphs) as GraphName[]),
+      `of neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
+      choice(graphNames),
     )
     .option('--dynamic', 'of neighbor_all_reduce: one neighbour a step, each step another')
     .option(

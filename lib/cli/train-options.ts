@@ -17,9 +17,9 @@ import {
 } from '../train/names.js';
 import {
   distOptimizers,
-  optimizerNames,
+  trainOptimizers,
   type DistOptimizer,
-  type OptimizerName,
+  type TrainOptimizer,
   type TrainConfig,
 } from '../measure/train/types.js';
 import { storeKinds } from '../kvstore/types.js';
@@ -37,7 +37,7 @@ export interface TrainOptions extends ReportOptions {
   readonly numBatchesPerIter?: number;
   readonly numIters?: number;
   readonly steps?: number;
-  readonly optimizer: OptimizerName;
+  readonly optimizer: TrainOptimizer;
   readonly lr: number;
   readonly distOptimizer: DistOptimizer;
   readonly mode: TrainConfig['mode'];
@@ -131,7 +131,7 @@ export function addTrainOptions(command: Command): Command {
       positive,
     )
     .option('--steps <count>', 'measure so many steps, each by itself', positive)
-    .option('--optimizer <name>', optimizerNames.join(', '), choice(optimizerNames), 'sgd')
+    .option('--optimizer <name>', trainOptimizers.join(', '), choice(trainOptimizers), 'sgd')
     .option('--lr <rate>', 'learning rate', decimal(0), 0.01)
     .option(
       '--dist-optimizer <name>',

@@ -1,20 +1,14 @@
 // The two kinds of communicators and the ways into them: Communicator is one rank, LocalGroup holds all ranks of this
 // process. Their operations are in the classes they extend: collectives.ts, neighbors.ts, messages.ts; what they have in
 // common, in base.ts. The two stand in one file since each makes the other.
+import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import type { Rank } from '../topology/rank.js';
 import { integer, maxInt32, milliseconds, optionsObject } from '../validate.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
-import {
-  defaultTimeoutMs,
-  joinNamed,
-  joinRanks,
-  joinWorld,
-  openLocal,
-  openNccl,
-} from './joining.js';
+import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining.js';
 import type {
   GpuWorldOptions,
   HostWorldOptions,

@@ -2,6 +2,7 @@
 // programs call stands in communicator.ts.
 import { threadId } from 'node:worker_threads';
 
+import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
@@ -16,8 +17,6 @@ import {
 import { readJob } from './job.js';
 import { joinMpiWorld } from './mpi-world.js';
 
-/** Until everybody has come, and for each call, when nothing else is said. */
-export const defaultTimeoutMs = 30_000;
 /** As native code has it: far above any machine. */
 const maxRanks = 2 ** 16;
 

@@ -1,4 +1,5 @@
 // Opening a window: what native code makes it of.
+import { defaultTimeoutMs } from '../deadline.js';
 import { native } from '../native/load.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -11,9 +12,6 @@ import type { StaticTopology } from './neighbor-call.js';
 import { assertPlace } from './place.js';
 import type { NewArray, WindowOptions } from './types.js';
 import { NeighborWindow } from './window.js';
-
-/** How long an operation waits when nothing is said. */
-const defaultTimeoutMs = 30_000;
 
 /** See {@link Communicator.createWindow}. */
 export async function openWindow<A extends AnyArray>(

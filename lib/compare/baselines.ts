@@ -111,16 +111,19 @@ export class Baselines {
     return this.has(name) ? name : undefined;
   }
 
+  /** Forgets one, with its runs. */
   remove(name: string): void {
     this.require(name);
     rmSync(join(this.folder, name), { recursive: true });
   }
 
+  /** All there are, in alphabetical order. */
   names(): string[] {
     if (!existsSync(this.folder)) return [];
     return readdirSync(this.folder).filter(isName).sort();
   }
 
+  /** All there are, with what each holds. */
   list(): BaselineInfo[] {
     const inUse = this.inUse();
     return this.names().map((name) => {

@@ -21,6 +21,7 @@ export interface NamedRuns {
   readonly reports: readonly Report[];
 }
 
+/** How sure a change must be to be called one. */
 export interface CompareOptions {
   /** Relative difference of medians that is taken for none; 0.05 unless given. */
   readonly tolerance?: number;

@@ -24,6 +24,7 @@ export const changes = [
   'added',
   'same',
 ] as const;
+/** How a case differs between two runs. */
 export type Change = (typeof changes)[number];
 
 /** Of new time by old time: above 1 is slower. */
@@ -73,6 +74,7 @@ export interface RunsInfo {
   startedAt: string;
 }
 
+/** Two runs beside each other, case by case. */
 export interface Comparison {
   comparisonVersion: typeof comparisonVersion;
   base: RunsInfo;

@@ -1,4 +1,5 @@
 // What each kind of store is opened with. A new kind is one entry here.
+import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
@@ -8,9 +9,6 @@ import { openWithServers, openWithoutServers } from './distributed.js';
 import type { DistributedOptions } from './options.js';
 import { storeKinds } from './types.js';
 import type { StoreBackend, StoreKind, StoreType } from './types.js';
-
-/** How long a GPU, or NCCL, may take for what it does for a store. */
-const gpuTimeoutMs = 30_000;
 
 /** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
 interface Backend {
@@ -55,7 +53,7 @@ function onGpus(merge: number): NonNullable<Backend['onGpus']> {
 
 function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
   assertDriver();
-  return native().NativeKVStore.onGpus(gpus, merge, gpuTimeoutMs);
+  return native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs);
 }
 
 function assertDriver(): void {

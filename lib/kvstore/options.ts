@@ -1,4 +1,5 @@
 // What stores are made with.
+import { defaultTimeoutMs } from '../deadline.js';
 import { integer, milliseconds, optionNames } from '../validate.js';
 import type { DeviceList } from './devices.js';
 
@@ -60,7 +61,6 @@ export interface DistributedOptions {
   readonly bigArrayBound: number;
 }
 
-const defaultTimeoutMs = 30_000;
 const defaultStartTimeoutMs = 60_000;
 /** MXNet's MXNET_KVSTORE_BIGARRAY_BOUND. */
 const defaultBigArrayBound = 1_000_000;

@@ -1,4 +1,42 @@
-/** Measuring without the addon: the result type, its schema, statistics, formulas and verdicts. */
+/**
+ * Measuring from a program: the benchmarks behind the commands, each a function that gives a {@link Report}; what a
+ * report is, with its schema, statistics and formulas; comparing runs and predicting larger ones.
+ *
+ * @packageDocumentation
+ */
+export { run as runCollectives, type CollectivesOptions } from './collectives/run.js';
+export { averages, type Average, type Sweep } from './collectives/sweep.js';
+export type { NcclChoice, NcclChoices } from './collectives/nccl-choices.js';
+export { run as runDdp, type DdpOptions, type SyntheticCompute } from './ddp/run.js';
+export type { ModelWorkloadOptions } from './ddp/step.js';
+export { run as runNeighbors, type NeighborsOptions } from './neighbors/run.js';
+export {
+  graphNames,
+  neighborCollectives,
+  type GraphName,
+  type NeighborCollective,
+} from './neighbors/plan.js';
+export { neighborDtypes, type NeighborDType, type NeighborTiming } from './neighbors/sweep.js';
+export { run as runP2p, type P2pOptions } from './p2p/run.js';
+export type { P2pTimingOptions } from './p2p/timing.js';
+export type { Asked, RankInfo, RunEvents, RunOptions } from './run.js';
+export { storeModes, type BatchOptions, type StoreMode } from './store/batches.js';
+export { gradientTypes, type GradientType } from './store/gradients.js';
+export type { Compression } from './store/reference.js';
+export { run as runStores, type StoreEvents, type StoreOptions } from './store/run.js';
+export { run as runTrain, type TrainEvents, type TrainOptions } from './train/run.js';
+export {
+  distOptimizers,
+  trainOptimizers,
+  type DistOptimizer,
+  type StepParts,
+  type TrainConfig,
+  type TrainOptimizer,
+  type TrainResult,
+} from './train/types.js';
+export type { NativeGpuTimingOptions as GpuTiming } from '../native/measure.js';
+export type { UtilisationSummary } from './machine/utilisation.js';
+export { environmentOf } from './machine/environment.js';
 export {
   bandwidth,
   collectiveVolume,

@@ -64,6 +64,7 @@ export interface NativeTimingOptions {
   readonly gpu?: NativeGpuTimingOptions;
 }
 
+/** How calls of ranks that are GPUs are made: nccl-tests' -G, -z and -R. */
 export interface NativeGpuTimingOptions {
   /** The batch is captured as a graph that a sample launches so often; 0: no graph. */
   readonly graphLaunches: number;

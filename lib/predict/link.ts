@@ -20,6 +20,7 @@ export interface Regime {
   readonly betaSecondsPerByte: number;
 }
 
+/** What messages between two workers take, by their size. */
 export interface Link {
   /** In ascending order of bytes, without gaps; the first begins at 0. */
   readonly regimes: readonly Regime[];

@@ -10,6 +10,7 @@ export const predictionVersion = 1;
 /** Below it, workers are not worth their price: TianShu's line. */
 export const targetEfficiency = 0.8;
 
+/** From what is predicted, and for how many workers. */
 export interface PredictOptions {
   readonly workload: Workload;
   /** Samples of a worker's step; 1 unless given, so that throughput counts steps of all workers. */
@@ -35,6 +36,7 @@ export interface Banded {
   readonly high: number;
 }
 
+/** A step of so many workers under one scheme. */
 export interface PredictedStep extends StepTime {
   readonly workers: number;
   readonly scheme: Scheme;
@@ -48,12 +50,14 @@ export interface PredictedStep extends StepTime {
   readonly best: boolean;
 }
 
+/** From how many workers on a scheme is below {@link targetEfficiency}. */
 export interface Crossing {
   readonly scheme: Scheme;
   /** Fewest workers, up to the searched, with less than the target efficiency; null: there are none. */
   readonly workers: number | null;
 }
 
+/** What more workers would give: predicted, not measured. */
 export interface Prediction {
   readonly predictionVersion: typeof predictionVersion;
   /** Nothing in it was measured. */

@@ -1,6 +1,7 @@
 // What exchanging n bytes of gradients takes by each scheme, in seconds. docs/predict.md shows the formulas.
 import { latencySeconds, messageSeconds, streamSeconds, type Link } from './link.js';
 
+/** How workers exchange gradients. */
 export const schemes = [
   'ring',
   'tree',
@@ -9,6 +10,7 @@ export const schemes = [
   'one-peer',
   'parameter-server',
 ] as const;
+/** One of {@link schemes}. */
 export type Scheme = (typeof schemes)[number];
 
 /** How the workers are linked. */

@@ -14,6 +14,7 @@ export interface Workload {
   readonly overlap: boolean;
 }
 
+/** The parts of a predicted step. */
 export interface StepTime {
   readonly computeSeconds: number;
   /** Of all exchanges together. */

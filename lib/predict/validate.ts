@@ -4,7 +4,9 @@ import { predictCurve } from './curve.js';
 import { medianError, predictUnseen, type Point } from './link.js';
 import { stepTime } from './step.js';
 
+/** Tables that others published. */
 export const publishedTables = ['dlperf', 'bluefog', 'elasticdl'] as const;
+/** One of {@link publishedTables}. */
 export type PublishedTable = (typeof publishedTables)[number];
 
 /** One predicted figure beside the true one. */
@@ -17,6 +19,7 @@ export interface Checked {
   readonly error: number;
 }
 
+/** Forecasts beside what was measured. */
 export interface Validation {
   readonly table: string;
   readonly source: string;

@@ -144,6 +144,7 @@ export interface Check {
 /** `none`: nothing to judge against. */
 export type VerdictLevel = 'good' | 'fair' | 'poor' | 'none';
 
+/** What a figure is worth beside its limit. */
 export interface Verdict {
   level: VerdictLevel;
   /** One sentence with the share of the limit. */
@@ -265,8 +266,10 @@ export interface FailedCase extends CaseIdentity, Partial<Measurement> {
   code?: string;
 }
 
+/** One case of a report: it ran, could not run here, or failed. */
 export type CaseResult = MeasuredCase | WaivedCase | FailedCase;
 
+/** All of one run: what {@link reportSchema} describes. */
 export interface Report {
   schemaVersion: typeof schemaVersion;
   run: RunInfo;

@@ -192,6 +192,7 @@ const definitions = {
   ),
 } as const;
 
+/** JSON Schema, draft 7, of a {@link Report}. */
 export const reportSchema = {
   $schema: 'http://json-schema.org/draft-07/schema#',
   title: 'gradlink report',

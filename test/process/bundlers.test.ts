@@ -66,12 +66,17 @@ describe.each([
   test('with the commands of measuring in it runs', async () => {
     await app.write(
       'measure.mjs',
-      `import { describe } from 'gradlink/measure'; console.log(describe([1, 2, 3]).medianSeconds);`,
+      `import { describe, runTrain } from 'gradlink/measure';
+       console.log(describe([1, 2, 3]).medianSeconds);
+       runTrain().catch((error) => console.log(error.code, error.message));`,
     );
     await app.run('node', [
       ...[esbuild, 'measure.mjs', '--bundle', '--platform=node', '--log-level=error'],
       ...[`--format=${format}`, `--outfile=${out}`],
     ]);
-    expect((await app.run('node', [out])).trim()).toBe('2');
+    const [median, training = ''] = (await app.run('node', [out])).trim().split('\n');
+    expect(median).toBe('2');
+    // TensorFlow.js is no part of it, and neither is what awaits it.
+    expect(training).toMatch(/^ERR_UNSUPPORTED .*--external:gradlink/);
   });
 });

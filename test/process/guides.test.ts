@@ -33,6 +33,19 @@ describe('walks', () => {
   });
 });
 
+describe('programs', () => {
+  it('docs/programs.md: its program runs as it stands', () => {
+    const text = readFileSync(join(root, 'docs/programs.md'), 'utf8');
+    const program = /^```ts\n(.*?)^```/ms.exec(text)?.[1] ?? '';
+    const stdout = execFileSync(process.execPath, ['--input-type=module', '--eval', program], {
+      ...{ cwd: root, encoding: 'utf8' },
+    });
+    expect(stdout).toMatch(/^device: \d+ arrays, \d+ bytes$/m);
+    expect(stdout).toContain('14 of 14 batches');
+    expect(stdout).toMatch(/^local .*limit/m);
+  });
+});
+
 describe('examples', () => {
   const names = readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.js'));
 

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 
 import type { CaseResult } from '../../results/result.js';
 
+/** What NCCL chose for a size. */
 export interface NcclChoice {
   /** In capitals: `RING`, `TREE`, `NVLS`. */
   readonly algorithm: string;

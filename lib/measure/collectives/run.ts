@@ -1,5 +1,6 @@
 // The benchmark of one collective over sizes, element types, operations and roots: all that `gradlink collectives` does
 // but reading its options and printing.
+import { defaultTimeoutMs } from '../../deadline.js';
 import { mebibyte } from '../../results/units.js';
 import { readJob } from '../../communicator/job.js';
 import { collectives, type Collective } from '../../results/bandwidth.js';
@@ -54,7 +55,7 @@ const defaults: Defaults<CollectivesOptions, (typeof others)[number]> = {
   average: 'mean',
   shared: false,
   seed: 0,
-  timeoutMs: 30_000,
+  timeoutMs: defaultTimeoutMs,
   threads: false,
   cycles: 1,
 };

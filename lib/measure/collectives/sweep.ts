@@ -17,8 +17,10 @@ import type { SweepWorld } from './world.js';
 
 /** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
 export const averages = ['own', 'mean', 'min', 'max'] as const;
+/** One of {@link averages}. */
 export type Average = (typeof averages)[number];
 
+/** What of a collective is timed, and how. */
 export interface Sweep {
   readonly collective: Collective;
   /** Bytes, ascending. */
@@ -101,8 +103,11 @@ export function countPerRank(
   return Math.max(Math.floor(rounded / width), 1);
 }
 
-// A call on few bytes takes about a microsecond: a hundred of them stand far above the clock and the barrier.
-function batchFor(bytes: number): number {
+/**
+ * Calls that a sample times together where nobody says: a call on few bytes takes about a microsecond, and a hundred of
+ * them stand far above the clock and the barrier.
+ */
+export function batchFor(bytes: number): number {
   if (bytes <= 64 * 2 ** 10) return 100;
   return bytes <= 2 ** 20 ? 10 : 1;
 }

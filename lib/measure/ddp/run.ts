@@ -15,6 +15,7 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../run.js';
+import { tfjsPart } from '../tfjs-part.js';
 import { ddpCases, type DdpContext } from './cases.js';
 import { compareDdp, ddpSteps, type DdpPlan } from './compare.js';
 import type { DdpWorkload, ModelWorkloadOptions } from './step.js';
@@ -68,8 +69,7 @@ type Given = DdpOptions & typeof defaults;
 async function workloadOf(options: Given, world: Communicator): Promise<DdpWorkload> {
   const { syntheticCompute: compute, copyGradients: copies } = options;
   if (compute === undefined) {
-    // TensorFlow.js is loaded only where it is used.
-    const { modelWorkload } = await import('./model.js');
+    const { modelWorkload } = await tfjsPart(() => import('./model.js'));
     const { model, dataset, batchSize, backend } = options;
     const { rank, size } = world;
     return modelWorkload({ model, dataset, batchSize, backend, rank, size });

@@ -24,9 +24,23 @@ export const neighborCollectives = [
   'neighbor_all_reduce',
   'hierarchical_neighbor_all_reduce',
 ] as const satisfies readonly NeighborOperation[];
+/** One of {@link neighborCollectives}. */
 export type NeighborCollective = (typeof neighborCollectives)[number];
 
-/** Graphs by the names that the command line has for them. */
+/** Graphs, as the command line names them. */
+export const graphNames = [
+  'exp2',
+  'symmetric_exp',
+  'ring',
+  'one_way_ring',
+  'mesh',
+  'star',
+  'full',
+] as const;
+/** Who is a neighbour of whom, as the command line names it. */
+export type GraphName = (typeof graphNames)[number];
+
+/** The graphs by their names. */
 export const graphs = {
   exp2: exponentialTwoGraph,
   symmetric_exp: (size: number) => symmetricExponentialGraph(size),
@@ -35,8 +49,7 @@ export const graphs = {
   mesh: (size: number) => meshGrid2DGraph(size),
   star: (size: number) => starGraph(size),
   full: fullyConnectedGraph,
-} as const;
-export type GraphName = keyof typeof graphs;
+} as const satisfies Readonly<Record<GraphName, (size: number) => Topology>>;
 
 export interface NeighborPlan {
   readonly size: number;

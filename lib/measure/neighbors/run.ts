@@ -3,6 +3,7 @@
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { milliseconds } from '../../validate.js';
+import { defaultTimeoutMs } from '../../deadline.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
 import { measureSharedLimit } from '../machine/shared-limit.js';
@@ -28,11 +29,11 @@ import {
   runNeighborSweep,
   type NeighborRanks,
   type NeighborSweep,
+  type NeighborTiming,
 } from './sweep.js';
 
 /** What to measure, and on which ranks. In a job every process calls with the same options. */
-export interface NeighborsOptions
-  extends RunOptions, Partial<Omit<NeighborSweep, 'operations' | 'plan'>> {
+export interface NeighborsOptions extends RunOptions, Partial<NeighborTiming> {
   /** The hierarchical form is measured beside the plain one, and both beside `all_reduce`. */
   readonly collective: NeighborCollective;
   /** Ranks of this process; default 4. A job has its own number. */
@@ -58,7 +59,7 @@ const defaults: Defaults<NeighborsOptions, (typeof others)[number]> = {
   shared: false,
   topology: 'exp2',
   dynamic: false,
-  timeoutMs: 30_000,
+  timeoutMs: defaultTimeoutMs,
 };
 const defaultRanks = 4;
 

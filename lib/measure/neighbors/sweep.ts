@@ -16,24 +16,35 @@ import {
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
 import { gatherNumbers, jobSize } from '../job.js';
-import type { Average } from '../collectives/sweep.js';
+import { batchFor, type Average } from '../collectives/sweep.js';
 
 /** Types whose arrays JavaScript reads. */
 export const neighborDtypes = ['float32', 'float64'] as const;
+/** One of {@link neighborDtypes}. */
 export type NeighborDType = (typeof neighborDtypes)[number];
 
-export interface NeighborSweep {
-  readonly operations: readonly NeighborOperation[];
-  readonly plan: NeighborPlan;
+/** What is timed of each operation. */
+export interface NeighborTiming {
+  /** Bytes of a rank's array. */
   readonly sizes: readonly number[];
   readonly dtypes: readonly NeighborDType[];
+  /** Timed samples of each case. */
   readonly samples: number;
+  /** Calls before the first sample. */
   readonly warmup: number;
   /** Calls that a sample times together; absent: by size. */
   readonly batch?: number;
+  /** Every result is compared with what is expected, before the timing. */
   readonly check: boolean;
+  /** How the times of a job's processes become one. */
   readonly average: Average;
+  /** Arrays from allocShared. */
   readonly shared: boolean;
+}
+
+export interface NeighborSweep extends NeighborTiming {
+  readonly operations: readonly NeighborOperation[];
+  readonly plan: NeighborPlan;
 }
 
 type Data = Float32Array | Float64Array;
@@ -167,12 +178,6 @@ async function errorOf(
   const all =
     ranks.members.length === 1 ? await gatherNumbers(ranks.members[0]!, errors) : [errors];
   return Math.max(...all.flat());
-}
-
-// As in a sweep of collectives: far above the clock and the barrier.
-function batchFor(bytes: number): number {
-  if (bytes <= 64 * 2 ** 10) return 100;
-  return bytes <= 2 ** 20 ? 10 : 1;
 }
 
 async function combined(ranks: NeighborRanks, samples: number[], average: Average) {

@@ -21,6 +21,7 @@ import { storeTraffic } from './traffic.js';
 
 /** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
 export const storeModes = ['push-pull', 'pushpull'] as const;
+/** One of {@link storeModes}. */
 export type StoreMode = (typeof storeModes)[number];
 
 /** What goes through a store, and how. */

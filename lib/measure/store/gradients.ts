@@ -4,6 +4,7 @@ import { halfTable, toHalf } from '../../tensor/half.js';
 
 /** Element types of gradients. */
 export const gradientTypes = ['float32', 'float64', 'float16', 'bfloat16'] as const;
+/** One of {@link gradientTypes}. */
 export type GradientType = (typeof gradientTypes)[number];
 export type GradientArray = Float32Array | Float64Array | Uint16Array;
 

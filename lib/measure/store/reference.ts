@@ -3,6 +3,7 @@
 import type { Optimizer } from '../../optimizers/index.js';
 import { asNumbers, type GradientArray, type GradientType } from './gradients.js';
 
+/** How a store compresses gradients: see `KVStore.setGradientCompression`. */
 export interface Compression {
   readonly type: '2bit' | '1bit';
   readonly threshold: number;

@@ -11,7 +11,7 @@ import { tf } from '../../train/tfjs.js';
 import type { Gradients, InnerOptimizer, PassTimes } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';
 import type { TrainingMethod } from './method.js';
-import type { OptimizerName, StepParts, TrainConfig } from './types.js';
+import type { TrainOptimizer, StepParts, TrainConfig } from './types.js';
 
 /** What every method is made with. */
 export interface MethodOptions {
@@ -21,7 +21,7 @@ export interface MethodOptions {
   readonly timeline?: Timeline | undefined;
 }
 
-export function makeOptimizer(name: OptimizerName, learningRate: number): Optimizer {
+export function makeOptimizer(name: TrainOptimizer, learningRate: number): Optimizer {
   switch (name) {
     case 'sgd':
       return tf.train.sgd(learningRate);

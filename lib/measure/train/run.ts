@@ -3,6 +3,7 @@ import type { CaseResult, Report, ReportHead } from '../../results/result.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
 import { integer } from '../../validate.js';
 import { headOf, optionsOf, type Defaults, type RunEvents, type RunOptions } from '../run.js';
+import { tfjsPart } from '../tfjs-part.js';
 import { trainCase } from './case.js';
 import type { TrainConfig, TrainResult } from './types.js';
 
@@ -63,8 +64,7 @@ export async function run(options: TrainOptions = {}, events: TrainEvents = {}):
   const kind: ModelKind = modelKinds[given.model];
   const dataset = given.dataset ?? (kind.inputType === 'int32' ? 'tokens' : 'cifar10');
   const config: TrainConfig = { ...given, dataset };
-  // Loads TensorFlow.js, which an installation may lack.
-  const { trainOnRank } = await import('./rank.js');
+  const { trainOnRank } = await tfjsPart(() => import('./rank.js'));
   let head: ReportHead | undefined;
   const result = await trainOnRank(config, {
     onStart(workers, backend) {

@@ -3,8 +3,10 @@ import type { BucketHookName, ReduceMode } from '../../train/buckets/types.js';
 import type { BackendName, DatasetName, ModelName } from '../../train/names.js';
 import type { UtilisationSummary } from '../machine/utilisation.js';
 
-export const optimizerNames = ['sgd', 'momentum', 'adam'] as const;
-export type OptimizerName = (typeof optimizerNames)[number];
+/** Optimizers of TensorFlow.js that a training run can have. */
+export const trainOptimizers = ['sgd', 'momentum', 'adam'] as const;
+/** One of {@link trainOptimizers}. */
+export type TrainOptimizer = (typeof trainOptimizers)[number];
 
 /** How ranks are kept together: BlueFog's names, further algorithms, and key-value stores as `kv:TYPE`. */
 export const distOptimizers = [
@@ -16,6 +18,7 @@ export const distOptimizers = [
   'local_sgd',
   'adasum',
 ] as const;
+/** One of {@link distOptimizers}, or a store. */
 export type DistOptimizer = (typeof distOptimizers)[number] | `kv:${string}`;
 
 /** A run as every rank is told it. */
@@ -34,7 +37,7 @@ export interface TrainConfig {
   /** Measured. */
   readonly iterations: number;
   readonly stepsPerIteration: number;
-  readonly optimizer: OptimizerName;
+  readonly optimizer: TrainOptimizer;
   readonly learningRate: number;
   readonly distOptimizer: DistOptimizer;
   /** With gradient_allreduce. */

@@ -1,0 +1,17 @@
+// What needs TensorFlow.js is loaded when it is asked for. It awaits that package at its top, which not every format of a
+// bundle has: scripts/bundle.mjs keeps it out of programs' bundles.
+import { GradlinkError } from '../errors.js';
+import { packageFolder } from '../package-folder.js';
+
+/**
+ * Loads a module that imports TensorFlow.js.
+ *
+ * @throws GradlinkError ERR_UNSUPPORTED inside a bundle, ERR_BACKEND_UNAVAILABLE where TensorFlow.js is missing
+ */
+export function tfjsPart<Part>(load: () => Promise<Part>): Promise<Part> {
+  if (packageFolder() !== undefined) return load();
+  const advice = 'leave gradlink out of the bundle, with esbuild --external:gradlink';
+  throw new GradlinkError('ERR_UNSUPPORTED', `models cannot train inside a bundle; ${advice}`, {
+    usable: true,
+  });
+}
