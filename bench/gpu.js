@@ -104,9 +104,9 @@ class Bench {
   }
 
   async hostCopies() {
-    const { DeviceBuffer, pinned, gpu, count } = this;
+    const { DeviceBuffer, pinnedArray, gpu, count } = this;
     const bytes = count * floatBytes;
-    const host = pinned('float32', count).fill(1);
+    const host = pinnedArray('float32', count).fill(1);
     const buffer = DeviceBuffer.alloc(gpu, 'float32', count);
     try {
       const time = async (copy) => {
@@ -327,7 +327,7 @@ async function main() {
     );
     return 1;
   }
-  const { DeviceBuffer, pinned } = await import(library('index.js'));
+  const { DeviceBuffer, pinnedArray } = await import(library('index.js'));
   const internal = await import(library('internal.js'));
   const { describeEnvironment, describeGpus, gpuLines, limits, nativeGpuLoops } = internal;
   const { native, readMachine, tableLines } = internal;
@@ -341,7 +341,14 @@ async function main() {
     return 2;
   }
   const startedAt = new Date().toISOString();
-  const modules = { DeviceBuffer, pinned, native: addon, loops: nativeGpuLoops, limits, machine };
+  const modules = {
+    DeviceBuffer,
+    pinnedArray,
+    native: addon,
+    loops: nativeGpuLoops,
+    limits,
+    machine,
+  };
   const rows = await new Bench(modules, settings).run();
   const gpus = describeGpus(machine.gpus);
   const environment = describeEnvironment({
