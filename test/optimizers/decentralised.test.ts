@@ -156,7 +156,7 @@ describe('decentralised least squares', () => {
       const combine = (values: Float64Array) =>
         one.neighborAllReduce(
           values,
-          uniformWeights(schedules[calls++ % 2]!.next().value as Exchange),
+          uniformWeights(schedules[calls++ % 2]!.next().value),
         );
       return gradientTracking({ ...options(one, w), combine });
     };
