@@ -4,17 +4,16 @@
 import process from 'node:process';
 
 import {
-  Communicator,
   adaptThenCombine,
   adaptWithCombine,
   exactDiffusion,
-  exponentialTwoGraph,
   gradientAllReduce,
   gradientTracking,
   pushDiging,
-  ringGraph,
   windowPut,
-} from '../dist/index.js';
+} from '../dist/decentralised.js';
+import { Communicator } from '../dist/index.js';
+import { exponentialTwoGraph, ringGraph } from '../dist/topology.js';
 
 const size = 8;
 const rows = 20;

@@ -1,5 +1,6 @@
 // Run: node bench/gradlink.js launch -n 4 node examples/neighbors.js
-import { Communicator, exponentialTwoGraph, onePeerSchedule, uniformWeights } from 'gradlink';
+import { Communicator } from 'gradlink';
+import { exponentialTwoGraph, onePeerSchedule, uniformWeights } from 'gradlink/topology';
 
 const comm = await Communicator.world();
 const value = Float64Array.of(comm.rank); // 0, 1, 2, 3: the mean is 1.5

@@ -1,5 +1,7 @@
 /**
- * gradlink: typed collectives, an MXNet-style key-value store and bandwidth diagnostics.
+ * gradlink: typed collectives and an MXNet-style key-value store. Graphs of ranks are `gradlink/topology`, methods that
+ * average over them `gradlink/decentralised`, measuring `gradlink/measure`, networks' shapes `gradlink/models`, training
+ * with TensorFlow.js `gradlink/tfjs`.
  *
  * @packageDocumentation
  */
@@ -75,5 +77,4 @@ export type {
 } from './communicator/types.js';
 export * from './optimizers/index.js';
 export * from './kvstore/index.js';
-export * from './topology/index.js';
-export * from './optimizers/decentralised/index.js';
+export type { Node, NodeWeights, Rank, RankWeights } from './topology/rank.js';

@@ -33,8 +33,10 @@ const stamp = join(dist, '.built');
 
 /** Entries of their own beside index.js; they share what several of them need in further files. */
 const entries = {
+  decentralised: 'optimizers/decentralised/index.ts',
   measure: 'measure/index.ts',
   models: 'models/index.ts',
+  topology: 'topology/index.ts',
   tfjs: 'train/index.ts',
   cli: 'cli/main.ts',
   'probe-main': 'doctor/probe-main.ts',

@@ -7,7 +7,7 @@ import type { GpuInfo } from '../native/gpu-info.js';
  *
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU.
  */
-export function devices(): GpuInfo[] {
+export function gpuDevices(): GpuInfo[] {
   const addon = native();
   return Array.from({ length: addon.gpuCount() }, (_, ordinal) => addon.gpuInfo(ordinal));
 }

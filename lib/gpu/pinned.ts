@@ -12,7 +12,7 @@ import { integer } from '../validate.js';
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver or a GPU; ERR_OUT_OF_MEMORY where the system has no
  *   more to lock.
  */
-export function pinned<K extends DType>(dtype: K, count: number): ArrayOf[K] {
+export function pinnedArray<K extends DType>(dtype: K, count: number): ArrayOf[K] {
   const number = parseDType(dtype);
   const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
   if (elements === 0) return allocate(number, 0) as ArrayOf[K];

@@ -64,9 +64,7 @@ export function optionsOf<O extends RunOptions, Others extends keyof O & string>
   defaults: Defaults<O, Others>,
   others: readonly Others[],
 ): O & Defaults<O, Others> {
-  const known = Object.fromEntries(
-    [...Object.keys(defaults), ...others, 'asked'].map((name) => [name, true as const]),
-  );
+  const known = new Set([...Object.keys(defaults), ...others, 'asked']);
   const present = { ...optionsObject(given, known, 'run') };
   for (const [name, value] of Object.entries(present)) {
     if (value === undefined) Reflect.deleteProperty(present, name);

@@ -94,7 +94,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
     return this.#native.buffer;
   }
 
-  /** Copies an array of the host, of this dtype and length, to the GPU; fastest from {@link pinned} memory. */
+  /** Copies an array of the host, of this dtype and length, to the GPU; fastest from a {@link pinnedArray}. */
   async copyFrom(from: HostArray<K>): Promise<void> {
     const own = usable(this, 'this');
     const source = hostArray(this, from, 'from');

@@ -1,3 +1,8 @@
+/**
+ * Graphs over ranks, and schedules of graphs that change in every step: `gradlink/topology`.
+ *
+ * @packageDocumentation
+ */
 export { toDot, toMermaid } from './drawing.js';
 export type { DrawingOptions } from './drawing.js';
 export {

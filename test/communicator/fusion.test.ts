@@ -2,7 +2,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import type { LocalGroup } from '../../lib/index.js';
-import { Communicator, ringGraph } from '../../lib/index.js';
+import { Communicator } from '../../lib/index.js';
+import { ringGraph } from '../../lib/topology/index.js';
 
 let local: LocalGroup | undefined;
 afterEach(() => local?.close());

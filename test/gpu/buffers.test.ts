@@ -1,15 +1,15 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, expectTypeOf, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
-import { pinned } from '../../lib/gpu/pinned.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
+import { pinnedArray } from '../../lib/gpu/pinned.js';
 import { native } from '../../lib/native/load.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { allocate, dtypes, elementSize } from '../../lib/tensor/dtype.js';
 import type { DType } from '../../lib/tensor/dtype.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 
-const gpus = devices();
+const gpus = gpuDevices();
 /** The second GPU, or the only one again. */
 const other = 1 % gpus.length;
 
@@ -299,21 +299,21 @@ describe('dispose', () => {
 
 describe('pinned', () => {
   it('gives zeroed arrays that GPUs copy from and to', async () => {
-    const from = pinned('int64', 1000);
+    const from = pinnedArray('int64', 1000);
     expectTypeOf(from).toEqualTypeOf<BigInt64Array>();
     expect(from).toBeInstanceOf(BigInt64Array);
     expect(from.every((one) => one === 0n)).toBe(true);
     from.forEach((_, i) => (from[i] = BigInt(i)));
     using buffer = DeviceBuffer.alloc(other, 'int64', 1000);
     await buffer.copyFrom(from);
-    const to = pinned('int64', 1000);
+    const to = pinnedArray('int64', 1000);
     await buffer.copyTo(to);
     expect(to).toEqual(from);
   });
 
   it('has room for nothing, and refuses nonsense', () => {
-    expect(pinned('bfloat16', 0)).toEqual(new Uint16Array(0));
-    expect(() => pinned('half' as 'float16', 1)).toThrow(/one of int8/);
-    expect(() => pinned('int8', 1.5)).toThrow(RangeError);
+    expect(pinnedArray('bfloat16', 0)).toEqual(new Uint16Array(0));
+    expect(() => pinnedArray('half' as 'float16', 1)).toThrow(/one of int8/);
+    expect(() => pinnedArray('int8', 1.5)).toThrow(RangeError);
   });
 });

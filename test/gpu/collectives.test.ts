@@ -2,7 +2,7 @@
 import { Ajv } from 'ajv';
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { collectives } from '../../lib/results/bandwidth.js';
 import { hasMeasurement, type Report } from '../../lib/results/result.js';
 import { reportSchema } from '../../lib/results/schema.js';
@@ -15,7 +15,7 @@ import { onRealGpus } from './setup/fakes.js';
 const gpus = native().gpuCount();
 const quick = ['-b', '4K', '-e', '4K', '--iters', '2', '-w', '1', '-m', '2'];
 const hasFloat8 = native().gpuLibraries().ncclFloat8;
-const addsFloat8 = devices().every(
+const addsFloat8 = gpuDevices().every(
   ({ computeCapability }) => Number.parseInt(computeCapability, 10) >= 9,
 );
 const validate = new Ajv({ strict: true, allowUnionTypes: true }).compile(reportSchema);

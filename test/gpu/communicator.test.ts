@@ -13,14 +13,14 @@ import {
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { reduceOps } from '../../lib/communicator/reduce-op.js';
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { dtypes } from '../../lib/tensor/dtype.js';
 import type { DType } from '../../lib/tensor/dtype.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 import { block, input, reduced } from '../support/reference.js';
 
-const gpus = devices().map(({ ordinal }) => ordinal);
+const gpus = gpuDevices().map(({ ordinal }) => ordinal);
 /** As many ranks as there are GPUs: NCCL takes one a GPU. */
 const sizes = [1, 2, 3, 4].filter((n) => n <= gpus.length);
 const lengths = [0, 1, 13, 70_001];

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { native } from '../../lib/native/load.js';
 
 it('devices tells what each GPU is', () => {
-  const all = devices();
+  const all = gpuDevices();
   expect(all).toHaveLength(native().gpuCount());
   expect(new Set(all.map(({ pciBusId }) => pciBusId)).size).toBe(all.length);
   all.forEach((gpu, ordinal) => {
@@ -22,7 +22,7 @@ it('devices tells what each GPU is', () => {
 });
 
 it('devices tells how each GPU is, which can be asked again', () => {
-  for (const { health, pciBusId } of devices()) {
+  for (const { health, pciBusId } of gpuDevices()) {
     // NVML comes with the driver.
     expect(health).not.toBeNull();
     expect(health?.pcieWidth).toBeLessThanOrEqual(health?.maxPcieWidth ?? 0);
@@ -44,15 +44,15 @@ it('devices tells how each GPU is, which can be asked again', () => {
 });
 
 it('GPUs reach themselves, and tell how they reach others', () => {
-  for (const { ordinal: from } of devices()) {
-    for (const { ordinal: to } of devices()) {
+  for (const { ordinal: from } of gpuDevices()) {
+    for (const { ordinal: to } of gpuDevices()) {
       const peer = native().gpuPeer(from, to);
       expect(peer.access).toBeTypeOf('boolean');
       if (from === to) expect(peer).toMatchObject({ access: true, path: 'X' });
       else expect(['PIX', 'PXB', 'PHB', 'NODE', 'SYS']).toContain(peer.path);
     }
   }
-  expect(() => native().gpuPeer(0, devices().length)).toThrow(TypeError);
+  expect(() => native().gpuPeer(0, gpuDevices().length)).toThrow(TypeError);
 });
 
 it('libraries are told with their files', () => {

@@ -1,13 +1,13 @@
 // Stores with servers whose devices are GPUs, in jobs of real processes.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { runJob, startJob } from '../distributed/support.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 import { onRealGpus } from './setup/fakes.js';
 
-const present = devices().length;
+const present = gpuDevices().length;
 /** Three devices a worker, on as many GPUs as there are. */
 const names = [0, 1, 2].map((index) => `gpu:${index % present}`);
 const library = new URL('../../dist/index.js', import.meta.url).href;

@@ -17,7 +17,7 @@ describe('faults', () => {
 
   it('without a GPU, one clear error', async () => {
     const ended = await scripts.run(
-      `try { devices(); } catch (error) { report(plain(error)); }`,
+      `try { gpuDevices(); } catch (error) { report(plain(error)); }`,
       scripts.env({ GRADLINK_FAKE_GPUS: '0' }),
     );
     expect(ended).toMatchObject({
@@ -44,7 +44,7 @@ describe('faults', () => {
     const ended = await scripts.run(
       `const buffer = DeviceBuffer.alloc(0, 'uint8', 600);
       try { DeviceBuffer.alloc(0, 'uint8', 600); } catch (error) { report(plain(error)); }
-      try { pinned('uint8', 600); } catch (error) { report(plain(error)); }`,
+      try { pinnedArray('uint8', 600); } catch (error) { report(plain(error)); }`,
       faults('oom=1000,pinned-oom'),
     );
     expect(ended).toMatchObject({

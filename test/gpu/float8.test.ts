@@ -2,14 +2,14 @@
 import { afterEach, describe, expect, expectTypeOf, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { deviceDtypes, dtypes } from '../../lib/tensor/dtype.js';
 import type { Float8DType } from '../../lib/tensor/dtype.js';
 import { fromFloat8, toFloat8 } from '../../lib/tensor/float8.js';
 
-const all = devices();
+const all = gpuDevices();
 const gpus = all.map(({ ordinal }) => ordinal);
 const types = ['float8e4m3', 'float8e5m2'] as const;
 /** NCCL adds them from compute capability 9.0 on. */

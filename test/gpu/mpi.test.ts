@@ -1,12 +1,12 @@
 // Worlds of MPI whose ranks' arrays are on GPUs, under real mpiruns.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { well } from '../support/processes.js';
 
-const present = devices().length;
+const present = gpuDevices().length;
 
 let scripts: GpuScripts;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 // Exchanges with neighbours, and windows, where ranks are processes with a GPU each.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 
@@ -14,7 +14,7 @@ const sourcesOf = (rank: number) =>
 let scripts: GpuScripts;
 beforeEach((context) => {
   scripts = new GpuScripts();
-  if (devices().length < size) context.skip(`needs ${size} GPUs`);
+  if (gpuDevices().length < size) context.skip(`needs ${size} GPUs`);
 });
 afterEach(() => scripts.remove());
 

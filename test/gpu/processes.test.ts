@@ -1,11 +1,11 @@
 // How processes and worker threads with GPUs meet, fail and end.
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts, aGroup } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 
-const gpus = devices().length;
+const gpus = gpuDevices().length;
 /** Ranks that are processes: one a GPU. */
 const size = Math.min(gpus, 3);
 
@@ -26,7 +26,7 @@ describe('a process', () => {
   it('with idle communicators, buffers and pinned arrays exits by itself', async () => {
     const ended = await scripts.run(
       `${aGroup}
-      const array = pinned('float32', 1000);
+      const array = pinnedArray('float32', 1000);
       await buffers[0].slice(10, 20).copyTo(array.subarray(0, 10));
       report([...array.slice(8, 12)]);`,
       scripts.env(),
@@ -66,7 +66,7 @@ describe('a process', () => {
       const local = Communicator.local(2);
       await local.allReduce([new Float32Array(8), new Float32Array(8)]);
       found.push(loaded());
-      devices();
+      gpuDevices();
       found.push(loaded());
       report(found);`,
       scripts.env(),
@@ -78,9 +78,9 @@ describe('a process', () => {
   });
 
   it.each([
-    ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `devices()`],
+    ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `gpuDevices()`],
     ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `DeviceBuffer.alloc(0, 'int8', 1)`],
-    ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `pinned('int8', 1)`],
+    ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `pinnedArray('int8', 1)`],
     ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `await Communicator.nccl()`],
     ['GRADLINK_CUDA_LIBRARY', 'libcuda.so.1', `await Communicator.world({ backend: 'nccl' })`],
     ['GRADLINK_NCCL_LIBRARY', 'libnccl.so.2', `await Communicator.nccl()`],

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import type { DType } from '../../lib/tensor/dtype.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
@@ -11,7 +11,7 @@ import { arrayOf, valuesOf } from '../support/numbers.js';
 const size = 4;
 const all = Array.from({ length: size }, (_, rank) => rank);
 
-describe.skipIf(devices().length < size)('each rank of one process', () => {
+describe.skipIf(gpuDevices().length < size)('each rank of one process', () => {
   let group: LocalGroup<'gpu'>;
   let ranks: readonly Communicator<'gpu'>[];
   beforeAll(async () => {
@@ -161,7 +161,7 @@ describe.skipIf(devices().length < size)('each rank of one process', () => {
   });
 });
 
-describe.skipIf(devices().length < 2)('ranks', () => {
+describe.skipIf(gpuDevices().length < 2)('ranks', () => {
   it('are closed and aborted with their group', async () => {
     const closed = await Communicator.nccl({ gpus: [0, 1] });
     const [first] = await closed.openRanks();

@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 
-const gpus = devices().map(({ ordinal }) => ordinal);
+const gpus = gpuDevices().map(({ ordinal }) => ordinal);
 const sizes = [1, 2, 3, 4].filter((n) => n <= gpus.length);
 const greatest = 2 ** 31 - 1;
 

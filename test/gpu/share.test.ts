@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest';
 
-import { devices } from '../../lib/index.js';
+import { gpuDevices } from '../../lib/index.js';
 import { gpuShares } from '../../lib/measure/machine/gpu-share.js';
 
 it('gpuShares is the mean of what the GPUs tell', () => {
-  const known = devices().flatMap(({ health }) => health?.utilizationPercent ?? []);
+  const known = gpuDevices().flatMap(({ health }) => health?.utilizationPercent ?? []);
   const share = gpuShares()?.();
   if (known.length === 0) expect(share).toBeUndefined();
   else {

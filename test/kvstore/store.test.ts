@@ -27,8 +27,7 @@ describe('types', () => {
 
   it('does not take an unknown word for local', async () => {
     const listing = new RegExp(`${storeKinds.join(', ')}.*got 'devise'`);
-    // @ts-expect-error -- no store is called so
-    await expect(KVStore.create('devise')).rejects.toThrow(listing);
+    await expect(KVStore.create('devise' as 'device')).rejects.toThrow(listing);
   });
 
   it.each([

@@ -2,6 +2,8 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 
 import { describe, expect, it } from 'vitest';
 
+import type * as Index from '../../lib/index.js';
+import type * as Graphs from '../../lib/topology/index.js';
 import { version } from '../../lib/version.js';
 
 interface Manifest {
@@ -25,9 +27,9 @@ describe('entry points of the package', () => {
     },
   );
 
-  it('lists the measuring and model parts, which the main entry does not load', () => {
+  it('lists the parts that the main entry does not load', () => {
     expect(Object.keys(manifest.exports)).toEqual(
-      expect.arrayContaining(['.', './measure', './models']),
+      expect.arrayContaining(['.', './measure', './models', './topology', './decentralised']),
     );
   });
 });
@@ -67,6 +69,16 @@ describe('dist/', () => {
     const modules = index['__modules'] as Record<string, Record<string, unknown>>;
     expect(internal['native']).toBe(modules['lib/native/load.ts']!['native']);
     expect(index['GradlinkError']).toBe(modules['lib/errors.ts']!['GradlinkError']);
+  });
+
+  it('makes graphs in one entry that communicators of another take', async () => {
+    const { Communicator } = (await import(new URL('dist/index.js', root).href)) as typeof Index;
+    const { ringGraph } = (await import(new URL('dist/topology.js', root).href)) as typeof Graphs;
+    await using group = Communicator.local(3);
+    const [one] = await group.openRanks();
+    const ring = ringGraph(3);
+    one!.setTopology(ring);
+    expect(one!.topology).toBe(ring);
   });
 
   it('brings the licence of everything that is bundled', () => {

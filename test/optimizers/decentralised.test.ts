@@ -19,7 +19,6 @@ import {
   ringGraph,
   uniformWeights,
 } from '../../lib/topology/index.js';
-import type { Exchange } from '../../lib/topology/index.js';
 
 const size = 8;
 const rows = 20;
@@ -154,10 +153,7 @@ describe('decentralised least squares', () => {
       const schedules = [0, 1].map(() => onePeerSchedule(exponentialTwoGraph(size), one.rank));
       let calls = 0;
       const combine = (values: Float64Array) =>
-        one.neighborAllReduce(
-          values,
-          uniformWeights(schedules[calls++ % 2]!.next().value as Exchange),
-        );
+        one.neighborAllReduce(values, uniformWeights(schedules[calls++ % 2]!.next().value));
       return gradientTracking({ ...options(one, w), combine });
     };
     expect(await run(make, 600)).toBeLessThan(1e-10);

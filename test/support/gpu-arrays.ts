@@ -1,9 +1,9 @@
 // Arrays on GPUs for tests: made from numbers, read back, disposed of together.
-import { devices } from '../../lib/gpu/devices.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 
 /** How many GPUs there are: four on the stand-ins, at least one elsewhere. */
-export const gpuCount = devices().length;
+export const gpuCount = gpuDevices().length;
 
 /** Ordinals for `count` devices: all different as far as there are GPUs. */
 export const spread = (count: number): number[] =>

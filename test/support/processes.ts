@@ -32,9 +32,11 @@ export interface Running {
 function prelude(): string {
   return `
     import {
-      Communicator, DeviceBuffer, GradlinkError, KVStore, devices, exponentialTwoGraph, onePeerSchedule, pinned, ringGraph,
-      uniformWeights,
+      Communicator, DeviceBuffer, GradlinkError, KVStore, gpuDevices, pinnedArray,
     } from ${JSON.stringify(pathToFileURL(library).href)};
+    import {
+      exponentialTwoGraph, onePeerSchedule, ringGraph, uniformWeights,
+    } from ${JSON.stringify(new URL('topology.js', pathToFileURL(library)).href)};
     import { writeSync } from 'node:fs';
     const say = (line) => writeSync(1, line + '\\n');
     const report = (value) => say('report ' + JSON.stringify(value ?? null));

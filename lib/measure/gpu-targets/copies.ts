@@ -8,7 +8,7 @@ import {
   type NativeGpuCopiesOptions,
 } from '../../native/gpu-measure.js';
 import { native } from '../../native/load.js';
-import { pinned } from '../../gpu/index.js';
+import { pinnedArray } from '../../gpu/index.js';
 import { hostLimit, memoryLimit } from '../machine/gpu-rates.js';
 import type { Machine } from '../machine/gpus.js';
 import type { Reached } from './target.js';
@@ -68,7 +68,7 @@ async function time(samples: number, copy: () => Promise<unknown>): Promise<numb
 export async function hostCopies(options: CopyOptions): Promise<Reached[]> {
   const { machine, gpu, count, samples } = options;
   const bytes = count * floatBytes;
-  const host = pinned('float32', count).fill(1);
+  const host = pinnedArray('float32', count).fill(1);
   const buffer = DeviceBuffer.alloc(gpu, 'float32', count);
   try {
     const toDevice = await plainSeconds(options, nativeHostMemory, gpu);

@@ -1,3 +1,8 @@
+/**
+ * Methods that minimise the sum of the ranks' losses by averaging with neighbours: `gradlink/decentralised`.
+ *
+ * @packageDocumentation
+ */
 export {
   adaptThenCombine,
   adaptWithCombine,

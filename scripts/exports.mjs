@@ -1,0 +1,84 @@
+#!/usr/bin/env node
+// docs/exports.md: every public name of every entry of the package, one line each, as the declarations have them.
+//
+//   node scripts/exports.mjs            writes it; a test fails where it is not what this writes
+//   node scripts/exports.mjs --print    to the standard output
+import { readFileSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import ts from 'typescript';
+
+const root = dirname(dirname(fileURLToPath(import.meta.url)));
+
+/** The entries that package.json names, with the sources whose declarations they are. */
+function entries() {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return Object.entries(exports)
+    .filter(([, target]) => typeof target !== 'string')
+    .map(([name, { types }]) => ({
+      name: name === '.' ? 'gradlink' : name.replace('.', 'gradlink'),
+      source: join(root, types.replace('./dist/types/', 'lib/').replace(/\.d\.ts$/, '.ts')),
+    }));
+}
+
+function kindOf(symbol) {
+  const kinds = [
+    [ts.SymbolFlags.Class, 'class'],
+    [ts.SymbolFlags.Function, 'function'],
+    [ts.SymbolFlags.Interface, 'interface'],
+    [ts.SymbolFlags.TypeAlias, 'type'],
+    [ts.SymbolFlags.Variable, 'constant'],
+  ];
+  return kinds.find(([flag]) => (symbol.flags & flag) !== 0)?.[1] ?? 'name';
+}
+
+/** The first sentence of the documentation, links as their text. */
+function sentenceOf(symbol, checker) {
+  const text = ts
+    .displayPartsToString(symbol.getDocumentationComment(checker))
+    .replace(/\{@link ([^}\s|]+)[^}]*\}/g, '`$1`')
+    .replace(/\s+/g, ' ')
+    .trim();
+  const first = /^.*?[.:;](?= [A-Z`]|$)/.exec(text)?.[0] ?? text;
+  return first.replace(/[:;]$/, '.').replaceAll('|', '\\|');
+}
+
+/** The whole file. */
+function exportsText() {
+  const all = entries();
+  const config = ts.readConfigFile(join(root, 'tsconfig.types.json'), (path) =>
+    readFileSync(path, 'utf8'),
+  );
+  const { options } = ts.parseJsonConfigFileContent(config.config, ts.sys, root);
+  const program = ts.createProgram(
+    all.map(({ source }) => source),
+    { ...options, noEmit: true },
+  );
+  const checker = program.getTypeChecker();
+  const lines = [
+    '# Public names',
+    '',
+    'Every name that an entry of the package exports. Written by `node scripts/exports.mjs`, and compared by a test: a name that',
+    'comes, goes or changes shows in the diff.',
+  ];
+  for (const { name, source } of all) {
+    const module = checker.getSymbolAtLocation(program.getSourceFile(source));
+    const symbols = checker
+      .getExportsOfModule(module)
+      .map((symbol) => ({
+        name: symbol.name,
+        symbol: symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
+      }))
+      .sort((one, other) => (one.name < other.name ? -1 : 1));
+    lines.push('', `## ${name}`, '');
+    for (const { name: own, symbol } of symbols) {
+      const said = sentenceOf(symbol, checker);
+      lines.push(`- \`${own}\`, ${kindOf(symbol)}${said === '' ? '' : `: ${said}`}`);
+    }
+  }
+  return `${lines.join('\n')}\n`;
+}
+
+if (process.argv.includes('--print')) process.stdout.write(exportsText());
+else writeFileSync(join(root, 'docs', 'exports.md'), exportsText());
