@@ -74,8 +74,8 @@ export function optionsObject<T extends object>(
   owner: string,
 ): T {
   // Most small calls have none.
-  if (value === undefined) return noOptions as T;
-  const given: unknown = value ?? noOptions;
+  const given: unknown = value;
+  if (given === undefined || given === null) return noOptions as T;
   if (typeof given !== 'object') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'options', 'an object', given);
   }
