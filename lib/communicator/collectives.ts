@@ -6,6 +6,7 @@ import { CommunicatorBase } from './base.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
 import type { RawOptions } from './rank-arrays.js';
+import type { ReduceOp } from './reduce-op.js';
 import type {
   ArrayOfRank,
   AsyncOptions,
@@ -26,6 +27,9 @@ import type {
 interface AsyncRaw extends RawOptions {
   readonly signal?: AbortSignal | undefined;
 }
+
+/** {@link ReduceOptions} of scans: what the mean of the ranks so far is counted over is left to the caller. */
+type ScanOptions<D> = ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined };
 
 /**
  * The collectives of a {@link Communicator}, which take one array `A`, and of a {@link LocalGroup}, which take a list of
@@ -226,6 +230,54 @@ export abstract class Collectives<
   ): ArrayOf[K];
   scatterSync(data: unknown, options?: RawOptions): unknown {
     return this.#runSync(prepare(this.executor, 'scatter', data, options, true));
+  }
+
+  /**
+   * Combines the data of the ranks so far: rank r gets the reduction of ranks 0 to r, its own among them (MPI_Scan).
+   * The bits are those of a loop over these ranks; where ranks are GPUs, those of NCCL's sums.
+   *
+   * @param data - `count` elements, the result's place when there is no `out`.
+   * @param options - `op`, which is not `'avg'`; `out` of `count` elements, `dtype`, `timeoutMs`, `signal`.
+   * @returns `out`, or `data`.
+   * @throws GradlinkError ERR_INVALID_ARG_VALUE for `op: 'avg'`.
+   */
+  async scan<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
+    data: D,
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & AsyncOptions>
+  ): Promise<O> {
+    return this.#run(prepare(this.executor, 'scan', data, options, false), options);
+  }
+  /** {@link scan}, blocking. */
+  scanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
+    data: D,
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & CallOptions>
+  ): O {
+    return this.#runSync(prepare(this.executor, 'scan', data, options, true));
+  }
+
+  /**
+   * As {@link scan}, but without the rank's own data: rank r gets the reduction of ranks 0 to r - 1 (MPI_Exscan), and
+   * rank 0 that of nothing, which changes no other: 0 for sum, 1 for prod, the type's greatest value for min and its
+   * least for max, which for floats are the infinities. With one number a rank and sum, this is where each rank's part
+   * of a joint array begins.
+   *
+   * @param data - `count` elements, the result's place when there is no `out`.
+   * @param options - as of {@link scan}.
+   * @returns `out`, or `data`.
+   * @throws GradlinkError ERR_INVALID_ARG_VALUE for `op: 'avg'`.
+   */
+  async exscan<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
+    data: D,
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & AsyncOptions>
+  ): Promise<O> {
+    return this.#run(prepare(this.executor, 'exscan', data, options, false), options);
+  }
+  /** {@link exscan}, blocking. */
+  exscanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
+    data: D,
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & CallOptions>
+  ): O {
+    return this.#runSync(prepare(this.executor, 'exscan', data, options, true));
   }
 
   /** Resolves when every rank has called it. */

@@ -33,8 +33,12 @@ const outOfPlace =
   (placement: Placement): string | undefined =>
     placement === 'in-place' ? reason : undefined;
 
+const noAverage = (_: Placement, op: ReduceOp | null): string | undefined =>
+  op === 'avg' ? 'a scan has no average' : undefined;
+
 // Out of place every input is read and every output written once. In place, what already lies where it belongs
-// is neither: a rank's own chunk, the root's buffer. A sum overwrites all its inputs, so it saves nothing.
+// is neither: a rank's own chunk, the root's buffer, rank 0's of a scan. A sum overwrites all its inputs, so it saves
+// nothing. Nobody reads the last rank's data of an exscan.
 const rules = {
   all_reduce: {
     native: 'allReduce',
@@ -99,6 +103,25 @@ const rules = {
     mustMove: {
       'out-of-place': { text: 'n S + S', factor: (n) => n + 1 },
       'in-place': { text: 'n S + S', factor: (n) => (n > 1 ? n + 1 : 0) },
+    },
+  },
+  // What a rank passes on is S, whatever the number of ranks: no factor, as nccl-tests has it for broadcast and reduce.
+  scan: {
+    native: 'scan',
+    waived: noAverage,
+    bus: 'one',
+    mustMove: {
+      'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
+      'in-place': { text: 'n S + (n-1) S', factor: (n) => (n > 1 ? 2 * n - 1 : 0) },
+    },
+  },
+  exscan: {
+    native: 'exscan',
+    waived: noAverage,
+    bus: 'one',
+    mustMove: {
+      'out-of-place': { text: '(n-1) S + n S', factor: (n) => 2 * n - 1 },
+      'in-place': { text: '(n-1) S + n S', factor: (n) => 2 * n - 1 },
     },
   },
   sendrecv: {

@@ -33,6 +33,8 @@ export const nativeCollectives = [
   { name: 'allToAll', hasOp: false, hasRoot: false, in: 'each', out: 'each' },
   { name: 'gather', hasOp: false, hasRoot: true, in: 'one', out: 'eachAtRoot' },
   { name: 'scatter', hasOp: false, hasRoot: true, in: 'eachAtRoot', out: 'one' },
+  { name: 'scan', hasOp: true, hasRoot: false, in: 'one', out: 'one' },
+  { name: 'exscan', hasOp: true, hasRoot: false, in: 'one', out: 'one' },
   { name: 'barrier', hasOp: false, hasRoot: false, in: 'none', out: 'none' },
 ] as const satisfies readonly NativeCollective[];
 export type NativeOpName = (typeof nativeCollectives)[number]['name'];

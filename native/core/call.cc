@@ -86,6 +86,12 @@ void checkShape(const Shape& shape, int size, bool gpu) {
   if (shape.kind == Kind::neighborAllReduce && !isFloat) {
     throw misuse(op, std::string("weights need a float type, not ") + nameOf(shape.dtype));
   }
+  if (isScan(shape.kind) && shape.op == ReduceOp::avg) {
+    throw misuse(
+        op,
+        "expected sum, prod, min or max for op, got avg; for the mean of the ranks so far, "
+        "divide their sum");
+  }
   // The engine counts bytes of all blocks in size_t: 8 bytes an element and 2^12 ranks at the most.
   if (shape.count > SIZE_MAX >> 16) {
     throw misuse(op, "count " + std::to_string(shape.count) + " is more than memory can hold");

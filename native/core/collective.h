@@ -21,6 +21,8 @@ enum class Kind : std::uint8_t {
   allToAll,
   gather,
   scatter,
+  scan,
+  exscan,
   barrier,
   // What follows is agreed upon as collectives are, but brings more than a shape says: it has calls
   // of its own.
@@ -28,8 +30,8 @@ enum class Kind : std::uint8_t {
   split,
 };
 /// How many kinds are calls of Communicator::collective. JavaScript knows them by their numbers.
-inline constexpr int kCollectiveCount = 9;
-inline constexpr int kKindCount = 11;
+inline constexpr int kCollectiveCount = 11;
+inline constexpr int kKindCount = 13;
 
 /// Blocks of `count` elements that a rank brings or gets.
 enum class Blocks : std::uint8_t {
@@ -63,6 +65,8 @@ inline constexpr CollectiveTraits kCollectives[kKindCount] = {
     {Kind::allToAll,          "allToAll",          false, false, Blocks::each,       Blocks::each},
     {Kind::gather,            "gather",            false, true,  Blocks::one,        Blocks::eachAtRoot},
     {Kind::scatter,           "scatter",           false, true,  Blocks::eachAtRoot, Blocks::one},
+    {Kind::scan,              "scan",              true,  false, Blocks::one,        Blocks::one},
+    {Kind::exscan,            "exscan",            true,  false, Blocks::one,        Blocks::one},
     {Kind::barrier,           "barrier",           false, false, Blocks::none,       Blocks::none},
     {Kind::neighborAllReduce, "neighborAllReduce", false, false, Blocks::one,        Blocks::one},
     {Kind::split,             "split",             false, false, Blocks::one,        Blocks::each},
@@ -74,6 +78,14 @@ constexpr const CollectiveTraits& traitsOf(Kind kind) {
 }
 constexpr bool hasOp(Kind kind) { return traitsOf(kind).hasOp; }
 constexpr bool hasRoot(Kind kind) { return traitsOf(kind).hasRoot; }
+
+/// Rank r's result is the reduction of ranks 0 to r, itself included or, with exscan, not: then
+/// rank 0 gets the op's identity (kernels/identity.h).
+constexpr bool isScan(Kind kind) { return kind == Kind::scan || kind == Kind::exscan; }
+/// How many ranks, from rank 0 on, a rank's result of a scan is the reduction of.
+constexpr std::size_t scannedRanks(Kind kind, int rank) {
+  return static_cast<std::size_t>(rank) + (kind == Kind::scan ? 1 : 0);
+}
 
 /// Also of what a peer sent, which may be no kind.
 const char* nameOf(Kind kind);

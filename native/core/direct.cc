@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/cache.h"
+#include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
 
 namespace gradlink {
@@ -55,8 +56,12 @@ struct Range {
   }
   /// Block `block` of every input, reduced in the order of ranks.
   void reduce(std::span<void* const> dst, std::size_t block) const {
+    reduceFirst(size(), dst, block);
+  }
+  /// Of the first so many ranks, at least one.
+  void reduceFirst(std::size_t ranks, std::span<void* const> dst, std::size_t block) const {
     PointerList<const void*> src;
-    for (std::size_t r = 0; r < size(); ++r) src.push(in(r, block));
+    for (std::size_t r = 0; r < ranks; ++r) src.push(in(r, block));
     reduceMany(dst, src.span(), end - begin, call.shape.dtype, call.shape.op, call.streaming);
   }
 };
@@ -115,6 +120,22 @@ void allToAll(const Range& range) {
   }
 }
 
+// From the last rank down: in place, no input is overwritten before its last use. Each result is a
+// sum of its own, as half types round once, at the end.
+void scan(const Range& range) {
+  const Shape& shape = range.call.shape;
+  for (std::size_t r = range.size(); r-- > 0;) {
+    if (!range.writes(r)) continue;
+    void* const dst[] = {range.out(r, 0)};
+    const std::size_t ranks = scannedRanks(shape.kind, static_cast<int>(r));
+    if (ranks == 0) {
+      fillIdentity(dst[0], range.end - range.begin, shape.dtype, shape.op);
+    } else {
+      range.reduceFirst(ranks, dst, 0);
+    }
+  }
+}
+
 void neighborAllReduce(const Range& range) {
   std::vector<WeightedTerm> terms;
   std::vector<WeightedOutput> outputs;
@@ -157,6 +178,9 @@ void runDirect(const DirectCall& call, std::size_t begin, std::size_t end) {
       return gatherTo(range, root);
     case Kind::scatter:
       return scatterFrom(range, root);
+    case Kind::scan:
+    case Kind::exscan:
+      return scan(range);
     case Kind::neighborAllReduce:
       return neighborAllReduce(range);
     case Kind::barrier:

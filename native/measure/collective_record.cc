@@ -35,6 +35,11 @@ BlockOrigin blockOfPrevious(int rank, std::size_t, int, int n) {
   return {std::nullopt, (rank + n - 1) % n, 0};
 }
 
+template <Kind kind>
+BlockOrigin scanned(int rank, std::size_t, int, int) {
+  return {static_cast<int>(scannedRanks(kind, rank)), 0, 0};
+}
+
 void passRound(Communicator& comm, const Shape& shape, const Buffers& buffers,
                const CallOptions& options) {
   constexpr int kTag = 0;
@@ -72,6 +77,8 @@ constexpr CollectiveRecord kRecords[] = {
     {"allToAll", Kind::allToAll, InPlace::none, everybody, transposed},
     {"gather", Kind::gather, InPlace::inInsideOut, rootOnly, blockOfEach},
     {"scatter", Kind::scatter, InPlace::outInsideIn, everybody, ownBlockOfRoot},
+    {"scan", Kind::scan, InPlace::same, everybody, scanned<Kind::scan>},
+    {"exscan", Kind::exscan, InPlace::same, everybody, scanned<Kind::exscan>},
     {"barrier", Kind::barrier, InPlace::none, nobody, reduced},
     {"sendReceive", std::nullopt, InPlace::none, everybody, blockOfPrevious},
 };

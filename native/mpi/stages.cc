@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
 #include "mpi/tags.h"
 
@@ -61,8 +62,9 @@ class Reduction {
     step_ = std::max<std::size_t>(1, std::min(step_, longest));
     stages_ = (longest + step_ - 1) / step_;
     slotBytes_ = roundUp(step_ * elementSize_, kLine);
-    // Of each stage: the peers' inputs and, where it goes nowhere else, the result.
-    memory_ = scratch.take(kStagesAtOnce * (peers + 1) * slotBytes_);
+    // Of each stage: the peers' inputs and, where they go nowhere else, the results.
+    slots_ = peers + (isScan(call.shape.kind) ? peers : 1);
+    memory_ = scratch.take(kStagesAtOnce * slots_ * slotBytes_);
   }
 
   void run(Wait& wait) {
@@ -102,10 +104,9 @@ class Reduction {
     const std::size_t begin = std::min(whole.end, whole.begin + stage * step_);
     return {begin, std::min(whole.end, begin + step_)};
   }
-  std::byte* slot(std::size_t stage, int peer) const {
-    const auto perStage = static_cast<std::size_t>(std::max(1, size_ - 1)) + 1;
+  std::byte* slot(std::size_t stage, int index) const {
     return memory_ +
-           (stage % kStagesAtOnce * perStage + static_cast<std::size_t>(peer)) * slotBytes_;
+           (stage % kStagesAtOnce * slots_ + static_cast<std::size_t>(index)) * slotBytes_;
   }
   std::size_t bytes(const Range& range) const { return range.length() * elementSize_; }
   const std::byte* in(const Range& range) const { return call_.in + range.begin * elementSize_; }
@@ -150,6 +151,7 @@ class Reduction {
     forOthers(link_, [&](int peer) {
       src_[static_cast<std::size_t>(peer)] = slot(stage.number, slotNumber++);
     });
+    if (isScan(call_.shape.kind)) return scan(stage, own);
     std::byte* to = slot(stage.number, std::max(1, size_ - 1));
     if (isScatter()) {
       to = call_.out + stage.number * step_ * elementSize_;
@@ -166,13 +168,38 @@ class Reduction {
     }
   }
 
+  /// Of the own part every rank's result, which differ.
+  void scan(Stage& stage, const Range& own) {
+    const int tag = kResultsTag + static_cast<int>(stage.number % kStageTags);
+    int slotNumber = std::max(1, size_ - 1);
+    forOthers(link_, [&](int peer) {
+      std::byte* const to = slot(stage.number, slotNumber++);
+      if (scannedRanks(call_.shape.kind, peer) == 0) return;
+      reduceFor(peer, to, own);
+      stage.results.send(to, bytes(own), peer, tag);
+    });
+    // Last, as in place it overwrites what the others' results are made of.
+    reduceFor(link_.rank(), out(own), own);
+  }
+  void reduceFor(int rank, std::byte* to, const Range& range) {
+    const Shape& shape = call_.shape;
+    const std::size_t ranks = scannedRanks(shape.kind, rank);
+    if (ranks == 0) return fillIdentity(to, range.length(), shape.dtype, shape.op);
+    void* const dst[] = {to};
+    reduceMany(dst, std::span(src_).first(ranks), range.length(), shape.dtype, shape.op);
+  }
+
   void receiveResults(Stage& stage) {
-    const bool wanted = call_.shape.kind == Kind::allReduce ||
+    const bool wanted = call_.shape.kind == Kind::allReduce || isScan(call_.shape.kind) ||
                         (call_.shape.kind == Kind::reduce && link_.rank() == call_.shape.root);
     if (!wanted) return;
     const int tag = kResultsTag + static_cast<int>(stage.number % kStageTags);
     forOthers(link_, [&](int peer) {
       const Range theirs = piece(peer, stage.number);
+      // Nobody computes what is the identity.
+      if (isScan(call_.shape.kind) && scannedRanks(call_.shape.kind, link_.rank()) == 0) {
+        return reduceFor(link_.rank(), out(theirs), theirs);
+      }
       stage.results.receive(out(theirs), bytes(theirs), peer, tag);
     });
   }
@@ -183,6 +210,7 @@ class Reduction {
   const std::size_t elementSize_;
   std::size_t step_ = 0;
   std::size_t stages_ = 0;
+  std::size_t slots_ = 0;
   std::size_t slotBytes_ = 0;
   std::byte* memory_ = nullptr;
   std::vector<const void*> src_;

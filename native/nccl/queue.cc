@@ -1,5 +1,12 @@
 #include "nccl/queue.h"
 
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "core/kernels/identity.h"
+#include "cuda/driver.h"
+
 namespace gradlink::nccl {
 namespace {
 
@@ -71,6 +78,66 @@ abi::Result scatterByMessages(Messages messages, int size, int rank, int root) {
   return messages.result();
 }
 
+/// At least so many bytes, for this stream.
+char* roomForScan(const Comms::Member& member, cuda::StreamHandle stream, std::size_t bytes) {
+  std::vector<cuda::DeviceMemory>& blocks = member.scans[stream];
+  if (blocks.empty() || blocks.back().bytes() < bytes) {
+    blocks.emplace_back(member.device, std::bit_ceil(bytes));
+  }
+  return static_cast<char*>(blocks.back().data());
+}
+
+/// Some elements of the identity, in memory that a stream may copy from while it is captured.
+const cuda::PinnedMemory& someIdentity(const Comms::Member& member, const Shape& shape) {
+  constexpr std::size_t kBytes = 4096;
+  cuda::PinnedMemory& some = member.identities[{shape.dtype, shape.op}];
+  if (some.bytes() == 0) {
+    some = cuda::PinnedMemory(kBytes);
+    fillIdentity(some.data(), kBytes / sizeOf(shape.dtype), shape.dtype, shape.op);
+  }
+  return some;
+}
+
+void queueCopy(char* to, const void* from, std::size_t bytes, cuda::StreamHandle stream) {
+  cuda::check(
+      cuda::Driver::get().copyAsync(cuda::addressOf(to), cuda::addressOf(from), bytes, stream),
+      "a copy");
+}
+
+/// Queues so many bytes of the identity: some from the host, and what is there is then doubled.
+void queueIdentity(char* to, std::size_t bytes, const Comms::Member& member, const Part& part) {
+  const cuda::PinnedMemory& some = someIdentity(member, part.shape);
+  std::size_t done = std::min(some.bytes(), bytes);
+  queueCopy(to, some.data(), done, part.stream);
+  while (done < bytes) {
+    const std::size_t more = std::min(done, bytes - done);
+    queueCopy(to + done, to, more, part.stream);
+    done += more;
+  }
+}
+
+/// The library has no scans. Block r of a reduce-scatter is the reduction of what the ranks bring
+/// for rank r: their inputs where they count for it, else the identity. So the sums are the
+/// library's, of every type and op, and it takes as long as a chain of sends and sums would; of
+/// memory it takes what all ranks' inputs take.
+abi::Result scanByReduceScatter(const Library& library, const Comms::Member& member, int size,
+                                const Part& part) {
+  const std::size_t bytes = part.shape.count * sizeOf(part.shape.dtype);
+  const auto ranks = static_cast<std::size_t>(size);
+  char* const blocks = roomForScan(member, part.stream, ranks * bytes);
+  std::size_t before = 0;
+  while (before < ranks && scannedRanks(part.shape.kind, static_cast<int>(before)) <=
+                               static_cast<std::size_t>(member.rank)) {
+    ++before;
+  }
+  if (before > 0) queueIdentity(blocks, before * bytes, member, part);
+  for (std::size_t r = before; r < ranks; ++r) {
+    queueCopy(blocks + r * bytes, part.in, bytes, part.stream);
+  }
+  return library.reduceScatter(blocks, part.out, part.shape.count, abi::typeOf(part.shape.dtype),
+                               part.op, member.handle, part.stream);
+}
+
 }  // namespace
 
 abi::Result queuePart(const Library& library, const Comms::Member& member, int size,
@@ -109,6 +176,9 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
         return library.scatter(in, out, count, type, shape.root, comm, stream);
       }
       return scatterByMessages({library, member, part}, size, member.rank, shape.root);
+    case Kind::scan:
+    case Kind::exscan:
+      return scanByReduceScatter(library, member, size, part);
     case Kind::barrier:
     case Kind::neighborAllReduce:
     case Kind::split:
@@ -118,7 +188,7 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
 }
 
 bool madeOfMessages(const Library& library, Kind kind) {
-  return (kind == Kind::allToAll && library.allToAll == nullptr) ||
+  return isScan(kind) || (kind == Kind::allToAll && library.allToAll == nullptr) ||
          (kind == Kind::gather && library.gather == nullptr) ||
          (kind == Kind::scatter && library.scatter == nullptr);
 }

@@ -132,6 +132,15 @@ describe('what is run', () => {
     }
   });
 
+  it('waives what a collective has no operation for', async () => {
+    const { code, cases } = await report('scan', '-n', '3', '-b', '64', '-e', '64', '-o', 'all');
+    expect(code).toBe(0);
+    for (const { parameters, status } of cases) {
+      expect(status).toBe(parameters['op'] === 'avg' ? 'waived' : 'ok');
+    }
+    expect(cases).toHaveLength(10);
+  });
+
   it("takes nccl-tests' names of programs and types", async () => {
     const { cases } = await report('all_reduce_perf', '-d', 'half', '-b', '64', '-e', '64');
     expect(cases[0]).toMatchObject({

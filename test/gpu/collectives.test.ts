@@ -61,6 +61,17 @@ describe('one process', () => {
     expect([...types]).toEqual(hasFloat8 && addsFloat8 ? deviceDtypes : dtypes);
   });
 
+  it.each(['scan', 'exscan'])('%s: every type and operation but avg is right', async (name) => {
+    const value = await report(name, '-g', String(gpus), '-d', 'all', '-o', 'all');
+    expectRight(value, gpus);
+    const averages = value.cases.filter(({ parameters }) => parameters.op === 'avg');
+    expect(averages).not.toHaveLength(0);
+    for (const one of averages) {
+      expect(one).toMatchObject({ status: 'waived', reason: 'a scan has no average' });
+    }
+    expect(value.cases.filter(hasMeasurement)).toHaveLength(4 * averages.length);
+  });
+
   it.for(['f8e4m3', 'fp8_e5m2'])("nccl-tests' %s is moved and checked", async (name, context) => {
     context.skip(!hasFloat8, 'needs NCCL 2.24');
     const dtype = `float8${name.slice(-4)}`;
@@ -109,6 +120,7 @@ describe('one process', () => {
   it('-G: replays of a graph are right, in place too', async () => {
     expectRight(await report('all_reduce', '-g', String(gpus), '-G', '3'), gpus);
     expectRight(await report('all_gather', '-g', String(gpus), '-G', '2'), gpus);
+    expectRight(await report('exscan', '-g', String(gpus), '-G', '2', '-o', 'min'), gpus);
   });
 
   it.each([0, 1, 2, 3])('-z %d: whatever is waited for', async (waiting) => {

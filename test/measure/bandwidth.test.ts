@@ -44,6 +44,8 @@ describe('volume of a collective', () => {
     ['scatter', 16000, 0.75],
     ['broadcast', 4000, 1],
     ['reduce', 4000, 1],
+    ['scan', 4000, 1],
+    ['exscan', 4000, 1],
     ['sendrecv', 4000, 1],
   ])('%s: %i bytes, factor %d', (collective, bytes, factor) => {
     const volume = collectiveVolume(collective, { ...call, placement: 'out-of-place' });
@@ -61,6 +63,8 @@ describe('volume of a collective', () => {
     ['scatter', 8, 6],
     ['broadcast', 1 + 4, 1 + 3],
     ['reduce', 4 + 1, 4 + 1],
+    ['scan', 4 + 4, 4 + 3],
+    ['exscan', 3 + 4, 3 + 4],
     ['sendrecv', 8, 8],
   ])('%s must move %i buffers, %i in place', (collective, outOfPlace, inPlace) => {
     const moved = (['out-of-place', 'in-place'] as const).map(
@@ -70,7 +74,7 @@ describe('volume of a collective', () => {
   });
 
   it('moves nothing in place with one rank', () => {
-    for (const collective of ['all_reduce', 'all_gather', 'broadcast', 'reduce'] as const) {
+    for (const collective of ['all_reduce', 'all_gather', 'broadcast', 'reduce', 'scan'] as const) {
       const volume = collectiveVolume(collective, { ...call, ranks: 1, placement: 'in-place' });
       expect(volume.mustMoveBytes, collective).toBe(0);
     }

@@ -10,7 +10,9 @@ export type Method =
   | 'reduceScatter'
   | 'allToAll'
   | 'gather'
-  | 'scatter';
+  | 'scatter'
+  | 'scan'
+  | 'exscan';
 
 export interface Call {
   readonly method: Method;

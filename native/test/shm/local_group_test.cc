@@ -37,6 +37,20 @@ TEST(LocalGroupByHand, SumsThreeRanks) {
   for (auto& d : data) EXPECT_EQ(d, (std::vector<float>{7, 70}));
 }
 
+TEST(LocalGroupByHand, ScansThreeRanksWithTheirOwnDataAndWithout) {
+  auto comm = shm::makeLocalGroup(3);
+  std::vector<std::vector<float>> data{{1, 10}, {2, 20}, {4, 40}};
+  const void* in[] = {data[0].data(), data[1].data(), data[2].data()};
+  void* out[] = {data[0].data(), data[1].data(), data[2].data()};
+  comm->collective({Kind::scan, DType::float32, ReduceOp::sum, 0, 2}, {in, out});
+  EXPECT_EQ(data, (std::vector<std::vector<float>>{{1, 10}, {3, 30}, {7, 70}}));
+  comm->collective({Kind::exscan, DType::float32, ReduceOp::prod, 0, 2}, {in, out});
+  EXPECT_EQ(data, (std::vector<std::vector<float>>{{1, 1}, {1, 10}, {3, 300}}));
+  for (const Kind kind : {Kind::scan, Kind::exscan}) {
+    EXPECT_THROW(comm->collective({kind, DType::float32, ReduceOp::avg, 0, 2}, {in, out}), Error);
+  }
+}
+
 TEST(LocalGroupByHand, RefusesWhatNeedsOneRankAndSaysWhatToUse) {
   auto comm = shm::makeLocalGroup(2);
   float x = 0;

@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "core/communicator.h"
+#include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
 
 namespace gradlink::test {
 
 using Bytes = std::vector<std::byte>;
 
+/// In the order of Kind, but for the last.
 enum class Op {
   allReduce,
   reduce,
@@ -26,15 +28,17 @@ enum class Op {
   allToAll,
   gather,
   scatter,
+  scan,
+  exscan,
   neighbor
 };
-inline constexpr Op kAllOps[] = {Op::allReduce, Op::reduce,        Op::broadcast,
-                                 Op::allGather, Op::reduceScatter, Op::allToAll,
-                                 Op::gather,    Op::scatter,       Op::neighbor};
+inline constexpr Op kAllOps[] = {Op::allReduce,     Op::reduce,   Op::broadcast, Op::allGather,
+                                 Op::reduceScatter, Op::allToAll, Op::gather,    Op::scatter,
+                                 Op::scan,          Op::exscan,   Op::neighbor};
 inline const char* nameOf(Op op) {
-  constexpr const char* kNames[] = {"allReduce", "reduce",        "broadcast",
-                                    "allGather", "reduceScatter", "allToAll",
-                                    "gather",    "scatter",       "neighbor"};
+  constexpr const char* kNames[] = {"allReduce",     "reduce",   "broadcast", "allGather",
+                                    "reduceScatter", "allToAll", "gather",    "scatter",
+                                    "scan",          "exscan",   "neighbor"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -174,6 +178,20 @@ inline Bytes expected(const Case& c, int rank) {
     case Op::reduceScatter:
       reduced(me);
       break;
+    case Op::scan:
+    case Op::exscan: {
+      std::vector<const void*> src;
+      for (int r = 0; r < rank + (c.op == Op::scan ? 1 : 0); ++r) {
+        src.push_back(in[static_cast<std::size_t>(r)].data());
+      }
+      void* const dst[] = {out.data()};
+      if (src.empty()) {
+        fillIdentity(out.data(), c.count, c.dtype, c.reduceOp);
+      } else if (c.count > 0) {
+        reduceMany(dst, src, c.count, c.dtype, c.reduceOp);
+      }
+      break;
+    }
     case Op::broadcast:
       copy(0, in[root].data());
       break;
@@ -272,29 +290,15 @@ class RankBuffers {
 /// Calls the case's collective on a communicator that holds all or one of its ranks.
 inline void call(Communicator& comm, const Case& c, const Buffers& b,
                  const CallOptions& options = {}) {
-  switch (c.op) {
-    case Op::allReduce:
-      return comm.allReduce(b, c.count, c.dtype, c.reduceOp, options);
-    case Op::reduce:
-      return comm.reduce(b, c.count, c.dtype, c.reduceOp, c.root, options);
-    case Op::broadcast:
-      return comm.broadcast(b, c.count, c.dtype, c.root, options);
-    case Op::allGather:
-      return comm.allGather(b, c.count, c.dtype, options);
-    case Op::reduceScatter:
-      return comm.reduceScatter(b, c.count, c.dtype, c.reduceOp, options);
-    case Op::allToAll:
-      return comm.allToAll(b, c.count, c.dtype, options);
-    case Op::gather:
-      return comm.gather(b, c.count, c.dtype, c.root, options);
-    case Op::scatter:
-      return comm.scatter(b, c.count, c.dtype, c.root, options);
-    case Op::neighbor: {
-      std::vector<Neighborhood> rings;
-      for (int r : comm.heldRanks()) rings.push_back(ringOf(r, c.size));
-      return comm.neighborAllReduce(b, c.count, c.dtype, rings, options);
-    }
+  if (c.op == Op::neighbor) {
+    std::vector<Neighborhood> rings;
+    for (int r : comm.heldRanks()) rings.push_back(ringOf(r, c.size));
+    return comm.neighborAllReduce(b, c.count, c.dtype, rings, options);
   }
+  Shape shape{static_cast<Kind>(c.op), c.dtype, ReduceOp::sum, 0, c.count};
+  if (hasOp(shape.kind)) shape.op = c.reduceOp;
+  if (hasRoot(shape.kind)) shape.root = c.root;
+  comm.collective(shape, b, options);
 }
 
 /// Runs a case on one rank and says what is wrong.
@@ -332,15 +336,17 @@ inline std::vector<DType> typesOf(Op op) {
   }
   return types;
 }
-inline bool reduces(Op op) {
-  return op == Op::allReduce || op == Op::reduce || op == Op::reduceScatter;
+/// How many of the reduce ops a collective takes: scans have no avg, the last of them.
+inline int opsOf(Op op) {
+  if (op == Op::neighbor || !hasOp(static_cast<Kind>(op))) return 1;
+  return isScan(static_cast<Kind>(op)) ? static_cast<int>(ReduceOp::avg) : kReduceOpCount;
 }
 
 /// All element types, and for reductions all ops, of one collective at one size.
 inline std::vector<Case> everyType(Op op, int size, std::size_t count) {
   std::vector<Case> cases;
   for (DType dtype : typesOf(op)) {
-    for (int r = 0; r < (reduces(op) ? kReduceOpCount : 1); ++r) {
+    for (int r = 0; r < opsOf(op); ++r) {
       cases.push_back({op, size, count, dtype, static_cast<ReduceOp>(r), size - 1, false});
     }
   }
