@@ -28,9 +28,6 @@ interface AsyncRaw extends RawOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** {@link ReduceOptions} of scans: what the mean of the ranks so far is counted over is left to the caller. */
-type ScanOptions<D> = ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined };
-
 /**
  * The collectives of a {@link Communicator}, which take one array `A`, and of a {@link LocalGroup}, which take a list of
  * them, one for each rank.
@@ -243,14 +240,21 @@ export abstract class Collectives<
    */
   async scan<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<
+      D,
+      ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined } & OutOptions<O> &
+        AsyncOptions
+    >
   ): Promise<O> {
     return this.#run(prepare(this.executor, 'scan', data, options, false), options);
   }
   /** {@link scan}, blocking. */
   scanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & CallOptions>
+    ...[options]: Options<
+      D,
+      ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined } & OutOptions<O> & CallOptions
+    >
   ): O {
     return this.#runSync(prepare(this.executor, 'scan', data, options, true));
   }
@@ -268,14 +272,21 @@ export abstract class Collectives<
    */
   async exscan<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<
+      D,
+      ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined } & OutOptions<O> &
+        AsyncOptions
+    >
   ): Promise<O> {
     return this.#run(prepare(this.executor, 'exscan', data, options, false), options);
   }
   /** {@link exscan}, blocking. */
   exscanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & CallOptions>
+    ...[options]: Options<
+      D,
+      ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined } & OutOptions<O> & CallOptions
+    >
   ): O {
     return this.#runSync(prepare(this.executor, 'exscan', data, options, true));
   }
