@@ -1,6 +1,24 @@
 import { nativeCollectives, type NativeTimedName, type ReduceOp } from '../collectives.js';
 import type { Bandwidth, Statistics } from './result.js';
 
+/** Collectives that the tools time, under nccl-tests' names, and the scans, which it does not have. */
+export const collectives = [
+  'all_reduce',
+  'all_gather',
+  'reduce_scatter',
+  'alltoall',
+  'gather',
+  'scatter',
+  'broadcast',
+  'reduce',
+  'scan',
+  'exscan',
+  'sendrecv',
+] as const;
+
+/** One of {@link collectives}. */
+export type Collective = (typeof collectives)[number];
+
 /** Whether a call reads and writes the same memory. */
 export type Placement = 'in-place' | 'out-of-place';
 
@@ -37,7 +55,7 @@ const noAverage = (_: Placement, op: ReduceOp | null): string | undefined =>
 // Out of place every input is read and every output written once. In place, what already lies where it belongs
 // is neither: a rank's own chunk, the root's buffer, rank 0's of a scan. A sum overwrites all its inputs, so it saves
 // nothing. Nobody reads the last rank's data of an exscan.
-const rules = {
+const rules: Readonly<Record<Collective, CollectiveRule>> = {
   all_reduce: {
     native: 'allReduce',
     bus: 'all-reduce',
@@ -131,11 +149,7 @@ const rules = {
       'in-place': { text: 'n S + n S', factor: (n) => 2 * n },
     },
   },
-} satisfies Record<string, CollectiveRule>;
-
-/** Collectives that the tools time, under nccl-tests' names. */
-export type Collective = keyof typeof rules;
-export const collectives = Object.keys(rules) as Collective[];
+};
 
 /** What a sweep must know of a collective. */
 export interface CollectiveTraits {
@@ -149,7 +163,7 @@ export interface CollectiveTraits {
 }
 
 export function traitsOf(collective: Collective): CollectiveTraits {
-  const { native, waived }: CollectiveRule = rules[collective];
+  const { native, waived } = rules[collective];
   const row = nativeCollectives.find(({ name }) => name === native);
   const sides = row === undefined ? [] : [row.in, row.out];
   return {
@@ -178,7 +192,7 @@ export function collectiveVolume(
   call: { countPerRank: number; elementBytes: number; ranks: number; placement: Placement },
 ): Volume {
   const { countPerRank, elementBytes, ranks, placement } = call;
-  const rule: CollectiveRule = rules[collective];
+  const rule = rules[collective];
   const { chunked } = traitsOf(collective);
   const bus = busRules[rule.bus];
   const mustMove = rule.mustMove[placement];

@@ -10,9 +10,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/deadline.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_op.h"
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -60,9 +63,11 @@ class Comms {
     cuda::Stream stream;
     cuda::Event done;
     abi::CommHandle handle = nullptr;
-    /// Scratch: where the blocks of scans are put together, by the stream that they are queued on.
-    /// Grows only, since what was queued, or captured in a graph, goes on using it.
+    /// Scratch of scans: where blocks are put together, by the stream that they are queued on, and
+    /// some elements of each type and op's identity. Both only grow, since what was queued, or
+    /// captured in a graph, goes on using them.
     mutable std::map<cuda::StreamHandle, std::vector<cuda::DeviceMemory>> scans;
+    mutable std::map<std::pair<DType, ReduceOp>, cuda::PinnedMemory> identities;
   };
   using Members = std::vector<std::unique_ptr<Member>>;
 

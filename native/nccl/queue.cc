@@ -1,7 +1,6 @@
 #include "nccl/queue.h"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <vector>
 
@@ -88,26 +87,16 @@ char* roomForScan(const Comms::Member& member, cuda::StreamHandle stream, std::s
   return static_cast<char*>(blocks.back().data());
 }
 
-/// Some elements of an op's identity, which live as long as the process: a graph reads them anew.
-struct IdentityPieces {
-  static constexpr std::size_t kBytes = 4096;
-  using Piece = std::array<std::byte, kBytes>;
-
-  IdentityPieces() {
-    for (int dtype = 0; dtype < kGpuDTypeCount; ++dtype) {
-      for (int op = 0; op < kReduceOpCount; ++op) {
-        const auto type = static_cast<DType>(dtype);
-        fillIdentity(all[dtype][op].data(), kBytes / sizeOf(type), type, static_cast<ReduceOp>(op));
-      }
-    }
+/// Some elements of the identity, in memory that a stream may copy from while it is captured.
+const cuda::PinnedMemory& someIdentity(const Comms::Member& member, const Shape& shape) {
+  constexpr std::size_t kBytes = 4096;
+  cuda::PinnedMemory& some = member.identities[{shape.dtype, shape.op}];
+  if (some.bytes() == 0) {
+    some = cuda::PinnedMemory(kBytes);
+    fillIdentity(some.data(), kBytes / sizeOf(shape.dtype), shape.dtype, shape.op);
   }
-  static const Piece& of(DType dtype, ReduceOp op) {
-    static const IdentityPieces& pieces = *new IdentityPieces;
-    return pieces.all[static_cast<int>(dtype)][static_cast<int>(op)];
-  }
-
-  Piece all[kGpuDTypeCount][kReduceOpCount];
-};
+  return some;
+}
 
 void queueCopy(char* to, const void* from, std::size_t bytes, cuda::StreamHandle stream) {
   cuda::check(
@@ -115,12 +104,11 @@ void queueCopy(char* to, const void* from, std::size_t bytes, cuda::StreamHandle
       "a copy");
 }
 
-/// Queues so many bytes of the identity of a part's op: a piece from the host, and what is there is
-/// then doubled.
-void queueIdentity(char* to, std::size_t bytes, const Part& part) {
-  const IdentityPieces::Piece& piece = IdentityPieces::of(part.shape.dtype, part.shape.op);
-  std::size_t done = std::min(piece.size(), bytes);
-  queueCopy(to, piece.data(), done, part.stream);
+/// Queues so many bytes of the identity: some from the host, and what is there is then doubled.
+void queueIdentity(char* to, std::size_t bytes, const Comms::Member& member, const Part& part) {
+  const cuda::PinnedMemory& some = someIdentity(member, part.shape);
+  std::size_t done = std::min(some.bytes(), bytes);
+  queueCopy(to, some.data(), done, part.stream);
   while (done < bytes) {
     const std::size_t more = std::min(done, bytes - done);
     queueCopy(to + done, to, more, part.stream);
@@ -142,7 +130,7 @@ abi::Result scanByReduceScatter(const Library& library, const Comms::Member& mem
                                static_cast<std::size_t>(member.rank)) {
     ++before;
   }
-  if (before > 0) queueIdentity(blocks, before * bytes, part);
+  if (before > 0) queueIdentity(blocks, before * bytes, member, part);
   for (std::size_t r = before; r < ranks; ++r) {
     queueCopy(blocks + r * bytes, part.in, bytes, part.stream);
   }

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/call.h"
 #include "core/error.h"
 #include "core/neighbors.h"
 #include "core/window.h"

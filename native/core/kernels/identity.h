@@ -12,8 +12,8 @@
 namespace gradlink {
 
 /// The bits of 0 for sum (and avg), of 1 for prod, of the type's greatest value for min and its
-/// least for max, which for floats are the infinities; float8e4m3, which has none, takes its
-/// greatest finite numbers.
+/// least for max, which for floats are the infinities. Of float8 they are the greatest finite
+/// numbers: e4m3 has no infinities, and NCCL makes finite numbers of those of e5m2.
 constexpr std::uint64_t identityBits(DType dtype, ReduceOp op) {
   // One, the greatest and the least of each type, in the order of DType.
   constexpr std::uint64_t kOne[kGpuDTypeCount] = {
@@ -21,11 +21,11 @@ constexpr std::uint64_t identityBits(DType dtype, ReduceOp op) {
   constexpr std::uint64_t kGreatest[kGpuDTypeCount] = {
       0x7f,       0xff,   0x7fffffff, 0xffffffff, 0x7fffffffffffffff,
       UINT64_MAX, 0x7c00, 0x7f80,     0x7f800000, 0x7ff0000000000000,
-      0x7e,       0x7c};
+      0x7e,       0x7b};
   constexpr std::uint64_t kLeast[kGpuDTypeCount] = {
       0x80, 0,      0x80000000, 0,          0x8000000000000000,
       0,    0xfc00, 0xff80,     0xff800000, 0xfff0000000000000,
-      0xfe, 0xfc};
+      0xfe, 0xfb};
   const auto type = static_cast<std::size_t>(dtype);
   switch (op) {
     case ReduceOp::sum:
