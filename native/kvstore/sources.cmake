@@ -20,6 +20,7 @@ unite(gradlink_kvstore gpu
   gpu/engine.cc
   gpu/host_site.cc
   gpu/item.cc
+  gpu/keys.cc
   gpu/marks.cc
   gpu/places.cc
   gpu/round.cc

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
 #include "kvstore/gpu/step.h"
-#include "kvstore/gpu/updater_call.h"
 
 namespace gradlink {
 namespace {
@@ -77,8 +77,8 @@ class GpuDeviceSite::Updater final : public GpuFlight {
   Progress advance() override {
     if (stage_ == Stage::coming) {
       if (!marks_.passed()) return Progress::onDevice;
-      call_.start(*units.front()->head().external,
-                  {key_.id, key_.dtype, key_.count, received(), stored()}, site_.wake_);
+      units.front()->head().external->update(
+          {key_.id, key_.dtype, key_.count, received(), stored()}, call_.whenDone(site_.wake_));
       stage_ = Stage::outside;
     }
     if (stage_ == Stage::outside) {
@@ -108,7 +108,7 @@ class GpuDeviceSite::Updater final : public GpuFlight {
   GpuKey& key_;
   GpuMarks marks_;
   Stage stage_ = Stage::coming;
-  GpuUpdaterCall call_;
+  GpuCall call_;
 };
 
 GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void()> wake)

@@ -8,7 +8,7 @@
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "cuda/device.h"
-#include "kvstore/gpu/updater_call.h"
+#include "kvstore/gpu/call.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store_checks.h"
 
@@ -187,8 +187,8 @@ class GpuHostSite::Visit final : public GpuFlight {
     void* const received = key.staged[0].data();
     if (arrived_.size() > 1) sumSlices(received, arrived_, {0, key.count}, key.dtype);
     calls_ = true;
-    call_.start(*unit().head().external,
-                {key.id, key.dtype, key.count, received, key.hostValue.data()}, site_.wake_);
+    unit().head().external->update({key.id, key.dtype, key.count, received, key.hostValue.data()},
+                                   call_.whenDone(site_.wake_));
   }
 
   void gatherRows() {
@@ -230,7 +230,7 @@ class GpuHostSite::Visit final : public GpuFlight {
   const void* outgoing_ = nullptr;
   std::size_t sent_ = 0;
   bool calls_ = false;
-  GpuUpdaterCall call_;
+  GpuCall call_;
 };
 
 GpuHostSite::GpuHostSite(const GpuStoreOptions& options, std::function<void()> wake)

@@ -1,8 +1,6 @@
 #include "kvstore/gpu/store.h"
 
-#include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -11,7 +9,7 @@
 #include "kvstore/gpu/device_site.h"
 #include "kvstore/gpu/engine.h"
 #include "kvstore/gpu/host_site.h"
-#include "kvstore/gpu/item.h"
+#include "kvstore/gpu/keys.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
@@ -20,7 +18,7 @@ namespace {
 class GpuStore final : public Store {
  public:
   explicit GpuStore(const GpuStoreOptions& options)
-      : gpus_(options.gpus),
+      : keys_(options.gpus),
         onHost_(options.merge == GpuMerge::host),
         site_(makeSite(options)),
         engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
@@ -61,21 +59,14 @@ class GpuStore final : public Store {
   std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
   void admit(GpuItem& item) const;
   std::size_t placeOf(int gpu) const;
-  GpuKey* keyNamed(const std::string& name) const;
-  std::vector<GpuKey*> allKeys() const;
   void writeStates(const std::string& file, bool dumpOptimizer);
   void readStates(const std::string& file);
 
-  const std::vector<int> gpus_;
+  GpuKeys keys_;
   const bool onHost_;
   std::unique_ptr<const GradientCompression> compression_;
   /// Of the engine's thread.
   Rule rule_;
-
-  /// Guards the keys: they are defined while states are saved on another thread.
-  mutable std::mutex keysMutex_;
-  std::unordered_map<std::string, KeyId> names_;
-  std::vector<std::unique_ptr<GpuKey>> keys_;
 
   GpuDeviceSite* device_ = nullptr;  // the site, of whichever kind it is
   GpuHostSite* host_ = nullptr;
@@ -88,7 +79,7 @@ GpuStore::~GpuStore() {
   if (!engine_.lost()) return;
   // A device still uses this memory, and freeing it would wait for the device for ever.
   static_cast<void>(site_.release());
-  for (auto& key : keys_) static_cast<void>(key.release());
+  keys_.abandon();
 }
 
 std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options) {
@@ -105,35 +96,11 @@ std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options)
 
 KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
                        std::size_t rowLength) {
-  checkRowLength(name, count, rowLength);
-  const std::lock_guard lock(keysMutex_);
-  if (names_.contains(name)) refuseSecondInit(name);
-  const auto id = static_cast<KeyId>(keys_.size());
-  auto key = std::make_unique<GpuKey>();
-  key->id = id;
-  key->name = name;
-  key->dtype = dtype;
-  key->count = count;
-  key->rowLength = rowLength;
-  site_->makeRoom(*key);
-  keys_.push_back(std::move(key));
-  names_.emplace(name, id);
-  return id;
+  return keys_.define(name, dtype, count, rowLength, [this](GpuKey& key) { site_->makeRoom(key); });
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
-  const auto place = [this](int gpu) { return placeOf(gpu); };
-  std::vector<GpuItem> items;
-  items.reserve(operations.size());
-  {
-    const std::lock_guard lock(keysMutex_);
-    for (Operation& operation : operations) {
-      if (operation.key >= keys_.size()) throw storeMisuse("no such key");
-      GpuKey& key = *keys_[operation.key];
-      items.push_back(itemOf(key, std::move(operation), gpus_, place));
-    }
-  }
-  engine_.submit(std::move(items));
+  engine_.submit(keys_.itemsOf(std::move(operations), [this](int gpu) { return placeOf(gpu); }));
 }
 
 std::size_t GpuStore::placeOf(int gpu) const {
@@ -160,7 +127,7 @@ void GpuStore::admit(GpuItem& item) const {
 }
 
 void GpuStore::setCompression(const GradientCompression& compression) {
-  checkCompressible(onHost_, !allKeys().empty(), compression_ != nullptr);
+  checkCompressible(onHost_, !keys_.all().empty(), compression_ != nullptr);
   if (!compression.feedsBack()) {
     throw Error(ErrorCode::unsupported,
                 std::string("stores on GPUs compress as 2bit or 1bit, not ") + compression.name())
@@ -170,24 +137,11 @@ void GpuStore::setCompression(const GradientCompression& compression) {
   device_->setCompression(compression_.get());
 }
 
-GpuKey* GpuStore::keyNamed(const std::string& name) const {
-  const std::lock_guard lock(keysMutex_);
-  const auto found = names_.find(name);
-  return found == names_.end() ? nullptr : keys_[found->second].get();
-}
-
-std::vector<GpuKey*> GpuStore::allKeys() const {
-  const std::lock_guard lock(keysMutex_);
-  std::vector<GpuKey*> keys;
-  for (const auto& key : keys_) keys.push_back(key.get());
-  return keys;
-}
-
 void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {
   checkSaveable(rule_.optimizer.get());
   std::vector<std::unique_ptr<OptimizerState>> copies;
   std::vector<const OptimizerState*> states;
-  for (const GpuKey* key : allKeys()) {
+  for (const GpuKey* key : keys_.all()) {
     if (!key->state || key->state->optimizer != rule_.optimizer) continue;
     copies.push_back(site_->stateOf(*key));
     states.push_back(copies.back().get());
@@ -198,13 +152,13 @@ void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {
 void GpuStore::readStates(const std::string& file) {
   FittingStates loaded = readFittingStates(
       file, rule_.optimizer, [this](const std::string& name) -> std::optional<StateShape> {
-        const GpuKey* const key = keyNamed(name);
+        const GpuKey* const key = keys_.named(name);
         if (key == nullptr) return std::nullopt;
         return StateShape{key->dtype, key->count};
       });
   std::vector<std::pair<GpuKey*, std::shared_ptr<GpuKeyState>>> restored;
   for (auto& from : loaded.states) {
-    GpuKey* const key = keyNamed(from->key);
+    GpuKey* const key = keys_.named(from->key);
     auto state = std::make_shared<GpuKeyState>();
     state->optimizer = loaded.optimizer;
     state->made = true;
@@ -214,7 +168,7 @@ void GpuStore::readStates(const std::string& file) {
   }
   // Nothing has changed up to here.
   rule_ = {loaded.optimizer, nullptr};
-  for (GpuKey* key : allKeys()) key->state = nullptr;
+  for (GpuKey* key : keys_.all()) key->state = nullptr;
   for (auto& [key, state] : restored) key->state = std::move(state);
 }
 

@@ -20,34 +20,21 @@ KeyId LocalStore::define(const std::string& name, DType dtype, std::size_t count
                          std::size_t rowLength) {
   checkRowLength(name, count, rowLength);
   const std::lock_guard lock(keysMutex_);
-  if (names_.contains(name)) refuseSecondInit(name);
-  const auto id = static_cast<KeyId>(lanes_.size());
-  lanes_.push_back(std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(), id, name, dtype,
+  const KeyId id = lanes_.next(name);
+  lanes_.add(name, std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(), id, name, dtype,
                                              count, rowLength));
-  names_.emplace(name, id);
   valueBytes_ += count * sizeOf(dtype);
   return id;
 }
 
-/// The lane of an operation that fits it; throws where it does not. keysMutex_ is held.
-KeyLane& LocalStore::laneFor(const Operation& operation) const {
-  if (operation.key >= lanes_.size()) throw storeMisuse("no such key");
-  KeyLane& lane = *lanes_[operation.key];
-  checkOperation(operation, lane.name, lane.count, lane.rowLength);
-  return lane;
-}
-
 KeyLane* LocalStore::laneNamed(const std::string& name) const {
   const std::lock_guard lock(keysMutex_);
-  const auto found = names_.find(name);
-  return found == names_.end() ? nullptr : lanes_[found->second].get();
+  return lanes_.named(name);
 }
 
 std::vector<KeyLane*> LocalStore::allLanes() const {
   const std::lock_guard lock(keysMutex_);
-  std::vector<KeyLane*> lanes;
-  for (const auto& lane : lanes_) lanes.push_back(lane.get());
-  return lanes;
+  return lanes_.all();
 }
 
 void LocalStore::submit(std::vector<Operation> operations, bool here) {
@@ -59,7 +46,8 @@ void LocalStore::submit(std::vector<Operation> operations, bool here) {
     // cache or it is not.
     const bool streaming = valueBytes_ * (2 * devices_ + 1) > cacheBytes_;
     for (Operation& operation : operations) {
-      KeyLane& lane = laneFor(operation);
+      KeyLane& lane = lanes_.at(operation.key);
+      checkOperation(operation, lane.name, lane.count, lane.rowLength);
       auto item = std::make_unique<KeyItem>();
       item->priority = operation.priority;
       item->bytes = lane.bytes() * (operation.in.size() + operation.out.size() + 1);

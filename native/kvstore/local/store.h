@@ -9,10 +9,10 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "kvstore/base/compression.h"
+#include "kvstore/key_table.h"
 #include "kvstore/local/key_lane.h"
 #include "kvstore/local/scheduler.h"
 #include "kvstore/store.h"
@@ -39,7 +39,6 @@ class LocalStore final : public Store {
   void stop() override;
 
  private:
-  KeyLane& laneFor(const Operation&) const;
   KeyLane* laneNamed(const std::string&) const;
   std::vector<KeyLane*> allLanes() const;
   void writeStates(const std::string& file, bool dumpOptimizer) const;
@@ -54,8 +53,7 @@ class LocalStore final : public Store {
 
   /// Guards what follows: keys are defined while states are saved on another thread.
   mutable std::mutex keysMutex_;
-  std::unordered_map<std::string, KeyId> names_;
-  std::vector<std::unique_ptr<KeyLane>> lanes_;
+  KeyTable<KeyLane> lanes_;
   std::size_t valueBytes_ = 0;
 
   Scheduler scheduler_;  // last: its threads use the rest

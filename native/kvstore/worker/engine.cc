@@ -69,9 +69,9 @@ void DistEngine::setCompression(const CompressionTerms& terms) {
   enqueue(std::move(task));
 }
 
-void DistEngine::define(std::unique_ptr<DistKey> key) {
+void DistEngine::define(DistKey& key) {
   Task task;
-  task.defined = std::move(key);
+  task.defined = &key;
   enqueue(std::move(task));
 }
 
@@ -174,7 +174,7 @@ void DistEngine::takeTasks() {
     if (task.terms) {
       sendTerms(*task.terms);
     } else if (task.defined) {
-      defineKey(std::move(task.defined));
+      defineKey(*task.defined);
     } else if (task.request || !held_.empty() || asked_) {
       held_.push_back(std::move(task));
     } else {
@@ -199,22 +199,22 @@ void DistEngine::sendTerms(const CompressionTerms& terms) {
   }
 }
 
-void DistEngine::defineKey(std::unique_ptr<DistKey> key) {
-  transfers_.define(*key);
-  keyBytes_ += key->bytes();
+void DistEngine::defineKey(DistKey& key) {
+  transfers_.define(key);
+  keyBytes_ += key.bytes();
   // Read or written once each, by the devices, the wire and the results.
   transfers_.setStreaming(keyBytes_ * (2 * options_.devices + 1) > lastLevelCacheBytes());
-  for (const Shard& shard : key->shards) {
+  for (const Shard& shard : key.shards) {
     Header header{.type = MessageType::define,
-                  .dtype = key->dtype,
+                  .dtype = key.dtype,
                   .flags = shard.first > 0 ? kContinued : std::uint8_t{0},
                   .shard = shard.number,
                   .count = shard.count};
     link_.send(
         shard.server, header,
-        std::span(reinterpret_cast<const std::uint8_t*>(key->name.data()), key->name.size()));
+        std::span(reinterpret_cast<const std::uint8_t*>(key.name.data()), key.name.size()));
   }
-  keys_.push_back(std::move(key));
+  keys_.push_back(&key);
 }
 
 // ---- requests
@@ -272,7 +272,7 @@ void DistEngine::answered(const Header& header, const WireMessage& message) {
 void DistEngine::end() {
   const std::unique_ptr<Asked> asked = std::move(asked_);
   if (asked->request->tellsFailures) {
-    for (const auto& key : keys_) {
+    for (DistKey* const key : keys_) {
       if (!asked->error) std::swap(asked->error, key->error);
     }
   }

@@ -34,8 +34,8 @@ class DistEngine {
 
   /// Before the first define().
   void setCompression(const CompressionTerms&);
-  /// The engine keeps the key from here on.
-  void define(std::unique_ptr<DistKey>);
+  /// The key outlives the engine, which alone uses the part that is the engine's from here on.
+  void define(DistKey&);
   void submit(std::vector<std::pair<DistKey*, Operation>> operations);
   void request(DistRequest);
   /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
@@ -53,14 +53,14 @@ class DistEngine {
 
   /// From now on pushes are misuse.
   void leaveRounds() { transfers_.leave(); }
-  const std::vector<std::unique_ptr<DistKey>>& keys() const { return keys_; }
+  const std::vector<DistKey*>& keys() const { return keys_; }
 
  private:
   /// What a call brings: an operation, a key to define, terms, or a request.
   struct Task {
     DistKey* key = nullptr;
     Operation operation;
-    std::unique_ptr<DistKey> defined;
+    DistKey* defined = nullptr;
     std::unique_ptr<CompressionTerms> terms;
     std::unique_ptr<DistRequest> request;
   };
@@ -80,7 +80,7 @@ class DistEngine {
   void takeTasks();
   void carryOut(Task task);
   void sendTerms(const CompressionTerms&);
-  void defineKey(std::unique_ptr<DistKey> key);
+  void defineKey(DistKey& key);
   void goOn();
   void begin(std::unique_ptr<DistRequest> request);
   void end();
@@ -100,7 +100,7 @@ class DistEngine {
   Transfers transfers_;
 
   // ---- the thread's
-  std::vector<std::unique_ptr<DistKey>> keys_;
+  std::vector<DistKey*> keys_;
   std::size_t keyBytes_ = 0;
   std::deque<Task> held_;  // a request and what came after it
   std::unique_ptr<Asked> asked_;

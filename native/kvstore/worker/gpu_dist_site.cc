@@ -1,49 +1,13 @@
 #include "kvstore/worker/gpu_dist_site.h"
 
 #include <algorithm>
-#include <exception>
-#include <mutex>
 #include <utility>
 
 #include "cuda/kernels.h"
+#include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
 
 namespace gradlink {
-
-/// An operation of the inner store, seen from the engine's thread.
-class GpuDistSite::InnerCall {
- public:
-  void start(Store& inner, Operation operation, const std::function<void()>& wake) {
-    operation.ticket =
-        std::make_shared<Ticket>([outcome = outcome_, wake](std::exception_ptr error) {
-          {
-            const std::lock_guard lock(outcome->mutex);
-            outcome->come = true;
-            outcome->error = std::move(error);
-          }
-          wake();
-        });
-    std::vector<Operation> operations;
-    operations.push_back(std::move(operation));
-    inner.submit(std::move(operations));
-  }
-
-  /// Throws what it failed with.
-  bool done() {
-    const std::lock_guard lock(outcome_->mutex);
-    if (outcome_->come && outcome_->error) std::rethrow_exception(outcome_->error);
-    return outcome_->come;
-  }
-
- private:
-  struct Outcome {
-    std::mutex mutex;
-    bool come = false;
-    std::exception_ptr error;
-  };
-  /// Shared with the inner store, which may end it after this store was stopped.
-  std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
-};
 
 /// One unit's way to the servers and back.
 class GpuDistSite::Visit final : public GpuFlight {
@@ -104,7 +68,10 @@ class GpuDistSite::Visit final : public GpuFlight {
     operation.in = arrived_;
     // In place: the first of the arrays that have arrived is ours.
     if (!unit().out.empty()) operation.out = {unit().key.staged[0].data()};
-    call_.start(site_.inner_, std::move(operation), site_.wake_);
+    operation.ticket = std::make_shared<Ticket>(call_.whenDone(site_.wake_));
+    std::vector<Operation> operations;
+    operations.push_back(std::move(operation));
+    site_.inner_.submit(std::move(operations));
   }
 
   void sendOut() {
@@ -120,7 +87,7 @@ class GpuDistSite::Visit final : public GpuFlight {
   GpuMarks marks_;
   Stage stage_ = Stage::arriving;
   std::vector<const void*> arrived_;
-  InnerCall call_;
+  GpuCall call_;
 };
 
 GpuDistSite::GpuDistSite(DistStore& inner, const GpuDistOptions& options,

@@ -36,7 +36,6 @@ class GpuDistSite final : public GpuSite {
   bool quiesce() noexcept override;
 
  private:
-  class InnerCall;
   class Visit;
   /// Whether the unit's arrays are summed before they leave the GPUs.
   bool sums(const GpuUnit& unit) const { return !options_.onHost && unit.in.size() > 1; }

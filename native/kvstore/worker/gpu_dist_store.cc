@@ -2,12 +2,11 @@
 
 #include <exception>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "kvstore/gpu/engine.h"
-#include "kvstore/gpu/item.h"
+#include "kvstore/gpu/keys.h"
 #include "kvstore/store_checks.h"
 #include "kvstore/worker/gpu_dist_site.h"
 
@@ -17,7 +16,7 @@ namespace {
 class GpuDistStore final : public DistStore {
  public:
   GpuDistStore(std::unique_ptr<DistStore> inner, const GpuDistOptions& options)
-      : gpus_(options.gpus),
+      : keys_(options.gpus),
         inner_(std::move(inner)),
         site_(std::make_unique<GpuDistSite>(*inner_, options, [this] { engine_.wake(); })),
         engine_(*site_, [](GpuItem&) {}) {}
@@ -78,11 +77,7 @@ class GpuDistStore final : public DistStore {
   void inOrder(std::function<void(std::shared_ptr<Ticket>)> begin, std::shared_ptr<Ticket> ticket);
   void meet(std::shared_ptr<Ticket> ticket);
 
-  const std::vector<int> gpus_;
-
-  /// Guards the keys, and keeps them in one order here and in the inner store.
-  std::mutex keysMutex_;
-  std::vector<std::unique_ptr<GpuKey>> keys_;
+  GpuKeys keys_;
 
   /// Of the engine's thread: what a setting failed with, for the next barrier.
   std::exception_ptr refused_;
@@ -98,37 +93,22 @@ GpuDistStore::~GpuDistStore() {
   if (!engine_.lost()) return;
   // A device still uses this memory, and freeing it would wait for the device for ever.
   static_cast<void>(site_.release());
-  for (auto& key : keys_) static_cast<void>(key.release());
+  keys_.abandon();
 }
 
 KeyId GpuDistStore::define(const std::string& name, DType dtype, std::size_t count,
                            std::size_t rowLength) {
-  auto key = std::make_unique<GpuKey>();
-  key->name = name;
-  key->dtype = dtype;
-  key->count = count;
-  key->rowLength = rowLength;
-  // First, since it may fail and a key of the inner store stays.
-  site_->makeRoom(*key);
-  const std::lock_guard lock(keysMutex_);
-  key->id = inner_->define(name, dtype, count, rowLength);
-  keys_.push_back(std::move(key));
-  return keys_.back()->id;
+  return keys_.define(name, dtype, count, rowLength, [&](GpuKey& key) {
+    // First, since it may fail and a key of the inner store stays.
+    site_->makeRoom(key);
+    // Under the table's lock: both stores number their keys alike.
+    key.id = inner_->define(name, dtype, count, rowLength);
+  });
 }
 
 void GpuDistStore::submit(std::vector<Operation> operations, bool /*here*/) {
-  const auto place = [this](int gpu) { return site_->places().indexOf(gpu); };
-  std::vector<GpuItem> items;
-  items.reserve(operations.size());
-  {
-    const std::lock_guard lock(keysMutex_);
-    for (Operation& operation : operations) {
-      if (operation.key >= keys_.size()) throw storeMisuse("no such key");
-      GpuKey& key = *keys_[operation.key];
-      items.push_back(itemOf(key, std::move(operation), gpus_, place));
-    }
-  }
-  engine_.submit(std::move(items));
+  engine_.submit(keys_.itemsOf(std::move(operations),
+                               [this](int gpu) { return site_->places().indexOf(gpu); }));
 }
 
 /// Runs `begin` with a ticket for the inner store, after everything submitted before is done and

@@ -3,10 +3,10 @@
 #include <mutex>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
+#include "kvstore/key_table.h"
 #include "kvstore/store_checks.h"
 #include "kvstore/worker/engine.h"
 #include "kvstore/worker/states.h"
@@ -86,11 +86,10 @@ class DistStoreOfWorker final : public DistStore {
 
   const DistStoreOptions options_;
 
-  /// Guards what follows, and keeps keys in one order here and in the engine.
+  /// Guards what follows, and keeps keys in one order here and in the engine, which uses them.
   mutable std::mutex mutex_;
   dist::ShardPlacer placer_;
-  std::unordered_set<std::string> names_;
-  std::vector<DistKey*> keys_;
+  KeyTable<DistKey> keys_;
   std::unique_ptr<const GradientCompression> compression_;
 
   /// Of the servers, as far as this worker has set it; the engine's thread's, but for
@@ -105,22 +104,19 @@ KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_
                                 std::size_t rowLength) {
   checkRowLength(name, count, rowLength);
   const std::lock_guard lock(mutex_);
-  if (names_.contains(name)) refuseSecondInit(name);
+  const KeyId id = keys_.next(name);
   if (newestOptimizer_ && count >= options_.bigArrayBound) {
     checkWhole(*newestOptimizer_, name, static_cast<std::size_t>(options_.servers));
   }
   auto key = std::make_unique<DistKey>();
-  key->id = static_cast<KeyId>(keys_.size());
+  key->id = id;
   key->name = name;
   key->dtype = dtype;
   key->count = count;
   key->rowLength = rowLength;
   key->shards = placer_.place(count, dtype);
   key->compression = dtype == DType::float32 ? compression_.get() : nullptr;
-  names_.insert(name);
-  keys_.push_back(key.get());
-  const KeyId id = key->id;
-  engine_.define(std::move(key));
+  engine_.define(keys_.add(name, std::move(key)));
   return id;
 }
 
@@ -130,12 +126,11 @@ void DistStoreOfWorker::submit(std::vector<Operation> operations, bool /*here*/)
   {
     const std::lock_guard lock(mutex_);
     for (const Operation& operation : operations) {
-      if (operation.key >= keys_.size()) throw storeMisuse("no such key");
-      const DistKey& key = *keys_[operation.key];
+      const DistKey& key = keys_.at(operation.key);
       checkOperation(operation, key.name, key.count, key.rowLength);
     }
     for (Operation& operation : operations) {
-      checked.emplace_back(keys_[operation.key], std::move(operation));
+      checked.emplace_back(&keys_.at(operation.key), std::move(operation));
     }
   }
   engine_.submit(std::move(checked));
@@ -151,7 +146,7 @@ std::vector<DistRequest::Question> DistStoreOfWorker::askAll(MessageType type, c
 void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   {
     const std::lock_guard lock(mutex_);
-    for (const DistKey* key : keys_) {
+    for (const DistKey* key : keys_.all()) {
       if (optimizer) checkWhole(*optimizer, key->name, key->shards.size());
     }
     newestOptimizer_ = optimizer;
@@ -247,8 +242,9 @@ std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
     const std::string& file, std::shared_ptr<Optimizer>& loaded) const {
   LoadedStates states = dist::readStateParts(file);
   const bool withOptimizer = states.spec.has_value();
+  // Only keys that the servers have been told of.
   std::unordered_map<std::string, const DistKey*> named;
-  for (const auto& key : engine_.keys()) named.emplace(key->name, key.get());
+  for (const DistKey* key : engine_.keys()) named.emplace(key->name, key);
   const FittingStates fitting =
       fittingStates(std::move(states), file, optimizer_,
                     [&](const std::string& name) -> std::optional<StateShape> {
@@ -276,7 +272,7 @@ std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
 std::vector<ShardPlace> DistStoreOfWorker::placement() const {
   const std::lock_guard lock(mutex_);
   std::vector<ShardPlace> places;
-  for (const DistKey* key : keys_) {
+  for (const DistKey* key : keys_.all()) {
     for (const Shard& shard : key->shards) {
       places.push_back({key->name, shard.server, shard.first, shard.count});
     }

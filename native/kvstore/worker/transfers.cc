@@ -288,11 +288,10 @@ void Transfers::finishTickets(std::vector<std::shared_ptr<Ticket>> tickets,
   for (auto& ticket : tickets) finished_.emplace_back(std::move(ticket), error);
 }
 
-void Transfers::failAll(std::span<const std::unique_ptr<DistKey>> keys,
-                        const std::exception_ptr& error) {
+void Transfers::failAll(std::span<DistKey* const> keys, const std::exception_ptr& error) {
   for (const Incoming& in : incoming_) link_.release(in.message);
   incoming_.clear();
-  for (const auto& key : keys) {
+  for (DistKey* const key : keys) {
     if (key->transfer) finish(*key->transfer, error);
     while (!key->queue.empty()) finishFirst(*key, error);
   }

@@ -54,7 +54,7 @@ class Transfers {
   /// From now on pushes are misuse.
   void leave() { left_ = true; }
   /// Ends everything with this error.
-  void failAll(std::span<const std::unique_ptr<DistKey>> keys, const std::exception_ptr&);
+  void failAll(std::span<DistKey* const> keys, const std::exception_ptr&);
   /// The oldest that waits for a server, and since when; null where none does.
   const Transfer* oldest() const;
 

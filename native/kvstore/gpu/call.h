@@ -1,4 +1,4 @@
-// A call of an updater that runs outside the store, seen from the engine's thread.
+// A call of somebody outside the engine (an updater, another store), seen from the engine's thread.
 #pragma once
 
 #include <exception>
@@ -7,25 +7,24 @@
 #include <mutex>
 #include <utility>
 
-#include "kvstore/store.h"
-
 namespace gradlink {
 
-class GpuUpdaterCall {
+class GpuCall {
  public:
-  /// `wake` is called when the updater is done, from its thread.
-  void start(ExternalUpdater& updater, const UpdateRequest& request, std::function<void()> wake) {
-    updater.update(request, [outcome = outcome_, wake = std::move(wake)](std::exception_ptr error) {
+  /// What the one called is to call when it is done, from any thread, with null or what went wrong.
+  /// `wake` then tells the engine.
+  std::function<void(std::exception_ptr)> whenDone(std::function<void()> wake) {
+    return [outcome = outcome_, wake = std::move(wake)](std::exception_ptr error) {
       {
         const std::lock_guard lock(outcome->mutex);
         outcome->come = true;
         outcome->error = std::move(error);
       }
       wake();
-    });
+    };
   }
 
-  /// Throws what the updater failed with.
+  /// Throws what the call failed with.
   bool done() {
     const std::lock_guard lock(outcome_->mutex);
     if (outcome_->come && outcome_->error) std::rethrow_exception(outcome_->error);
@@ -38,7 +37,7 @@ class GpuUpdaterCall {
     bool come = false;
     std::exception_ptr error;
   };
-  /// Shared with the updater, which may end after a store that was stopped has let go.
+  /// Shared with the one called, which may end after a store that was stopped has let go.
   std::shared_ptr<Outcome> outcome_ = std::make_shared<Outcome>();
 };
 

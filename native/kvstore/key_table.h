@@ -1,0 +1,70 @@
+// The keys of a store by number and by name: names are taken once, numbers count from 0.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "core/error.h"
+#include "kvstore/store.h"
+
+namespace gradlink {
+
+/// Not locked: each store guards its table as it guards what goes with the keys. A key keeps its
+/// address for as long as the table lives.
+template <class Key>
+class KeyTable {
+ public:
+  /// The next key's number. Throws Error(invalidArgument) where the name is taken.
+  KeyId next(const std::string& name) const {
+    if (numbers_.contains(name)) {
+      throw Error(ErrorCode::invalidArgument,
+                  "key " + name + " is initialised already: a key is initialised once")
+          .stillUsable();
+    }
+    return static_cast<KeyId>(keys_.size());
+  }
+  /// The name is one that next() allowed.
+  Key& add(const std::string& name, std::unique_ptr<Key> key) {
+    keys_.push_back(std::move(key));
+    numbers_.emplace(name, static_cast<KeyId>(keys_.size() - 1));
+    return *keys_.back();
+  }
+
+  /// Throws Error(invalidArgument) where no key has that number.
+  Key& at(KeyId number) const {
+    if (number >= keys_.size()) {
+      throw Error(ErrorCode::invalidArgument, "no such key").stillUsable();
+    }
+    return *keys_[number];
+  }
+  /// Null where no key has that name.
+  Key* named(const std::string& name) const {
+    const auto found = numbers_.find(name);
+    return found == numbers_.end() ? nullptr : keys_[found->second].get();
+  }
+  bool empty() const { return keys_.empty(); }
+  /// In the order of their numbers.
+  std::vector<Key*> all() const {
+    std::vector<Key*> keys;
+    keys.reserve(keys_.size());
+    for (const auto& key : keys_) keys.push_back(key.get());
+    return keys;
+  }
+
+  /// Leaves the keys' memory to the process, for good: a device may still use it.
+  void abandon() {
+    for (auto& key : keys_) static_cast<void>(key.release());
+    keys_.clear();
+    numbers_.clear();
+  }
+
+ private:
+  std::vector<std::unique_ptr<Key>> keys_;
+  std::unordered_map<std::string, KeyId> numbers_;
+};
+
+}  // namespace gradlink
