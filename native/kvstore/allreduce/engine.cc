@@ -80,11 +80,8 @@ void AllreduceEngine::submit(std::vector<Operation> operations, bool here) {
   {
     const Lock lock(mutex_);
     for (Operation& operation : operations) {
-      if (held_.empty()) {
-        enqueue(std::move(operation), here);
-      } else {
-        held_.push_back({false, {}, std::move(operation)});
-      }
+      queue_.add({std::nullopt, std::move(operation)},
+                 [&](Entry&& entry) { enqueue(std::move(entry.operation), here); });
     }
   }
   wake_.notify_all();
@@ -98,7 +95,7 @@ void AllreduceEngine::fence(AllreduceFence fence) {
   {
     const Lock lock(mutex_);
     if (failure_) return finish(fence.ticket, failure_);
-    held_.push_back({true, std::move(fence), {}});
+    queue_.hold({std::move(fence), {}});
   }
   wake_.notify_all();
 }
@@ -151,9 +148,7 @@ void AllreduceEngine::finish(const std::shared_ptr<Ticket>& ticket,
 
 // ---- the thread
 
-bool AllreduceEngine::fenceReady() const {
-  return !held_.empty() && unsummed_ == 0 && !fenceMeets_;
-}
+bool AllreduceEngine::fenceReady() const { return queue_.fenceWaits() && unsummed_ == 0; }
 
 bool AllreduceEngine::idle() const {
   const bool mustExchange =
@@ -242,7 +237,7 @@ void AllreduceEngine::endForAll(const std::function<void()>& body) {
 // ---- fences
 
 void AllreduceEngine::runFence(Lock& lock) {
-  const AllreduceFence& fence = held_.front().fence;  // others are only appended
+  const AllreduceFence& fence = *queue_.beginFence().fence;
   lock.unlock();
   std::exception_ptr error;
   try {
@@ -263,23 +258,14 @@ void AllreduceEngine::runFence(Lock& lock) {
 }
 
 void AllreduceEngine::endFence() {
-  const AllreduceFence fence = std::move(held_.front().fence);
-  held_.pop_front();
+  const AllreduceFence& fence = *queue_.fence().fence;
   fenceMeets_ = false;
   if (fence.leaves) {
     left_ = true;
     agreement_.leave();
   }
   finish(fence.ticket, std::exchange(fenceError_, nullptr));
-  releaseHeld();
-}
-
-void AllreduceEngine::releaseHeld() {
-  while (!held_.empty() && !held_.front().isFence) {
-    Operation operation = std::move(held_.front().operation);
-    held_.pop_front();
-    enqueue(std::move(operation), false);
-  }
+  queue_.endFence([this](Entry&& entry) { enqueue(std::move(entry.operation), false); });
 }
 
 void AllreduceEngine::waitFor(const std::function<void(std::shared_ptr<Ticket>)>& begin) {
@@ -313,12 +299,12 @@ void AllreduceEngine::fail(const Error& error) {
     for (const Operation& operation : key.queue) finish(operation.ticket, failure_);
     key.queue.clear();
   }
-  for (const Held& held : held_) {
+  for (const Entry& entry : queue_.takeAll()) {
     // Who has left waits only for the others' end, however it comes.
-    const bool ends = held.isFence && left_;
-    finish(held.isFence ? held.fence.ticket : held.operation.ticket, ends ? nullptr : failure_);
+    const bool ends = entry.isFence() && left_;
+    finish(entry.isFence() ? entry.fence->ticket : entry.operation.ticket,
+           ends ? nullptr : failure_);
   }
-  held_.clear();
   toAnnounce_.clear();
   unsummed_ = 0;
 }

@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "core/error.h"
 #include "kvstore/allreduce/agreement.h"
 #include "kvstore/allreduce/store.h"
+#include "kvstore/base/ordered_queue.h"
 #include "kvstore/local/store.h"
 
 namespace gradlink {
@@ -71,10 +73,11 @@ class AllreduceEngine {
     /// From the first operation on that needs the other workers.
     std::deque<Operation> queue;
   };
-  /// What waits behind a fence: another one, or an operation.
-  struct Held {
-    bool isFence = false;
-    AllreduceFence fence;
+  /// A fence, or an operation that came after one.
+  struct Entry {
+    bool isFence() const { return fence.has_value(); }
+
+    std::optional<AllreduceFence> fence;
     Operation operation;
   };
   /// One key's share of a sum.
@@ -93,7 +96,6 @@ class AllreduceEngine {
   void endForAll(const std::function<void()>& body);
   void enqueue(Operation operation, bool here);
   void forward(Operation operation, bool here);
-  void releaseHeld();
   void runFence(Lock& lock);
   void endFence();
   std::shared_ptr<Ticket> relay(std::shared_ptr<Ticket> ticket);
@@ -122,9 +124,9 @@ class AllreduceEngine {
   std::condition_variable wake_;
   std::deque<Key> keys_;
   std::vector<Announcement> toAnnounce_;
-  std::deque<Held> held_;
+  OrderedQueue<Entry> queue_;
   std::size_t unsummed_ = 0;  // operations that need the others and are on their keys' queues
-  bool fenceMeets_ = false;   // the first fence waits for the other workers
+  bool fenceMeets_ = false;   // the fence under way waits for the other workers
   std::exception_ptr fenceError_;
   bool left_ = false;
   bool calling_ = false;  // the thread is in a call of the communicator

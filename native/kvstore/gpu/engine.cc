@@ -85,8 +85,7 @@ void GpuEngine::serve() {
   Lock lock(mutex_);
   while (!stopping_) {
     woken_ = false;
-    std::move(incoming_.begin(), incoming_.end(), std::back_inserter(entries_));
-    incoming_.clear();
+    taken_.swap(incoming_);
     lock.unlock();
     bool progress = admitEntries();
     progress = beginRounds() || progress;
@@ -128,32 +127,35 @@ void GpuEngine::rest(Lock& lock, Clock::time_point since) {
 
 /// Entries become items of their keys, up to a fence that has to wait.
 bool GpuEngine::admitEntries() {
-  bool any = false;
-  for (; !entries_.empty(); entries_.pop_front(), any = true) {
-    Entry& entry = entries_.front();
-    if (entry.ticket) {
-      if (!runFence(entry)) break;
-    } else if (entry.body) {
-      entry.body();
-    } else {
-      GpuItem& item = entry.item;
-      GpuKey& key = *item.key;
-      if (broken_) {
-        item.error = broken_;
-      } else {
-        admit_(item);
-      }
-      if (key.queue.empty()) key.sequence = ++sequence_;
-      key.queue.push_back(std::move(item));
-      list(key);
-    }
+  bool any = !taken_.empty();
+  for (Entry& entry : taken_) {
+    queue_.add(std::move(entry), [this](Entry&& one) { carryOut(std::move(one)); });
+  }
+  taken_.clear();
+  // A blocked key has a flight, and one with something to do is listed or blocked.
+  while (queue_.fenceWaits() && flights_.empty() && listed_.empty()) {
+    runFence();
+    any = true;
   }
   return any;
 }
 
-bool GpuEngine::runFence(Entry& fence) {
-  // A blocked key has a flight, and one with something to do is listed or blocked.
-  if (!flights_.empty() || !listed_.empty()) return false;
+void GpuEngine::carryOut(Entry&& entry) {
+  if (entry.body) return entry.body();
+  GpuItem& item = entry.item;
+  GpuKey& key = *item.key;
+  if (broken_) {
+    item.error = broken_;
+  } else {
+    admit_(item);
+  }
+  if (key.queue.empty()) key.sequence = ++sequence_;
+  key.queue.push_back(std::move(item));
+  list(key);
+}
+
+void GpuEngine::runFence() {
+  Entry& fence = queue_.beginFence();
   std::exception_ptr error = broken_;
   if (!error && fence.body) {
     try {
@@ -163,7 +165,7 @@ bool GpuEngine::runFence(Entry& fence) {
     }
   }
   ended_.push_back({std::move(fence.ticket), std::move(error)});
-  return true;
+  queue_.endFence([this](Entry&& one) { carryOut(std::move(one)); });
 }
 
 void GpuEngine::list(GpuKey& key) {

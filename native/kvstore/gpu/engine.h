@@ -6,7 +6,6 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -15,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/base/ordered_queue.h"
 #include "kvstore/gpu/key.h"
 #include "kvstore/gpu/site.h"
 
@@ -48,6 +48,8 @@ class GpuEngine {
   using Lock = std::unique_lock<std::mutex>;
   /// An operation, a setting (only a body) or a fence (a ticket too).
   struct Entry {
+    bool isFence() const { return ticket != nullptr; }
+
     GpuItem item;
     std::function<void()> body;
     std::shared_ptr<Ticket> ticket;
@@ -64,7 +66,8 @@ class GpuEngine {
   void notify(Lock& lock);
   void serve();
   bool admitEntries();
-  bool runFence(Entry& fence);
+  void carryOut(Entry&& entry);
+  void runFence();
   bool beginRounds();
   std::vector<std::unique_ptr<GpuUnit>> makeRound();
   std::unique_ptr<GpuUnit> takeUnit(GpuKey& key);
@@ -78,7 +81,8 @@ class GpuEngine {
   const std::function<void(GpuItem&)> admit_;
 
   // ---- of the engine's thread
-  std::deque<Entry> entries_;
+  std::vector<Entry> taken_;  // what has just come in
+  OrderedQueue<Entry> queue_;
   std::vector<GpuKey*> listed_;  // keys with something that may begin
   GpuFlights flights_;
   std::size_t bytesInFlight_ = 0;
@@ -92,7 +96,7 @@ class GpuEngine {
   std::mutex mutex_;
   std::condition_variable wake_;
   // ---- guarded by the mutex
-  std::deque<Entry> incoming_;
+  std::vector<Entry> incoming_;
   bool woken_ = false;
   bool asleep_ = false;
   bool stopping_ = false;

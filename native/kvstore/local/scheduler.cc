@@ -44,9 +44,8 @@ void Scheduler::submit(Submission submission, bool here) {
   Lock lock(mutex_);
   if (stopping_) return;
   for (auto& [lane, item] : submission) item->ticket->expect();
-  if (holding()) {
-    for (auto& [lane, item] : submission)
-      held_.push_back({lane, std::move(item), nullptr, nullptr});
+  if (queue_.holds()) {
+    for (auto& [lane, item] : submission) queue_.hold({lane, std::move(item), nullptr, nullptr});
     return;  // whoever runs the fence goes on with these
   }
   const bool idle = unfinished_ == 0;
@@ -61,18 +60,15 @@ void Scheduler::submit(Submission submission, bool here) {
 void Scheduler::apply(std::function<void()> body) {
   const Lock lock(mutex_);
   if (stopping_) return;
-  if (holding()) {
-    held_.push_back({nullptr, nullptr, std::move(body), nullptr});
-  } else {
-    body();
-  }
+  queue_.add({nullptr, nullptr, std::move(body), nullptr},
+             [this](Entry&& entry) { carryOut(std::move(entry)); });
 }
 
 void Scheduler::fence(std::function<void()> body, std::shared_ptr<Ticket> ticket) {
   Lock lock(mutex_);
   if (stopping_) return;
   ticket->expect();
-  held_.push_back({nullptr, nullptr, std::move(body), std::move(ticket)});
+  queue_.hold({nullptr, nullptr, std::move(body), std::move(ticket)});
   if (!fenceReady()) return;
   startThread();
   lock.unlock();
@@ -239,9 +235,7 @@ void Scheduler::publish(Work& work, std::size_t parts) {
 }
 
 void Scheduler::runFence(Lock& lock) {
-  Held fence = std::move(held_.front());
-  held_.pop_front();
-  fenceRunning_ = true;
+  Entry& fence = queue_.beginFence();
   std::exception_ptr error;
   lock.unlock();
   try {
@@ -250,9 +244,8 @@ void Scheduler::runFence(Lock& lock) {
     error = std::current_exception();
   }
   lock.lock();
-  fenceRunning_ = false;
   fence.ticket->finish(std::move(error));
-  releaseHeld();
+  queue_.endFence([this](Entry&& entry) { carryOut(std::move(entry)); });
 }
 
 void Scheduler::finish(Work& work) {
@@ -263,15 +256,11 @@ void Scheduler::finish(Work& work) {
   for (const auto& item : work.items) item->ticket->finish(work.error_);
 }
 
-void Scheduler::releaseHeld() {
-  while (!held_.empty() && !held_.front().ticket) {
-    Held held = std::move(held_.front());
-    held_.pop_front();
-    if (held.lane) {
-      enqueue(*held.lane, std::move(held.item));
-    } else {
-      held.body();
-    }
+void Scheduler::carryOut(Entry&& entry) {
+  if (entry.lane) {
+    enqueue(*entry.lane, std::move(entry.item));
+  } else {
+    entry.body();
   }
 }
 

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore/base/ordered_queue.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
@@ -111,7 +112,9 @@ class Scheduler {
 
   /// A fence (it has a ticket), or what came after one: a setting (only a body) or an item (it has
   /// a lane).
-  struct Held {
+  struct Entry {
+    bool isFence() const { return ticket != nullptr; }
+
     Lane* lane = nullptr;
     std::unique_ptr<Item> item;
     std::function<void()> body;
@@ -131,8 +134,7 @@ class Scheduler {
   void workNarrow(Lock& lock);
   void workWide();
   bool claimable() const;
-  bool fenceReady() const { return !held_.empty() && unfinished_ == 0 && !fenceRunning_; }
-  bool holding() const { return !held_.empty() || fenceRunning_; }
+  bool fenceReady() const { return queue_.fenceWaits() && unfinished_ == 0; }
   bool wantsWide() const;
   bool step(Lock& lock);
   void startLane(Lane& lane, Lock& lock);
@@ -143,7 +145,7 @@ class Scheduler {
   void finish(Work& work);
   void enqueue(Lane& lane, std::unique_ptr<Item> item);
   void makeReady(Lane& lane);
-  void releaseHeld();
+  void carryOut(Entry&& entry);
   void startThread();
 
   std::mutex mutex_;
@@ -151,13 +153,12 @@ class Scheduler {
   std::set<Lane*, Sooner> ready_;  // lanes with items and no work in progress
   std::vector<Work*> active_;      // works with parts left to take, soonest first
   std::vector<Work*> resumed_;     // works whose wait is over
-  std::deque<Held> held_;
+  OrderedQueue<Entry> queue_;
   std::size_t unfinished_ = 0;   // items on lanes or in works
   std::size_t queuedBytes_ = 0;  // of items on lanes
   std::uint64_t sequence_ = 0;
   bool regroup_ = false;  // a thread of this round found nothing: all return, so that the next
                           // round has all again
-  bool fenceRunning_ = false;
   bool stopping_ = false;
   std::thread thread_;  // last: the rest outlives it
 };

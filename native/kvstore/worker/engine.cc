@@ -175,16 +175,14 @@ void DistEngine::takeTasks() {
       sendTerms(*task.terms);
     } else if (task.defined) {
       defineKey(*task.defined);
-    } else if (task.request || !held_.empty() || asked_) {
-      held_.push_back(std::move(task));
     } else {
-      carryOut(std::move(task));
+      queue_.add(std::move(task), [this](Task&& one) { carryOut(std::move(one)); });
     }
   }
   taken_.clear();
 }
 
-void DistEngine::carryOut(Task task) {
+void DistEngine::carryOut(Task&& task) {
   if (error_) {
     finished_.emplace_back(std::move(task.operation.ticket), error_);
   } else {
@@ -210,9 +208,8 @@ void DistEngine::defineKey(DistKey& key) {
                   .flags = shard.first > 0 ? kContinued : std::uint8_t{0},
                   .shard = shard.number,
                   .count = shard.count};
-    link_.send(
-        shard.server, header,
-        std::span(reinterpret_cast<const std::uint8_t*>(key.name.data()), key.name.size()));
+    link_.send(shard.server, header,
+               std::span(reinterpret_cast<const std::uint8_t*>(key.name.data()), key.name.size()));
   }
   keys_.push_back(&key);
 }
@@ -220,15 +217,8 @@ void DistEngine::defineKey(DistKey& key) {
 // ---- requests
 
 void DistEngine::goOn() {
-  while (!held_.empty() && !asked_) {
-    if (held_.front().request && transfers_.unfinished() > 0) return;
-    Task task = std::move(held_.front());
-    held_.pop_front();
-    if (task.request) {
-      begin(std::move(task.request));
-    } else {
-      carryOut(std::move(task));
-    }
+  while (queue_.fenceWaits() && transfers_.unfinished() == 0) {
+    begin(std::move(queue_.beginFence().request));
   }
 }
 
@@ -286,12 +276,13 @@ void DistEngine::end() {
   } else if (asked->error && !error_) {
     fail(asked->error);
   }
+  queue_.endFence([this](Task&& task) { carryOut(std::move(task)); });
 }
 
 // ---- the wire
 
 void DistEngine::wait() {
-  if (transfers_.canSend() || (!held_.empty() && !asked_ && transfers_.unfinished() == 0)) {
+  if (transfers_.canSend() || (queue_.fenceWaits() && transfers_.unfinished() == 0)) {
     link_.poll(events_, Deadline::in(0));
     return;
   }

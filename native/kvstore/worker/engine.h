@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -16,6 +15,7 @@
 #include "core/deadline.h"
 #include "core/error.h"
 #include "core/wire.h"
+#include "kvstore/base/ordered_queue.h"
 #include "kvstore/worker/link.h"
 #include "kvstore/worker/request.h"
 #include "kvstore/worker/store.h"
@@ -58,6 +58,8 @@ class DistEngine {
  private:
   /// What a call brings: an operation, a key to define, terms, or a request.
   struct Task {
+    bool isFence() const { return request != nullptr; }
+
     DistKey* key = nullptr;
     Operation operation;
     DistKey* defined = nullptr;
@@ -78,7 +80,7 @@ class DistEngine {
   void serve();
   void turn();
   void takeTasks();
-  void carryOut(Task task);
+  void carryOut(Task&& task);
   void sendTerms(const CompressionTerms&);
   void defineKey(DistKey& key);
   void goOn();
@@ -102,7 +104,7 @@ class DistEngine {
   // ---- the thread's
   std::vector<DistKey*> keys_;
   std::size_t keyBytes_ = 0;
-  std::deque<Task> held_;  // a request and what came after it
+  OrderedQueue<Task> queue_;  // requests are its fences
   std::unique_ptr<Asked> asked_;
   std::uint64_t lastRequest_ = 0;
   std::exception_ptr error_;  // what ended the store
