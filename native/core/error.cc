@@ -4,6 +4,16 @@
 
 namespace gradlink {
 
+namespace {
+
+Error refusal(ErrorCode code, std::string_view op, std::string_view text) {
+  std::string message(op);
+  message.append(": ").append(text);
+  return Error(code, message).withOp(std::string(op)).stillUsable();
+}
+
+}  // namespace
+
 const char* nameOf(ErrorCode code) {
   switch (code) {
     case ErrorCode::peerLost:
@@ -28,6 +38,14 @@ const char* nameOf(ErrorCode code) {
       return "ERR_SYSTEM";
   }
   return "ERR_UNKNOWN";
+}
+
+Error misuse(std::string_view op, std::string_view text) {
+  return refusal(ErrorCode::invalidArgument, op, text);
+}
+
+Error unsupported(std::string_view op, std::string_view text) {
+  return refusal(ErrorCode::unsupported, op, text);
 }
 
 Error systemError(const std::string& what, int errnoValue) {

@@ -4,6 +4,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace gradlink {
@@ -50,6 +51,12 @@ class Error : public std::runtime_error {
     return *this;
   }
 };
+
+/// "op: text", a call that its caller got wrong. The communicator stays usable: nothing was sent.
+Error misuse(std::string_view op, std::string_view text);
+
+/// "op: text", a call that this backend or this machine cannot do. The communicator stays usable.
+Error unsupported(std::string_view op, std::string_view text);
 
 /// An Error of code `system` that ends in errno's text, for example "cannot map the segment: Cannot
 /// allocate memory".

@@ -14,10 +14,6 @@ namespace {
 // Above what programs use; messages of one tag and pair keep their order anyway.
 constexpr int kTag = std::numeric_limits<int>::max() - 7;
 
-Error misuse(const char* op, const std::string& text) {
-  return Error(ErrorCode::invalidArgument, std::string(op) + ": " + text).withOp(op).stillUsable();
-}
-
 void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> destinations, int rank,
                 int size) {
   std::vector<int> seen(static_cast<std::size_t>(size));

@@ -90,13 +90,13 @@ void Ranks::checkBuffers(const Shape& shape, const Buffers& buffers) const {
 void Ranks::checkType(const char* op, DType dtype, bool adds) const {
   if (!isFloat8(dtype)) return;
   if (!library_.info.float8) {
-    throw cannot(op, "NCCL " + versionText(library_.info.version) + " has no " + nameOf(dtype) +
-                         " (since 2.24)");
+    throw unsupported(op, "NCCL " + versionText(library_.info.version) + " has no " +
+                              nameOf(dtype) + " (since 2.24)");
   }
   for (const cuda::Device* device : devices_) {
     if (!adds || device->capabilityMajor() >= kFloat8SumMajor) continue;
-    throw cannot(op, device->label() + " cannot add " + nameOf(dtype) +
-                         ": compute capability 9.0 or above is needed");
+    throw unsupported(op, device->label() + " cannot add " + nameOf(dtype) +
+                              ": compute capability 9.0 or above is needed");
   }
 }
 
@@ -110,8 +110,8 @@ void Ranks::checkLaunch(const Launch& launch) const {
   checkBuffers(shape, launch.buffers);
   if (launch.scales.empty()) return;
   if (library_.redOpCreatePreMulSum == nullptr) {
-    throw cannot(op, "NCCL " + versionText(library_.info.version) +
-                         " has no scaled sums (ncclRedOpCreatePreMulSum, since 2.11)");
+    throw unsupported(op, "NCCL " + versionText(library_.info.version) +
+                              " has no scaled sums (ncclRedOpCreatePreMulSum, since 2.11)");
   }
   if (launch.scales.size() != ranks_.size() || !hasOp(shape.kind) || shape.op != ReduceOp::sum ||
       shape.dtype < DType::float16 || isFloat8(shape.dtype)) {
@@ -178,26 +178,26 @@ void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOpt
 
 void Ranks::needOneRank(const char* op) const {
   if (ranks_.size() == 1) return;
-  throw cannot(op,
-               "this communicator holds all " + std::to_string(size_) +
-                   " ranks at once; this is for communicators of one rank each (see its ranks)");
+  throw unsupported(
+      op, "this communicator holds all " + std::to_string(size_) +
+              " ranks at once; this is for communicators of one rank each (see its ranks)");
 }
 
 void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
   needOneRank(op);
   checkType(op, dtype, false);
   if (tag != 0) {
-    throw cannot(op, "NCCL's messages have no tags; expected 0, got " + std::to_string(tag));
+    throw unsupported(op, "NCCL's messages have no tags; expected 0, got " + std::to_string(tag));
   }
   if (peer == kAnySource) {
-    throw cannot(op, "NCCL cannot receive from any source; name the rank");
+    throw unsupported(op, "NCCL cannot receive from any source; name the rank");
   }
   if (peer < 0 || peer >= size_) {
     throw misuse(op,
                  std::to_string(peer) + " is not a rank; expected 0.." + std::to_string(size_ - 1));
   }
   if (peer == ranks_.front()) {
-    throw cannot(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
+    throw unsupported(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
   }
 }
 
@@ -231,9 +231,9 @@ Received Ranks::receive(void* data, std::size_t count, DType dtype, int source, 
 // ---- memory and lifetime
 
 void* Ranks::allocShared(std::size_t) {
-  throw cannot("allocShared",
-               "it gives host memory that all ranks map, and NCCL moves device memory; use a "
-               "buffer on each rank's GPU");
+  throw unsupported("allocShared",
+                    "it gives host memory that all ranks map, and NCCL moves device memory; use a "
+                    "buffer on each rank's GPU");
 }
 
 void Ranks::abort(const std::string& reason) {

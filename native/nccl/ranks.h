@@ -169,12 +169,4 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
   abortUnlessBusy();
 }
 
-/// Misuse, and what NCCL cannot do: the communicator is as good as before.
-inline Error misuse(const char* op, const std::string& text) {
-  return Error(ErrorCode::invalidArgument, std::string(op) + ": " + text).withOp(op).stillUsable();
-}
-inline Error cannot(const char* op, const std::string& text) {
-  return Error(ErrorCode::unsupported, std::string(op) + ": " + text).withOp(op).stillUsable();
-}
-
 }  // namespace gradlink::nccl

@@ -167,8 +167,8 @@ std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memor
     const bool windows =
         kind == RegistrationKind::symmetric && library_.commWindowRegister != nullptr;
     if (!windows && library_.commRegister == nullptr) {
-      throw cannot(watch.op, "NCCL " + versionText(library_.info.version) +
-                                 " cannot register memory (ncclCommRegister, since 2.19)");
+      throw unsupported(watch.op, "NCCL " + versionText(library_.info.version) +
+                                      " cannot register memory (ncclCommRegister, since 2.19)");
     }
     Handles handles(ranks_.size());
     try {

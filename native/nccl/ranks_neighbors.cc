@@ -210,9 +210,10 @@ std::unique_ptr<Window> Ranks::openWindow(const WindowSpec& spec, const CallOpti
   guarded("createWindow", options, [&](const Watch& watch) {
     needOneRank(watch.op);
     if (!control_) {
-      throw cannot(watch.op,
-                   "the ranks need a way beside NCCL, over which their neighbors reach them; join "
-                   "with a control communicator");
+      throw unsupported(
+          watch.op,
+          "the ranks need a way beside NCCL, over which their neighbors reach them; join "
+          "with a control communicator");
     }
     made = cuda::openWindow(windows_, *control_, *devices_.front(), spec,
                             {.timeoutMs = watch.leftMs()});
