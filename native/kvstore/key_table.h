@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
@@ -21,9 +21,7 @@ class KeyTable {
   /// The next key's number. Throws Error(invalidArgument) where the name is taken.
   KeyId next(const std::string& name) const {
     if (numbers_.contains(name)) {
-      throw Error(ErrorCode::invalidArgument,
-                  "key " + name + " is initialised already: a key is initialised once")
-          .stillUsable();
+      throw storeMisuse("key " + name + " is initialised already: a key is initialised once");
     }
     return static_cast<KeyId>(keys_.size());
   }
@@ -36,9 +34,7 @@ class KeyTable {
 
   /// Throws Error(invalidArgument) where no key has that number.
   Key& at(KeyId number) const {
-    if (number >= keys_.size()) {
-      throw Error(ErrorCode::invalidArgument, "no such key").stillUsable();
-    }
+    if (number >= keys_.size()) throw storeMisuse("no such key");
     return *keys_[number];
   }
   /// Null where no key has that name.

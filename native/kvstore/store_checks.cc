@@ -13,10 +13,6 @@ void checkRowLength(const std::string& name, std::size_t count, std::size_t rowL
                     " elements do not divide " + std::to_string(count) + " elements");
 }
 
-void refuseSecondInit(const std::string& name) {
-  throw storeMisuse("key " + name + " is initialised already: a key is initialised once");
-}
-
 void checkOperation(const Operation& operation, const std::string& name, std::size_t count,
                     std::size_t rowLength) {
   const bool takes = operation.kind == OperationKind::init || isPush(operation.kind);
@@ -91,11 +87,9 @@ void changeLearningRate(Optimizer* optimizer, double value) {
 
 void checkCompressible(bool onHost, bool hasKeys, bool isSet) {
   if (onHost) {
-    throw Error(
-        ErrorCode::unsupported,
+    throw storeUnsupported(
         "a local store has no gradient compression: it merges on the host, so nothing leaves "
-        "a device compressed; use the type 'device'")
-        .stillUsable();
+        "a device compressed; use the type 'device'");
   }
   if (hasKeys) throw storeMisuse("gradient compression must be set before the first init");
   if (isSet) throw storeMisuse("gradient compression is set already, and for good");

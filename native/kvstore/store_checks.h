@@ -9,16 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
 #include "core/kernels/dtype.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store.h"
 
 namespace gradlink {
-
-inline Error storeMisuse(const std::string& message) {
-  return Error(ErrorCode::invalidArgument, message).stillUsable();
-}
 
 inline bool isPush(OperationKind kind) {
   return kind == OperationKind::push || kind == OperationKind::pushPull;
@@ -31,7 +27,6 @@ inline bool isFloat(DType dtype) {
 
 /// Rows must divide the elements.
 void checkRowLength(const std::string& name, std::size_t count, std::size_t rowLength);
-[[noreturn]] void refuseSecondInit(const std::string& name);
 
 /// Inputs where the kind takes them and only there; rows that exist.
 void checkOperation(const Operation&, const std::string& name, std::size_t count,

@@ -8,6 +8,7 @@
 #include "binding/errors.h"
 #include "binding/store/wrap.h"
 #include "kvstore/allreduce/store.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/worker/store.h"
 
 namespace gradlink::binding {
@@ -15,9 +16,7 @@ namespace gradlink::binding {
 namespace {
 
 Error needsServers(const std::string& what) {
-  return Error(ErrorCode::unsupported,
-               what + " needs a store with servers: dist_sync or dist_async")
-      .stillUsable();
+  return storeUnsupported(what + " needs a store with servers: dist_sync or dist_async");
 }
 
 DistStore& withServers(Store& store, const std::string& what) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "binding/errors.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/worker/store.h"
 
 namespace gradlink::binding {
@@ -44,9 +45,7 @@ class KVStoreHandle::ScriptUpdater final : public ExternalUpdater {
       } catch (const Napi::Error& thrown) {
         // Only its text: the last copy of the error may go on another thread, where no JavaScript
         // reference may.
-        error = std::make_exception_ptr(
-            Error(ErrorCode::invalidArgument, "the updater failed: " + thrown.Message())
-                .stillUsable());
+        error = std::make_exception_ptr(storeMisuse("the updater failed: " + thrown.Message()));
       } catch (...) {
         error = std::current_exception();
       }

@@ -9,17 +9,13 @@
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/store/optimizer_spec.h"
-#include "core/error.h"
+#include "kvstore/base/misuse.h"
 
 namespace gradlink::binding {
 
 namespace {
 
 constexpr const char* kOptimizerClass = "NativeOptimizer";
-
-Error misuse(const std::string& message) {
-  return Error(ErrorCode::invalidArgument, message).stillUsable();
-}
 
 }  // namespace
 
@@ -61,9 +57,9 @@ Napi::Value OptimizerWrap::update(const Napi::CallbackInfo& info) {
     } else {
       OptimizerState& state = *found->second;
       if (state.dtype != dtype || state.count != weight.length) {
-        throw misuse("key " + key + " had " + std::to_string(state.count) + " elements of " +
-                     nameOf(state.dtype) + " so far, got " + std::to_string(weight.length) +
-                     " of " + nameOf(dtype) + ": give every array a key of its own");
+        throw storeMisuse("key " + key + " had " + std::to_string(state.count) + " elements of " +
+                          nameOf(state.dtype) + " so far, got " + std::to_string(weight.length) +
+                          " of " + nameOf(dtype) + ": give every array a key of its own");
       }
       optimizer_->update(state, weight.data, grads);
     }
@@ -111,8 +107,8 @@ Napi::Value OptimizerWrap::loadStates(const Napi::CallbackInfo& info) {
         gradlink::loadStates({static_cast<const std::uint8_t*>(view.data), view.length});
     // Options in the file are those of a store: this optimizer keeps its own.
     if (optimizer_->spec().name != loaded.optimizerName) {
-      throw misuse("these are states of " + loaded.optimizerName + ", this optimizer is " +
-                   optimizer_->spec().name);
+      throw storeMisuse("these are states of " + loaded.optimizerName + ", this optimizer is " +
+                        optimizer_->spec().name);
     }
     std::map<std::string, std::unique_ptr<OptimizerState>> states;
     for (auto& state : loaded.states) {

@@ -57,10 +57,9 @@ class Allreduce final : public AllreduceStore {
   }
 
   void setCompression(const GradientCompression& /*compression*/) override {
-    throw Error(ErrorCode::unsupported,
-                "an allreduce store has no gradient compression: its workers sum what they push; "
-                "use 'dist_sync', whose pushes travel compressed")
-        .stillUsable();
+    throw storeUnsupported(
+        "an allreduce store has no gradient compression: its workers sum what they push; "
+        "use 'dist_sync', whose pushes travel compressed");
   }
 
   void barrier(std::shared_ptr<Ticket> ticket) override {

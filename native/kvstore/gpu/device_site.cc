@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/gpu/call.h"
 #include "kvstore/gpu/round.h"
 #include "kvstore/gpu/step.h"
@@ -17,9 +18,8 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
   const bool distinct = places == options.gpus.size();
   if (options.merge == GpuMerge::nccl) {
     if (!distinct) {
-      throw Error(ErrorCode::unsupported,
-                  "NCCL wants each GPU once: name each once, or use the store type 'device'")
-          .stillUsable();
+      throw storeUnsupported(
+          "NCCL wants each GPU once: name each once, or use the store type 'device'");
     }
     nccl::libraryInfo();
     return true;

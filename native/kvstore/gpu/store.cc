@@ -129,9 +129,8 @@ void GpuStore::admit(GpuItem& item) const {
 void GpuStore::setCompression(const GradientCompression& compression) {
   checkCompressible(onHost_, !keys_.all().empty(), compression_ != nullptr);
   if (!compression.feedsBack()) {
-    throw Error(ErrorCode::unsupported,
-                std::string("stores on GPUs compress as 2bit or 1bit, not ") + compression.name())
-        .stillUsable();
+    throw storeUnsupported(std::string("stores on GPUs compress as 2bit or 1bit, not ") +
+                           compression.name());
   }
   compression_ = std::make_unique<const GradientCompression>(compression);
   device_->setCompression(compression_.get());

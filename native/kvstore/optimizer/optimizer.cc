@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/error.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/math.h"
 
 namespace gradlink {
@@ -51,10 +52,8 @@ std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, c
                                                        std::size_t count, DType dtype) const {
   const bool half = dtype == DType::float16 || dtype == DType::bfloat16;
   if (!half && dtype != DType::float32 && dtype != DType::float64) {
-    throw Error(ErrorCode::invalidArgument,
-                "an optimizer needs float16, bfloat16, float32 or float64 arrays; key " + key +
-                    " is " + nameOf(dtype))
-        .stillUsable();
+    throw storeMisuse("an optimizer needs float16, bfloat16, float32 or float64 arrays; key " +
+                      key + " is " + nameOf(dtype));
   }
   auto state = std::make_unique<OptimizerState>();
   state->key = key;
@@ -86,12 +85,10 @@ void Optimizer::checkState(const OptimizerState& state) const {
   const auto fits = [&state](const StateArray& array) { return array.count == state.count; };
   if (list(*expected) != list(state) ||
       !std::all_of(state.arrays.begin(), state.arrays.end(), fits)) {
-    throw Error(ErrorCode::invalidArgument,
-                "the state of key " + state.key + " does not fit this " + spec_.name +
-                    ": expected the arrays " + list(*expected) + " of " +
-                    std::to_string(state.count) + " elements, got " + list(state) +
-                    "; create the optimizer with the options it was saved with")
-        .stillUsable();
+    throw storeMisuse("the state of key " + state.key + " does not fit this " + spec_.name +
+                      ": expected the arrays " + list(*expected) + " of " +
+                      std::to_string(state.count) + " elements, got " + list(state) +
+                      "; create the optimizer with the options it was saved with");
   }
 }
 

@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
+#include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/optimizer.h"
 
@@ -213,7 +213,7 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
                      0,
                      0}) {
   if (grads.empty()) {
-    throw Error(ErrorCode::invalidArgument, "an update needs at least one gradient").stillUsable();
+    throw storeMisuse("an update needs at least one gradient");
   }
   impl_->scalars = impl_->math.scalars(numbers);
   if (impl_->half() && impl_->math.flag("multiPrecision")) {

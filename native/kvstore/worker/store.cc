@@ -42,11 +42,9 @@ bool needsWholeKeys(const Optimizer& optimizer) {
 
 void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t shards) {
   if (shards < 2 || !needsWholeKeys(optimizer)) return;
-  throw Error(ErrorCode::unsupported, optimizer.spec().name +
-                                          " needs the norm of whole keys, but key " + key +
-                                          " is cut over " + std::to_string(shards) +
-                                          " servers: raise bigArrayBound above its length")
-      .stillUsable();
+  throw storeUnsupported(optimizer.spec().name + " needs the norm of whole keys, but key " + key +
+                         " is cut over " + std::to_string(shards) +
+                         " servers: raise bigArrayBound above its length");
 }
 
 class DistStoreOfWorker final : public DistStore {
@@ -176,10 +174,9 @@ void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ti
 }
 
 void DistStoreOfWorker::setUpdater(std::shared_ptr<ExternalUpdater>) {
-  throw Error(ErrorCode::unsupported,
-              "values of a distributed store live on servers, which run no JavaScript: use "
-              "setOptimizer")
-      .stillUsable();
+  throw storeUnsupported(
+      "values of a distributed store live on servers, which run no JavaScript: use "
+      "setOptimizer");
 }
 
 void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
