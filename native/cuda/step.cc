@@ -17,11 +17,10 @@ using kernels::NormData;
 using kernels::StepData;
 using kernels::TrustData;
 
-/// In the order of StepKernel.
-constexpr const char* kFormulas[kStepKernelCount] = {
-    "Sgd",     "SgdMomentum", "Nesterov",        "Adam",      "Adamw",
-    "Adagrad", "Rmsprop",     "RmspropCentered", "Adadelta",  "Ftrl",
-    "SignSgd", "Signum",      "LambSquares",     "LambApply", "AddScaled"};
+#define GRADLINK_FORMULA_NAME(none, kernel, Formula) #Formula,
+/// In the order of StepKernel, whose last has no kernel of its own.
+constexpr const char* kFormulas[] = {GRADLINK_STEP_FORMULAS(GRADLINK_FORMULA_NAME, )};
+#undef GRADLINK_FORMULA_NAME
 
 const char* typeName(DType dtype) {
   switch (dtype) {

@@ -40,7 +40,14 @@ describe('the PTX of the kernels', () => {
   test('has every kernel that is looked up', async () => {
     const list = await read('kernels/list.h');
     const wanted = [...list.matchAll(/^ {2}X\((gradlink\w+)\)/gm)].map(([, name]) => name);
-    for (const [, formula] of list.matchAll(/GRADLINK_OF_FLOATS\(X, (gradlink\w+)\)/g)) {
+    const steps = await read('../core/kernels/optimizer_step.h');
+    const formulas = [
+      ...[...steps.matchAll(/^ {2}X\(argument, \w+, (\w+)\)/gm)].map(
+        ([, name]) => `gradlink${name}`,
+      ),
+      ...[...list.matchAll(/GRADLINK_OF_FLOATS\(X, (gradlink\w+)\)/g)].map(([, name]) => name),
+    ];
+    for (const formula of formulas) {
       wanted.push(
         ...['Float16', 'Bfloat16', 'Float32', 'Float64'].map((type) => `${formula}${type}`),
       );

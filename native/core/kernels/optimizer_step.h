@@ -7,24 +7,34 @@
 
 namespace gradlink {
 
+// Every formula of step_formulas.h: X(argument, kernel, Formula) with its StepKernel and its
+// struct, and with whatever argument the caller gives. The enumeration, the loops of every SIMD
+// level and the GPU's kernels follow this list.
+#define GRADLINK_STEP_FORMULAS(X, argument)     \
+  X(argument, sgd, Sgd)                         \
+  X(argument, sgdMomentum, SgdMomentum)         \
+  X(argument, nesterov, Nesterov)               \
+  X(argument, adam, Adam)                       \
+  X(argument, adamw, Adamw)                     \
+  X(argument, adagrad, Adagrad)                 \
+  X(argument, rmsprop, Rmsprop)                 \
+  X(argument, rmspropCentered, RmspropCentered) \
+  X(argument, adadelta, Adadelta)               \
+  X(argument, ftrl, Ftrl)                       \
+  X(argument, signSgd, SignSgd)                 \
+  X(argument, signum, Signum)                   \
+  X(argument, lambApply, LambApply)             \
+  X(argument, addScaled, AddScaled)
+
 enum class StepKernel : std::uint8_t {
-  sgd,
-  sgdMomentum,
-  nesterov,
-  adam,
-  adamw,
-  adagrad,
-  rmsprop,
-  rmspropCentered,
-  adadelta,
-  ftrl,
-  signSgd,
-  signum,
+#define GRADLINK_STEP_NAME(none, kernel, Formula) kernel,
+  GRADLINK_STEP_FORMULAS(GRADLINK_STEP_NAME, )
+#undef GRADLINK_STEP_NAME
+  /// The first half of lamb's step: moments, and the direction for its norm.
   lambMoments,
-  lambApply,
-  addScaled,
 };
-inline constexpr std::size_t kStepKernelCount = 15;
+inline constexpr std::size_t kStepKernelCount =
+    static_cast<std::size_t>(StepKernel::lambMoments) + 1;
 
 /// Which norm, if any, scales the rate of a whole array.
 enum class TrustRatio : std::uint8_t { none, lars, lamb };

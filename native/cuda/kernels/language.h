@@ -22,7 +22,6 @@
 #include <atomic>
 #include <bit>
 #include <chrono>
-#include <cmath>
 #include <thread>
 
 #define GRADLINK_DEVICE inline
@@ -47,8 +46,6 @@ GRADLINK_DEVICE double doubleOf(std::uint64_t bits) {
 GRADLINK_DEVICE std::uint64_t bitsOf(double x) {
   return static_cast<std::uint64_t>(__double_as_longlong(x));
 }
-GRADLINK_DEVICE float root(float x) { return __fsqrt_rn(x); }
-GRADLINK_DEVICE double root(double x) { return __dsqrt_rn(x); }
 GRADLINK_DEVICE std::uint64_t multiplyHigh(std::uint64_t a, std::uint64_t b) {
   return __umul64hi(a, b);
 }
@@ -96,8 +93,6 @@ inline float floatOf(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 inline std::uint32_t bitsOf(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline double doubleOf(std::uint64_t bits) { return std::bit_cast<double>(bits); }
 inline std::uint64_t bitsOf(double x) { return std::bit_cast<std::uint64_t>(x); }
-inline float root(float x) { return std::sqrt(x); }
-inline double root(double x) { return std::sqrt(x); }
 inline std::uint64_t multiplyHigh(std::uint64_t a, std::uint64_t b) {
   __extension__ using Wide = unsigned __int128;
   return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);

@@ -2,6 +2,8 @@
 // GRADLINK_STEP_KERNELS(X) for step_kernels.cu. X(name) with the name of the function.
 #pragma once
 
+#include "core/kernels/optimizer_step.h"
+
 #define GRADLINK_BASE_KERNELS(X) \
   X(gradlinkSumInt8)             \
   X(gradlinkSumInt32)            \
@@ -28,21 +30,10 @@
 #define GRADLINK_OF_FLOATS(X, formula) \
   X(formula##Float16) X(formula##Bfloat16) X(formula##Float32) X(formula##Float64)
 
+#define GRADLINK_KERNELS_OF(X, kernel, Formula) GRADLINK_OF_FLOATS(X, gradlink##Formula)
+
 #define GRADLINK_STEP_KERNELS(X)                 \
-  GRADLINK_OF_FLOATS(X, gradlinkSgd)             \
-  GRADLINK_OF_FLOATS(X, gradlinkSgdMomentum)     \
-  GRADLINK_OF_FLOATS(X, gradlinkNesterov)        \
-  GRADLINK_OF_FLOATS(X, gradlinkAdam)            \
-  GRADLINK_OF_FLOATS(X, gradlinkAdamw)           \
-  GRADLINK_OF_FLOATS(X, gradlinkAdagrad)         \
-  GRADLINK_OF_FLOATS(X, gradlinkRmsprop)         \
-  GRADLINK_OF_FLOATS(X, gradlinkRmspropCentered) \
-  GRADLINK_OF_FLOATS(X, gradlinkAdadelta)        \
-  GRADLINK_OF_FLOATS(X, gradlinkFtrl)            \
-  GRADLINK_OF_FLOATS(X, gradlinkSignSgd)         \
-  GRADLINK_OF_FLOATS(X, gradlinkSignum)          \
-  GRADLINK_OF_FLOATS(X, gradlinkLambApply)       \
-  GRADLINK_OF_FLOATS(X, gradlinkAddScaled)       \
+  GRADLINK_STEP_FORMULAS(GRADLINK_KERNELS_OF, X) \
   GRADLINK_OF_FLOATS(X, gradlinkLarsSquares)     \
   GRADLINK_OF_FLOATS(X, gradlinkLambSquares)     \
   X(gradlinkFoldLanes)                           \

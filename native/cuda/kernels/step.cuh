@@ -1,8 +1,10 @@
 // One pass over an array's gradients, weights and states: sum, step, and copies of the new weights.
 #pragma once
 
+#include "core/kernels/step_formulas.h"
 #include "cuda/kernels/elements.cuh"
-#include "cuda/kernels/formulas.cuh"
+#include "cuda/kernels/language.h"
+#include "cuda/kernels/tasks.h"
 
 namespace gradlink::kernels {
 
@@ -134,25 +136,12 @@ GRADLINK_DEVICE void stepTile(const StepData<typename E::Wide>* tasks, std::uint
   GRADLINK_KERNEL name(const StepData<E::Wide>* tasks, std::uint32_t count) { \
     stepTile<Formula, E>(tasks, count);                                       \
   }
-#define GRADLINK_STEP(Formula)                                         \
+#define GRADLINK_STEP(none, kernel, Formula)                           \
   GRADLINK_STEP_KERNEL(gradlink##Formula##Float16, Formula, Float16)   \
   GRADLINK_STEP_KERNEL(gradlink##Formula##Bfloat16, Formula, Bfloat16) \
   GRADLINK_STEP_KERNEL(gradlink##Formula##Float32, Formula, Float32)   \
   GRADLINK_STEP_KERNEL(gradlink##Formula##Float64, Formula, Float64)
-GRADLINK_STEP(Sgd)
-GRADLINK_STEP(SgdMomentum)
-GRADLINK_STEP(Nesterov)
-GRADLINK_STEP(Adam)
-GRADLINK_STEP(Adamw)
-GRADLINK_STEP(Adagrad)
-GRADLINK_STEP(Rmsprop)
-GRADLINK_STEP(RmspropCentered)
-GRADLINK_STEP(Adadelta)
-GRADLINK_STEP(Ftrl)
-GRADLINK_STEP(SignSgd)
-GRADLINK_STEP(Signum)
-GRADLINK_STEP(LambApply)
-GRADLINK_STEP(AddScaled)
+GRADLINK_STEP_FORMULAS(GRADLINK_STEP, )
 #undef GRADLINK_STEP
 #undef GRADLINK_STEP_KERNEL
 

@@ -107,9 +107,9 @@ Status scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
 #define GRADLINK_FAKE_STEP_OF(Formula, E)                                            \
   entry<&kernels::gradlink##Formula##E, &stepTraffic<kernels::Formula, kernels::E>>( \
       "gradlink" #Formula #E)
-#define GRADLINK_FAKE_STEP(Formula)                                                  \
+#define GRADLINK_FAKE_STEP(none, kernel, Formula)                                    \
   GRADLINK_FAKE_STEP_OF(Formula, Float16), GRADLINK_FAKE_STEP_OF(Formula, Bfloat16), \
-      GRADLINK_FAKE_STEP_OF(Formula, Float32), GRADLINK_FAKE_STEP_OF(Formula, Float64)
+      GRADLINK_FAKE_STEP_OF(Formula, Float32), GRADLINK_FAKE_STEP_OF(Formula, Float64),
 #define GRADLINK_FAKE_SQUARES_OF(Squares, E)                                            \
   entry<&kernels::gradlink##Squares##E, &squaresTraffic<kernels::Squares, kernels::E>>( \
       "gradlink" #Squares #E)
@@ -118,21 +118,7 @@ Status scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
       GRADLINK_FAKE_SQUARES_OF(Squares, Float32), GRADLINK_FAKE_SQUARES_OF(Squares, Float64)
 
 constexpr Kernel kStepKernels[] = {
-    GRADLINK_FAKE_STEP(Sgd),
-    GRADLINK_FAKE_STEP(SgdMomentum),
-    GRADLINK_FAKE_STEP(Nesterov),
-    GRADLINK_FAKE_STEP(Adam),
-    GRADLINK_FAKE_STEP(Adamw),
-    GRADLINK_FAKE_STEP(Adagrad),
-    GRADLINK_FAKE_STEP(Rmsprop),
-    GRADLINK_FAKE_STEP(RmspropCentered),
-    GRADLINK_FAKE_STEP(Adadelta),
-    GRADLINK_FAKE_STEP(Ftrl),
-    GRADLINK_FAKE_STEP(SignSgd),
-    GRADLINK_FAKE_STEP(Signum),
-    GRADLINK_FAKE_STEP(LambApply),
-    GRADLINK_FAKE_STEP(AddScaled),
-    GRADLINK_FAKE_SQUARES(LarsSquares),
+    GRADLINK_STEP_FORMULAS(GRADLINK_FAKE_STEP, ) GRADLINK_FAKE_SQUARES(LarsSquares),
     GRADLINK_FAKE_SQUARES(LambSquares),
     entry<&kernels::gradlinkFoldLanes, &foldTraffic>("gradlinkFoldLanes"),
     entry<&kernels::gradlinkScaleRate32, &scaleTraffic<float>>("gradlinkScaleRate32"),

@@ -10,38 +10,20 @@
 namespace gradlink {
 namespace {
 
-// The order is StepKernel's. lambMoments hands nothing out.
+template <class Formula, class T>
+constexpr FusedFunction<T> kFusedAll = Fused<T, stepAll<Formula, T>>::run;
+
+#define GRADLINK_STEP_LOOP(T, kernel, Formula) stepAll<kernels::Formula, T>,
+#define GRADLINK_FUSED_LOOP(T, kernel, Formula) kFusedAll<kernels::Formula, T>,
+
+// The order is StepKernel's, whose last is lambMoments: that one hands nothing out.
 constexpr KvKernels tableOf(const char* level) {
   return KvKernels{
       .level = level,
-      .step32 = {stepSgd<float>, stepSgdMomentum<float>, stepNesterov<float>, stepAdam<float>,
-                 stepAdamw<float>, stepAdagrad<float>, stepRmsprop<float>,
-                 stepRmspropCentered<float>, stepAdadelta<float>, stepFtrl<float>,
-                 stepSignSgd<float>, stepSignum<float>, stepLambMoments<float>,
-                 stepLambApply<float>, stepAddScaled<float>},
-      .step64 = {stepSgd<double>, stepSgdMomentum<double>, stepNesterov<double>, stepAdam<double>,
-                 stepAdamw<double>, stepAdagrad<double>, stepRmsprop<double>,
-                 stepRmspropCentered<double>, stepAdadelta<double>, stepFtrl<double>,
-                 stepSignSgd<double>, stepSignum<double>, stepLambMoments<double>,
-                 stepLambApply<double>, stepAddScaled<double>},
-      .fused32 = {Fused<float, stepSgd<float>>::run, Fused<float, stepSgdMomentum<float>>::run,
-                  Fused<float, stepNesterov<float>>::run, Fused<float, stepAdam<float>>::run,
-                  Fused<float, stepAdamw<float>>::run, Fused<float, stepAdagrad<float>>::run,
-                  Fused<float, stepRmsprop<float>>::run,
-                  Fused<float, stepRmspropCentered<float>>::run,
-                  Fused<float, stepAdadelta<float>>::run, Fused<float, stepFtrl<float>>::run,
-                  Fused<float, stepSignSgd<float>>::run, Fused<float, stepSignum<float>>::run,
-                  nullptr, Fused<float, stepLambApply<float>>::run,
-                  Fused<float, stepAddScaled<float>>::run},
-      .fused64 = {Fused<double, stepSgd<double>>::run, Fused<double, stepSgdMomentum<double>>::run,
-                  Fused<double, stepNesterov<double>>::run, Fused<double, stepAdam<double>>::run,
-                  Fused<double, stepAdamw<double>>::run, Fused<double, stepAdagrad<double>>::run,
-                  Fused<double, stepRmsprop<double>>::run,
-                  Fused<double, stepRmspropCentered<double>>::run,
-                  Fused<double, stepAdadelta<double>>::run, Fused<double, stepFtrl<double>>::run,
-                  Fused<double, stepSignSgd<double>>::run, Fused<double, stepSignum<double>>::run,
-                  nullptr, Fused<double, stepLambApply<double>>::run,
-                  Fused<double, stepAddScaled<double>>::run},
+      .step32 = {GRADLINK_STEP_FORMULAS(GRADLINK_STEP_LOOP, float) stepLambMoments<float>},
+      .step64 = {GRADLINK_STEP_FORMULAS(GRADLINK_STEP_LOOP, double) stepLambMoments<double>},
+      .fused32 = {GRADLINK_STEP_FORMULAS(GRADLINK_FUSED_LOOP, float) nullptr},
+      .fused64 = {GRADLINK_STEP_FORMULAS(GRADLINK_FUSED_LOOP, double) nullptr},
       .sumOfSquares32 = sumOfSquares<float>,
       .sumOfSquares64 = sumOfSquares<double>,
       .fromFloat16 = fromFloat16,
@@ -56,6 +38,9 @@ constexpr KvKernels tableOf(const char* level) {
       .decompress1 = decompress1,
   };
 }
+
+#undef GRADLINK_STEP_LOOP
+#undef GRADLINK_FUSED_LOOP
 
 }  // namespace
 }  // namespace gradlink

@@ -1,41 +1,62 @@
-// The optimizers' formulas for one element, operation by operation those of
-// kvstore/simd/step_loops.inc: T is float or double, s are the element's states, g its gradient.
+// The optimizers' formulas for one element, for the host's loops and a GPU's kernels alike: T is
+// float or double, s are the element's states, g its gradient. No fused multiply-add, no
+// approximate root: every machine gives the same bits.
+//
+// Formulas: MXNet 1.9.1's optimizer operators (adamw: MXNet's contrib operator), with
+// g = clip(rescale * gradient) where nothing else is said.
 #pragma once
 
-#include "cuda/kernels/language.h"
-#include "cuda/kernels/tasks.h"
+#include "core/kernels/optimizer_step.h"
+
+// Always inlined, so that none is left behind in a file that is compiled for a wider level.
+#if defined(__CUDACC__)
+#define GRADLINK_FORMULA __device__ __forceinline__
+#else
+#define GRADLINK_FORMULA __attribute__((always_inline)) inline
+#endif
 
 namespace gradlink::kernels {
 
+#if defined(__CUDACC__)
+GRADLINK_FORMULA float root(float x) { return __fsqrt_rn(x); }
+GRADLINK_FORMULA double root(double x) { return __dsqrt_rn(x); }
+#else
+GRADLINK_FORMULA float root(float x) { return __builtin_sqrtf(x); }
+GRADLINK_FORMULA double root(double x) { return __builtin_sqrt(x); }
+#endif
+
 template <class T>
-GRADLINK_DEVICE T bounded(T x, T bound) {
+GRADLINK_FORMULA T bounded(T x, T bound) {
   x = x > bound ? bound : x;
   return x < -bound ? -bound : x;
 }
 
+/// w = (1 - lr wd) w - lr g
 struct Sgd {
   static constexpr unsigned kStates = 0;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T*, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T*, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     w = c.keep * w - c.lr * g;
   }
 };
 
+/// m = mu m - lr wd w - lr g; w += m
 struct SgdMomentum {
   static constexpr unsigned kStates = 1;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     s[0] = c.momentum * s[0] - c.lrWd * w - c.lr * g;
     w = w + s[0];
   }
 };
 
+/// d = lr (g + wd w); m' = mu m - d; w += (1 + mu) m' - mu m
 struct Nesterov {
   static constexpr unsigned kStates = 1;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     const T decayed = c.momentum * s[0];
     const T next = decayed - c.lr * (g + c.wd * w);
@@ -46,53 +67,58 @@ struct Nesterov {
 
 /// The moments of adam, adamw and lamb.
 template <class T>
-GRADLINK_DEVICE void moments(T g, T* s, const StepScalars<T>& c) {
+GRADLINK_FORMULA void moments(T g, T* s, const StepScalars<T>& c) {
   s[0] = c.beta1 * s[0] + c.oneMinusBeta1 * g;
   s[1] = c.beta2 * s[1] + c.oneMinusBeta2 * g * g;
 }
 
+/// g = clip(rescale gradient + wd w); lr carries the bias correction
 struct Adam {
   static constexpr unsigned kStates = 2;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     moments(bounded(c.rescale * grad + c.wd * w, c.clip), s, c);
     w = w - c.lr * s[0] / (root(s[1]) + c.epsilon);
   }
 };
 
+/// w -= lr (m / (sqrt(v) + eps) + wd w); lr carries the bias correction
 struct Adamw {
   static constexpr unsigned kStates = 2;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     moments(bounded(c.rescale * grad, c.clip), s, c);
     w = w - c.lr * (s[0] / (root(s[1]) + c.epsilon) + c.wd * w);
   }
 };
 
+/// h += g^2; w -= lr (g / sqrt(h + eps) + wd w)
 struct Adagrad {
   static constexpr unsigned kStates = 1;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     s[0] = s[0] + g * g;
     w = w - c.lr * (g / root(s[0] + c.epsilon) + c.wd * w);
   }
 };
 
+/// g = clip(rescale gradient + wd w); n = (1 - gamma1) g^2 + gamma1 n; w -= lr g / sqrt(n + eps)
 struct Rmsprop {
   static constexpr unsigned kStates = 1;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad + c.wd * w, c.clip);
     s[0] = c.oneMinusBeta1 * (g * g) + c.beta1 * s[0];
     w = bounded(w - c.lr * (g / root(s[0] + c.epsilon)), c.clipWeights);
   }
 };
 
+/// Graves' version: d = gamma2 d - lr g / sqrt(n - mean^2 + eps); w += d
 struct RmspropCentered {
   static constexpr unsigned kStates = 3;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad + c.wd * w, c.clip);
     const T n = c.oneMinusBeta1 * g * g + c.beta1 * s[0];
     const T m = c.oneMinusBeta1 * g + c.beta1 * s[1];
@@ -104,10 +130,11 @@ struct RmspropCentered {
   }
 };
 
+/// d = sqrt(D + eps) / sqrt(G + eps) g; w -= d + wd w. There is no learning rate.
 struct Adadelta {
   static constexpr unsigned kStates = 2;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     const T n = c.beta1 * s[0] + c.oneMinusBeta1 * g * g;
     const T d = root(s[1] + c.epsilon) / root(n + c.epsilon) * g;
@@ -117,10 +144,12 @@ struct Adadelta {
   }
 };
 
+/// z += g - (sqrt(n + g^2) - sqrt(n)) w / lr; n += g^2;
+/// w = (sign(z) l1 - z) / ((beta + sqrt(n)) / lr + wd) where |z| > l1, else 0
 struct Ftrl {
   static constexpr unsigned kStates = 2;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     const T n = s[1] + g * g;
     const T rootN = root(n);
@@ -135,10 +164,11 @@ struct Ftrl {
   }
 };
 
+/// w = (1 - lr wd) w - lr sign(gradient)
 struct SignSgd {
   static constexpr unsigned kStates = 0;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T*, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T*, const StepScalars<T>& c) {
     const T g = c.rescale * grad;
     const T up = g > T(0) ? c.lr : T(0);
     const T down = g < T(0) ? c.lr : T(0);
@@ -146,10 +176,11 @@ struct SignSgd {
   }
 };
 
+/// m = mu m - (1 - mu) wd w - (1 - mu) g; w = (1 - lr wdLh) w + lr sign(m)
 struct Signum {
   static constexpr unsigned kStates = 1;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
     const T g = bounded(c.rescale * grad, c.clip);
     s[0] = c.momentum * s[0] - c.oneMinusMomentum * c.wd * w - c.oneMinusMomentum * g;
     const T up = s[0] > T(0) ? c.lr : T(0);
@@ -159,7 +190,7 @@ struct Signum {
 };
 
 template <class T>
-GRADLINK_DEVICE T lambDirection(T w, const T* s, const StepScalars<T>& c) {
+GRADLINK_FORMULA T lambDirection(T w, const T* s, const StepScalars<T>& c) {
   return (s[0] / c.correction1) / (root(s[1] / c.correction2) + c.epsilon) + c.wd * w;
 }
 
@@ -167,7 +198,7 @@ GRADLINK_DEVICE T lambDirection(T w, const T* s, const StepScalars<T>& c) {
 struct LambApply {
   static constexpr unsigned kStates = 2;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T, T* s, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T, T* s, const StepScalars<T>& c) {
     w = w - c.lr * lambDirection(w, s, c);
   }
 };
@@ -177,12 +208,15 @@ inline constexpr bool kHasMoments = false;
 template <>
 inline constexpr bool kHasMoments<LambApply> = true;
 
+/// w += rescale gradient
 struct AddScaled {
   static constexpr unsigned kStates = 0;
   template <class T>
-  static GRADLINK_DEVICE void step(T& w, T grad, T*, const StepScalars<T>& c) {
+  static GRADLINK_FORMULA void step(T& w, T grad, T*, const StepScalars<T>& c) {
     w = w + c.rescale * grad;
   }
 };
+
+#undef GRADLINK_FORMULA
 
 }  // namespace gradlink::kernels
