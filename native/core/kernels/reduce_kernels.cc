@@ -246,4 +246,11 @@ void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, St
 
 const char* simdLevel() { return simd::currentLevel().name; }
 
+bool hasSimdLevel(std::string_view name) {
+  const simd::KernelTable* levels[3];
+  const int count = simd::availableLevels(levels);
+  return std::any_of(levels, levels + count,
+                     [name](const simd::KernelTable* level) { return level->name == name; });
+}
+
 }  // namespace gradlink

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/kernels/dtype.h"
 #include "core/kernels/reduce_op.h"
@@ -65,5 +66,8 @@ void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, St
 
 /// "avx512", "avx2", "neon" or "scalar": what the calls above use.
 const char* simdLevel();
+/// Whether this machine has a level, "avx512" for example. Files of a level are compiled for no
+/// more than this asks for.
+bool hasSimdLevel(std::string_view name);
 
 }  // namespace gradlink

@@ -318,6 +318,13 @@ TEST(CopyMany, CopiesToAllAndLeavesTheSourceAlone) {
 }
 
 TEST(SimdLevel, NamesTheLevelInUse) { EXPECT_STREQ(simdLevel(), simd::currentLevel().name); }
+TEST(SimdLevel, IsThereWhereItsTableIs) {
+  for (const simd::KernelTable* level : allLevels()) EXPECT_TRUE(hasSimdLevel(level->name));
+  EXPECT_TRUE(hasSimdLevel(simdLevel()));
+  EXPECT_TRUE(hasSimdLevel("scalar"));
+  EXPECT_FALSE(hasSimdLevel("avx"));
+  EXPECT_FALSE(hasSimdLevel(""));
+}
 
 TEST(SimdLevel, EnvironmentChoosesDownwards) {
   const auto levels = allLevels();

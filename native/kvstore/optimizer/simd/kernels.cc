@@ -13,17 +13,13 @@ extern const KvKernels kKernelsAvx512;
 #endif
 
 const KvKernels* kvKernels(const char* level) {
+  if (std::strcmp(level, "generic") == 0) return &kKernelsGeneric;
 #if defined(__x86_64__)
-  if (std::strcmp(level, "avx512") == 0) {
-    const bool present = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-    return present ? &kKernelsAvx512 : nullptr;
-  }
-  if (std::strcmp(level, "avx2") == 0) {
-    return __builtin_cpu_supports("avx2") ? &kKernelsAvx2 : nullptr;
-  }
+  if (!hasSimdLevel(level)) return nullptr;
+  if (std::strcmp(level, "avx512") == 0) return &kKernelsAvx512;
+  if (std::strcmp(level, "avx2") == 0) return &kKernelsAvx2;
 #endif
-  return std::strcmp(level, "generic") == 0 ? &kKernelsGeneric : nullptr;
+  return nullptr;
 }
 
 const KvKernels& kvKernels() {
