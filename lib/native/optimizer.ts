@@ -44,6 +44,32 @@ export interface NativeOptimizer {
   loadStates(states: Uint8Array): void;
 }
 
+/** What an option's number may be; a flag is 0 or 1, and `positiveOrOff` is off by default. */
+export type NativeOptionRange =
+  'finite' | 'notNegative' | 'positive' | 'positiveOrOff' | 'unit' | 'flag' | 'count';
+
+/** One option of one optimizer. */
+export interface NativeOptimizerOption {
+  readonly name: string;
+  /** The default; null: off. */
+  readonly fallback: number | null;
+  readonly range: NativeOptionRange;
+}
+
+/** An optimizer's options, those of every optimizer among them. */
+export interface NativeOptimizerDefinition {
+  readonly name: string;
+  readonly options: readonly NativeOptimizerOption[];
+}
+
 export interface OptimizerNatives {
   readonly NativeOptimizer: new (spec: NativeOptimizerSpec) => NativeOptimizer;
+  /** Every optimizer, sorted by name: the table of native/kvstore/optimizer/options.cc. */
+  optimizerDefinitions(): readonly NativeOptimizerDefinition[];
+  /**
+   * The rate of a schedule at an update. The warm-up is not checked against the base rate, as it is for an optimizer.
+   *
+   * @throws TypeError for a schedule that no optimizer would take for another reason.
+   */
+  rateAt(schedule: NativeSchedulerSpec, numUpdate: number): number;
 }

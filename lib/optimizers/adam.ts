@@ -1,3 +1,4 @@
+// Optimizers that keep a mean and a variance: their options and formulas.
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
 
@@ -11,8 +12,6 @@ export interface AdamOptions extends OptimizerOptions {
   readonly epsilon?: number;
 }
 
-const moments = { beta1: 'unit', beta2: 'unit', epsilon: 'notNegative' } as const;
-
 /**
  * Adam. Learning rate 0.001 by default.
  *
@@ -21,7 +20,7 @@ const moments = { beta1: 'unit', beta2: 'unit', epsilon: 'notNegative' } as cons
  */
 export class Adam extends Optimizer {
   constructor(options: AdamOptions = {}) {
-    super('adam', 0.001, moments, options);
+    super('adam', options);
   }
 }
 
@@ -40,7 +39,7 @@ export interface AdamWOptions extends AdamOptions {
  */
 export class AdamW extends Optimizer {
   constructor(options: AdamWOptions = {}) {
-    super('adamw', 0.001, { ...moments, biasCorrection: 'flag' }, options);
+    super('adamw', options);
   }
 }
 
@@ -60,12 +59,6 @@ export interface LAMBOptions extends AdamWOptions {
  */
 export class LAMB extends Optimizer {
   constructor(options: LAMBOptions = {}) {
-    const rules = {
-      ...moments,
-      biasCorrection: 'flag',
-      lowerBound: 'positiveOrOff',
-      upperBound: 'positiveOrOff',
-    } as const;
-    super('lamb', 0.001, rules, options);
+    super('lamb', options);
   }
 }

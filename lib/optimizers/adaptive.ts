@@ -1,3 +1,4 @@
+// Optimizers that scale steps by a history of gradients: their options and formulas.
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
 
@@ -10,7 +11,7 @@ export interface AdaGradOptions extends OptimizerOptions {
 /** AdaGrad: `h += g^2; w -= lr * (g / sqrt(h + epsilon) + wd * w)`. Learning rate 0.01 by default. */
 export class AdaGrad extends Optimizer {
   constructor(options: AdaGradOptions = {}) {
-    super('adagrad', 0.01, { epsilon: 'notNegative' }, options);
+    super('adagrad', options);
   }
 }
 
@@ -35,14 +36,7 @@ export interface RMSPropOptions extends OptimizerOptions {
  */
 export class RMSProp extends Optimizer {
   constructor(options: RMSPropOptions = {}) {
-    const rules = {
-      gamma1: 'unit',
-      gamma2: 'unit',
-      epsilon: 'notNegative',
-      centered: 'flag',
-      clipWeights: 'positiveOrOff',
-    } as const;
-    super('rmsprop', 0.001, rules, options);
+    super('rmsprop', options);
   }
 }
 
@@ -60,7 +54,7 @@ export interface AdaDeltaOptions extends OptimizerOptions {
  */
 export class AdaDelta extends Optimizer {
   constructor(options: AdaDeltaOptions = {}) {
-    super('adadelta', 0.01, { rho: 'unit', epsilon: 'positive' }, options);
+    super('adadelta', options);
   }
 }
 
@@ -80,6 +74,6 @@ export interface FtrlOptions extends OptimizerOptions {
  */
 export class Ftrl extends Optimizer {
   constructor(options: FtrlOptions = {}) {
-    super('ftrl', 0.1, { lambda1: 'notNegative', beta: 'notNegative' }, options);
+    super('ftrl', options);
   }
 }

@@ -1,3 +1,4 @@
+// Optimizers by their names.
 import { argumentError } from '../errors.js';
 import { Adam, AdamW, LAMB } from './adam.js';
 import type { AdamOptions, AdamWOptions, LAMBOptions } from './adam.js';

@@ -1,3 +1,4 @@
+// The optimizers and schedules that users import.
 export { Adam, AdamW, LAMB } from './adam.js';
 export type { AdamOptions, AdamWOptions, LAMBOptions } from './adam.js';
 export { AdaDelta, AdaGrad, Ftrl, RMSProp } from './adaptive.js';

@@ -1,12 +1,18 @@
+// What all optimizers share: options, rate, updates without a store, states. The options' names, defaults and ranges are
+// the addon's, where the steps are computed.
 import { argumentError } from '../errors.js';
-import type { NativeOptimizer, NativeOptimizerSpec } from '../native/optimizer.js';
+import type {
+  NativeOptimizer,
+  NativeOptimizerDefinition,
+  NativeOptimizerOption,
+  NativeOptimizerSpec,
+} from '../native/optimizer.js';
 import { native } from '../native.js';
 import { dtypeNumber, storageOf } from '../tensor/dtype.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { checkedFlag, checkedNumber, checkedObject, refuseUnknown } from './options.js';
-import type { NumberRule } from './options.js';
 import { LRScheduler } from './schedulers.js';
 
 /** A key: what a store calls an array, or the index a caller gives it. */
@@ -39,18 +45,22 @@ export interface OptimizerOptions {
   readonly paramNames?: Readonly<Record<string, string>> | readonly string[];
 }
 
-/** One option of one optimizer: a rule for its number, or a flag; `off` allows null. */
-export type OptionRule = NumberRule | 'flag' | 'positiveOrOff';
-
-const commonRules: Readonly<Record<string, OptionRule>> = {
-  learningRate: 'finite',
-  wd: 'finite',
-  rescaleGrad: 'finite',
-  clipGradient: 'positiveOrOff',
-  beginNumUpdate: 'count',
-  multiPrecision: 'flag',
-};
+/** Options that are no numbers, which the addon's table has. */
 const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
+
+let definitions: ReadonlyMap<string, NativeOptimizerDefinition> | undefined;
+
+/** What the addon says of an optimizer's options; it knows every name that a class here has. */
+function definitionOf(name: string): NativeOptimizerDefinition {
+  definitions ??= new Map(
+    native()
+      .optimizerDefinitions()
+      .map((one) => [one.name, one]),
+  );
+  const definition = definitions.get(name);
+  if (definition === undefined) throw new Error(`the addon has no optimizer '${name}'`);
+  return definition;
+}
 
 /**
  * Turns gradients into steps of weights. The same object serves a store (`kv.setOptimizer(optimizer)`, which takes it
@@ -67,20 +77,15 @@ export abstract class Optimizer {
   #native: NativeOptimizer | undefined;
 
   /** @internal */
-  protected constructor(
-    name: string,
-    learningRate: number,
-    rules: Readonly<Record<string, OptionRule>>,
-    options: OptimizerOptions,
-  ) {
+  protected constructor(name: string, options: OptimizerOptions) {
     const given = checkedObject(options, 'options');
-    const all = { ...commonRules, ...rules };
-    refuseUnknown(given, [...Object.keys(all), ...otherOptions], name);
+    const known = definitionOf(name).options;
+    refuseUnknown(given, [...known.map((option) => option.name), ...otherOptions], name);
     const numbers: Record<string, number> = {};
-    for (const [option, rule] of Object.entries(all)) {
-      const value = given[option];
-      if (value === undefined || (value === null && rule === 'positiveOrOff')) continue;
-      numbers[option] = numberOf(value, option, rule);
+    for (const option of known) {
+      const value = given[option.name];
+      if (value === undefined || (value === null && option.range === 'positiveOrOff')) continue;
+      numbers[option.name] = numberOf(value, option);
     }
     const scheduler = options.lrScheduler ?? null;
     if (scheduler !== null && !(scheduler instanceof LRScheduler)) {
@@ -93,8 +98,9 @@ export abstract class Optimizer {
     }
     this.name = name;
     this.lrScheduler = scheduler;
-    this.#learningRate = numbers['learningRate'] ?? scheduler?.baseLr ?? learningRate;
-    this.#rescaleGrad = numbers['rescaleGrad'] ?? 1;
+    this.#learningRate =
+      numbers['learningRate'] ?? scheduler?.baseLr ?? fallbackOf(known, 'learningRate');
+    this.#rescaleGrad = numbers['rescaleGrad'] ?? fallbackOf(known, 'rescaleGrad');
     this.#options = {
       name,
       numbers,
@@ -198,9 +204,14 @@ export abstract class Optimizer {
   }
 }
 
-function numberOf(value: unknown, name: string, rule: OptionRule): number {
-  if (rule === 'flag') return checkedFlag(value, name) ? 1 : 0;
-  return checkedNumber(value, name, rule === 'positiveOrOff' ? 'positive' : rule);
+/** The default of an option that every optimizer has. */
+function fallbackOf(options: readonly NativeOptimizerOption[], name: string): number {
+  return options.find((option) => option.name === name)?.fallback ?? Number.NaN;
+}
+
+function numberOf(value: unknown, { name, range }: NativeOptimizerOption): number {
+  if (range === 'flag') return checkedFlag(value, name) ? 1 : 0;
+  return checkedNumber(value, name, range === 'positiveOrOff' ? 'positive' : range);
 }
 
 function keyText(key: OptimizerKey): string {

@@ -1,10 +1,10 @@
 // Learning-rate schedules. Formulas and defaults are those of MXNet 1.9.1's lr_scheduler, as functions of the number of
-// updates alone: asking for the rate of an earlier update is allowed.
+// updates alone: asking for the rate of an earlier update is allowed. The formulas are the addon's, which servers go by.
 import { argumentError } from '../errors.js';
+import { native } from '../native.js';
 import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
 import type { NativeSchedulerSpec } from '../native/optimizer.js';
 import { checkedNumber, checkedObject, refuseUnknown } from './options.js';
-import { halfCosine, power } from './schedule-math.js';
 
 /** How the rate behaves during warm-up. */
 export type WarmupMode = 'linear' | 'constant';
@@ -107,10 +107,7 @@ export abstract class LRScheduler {
    */
   at(numUpdate: number, baseLr = this.baseLr ?? defaultBaseLr): number {
     checkedNumber(numUpdate, 'numUpdate', 'count');
-    const { warmupSteps, warmupBeginLr, warmupMode } = this.#warmup;
-    if (numUpdate >= warmupSteps) return this.decayed(numUpdate, baseLr, warmupSteps);
-    if (warmupMode === nativeWarmupModes.constant) return warmupBeginLr;
-    return warmupBeginLr + ((baseLr - warmupBeginLr) * numUpdate) / warmupSteps;
+    return native().rateAt({ baseLr, ...this.#warmup, ...this.#shape }, numUpdate);
   }
 
   /**
@@ -123,9 +120,6 @@ export abstract class LRScheduler {
     this.#assertWarmsUp(baseLr);
     return { baseLr, ...this.#warmup, ...this.#shape };
   }
-
-  /** The rate after warm-up. */
-  protected abstract decayed(numUpdate: number, baseLr: number, warmupSteps: number): number;
 
   #assertWarmsUp(baseLr: number): void {
     const { warmupSteps, warmupBeginLr } = this.#warmup;
@@ -158,10 +152,6 @@ function factorOf(value: number): number {
 
 /** Multiplies the rate by `factor` after every `step` updates. */
 export class FactorScheduler extends LRScheduler {
-  readonly #step: number;
-  readonly #factor: number;
-  readonly #floor: number;
-
   constructor(options: FactorSchedulerOptions) {
     checkedObject(options, 'options');
     const { factor = 1, stopFactorLr = 1e-8 } = options;
@@ -173,50 +163,20 @@ export class FactorScheduler extends LRScheduler {
       factor: factorOf(factor),
       stopFactorLr: checkedNumber(stopFactorLr, 'stopFactorLr', 'finite'),
     });
-    this.#step = step;
-    this.#factor = factor;
-    this.#floor = stopFactorLr;
-  }
-
-  protected override decayed(numUpdate: number, baseLr: number): number {
-    let rate = baseLr;
-    for (let drops = numUpdate > 0 ? Math.floor((numUpdate - 1) / this.#step) : 0; drops > 0;) {
-      let next = rate * this.#factor;
-      if (next < this.#floor) next = this.#floor;
-      if (next === rate) break;
-      rate = next;
-      drops -= 1;
-    }
-    return rate;
   }
 }
 
 /** Multiplies the rate by `factor` after each of the listed updates. */
 export class MultiFactorScheduler extends LRScheduler {
-  readonly #steps: readonly number[];
-  readonly #factor: number;
-
   constructor(options: MultiFactorSchedulerOptions) {
     checkedObject(options, 'options');
     const { factor = 1 } = options;
-    const steps = ascending(options.steps);
     super('MultiFactorScheduler', ['steps', 'factor'], options, {
       ...unused,
       kind: nativeSchedulerKinds.multiFactor,
-      steps,
+      steps: ascending(options.steps),
       factor: factorOf(factor),
     });
-    this.#steps = steps;
-    this.#factor = factor;
-  }
-
-  protected override decayed(numUpdate: number, baseLr: number): number {
-    let rate = baseLr;
-    for (const step of this.#steps) {
-      if (numUpdate <= step) break;
-      rate *= this.#factor;
-    }
-    return rate;
   }
 }
 
@@ -237,9 +197,6 @@ function ascending(steps: unknown): readonly number[] {
 
 /** Both schedules that run from the base rate to finalLr over the updates up to maxUpdate. */
 abstract class SpanScheduler extends LRScheduler {
-  readonly #maxUpdate: number;
-  readonly #finalLr: number;
-
   protected constructor(
     name: string,
     own: readonly string[],
@@ -263,36 +220,17 @@ abstract class SpanScheduler extends LRScheduler {
         maxUpdate,
       );
     }
-    this.#maxUpdate = maxUpdate;
-    this.#finalLr = finalLr;
   }
-
-  protected override decayed(numUpdate: number, baseLr: number, warmupSteps: number): number {
-    const steps = this.#maxUpdate - warmupSteps;
-    const done = (Math.min(numUpdate, this.#maxUpdate) - warmupSteps) / steps;
-    return this.#finalLr + (baseLr - this.#finalLr) * this.share(done);
-  }
-
-  /** What is left of the way, 1 at 0 and 0 at 1. */
-  protected abstract share(done: number): number;
 }
 
 /** finalLr + (baseLr - finalLr) * (1 - n / N)^power, n and N counted from the end of the warm-up. */
 export class PolyScheduler extends SpanScheduler {
-  readonly #power: number;
-
   constructor(options: PolySchedulerOptions) {
     checkedObject(options, 'options');
-    const exponent = checkedNumber(options.power ?? 2, 'power', 'positive');
     super('PolyScheduler', ['power'], options, {
       kind: nativeSchedulerKinds.poly,
-      power: exponent,
+      power: checkedNumber(options.power ?? 2, 'power', 'positive'),
     });
-    this.#power = exponent;
-  }
-
-  protected override share(done: number): number {
-    return power(1 - done, this.#power);
   }
 }
 
@@ -301,9 +239,5 @@ export class CosineScheduler extends SpanScheduler {
   constructor(options: CosineSchedulerOptions) {
     checkedObject(options, 'options');
     super('CosineScheduler', [], options, { kind: nativeSchedulerKinds.cosine, power: 2 });
-  }
-
-  protected override share(done: number): number {
-    return halfCosine(done);
   }
 }

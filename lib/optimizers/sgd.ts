@@ -1,3 +1,4 @@
+// Gradient descent and what steps like it: options and formulas.
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
 
@@ -18,7 +19,7 @@ export interface SGDOptions extends OptimizerOptions {
  */
 export class SGD extends Optimizer {
   constructor(options: SGDOptions = {}) {
-    super('sgd', 0.01, { momentum: 'notNegative', nesterov: 'flag' }, options);
+    super('sgd', options);
   }
 }
 
@@ -38,7 +39,7 @@ export interface SignumOptions extends OptimizerOptions {
  */
 export class Signum extends Optimizer {
   constructor(options: SignumOptions = {}) {
-    super('signum', 0.01, { momentum: 'notNegative', wdLh: 'finite' }, options);
+    super('signum', options);
   }
 }
 
@@ -64,19 +65,13 @@ export interface LARSOptions extends OptimizerOptions {
  */
 export class LARS extends Optimizer {
   constructor(options: LARSOptions = {}) {
-    const rules = {
-      momentum: 'notNegative',
-      eta: 'positive',
-      epsilon: 'notNegative',
-      momentumCorrection: 'flag',
-    } as const;
-    super('lars', 0.01, rules, options);
+    super('lars', options);
   }
 }
 
 /** `w += rescaleGrad * gradient`: MXNet 1.9.1's optimizer for tests of stores. Nothing else has an effect. */
 export class Test extends Optimizer {
   constructor(options: OptimizerOptions = {}) {
-    super('test', 0.01, {}, options);
+    super('test', options);
   }
 }

@@ -39,6 +39,7 @@ unite(gradlink_kvstore local
   optimizer/lr_scheduler.cc
   optimizer/math.cc
   optimizer/optimizer.cc
+  optimizer/options.cc
   optimizer/simd/kernels.cc
   optimizer/state_file.cc
   optimizer/update_run.cc

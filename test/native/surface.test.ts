@@ -29,6 +29,8 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function'>> = {
   gpuPeer: 'function',
   gpuLibraries: 'function',
   allocPinned: 'function',
+  optimizerDefinitions: 'function',
+  rateAt: 'function',
   simdLevel: 'function',
   numThreads: 'function',
   memoryBandwidth: 'function',

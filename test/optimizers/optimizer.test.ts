@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { createOptimizer, CosineScheduler, optimizerNames, SGD } from '../../lib/index.js';
 import type { Optimizer, OptimizerOptions } from '../../lib/index.js';
+import { native } from '../../lib/native.js';
 
 function error(body: () => unknown): { name: string; code: unknown; message: string } {
   try {
@@ -21,6 +22,40 @@ describe('creating', () => {
     const weight = Float32Array.of(1, 2, 3);
     optimizer.update(0, weight, Float32Array.of(1, -1, 0.5));
     expect(weight).not.toEqual(Float32Array.of(1, 2, 3));
+  });
+
+  it('knows every optimizer that the addon has', () => {
+    const known = native()
+      .optimizerDefinitions()
+      .map(({ name }) => name);
+    expect(optimizerNames.filter((name) => name !== 'nag')).toEqual(known);
+  });
+
+  it('has the defaults that are documented', () => {
+    const fallbacks = Object.fromEntries(
+      native()
+        .optimizerDefinitions()
+        .map(({ name, options }) => [
+          name,
+          Object.fromEntries(options.map((option) => [option.name, option.fallback])),
+        ]),
+    );
+    expect(fallbacks['lamb']).toEqual({
+      learningRate: 0.001,
+      wd: 0,
+      rescaleGrad: 1,
+      clipGradient: null,
+      beginNumUpdate: 0,
+      multiPrecision: 0,
+      beta1: 0.9,
+      beta2: 0.999,
+      epsilon: 1e-6,
+      lowerBound: null,
+      upperBound: null,
+      biasCorrection: 1,
+    });
+    expect(new SGD().learningRate).toBe(0.01);
+    expect(createOptimizer('ftrl').learningRate).toBe(0.1);
   });
 
   it('lists the names when there is none of that name', () => {

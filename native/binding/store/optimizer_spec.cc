@@ -26,6 +26,8 @@ std::int64_t updatesArg(const Napi::Object& spec, const char* name) {
   return integerArg(spec.Get(name), name, 0, kMaxSafeInteger);
 }
 
+}  // namespace
+
 SchedulerSpec schedulerSpecArg(const Napi::Value& value) {
   const Napi::Object object = objectArg(value, "lrScheduler");
   SchedulerSpec spec;
@@ -44,11 +46,8 @@ SchedulerSpec schedulerSpecArg(const Napi::Value& value) {
   spec.maxUpdate = updatesArg(object, "maxUpdate");
   spec.finalLr = numberArg(object.Get("finalLr"), "finalLr");
   spec.power = numberArg(object.Get("power"), "power");
-  checkScheduler(spec);
   return spec;
 }
-
-}  // namespace
 
 OptimizerSpec optimizerSpecArg(const Napi::Value& value) {
   const Napi::Object object = objectArg(value, "optimizer");
@@ -65,7 +64,10 @@ OptimizerSpec optimizerSpecArg(const Napi::Value& value) {
       spec.paramNames[key] = stringArg(names.Get(key), "paramNames");
     }
   }
-  if (object.Has("scheduler")) spec.scheduler = schedulerSpecArg(object.Get("scheduler"));
+  if (object.Has("scheduler")) {
+    spec.scheduler = schedulerSpecArg(object.Get("scheduler"));
+    checkScheduler(*spec.scheduler);
+  }
   return spec;
 }
 

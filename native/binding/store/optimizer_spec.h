@@ -9,4 +9,7 @@ namespace gradlink::binding {
 /// A NativeOptimizerSpec. The values themselves are checked by Optimizer::create.
 OptimizerSpec optimizerSpecArg(const Napi::Value&);
 
+/// A NativeSchedulerSpec. Its values are to be checked.
+SchedulerSpec schedulerSpecArg(const Napi::Value&);
+
 }  // namespace gradlink::binding

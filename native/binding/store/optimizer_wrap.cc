@@ -1,5 +1,6 @@
 #include "binding/store/optimizer_wrap.h"
 
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "binding/exports.h"
 #include "binding/store/optimizer_spec.h"
 #include "kvstore/base/misuse.h"
+#include "kvstore/optimizer/lr_scheduler.h"
+#include "kvstore/optimizer/options.h"
 
 namespace gradlink::binding {
 
@@ -17,9 +20,49 @@ namespace {
 
 constexpr const char* kOptimizerClass = "NativeOptimizer";
 
+Napi::Value optionOf(Napi::Env env, const OptimizerOption& option) {
+  Napi::Object object = Napi::Object::New(env);
+  object["name"] = option.name;
+  object["fallback"] =
+      std::isnan(option.fallback) ? env.Null() : Napi::Number::New(env, option.fallback);
+  object["range"] = nameOf(option.range);
+  return object;
+}
+
+Napi::Value definitionsOf(const Napi::CallbackInfo& info) {
+  Napi::Env env = info.Env();
+  Napi::Array all = Napi::Array::New(env);
+  for (const OptimizerDefinition& definition : optimizerDefinitions()) {
+    Napi::Array options = Napi::Array::New(env);
+    for (const OptimizerOption& option : definition.options) {
+      options[options.Length()] = optionOf(env, option);
+    }
+    Napi::Object object = Napi::Object::New(env);
+    object["name"] = definition.name;
+    object["options"] = options;
+    all[all.Length()] = object;
+  }
+  return all;
+}
+
+Napi::Value rateAt(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const SchedulerSpec schedule = schedulerSpecArg(info[0]);
+    checkDecay(schedule);
+    constexpr std::int64_t kMost = (std::int64_t{1} << 53) - 1;
+    const std::int64_t numUpdate = integerArg(info[1], "numUpdate", 0, kMost);
+    return Napi::Number::New(info.Env(), learningRateAt(schedule, numUpdate));
+  });
+}
+
 }  // namespace
 
-void exportOptimizer(Napi::Env env, Napi::Object exports) { OptimizerWrap::define(env, exports); }
+void exportOptimizer(Napi::Env env, Napi::Object exports) {
+  OptimizerWrap::define(env, exports);
+  exports.Set("optimizerDefinitions",
+              Napi::Function::New<definitionsOf>(env, "optimizerDefinitions"));
+  exports.Set("rateAt", Napi::Function::New<rateAt>(env, "rateAt"));
+}
 
 void OptimizerWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = OptimizerWrap;

@@ -5,9 +5,7 @@
 
 #include "core/error.h"
 
-// lib/optimizers/schedule-math.ts holds the same arithmetic, operation for operation: change both
-// or neither. The C library's pow and cos are not used because no two of them (nor JavaScript's)
-// promise the same bits.
+// The C library's pow and cos are not used because no two of them promise the same bits.
 
 namespace gradlink {
 
@@ -130,6 +128,19 @@ void checkSteps(const SchedulerSpec& spec) {
 
 }  // namespace
 
+void checkDecay(const SchedulerSpec& spec) {
+  if (spec.kind == SchedulerKind::factor || spec.kind == SchedulerKind::multiFactor) {
+    checkSteps(spec);
+    return;
+  }
+  if (spec.maxUpdate < 1 || spec.maxUpdate <= spec.warmupSteps) {
+    rejectSchedule("maxUpdate must be at least 1 and greater than warmupSteps");
+  }
+  if (spec.kind == SchedulerKind::poly && !(spec.power > 0 && std::isfinite(spec.power))) {
+    rejectSchedule("power must be a finite number above 0");
+  }
+}
+
 void checkScheduler(const SchedulerSpec& spec) {
   if (!std::isfinite(spec.baseLr) || !std::isfinite(spec.warmupBeginLr) ||
       !std::isfinite(spec.finalLr)) {
@@ -142,16 +153,7 @@ void checkScheduler(const SchedulerSpec& spec) {
     rejectSchedule("warmupBeginLr (" + std::to_string(spec.warmupBeginLr) +
                    ") must not be above the base rate (" + std::to_string(spec.baseLr) + ")");
   }
-  if (spec.kind == SchedulerKind::factor || spec.kind == SchedulerKind::multiFactor) {
-    checkSteps(spec);
-    return;
-  }
-  if (spec.maxUpdate < 1 || spec.maxUpdate <= spec.warmupSteps) {
-    rejectSchedule("maxUpdate must be at least 1 and greater than warmupSteps");
-  }
-  if (spec.kind == SchedulerKind::poly && !(spec.power > 0 && std::isfinite(spec.power))) {
-    rejectSchedule("power must be a finite number above 0");
-  }
+  checkDecay(spec);
 }
 
 double learningRateAt(const SchedulerSpec& spec, std::int64_t numUpdate) {

@@ -1,6 +1,6 @@
 // Learning-rate schedules: pure functions of the number of updates, so that a server that runs no
-// JavaScript, a worker and the TypeScript classes (lib/optimizers/schedulers.ts) all get the same
-// float64 bits.
+// JavaScript, a worker and the TypeScript classes (lib/optimizers/schedulers.ts, which ask here)
+// all get the same float64 bits.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,11 @@ struct SchedulerSpec {
 /// Throws Error(invalidArgument) that says what was expected.
 void checkScheduler(const SchedulerSpec& spec);
 
-/// The rate at `numUpdate` updates (the largest update count of any key). numUpdate >= 0.
+/// The same of what comes after the warm-up alone.
+void checkDecay(const SchedulerSpec& spec);
+
+/// The rate at `numUpdate` updates (the largest update count of any key). numUpdate >= 0, and the
+/// decay is one that checkDecay allows.
 double learningRateAt(const SchedulerSpec& spec, std::int64_t numUpdate);
 
 }  // namespace gradlink

@@ -1,0 +1,183 @@
+#include "kvstore/optimizer/options.h"
+
+#include <cmath>
+#include <limits>
+
+#include "core/error.h"
+#include "kvstore/optimizer/optimizer.h"
+
+namespace gradlink {
+namespace {
+
+using Range = OptionRange;
+
+constexpr double kOff = std::numeric_limits<double>::quiet_NaN();
+
+/// An optimizer's own options after those of every optimizer.
+OptimizerDefinition define(const char* name, double learningRate,
+                           const std::vector<OptimizerOption>& own) {
+  OptimizerDefinition definition{name,
+                                 {{"learningRate", learningRate, Range::finite},
+                                  {"wd", 0, Range::finite},
+                                  {"rescaleGrad", 1, Range::finite},
+                                  {"clipGradient", kOff, Range::positiveOrOff},
+                                  {"beginNumUpdate", 0, Range::count},
+                                  {"multiPrecision", 0, Range::flag}}};
+  definition.options.insert(definition.options.end(), own.begin(), own.end());
+  return definition;
+}
+
+const char* expectationOf(Range range) {
+  switch (range) {
+    case Range::finite:
+      return "a finite number";
+    case Range::notNegative:
+      return "a finite number of at least 0";
+    case Range::positive:
+    case Range::positiveOrOff:
+      return "a finite number above 0";
+    case Range::unit:
+      return "a number of at least 0 and below 1";
+    case Range::flag:
+      return "true or false";
+    case Range::count:
+      return "a whole number of at least 0";
+  }
+  return "";
+}
+
+bool within(Range range, double value) {
+  if (!std::isfinite(value)) return false;
+  switch (range) {
+    case Range::finite:
+      return true;
+    case Range::notNegative:
+      return value >= 0;
+    case Range::positive:
+    case Range::positiveOrOff:
+      return value > 0;
+    case Range::unit:
+      return value >= 0 && value < 1;
+    case Range::flag:
+      return value == 0 || value == 1;
+    case Range::count:
+      return value >= 0 && value <= 9007199254740991.0 && value == std::floor(value);
+  }
+  return false;
+}
+
+template <class Items, class NameOf>
+std::string joined(const Items& items, NameOf nameOf) {
+  std::string text;
+  for (const auto& item : items) {
+    text += (text.empty() ? "" : ", ") + std::string(nameOf(item));
+  }
+  return text;
+}
+
+const OptimizerDefinition& definitionOf(const std::string& name) {
+  for (const OptimizerDefinition& definition : optimizerDefinitions()) {
+    if (name == definition.name) return definition;
+  }
+  throw Error(ErrorCode::invalidArgument,
+              "unknown optimizer '" + name + "': the known ones are " +
+                  joined(optimizerDefinitions(), [](const auto& each) { return each.name; }));
+}
+
+}  // namespace
+
+const char* nameOf(OptionRange range) {
+  switch (range) {
+    case Range::finite:
+      return "finite";
+    case Range::notNegative:
+      return "notNegative";
+    case Range::positive:
+      return "positive";
+    case Range::positiveOrOff:
+      return "positiveOrOff";
+    case Range::unit:
+      return "unit";
+    case Range::flag:
+      return "flag";
+    case Range::count:
+      return "count";
+  }
+  return "";
+}
+
+// Defaults: MXNet 1.9.1, python/mxnet/optimizer; adamw, which 1.9.1 has only as an operator, as in
+// MXNet's later class.
+std::span<const OptimizerDefinition> optimizerDefinitions() {
+  static const std::vector<OptimizerDefinition> kDefinitions = {
+      define("adadelta", 0.01, {{"rho", 0.9, Range::unit}, {"epsilon", 1e-5, Range::positive}}),
+      define("adagrad", 0.01, {{"epsilon", 1e-7, Range::notNegative}}),
+      define("adam", 0.001,
+             {{"beta1", 0.9, Range::unit},
+              {"beta2", 0.999, Range::unit},
+              {"epsilon", 1e-8, Range::notNegative}}),
+      define("adamw", 0.001,
+             {{"beta1", 0.9, Range::unit},
+              {"beta2", 0.999, Range::unit},
+              {"epsilon", 1e-6, Range::notNegative},
+              {"biasCorrection", 1, Range::flag}}),
+      define("ftrl", 0.1, {{"lambda1", 0.01, Range::notNegative}, {"beta", 1, Range::notNegative}}),
+      define("lamb", 0.001,
+             {{"beta1", 0.9, Range::unit},
+              {"beta2", 0.999, Range::unit},
+              {"epsilon", 1e-6, Range::notNegative},
+              {"lowerBound", kOff, Range::positiveOrOff},
+              {"upperBound", kOff, Range::positiveOrOff},
+              {"biasCorrection", 1, Range::flag}}),
+      define("lars", 0.01,
+             {{"momentum", 0, Range::notNegative},
+              {"eta", 0.001, Range::positive},
+              {"epsilon", 0, Range::notNegative},
+              {"momentumCorrection", 1, Range::flag}}),
+      define("rmsprop", 0.001,
+             {{"gamma1", 0.9, Range::unit},
+              {"gamma2", 0.9, Range::unit},
+              {"epsilon", 1e-8, Range::notNegative},
+              {"centered", 0, Range::flag},
+              {"clipWeights", kOff, Range::positiveOrOff}}),
+      define("sgd", 0.01, {{"momentum", 0, Range::notNegative}, {"nesterov", 0, Range::flag}}),
+      define("signum", 0.01, {{"momentum", 0.9, Range::notNegative}, {"wdLh", 0, Range::finite}}),
+      define("test", 0.01, {}),
+  };
+  return kDefinitions;
+}
+
+std::span<const char* const> optimizerNames() {
+  static const std::vector<const char*> kNames = [] {
+    std::vector<const char*> names;
+    for (const OptimizerDefinition& definition : optimizerDefinitions()) {
+      names.push_back(definition.name);
+    }
+    return names;
+  }();
+  return kNames;
+}
+
+std::map<std::string, double> optionsOf(const OptimizerSpec& spec) {
+  std::map<std::string, double> values;
+  for (const OptimizerOption& option : definitionOf(spec.name).options) {
+    values[option.name] = option.fallback;
+    const auto given = spec.numbers.find(option.name);
+    if (given == spec.numbers.end()) continue;
+    if (!within(option.range, given->second)) {
+      throw Error(ErrorCode::invalidArgument, spec.name + ": " + option.name + " must be " +
+                                                  expectationOf(option.range) + ", got " +
+                                                  std::to_string(given->second));
+    }
+    values[option.name] = given->second;
+  }
+  for (const auto& [name, number] : spec.numbers) {
+    if (values.contains(name)) continue;
+    throw Error(ErrorCode::invalidArgument,
+                spec.name + ": unknown option '" + name + "': the known ones are " +
+                    joined(values, [](const auto& entry) { return entry.first; }));
+  }
+  return values;
+}
+
+}  // namespace gradlink

@@ -1,0 +1,51 @@
+// The options of every optimizer: names, defaults and ranges. The one table of them; lib/optimizers
+// reads it through the addon and adds types and documentation.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace gradlink {
+
+struct OptimizerSpec;
+
+enum class OptionRange : std::uint8_t {
+  finite,
+  notNegative,
+  positive,
+  /// Off by default.
+  positiveOrOff,
+  /// At least 0 and below 1.
+  unit,
+  /// 0 or 1.
+  flag,
+  /// A whole number that a double holds exactly.
+  count,
+};
+/// "finite", "notNegative" and so on.
+const char* nameOf(OptionRange range);
+
+struct OptimizerOption {
+  const char* name;
+  /// NaN: off.
+  double fallback;
+  OptionRange range;
+};
+
+struct OptimizerDefinition {
+  const char* name;
+  /// Of every optimizer and then its own.
+  std::vector<OptimizerOption> options;
+};
+
+/// Sorted by name.
+std::span<const OptimizerDefinition> optimizerDefinitions();
+
+/// All options of the optimizer that the spec names, by name; NaN where one is off. Throws
+/// Error(invalidArgument) for an unknown optimizer or option, or a number out of its range.
+std::map<std::string, double> optionsOf(const OptimizerSpec& spec);
+
+}  // namespace gradlink
