@@ -64,7 +64,8 @@ function definitionOf(name: string): NativeOptimizerDefinition {
 
 /**
  * Turns gradients into steps of weights. The same object serves a store (`kv.setOptimizer(optimizer)`, which takes it
- * as it is at that moment and keeps states of its own) and a program without one ({@link update}).
+ * as it is at that moment and keeps states of its own) and a program without one ({@link update}). Creating one loads the
+ * addon, which has the table of options: a GradlinkError ERR_BACKEND_UNAVAILABLE where it cannot be loaded.
  */
 export abstract class Optimizer {
   /** The name that {@link createOptimizer} knows it by. */

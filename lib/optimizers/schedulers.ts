@@ -104,6 +104,8 @@ export abstract class LRScheduler {
    *
    * @param numUpdate - updates done so far: the largest count of any key. The first update asks for 1.
    * @param baseLr - the base rate, when it is not the schedule's own.
+   * @throws RangeError for what is no whole number of updates; GradlinkError ERR_BACKEND_UNAVAILABLE where the addon, which
+   *   computes the rate, cannot be loaded.
    */
   at(numUpdate: number, baseLr = this.baseLr ?? defaultBaseLr): number {
     checkedNumber(numUpdate, 'numUpdate', 'count');

@@ -1,6 +1,6 @@
-// Gradient compression: the formulas of kvstore/simd/compression_loops.inc. A thread makes one byte
-// of codes at a time (four elements of 2bit, eight of 1bit, the first in the top bits), so that
-// what the threads of a warp touch lies side by side.
+// Gradient compression: the formulas of kvstore/optimizer/simd/compression_loops.inc. A thread
+// makes one byte of codes at a time (four elements of 2bit, eight of 1bit, the first in the top
+// bits), so that what the threads of a warp touch lies side by side.
 #pragma once
 
 #include "cuda/kernels/elements.cuh"

@@ -1,13 +1,13 @@
 #include "kvstore/allreduce/store.h"
 
-#include <mutex>
+#include <memory>
 #include <string>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
 #include "kvstore/allreduce/engine.h"
+#include "kvstore/key_table.h"
 #include "kvstore/local/store.h"
 #include "kvstore/store_checks.h"
 
@@ -24,14 +24,13 @@ class Allreduce final : public AllreduceStore {
                std::size_t rowLength) override {
     const KeyId key = values_.define(name, dtype, count, rowLength);
     engine_.define(name, dtype, count);
-    keys_.push_back({name, count, rowLength});
+    keys_.add(name, std::make_unique<Key>(Key{name, count, rowLength}));
     return key;
   }
 
   void submit(std::vector<Operation> operations, bool here) override {
     for (const Operation& operation : operations) {
-      if (operation.key >= keys_.size()) throw storeMisuse("no such key");
-      const Key& key = keys_[operation.key];
+      const Key& key = keys_.at(operation.key);
       checkOperation(operation, key.name, key.count, key.rowLength);
     }
     engine_.submit(std::move(operations), here);
@@ -118,7 +117,7 @@ class Allreduce final : public AllreduceStore {
     };
   }
 
-  std::vector<Key> keys_;  // of the submitter's thread
+  KeyTable<Key> keys_;  // of the submitter's thread
   LocalStore values_;
   AllreduceEngine engine_;
 };

@@ -10,8 +10,11 @@
 namespace gradlink {
 namespace {
 
+template <class Formula, class T>
+constexpr FusedFunction<T> kFusedAll = Fused<T, stepAll<Formula, T>>::run;
+
 #define GRADLINK_STEP_LOOP(T, kernel, Formula) stepAll<kernels::Formula, T>,
-#define GRADLINK_FUSED_LOOP(T, kernel, Formula) Fused<T, stepAll<kernels::Formula, T>>::run,
+#define GRADLINK_FUSED_LOOP(T, kernel, Formula) kFusedAll<kernels::Formula, T>,
 
 // The order is StepKernel's, whose last is lambMoments: that one hands nothing out.
 constexpr KvKernels tableOf(const char* level) {
