@@ -26,6 +26,18 @@ export default defineConfig(
       // Index access is already `T | undefined` (noUncheckedIndexedAccess); in a checked loop `!` says so.
       '@typescript-eslint/no-non-null-assertion': 'off',
       '@typescript-eslint/no-confusing-void-expression': ['error', { ignoreArrowShorthand: true }],
+      // What is spread where it is written only pleases the formatter: it costs an object and hides misspelt properties.
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+          message: 'Write the properties themselves.',
+        },
+        {
+          selector: ':matches(CallExpression, NewExpression) > SpreadElement > TSAsExpression > ArrayExpression',
+          message: 'Write the arguments themselves.',
+        },
+      ],
       eqeqeq: 'error',
       'no-console': 'error',
     },
@@ -64,5 +76,14 @@ export default defineConfig(
   {
     files: ['**/*.js', '**/*.mjs'],
     extends: [tseslint.configs.recommended],
+    rules: {
+      'no-restricted-syntax': [
+        'error',
+        {
+          selector: 'ObjectExpression > SpreadElement > ObjectExpression',
+          message: 'Write the properties themselves.',
+        },
+      ],
+    },
   },
 );

@@ -19,7 +19,9 @@ const print = (line) => console.log(JSON.stringify(line));
 async function sampleLoop({ loop, arrays = 2, ...options }) {
   const time = (more) =>
     native().memoryBandwidth({
-      ...{ loop: nativeMemoryLoops[loop], arrays, repeats: 1 },
+      loop: nativeMemoryLoops[loop],
+      arrays,
+      repeats: 1,
       ...options,
       ...more,
     });

@@ -240,7 +240,10 @@ export function onceEach(collective: Collective, options: CollectivesOptions): s
     '-t': options.nthreads,
     '--gpus': options.gpus?.join(','),
     '-R': options.local_register,
-    ...{ '--iters': 1, '-w': 0, '-m': 1, '-c': 0 },
+    '--iters': 1,
+    '-w': 0,
+    '-m': 1,
+    '-c': 0,
   };
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
   return ['collectives', collective, ...given.flat().map(String)];

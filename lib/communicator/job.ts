@@ -126,7 +126,11 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
     .digest('hex')
     .slice(0, 32);
   return {
-    ...{ job, rank, size, launcher, severalHosts },
+    job,
+    rank,
+    size,
+    launcher,
+    severalHosts,
     backend: overMpi || severalHosts ? 'mpi' : 'shm',
     ...(withoutMpi ? {} : { mpi: { size: all } }),
   };

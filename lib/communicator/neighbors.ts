@@ -163,7 +163,14 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
         writes: out,
         start: (ticket) =>
           native.neighborAllGather(
-            ...([dtype, call.data, out, sources, counts, destinations, timeoutMs, ticket] as const),
+            dtype,
+            call.data,
+            out,
+            sources,
+            counts,
+            destinations,
+            timeoutMs,
+            ticket,
           ),
       },
       given.signal,
@@ -181,7 +188,13 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
     const { dtype, out, sources, counts, destinations, timeoutMs } = call;
     assertUsable('neighborAllGather', call.data, out);
     this.executor.native.neighborAllGatherSync(
-      ...([dtype, call.data, out, sources, counts, destinations, timeoutMs] as const),
+      dtype,
+      call.data,
+      out,
+      sources,
+      counts,
+      destinations,
+      timeoutMs,
     );
     return call.result as NewArray<A>;
   }
@@ -205,9 +218,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
         reads: call.data,
         writes: out,
         start: (ticket) =>
-          native.pairGossip(
-            ...([dtype, call.data, out, peer, selfWeight, pairWeight, timeoutMs, ticket] as const),
-          ),
+          native.pairGossip(dtype, call.data, out, peer, selfWeight, pairWeight, timeoutMs, ticket),
       },
       given.signal,
     );
@@ -224,7 +235,13 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
     const { dtype, out, peer, selfWeight, pairWeight, timeoutMs } = call;
     assertUsable('pairGossip', call.data, out);
     this.executor.native.pairGossipSync(
-      ...([dtype, call.data, out, peer, selfWeight, pairWeight, timeoutMs] as const),
+      dtype,
+      call.data,
+      out,
+      peer,
+      selfWeight,
+      pairWeight,
+      timeoutMs,
     );
     return call.result as A;
   }
@@ -250,7 +267,10 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
       const node = await this.split(place.node, place.local, calls);
       const leaders = await this.split(place.local === 0 ? 0 : null, place.node, calls);
       this.#nodes = {
-        ...{ place, node: node!, leaders, topology: graph },
+        place,
+        node: node!,
+        leaders,
+        topology: graph,
         weighted: given.weighted ?? false,
       };
       await Promise.all([before?.node.close(), before?.leaders?.close()]);

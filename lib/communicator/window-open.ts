@@ -36,7 +36,14 @@ export async function openWindow<A extends AnyArray>(
   const own = buffer === null ? null : usable(buffer, 'array');
   const start = () =>
     native().NativeWindow.open(
-      ...([executor.native, dtype, storage, zeroInit, sources, destinations, calls, own] as const),
+      executor.native,
+      dtype,
+      storage,
+      zeroInit,
+      sources,
+      destinations,
+      calls,
+      own,
     );
   const opened = await executor.submit(
     { op: 'createWindow', reads: storage, writes: null, start },
@@ -45,6 +52,12 @@ export async function openWindow<A extends AnyArray>(
   const array = buffer ?? arrayOver(dtype, opened.memory(), data.length);
   const timeoutMs = calls < 0 ? defaultTimeoutMs : calls;
   return new NeighborWindow({
-    ...{ executor, native: opened, array, dtype, by, withP: associatedP, timeoutMs },
+    executor,
+    native: opened,
+    array,
+    dtype,
+    by,
+    withP: associatedP,
+    timeoutMs,
   });
 }

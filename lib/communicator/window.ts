@@ -252,7 +252,9 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
       array,
       ...this.#peers(dstWeights, this.destinations, 'dstWeights'),
       selfWeight,
-      ...{ divisor: 1, reset: false, timeoutMs: this.#timeout(timeoutMs) },
+      divisor: 1,
+      reset: false,
+      timeoutMs: this.#timeout(timeoutMs),
       reads: scales ? null : array,
       writes: scales ? array : null,
     };
@@ -264,8 +266,12 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
       op: 'get',
       array: null,
       ...this.#peers(srcWeights, this.sources, 'srcWeights'),
-      ...{ selfWeight: 1, divisor: 1, reset: false, timeoutMs: this.#timeout(timeoutMs) },
-      ...{ reads: null, writes: null },
+      selfWeight: 1,
+      divisor: 1,
+      reset: false,
+      timeoutMs: this.#timeout(timeoutMs),
+      reads: null,
+      writes: null,
     };
   }
 

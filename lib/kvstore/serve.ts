@@ -95,8 +95,13 @@ class Serving {
     const { threads = 0, tolerateWorkerLoss } = this.#options;
     return new (native().NativeServer)(
       {
-        ...{ backend, job, name, rank, size: workers + servers },
-        ...{ wholeJob: true, timeoutMs: Infinity },
+        backend,
+        job,
+        name,
+        rank,
+        size: workers + servers,
+        wholeJob: true,
+        timeoutMs: Infinity,
       },
       {
         threads,

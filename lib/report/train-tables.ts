@@ -182,7 +182,9 @@ function gridRow(runs: readonly CaseResult[]): GridRow {
     batchSize: Number(batchSize),
     throughputs,
     median: throughputs.length === 0 ? null : medianSorted([...throughputs].sort((a, b) => a - b)),
-    ...{ speedup: null, efficiency: null, passed: null },
+    speedup: null,
+    efficiency: null,
+    passed: null,
     utilisation: Object.fromEntries(
       utilisationNames.map((name) => [name, meanOf(name)]),
     ) as GridRow['utilisation'],

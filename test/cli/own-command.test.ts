@@ -20,7 +20,8 @@ it('is no other program', () => {
 it('is what launch starts', async () => {
   const { code, stdout } = await gradlink(['launch', '-n', '1', '--dry-run', 'gradlink', 'models']);
   expect({ code, last: stdout.trimEnd().split(' ').slice(-2) }).toEqual({
-    ...{ code: 0, last: [program, 'models'] },
+    code: 0,
+    last: [program, 'models'],
   });
 });
 

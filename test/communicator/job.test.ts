@@ -78,7 +78,10 @@ describe('readJob', () => {
   it('counts the workers where the launcher starts servers over MPI', () => {
     const over = { ...openMpi, GRADLINK_TRANSPORT: 'mpi', GRADLINK_NUM_WORKERS: '2' };
     expect(readJob({ ...over, OMPI_COMM_WORLD_RANK: '1' })).toMatchObject({
-      ...{ rank: 1, size: 2, backend: 'mpi', severalHosts: false },
+      rank: 1,
+      size: 2,
+      backend: 'mpi',
+      severalHosts: false,
       mpi: { size: 3 },
     });
     expect(() => readJob(over)).toThrow(

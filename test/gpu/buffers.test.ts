@@ -31,7 +31,11 @@ describe('a DeviceBuffer', () => {
     for (const length of [0, 1, 13, 70_001]) {
       using buffer = DeviceBuffer.alloc<DType>(0, dtype, length);
       expect(buffer).toMatchObject({
-        ...{ device: 0, dtype, length, byteOffset: 0, disposed: false },
+        device: 0,
+        dtype,
+        length,
+        byteOffset: 0,
+        disposed: false,
         byteLength: length * elementSize(dtype),
       });
       await buffer.copyFrom(arrayOf(dtype, some(length)));
@@ -63,10 +67,20 @@ describe('a DeviceBuffer', () => {
     const buffer = native().NativeDeviceBuffer.alloc(other, 8, 5);
     const part = buffer.slice(2, 4);
     expect({ ...buffer }).toEqual({
-      ...{ device: other, dtype: 8, length: 5, byteOffset: 0, byteLength: 20, buffer },
+      device: other,
+      dtype: 8,
+      length: 5,
+      byteOffset: 0,
+      byteLength: 20,
+      buffer,
     });
     expect({ ...part }).toEqual({
-      ...{ device: other, dtype: 8, length: 2, byteOffset: 8, byteLength: 8, buffer },
+      device: other,
+      dtype: 8,
+      length: 2,
+      byteOffset: 8,
+      byteLength: 8,
+      buffer,
     });
     buffer.dispose();
   });

@@ -6,8 +6,15 @@ import type { Manner } from '../../lib/launch/members.js';
 import type { JobResult } from '../../lib/launch/run-job.js';
 
 const job: JobSpec = {
-  ...{ command: ['node', 'app.js'], workers: 4, servers: 1, env: { A: 'b' }, cores: [] },
-  ...{ tolerateWorkerLoss: false, graceMs: 5000, outerEnv: {}, starterArguments: [] },
+  command: ['node', 'app.js'],
+  workers: 4,
+  servers: 1,
+  env: { A: 'b' },
+  cores: [],
+  tolerateWorkerLoss: false,
+  graceMs: 5000,
+  outerEnv: {},
+  starterArguments: [],
 };
 const well: JobResult = { exitCode: 0, tolerated: [], endings: [], survivors: [] };
 

@@ -71,7 +71,10 @@ describe('runCollectives', () => {
   it('says what it was asked in the words of who asked', async () => {
     const asked = { commandLine: ['all_reduce', '-b', '8'], options: { minbytes: 8 } };
     const { run } = await runCollectives({
-      ...{ collective: 'all_reduce', sizes: [8], iterations: 1, asked },
+      collective: 'all_reduce',
+      sizes: [8],
+      iterations: 1,
+      asked,
     });
     expect(run.commandLine).toEqual(asked.commandLine);
     expect(run.options).toEqual({ collective: 'all_reduce', ranks: 2, minbytes: 8 });
@@ -155,8 +158,11 @@ describe('runDdp', () => {
     const { events, told, cases } = noted();
     const report = await runDdp(
       {
-        ...{ syntheticCompute: { value: 5, unit: 'milliseconds' }, modes: ['overlap', 'sync'] },
-        ...{ bucketSizes: [25], steps: 2, warmup: 1 },
+        syntheticCompute: { value: 5, unit: 'milliseconds' },
+        modes: ['overlap', 'sync'],
+        bucketSizes: [25],
+        steps: 2,
+        warmup: 1,
       },
       events,
     );
@@ -190,8 +196,13 @@ describe('runP2p and runTrain', () => {
     const rates: number[] = [];
     const report = await runTrain(
       {
-        ...{ model: 'mlp', dataset: 'mnist', batchSize: 2, backend: 'cpu' },
-        ...{ warmupSteps: 1, iterations: 2, stepsPerIteration: 1 },
+        model: 'mlp',
+        dataset: 'mnist',
+        batchSize: 2,
+        backend: 'cpu',
+        warmupSteps: 1,
+        iterations: 2,
+        stepsPerIteration: 1,
       },
       { ...events, onIteration: (_, rate) => void rates.push(rate) },
     );

@@ -133,7 +133,8 @@ describe('a command line', () => {
         ...walkEnvironment(folder),
         ...(how.gpus === true ? fakesEnvironment : {}),
         // Open MPI refuses root and more ranks than cores.
-        ...{ OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' },
+        OMPI_ALLOW_RUN_AS_ROOT: '1',
+        OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
         OMPI_MCA_rmaps_base_oversubscribe: '1',
       },
     });

@@ -22,7 +22,9 @@ describe('walks', () => {
     symlinkSync(join(root, 'examples'), join(folder, 'examples'));
     const script = `set -e\n${shellBlocks(guide).join('\n')}`;
     const { status, stdout, stderr } = spawnSync('bash', ['-c', script], {
-      ...{ cwd: folder, encoding: 'utf8', env: walkEnvironment(folder) },
+      cwd: folder,
+      encoding: 'utf8',
+      env: walkEnvironment(folder),
     });
     expect(status, stderr).toBe(0);
     expect(stdout.length).toBeGreaterThan(1000);
@@ -38,7 +40,8 @@ describe('programs', () => {
     const text = readFileSync(join(root, 'docs/programs.md'), 'utf8');
     const program = /^```ts\n(.*?)^```/ms.exec(text)?.[1] ?? '';
     const stdout = execFileSync(process.execPath, ['--input-type=module', '--eval', program], {
-      ...{ cwd: root, encoding: 'utf8' },
+      cwd: root,
+      encoding: 'utf8',
     });
     expect(stdout).toMatch(/^device: \d+ arrays, \d+ bytes$/m);
     expect(stdout).toContain('14 of 14 batches');

@@ -49,7 +49,12 @@ describe('targets', () => {
   });
 
   const record = (contender: string, bytes: number, place: string, ...seconds: number[]) => ({
-    ...{ contender, ranks: 2, bytes, place, seconds, wrong: 0 },
+    contender,
+    ranks: 2,
+    bytes,
+    place,
+    seconds,
+    wrong: 0,
   });
   const row = (records: PeerRecord[], target: RegExp) =>
     evaluate({ records, overhead: {}, store: {} }).find((candidate) =>
@@ -104,7 +109,12 @@ describe('stores', () => {
 
   test('are held to four passes over memory, and pairs to their rate', () => {
     const one = (contender: string, bytes: number, place: string, seconds: number) => ({
-      ...{ contender, ranks: 1, bytes, place, seconds: [seconds], wrong: 0 },
+      contender,
+      ranks: 1,
+      bytes,
+      place,
+      seconds: [seconds],
+      wrong: 0,
     });
     const rows = evaluate({
       records: [
@@ -171,8 +181,11 @@ describe('a quick run', () => {
 
   test('measures or waives every peer', () => {
     const peers = {
-      ...{ openmpi: 'Open MPI', mpich: 'MPICH', osu: 'OSU osu_allreduce' },
-      ...{ gloo: 'Gloo (torch, loopback)', dist_sync: 'gradlink, dist_sync' },
+      openmpi: 'Open MPI',
+      mpich: 'MPICH',
+      osu: 'OSU osu_allreduce',
+      gloo: 'Gloo (torch, loopback)',
+      dist_sync: 'gradlink, dist_sync',
       'ps-lite': 'ps-lite (loopback)',
     };
     for (const [id, label] of Object.entries(peers)) {

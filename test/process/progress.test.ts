@@ -24,7 +24,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 /** What the bars counted, in the order of drawing. */
 function counts(text: string): { done: number; total: number; unit: string }[] {
   return [...text.matchAll(bar)].map(([, done, total, unit]) => ({
-    ...{ done: Number(done), total: Number(total), unit: unit! },
+    done: Number(done),
+    total: Number(total),
+    unit: unit!,
   }));
 }
 
@@ -44,7 +46,8 @@ function messagesOf(
 ): Promise<{ messages: ProgressMessage[]; rest: string }> {
   const env = { ...process.env, GRADLINK_PROGRESS: '1' };
   const child = spawn(process.execPath, [program, ...args], {
-    ...{ env, stdio: ['ignore', 'ignore', 'pipe'] },
+    env,
+    stdio: ['ignore', 'ignore', 'pipe'],
   });
   let text = '';
   child.stderr.on('data', (chunk) => (text += String(chunk)));
@@ -90,7 +93,8 @@ describe('a job', () => {
     const stderr = openSync(file, 'w');
     const env = { ...process.env, GRADLINK_PROGRESS: '1' };
     const { status } = spawnSync(process.execPath, [program, ...job], {
-      ...{ env, stdio: ['ignore', 'ignore', stderr] },
+      env,
+      stdio: ['ignore', 'ignore', stderr],
     });
     closeSync(stderr);
     expect(status).toBe(0);
@@ -159,7 +163,8 @@ describe('on a terminal for both', () => {
     const ddp = ['ddp', '--synthetic-compute', '1', '--bucket-sizes', '25', '--modes', 'sync'];
     const command = [process.execPath, program, ...ddp, '--steps', '2', '--warmup', '1'].join(' ');
     const { stdout, status } = spawnSync('script', ['-qefc', command, '/dev/null'], {
-      ...{ encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] },
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'pipe'],
     });
     expect(status).toBe(0);
     expectWhole(stdout, 3, 'steps');

@@ -18,36 +18,58 @@ import { renderReport, toCsv } from '../../lib/report/render.js';
 import { report } from '../support/reports.js';
 
 const config: TrainConfig = {
-  ...{ model: 'mobilenetv2', dataset: 'cifar10', batchSize: 64, warmupSteps: 50, iterations: 2 },
-  ...{ stepsPerIteration: 50, optimizer: 'sgd', learningRate: 0.1, mode: 'overlap', seed: 0 },
-  ...{ distOptimizer: 'gradient_allreduce', dynamicTopology: true, adaptThenCombine: false },
+  model: 'mobilenetv2',
+  dataset: 'cifar10',
+  batchSize: 64,
+  warmupSteps: 50,
+  iterations: 2,
+  stepsPerIteration: 50,
+  optimizer: 'sgd',
+  learningRate: 0.1,
+  mode: 'overlap',
+  seed: 0,
+  distOptimizer: 'gradient_allreduce',
+  dynamicTopology: true,
+  adaptThenCombine: false,
   checkpointEvery: 100,
 };
 
 /** ElasticDL's published seconds of a task: 110.909, of it 110.655 in batches; 143.789 with 33.6484 of exchange. */
 function run(workers: number, task: number, gradient: number, batch: number): TrainResult {
   return {
-    ...{
-      workers,
-      machines: 1,
-      backend: 'cpu',
-      tfjsVersion: '4.22.0',
-      datasetName: 'cifar10 (synthetic)',
-    },
+    workers,
+    machines: 1,
+    backend: 'cpu',
+    tfjsVersion: '4.22.0',
+    datasetName: 'cifar10 (synthetic)',
     sampleName: 'img',
     iterationSeconds: Array.from({ length: workers }, () => [task, task]),
     parts: {
       dataSeconds: (task - batch) / 50,
       forwardSeconds: (batch - gradient) / 150,
       backwardSeconds: (batch - gradient) / 75,
-      ...{ copySeconds: 0, modelSeconds: 0, updateSeconds: 0, exposedSeconds: gradient / 50 },
+      copySeconds: 0,
+      modelSeconds: 0,
+      updateSeconds: 0,
+      exposedSeconds: gradient / 50,
     },
-    ...{ losses: [2.5, 2.25], gradientBytes: 8_946_728, gradientArrays: 158 },
-    ...{ trainableParameters: 2_236_682, warmupSteps: 50, resumedAt: 0, steps: 150 },
+    losses: [2.5, 2.25],
+    gradientBytes: 8_946_728,
+    gradientArrays: 158,
+    trainableParameters: 2_236_682,
+    warmupSteps: 50,
+    resumedAt: 0,
+    steps: 150,
     utilisation: {
-      ...{ seconds: 10, cpuShare: 0.9, memoryShare: 0.25, diskShare: null, gpuShare: null },
-      ...{ diskReadBytesPerSecond: null, diskWrittenBytesPerSecond: null },
-      ...{ networkReceivedBytesPerSecond: 2e6, networkSentBytesPerSecond: 1e6 },
+      seconds: 10,
+      cpuShare: 0.9,
+      memoryShare: 0.25,
+      diskShare: null,
+      gpuShare: null,
+      diskReadBytesPerSecond: null,
+      diskWrittenBytesPerSecond: null,
+      networkReceivedBytesPerSecond: 2e6,
+      networkSentBytesPerSecond: 1e6,
     },
   };
 }
@@ -82,12 +104,23 @@ describe('elasticDlTable', () => {
     ]);
     const rows = cells(table);
     expect(rows[0]).toMatchObject({
-      ...{ workers: '1', arrays: '158', parameters: '2236682', MB: '8.946728' },
-      ...{ 'task_process s': '110.9', 'speed /s': '28.85', speedup: '1.00', 'comm %': '-' },
+      workers: '1',
+      arrays: '158',
+      parameters: '2236682',
+      MB: '8.946728',
+      'task_process s': '110.9',
+      'speed /s': '28.85',
+      speedup: '1.00',
+      'comm %': '-',
     });
     expect(rows[1]).toMatchObject({
-      ...{ 'task_process s': '143.8', 'batch_process s': '143.1', 'report_gradient s': '33.65' },
-      ...{ 'compute:comm': '10:3.1', 'comm %': '24 %', 'speed /s': '44.51', speedup: '1.54' },
+      'task_process s': '143.8',
+      'batch_process s': '143.1',
+      'report_gradient s': '33.65',
+      'compute:comm': '10:3.1',
+      'comm %': '24 %',
+      'speed /s': '44.51',
+      speedup: '1.54',
     });
     expect(rows[2]).toMatchObject({ 'compute:comm': '10:5.6', speedup: '1.98' });
   });
@@ -159,9 +192,17 @@ describe('gridRows', () => {
     const [, , failed, slow] = cells(gridTable(rows));
     expect(failed).toMatchObject({ runs: '-', target: '-', missing: 'exit status 137: killed' });
     expect(slow).toMatchObject({
-      ...{ machines: '2', 'devices/machine': '4', 'median /s': '400.00', speedup: '3.92' },
-      ...{ efficiency: '49 %', target: 'fail', cpu: '90 %', memory: '25 %', disk: '-' },
-      ...{ 'net in MB/s': '2.00', 'net out MB/s': '1.00' },
+      machines: '2',
+      'devices/machine': '4',
+      'median /s': '400.00',
+      speedup: '3.92',
+      efficiency: '49 %',
+      target: 'fail',
+      cpu: '90 %',
+      memory: '25 %',
+      disk: '-',
+      'net in MB/s': '2.00',
+      'net out MB/s': '1.00',
     });
     const markdown = gridMarkdown(rows, 0.8);
     expect(markdown).toContain(

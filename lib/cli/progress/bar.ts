@@ -38,8 +38,11 @@ export class ProgressBar {
     this.bar = new SingleBar(
       // Cut at the terminal's width instead of switching its wrapping of lines off, for other lines too.
       {
-        ...{ stream: io.stderr, format: '{bar} {text}', barsize: barWidth },
-        ...{ clearOnComplete: true, linewrap: true },
+        stream: io.stderr,
+        format: '{bar} {text}',
+        barsize: barWidth,
+        clearOnComplete: true,
+        linewrap: true,
       },
       Presets.shades_classic,
     );

@@ -99,7 +99,11 @@ export async function modelWorkload(options: ModelWorkloadOptions): Promise<DdpW
           ? undefined
           : assignBeforeOverflow(elements, capacityElements);
       const ddp = await DistributedDataParallel.create(model, communicator, {
-        ...{ mode, bucketCapBytes, firstBucketBytes, buckets, timeline },
+        mode,
+        bucketCapBytes,
+        firstBucketBytes,
+        buckets,
+        timeline,
       });
       return new ModelTrainer(communicator, ddp, loss);
     },

@@ -98,7 +98,13 @@ function loop(
   arrays: number,
 ): ReturnType<ReturnType<typeof native>['gpuLoop']> {
   return native().gpuLoop({
-    ...{ loop: nativeGpuLoops[name], gpu, arrays, warmup: 2, loops, samples, timeoutMs },
+    loop: nativeGpuLoops[name],
+    gpu,
+    arrays,
+    warmup: 2,
+    loops,
+    samples,
+    timeoutMs,
     count: name === 'copy' ? count : count / 2,
   });
 }

@@ -70,7 +70,10 @@ export function planNeighbors(
   dynamic: boolean,
 ): NeighborPlan {
   return {
-    ...{ size, perNode, graphName, dynamic },
+    size,
+    perNode,
+    graphName,
+    dynamic,
     graph: graphs[graphName](size),
     nodeGraph: graphs[graphName](size / perNode),
   };

@@ -104,7 +104,11 @@ export async function run(options: NeighborsOptions, events: RunEvents = {}): Pr
     const [first] = ranks.members;
     const tell = first?.rank === 0 ? events : {};
     const head = headOf('collectives', given, {
-      ...{ collective, ranks: size, topology, dynamic, ranksPerNode },
+      collective,
+      ranks: size,
+      topology,
+      dynamic,
+      ranksPerNode,
     });
     const { environment } = head;
     const limit = await measureSharedLimit(peersOf(ranks), environment.lastLevelCacheBytes);

@@ -116,8 +116,10 @@ class RankCalls {
     const exchange = this.#nodeExchanges[step % this.#nodeExchanges.length]!;
     const { selfWeight, srcWeights, dstWeights } = uniformWeights(exchange);
     return {
-      ...{ ...this.#options, selfWeight },
-      ...{ srcMachineWeights: srcWeights, dstMachineWeights: dstWeights },
+      ...this.#options,
+      selfWeight,
+      srcMachineWeights: srcWeights,
+      dstMachineWeights: dstWeights,
     };
   }
 
@@ -203,8 +205,15 @@ async function runPlacement(
   const identity = (name: NeighborOperation): CaseIdentity => ({
     name,
     parameters: {
-      ...{ bytes, count, dtype, placement, ranks: ranks.size, shared: sweep.shared },
-      ...{ topology: plan.graphName, dynamic: plan.dynamic, ranksPerNode: plan.perNode },
+      bytes,
+      count,
+      dtype,
+      placement,
+      ranks: ranks.size,
+      shared: sweep.shared,
+      topology: plan.graphName,
+      dynamic: plan.dynamic,
+      ranksPerNode: plan.perNode,
     },
   });
   const calls = ranks.members.map(
@@ -237,7 +246,9 @@ async function runPlacement(
       warmupIterations: sweep.warmup,
       volume: {
         ...collectiveVolume('all_reduce', {
-          ...{ countPerRank: count, ranks: ranks.size, placement },
+          countPerRank: count,
+          ranks: ranks.size,
+          placement,
           elementBytes: bytes / count,
         }),
         ...(operation === 'all_reduce'
@@ -247,9 +258,11 @@ async function runPlacement(
       copyBytesPerSecond: bench.limit.copyBytesPerSecond,
       check: error === undefined ? unchecked : errorCheck(error, tolerances[dtype]),
       context: {
-        ...{ threads: bench.limit.threads, availableCores: bench.limit.availableCores },
+        threads: bench.limit.threads,
+        availableCores: bench.limit.availableCores,
         lastLevelCacheBytes: bench.environment.lastLevelCacheBytes,
-        ...{ processes: ranks.processes, sharedMemory: sweep.shared },
+        processes: ranks.processes,
+        sharedMemory: sweep.shared,
       },
     });
     const median = result.statistics?.medianSeconds ?? null;

@@ -14,7 +14,11 @@ export function trainIdentity(config: TrainConfig, workers: number): CaseIdentit
   return {
     name: 'train',
     parameters: {
-      ...{ model, dataset, batchSize, optimizer, distOptimizer },
+      model,
+      dataset,
+      batchSize,
+      optimizer,
+      distOptimizer,
       ...(distOptimizer === 'gradient_allreduce' ? { mode, compression: hook ?? 'none' } : {}),
       workers,
     },

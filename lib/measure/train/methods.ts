@@ -82,7 +82,10 @@ export async function gradientAllReduceMethod(options: MethodOptions): Promise<T
   const { model, communicator, config, timeline } = options;
   const { mode, hook, bucketCapBytes } = config;
   const ddp = await DistributedDataParallel.create(model, communicator, {
-    ...{ mode, hook, bucketCapBytes, timeline },
+    mode,
+    hook,
+    bucketCapBytes,
+    timeline,
   });
   const optimizer = makeOptimizer(config.optimizer, config.learningRate);
   return {

@@ -48,13 +48,17 @@ export async function trainOnRank(
   try {
     const kind: ModelKind = modelKinds[config.model];
     const dataset = openDataset(config.dataset, {
-      ...{ seed: config.seed, folder: config.dataFolder, imageSize: config.imageSize },
+      seed: config.seed,
+      folder: config.dataFolder,
+      imageSize: config.imageSize,
       length: config.sequenceLength,
       vocabulary: config.vocabulary,
       classes: config.classes,
     });
     const model = buildModel({ core: tf, layers }, config.model, {
-      ...{ inputShape: dataset.sampleShape, classes: dataset.classes, seed: config.seed },
+      inputShape: dataset.sampleShape,
+      classes: dataset.classes,
+      seed: config.seed,
       vocabulary: dataset.vocabulary,
     });
     const { batchSize, seed } = config;
@@ -62,7 +66,14 @@ export async function trainOnRank(
     if (rank === 0) options.onStart?.(size, backend.name);
     const method = await createMethod({ model, communicator, config, timeline });
     const run = await runTraining({
-      ...{ core: tf, communicator, config, model, dataset, batches, method, timeline },
+      core: tf,
+      communicator,
+      config,
+      model,
+      dataset,
+      batches,
+      method,
+      timeline,
       onIteration: rank === 0 ? options.onIteration : undefined,
       onStep: rank === 0 ? options.onStep : undefined,
       // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
@@ -75,8 +86,13 @@ export async function trainOnRank(
     if (gathered === undefined) return undefined;
     return {
       ...gathered,
-      ...{ workers: size, backend: backend.name, tfjsVersion: backend.version },
-      ...{ datasetName: dataset.name, sampleName: kind.sampleName, gradientBytes, gradientArrays },
+      workers: size,
+      backend: backend.name,
+      tfjsVersion: backend.version,
+      datasetName: dataset.name,
+      sampleName: kind.sampleName,
+      gradientBytes,
+      gradientArrays,
       trainableParameters: gradientBytes / Float32Array.BYTES_PER_ELEMENT,
       warmupSteps: run.warmupSteps,
       resumedAt: run.resumedAt,

@@ -90,7 +90,13 @@ export async function runTraining(training: Training): Promise<RankRun> {
   const utilisation = watch.stop();
   const measuredSteps = iterations * config.stepsPerIteration;
   return {
-    ...{ iterationSeconds, losses, parts, measuredSteps, warmupSteps, resumedAt, utilisation },
+    iterationSeconds,
+    losses,
+    parts,
+    measuredSteps,
+    warmupSteps,
+    resumedAt,
+    utilisation,
     steps: state.step,
   };
 }

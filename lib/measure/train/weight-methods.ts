@@ -58,7 +58,8 @@ export async function weightMethod({
   const dynamic = config.distOptimizer === 'neighbor_allreduce' && config.dynamicTopology;
   const update = timedUpdate(makeOptimizer(config.optimizer, config.learningRate));
   const optimizer = new DistributedOptimizer(update.optimizer, communicator, {
-    ...{ algorithm, timeline },
+    algorithm,
+    timeline,
     ...(dynamic ? { neighbors: onePeer(rank, size) } : {}),
     ...(config.distOptimizer === 'allreduce' ? { stepsPerCommunication: 1 } : {}),
   });

@@ -36,7 +36,10 @@ export function syntheticImages(
   const patternOf = Uint32Array.from({ length: classes }, (_, label) => mix(seed, 100 + label));
   return {
     name: `${name} (synthetic)`,
-    ...{ sampleShape, classes, samples, inputType: 'float32' },
+    sampleShape,
+    classes,
+    samples,
+    inputType: 'float32',
     read(index, into) {
       const label = index % classes;
       const pattern = patternOf[label]!;
@@ -60,7 +63,11 @@ export function syntheticTokens(
   const share = Math.max(1, Math.floor(vocabulary / classes));
   return {
     name: 'tokens (synthetic)',
-    ...{ sampleShape: [length], classes, samples, vocabulary, inputType: 'int32' },
+    sampleShape: [length],
+    classes,
+    samples,
+    vocabulary,
+    inputType: 'int32',
     read(index, into) {
       const label = index % classes;
       const next = generator(mix(seed, index));

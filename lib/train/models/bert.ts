@@ -36,7 +36,8 @@ export const bertTiny: ModelKind = {
       apply(layers.layerNormalization({ epsilon: 1e-12 }), x);
     const tokens = maker.input(shape, 'int32');
     const embedding = layers.embedding({
-      ...{ inputDim: vocabulary, outputDim: width },
+      inputDim: vocabulary,
+      outputDim: width,
       embeddingsInitializer: maker.normal(0.02),
     });
     let x = norm(apply(places(positions, maker.normal(0.02)), apply(embedding, tokens)));

@@ -36,7 +36,11 @@ export const mobilenetv2: ModelKind = {
       normalised(
         apply(
           layers.conv2d({
-            ...{ filters, kernelSize, strides, padding: 'same', useBias: false },
+            filters,
+            kernelSize,
+            strides,
+            padding: 'same',
+            useBias: false,
             kernelInitializer: maker.glorot(),
           }),
           x,
@@ -50,7 +54,10 @@ export const mobilenetv2: ModelKind = {
         const strides = block === 0 ? firstStride : 1;
         let inner = expansion === 1 ? x : relu6(convolve(x, expansion * channels, 1));
         const depthwise = layers.depthwiseConv2d({
-          ...{ kernelSize: 3, strides, padding: 'same', useBias: false },
+          kernelSize: 3,
+          strides,
+          padding: 'same',
+          useBias: false,
           depthwiseInitializer: maker.glorot(),
         });
         inner = relu6(normalised(apply(depthwise, inner)));

@@ -18,7 +18,11 @@ export const resnet20: ModelKind = {
     const convolve = (x: SymbolicTensor, filters: number, strides: number): SymbolicTensor => {
       const convolved = apply(
         layers.conv2d({
-          ...{ filters, strides, kernelSize: 3, padding: 'same', useBias: false },
+          filters,
+          strides,
+          kernelSize: 3,
+          padding: 'same',
+          useBias: false,
           kernelInitializer: maker.he(),
         }),
         x,
@@ -79,7 +83,10 @@ export const resnet50: ModelKind = {
     ): SymbolicTensor => {
       const convolved = apply(
         layers.conv2d({
-          ...{ filters, kernelSize, strides, padding: 'same' },
+          filters,
+          kernelSize,
+          strides,
+          padding: 'same',
           kernelInitializer: maker.glorot(),
         }),
         x,

@@ -20,7 +20,10 @@ export const lenet: ModelKind = {
     const convolve = (x: SymbolicTensor, filters: number, padding: 'same' | 'valid') => {
       const convolved = apply(
         layers.conv2d({
-          ...{ filters, kernelSize: 5, padding, activation: 'relu' },
+          filters,
+          kernelSize: 5,
+          padding,
+          activation: 'relu',
           kernelInitializer: maker.glorot(),
         }),
         x,

@@ -66,8 +66,12 @@ describe('utilisation', () => {
     const nothing = (): undefined => undefined;
     const summary = summarise([sampleUtilisation(1, nothing), sampleUtilisation(2, nothing)]);
     expect(summary).toMatchObject({
-      ...{ cpuShare: null, memoryShare: null, diskShare: null, gpuShare: null },
-      ...{ diskReadBytesPerSecond: null, diskWrittenBytesPerSecond: null },
+      cpuShare: null,
+      memoryShare: null,
+      diskShare: null,
+      gpuShare: null,
+      diskReadBytesPerSecond: null,
+      diskWrittenBytesPerSecond: null,
     });
   });
 

@@ -7,9 +7,18 @@ const known = ['model', 'dataset', 'dist-optimizer', 'atc-style', 'lr'];
 describe('parsePlan', () => {
   it('has the protocol for what is not said', () => {
     expect(parsePlan('grid: [[1, 1]]', known)).toEqual({
-      ...{ cells: [{ machines: 1, devices: 1 }], batchSizes: [32], repeats: 5, warmupSteps: 20 },
-      ...{ steps: 100, target: 0.8, hosts: [], launcher: 'local', launch: [], servers: 0 },
-      ...{ options: {}, timeoutSeconds: undefined },
+      cells: [{ machines: 1, devices: 1 }],
+      batchSizes: [32],
+      repeats: 5,
+      warmupSteps: 20,
+      steps: 100,
+      target: 0.8,
+      hosts: [],
+      launcher: 'local',
+      launch: [],
+      servers: 0,
+      options: {},
+      timeoutSeconds: undefined,
     });
   });
 
@@ -35,12 +44,21 @@ describe('parsePlan', () => {
         { machines: 1, devices: 1 },
         { machines: 12, devices: 8 },
       ],
-      ...{ batchSizes: [64, 128], repeats: 7, warmupSteps: 0, steps: 10, target: 0.9 },
-      ...{ hosts: ['node1', 'node2'], launcher: 'mpi', servers: 2, timeoutSeconds: 600 },
+      batchSizes: [64, 128],
+      repeats: 7,
+      warmupSteps: 0,
+      steps: 10,
+      target: 0.9,
+      hosts: ['node1', 'node2'],
+      launcher: 'mpi',
+      servers: 2,
+      timeoutSeconds: 600,
       launch: ['--remote-shell', 'ssh -p 2222'],
       options: {
-        ...{ model: 'resnet50', 'dist-optimizer': 'neighbor_allreduce' },
-        ...{ 'atc-style': 'true', lr: '0.5' },
+        model: 'resnet50',
+        'dist-optimizer': 'neighbor_allreduce',
+        'atc-style': 'true',
+        lr: '0.5',
       },
     });
   });
