@@ -4,6 +4,7 @@
 #include <bit>
 #include <vector>
 
+#include "core/error.h"
 #include "core/kernels/identity.h"
 #include "cuda/driver.h"
 
@@ -82,7 +83,12 @@ abi::Result scatterByMessages(Messages messages, int size, int rank, int root) {
 char* roomForScan(const Comms::Member& member, cuda::StreamHandle stream, std::size_t bytes) {
   std::vector<cuda::DeviceMemory>& blocks = member.scans[stream];
   if (blocks.empty() || blocks.back().bytes() < bytes) {
-    blocks.emplace_back(member.device, std::bit_ceil(bytes));
+    try {
+      blocks.emplace_back(member.device, std::bit_ceil(bytes));
+    } catch (Error& error) {
+      error.usable = false;  // the others wait for this rank's part
+      throw;
+    }
   }
   return static_cast<char*>(blocks.back().data());
 }

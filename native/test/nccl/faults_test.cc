@@ -173,6 +173,23 @@ TEST_F(NcclFaults, NoRoomForAnInboxLeavesTheCommunicatorUsable) {
             "");
 }
 
+// A rank alone may have no memory, while its peers wait for it.
+TEST_F(NcclFaults, AScanWithoutRoomForItsBlocksEndsTheCommunicator) {
+  EXPECT_EQ(inProcess(
+                []() -> std::string {
+                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+                  // In and out have room, the blocks of both ranks have not.
+                  const Case large{Op::scan, 2, 10'000'000, DType::int8, ReduceOp::sum, 0, true};
+                  HeldBuffers buffers(*comm, large);
+                  std::string wrong = expectError(ErrorCode::outOfMemory, -2, "",
+                                                  [&] { call(*comm, large, buffers.view()); });
+                  if (!wrong.empty()) return wrong;
+                  return expectError(ErrorCode::outOfMemory, -2, "", [&] { comm->barrier(); });
+                },
+                fault("oom=20000000")),
+            "");
+}
+
 TEST_F(NcclFaults, OldLibrariesDoTheSameWithMessages) {
   for (const char* faults :
        {"nccl-version=21805", "missing=ncclAlltoAll,missing=ncclGather,missing=ncclScatter"}) {
