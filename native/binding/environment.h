@@ -83,7 +83,7 @@ class Environment : public std::enable_shared_from_this<Environment> {
   void setConstructor(const std::string& name, Napi::Function);
   Napi::Function constructor(const std::string& name) const;
 
-  /// The class GradlinkError, handed over by lib/native.ts. Empty before.
+  /// The class GradlinkError, handed over by lib/native/load.ts. Empty before.
   void setErrorClass(Napi::Function);
   Napi::FunctionReference& errorClass() { return errorClass_; }
 

@@ -20,7 +20,7 @@ Napi::Value makeError(Napi::Env env, const std::string& code, const std::string&
   }
   Napi::FunctionReference& errorClass = Environment::of(env).errorClass();
   if (errorClass.IsEmpty()) {
-    // Only code that loads the addon without lib/native.ts gets here.
+    // Only code that loads the addon without lib/native/load.ts gets here.
     Napi::Error plain = Napi::Error::New(env, message);
     plain.Set("code", Napi::String::New(env, code));
     return plain.Value();

@@ -1,4 +1,4 @@
-// Each function adds one area's classes and functions to the addon's exports. lib/native.ts
+// Each function adds one area's classes and functions to the addon's exports. lib/native/load.ts
 // declares them all; a test holds the two equal.
 #pragma once
 

@@ -12,7 +12,7 @@ namespace {
 // Pointers of one kernel call. Ranks are few; a vector would cost an allocation for every 8-byte
 // call.
 template <typename T>
-class PointerList {
+class KernelPointers {
  public:
   void push(T pointer) {
     if (used_ < kInline) {
@@ -60,14 +60,14 @@ struct Range {
   }
   /// Of the first so many ranks, at least one.
   void reduceFirst(std::size_t ranks, std::span<void* const> dst, std::size_t block) const {
-    PointerList<const void*> src;
+    KernelPointers<const void*> src;
     for (std::size_t r = 0; r < ranks; ++r) src.push(in(r, block));
     reduceMany(dst, src.span(), end - begin, call.shape.dtype, call.shape.op, call.streaming);
   }
 };
 
 void allReduce(const Range& range) {
-  PointerList<void*> dst;
+  KernelPointers<void*> dst;
   for (std::size_t r = 0; r < range.size(); ++r) {
     if (range.writes(r)) dst.push(range.out(r, 0));
   }
@@ -83,7 +83,7 @@ void reduceScatter(const Range& range) {
 }
 
 void broadcast(const Range& range, std::size_t root) {
-  PointerList<void*> dst;
+  KernelPointers<void*> dst;
   const void* src = range.in(root, 0);
   for (std::size_t r = 0; r < range.size(); ++r) {
     if (range.writes(r) && range.out(r, 0) != src) dst.push(range.out(r, 0));
@@ -99,7 +99,7 @@ void gatherTo(const Range& range, std::size_t destination) {
 
 void allGather(const Range& range) {
   for (std::size_t r = 0; r < range.size(); ++r) {
-    PointerList<void*> dst;
+    KernelPointers<void*> dst;
     for (std::size_t d = 0; d < range.size(); ++d) {
       if (range.writes(d) && range.out(d, r) != range.in(r, 0)) dst.push(range.out(d, r));
     }

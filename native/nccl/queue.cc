@@ -27,7 +27,7 @@ class Sequence {
 /// The sends and receives of one rank's part; blocks of `count` elements.
 class Messages {
  public:
-  Messages(const Library& library, const Comms::Member& member, const Part& part)
+  Messages(const Library& library, const Comms::Member& member, const RankCall& part)
       : library_(library),
         member_(member),
         part_(part),
@@ -51,7 +51,7 @@ class Messages {
  private:
   const Library& library_;
   const Comms::Member& member_;
-  const Part& part_;
+  const RankCall& part_;
   int type_;
   std::size_t bytes_;
   Sequence all_;
@@ -111,7 +111,7 @@ void queueCopy(char* to, const void* from, std::size_t bytes, cuda::StreamHandle
 }
 
 /// Queues so many bytes of the identity: some from the host, and what is there is then doubled.
-void queueIdentity(char* to, std::size_t bytes, const Comms::Member& member, const Part& part) {
+void queueIdentity(char* to, std::size_t bytes, const Comms::Member& member, const RankCall& part) {
   const cuda::PinnedMemory& some = someIdentity(member, part.shape);
   std::size_t done = std::min(some.bytes(), bytes);
   queueCopy(to, some.data(), done, part.stream);
@@ -127,7 +127,7 @@ void queueIdentity(char* to, std::size_t bytes, const Comms::Member& member, con
 /// library's, of every type and op, and it takes as long as a chain of sends and sums would; of
 /// memory it takes what all ranks' inputs take.
 abi::Result scanByReduceScatter(const Library& library, const Comms::Member& member, int size,
-                                const Part& part) {
+                                const RankCall& part) {
   const std::size_t bytes = part.shape.count * sizeOf(part.shape.dtype);
   const auto ranks = static_cast<std::size_t>(size);
   char* const blocks = roomForScan(member, part.stream, ranks * bytes);
@@ -147,7 +147,7 @@ abi::Result scanByReduceScatter(const Library& library, const Comms::Member& mem
 }  // namespace
 
 abi::Result queuePart(const Library& library, const Comms::Member& member, int size,
-                      const Part& part) {
+                      const RankCall& part) {
   const Shape& shape = part.shape;
   if (shape.count == 0) return abi::kSuccess;
   const std::size_t count = shape.count;

@@ -7,7 +7,7 @@
 namespace gradlink::nccl {
 
 /// One rank's part of a collective.
-struct Part {
+struct RankCall {
   Shape shape;
   const void* in;
   void* out;
@@ -18,7 +18,7 @@ struct Part {
 
 /// Queues it, inside a group. Collectives that the library does not have are made of its sends and
 /// receives. Not for barrier, split and neighborAllReduce.
-abi::Result queuePart(const Library&, const Comms::Member&, int size, const Part&);
+abi::Result queuePart(const Library&, const Comms::Member&, int size, const RankCall&);
 
 /// Whether queuePart makes this of sends and receives.
 bool madeOfMessages(const Library&, Kind);

@@ -15,7 +15,7 @@ constexpr int kFloat8SumMajor = 9;
 
 }  // namespace
 
-Ranks::Ranks(Held held, const UniqueId& id, const Options& options)
+Ranks::Ranks(HeldRanks held, const UniqueId& id, const Options& options)
     : library_(Library::get()),
       ranks_(std::move(held.ranks)),
       devices_(std::move(held.devices)),
@@ -126,8 +126,8 @@ void Ranks::launch(std::span<const Launch> launches, std::span<cuda::Stream* con
   comms.group(watch, [&](std::size_t i) {
     for (std::size_t j = 0; j < launches.size(); ++j) {
       const Launch& each = launches[j];
-      const Part part{each.shape, each.buffers.in[i], each.buffers.out[i], scaled.op(j, i),
-                      streams[i]->handle()};
+      const RankCall part{each.shape, each.buffers.in[i], each.buffers.out[i], scaled.op(j, i),
+                          streams[i]->handle()};
       const abi::Result result = queuePart(library_, *comms.members()[i], size_, part);
       if (isFailure(result)) return result;
     }

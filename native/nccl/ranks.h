@@ -29,7 +29,7 @@ struct Core {
 };
 
 /// Who is held, and how.
-struct Held {
+struct HeldRanks {
   std::vector<int> ranks;
   std::vector<cuda::Device*> devices;
   int size = 0;
@@ -46,17 +46,17 @@ class Neighbors {
   cuda::TaskRing& ring(std::size_t member) { return *places_[member].ring; }
 
  private:
-  struct Place {
+  struct Inbox {
     cuda::DeviceMemory inbox;
     std::unique_ptr<cuda::TaskRing> ring;
   };
-  std::vector<Place> places_;
+  std::vector<Inbox> places_;
 };
 
 class Ranks final : public NcclCommunicator {
  public:
   /// Meets the others under `id`.
-  Ranks(Held held, const UniqueId& id, const Options& options);
+  Ranks(HeldRanks held, const UniqueId& id, const Options& options);
   ~Ranks() override;
 
   int size() const override { return size_; }

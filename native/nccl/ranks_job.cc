@@ -68,7 +68,7 @@ Error explained(Error error, std::span<const int> gpus) {
   return error;
 }
 
-std::unique_ptr<NcclCommunicator> meet(Held held, const UniqueId& id, const Options& options) {
+std::unique_ptr<NcclCommunicator> meet(HeldRanks held, const UniqueId& id, const Options& options) {
   return std::make_unique<Ranks>(std::move(held), id, options);
 }
 
@@ -198,7 +198,7 @@ std::unique_ptr<Communicator> Ranks::split(int color, int key, const CallOptions
 std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Options& options) {
   if (gpus.empty()) throw misuse("openLocal", "expected at least one GPU, got none");
   Library::get();
-  Held held;
+  HeldRanks held;
   held.size = static_cast<int>(gpus.size());
   held.ranks.resize(gpus.size());
   std::iota(held.ranks.begin(), held.ranks.end(), 0);
@@ -222,7 +222,7 @@ std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, in
   if (!control || control->heldRanks().size() != 1) {
     throw misuse("join", "the control communicator must hold one rank");
   }
-  Held held{{control->heldRanks()[0]}, {}, control->size(), nullptr};
+  HeldRanks held{{control->heldRanks()[0]}, {}, control->size(), nullptr};
   UniqueId id;
   try {
     held.devices.push_back(&cuda::Device::get(gpu));

@@ -121,7 +121,7 @@ std::optional<double> Ranks::estimateSeconds(const Shape& shape, const CallOptio
       Comms::Member& member = *simulated_->members()[i];
       auto* place = static_cast<char*>(places[i].data());
       member.device.makeCurrent();
-      const Part part{shape, place, place + 256, abi::opOf(shape.op), member.stream.handle()};
+      const RankCall part{shape, place, place + 256, abi::opOf(shape.op), member.stream.handle()};
       const abi::Result result = queuePart(library_, member, size_, part);
       if (isFailure(result)) throw library_.failure(result, watch.op).withRank(member.rank);
     }

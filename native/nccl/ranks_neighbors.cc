@@ -16,7 +16,7 @@ std::size_t strangers(const WeightRow& row) { return row.size() - 1; }
 
 Neighbors::Neighbors(const Comms& comms) {
   for (const auto& member : comms.members()) {
-    Place& place = places_.emplace_back();
+    Inbox& place = places_.emplace_back();
     place.ring = std::make_unique<cuda::TaskRing>(member->stream);
   }
 }

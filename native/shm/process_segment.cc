@@ -73,15 +73,16 @@ File makeSegmentFile(int size, std::size_t slotBytes) {
   }
   // Shrinking it would turn every access of the others into a SIGBUS.
   fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
-  void* memory = mmap(nullptr, sizeof(Header), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  void* memory =
+      mmap(nullptr, sizeof(SegmentHeader), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) throw systemError("join: cannot map the segment", errno);
-  auto& header = *static_cast<Header*>(memory);
+  auto& header = *static_cast<SegmentHeader*>(memory);
   header.bytes = bytes;
   header.size = static_cast<std::uint32_t>(size);
   header.slotBytes = slot;
   header.fileEnd.store(bytes);
   header.magic = kMagic;
-  munmap(memory, sizeof(Header));
+  munmap(memory, sizeof(SegmentHeader));
   return file;
 }
 
@@ -96,13 +97,13 @@ Membership enterSegment(const File& passed, int rank) {
     if (memory == MAP_FAILED) throw systemError("join: cannot map the segment", errno);
     return memory;
   };
-  void* first = map(sizeof(Header));
-  const auto& header = *static_cast<Header*>(first);
+  void* first = map(sizeof(SegmentHeader));
+  const auto& header = *static_cast<SegmentHeader*>(first);
   const std::uint64_t magic = header.magic;
   const std::size_t bytes = header.bytes;
   const auto size = static_cast<int>(header.size);
   const std::size_t slotBytes = header.slotBytes;
-  munmap(first, sizeof(Header));
+  munmap(first, sizeof(SegmentHeader));
   if (magic != kMagic || size > kMaxRanks || bytes != Segment::bytesFor(size, slotBytes)) {
     throw Error(ErrorCode::mismatch,
                 "join: the ranks use different versions of gradlink; install the same one for all")

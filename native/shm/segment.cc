@@ -44,7 +44,7 @@ Segment::Segment(void* memory, int size, std::size_t slotBytes)
     end = roundUp(end + bytes, kPage);
     return at;
   };
-  take(sizeof(Header));
+  take(sizeof(SegmentHeader));
   ranksAt_ = take(n * sizeof(RankBlock));
   oneShotAt_ = take(2 * n * kOneShotBytes);
   stageBytes_ = std::clamp(kRingSlots / n, kFewestRingSlots, kMostRingSlots) * slotBytes_;

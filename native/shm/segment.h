@@ -81,7 +81,7 @@ struct Mailbox {
   std::atomic<std::uint32_t> answer;
 };
 
-struct Header {
+struct SegmentHeader {
   std::uint64_t magic;
   std::uint64_t bytes;
   std::uint32_t size;
@@ -113,7 +113,7 @@ class Segment {
   int size() const { return size_; }
   std::size_t slotBytes() const { return slotBytes_; }
   std::size_t mailboxBytes() const { return mailboxBytes_; }
-  Header& header() const { return *reinterpret_cast<Header*>(memory_); }
+  SegmentHeader& header() const { return *reinterpret_cast<SegmentHeader*>(memory_); }
   RankBlock& rank(int r) const {
     return reinterpret_cast<RankBlock*>(memory_ + ranksAt_)[static_cast<std::size_t>(r)];
   }

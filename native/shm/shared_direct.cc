@@ -80,7 +80,7 @@ void drainPeers(Session& session) {
 
 void runSharedDirect(Session& session, const Shape& shape, const std::function<DirectCall()>& views,
                      std::uint32_t number, Patience& patience) {
-  Header& header = session.segment().header();
+  SegmentHeader& header = session.segment().header();
   std::size_t part = partOf(shape, session.size());
   // The counter has 32 bits for the parts.
   part = std::max(part, static_cast<std::size_t>(shape.count >> 30));

@@ -27,10 +27,10 @@ bool isSent(const Shape& shape, int rank, std::size_t block) {
 /// Each rank stages what others read of its input, and computes from what they staged. It waits for
 /// its own sources and readers only, and while a source is late it stages ahead, as far as the ring
 /// goes: where ranks share a core a wait costs a change of processes.
-class Pipeline : StagedRun {
+class ChunkPipeline : StagedRun {
  public:
-  Pipeline(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
-           const StagedProgress& progress)
+  ChunkPipeline(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
+                const StagedProgress& progress)
       : StagedRun(session, call, work, patience, progress),
         in_(static_cast<std::size_t>(size_)),
         out_(static_cast<std::size_t>(size_)) {
@@ -160,7 +160,7 @@ StagedProgress RingSlots::after(const StagedProgress& before, std::uint32_t chun
 
 void runStaged(Session& session, const StagedCall& call, StagingWork& work, Patience& patience,
                StagedProgress& progress) {
-  progress = Pipeline(session, call, work, patience, progress).run(progress);
+  progress = ChunkPipeline(session, call, work, patience, progress).run(progress);
 }
 
 }  // namespace gradlink::shm

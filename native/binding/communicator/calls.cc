@@ -38,7 +38,7 @@ void readOne(const Napi::Value& value, const Needed& needed, DType dtype, int de
 /// One array, or, where the communicator holds several ranks, an array of one for each.
 template <typename Pointer, typename NeededBy>
 void read(const Napi::Value& value, const Side& side, const NeededBy& neededBy, DType dtype,
-          const char* name, PointerList<Pointer>& into, Kept* kept) {
+          const char* name, RankPointers<Pointer>& into, Kept* kept) {
   const std::span<const int> ranks = side.communicator.heldRanks();
   into.resize(ranks.size());
   if (ranks.size() == 1 && !value.IsArray()) {

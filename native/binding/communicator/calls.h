@@ -19,7 +19,7 @@ namespace gradlink::binding {
 
 /// One pointer for each held rank, without allocation for few.
 template <typename Pointer>
-class PointerList {
+class RankPointers {
  public:
   void resize(std::size_t size) {
     size_ = size;
@@ -59,8 +59,8 @@ class CollectiveCall {
  private:
   Shape shape_;
   CallOptions options_;
-  PointerList<const void*> in_;
-  PointerList<void*> out_;
+  RankPointers<const void*> in_;
+  RankPointers<void*> out_;
   /// One for each held rank, or none.
   std::vector<double> scales_;
 };
@@ -80,8 +80,8 @@ class NeighborCall {
   std::vector<Neighborhood> neighborhoods_;
   /// What each held rank's sum is divided by in the end.
   std::vector<std::size_t> divisors_;
-  PointerList<const void*> in_;
-  PointerList<void*> out_;
+  RankPointers<const void*> in_;
+  RankPointers<void*> out_;
 };
 
 /// What neighborAllGather and its twin do.

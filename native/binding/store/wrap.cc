@@ -29,7 +29,7 @@ struct Made {
 };
 
 /// Where the end of an operation and the promise for it meet: either may come first.
-class Meeting {
+class EndOrPromise {
  public:
   /// From any thread.
   void end(std::exception_ptr error) {
@@ -140,7 +140,7 @@ Napi::Value KVStoreWrap::await(const Napi::CallbackInfo& info,
                                const std::function<void(Kept&)>& keepMore,
                                const std::function<void(std::shared_ptr<Ticket>)>& begin,
                                PendingOp::Finish finish) {
-  const auto meeting = std::make_shared<Meeting>();
+  const auto meeting = std::make_shared<EndOrPromise>();
   begin(std::make_shared<Ticket>(
       [meeting](std::exception_ptr error) { meeting->end(std::move(error)); }));
   Napi::Promise promise;

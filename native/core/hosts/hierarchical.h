@@ -106,7 +106,7 @@ class Hierarchical final : public OneRank {
 
   /// A piece of a call: `count` elements from element `at` on, the number of the piece and which of
   /// two sets of scratch memory it has.
-  struct Piece {
+  struct Slice {
     std::size_t index;
     std::size_t at;
     std::size_t count;
@@ -117,11 +117,11 @@ class Hierarchical final : public OneRank {
     /// Elements of a piece; the last may have fewer.
     std::size_t step;
     std::size_t pieces() const { return step == 0 ? 1 : (count + step - 1) / step; }
-    Piece piece(std::size_t index) const {
+    Slice piece(std::size_t index) const {
       return {index, index * step, std::min(step, count - index * step)};
     }
   };
-  using Stage = std::function<void(const Piece&)>;
+  using Stage = std::function<void(const Slice&)>;
   /// Cuts a call into pieces and takes each through three stages: in the host, between the leaders
   /// (on the leader alone), in the host again. While a piece travels the host works on the next.
   void pipeline(const char* op, const Cut& cut, const Stage& gatherIn, const Stage& travel,

@@ -60,7 +60,7 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
     if (leaders_) travel(cut.piece(0));
     return spreadOut(cut.piece(0));
   }
-  const auto depart = [&](const Piece& piece) {
+  const auto depart = [&](const Slice& piece) {
     auto task = std::make_shared<std::packaged_task<void()>>([&travel, piece] { travel(piece); });
     network_.post([task] { (*task)(); });
     return task->get_future();
@@ -96,17 +96,17 @@ void Hierarchical::pipeline(const char* op, const Cut& cut, const Stage& gatherI
 void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
   const DType dtype = call.shape.dtype;
   const ReduceOp op = call.shape.op;
-  const auto part = [&](const Piece& p) {
+  const auto part = [&](const Slice& p) {
     return Pair(bytesAt(b.in[0], p.at, dtype), bytesAt(b.out[0], p.at, dtype));
   };
   pipeline(
       call.op(), cut(call.shape, 1),
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         onNode(call.op(), [&] {
           node_->reduce(part(p), p.count, dtype, stepOf(op), 0, left(call, Step::node));
         });
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const sum = bytesAt(b.out[0], p.at, dtype);
         onLeaders(call.op(), [&] {
           leaders_->allReduce(Pair(sum, sum), p.count, dtype, stepOf(op),
@@ -114,7 +114,7 @@ void Hierarchical::runAllReduce(const Call& call, const Buffers& b) {
         });
         if (op == ReduceOp::avg) divideBy(sum, p.count, dtype, static_cast<std::size_t>(size()));
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const sum = bytesAt(b.out[0], p.at, dtype);
         onNode(call.op(), [&] {
           node_->broadcast(Pair(sum, sum), p.count, dtype, 0, left(call, Step::result));
@@ -133,19 +133,19 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
   const bool withRoot = map_.ownNode() == rootNode;
   // The leader's partial sums: in the result where it is the root.
   std::byte* const sums = leaders_ && rank() != root ? scratch(2 * pieceBytes) : nullptr;
-  const auto sumOf = [&](const Piece& p) {
+  const auto sumOf = [&](const Slice& p) {
     return rank() == root ? bytesAt(b.out[0], p.at, dtype) : sums + p.set() * pieceBytes;
   };
   pipeline(
       call.op(), pieces,
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const sum = leaders_ ? sumOf(p) : nullptr;
         onNode(call.op(), [&] {
           node_->reduce(Pair(bytesAt(b.in[0], p.at, dtype), sum), p.count, dtype, stepOf(op), 0,
                         left(call, Step::node));
         });
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const sum = sumOf(p);
         onLeaders(call.op(), [&] {
           leaders_->reduce(Pair(sum, sum), p.count, dtype, stepOf(op), rootNode,
@@ -154,7 +154,7 @@ void Hierarchical::runReduce(const Call& call, const Buffers& b) {
         if (op == ReduceOp::avg && withRoot)
           divideBy(sum, p.count, dtype, static_cast<std::size_t>(size()));
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         if (!withRoot || rootLocal == 0) return;
         onNode(call.op(), [&] {
           const CallOptions options = left(call, Step::result);
@@ -170,7 +170,7 @@ void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
   const int root = call.shape.root;
   const int rootNode = map_.nodeOf(root);
   const bool withRoot = map_.ownNode() == rootNode;
-  const auto inNode = [&](const Piece& p, int from, Step step) {
+  const auto inNode = [&](const Slice& p, int from, Step step) {
     std::byte* const to = bytesAt(b.out[0], p.at, dtype);
     const void* const data = rank() == root ? bytesAt(b.in[0], p.at, dtype) : to;
     onNode(call.op(),
@@ -178,17 +178,17 @@ void Hierarchical::runBroadcast(const Call& call, const Buffers& b) {
   };
   pipeline(
       call.op(), cut(call.shape, 1),
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         if (withRoot) inNode(p, map_.localOf(root), Step::node);
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const data = bytesAt(b.out[0], p.at, dtype);
         onLeaders(call.op(), [&] {
           leaders_->broadcast(Pair(data, data), p.count, dtype, rootNode,
                               left(call, Step::leaders));
         });
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         if (!withRoot) inNode(p, 0, Step::result);
       });
 }
@@ -203,24 +203,24 @@ void Hierarchical::runAllGather(const Call& call, const Buffers& b) {
   const std::size_t allBytes = map_.slots() * pieces.step * element;
   const std::size_t ownBytes = widest * pieces.step * element;
   std::byte* const all = scratch(2 * (allBytes + ownBytes));
-  const auto blocksOf = [&](const Piece& p) { return all + p.set() * allBytes; };
-  const auto ownOf = [&](const Piece& p) { return all + 2 * allBytes + p.set() * ownBytes; };
+  const auto blocksOf = [&](const Slice& p) { return all + p.set() * allBytes; };
+  const auto ownOf = [&](const Slice& p) { return all + 2 * allBytes + p.set() * ownBytes; };
   pipeline(
       call.op(), pieces,
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const own = leaders_ ? ownOf(p) : nullptr;
         onNode(call.op(), [&] {
           node_->gather(Pair(bytesAt(b.in[0], p.at, dtype), own), p.count, dtype, 0,
                         left(call, Step::node));
         });
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         const Pair buffers(ownOf(p), blocksOf(p));
         onLeaders(call.op(), [&] {
           leaders_->allGather(buffers, widest * p.count, dtype, left(call, Step::leaders));
         });
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         std::byte* const blocks = blocksOf(p);
         onNode(call.op(), [&] {
           node_->broadcast(Pair(blocks, blocks), map_.slots() * p.count, dtype, 0,
@@ -246,11 +246,11 @@ void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
   const std::size_t ownBytes = widest * pieces.step * element;
   // Input in the order of hosts, then the leader's sums and what of them is this host's.
   std::byte* const packed = scratch(leaders_ ? 3 * allBytes + 2 * ownBytes : allBytes);
-  const auto sumsOf = [&](const Piece& p) { return packed + (1 + p.set()) * allBytes; };
-  const auto resultOf = [&](const Piece& p) { return packed + 3 * allBytes + p.set() * ownBytes; };
+  const auto sumsOf = [&](const Slice& p) { return packed + (1 + p.set()) * allBytes; };
+  const auto resultOf = [&](const Slice& p) { return packed + 3 * allBytes + p.set() * ownBytes; };
   pipeline(
       call.op(), pieces,
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         const void* blocks = b.in[0];
         if (!asGiven) {
           for (int r = 0; r < size(); ++r) {
@@ -266,7 +266,7 @@ void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
                         left(call, Step::node));
         });
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         const Pair buffers(sumsOf(p), resultOf(p));
         onLeaders(call.op(), [&] {
           leaders_->reduceScatter(buffers, widest * p.count, dtype, stepOf(op),
@@ -275,7 +275,7 @@ void Hierarchical::runReduceScatter(const Call& call, const Buffers& b) {
         if (op == ReduceOp::avg)
           divideBy(resultOf(p), widest * p.count, dtype, static_cast<std::size_t>(size()));
       },
-      [&](const Piece& p) {
+      [&](const Slice& p) {
         const std::byte* const result = leaders_ ? resultOf(p) : nullptr;
         onNode(call.op(), [&] {
           node_->scatter(Pair(result, bytesAt(b.out[0], p.at, dtype)), p.count, dtype, 0,

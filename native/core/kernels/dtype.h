@@ -1,5 +1,5 @@
 // Element types: what the bytes of a buffer mean. The numbers cross the Node-API boundary
-// (lib/native.ts).
+// (lib/native/load.ts).
 #pragma once
 
 #include <cstddef>

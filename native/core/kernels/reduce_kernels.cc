@@ -24,13 +24,13 @@ std::size_t headOf(const void* pointer, std::size_t elementBytes) {
 }
 
 /// Destinations in an order of their own, without allocation in the common case.
-class PointerList {
+class Destinations {
  public:
-  explicit PointerList(std::size_t capacity) {
+  explicit Destinations(std::size_t capacity) {
     if (capacity > few_.size()) many_.resize(capacity);
   }
-  PointerList(const PointerList&) = delete;
-  PointerList& operator=(const PointerList&) = delete;
+  Destinations(const Destinations&) = delete;
+  Destinations& operator=(const Destinations&) = delete;
 
   void** data() { return many_.empty() ? few_.data() : many_.data(); }
 
@@ -59,7 +59,7 @@ struct StreamOrder {
     streamed = dst.size() - back;
   }
 
-  PointerList list;
+  Destinations list;
   std::size_t streamed = 0;
   /// Elements before the streaming destinations are aligned.
   std::size_t head = 0;
@@ -208,7 +208,7 @@ void copyMany(const KernelTable& level, std::span<void* const> dst, const void* 
     }
     return;
   }
-  PointerList others(dst.size());
+  Destinations others(dst.size());
   void** const end =
       std::copy_if(dst.begin(), dst.end(), others.data(), [&](void* to) { return to != src; });
   const std::span<void* const> targets(others.data(), end);

@@ -81,7 +81,7 @@ class AllreduceEngine {
     Operation operation;
   };
   /// One key's share of a sum.
-  struct Part {
+  struct Share {
     Announcement announced;
     std::size_t offset;              // bytes into the buffer
     Operation* operation = nullptr;  // at the front of its key's queue; null once this worker left
@@ -104,12 +104,12 @@ class AllreduceEngine {
 
   // ---- allreduce/sums.cc
   void sum(const std::vector<Announcement>& ready, Lock& lock);
-  void sumTogether(const std::vector<Part>& parts, std::size_t bytes, Lock& lock);
-  void fill(const std::vector<Part>& parts);
-  void reduce(const std::vector<Part>& parts, std::size_t bytes);
-  void handOver(const std::vector<Part>& parts, Lock& lock);
+  void sumTogether(const std::vector<Share>& parts, std::size_t bytes, Lock& lock);
+  void fill(const std::vector<Share>& parts);
+  void reduce(const std::vector<Share>& parts, std::size_t bytes);
+  void handOver(const std::vector<Share>& parts, Lock& lock);
   void growBuffer(std::size_t bytes);
-  std::byte* at(const Part& part) const { return static_cast<std::byte*>(buffer_) + part.offset; }
+  std::byte* at(const Share& part) const { return static_cast<std::byte*>(buffer_) + part.offset; }
 
   const std::unique_ptr<Communicator> comm_;
   const int rank_;

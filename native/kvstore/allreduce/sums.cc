@@ -45,7 +45,7 @@ void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::siz
 
 /// The lock is held before and after.
 void AllreduceEngine::sum(const std::vector<Announcement>& ready, Lock& lock) {
-  std::vector<Part> parts;
+  std::vector<Share> parts;
   std::size_t bytes = 0;
   const auto flush = [&] {
     if (!parts.empty()) sumTogether(parts, bytes, lock);
@@ -69,7 +69,7 @@ void AllreduceEngine::sum(const std::vector<Announcement>& ready, Lock& lock) {
   flush();
 }
 
-void AllreduceEngine::sumTogether(const std::vector<Part>& parts, std::size_t bytes, Lock& lock) {
+void AllreduceEngine::sumTogether(const std::vector<Share>& parts, std::size_t bytes, Lock& lock) {
   endForAll([&] { growBuffer(bytes); });
   double copy = 0;
   double reduced = 0;
@@ -99,8 +99,8 @@ void AllreduceEngine::growBuffer(std::size_t bytes) {
 }
 
 /// What this worker brings to the sum: its devices' arrays, summed.
-void AllreduceEngine::fill(const std::vector<Part>& parts) {
-  for (const Part& part : parts) {
+void AllreduceEngine::fill(const std::vector<Share>& parts) {
+  for (const Share& part : parts) {
     const Announcement& announced = part.announced;
     if (announced.kind == SumKind::init) {
       const bool gives = part.operation != nullptr && agreement_.root() == rank_;
@@ -116,7 +116,7 @@ void AllreduceEngine::fill(const std::vector<Part>& parts) {
   }
 }
 
-void AllreduceEngine::reduce(const std::vector<Part>& parts, std::size_t bytes) {
+void AllreduceEngine::reduce(const std::vector<Share>& parts, std::size_t bytes) {
   const Announcement& first = parts.front().announced;
   const std::size_t count = bytes / sizeOf(first.dtype);
   const void* const in = buffer_;
@@ -132,11 +132,11 @@ void AllreduceEngine::reduce(const std::vector<Part>& parts, std::size_t bytes) 
 }
 
 /// Gives the sums to the store of this worker and waits until it has read them.
-void AllreduceEngine::handOver(const std::vector<Part>& parts, Lock& lock) {
+void AllreduceEngine::handOver(const std::vector<Share>& parts, Lock& lock) {
   std::vector<Operation> operations;
   operations.reserve(parts.size());
   const auto unread = std::make_shared<std::size_t>(0);
-  for (const Part& part : parts) {
+  for (const Share& part : parts) {
     if (part.announced.key >= keys_.size()) continue;  // made after this worker had left
     Operation operation;
     operation.key = part.announced.key;
@@ -160,7 +160,7 @@ void AllreduceEngine::handOver(const std::vector<Part>& parts, Lock& lock) {
     operations.push_back(std::move(operation));
   }
   values_.submit(std::move(operations), true);
-  for (const Part& part : parts) {
+  for (const Share& part : parts) {
     if (part.operation == nullptr) continue;
     std::deque<Operation>& queue = keys_[part.announced.key].queue;
     queue.pop_front();

@@ -20,7 +20,7 @@ GpuCollectives::GpuCollectives(GpuPlaces& places, nccl::NcclCommunicator& commun
                                std::size_t fuseBelow)
     : places_(places), communicator_(communicator), fuseBelow_(fuseBelow) {}
 
-GpuCollectives::Part& GpuCollectives::add(Part part) {
+GpuCollectives::KeyCollective& GpuCollectives::add(KeyCollective part) {
   parts_.push_back(std::move(part));
   return parts_.back();
 }
@@ -31,8 +31,8 @@ bool GpuCollectives::has(Stage stage) const {
 
 void GpuCollectives::resolve(std::span<GpuSums> packing) {
   using Group = std::tuple<Stage, Kind, DType, std::size_t>;
-  std::map<Group, std::vector<Part*>> small;
-  for (Part& part : parts_) {
+  std::map<Group, std::vector<KeyCollective*>> small;
+  for (KeyCollective& part : parts_) {
     if (part.count * sizeOf(part.dtype) < fuseBelow_) {
       // An all-reduce has no root.
       const std::size_t root = part.kind == Kind::allReduce ? 0 : part.root;
@@ -51,17 +51,17 @@ void GpuCollectives::resolve(std::span<GpuSums> packing) {
 }
 
 /// One buffer a place, in which the collective works in place.
-void GpuCollectives::pack(std::span<Part*> parts, std::span<GpuSums> packing) {
-  const Part& first = *parts[0];
+void GpuCollectives::pack(std::span<KeyCollective*> parts, std::span<GpuSums> packing) {
+  const KeyCollective& first = *parts[0];
   const std::size_t size = sizeOf(first.dtype);
   std::size_t total = 0;
-  for (const Part* part : parts) total += padded(part->count, part->dtype);
+  for (const KeyCollective* part : parts) total += padded(part->count, part->dtype);
   std::vector<std::byte*> buffers;
   for (std::size_t place = 0; place < places_.size(); ++place) {
     buffers.push_back(static_cast<std::byte*>(places_[place].arena.take(total * size)));
   }
   std::size_t offset = 0;
-  for (Part* part : parts) {
+  for (KeyCollective* part : parts) {
     for (std::size_t place = 0; place < places_.size(); ++place) {
       void* const there = buffers[place] + offset * size;
       const bool gives = part->kind != Kind::broadcast || place == part->root;
@@ -78,7 +78,7 @@ void GpuCollectives::pack(std::span<Part*> parts, std::span<GpuSums> packing) {
   queue(first, total, {{buffers.begin(), buffers.end()}, {buffers.begin(), buffers.end()}});
 }
 
-void GpuCollectives::queue(const Part& part, std::size_t count, Memory memory) {
+void GpuCollectives::queue(const KeyCollective& part, std::size_t count, Memory memory) {
   memory_.push_back(std::move(memory));
   nccl::Launch launch;
   launch.shape.kind = part.kind;

@@ -23,7 +23,7 @@ class GpuCollectives {
 
   /// One key's part: the memory that it has for itself, and, once resolve() has run, the memory
   /// that the collective works on.
-  struct Part {
+  struct KeyCollective {
     Stage stage;
     Kind kind;  // allReduce, reduce or broadcast
     DType dtype;
@@ -41,7 +41,7 @@ class GpuCollectives {
   GpuCollectives(GpuPlaces& places, nccl::NcclCommunicator& communicator, std::size_t fuseBelow);
 
   /// The part stays where it is until launch().
-  Part& add(Part part);
+  KeyCollective& add(KeyCollective part);
   /// Decides what is packed, and gives those parts other memory. `packing[place]` gets the copies
   /// into it that must come before the group (of the first stage).
   void resolve(std::span<GpuSums> packing);
@@ -53,13 +53,13 @@ class GpuCollectives {
     std::vector<const void*> in;
     std::vector<void*> out;
   };
-  void pack(std::span<Part*> parts, std::span<GpuSums> packing);
-  void queue(const Part& shape, std::size_t count, Memory memory);
+  void pack(std::span<KeyCollective*> parts, std::span<GpuSums> packing);
+  void queue(const KeyCollective& shape, std::size_t count, Memory memory);
 
   GpuPlaces& places_;
   nccl::NcclCommunicator& communicator_;
   const std::size_t fuseBelow_;
-  std::deque<Part> parts_;
+  std::deque<KeyCollective> parts_;
   std::deque<Memory> memory_;
   std::vector<nccl::Launch> launches_[2];
 };

@@ -182,13 +182,13 @@ bool GpuRound::share(GpuUnit& unit) {
   if (isPush(unit.kind()) && compression_ != nullptr && key.dtype == DType::float32) return false;
   Shared shared{&unit, nullptr, nullptr, {}, {}};
   const bool spreads = splitOutputs(unit, shared);
-  Part part{Stage::before, Kind::reduce, key.dtype, key.count, key.home, {}, {}};
+  KeyCollective part{Stage::before, Kind::reduce, key.dtype, key.count, key.home, {}, {}};
   part.in.resize(places_.size());
   part.out.resize(places_.size());
   if (isPush(unit.kind())) {
     std::optional<std::vector<const void*>> inputs = inputByPlace(unit);
     if (!inputs) return false;
-    Part sum = part;
+    KeyCollective sum = part;
     sum.in = std::move(*inputs);
     if (unit.head().state) {
       sum.out[key.home] = places_[key.home].arena.take(key.bytes());
@@ -265,7 +265,7 @@ void GpuRound::finishShared(Shared& shared) {
   addSums(key.home, key.dtype, {{sum}, std::move(targets), key.count});
 }
 
-void GpuRound::unpack(const Shared& shared, const Part& part, GpuSums Work::*when) {
+void GpuRound::unpack(const Shared& shared, const KeyCollective& part, GpuSums Work::*when) {
   for (std::size_t place = 0; place < places_.size(); ++place) {
     (work_[place].*when)[part.dtype].push_back(
         {{part.result(place)}, {shared.filled[place]}, part.count});

@@ -62,12 +62,12 @@ class GpuRound {
     GpuSums unpacking;
     std::vector<Copy> leaving;
   };
-  using Part = GpuCollectives::Part;
+  using KeyCollective = GpuCollectives::KeyCollective;
   /// A unit that NCCL takes part in.
   struct Shared {
     GpuUnit* unit;
-    Part* sum;     // null: a pull
-    Part* spread;  // broadcast of the value, or null
+    KeyCollective* sum;     // null: a pull
+    KeyCollective* spread;  // broadcast of the value, or null
     /// Of its outputs, those that the collectives do not fill, then those they do, by place.
     std::vector<GpuArray> others;
     std::vector<void*> filled;
@@ -87,7 +87,7 @@ class GpuRound {
   std::optional<std::vector<const void*>> inputByPlace(const GpuUnit& unit) const;
   bool splitOutputs(const GpuUnit& unit, Shared& shared) const;
   void finishShared(Shared& shared);
-  void unpack(const Shared& shared, const Part& part, GpuSums Work::*when);
+  void unpack(const Shared& shared, const KeyCollective& part, GpuSums Work::*when);
 
   void launchSums(std::size_t place, const GpuSums& sums);
   void compressAll();

@@ -37,7 +37,7 @@ ServerShard::ServerShard(ServerContext& context, Merger& merger, const Header& d
       value_(static_cast<std::byte*>(value)),
       pieces_((count_ + step_ - 1) / step_) {
   if (!context.asynchronous) return;
-  for (Piece& piece : pieces_) piece.applied.resize(static_cast<std::size_t>(context.workers));
+  for (ShardPiece& piece : pieces_) piece.applied.resize(static_cast<std::size_t>(context.workers));
 }
 
 bool ServerShard::agreesWith(const Header& definition, const std::string& name) const {
@@ -66,7 +66,7 @@ void ServerShard::check(const Header& header, const WireMessage& message) const 
 
 void ServerShard::init(const Header& header, const WireMessage& message) {
   check(header, message);
-  Piece& piece = pieces_[header.piece];
+  ShardPiece& piece = pieces_[header.piece];
   std::memcpy(valueOf(header.piece), message.payload, message.bytes);
   piece.ready = true;
   context_.wire.release(message.token);
@@ -75,7 +75,7 @@ void ServerShard::init(const Header& header, const WireMessage& message) {
 
 void ServerShard::push(const Header& header, const WireMessage& message) {
   check(header, message);
-  Piece& piece = pieces_[header.piece];
+  ShardPiece& piece = pieces_[header.piece];
   if (!context_.asynchronous && header.round <= piece.closed) {
     throw mismatch("key " + name_ + ": worker " + std::to_string(message.source) +
                    " pushed round " + std::to_string(header.round) + " again");
@@ -94,7 +94,7 @@ void ServerShard::pull(const Header& header, int worker) {
 }
 
 void ServerShard::advance(std::size_t index) {
-  Piece& piece = pieces_[index];
+  ShardPiece& piece = pieces_[index];
   while (piece.ready && nextBatch(piece, batch_)) {
     if (needsWhole()) {
       if (!applyWhole()) break;
@@ -116,7 +116,7 @@ bool ServerShard::needsWhole() const {
          context_.optimizer->math().ratio != TrustRatio::none;
 }
 
-bool ServerShard::nextBatch(const Piece& piece, Batch& batch) const {
+bool ServerShard::nextBatch(const ShardPiece& piece, Batch& batch) const {
   batch.clear();
   if (piece.held.empty()) return false;
   if (!context_.asynchronous) return roundBatch(piece, batch);
@@ -124,7 +124,7 @@ bool ServerShard::nextBatch(const Piece& piece, Batch& batch) const {
   return true;
 }
 
-bool ServerShard::roundBatch(const Piece& piece, Batch& batch) const {
+bool ServerShard::roundBatch(const ShardPiece& piece, Batch& batch) const {
   const std::uint64_t round = piece.closed + 1;
   for (int worker = 0; worker < context_.workers; ++worker) {
     if (pushBatch(piece, worker, round, batch)) continue;
@@ -144,10 +144,10 @@ bool ServerShard::roundBatch(const Piece& piece, Batch& batch) const {
   return !batch.empty();
 }
 
-bool ServerShard::pushBatch(const Piece& piece, int worker, std::uint64_t round,
+bool ServerShard::pushBatch(const ShardPiece& piece, int worker, std::uint64_t round,
                             Batch& batch) const {
   for (std::size_t i = 0; i < piece.held.size(); ++i) {
-    const Held& held = piece.held[i];
+    const HeldPush& held = piece.held[i];
     if (held.worker != worker || held.header.round != round) continue;
     batch.push_back(i);
     return true;
@@ -157,7 +157,7 @@ bool ServerShard::pushBatch(const Piece& piece, int worker, std::uint64_t round,
 
 // Whether a value on its way keeps the piece from being changed; valueRead() tells when it no
 // longer does.
-bool ServerShard::isRead(Piece& piece) {
+bool ServerShard::isRead(ShardPiece& piece) {
   if (piece.readers.load(std::memory_order_seq_cst) == 0) return false;
   piece.blocked.store(true, std::memory_order_seq_cst);
   if (piece.readers.load(std::memory_order_seq_cst) != 0) return true;
@@ -166,12 +166,12 @@ bool ServerShard::isRead(Piece& piece) {
 }
 
 bool ServerShard::valueRead(std::size_t index) {
-  Piece& piece = pieces_[index];
+  ShardPiece& piece = pieces_[index];
   return piece.readers.fetch_sub(1, std::memory_order_seq_cst) == 1 &&
          piece.blocked.exchange(false, std::memory_order_seq_cst);
 }
 
-const std::vector<PushedPiece>& ServerShard::pushedOf(const Piece& piece, const Batch& batch) {
+const std::vector<PushedPiece>& ServerShard::pushedOf(const ShardPiece& piece, const Batch& batch) {
   pushed_.clear();
   for (const std::size_t i : batch) {
     pushed_.push_back({piece.held[i].data, piece.held[i].header.encoding});
@@ -196,8 +196,8 @@ ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
 }
 
 void ServerShard::apply(std::size_t index, const Batch& batch) {
-  Piece& piece = pieces_[index];
-  const Held& first = piece.held[batch[0]];
+  ShardPiece& piece = pieces_[index];
+  const HeldPush& first = piece.held[batch[0]];
   const int worker = context_.asynchronous ? first.worker : kEverybody;
   const std::uint64_t round = first.header.round;
   Step* step = findStep(worker, round);
@@ -223,7 +223,7 @@ void ServerShard::apply(std::size_t index, const Batch& batch) {
 
 // The next step for which every piece is there; false where there is none.
 bool ServerShard::applyWhole() {
-  const Piece& piece = pieces_[0];
+  const ShardPiece& piece = pieces_[0];
   if (!context_.asynchronous) return applyWhole(kEverybody, piece.closed + 1);
   for (std::size_t i = 0; i < piece.held.size(); ++i) {
     if (applyWhole(piece.held[i].worker, piece.held[i].header.round)) return true;
@@ -234,14 +234,14 @@ bool ServerShard::applyWhole() {
 bool ServerShard::applyWhole(int worker, std::uint64_t round) {
   std::vector<Batch> batches(pieces_.size());
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
-    const Piece& piece = pieces_[p];
+    const ShardPiece& piece = pieces_[p];
     const bool complete = worker == kEverybody
                               ? piece.closed + 1 == round && roundBatch(piece, batches[p])
                               : pushBatch(piece, worker, round, batches[p]);
     if (!complete || !piece.ready) return false;
   }
   bool read = false;
-  for (Piece& piece : pieces_) read = isRead(piece) || read;
+  for (ShardPiece& piece : pieces_) read = isRead(piece) || read;
   if (read) return false;
   const Step step = makeStep(worker, round);
   for (int phase = 0; phase < step.run->phases(); ++phase) {
@@ -260,10 +260,10 @@ bool ServerShard::applyWhole(int worker, std::uint64_t round) {
 
 // What the batch pushed is in the value: whoever waited for it hears of it.
 void ServerShard::finish(std::size_t index, const Batch& batch, const Error* failure) {
-  Piece& piece = pieces_[index];
+  ShardPiece& piece = pieces_[index];
   ++piece.closed;
   for (const std::size_t i : batch) {
-    Held& held = piece.held[i];
+    HeldPush& held = piece.held[i];
     if (context_.asynchronous) ++piece.applied[static_cast<std::size_t>(held.worker)];
     if (failure != nullptr) {
       if (index == 0) {
@@ -276,12 +276,12 @@ void ServerShard::finish(std::size_t index, const Batch& batch, const Error* fai
     held.data = nullptr;
     context_.settle(held.worker);
   }
-  std::erase_if(piece.held, [](const Held& held) { return held.data == nullptr; });
+  std::erase_if(piece.held, [](const HeldPush& held) { return held.data == nullptr; });
   if (piece.held.empty()) --heldPieces_;
 }
 
 void ServerShard::answerPulls(std::size_t index) {
-  Piece& piece = pieces_[index];
+  ShardPiece& piece = pieces_[index];
   if (!piece.ready || piece.pulls.empty()) return;
   std::erase_if(piece.pulls, [&](const Waiting& pull) {
     const std::uint64_t rounds =
@@ -308,7 +308,7 @@ void ServerShard::sendValue(std::size_t index, int worker, std::uint64_t request
 
 void ServerShard::tick(Clock::time_point now, double timeoutMs) {
   if (heldPieces_ == 0) return;
-  for (Piece& piece : pieces_) {
+  for (ShardPiece& piece : pieces_) {
     if (piece.held.empty()) continue;
     if (piece.sinceRound != piece.closed + 1) {
       piece.sinceRound = piece.closed + 1;
@@ -320,7 +320,7 @@ void ServerShard::tick(Clock::time_point now, double timeoutMs) {
       tooLate(piece, timeoutMs);
     }
     if (waited < kCopyAfter) continue;
-    for (Held& held : piece.held) {
+    for (HeldPush& held : piece.held) {
       if (held.token == 0) continue;
       held.copy = AlignedBuffer(held.bytes);
       std::memcpy(held.copy.data(), held.data, held.bytes);
@@ -330,7 +330,7 @@ void ServerShard::tick(Clock::time_point now, double timeoutMs) {
   }
 }
 
-void ServerShard::tooLate(const Piece& piece, double timeoutMs) const {
+void ServerShard::tooLate(const ShardPiece& piece, double timeoutMs) const {
   const std::string seconds = " within " + std::to_string(static_cast<long>(timeoutMs)) +
                               " ms; timeoutMs sets the deadline";
   if (!piece.ready) {

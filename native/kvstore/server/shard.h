@@ -51,7 +51,7 @@ class ServerShard {
   void forget(int worker);
 
  private:
-  struct Held {
+  struct HeldPush {
     Header header;
     int worker;
     const void* data;
@@ -65,12 +65,12 @@ class ServerShard {
     std::uint64_t request;
     std::uint64_t round;
   };
-  struct Piece {
+  struct ShardPiece {
     bool ready = false;
     std::uint64_t closed = 0;
     /// Asynchronous stores: pushes that have been applied, by worker.
     std::vector<std::uint64_t> applied;
-    std::vector<Held> held;
+    std::vector<HeldPush> held;
     std::vector<Waiting> pulls;
     /// Values on their way that are read where they lie.
     std::atomic<int> readers{0};
@@ -97,11 +97,11 @@ class ServerShard {
   void check(const Header&, const WireMessage&) const;
   std::size_t wireBytes(const Header&) const;
 
-  bool nextBatch(const Piece& piece, Batch& batch) const;
-  bool roundBatch(const Piece& piece, Batch& batch) const;
-  bool pushBatch(const Piece& piece, int worker, std::uint64_t round, Batch& batch) const;
-  bool isRead(Piece& piece);
-  const std::vector<PushedPiece>& pushedOf(const Piece& piece, const Batch& batch);
+  bool nextBatch(const ShardPiece& piece, Batch& batch) const;
+  bool roundBatch(const ShardPiece& piece, Batch& batch) const;
+  bool pushBatch(const ShardPiece& piece, int worker, std::uint64_t round, Batch& batch) const;
+  bool isRead(ShardPiece& piece);
+  const std::vector<PushedPiece>& pushedOf(const ShardPiece& piece, const Batch& batch);
   bool needsWhole() const;
   void apply(std::size_t piece, const Batch& batch);
   bool applyWhole();
@@ -111,7 +111,7 @@ class ServerShard {
   void finish(std::size_t piece, const Batch& batch, const Error* failure = nullptr);
   void answerPulls(std::size_t piece);
   void sendValue(std::size_t piece, int worker, std::uint64_t request);
-  [[noreturn]] void tooLate(const Piece& piece, double timeoutMs) const;
+  [[noreturn]] void tooLate(const ShardPiece& piece, double timeoutMs) const;
   const GradientCompression* compression() const {
     return context_.compression ? &*context_.compression : nullptr;
   }
@@ -125,7 +125,7 @@ class ServerShard {
   const std::uint8_t flags_;
   const std::size_t step_;
   std::byte* const value_;
-  std::vector<Piece> pieces_;
+  std::vector<ShardPiece> pieces_;
   std::shared_ptr<OptimizerState> state_;
   std::vector<Step> steps_;
   std::size_t heldPieces_ = 0;

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::string_view kMagic = "gradlink distributed optimizer states 1\n";
 
-struct Part {
+struct StatesPart {
   std::string suffix;
   std::uint64_t bytes;
   std::string checksum;
@@ -56,7 +56,7 @@ bool isManifest(std::span<const std::uint8_t> bytes) {
          std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
-std::vector<Part> readManifest(const std::string& file, std::span<const std::uint8_t> bytes) {
+std::vector<StatesPart> readManifest(const std::string& file, std::span<const std::uint8_t> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   constexpr std::string_view kEnd = "end ";
   const std::size_t end = text.rfind(kEnd);
@@ -65,15 +65,15 @@ std::vector<Part> readManifest(const std::string& file, std::span<const std::uin
     rejectParts(file, "its checksum does not fit, so it was cut short or altered");
   }
   std::istringstream lines(std::string(text.substr(kMagic.size(), end - kMagic.size())));
-  std::vector<Part> parts;
+  std::vector<StatesPart> parts;
   std::string word;
-  Part part;
+  StatesPart part;
   while (lines >> word >> part.suffix >> part.bytes >> part.checksum) parts.push_back(part);
   return parts;
 }
 
 /// Of a file that is to be replaced: nothing where it is no manifest.
-std::vector<Part> partsOf(const std::string& file) {
+std::vector<StatesPart> partsOf(const std::string& file) {
   try {
     const auto bytes = readWholeFile(file);
     if (isManifest(bytes)) return readManifest(file, bytes);
@@ -82,7 +82,7 @@ std::vector<Part> partsOf(const std::string& file) {
   return {};
 }
 
-LoadedStates readPart(const std::string& manifest, const Part& part) {
+LoadedStates readPart(const std::string& manifest, const StatesPart& part) {
   const std::string file = manifest + part.suffix;
   const auto bytes = readWholeFile(file);
   if (bytes.size() != part.bytes || checksumOf(bytes) != part.checksum) {
@@ -130,7 +130,7 @@ OptimizerState cut(const OptimizerState& whole, const Shard& shard) {
 }  // namespace
 
 void writeStateParts(const std::string& file, std::span<const std::vector<std::uint8_t>> parts) {
-  const std::vector<Part> before = partsOf(file);
+  const std::vector<StatesPart> before = partsOf(file);
   std::string manifest(kMagic);
   std::vector<std::string> kept;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -145,7 +145,7 @@ void writeStateParts(const std::string& file, std::span<const std::vector<std::u
   manifest += "end " + hashOf(manifest) + "\n";
   writeFileAtomically(
       file, std::span(reinterpret_cast<const std::uint8_t*>(manifest.data()), manifest.size()));
-  for (const Part& part : before) {
+  for (const StatesPart& part : before) {
     if (std::find(kept.begin(), kept.end(), part.suffix) == kept.end()) {
       unlink((file + part.suffix).c_str());
     }
@@ -158,7 +158,7 @@ LoadedStates readStateParts(const std::string& file) {
   LoadedStates whole;
   std::unordered_map<std::string, OptimizerState*> states;
   bool first = true;
-  for (const Part& part : readManifest(file, bytes)) {
+  for (const StatesPart& part : readManifest(file, bytes)) {
     LoadedStates loaded = readPart(file, part);
     if (first) {
       whole.spec = loaded.spec;
