@@ -12,7 +12,7 @@ import { elementBytes } from '../tensor/dtype.js';
 import { overlap, overlapError } from '../tensor/memory.js';
 import { milliseconds, optionsObject, rankOf } from '../validate.js';
 import type { Group } from './group.js';
-import { collectiveNames } from './option-names.js';
+import { collectiveNames, type NamesOfBoth } from './option-names.js';
 import { oneRank } from './rank-arrays.js';
 import type { Arrays, RawOptions, Shape } from './rank-arrays.js';
 import { reduceOpNumber } from './reduce-op.js';
@@ -43,9 +43,16 @@ const isAll = (blocks: NativeBlocks): boolean => blocks === 'each' || blocks ===
 const isAtRoot = (blocks: NativeBlocks): boolean =>
   blocks === 'oneAtRoot' || blocks === 'eachAtRoot';
 
-function shapeOf(row: NativeCollective, code: number): Shape & { readonly code: number } {
+/** What calls of one collective go by. */
+interface Form extends Shape {
+  readonly code: number;
+  readonly names: NamesOfBoth;
+}
+
+function formOf(row: NativeCollective, code: number): Form {
   return {
     code,
+    names: collectiveNames[row.name as NativeOpName],
     inAll: isAll(row.in),
     outAll: isAll(row.out),
     inAtRoot: isAtRoot(row.in),
@@ -57,9 +64,19 @@ function shapeOf(row: NativeCollective, code: number): Shape & { readonly code: 
 }
 
 // The names are the table's, so that none is missing.
-const shapes = Object.fromEntries(
-  nativeCollectives.map((row, code) => [row.name, shapeOf(row, code)]),
-) as Readonly<Record<NativeOpName, ReturnType<typeof shapeOf>>>;
+const forms = Object.fromEntries(
+  nativeCollectives.map((row, code) => [row.name, formOf(row, code)]),
+) as Readonly<Record<NativeOpName, Form>>;
+const none: RawOptions = Object.freeze({});
+
+function checked(
+  given: RawOptions | undefined,
+  { names }: Form,
+  op: NativeOpName,
+  blocking: boolean,
+): RawOptions {
+  return optionsObject(given, blocking ? names.blocking : names.awaited, op);
+}
 
 /**
  * Prepares any collective but barrier.
@@ -73,9 +90,8 @@ export function prepare(
   given: RawOptions | undefined,
   blocking: boolean,
 ): CollectiveCall {
-  const names = collectiveNames[op];
-  const options = optionsObject(given, blocking ? names.blocking : names.awaited, op);
-  const form = shapes[op];
+  const form = forms[op];
+  const options = given === undefined ? none : checked(given, form, op, blocking);
   const root = form.rooted ? rankOf(options.root, 'root', group.size, 0) : 0;
   const reduceOp = form.reduces ? reduceOpNumber(options.op) : 0;
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
@@ -98,12 +114,11 @@ export function prepare(
 
 /** A barrier carries nothing. */
 export function prepareBarrier(given: RawOptions | undefined, blocking: boolean): CollectiveCall {
-  const { awaited, blocking: ofTwin } = collectiveNames.barrier;
-  const options = optionsObject(given, blocking ? ofTwin : awaited, 'barrier');
+  const options = checked(given, forms.barrier, 'barrier', blocking);
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
   return {
     op: 'barrier',
-    code: shapes.barrier.code,
+    code: forms.barrier.code,
     input: null,
     output: null,
     count: 0,

@@ -114,11 +114,22 @@ export function isFloat8(dtype: DeviceDType): dtype is Float8DType {
 /** What a Uint16Array without a dtype gives. */
 const ambiguous = -2;
 
-/** The dtype number by the array's own tag, which subclasses (Buffer) and other realms share. */
-const numberOfTag: ReadonlyMap<unknown, number> = new Map<unknown, number>([
+const numbersOfTags: ReadonlyMap<unknown, number> = new Map<unknown, number>([
   ...facts.flatMap(({ tag }, number) => (tag === undefined ? [] : [[tag, number] as const])),
   ['Uint16Array', ambiguous],
 ]);
+// The last one asked for: looking it up anew takes a fiftieth of an 8-byte call.
+let lastTag: unknown;
+let lastNumber = -1;
+
+/** The dtype number by the array's own tag, which subclasses (Buffer) and other realms share; -1 for what is none. */
+function numberOfTag(tag: unknown): number {
+  if (tag !== lastTag) {
+    lastTag = tag;
+    lastNumber = numbersOfTags.get(tag) ?? -1;
+  }
+  return lastNumber;
+}
 
 const float16 = deviceDtypes.indexOf('float16');
 const bfloat16 = deviceDtypes.indexOf('bfloat16');
@@ -134,7 +145,7 @@ const arrayKinds =
  */
 export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
   const inferred = ArrayBuffer.isView(array)
-    ? (numberOfTag.get((array as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag]) ?? -1)
+    ? numberOfTag((array as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag])
     : -1;
   if (dtype === undefined && inferred >= 0) return inferred;
   if (inferred === -1) throw argumentError('ERR_INVALID_ARG_TYPE', name, arrayKinds, array);
