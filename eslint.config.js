@@ -34,7 +34,8 @@ export default defineConfig(
           message: 'Write the properties themselves.',
         },
         {
-          selector: ':matches(CallExpression, NewExpression) > SpreadElement > TSAsExpression > ArrayExpression',
+          selector:
+            ':matches(CallExpression, NewExpression) > SpreadElement > TSAsExpression > ArrayExpression',
           message: 'Write the arguments themselves.',
         },
       ],
