@@ -10,11 +10,11 @@ export type { ArgumentError, ArgumentErrorCode, ErrorCode, ErrorDetails } from '
 export { nativePath } from './native/load.js';
 export { deviceDtypes, dtypes } from './tensor/dtype.js';
 export { fromFloat8, toFloat8 } from './tensor/float8.js';
+export type { DTypeOf } from './tensor/any-array.js';
 export type {
   ArrayOf,
   DeviceDType,
   DType,
-  DTypeOf,
   Float16ArrayLike,
   Float8DType,
   HalfDType,

@@ -1,10 +1,10 @@
 // The types of data, options and results. They tie the arrays of a call to where its ranks' memory is, and the type of an
 // array to the dtype that may be named with it.
+import type { DTypeOf } from '../tensor/any-array.js';
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type {
   ArrayOf,
   DeviceDType,
-  DTypeOf,
   Float16ArrayLike,
   HalfDType,
   NumericArray,

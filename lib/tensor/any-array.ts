@@ -9,10 +9,18 @@ import {
   parseDeviceDType,
   storageOf as hostStorageOf,
 } from './dtype.js';
-import type { NumericArray } from './dtype.js';
+import type { ArrayOf, DType, Float16ArrayLike, NumericArray } from './dtype.js';
 
 /** An array of the host or on a GPU. */
 export type AnyArray = NumericArray | DeviceBuffer;
+
+/** The element types an array type can hold. */
+export type DTypeOf<A> =
+  A extends DeviceBuffer<infer K>
+    ? K
+    : A extends Float16ArrayLike
+      ? 'float16'
+      : { [K in DType]: A extends ArrayOf[K] ? K : never }[DType];
 
 /**
  * The dtype number of an array, from the array alone or checked against `dtype`.

@@ -1,7 +1,6 @@
 // Element types: their names, the numbers that cross into native code, and the TypedArrays that store them.
 import { argumentError } from '../errors.js';
 import type { StorageArray } from '../native/arrays.js';
-import type { DeviceBuffer } from './device-buffer.js';
 
 export type { StorageArray };
 
@@ -74,15 +73,7 @@ export type NumericArray = StorageArray | Float16ArrayLike;
 /** The array made for a dtype: what `allocate` and `allocShared` return. */
 export type ArrayOf = { [K in DeviceDType]: Table[K]['array']['prototype'] };
 
-/** The element types an array type can hold. */
-export type DTypeOf<A> =
-  A extends DeviceBuffer<infer K>
-    ? K
-    : A extends Float16ArrayLike
-      ? 'float16'
-      : { [K in DType]: A extends ArrayOf[K] ? K : never }[DType];
-
-/** With those of GPUs alone, in the order of native/core/dtype.h. */
+/** With those of GPUs alone, in the order of native/core/kernels/dtype.h. */
 export const deviceDtypes = Object.freeze(Object.keys(table)) as readonly DeviceDType[];
 
 /** In the same order. */
