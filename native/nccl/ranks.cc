@@ -180,7 +180,7 @@ void Ranks::needOneRank(const char* op) const {
   if (ranks_.size() == 1) return;
   throw unsupported(
       op, "this communicator holds all " + std::to_string(size_) +
-              " ranks at once; this is for communicators of one rank each (see its ranks)");
+              " ranks at once; this is for communicators of one rank each (see its openRanks())");
 }
 
 void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {

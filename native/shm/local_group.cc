@@ -109,7 +109,7 @@ class LocalGroup final : public Communicator {
 
   Error onlyOneRank(const char* op) const {
     return unsupported(op, "this communicator holds all " + std::to_string(size()) +
-                               " ranks at once; use comm.ranks[i], its one-rank communicators");
+                               " ranks at once; use those of its openRanks(), which hold one each");
   }
 
   void run(const Shape& shape, const Buffers& buffers, std::span<const WeightRow> weights) {
