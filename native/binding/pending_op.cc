@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "binding/backing_store.h"
 #include "binding/errors.h"
 #include "binding/gpu/buffer.h"
 
@@ -10,8 +11,8 @@ namespace gradlink::binding {
 
 void keep(Kept& kept, const Napi::Value& value) {
   if (!value.IsObject()) return;
-  std::shared_ptr<void> memory;
-  if (!value.IsTypedArray()) {
+  std::shared_ptr<void> memory = memoryUnder(value);
+  if (memory == nullptr) {
     const DeviceBufferWrap* buffer = DeviceBufferWrap::of(value);
     if (buffer != nullptr) memory = buffer->hold();
   }

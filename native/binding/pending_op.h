@@ -21,7 +21,8 @@ struct KeptValue {
       : object(std::move(object)), memory(std::move(memory)) {}
 
   Napi::ObjectReference object;
-  /// What a DeviceBuffer frees at its dispose(), unless somebody still holds it.
+  /// What a DeviceBuffer frees at its dispose(), and what goes with an ArrayBuffer that is
+  /// transferred, unless somebody still holds it.
   std::shared_ptr<void> memory;
 };
 /// Kept until the operation is settled.

@@ -5,6 +5,7 @@ add_library(gradlink MODULE)
 unite(gradlink base
   addon.cc
   args.cc
+  backing_store.cc
   buffer_view.cc
   environment.cc
   errors.cc

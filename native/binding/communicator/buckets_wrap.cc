@@ -86,7 +86,7 @@ BucketsWrap::BucketsWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
       const BufferView view = viewOf(array, DType::float32, "arrays");
       memory.emplace_back(static_cast<float*>(view.data), view.length);
       counts.push_back(view.length);
-      arrays_.push_back(Napi::Persistent(array.As<Napi::Object>()));
+      keep(arrays_, array);
     }
     std::vector<GradientSlot> slots = slotsArg(info[2], counts);
     const ReduceOp op = integerArg(info[3], "op", 0, 1) == 0 ? ReduceOp::sum : ReduceOp::avg;

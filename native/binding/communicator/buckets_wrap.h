@@ -8,6 +8,7 @@
 
 #include "binding/communicator/handle.h"
 #include "binding/napi_setup.h"
+#include "binding/pending_op.h"
 #include "train/gradient_buckets.h"
 
 namespace gradlink::binding {
@@ -32,7 +33,7 @@ class BucketsWrap final : public Napi::ObjectWrap<BucketsWrap> {
 
   std::shared_ptr<CommunicatorHandle> handle_;
   /// What the arrays of the buckets, whose memory is used, are kept by.
-  std::vector<Napi::ObjectReference> arrays_;
+  Kept arrays_;
   std::unique_ptr<GradientBuckets> buckets_;
   std::byte* scratch_ = nullptr;
   CallOptions options_;
