@@ -55,6 +55,12 @@ bool Environment::post(Task task) {
   return true;
 }
 
+void Environment::retire(std::shared_ptr<void> memory) {
+  if (post([memory](Napi::Env) {})) return;
+  std::lock_guard lock(mutex_);
+  if (!ended_) retired_.push_back(std::move(memory));
+}
+
 bool Environment::call(const Task& task) {
   // Shared, because a caller that is let go at the teardown leaves the posted half behind.
   struct Call {
@@ -158,11 +164,19 @@ void Environment::teardown() {
     dropped.swap(tasks_);
   }
   called_.notify_all();
-  dropped.clear();
   for (Resident* resident : residents_) resident->abandon();
   for (Resident* resident : residents_) resident->join();
   residents_.clear();
   operations_.clear();
+  // Memory that a task was to let go of is unused only from here on.
+  dropped.clear();
+  std::vector<std::shared_ptr<void>> retired;
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    retired.swap(retired_);
+  }
+  retired.clear();
   areas_.clear();
   constructors_.clear();
   errorClass_.Reset();

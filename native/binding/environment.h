@@ -53,6 +53,10 @@ class Environment : public std::enable_shared_from_this<Environment> {
   /// the task did not run. Never on the JavaScript thread. The task must not throw.
   bool call(const Task& task);
 
+  /// Lets go of memory that threads of residents may use: soon, or in the teardown when they have
+  /// ended.
+  void retire(std::shared_ptr<void> memory);
+
   // ---- on the JavaScript thread
 
   /// Between the first hold and the last release the process (or worker) does not exit by itself.
@@ -97,6 +101,9 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::vector<Task> tasks_;
   bool wakeScheduled_ = false;
   bool closing_ = false;
+  /// No thread of a resident runs any more.
+  bool ended_ = false;
+  std::vector<std::shared_ptr<void>> retired_;
 
   napi_env env_;
   napi_threadsafe_function wake_ = nullptr;

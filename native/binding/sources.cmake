@@ -9,6 +9,7 @@ unite(gradlink base
   buffer_view.cc
   environment.cc
   errors.cc
+  external_memory.cc
   gpu/buffer.cc
   gpu/info.cc
   gpu/queue.cc

@@ -9,6 +9,7 @@
 #include "binding/environment.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
+#include "binding/external_memory.h"
 #include "binding/gpu/buffer.h"
 #include "binding/pending_op.h"
 #include "core/error.h"
@@ -160,18 +161,7 @@ Napi::Value WindowWrap::memory(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(open_->count * sizeOf(open_->dtype), 1);
-    auto holder = std::make_unique<std::shared_ptr<OpenWindow>>(open_);
-    napi_value buffer;
-    const napi_status status = napi_create_external_arraybuffer(
-        env, open_->window->data(), bytes,
-        [](napi_env, void*, void* hint) { delete static_cast<std::shared_ptr<OpenWindow>*>(hint); },
-        holder.get(), &buffer);
-    if (status != napi_ok) {
-      throw unsupported("createWindow",
-                        "this runtime does not let native memory appear as an ArrayBuffer");
-    }
-    static_cast<void>(holder.release());
-    return Napi::Value(env, buffer);
+    return arrayBufferOver(env, open_, open_->window->data(), bytes, "createWindow");
   });
 }
 

@@ -10,6 +10,7 @@
 #include "binding/communicator/calls.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
+#include "binding/external_memory.h"
 #include "core/collective.h"
 
 namespace gradlink::binding {
@@ -324,21 +325,9 @@ Napi::Value CommunicatorWrap::allocShared(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
-    auto memory = std::make_unique<SharedMemory>(handle_, bytes);
-    napi_value buffer;
-    // V8 counts an external ArrayBuffer's bytes itself, so that adjusting its external memory here
-    // would count them twice.
-    const napi_status status = napi_create_external_arraybuffer(
-        env, memory->data(), bytes,
-        [](napi_env, void*, void* hint) { delete static_cast<SharedMemory*>(hint); }, memory.get(),
-        &buffer);
-    if (status != napi_ok) {
-      throw unsupported("allocShared",
-                        "this runtime does not let native memory appear as an ArrayBuffer "
-                        "(Electron does so); use ordinary arrays");
-    }
-    static_cast<void>(memory.release());  // the ArrayBuffer's from here on
-    return Napi::Value(env, buffer);
+    auto memory = std::make_shared<SharedMemory>(handle_, bytes);
+    void* const data = memory->data();
+    return arrayBufferOver(env, std::move(memory), data, bytes, "allocShared");
   });
 }
 

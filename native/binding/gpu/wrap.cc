@@ -6,6 +6,7 @@
 #include "binding/args.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
+#include "binding/external_memory.h"
 #include "binding/gpu/buffer.h"
 #include "binding/gpu/info.h"
 #include "core/error.h"
@@ -53,20 +54,9 @@ Napi::Value allocPinned(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
   return guarded(env, [&]() -> Napi::Value {
     const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
-    auto memory = std::make_unique<cuda::PinnedMemory>(bytes);
-    napi_value buffer;
-    // V8 counts an external ArrayBuffer's bytes itself.
-    const napi_status status = napi_create_external_arraybuffer(
-        env, memory->data(), bytes,
-        [](napi_env, void*, void* hint) { delete static_cast<cuda::PinnedMemory*>(hint); },
-        memory.get(), &buffer);
-    if (status != napi_ok) {
-      throw unsupported("pinned",
-                        "this runtime does not let native memory appear as an ArrayBuffer "
-                        "(Electron does so); use ordinary arrays");
-    }
-    static_cast<void>(memory.release());  // the ArrayBuffer's from here on
-    return {env, buffer};
+    auto memory = std::make_shared<cuda::PinnedMemory>(bytes);
+    void* const data = memory->data();
+    return arrayBufferOver(env, std::move(memory), data, bytes, "pinnedArray");
   });
 }
 
