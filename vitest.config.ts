@@ -18,13 +18,17 @@ const serial = [
   'test/{distributed,mpi}/failures.test.ts',
 ];
 
+/** Random attacks; under a sanitizer, which makes them slow, only where `npm run test:attack` asks for them. */
+const attacks = 'test/attack/**/*.test.ts';
+
 /** What the addon itself is tried with under a sanitizer: memory that JavaScript shares with threads, and their ends. */
 const sanitized = [
   'test/communicator/**/*.test.ts',
   'test/kvstore/**/*.test.ts',
   'test/native/sanitized.test.ts',
   'test/train/buckets.test.ts',
-  'test/process/{ending,joining,kvstore}.test.ts',
+  'test/process/{ending,joining,kvstore,memory}.test.ts',
+  ...(process.env.GRADLINK_ATTACKS === '1' ? [attacks] : []),
 ];
 
 export default defineConfig({
@@ -54,7 +58,7 @@ export default defineConfig({
               ...shared,
               name: 'unit',
               include: ['test/**/*.test.ts'],
-              exclude: [...jobs, 'test/gpu/**', 'test/native/sanitized.test.ts'],
+              exclude: [...jobs, attacks, 'test/gpu/**', 'test/native/sanitized.test.ts'],
               sequence: { groupOrder: 0 },
             },
           },
@@ -91,6 +95,15 @@ export default defineConfig({
               testTimeout: 240_000,
               hookTimeout: 240_000,
               sequence: { groupOrder: 2 },
+            },
+          },
+          {
+            test: {
+              ...shared,
+              name: 'attack',
+              include: [attacks],
+              maxWorkers: 1,
+              sequence: { groupOrder: 3 },
             },
           },
         ],

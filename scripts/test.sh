@@ -98,6 +98,7 @@ else
   native plain
   compile_sanitized
   typescript main "TypeScript" --project unit --project gpu
+  typescript attack "attacks, a short run" --project attack
   if [ "$layer" = ci ]; then
     typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!full'
     phase "compiling for the sanitizers, what was left of it" await_sanitized

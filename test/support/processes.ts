@@ -117,6 +117,14 @@ export class Scripts {
   }
 }
 
+/** What a sanitizer found in a process: its report, the summary first, because a list of failures shows one line. */
+function findingIn(stderr: string): string | undefined {
+  const start = stderr.search(/(WARNING|ERROR): \w+Sanitizer|runtime error: /);
+  if (start < 0) return undefined;
+  const summary = /^SUMMARY: .*$/m.exec(stderr)?.[0] ?? 'a finding without a summary';
+  return `${summary}\n${stderr.slice(start)}`;
+}
+
 function watch(child: ChildProcess): Running {
   let stdout = '';
   let stderr = '';
@@ -143,6 +151,8 @@ function watch(child: ChildProcess): Running {
         .split('\n')
         .filter((line) => line.startsWith('report '))
         .map((line) => JSON.parse(line.slice('report '.length)) as unknown);
+      const finding = findingIn(stderr);
+      if (finding !== undefined) reject(new Error(finding));
       resolve({ code, signal, stdout, stderr, reports });
       const error = new Error(
         `ended (${code ?? signal}) before it said so\nstdout: ${stdout}\nstderr: ${stderr}`,
