@@ -14,7 +14,7 @@ const jobs = [
 
 /** Of these, the ones that measure ranks' patience, or take every core: beside others they would measure the machine's load. */
 const serial = [
-  'test/process/{ending,joining,killing,launch-hosts,launch-slurm,measure-shared,peers,progress}.test.ts',
+  'test/process/{ending,joining,killing,launch-hosts,launch-slurm,measure-shared,peers,progress,windows}.test.ts',
   'test/{distributed,mpi}/failures.test.ts',
 ];
 

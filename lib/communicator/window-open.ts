@@ -1,5 +1,4 @@
 // Opening a window: what native code makes it of.
-import { defaultTimeoutMs } from '../deadline.js';
 import { native } from '../native/load.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -50,7 +49,7 @@ export async function openWindow<A extends AnyArray>(
     undefined,
   );
   const array = buffer ?? arrayOver(dtype, opened.memory(), data.length);
-  const timeoutMs = calls < 0 ? defaultTimeoutMs : calls;
+  const timeoutMs = calls < 0 ? opened.timeoutMs() : calls;
   return new NeighborWindow({
     executor,
     native: opened,

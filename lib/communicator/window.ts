@@ -197,7 +197,8 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
    * Runs `body` while it holds locks that others who ask for them wait for; put, get and update ask for none. A lock
    * belongs to an owner's memory and one other rank.
    *
-   * @throws GradlinkError ERR_TIMEOUT where a lock is not given back in time.
+   * @throws GradlinkError ERR_TIMEOUT where a lock is not given back in time, ERR_PEER_LOST where the rank that has it
+   * was lost; both name that rank.
    */
   async withMutex<T>(body: () => T | Promise<T>, options?: WindowMutexOptions): Promise<T> {
     const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
@@ -215,12 +216,14 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     const held: (readonly [number, number])[] = [];
     try {
       for (const pair of pairs) {
-        while (!native.tryLock(...pair)) {
+        for (;;) {
+          const holder = native.tryLock(...pair);
+          if (holder < 0) break;
           if (performance.now() >= end) {
             throw new GradlinkError(
               'ERR_TIMEOUT',
-              `withMutex: the lock of ranks ${pair.join(' and ')} was not given back in time`,
-              { op: 'withMutex', rank: pair[0], usable: true },
+              `withMutex: rank ${holder} did not give the lock of ranks ${pair.join(' and ')} back in time`,
+              { op: 'withMutex', rank: holder, usable: true },
             );
           }
           await pause(1);

@@ -38,7 +38,10 @@ export interface NativeWindow {
   /** Unread writes, in the order of the sources. */
   versions(): number[];
   p(): number;
-  tryLock(owner: number, other: number): boolean;
+  /** Of the communicator: how long calls may take that do not say it themselves. */
+  timeoutMs(): number;
+  /** @returns -1, or the rank that has the lock */
+  tryLock(owner: number, other: number): number;
   unlock(owner: number, other: number): void;
   /** Collective. */
   free(timeoutMs: number): Promise<void>;

@@ -34,6 +34,8 @@ struct Buffers {
   std::span<void* const> out;
 };
 
+inline constexpr double kDefaultTimeoutMs = 30000;
+
 /// What every call may carry besides its data.
 struct CallOptions {
   /// Milliseconds until ERR_TIMEOUT; the communicator's own default when negative.
@@ -74,6 +76,8 @@ class Communicator {
   virtual std::span<const int> heldRanks() const = 0;
   /// "shm", "mpi" or "nccl".
   virtual const char* backend() const = 0;
+  /// How long calls may take that do not say it themselves.
+  virtual double timeoutMs() const { return kDefaultTimeoutMs; }
 
   // ---- collectives. `count` is in elements of `dtype`; what it counts is said at each.
 

@@ -13,6 +13,7 @@ class ForwardingCommunicator : public Communicator {
  public:
   int size() const override { return inner_->size(); }
   std::span<const int> heldRanks() const override { return inner_->heldRanks(); }
+  double timeoutMs() const override { return inner_->timeoutMs(); }
   const char* backend() const override { return inner_->backend(); }
 
   void collective(const Shape& shape, const Buffers& b, const CallOptions& o = {}) override {

@@ -37,6 +37,9 @@ struct WindowSpec {
 /// that goes through the same sums when `withP` is set.
 class Window {
  public:
+  /// No rank: the caller has the lock.
+  static constexpr int kLocked = -1;
+
   virtual ~Window() = default;
   Window(const Window&) = delete;
   Window& operator=(const Window&) = delete;
@@ -59,8 +62,10 @@ class Window {
   virtual std::vector<std::uint64_t> versions() = 0;
   virtual double p() = 0;
 
-  /// Locks for programs, one of each owner and each other rank; false: somebody has it.
-  virtual bool tryLock(int owner, int other) = 0;
+  /// Locks for programs, one of each owner and each other rank. Throws peerLost where the rank that
+  /// has it was lost.
+  /// @returns kLocked, or the rank that has it
+  virtual int tryLock(int owner, int other) = 0;
   virtual void unlock(int owner, int other) = 0;
 
   /// Collective; no rank may use it afterwards. Memory goes with the object.

@@ -25,6 +25,7 @@ class RankCommunicator final : public MpiCommunicator {
   ~RankCommunicator() override;
 
   int size() const override { return link_.size(); }
+  double timeoutMs() const override { return timeoutMs_; }
   const char* backend() const override { return "mpi"; }
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;

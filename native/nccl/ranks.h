@@ -62,6 +62,7 @@ class Ranks final : public NcclCommunicator {
   int size() const override { return size_; }
   std::span<const int> heldRanks() const override { return ranks_; }
   const char* backend() const override { return "nccl"; }
+  double timeoutMs() const override { return options_.timeoutMs; }
   std::span<cuda::Device* const> devices() const override { return devices_; }
 
   void collective(const Shape&, const Buffers&, const CallOptions&) override;

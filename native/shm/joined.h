@@ -28,6 +28,7 @@ class Joined final : public OneRank {
 
   int size() const override { return session_.size(); }
   const char* backend() const override { return "shm"; }
+  double timeoutMs() const override { return options_.timeoutMs; }
 
   void collective(const Shape&, const Buffers&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,

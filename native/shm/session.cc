@@ -156,14 +156,15 @@ int Session::deadPeer() {
   return -1;
 }
 
+// A passed deadline comes last: who was lost is the better answer to it.
 bool CallWatch::troubled() {
-  if (session_.ended() || patience.deadline().passed()) return true;
+  if (session_.ended()) return true;
   if (awaited_ != kEverybody && session_.hasLeft(awaited_)) {
     lost_ = awaited_;
     return true;
   }
   lost_ = session_.deadPeer();
-  return lost_ >= 0;
+  return lost_ >= 0 || patience.deadline().passed();
 }
 
 // Without a rank to wait for, all wait for the parts of a call: late is who still works on one.

@@ -101,8 +101,9 @@ class Session {
   }
   /// A peer that ended without leaving, -1 when there is none.
   int deadPeer();
-  /// Whether the rank's process runs; true between threads.
-  bool alive(int rank) { return liveness_ == nullptr || liveness_->alive(rank); }
+  /// Whether the rank's process runs; true between threads. This rank's does: it is not asked for,
+  /// whose own lock is no other's.
+  bool alive(int rank) { return liveness_ == nullptr || rank == rank_ || liveness_->alive(rank); }
   const char* peers() const { return betweenProcesses() ? "process" : "thread"; }
 
  private:

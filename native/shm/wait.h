@@ -29,6 +29,8 @@ inline bool reached(std::uint32_t value, std::uint32_t target) {
 class Patience {
  public:
   explicit Patience(double milliseconds) : milliseconds_(milliseconds) {}
+  /// The clock runs already.
+  explicit Patience(Deadline deadline) : milliseconds_(0), started_(true), deadline_(deadline) {}
   Deadline deadline() {
     if (!started_) deadline_ = Deadline::in(milliseconds_);
     started_ = true;

@@ -1,7 +1,5 @@
 #include "shm/window.h"
 
-#include <sched.h>
-
 #include <cstring>
 #include <span>
 #include <string>
@@ -13,6 +11,9 @@
 namespace gradlink::shm {
 namespace {
 
+/// How long a rank may miss that a peer it never waits for was lost.
+constexpr double kLookMs = 10;
+
 std::size_t lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 }  // namespace
@@ -20,30 +21,61 @@ std::size_t lines(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 /// Holds an array's lock: long only while its data moves.
 class ShmWindow::Hold {
  public:
-  Hold(Head& head, int owner, Deadline deadline) : head_(head) {
-    constexpr int kSpins = 256;
-    for (int tries = 0;; ++tries) {
-      std::uint32_t free = 0;
-      if (head_.lock.load(std::memory_order_relaxed) == 0 &&
-          head_.lock.compare_exchange_weak(free, 1, std::memory_order_acquire)) {
-        return;
-      }
-      if (tries < kSpins) continue;
-      if (deadline.passed()) {
-        throw harmless(ErrorCode::timeout, "window",
-                       "memory of rank " + std::to_string(owner) +
-                           " stayed locked: who uses it is stuck or was killed")
-            .withRank(owner);
-      }
-      sched_yield();
-    }
+  Hold(const ShmWindow& window, Head& head, int owner, const char* op, Deadline deadline)
+      : waiter_(window.session_.waiter()), lock_(head.lock) {
+    Patience patience(deadline);
+    Holder holder(window.session_, lock_, owner, op, patience);
+    const auto mine = static_cast<std::uint32_t>(window.rank_ + 1);
+    waiter_.awaitWhen(
+        lock_,
+        [&] {
+          std::uint32_t free = 0;
+          return lock_.value.load(std::memory_order_relaxed) == 0 &&
+                 lock_.value.compare_exchange_strong(free, mine, std::memory_order_acquire);
+        },
+        holder);
   }
-  ~Hold() { head_.lock.store(0, std::memory_order_release); }
+  ~Hold() { waiter_.publish(lock_, 0); }
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
 
  private:
-  Head& head_;
+  /// The rank that has the lock, as who waits for it sees it.
+  class Holder final : public Watch {
+   public:
+    Holder(Session& session, Flag& lock, int owner, const char* op, Patience& given)
+        : Watch(given), session_(session), lock_(lock), owner_(owner), op_(op) {}
+
+    bool troubled() override {
+      rank_ = static_cast<int>(lock_.value.load(std::memory_order_acquire)) - 1;
+      lost_ = rank_ >= 0 && !session_.alive(rank_);
+      return lost_ || patience.deadline().passed();
+    }
+    [[noreturn]] void fail() override {
+      const std::string memory = "the window's memory of rank " + std::to_string(owner_);
+      const std::string name = "rank " + std::to_string(rank_);
+      if (lost_) {
+        session_.end(ErrorCode::peerLost, rank_, op_,
+                     name + " was lost while it used " + memory + ": its process ended");
+      }
+      throw harmless(ErrorCode::timeout, op_,
+                     rank_ < 0 ? memory + " was always in use by others until the deadline"
+                               : name + " did not give " + memory +
+                                     " back until the deadline: is its process stopped?")
+          .withRank(rank_ < 0 ? owner_ : rank_);
+    }
+
+   private:
+    Session& session_;
+    Flag& lock_;
+    const int owner_;
+    const char* const op_;
+    int rank_ = -1;
+    bool lost_ = false;
+  };
+
+  const Waiter& waiter_;
+  Flag& lock_;
 };
 
 // A rank's memory: heads (its own, then one a source), program locks (one a rank), arrays in the
@@ -126,31 +158,48 @@ std::byte* ShmWindow::array(int rank, std::size_t slot) const {
          lines(size_ * sizeof(std::uint32_t)) + slot * lines(count_ * sizeOf(dtype_));
 }
 
-void ShmWindow::checkUsable(int peer) const {
-  if (freed_) throw misuse("window", "it was freed");
+bool ShmWindow::timeToLook() const {
+  if (!session_.betweenProcesses() || !nextLook_.passed()) return false;
+  nextLook_ = Deadline::in(kLookMs);
+  return true;
+}
+
+void ShmWindow::checkUsable(const char* op, int peer, bool left, bool look) const {
   if (session_.hasLeft(peer)) {
-    throw harmless(ErrorCode::peerLost, "window",
+    if (!left) return;
+    throw harmless(ErrorCode::peerLost, op,
                    "rank " + std::to_string(peer) + " has left the communicator")
         .withRank(peer);
   }
+  if (look && !session_.alive(peer) && !session_.hasLeft(peer)) {
+    session_.end(ErrorCode::peerLost, peer, op,
+                 "rank " + std::to_string(peer) + " was lost: its process ended");
+  }
+}
+
+void ShmWindow::checkUsable(const char* op, std::span<const Neighbor> peers, bool left) const {
+  if (freed_) throw misuse(op, "the window was freed");
+  const bool look = timeToLook();
+  for (const Neighbor& peer : peers) checkUsable(op, peer.rank, left, look);
 }
 
 void* ShmWindow::data() { return array(rank_, 0); }
 
 void ShmWindow::put(void* values, std::span<const Neighbor> destinations, double selfWeight,
                     bool accumulate, bool withP, Deadline deadline) {
+  const char* const op = accumulate ? "accumulate" : "put";
   checkWindowWeight(dtype_, selfWeight);
   for (const Neighbor& to : destinations) {
     static_cast<void>(slotOf(to.rank, rank_));
-    checkUsable(to.rank);
     checkWindowWeight(dtype_, to.weight);
   }
+  checkUsable(op, destinations, true);
   Head& own = head(rank_, 0);
   for (const Neighbor& to : destinations) {
     const std::size_t slot = slotOf(to.rank, rank_);
     Head& there = head(to.rank, slot);
     std::byte* const buffer = array(to.rank, slot);
-    const Hold hold(there, to.rank, deadline);
+    const Hold hold(*this, there, to.rank, op, deadline);
     if (!accumulate) {
       scaledCopy(buffer, values, to.weight, count_, dtype_);
       there.version.fetch_add(1, std::memory_order_relaxed);
@@ -160,7 +209,7 @@ void ShmWindow::put(void* values, std::span<const Neighbor> destinations, double
     if (withP) there.p = (accumulate ? there.p : 0) + to.weight * own.p;
   }
   if (selfWeight == 1) return;
-  const Hold hold(own, rank_, deadline);
+  const Hold hold(*this, own, rank_, op, deadline);
   scaledCopy(values, values, selfWeight, count_, dtype_);
   if (withP) own.p *= selfWeight;
 }
@@ -168,16 +217,16 @@ void ShmWindow::put(void* values, std::span<const Neighbor> destinations, double
 void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline deadline) {
   for (const Neighbor& from : sources) {
     static_cast<void>(slotOf(rank_, from.rank));
-    checkUsable(from.rank);
     checkWindowWeight(dtype_, from.weight);
   }
+  checkUsable("get", sources, true);
   for (const Neighbor& from : sources) {
     const std::size_t slot = slotOf(rank_, from.rank);
     Head& here = head(rank_, slot);
     Head& there = head(from.rank, 0);
     // In this order everywhere: no rank holds an own array while it waits for a buffer.
-    const Hold buffer(here, rank_, deadline);
-    const Hold theirs(there, from.rank, deadline);
+    const Hold buffer(*this, here, rank_, "get", deadline);
+    const Hold theirs(*this, there, from.rank, "get", deadline);
     scaledCopy(array(rank_, slot), array(from.rank, 0), from.weight, count_, dtype_);
     here.version.fetch_add(1, std::memory_order_relaxed);
     if (withP) here.p = from.weight * there.p;
@@ -186,7 +235,8 @@ void ShmWindow::get(std::span<const Neighbor> sources, bool withP, Deadline dead
 
 void ShmWindow::update(void* out, double selfWeight, std::span<const Neighbor> sources,
                        std::size_t divisor, bool reset, bool withP, Deadline deadline) {
-  if (freed_) throw misuse("window", "it was freed");
+  // What a source put before it left counts.
+  checkUsable("update", sources, false);
   checkWindowWeight(dtype_, selfWeight);
   std::vector<const void*> src = {data()};
   std::vector<double> weights = {selfWeight};
@@ -197,10 +247,11 @@ void ShmWindow::update(void* out, double selfWeight, std::span<const Neighbor> s
   }
   std::vector<std::unique_ptr<Hold>> holds;
   for (const Neighbor& from : sources) {
-    holds.push_back(std::make_unique<Hold>(head(rank_, slotOf(rank_, from.rank)), rank_, deadline));
+    Head& buffer = head(rank_, slotOf(rank_, from.rank));
+    holds.push_back(std::make_unique<Hold>(*this, buffer, rank_, "update", deadline));
   }
   Head& own = head(rank_, 0);
-  holds.push_back(std::make_unique<Hold>(own, rank_, deadline));
+  holds.push_back(std::make_unique<Hold>(*this, own, rank_, "update", deadline));
   combine(out == nullptr ? data() : out, src, weights, divisor, count_, dtype_);
   double p = selfWeight * own.p;
   for (const Neighbor& from : sources) {
@@ -224,10 +275,18 @@ std::vector<std::uint64_t> ShmWindow::versions() {
 
 double ShmWindow::p() { return head(rank_, 0).p; }
 
-bool ShmWindow::tryLock(int owner, int other) {
-  checkUsable(owner);
-  std::uint32_t free = 0;
-  return mutex(owner, other).compare_exchange_strong(free, 1, std::memory_order_acquire);
+int ShmWindow::tryLock(int owner, int other) {
+  const char* const op = "withMutex";
+  if (freed_) throw misuse(op, "the window was freed");
+  checkUsable(op, owner, true, true);
+  std::uint32_t holder = 0;
+  const auto mine = static_cast<std::uint32_t>(rank_ + 1);
+  if (mutex(owner, other).compare_exchange_strong(holder, mine, std::memory_order_acquire)) {
+    return kLocked;
+  }
+  const int has = static_cast<int>(holder) - 1;
+  checkUsable(op, has, true, true);
+  return has;
 }
 
 void ShmWindow::unlock(int owner, int other) {
@@ -235,7 +294,7 @@ void ShmWindow::unlock(int owner, int other) {
 }
 
 void ShmWindow::free(const CallOptions& options) {
-  if (freed_) throw misuse("window", "it was freed");
+  if (freed_) throw misuse("free", "the window was freed");
   communicator_.barrier(options);
   freed_ = true;
 }

@@ -36,14 +36,15 @@ class ShmWindow final : public Window {
               bool reset, bool withP, Deadline) override;
   std::vector<std::uint64_t> versions() override;
   double p() override;
-  bool tryLock(int owner, int other) override;
+  int tryLock(int owner, int other) override;
   void unlock(int owner, int other) override;
   void free(const CallOptions&) override;
 
  private:
   /// What guards and counts one array: the rank's own, or the buffer of one of its sources.
   struct alignas(64) Head {
-    std::atomic<std::uint32_t> lock;
+    /// 0, or 1 + the rank that uses the array.
+    Flag lock;
     std::atomic<std::uint64_t> version;
     double p;
   };
@@ -55,7 +56,12 @@ class ShmWindow final : public Window {
   /// Which of `owner`'s slots is `source`'s; 0 is the owner's own array. Throws invalidArgument
   /// where it has none.
   std::size_t slotOf(int owner, int source) const;
-  void checkUsable(int peer) const;
+  /// Before an operation that needs what these ranks have or do: throws peerLost for one that was
+  /// lost, and unless `left` for one that has left.
+  void checkUsable(const char* op, std::span<const Neighbor> peers, bool left) const;
+  void checkUsable(const char* op, int peer, bool left, bool look) const;
+  /// Whether it is time to ask again who is alive: a system call a rank, longer than a small put.
+  bool timeToLook() const;
   void meet(const WindowSpec& spec, const CallOptions& options);
 
   Communicator& communicator_;
@@ -68,6 +74,8 @@ class ShmWindow final : public Window {
   const std::vector<int> sources_;
   void* own_;
   bool freed_ = false;
+  /// Of the thread of the communicator's calls.
+  mutable Deadline nextLook_ = Deadline::in(0);
   /// Where each rank's memory is seen here.
   std::vector<std::byte*> bases_;
   /// Set once the ranks have met.

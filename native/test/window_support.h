@@ -200,19 +200,20 @@ inline std::string windowsLock(Communicator& comm, const OpenWindow& open) {
   const int size = comm.size();
   const auto initial = filled(1, DType::float32, 0);
   const auto window = open(exponential(me, size, 1, DType::float32, initial.data()));
-  if (me > 0 && !window->tryLock(0, me)) return "a free lock is not given";
+  if (me > 0 && window->tryLock(0, me) != Window::kLocked) return "a free lock is not given";
   comm.barrier();
   for (int r = 1; r < size; ++r) {
-    if (me == 0 && window->tryLock(0, r)) return "a lock is given twice";
+    if (me == 0 && window->tryLock(0, r) != r) return "a lock is given twice";
   }
-  if (me > 0 && window->tryLock(0, me)) return "a lock is given twice";
+  if (me > 0 && window->tryLock(0, me) != me) return "a lock is given twice";
   comm.barrier();
   if (me > 0) {
     window->unlock(0, me);
     // Behind the unlock.
-    if (!window->tryLock(0, me)) return "what was given back is not given";
+    if (window->tryLock(0, me) != Window::kLocked) return "what was given back is not given";
     window->unlock(0, me);
-    if (!window->tryLock(me, 0) || window->tryLock(me, 0)) return "its own lock is another's";
+    if (window->tryLock(me, 0) != Window::kLocked || window->tryLock(me, 0) != me)
+      return "its own lock is another's";
     window->unlock(me, 0);
   }
   window->free({});

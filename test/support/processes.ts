@@ -24,6 +24,8 @@ export interface Running {
   readonly child: ChildProcess;
   /** Resolves once the script has printed this line by itself. */
   said(line: string): Promise<void>;
+  /** What it has printed so far. */
+  printed(): string;
   /** Resolves when it has ended; rejects when the net had to catch it. */
   readonly ended: Promise<Ended>;
 }
@@ -165,6 +167,7 @@ function watch(child: ChildProcess): Running {
   return {
     child,
     ended,
+    printed: () => stdout,
     said: (line) =>
       new Promise((resolve, reject) => {
         waiting.push({ line, resolve, reject });

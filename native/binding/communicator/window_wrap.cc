@@ -91,13 +91,13 @@ void exportWindow(Napi::Env env, Napi::Object exports) { WindowWrap::define(env,
 
 void WindowWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = WindowWrap;
-  const Napi::Function constructor =
-      DefineClass(env, kWindowClass,
-                  {StaticMethod<&Wrap::open>("open"), InstanceMethod<&Wrap::memory>("memory"),
-                   InstanceMethod<&Wrap::run>("run"), InstanceMethod<&Wrap::runSync>("runSync"),
-                   InstanceMethod<&Wrap::versions>("versions"), InstanceMethod<&Wrap::p>("p"),
-                   InstanceMethod<&Wrap::tryLock>("tryLock"),
-                   InstanceMethod<&Wrap::unlock>("unlock"), InstanceMethod<&Wrap::free>("free")});
+  const Napi::Function constructor = DefineClass(
+      env, kWindowClass,
+      {StaticMethod<&Wrap::open>("open"), InstanceMethod<&Wrap::memory>("memory"),
+       InstanceMethod<&Wrap::run>("run"), InstanceMethod<&Wrap::runSync>("runSync"),
+       InstanceMethod<&Wrap::versions>("versions"), InstanceMethod<&Wrap::p>("p"),
+       InstanceMethod<&Wrap::tryLock>("tryLock"), InstanceMethod<&Wrap::unlock>("unlock"),
+       InstanceMethod<&Wrap::free>("free"), InstanceMethod<&Wrap::timeoutMs>("timeoutMs")});
   Environment::of(env).setConstructor(kWindowClass, constructor);
   exports.Set(kWindowClass, constructor);
 }
@@ -199,12 +199,16 @@ Napi::Value WindowWrap::p(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), open_->window->p());
 }
 
+Napi::Value WindowWrap::timeoutMs(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), open_->handle->communicator().timeoutMs());
+}
+
 Napi::Value WindowWrap::tryLock(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     const int last = open_->handle->open().size() - 1;
     const auto owner = static_cast<int>(integerArg(info[0], "owner", 0, last));
     const auto other = static_cast<int>(integerArg(info[1], "other", 0, last));
-    return Napi::Boolean::New(info.Env(), open_->window->tryLock(owner, other));
+    return Napi::Number::New(info.Env(), open_->window->tryLock(owner, other));
   });
 }
 

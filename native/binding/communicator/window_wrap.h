@@ -41,6 +41,7 @@ class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {
   Napi::Value runSync(const Napi::CallbackInfo&);
   Napi::Value versions(const Napi::CallbackInfo&);
   Napi::Value p(const Napi::CallbackInfo&);
+  Napi::Value timeoutMs(const Napi::CallbackInfo& info);
   Napi::Value tryLock(const Napi::CallbackInfo&);
   Napi::Value unlock(const Napi::CallbackInfo&);
   Napi::Value free(const Napi::CallbackInfo&);

@@ -46,6 +46,7 @@ class Hierarchical final : public OneRank {
   ~Hierarchical() override;
 
   int size() const override { return map_.size(); }
+  double timeoutMs() const override { return timeoutMs_; }
   const char* backend() const override { return world_->backend(); }
 
   void collective(const Shape&, const Buffers&, const CallOptions&) override;

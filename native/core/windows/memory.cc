@@ -72,12 +72,15 @@ double WindowMemory::p() {
   return heads_[0].p;
 }
 
-bool WindowMemory::tryLock(int other) {
-  return !locks_[static_cast<std::size_t>(other)].exchange(true, std::memory_order_acquire);
+int WindowMemory::tryLock(int other, int by) {
+  int holder = 0;
+  auto& lock = locks_[static_cast<std::size_t>(other)];
+  const bool got = lock.compare_exchange_strong(holder, by + 1, std::memory_order_acquire);
+  return got ? Window::kLocked : holder - 1;
 }
 
 void WindowMemory::unlock(int other) {
-  locks_[static_cast<std::size_t>(other)].store(false, std::memory_order_release);
+  locks_[static_cast<std::size_t>(other)].store(0, std::memory_order_release);
 }
 
 HostWindowMemory::HostWindowMemory(const WindowSpec& spec, int size, void* own)

@@ -44,8 +44,8 @@ class WindowMemory {
   std::vector<std::uint64_t> versions();
   double p();
 
-  /// The program's locks of this rank and each other.
-  bool tryLock(int other);
+  /// The program's locks of this rank and each other, for the rank `by`; as Window::tryLock.
+  int tryLock(int other, int by);
   void unlock(int other);
 
  protected:
@@ -75,7 +75,8 @@ class WindowMemory {
   const DType dtype_;
   const std::vector<int> sources_;
   std::vector<Head> heads_;
-  std::vector<std::atomic<bool>> locks_;
+  /// 0, or 1 + the rank that has the lock.
+  std::vector<std::atomic<int>> locks_;
 };
 
 /// In the memory of the host.

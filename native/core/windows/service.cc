@@ -125,28 +125,28 @@ void WindowService::take(const WireMessage& message) {
       case What::accumulate:
         memory.write(message.source, message.payload, request.weight,
                      request.what == What::accumulate, request.withP != 0, request.p);
-        return answer(message.source, request, -1, false);
+        return answer(message.source, request, -1);
       case What::get:
         return giveValues(message.source, request, *served);
       case What::lock:
-        return answer(message.source, request, -1, memory.tryLock(message.source));
+        return answer(message.source, request, -1, memory.tryLock(message.source, message.source));
       default:
         return memory.unlock(message.source);
     }
   } catch (const Error& error) {
     // What failed here is the asker's to know; an unlock has nobody who waits.
     if (request.what != What::unlock) {
-      answer(message.source, request, static_cast<std::int32_t>(error.code), false);
+      answer(message.source, request, static_cast<std::int32_t>(error.code));
     }
   }
 }
 
 void WindowService::answer(int source, const WindowRequest& request, std::int32_t error,
-                           bool granted) {
+                           int holder) {
   WindowRequest reply;
   reply.what = WindowRequest::What::answer;
   reply.number = request.number;
-  reply.granted = granted ? 1 : 0;
+  reply.holder = holder;
   reply.error = error;
   wire_->send(source, bytesOf(reply), nullptr, 0, 0);
 }
@@ -184,7 +184,7 @@ void WindowService::finish(const WindowRequest& answer, const WireMessage& messa
   if (asked_.erase(answer.number) == 0) return;
   Round& round = *asked.round;
   --round.open_;
-  round.granted_ = answer.granted != 0;
+  round.holder_ = answer.holder;
   if (answer.error >= 0 && !round.failure_) {
     round.failure_ =
         harmless(static_cast<ErrorCode>(answer.error), round.op_,
@@ -215,6 +215,11 @@ void WindowService::gone(int rank, const char* how) {
   changed_.notify_all();
 }
 
+void WindowService::checkHere(const char* op, int rank) {
+  const std::lock_guard lock(mutex_);
+  if (const char* how = gone_[static_cast<std::size_t>(rank)]) throw lost(op, rank, how);
+}
+
 void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& payload,
                                std::size_t bytes, std::shared_ptr<ServedWindow> into) {
   std::uint64_t ticket = 0;
@@ -240,11 +245,11 @@ void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& 
                        ticket == 0 ? 0 : bytes, ticket);
 }
 
-bool WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
+int WindowService::Round::wait(Communicator& communicator, Deadline deadline) {
   std::unique_lock lock(service_.mutex_);
   for (;;) {
     if (failure_) throw Error(*failure_);
-    if (open_ == 0) return granted_;
+    if (open_ == 0) return holder_;
     if (service_.failure_) throw Error(*service_.failure_).withOp(op_);
     if (deadline.passed()) {
       int peer = -1;

@@ -46,8 +46,8 @@ struct WindowRequest {
   double weight = 1;
   double p = 0;
   std::uint32_t withP = 0;
-  /// Of an answer: whether a lock was given, and what went wrong (an ErrorCode), or -1.
-  std::uint32_t granted = 0;
+  /// Of an answer: as Window::tryLock; and what went wrong (an ErrorCode), or -1.
+  std::int32_t holder = Window::kLocked;
   std::int32_t error = -1;
   std::uint32_t reserved = 0;
 };
@@ -69,6 +69,9 @@ class WindowService {
   /// An array of the window's length for what is to be sent.
   WirePart spareOf(ServedWindow& served);
 
+  /// Throws peerLost for a rank that has gone.
+  void checkHere(const char* op, int rank);
+
   /// Peers learn that this rank has left. Idempotent.
   void close();
 
@@ -85,8 +88,8 @@ class WindowService {
              std::shared_ptr<ServedWindow> into = nullptr);
     /// Until all have answered and what was sent may be written again. Throws peerLost, timeout,
     /// what the peer's side failed with, and what has ended the communicator.
-    /// @returns whether a lock was given
-    bool wait(Communicator& communicator, Deadline deadline);
+    /// @returns of a lock, what Window::tryLock returns
+    int wait(Communicator& communicator, Deadline deadline);
 
    private:
     friend class WindowService;
@@ -94,7 +97,7 @@ class WindowService {
     const char* op_;
     /// Of the service's mutex: requests without answer, payloads that are not told as sent.
     std::size_t open_ = 0;
-    bool granted_ = false;
+    int holder_ = Window::kLocked;
     std::optional<Error> failure_;
   };
 
@@ -116,7 +119,8 @@ class WindowService {
 
   void run();
   void take(const WireMessage& message);
-  void answer(int source, const WindowRequest& request, std::int32_t error, bool granted);
+  void answer(int source, const WindowRequest& request, std::int32_t error,
+              int holder = Window::kLocked);
   void giveValues(int source, const WindowRequest& request, ServedWindow& served);
   void finish(const WindowRequest& answer, const WireMessage& message);
   void told(std::uint64_t ticket);

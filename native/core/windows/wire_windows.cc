@@ -13,9 +13,6 @@
 namespace gradlink {
 namespace {
 
-/// How long the owner of a lock may take to answer whether it is free.
-constexpr double kLockAnswerMs = 30000;
-
 std::shared_ptr<ServedWindow> makeServed(WindowService& service, const WindowSpec& spec,
                                          const WireWindows::MakeMemory& make) {
   if (make) return std::make_shared<ServedWindow>(nullptr, make(spec, service.size()));
@@ -101,12 +98,17 @@ class WireWindow final : public Window {
   std::vector<std::uint64_t> versions() override { return served_->memory->versions(); }
   double p() override { return served_->memory->p(); }
 
-  bool tryLock(int owner, int other) override {
+  int tryLock(int owner, int other) override {
     checkOpen();
-    if (checkLock(owner, other) == service_->rank()) return served_->memory->tryLock(other);
+    const int me = service_->rank();
+    if (checkLock(owner, other) == me) {
+      const int holder = served_->memory->tryLock(other, me);
+      if (holder != kLocked) service_->checkHere("withMutex", holder);
+      return holder;
+    }
     WindowService::Round round(*service_, "withMutex");
     round.ask(owner, asking(What::lock), nullptr, 0);
-    return round.wait(communicator_, Deadline::in(kLockAnswerMs));
+    return round.wait(communicator_, Deadline::in(communicator_.timeoutMs()));
   }
 
   void unlock(int owner, int other) override {

@@ -14,8 +14,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
-constexpr double kDefaultTimeoutMs = 30000;
-
 [[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
   throw Error(code, message).withOp("timeCollective").stillUsable();
 }

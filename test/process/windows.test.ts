@@ -1,0 +1,95 @@
+// Windows whose ranks are killed or stopped: who waits for their memory is told who has it, within its deadline.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+
+let scripts: Scripts;
+beforeEach(() => {
+  scripts = new Scripts();
+});
+afterEach(() => scripts.remove());
+
+/** Ranks that write to each other; a put of so much takes a while, all of it with the target's memory locked. */
+const opened = `
+  const comm = await Communicator.world({ timeoutMs: 3000 });
+  comm.setTopology(ringGraph(comm.size));
+  const window = await comm.createWindow(new Float32Array(1 << 22));
+`;
+const putting = `${opened} say('ready'); for (;;) window.putSync();`;
+const updating = `
+  ${opened}
+  say('ready');
+  const forever = async () => { for (let n = 1; ; ++n) { await window.update(); say('updated ' + n); } };
+  await forever().catch((error) => report(plain(error)));
+`;
+/** Holds the lock until it is killed, or for ever. */
+const locking = `
+  ${opened}
+  setInterval(() => {}, 1000);
+  await window.withMutex(async () => {
+    await comm.barrier();
+    say('ready');
+    await new Promise(() => {});
+  });
+`;
+const asking = `
+  ${opened}
+  await comm.barrier();
+  say('ready');
+  await window.withMutex(() => report('got it'), { forSelf: true }).catch((error) => report(plain(error)));
+`;
+
+/** Rank 0 runs one script, rank 1 the other. */
+function start(first: string, second: string) {
+  const job = { GRADLINK_JOB: `windows-${String(process.pid)}`, GRADLINK_SIZE: '2' };
+  return [first, second].map((script, rank) =>
+    scripts.start(script, { ...job, GRADLINK_RANK: String(rank) }),
+  ) as [ReturnType<Scripts['start']>, ReturnType<Scripts['start']>];
+}
+
+describe('a window', () => {
+  it('names a rank that was killed while it wrote to another', async () => {
+    for (let round = 0; round < 5; ++round) {
+      const [writer, reader] = start(putting, updating);
+      await Promise.all([writer.said('ready'), reader.said('updated 1')]);
+      writer.child.kill('SIGKILL');
+      await writer.ended;
+      const lost = { code: 'ERR_PEER_LOST', rank: 0, op: 'update' };
+      expect(await reader.ended).toMatchObject({ ...well, reports: [lost] });
+    }
+  });
+
+  it('names a rank that is stopped while it has the memory', async () => {
+    // Which moment of a put the signal meets is chance: until it met the one that counts.
+    for (let tries = 0; ; ++tries) {
+      expect(tries).toBeLessThan(50);
+      const [writer, reader] = start(putting, updating);
+      await Promise.all([writer.said('ready'), reader.said('updated 1')]);
+      writer.child.kill('SIGSTOP');
+      const before = reader.printed().match(/updated/g)?.length ?? 0;
+      // More updates: the memory was free when the writer was stopped.
+      const goesOn = await reader.said(`updated ${String(before + 10)}`).then(
+        () => true,
+        () => false,
+      );
+      writer.child.kill('SIGKILL');
+      const { reports } = await reader.ended;
+      if (goesOn) continue;
+      expect(reports).toMatchObject([{ code: 'ERR_TIMEOUT', rank: 0, op: 'update' }]);
+      return;
+    }
+  });
+
+  it.each([
+    ['ERR_TIMEOUT', 'keeps'],
+    ['ERR_PEER_LOST', 'was killed with'],
+  ])('ends a wait for a lock with %s naming the rank that %s it', async (code, how) => {
+    const [holder, other] = start(locking, asking);
+    await holder.said('ready');
+    if (how !== 'keeps') {
+      await other.said('ready');
+      holder.child.kill('SIGKILL');
+    }
+    expect(await other.ended).toMatchObject({ reports: [{ code, rank: 0, op: 'withMutex' }] });
+  });
+});
