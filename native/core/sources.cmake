@@ -8,6 +8,7 @@ unite(gradlink_core calls
   envelope.cc
   error.cc
   forwarding_communicator.cc
+  free_memory.cc
   fusion.cc
   neighbors.cc
   one_rank.cc

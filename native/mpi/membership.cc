@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/free_memory.h"
 #include "core/wire.h"
 #include "mpi/meeting.h"
 #include "mpi/rank_communicator.h"
@@ -116,6 +117,7 @@ void* RankCommunicator::allocShared(std::size_t bytes) {
     throw harmless(ErrorCode::outOfMemory, "allocShared",
                    std::to_string(bytes) + " bytes are more than memory can hold");
   }
+  requireMemory("allocShared", rounded);
   std::unique_ptr<std::byte, void (*)(void*)> memory(
       static_cast<std::byte*>(std::aligned_alloc(64, rounded)), std::free);
   if (memory == nullptr) {

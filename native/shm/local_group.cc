@@ -14,6 +14,7 @@
 #include "core/communicator.h"
 #include "core/direct.h"
 #include "core/error.h"
+#include "core/free_memory.h"
 #include "core/thread_pool.h"
 #include "shm/shm.h"
 
@@ -69,6 +70,7 @@ class LocalGroup final : public Communicator {
 
   void* allocShared(std::size_t bytes) override {
     checkOpen("allocShared");
+    requireMemory("allocShared", bytes);
     void* memory =
         ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(kAlignment), std::nothrow);
     if (memory == nullptr) {

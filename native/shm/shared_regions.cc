@@ -3,10 +3,13 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <string>
+
+#include "core/free_memory.h"
 
 namespace gradlink::shm {
 namespace {
@@ -20,6 +23,10 @@ struct RegionHeader {
 
 RegionHeader& headerOf(std::byte* base) { return *reinterpret_cast<RegionHeader*>(base); }
 
+/// What all ranks together may take between two looks at how much there is.
+constexpr std::size_t kSlices = 64 << 20;
+constexpr std::size_t kSmallestSlice = 1 << 20;
+
 std::size_t wholePages(std::size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
 Error noMemory(std::size_t bytes) {
@@ -31,10 +38,7 @@ Error noMemory(std::size_t bytes) {
 
 SharedRegions::~SharedRegions() {
   for (auto& [address, mapping] : own_) {
-    if (session_.betweenProcesses()) {
-      fallocate(session_.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                static_cast<off_t>(mapping.region), static_cast<off_t>(mapping.bytes));
-    }
+    if (session_.betweenProcesses()) dropPages(mapping.region, mapping.bytes);
     munmap(mapping.base, mapping.bytes);
   }
   for (auto& [region, mapping] : mappings_) munmap(mapping.base, mapping.bytes);
@@ -44,17 +48,14 @@ void* SharedRegions::allocate(std::size_t bytes) {
   if (bytes > SIZE_MAX / 4) throw noMemory(bytes);
   const std::size_t total = kPage + wholePages(bytes);
   if (!session_.betweenProcesses()) return allocateOnHeap(total);
+  requireMemory("allocShared", total);
   const std::uint64_t region = session_.segment().header().fileEnd.fetch_add(total);
   const int file = session_.file();
-  // Not ftruncate: it would race with another rank's, and leave a full /dev/shm to be found by a
-  // SIGBUS.
-  if (fallocate(file, 0, static_cast<off_t>(region), static_cast<off_t>(total)) != 0)
-    throw noMemory(bytes);
+  takePages(region, total);
   void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file,
                     static_cast<off_t>(region));
   if (base == MAP_FAILED) {
-    fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(region),
-              static_cast<off_t>(total));
+    dropPages(region, total);
     throw noMemory(bytes);
   }
   auto* start = static_cast<std::byte*>(base);
@@ -65,7 +66,41 @@ void* SharedRegions::allocate(std::size_t bytes) {
   return start + kPage;
 }
 
+// A file in memory has no bound but the machine's, and a system call that takes pages cannot be
+// interrupted: what it takes too much, the kernel makes up for by ending processes. So the pages
+// are taken in slices, each of which looks whether there is room; ranks that do so at the same time
+// miss each other's slices, which together stay below what is left for others.
+void SharedRegions::takePages(std::uint64_t region, std::size_t bytes) {
+  const std::size_t slice =
+      std::max(kSmallestSlice, kSlices / static_cast<std::size_t>(session_.size()));
+  for (std::size_t taken = 0; taken < bytes;) {
+    const std::size_t some = std::min(slice, bytes - taken);
+    try {
+      requireMemory("allocShared", some, bytes);
+      // Not ftruncate: it would race with another rank's, and leave a full /dev/shm to be found by
+      // a SIGBUS.
+      int failed;
+      do {
+        failed = fallocate(session_.file(), 0, static_cast<off_t>(region + taken),
+                           static_cast<off_t>(some));
+      } while (failed != 0 && errno == EINTR);
+      if (failed != 0) throw noMemory(bytes);
+    } catch (const Error&) {
+      dropPages(region, taken);
+      throw;
+    }
+    taken += some;
+  }
+}
+
+void SharedRegions::dropPages(std::uint64_t region, std::size_t bytes) {
+  if (bytes == 0) return;
+  fallocate(session_.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(region),
+            static_cast<off_t>(bytes));
+}
+
 void* SharedRegions::allocateOnHeap(std::size_t total) {
+  requireMemory("allocShared", total);
   void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) throw noMemory(total - kPage);
   // Fewer page faults and TLB misses where the system lets a program ask for large pages.
@@ -87,8 +122,7 @@ void SharedRegions::release(void* memory) {
   }
   if (session_.betweenProcesses()) {
     headerOf(mapping.base).live.store(0, std::memory_order_release);
-    fallocate(session_.file(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(mapping.region), static_cast<off_t>(mapping.bytes));
+    dropPages(mapping.region, mapping.bytes);
   }
   munmap(mapping.base, mapping.bytes);
 }
