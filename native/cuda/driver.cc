@@ -10,6 +10,7 @@ namespace gradlink::cuda {
 namespace {
 
 constexpr Status kStubLibrary = 34;
+constexpr Status kSystemNotReady = 802;
 constexpr Status kSystemDriverMismatch = 803;
 
 /// "CUDA_ERROR_OUT_OF_MEMORY (out of memory)".
@@ -35,6 +36,10 @@ std::string startFailure(const Driver& driver, Status status) {
     case kStubLibrary:
       return "the CUDA driver " + driver.file + " is the toolkit's stand-in for linking: " + said +
              ": take its folder out of LD_LIBRARY_PATH, or install the NVIDIA driver";
+    case kSystemNotReady:
+      return "the CUDA driver " + driver.file + " waits for the machine's NVSwitches: " + said +
+             ": start the service nvidia-fabricmanager, of the driver's very version (systemctl "
+             "status nvidia-fabricmanager), on the host where this is a container";
     case kSystemDriverMismatch:
       return "the CUDA driver " + driver.file +
              " is of another version than the kernel's module: " + said +

@@ -30,7 +30,9 @@ struct Uuid {
 inline constexpr Status kSuccess = 0;
 inline constexpr Status kOutOfMemory = 2;
 inline constexpr Status kNoDevice = 100;
+inline constexpr Status kNoJitCompiler = 221;
 inline constexpr Status kUnsupportedPtx = 222;
+inline constexpr Status kJitDisabled = 223;
 inline constexpr Status kNotReady = 600;
 inline constexpr Status kPeerAccessAlreadyEnabled = 704;
 inline constexpr Status kPeerAccessNotEnabled = 705;
@@ -85,16 +87,17 @@ inline constexpr Status kTooManyPeers = 711;
      StreamHandle, void**, void**))
 
 /// Null where the driver has none; whoever needs one asks first.
-#define GRADLINK_CUDA_OPTIONAL(X)                                       \
-  X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))              \
-  X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))              \
-  X(cuFuncGetAttribute, functionAttribute, (int*, int, FunctionHandle)) \
-  X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))         \
-  X(cuStreamEndCapture, endCapture, (StreamHandle, GraphHandle*))       \
-  X(cuGraphInstantiateWithFlags, graphInstantiate,                      \
-    (GraphExecHandle*, GraphHandle, unsigned long long))                \
-  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))        \
-  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))            \
+#define GRADLINK_CUDA_OPTIONAL(X)                                                               \
+  X(cuDeviceGetUuid_v2, deviceUuid, (Uuid*, DeviceHandle))                                      \
+  X(cuDeviceGetUuid, deviceUuidOld, (Uuid*, DeviceHandle))                                      \
+  X(cuFuncGetAttribute, functionAttribute, (int*, int, FunctionHandle))                         \
+  X(cuModuleLoadDataEx, moduleLoadDataEx, (ModuleHandle*, const void*, unsigned, int*, void**)) \
+  X(cuStreamBeginCapture_v2, beginCapture, (StreamHandle, int))                                 \
+  X(cuStreamEndCapture, endCapture, (StreamHandle, GraphHandle*))                               \
+  X(cuGraphInstantiateWithFlags, graphInstantiate,                                              \
+    (GraphExecHandle*, GraphHandle, unsigned long long))                                        \
+  X(cuGraphLaunch, graphLaunch, (GraphExecHandle, StreamHandle))                                \
+  X(cuGraphExecDestroy, graphExecDestroy, (GraphExecHandle))                                    \
   X(cuGraphDestroy, graphDestroy, (GraphHandle))
 
 struct Driver {

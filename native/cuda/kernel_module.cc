@@ -38,22 +38,63 @@ class Modules {
   std::map<int, std::unique_ptr<KernelModule>> byOrdinal_;
 };
 
+/// The driver's compiler writes why it failed into a buffer that it is given.
+class JitLog {
+ public:
+  Status load(ModuleHandle* module, const char* ptx) {
+    const Driver& driver = Driver::get();
+    if (driver.moduleLoadDataEx == nullptr) return driver.moduleLoadData(module, ptx);
+    constexpr int kErrorLog = 5;
+    constexpr int kErrorLogBytes = 6;
+    int options[] = {kErrorLog, kErrorLogBytes};
+    // A number is given in the place of a pointer.
+    void* values[] = {text_, reinterpret_cast<void*>(sizeof(text_) - 1)};
+    return driver.moduleLoadDataEx(module, ptx, 2, options, values);
+  }
+  std::string text() const { return text_[0] == '\0' ? "" : std::string("; it says: ") + text_; }
+
+ private:
+  char text_[2048] = {};
+};
+
+ModuleHandle load(Device& device, const char* ptx) {
+  ModuleHandle module = nullptr;
+  JitLog log;
+  const Status status = log.load(&module, ptx);
+  const int version = Driver::get().version;
+  const std::string driver = "the driver of " + device.label() + " (CUDA " +
+                             std::to_string(version / 1000) + "." +
+                             std::to_string(version % 1000 / 10) + ")";
+  switch (status) {
+    case kUnsupportedPtx:
+      throw Error(ErrorCode::backendUnavailable,
+                  driver + " is too old for gradlink's kernels: it must take PTX 6.3 (CUDA 10.0)");
+    case kNoJitCompiler:
+      throw Error(ErrorCode::backendUnavailable,
+                  driver +
+                      " lacks its compiler for gradlink's kernels: install "
+                      "libnvidia-ptxjitcompiler.so.1, of the driver's very version");
+    case kJitDisabled:
+      throw Error(ErrorCode::backendUnavailable,
+                  driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");
+    default:
+      break;
+  }
+  try {
+    check(status, "cannot load gradlink's kernels on " + device.label());
+  } catch (const Error& error) {
+    throw Error(error.code, error.what() + log.text());
+  }
+  return module;
+}
+
 }  // namespace
 
 KernelModule::KernelModule(Device& device, const char* ptx, std::span<const char* const> names)
     : device_(device) {
   const Driver& driver = Driver::get();
   device.makeCurrent();
-  ModuleHandle module = nullptr;
-  const Status status = driver.moduleLoadData(&module, ptx);
-  if (status == kUnsupportedPtx) {
-    throw Error(ErrorCode::backendUnavailable,
-                "the driver of " + device.label() + " (CUDA " +
-                    std::to_string(driver.version / 1000) + "." +
-                    std::to_string(driver.version % 1000 / 10) +
-                    ") is too old for gradlink's kernels: it must take PTX 6.3 (CUDA 10.0)");
-  }
-  check(status, "cannot load gradlink's kernels on " + device.label());
+  const ModuleHandle module = load(device, ptx);
   for (const char* name : names) {
     FunctionHandle& function = functions_[name];
     check(driver.moduleGetFunction(&function, module, name),

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "cuda/info.h"
+#include "cuda/kernel_module.h"
 #include "cuda/nvml.h"
 #include "cuda/shared_library.h"
 #include "test/cuda/support.h"
@@ -109,11 +110,24 @@ TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
       inProcess({{"GRADLINK_FAKE_FAULTS", "init=803"}}, load), ExitedWithCode(1),
       "is of another version than the kernel's module: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.*: "
       "restart the machine after a driver update");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=802"}}, load), ExitedWithCode(1),
+              "waits for the machine's NVSwitches: .*: start the service nvidia-fabricmanager");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=34"}}, load), ExitedWithCode(1),
               "is the toolkit's stand-in for linking: .*: take its folder out of LD_LIBRARY_PATH");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=999"}}, load), ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: the CUDA driver .* does not start: CUDA.*: "
               "run nvidia-smi");
+}
+
+TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
+  if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to compile";
+  const auto compile = [] { static_cast<void>(baseKernels(Device::get(0))); };
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=221"}}, compile), ExitedWithCode(1),
+              "^ERR_BACKEND_UNAVAILABLE: .* install libnvidia-ptxjitcompiler.so.1");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=223"}}, compile), ExitedWithCode(1),
+              "^ERR_BACKEND_UNAVAILABLE: .* unset CUDA_DISABLE_PTX_JIT");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=218"}}, compile), ExitedWithCode(1),
+              "CUDA_ERROR_INVALID_PTX .*; it says: ptxas fatal");
 }
 
 TEST_F(CudaDriverDeathTest, AnOldDriverIsToldByTheFunctionItLacks) {

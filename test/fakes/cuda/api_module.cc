@@ -1,5 +1,6 @@
 // Modules and launches. A module's text is looked at only for the names of its kernels; what they
 // compute comes from the host's build of the same source (kernel_table.h).
+#include <cstdio>
 #include <set>
 #include <string>
 #include <string_view>
@@ -46,11 +47,12 @@ std::set<std::string, std::less<>> entriesOf(std::string_view ptx) {
 
 }  // namespace
 
-FAKE_EXPORT(Status, cuModuleLoadData, (ModuleHandle * handle, const void* image)) {
+static Status loadModule(ModuleHandle* handle, const void* image) {
   Context* context = nullptr;
   if (const Status status = enter(context)) return status;
   if (const Status status = checkUnsafeCall()) return status;
   if (fault("unsupported-ptx")) return kUnsupportedPtx;
+  if (const auto status = faultNumber("jit")) return static_cast<Status>(*status);
   const std::string_view ptx = static_cast<const char*>(image);
   if (ptx.find(".version ") == ptx.npos) return kInvalidImage;
   if (ptx.find(".target ") == ptx.npos) return kInvalidPtx;
@@ -62,6 +64,26 @@ FAKE_EXPORT(Status, cuModuleLoadData, (ModuleHandle * handle, const void* image)
   module->entries = entriesOf(ptx);
   *handle = World::get().modules.add(std::move(module));
   return kOk;
+}
+
+FAKE_EXPORT(Status, cuModuleLoadData, (ModuleHandle * handle, const void* image)) {
+  return loadModule(handle, image);
+}
+
+FAKE_EXPORT(Status, cuModuleLoadDataEx,
+            (ModuleHandle * handle, const void* image, unsigned count, int* options,
+             void** values)) {
+  constexpr int kErrorLog = 5;
+  constexpr int kErrorLogBytes = 6;
+  const Status status = loadModule(handle, image);
+  char* log = nullptr;
+  std::size_t room = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    if (options[i] == kErrorLog) log = static_cast<char*>(values[i]);
+    if (options[i] == kErrorLogBytes) room = reinterpret_cast<std::size_t>(values[i]);
+  }
+  if (status != kOk && log != nullptr) std::snprintf(log, room, "ptxas fatal : asked to fail");
+  return status;
 }
 
 FAKE_EXPORT(Status, cuModuleGetFunction,

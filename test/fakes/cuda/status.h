@@ -31,8 +31,11 @@ using cuda::Uuid;
   X(kPeerUnsupported, 217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",                                   \
     "peer access is not supported between these two devices")                                      \
   X(kInvalidPtx, 218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed")                    \
+  X(kNoJitCompiler, 221, "CUDA_ERROR_JIT_COMPILER_NOT_FOUND",                                      \
+    "PTX JIT compiler library not found")                                                          \
   X(kUnsupportedPtx, 222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",                                    \
     "the provided PTX was compiled with an unsupported toolchain.")                                \
+  X(kJitDisabled, 223, "CUDA_ERROR_JIT_COMPILATION_DISABLED", "PTX JIT compilation was disabled")  \
   X(kInvalidHandle, 400, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle")                   \
   X(kNotFound, 500, "CUDA_ERROR_NOT_FOUND", "named symbol not found")                              \
   X(kNotReady, 600, "CUDA_ERROR_NOT_READY", "device not ready")                                    \
