@@ -80,10 +80,16 @@ struct Simulation {
 static_assert(sizeof(Simulation) == 24 && offsetof(Simulation, estimatedTime) == 16,
               "the layout of NCCL's simulation");
 
+inline constexpr int kUint8Type = 1;
+
 constexpr int typeOf(DType dtype) {
   constexpr int kTypes[kGpuDTypeCount] = {0, 1, 2, 3, 4, 5, 6, 9, 7, 8, 10, 11};
   return kTypes[static_cast<int>(dtype)];
 }
+
+/// The type that elements have where they are only moved. Before 2.28 the library refuses float8 on
+/// GPUs of compute capability below 9.0, also where nothing is added, and the communicator with it.
+constexpr int movedAs(DType dtype) { return isFloat8(dtype) ? kUint8Type : typeOf(dtype); }
 
 /// NCCL's max comes before its min.
 constexpr int opOf(ReduceOp op) {

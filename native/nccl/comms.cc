@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <limits>
-#include <thread>
 
 #include "core/error.h"
 
@@ -35,12 +35,22 @@ void lookUnlessDone(const Watch& watch, const std::function<bool()>& done) {
   }
 }
 
+/// The library's first version in which the ends of members of one group are safe beside each
+/// other: before, two threads of its own could wait for the same third.
+constexpr int kAbortsTogether = 22703;
+
+/// How long the abort of one member may take before that of the next begins all the same.
+constexpr std::chrono::seconds kOneAfterTheOther(1);
+
 /// Each on a thread of its own: some versions of the library let an abort wait for that of another
 /// communicator of the process.
 void abortAll(const Library& library, const Comms::Members& members) {
-  std::vector<std::thread> threads;
+  std::vector<std::future<void>> aborts;
   for (const auto& member : members) {
     if (member->handle == nullptr) continue;
+    if (!aborts.empty() && library.info.version < kAbortsTogether) {
+      aborts.back().wait_for(kOneAfterTheOther);
+    }
     const auto abortOne = [&library, &member = *member] {
       try {
         member.device.makeCurrent();
@@ -53,10 +63,9 @@ void abortAll(const Library& library, const Comms::Members& members) {
     if (members.size() == 1) {
       abortOne();
     } else {
-      threads.emplace_back(abortOne);
+      aborts.push_back(std::async(std::launch::async, abortOne));
     }
   }
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ class Messages {
       : library_(library),
         member_(member),
         part_(part),
-        type_(abi::typeOf(part.shape.dtype)),
+        type_(abi::movedAs(part.shape.dtype)),
         bytes_(part.shape.count * sizeOf(part.shape.dtype)) {}
 
   void send(std::size_t block, int to) {
@@ -83,12 +83,7 @@ abi::Result scatterByMessages(Messages messages, int size, int rank, int root) {
 char* roomForScan(const Comms::Member& member, cuda::StreamHandle stream, std::size_t bytes) {
   std::vector<cuda::DeviceMemory>& blocks = member.scans[stream];
   if (blocks.empty() || blocks.back().bytes() < bytes) {
-    try {
-      blocks.emplace_back(member.device, std::bit_ceil(bytes));
-    } catch (Error& error) {
-      error.usable = false;  // the others wait for this rank's part
-      throw;
-    }
+    blocks.emplace_back(member.device, std::bit_ceil(bytes));
   }
   return static_cast<char*>(blocks.back().data());
 }
@@ -111,13 +106,13 @@ void queueCopy(char* to, const void* from, std::size_t bytes, cuda::StreamHandle
 }
 
 /// Queues so many bytes of the identity: some from the host, and what is there is then doubled.
-void queueIdentity(char* to, std::size_t bytes, const Comms::Member& member, const RankCall& part) {
-  const cuda::PinnedMemory& some = someIdentity(member, part.shape);
+void queueIdentity(char* to, std::size_t bytes, const cuda::PinnedMemory& some,
+                   cuda::StreamHandle stream) {
   std::size_t done = std::min(some.bytes(), bytes);
-  queueCopy(to, some.data(), done, part.stream);
+  queueCopy(to, some.data(), done, stream);
   while (done < bytes) {
     const std::size_t more = std::min(done, bytes - done);
-    queueCopy(to + done, to, more, part.stream);
+    queueCopy(to + done, to, more, stream);
     done += more;
   }
 }
@@ -130,13 +125,23 @@ abi::Result scanByReduceScatter(const Library& library, const Comms::Member& mem
                                 const RankCall& part) {
   const std::size_t bytes = part.shape.count * sizeOf(part.shape.dtype);
   const auto ranks = static_cast<std::size_t>(size);
-  char* const blocks = roomForScan(member, part.stream, ranks * bytes);
+  char* blocks = nullptr;
+  const cuda::PinnedMemory* identity = nullptr;
+  try {
+    blocks = roomForScan(member, part.stream, ranks * bytes);
+    identity = &someIdentity(member, part.shape);
+  } catch (Error& error) {
+    error.usable = false;  // the others wait for this rank's part
+    throw;
+  }
+  // Page-locked memory is any GPU's, and another may be current for having made it.
+  member.device.makeCurrent();
   std::size_t before = 0;
   while (before < ranks && scannedRanks(part.shape.kind, static_cast<int>(before)) <=
                                static_cast<std::size_t>(member.rank)) {
     ++before;
   }
-  if (before > 0) queueIdentity(blocks, before * bytes, member, part);
+  if (before > 0) queueIdentity(blocks, before * bytes, *identity, part.stream);
   for (std::size_t r = before; r < ranks; ++r) {
     queueCopy(blocks + r * bytes, part.in, bytes, part.stream);
   }
@@ -151,7 +156,7 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
   const Shape& shape = part.shape;
   if (shape.count == 0) return abi::kSuccess;
   const std::size_t count = shape.count;
-  const int type = abi::typeOf(shape.dtype);
+  const int type = hasOp(shape.kind) ? abi::typeOf(shape.dtype) : abi::movedAs(shape.dtype);
   abi::CommHandle comm = member.handle;
   cuda::StreamHandle stream = part.stream;
   // Where a rank has no use for one of the two, the library looks at neither its address nor its
@@ -193,10 +198,17 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
   return abi::kInvalidUsage;
 }
 
-bool madeOfMessages(const Library& library, Kind kind) {
-  return isScan(kind) || (kind == Kind::allToAll && library.allToAll == nullptr) ||
-         (kind == Kind::gather && library.gather == nullptr) ||
-         (kind == Kind::scatter && library.scatter == nullptr);
+bool hasFunction(const Library& library, Kind kind) {
+  switch (kind) {
+    case Kind::allToAll:
+      return library.allToAll != nullptr;
+    case Kind::gather:
+      return library.gather != nullptr;
+    case Kind::scatter:
+      return library.scatter != nullptr;
+    default:
+      return !isScan(kind);
+  }
 }
 
 }  // namespace gradlink::nccl

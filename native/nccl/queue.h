@@ -20,7 +20,7 @@ struct RankCall {
 /// receives. Not for barrier, split and neighborAllReduce.
 abi::Result queuePart(const Library&, const Comms::Member&, int size, const RankCall&);
 
-/// Whether queuePart makes this of sends and receives.
-bool madeOfMessages(const Library&, Kind);
+/// Whether the library has a function for it, which queuePart then takes.
+bool hasFunction(const Library&, Kind);
 
 }  // namespace gradlink::nccl

@@ -204,7 +204,7 @@ void Ranks::send(const void* data, std::size_t count, DType dtype, int destinati
     checkMessage(watch.op, dtype, destination, tag);
     if (count == 0) return;
     core_->comms.group(watch, [&](std::size_t i) {
-      return library_.send(data, count, abi::typeOf(dtype), destination,
+      return library_.send(data, count, abi::movedAs(dtype), destination,
                            core_->comms.members()[i]->handle, streams_[i]->handle());
     });
     core_->comms.finish(watch, streams_);
@@ -217,7 +217,7 @@ Received Ranks::receive(void* data, std::size_t count, DType dtype, int source, 
     checkMessage(watch.op, dtype, source, tag);
     if (count == 0) return;
     core_->comms.group(watch, [&](std::size_t i) {
-      return library_.recv(data, count, abi::typeOf(dtype), source,
+      return library_.recv(data, count, abi::movedAs(dtype), source,
                            core_->comms.members()[i]->handle, streams_[i]->handle());
     });
     core_->comms.finish(watch, streams_);

@@ -26,6 +26,8 @@ struct Core {
   /// Held for the length of a call: NCCL wants one thread at a time.
   std::mutex calls;
   Comms comms;
+  /// What a thread of the library may still write to after a call has failed.
+  std::vector<std::shared_ptr<void>> abandoned;
 };
 
 /// Who is held, and how.

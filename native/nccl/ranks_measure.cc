@@ -18,7 +18,7 @@ bool hasModel(const Library& library, const Shape& shape) {
     case Kind::neighborAllReduce:
       return false;
     default:
-      return shape.count > 0 && !madeOfMessages(library, shape.kind);
+      return shape.count > 0 && hasFunction(library, shape.kind);
   }
 }
 
@@ -145,10 +145,10 @@ void Ranks::enqueueRing(const Buffers& buffers, std::size_t count, DType dtype,
       const int next = (ranks_[i] + 1) % size_;
       const int before = (ranks_[i] + size_ - 1) % size_;
       abi::CommHandle comm = core_->comms.members()[i]->handle;
-      const abi::Result sent =
-          library_.send(buffers.in[i], count, abi::typeOf(dtype), next, comm, streams[i]->handle());
+      const abi::Result sent = library_.send(buffers.in[i], count, abi::movedAs(dtype), next, comm,
+                                             streams[i]->handle());
       if (isFailure(sent)) return sent;
-      return library_.recv(buffers.out[i], count, abi::typeOf(dtype), before, comm,
+      return library_.recv(buffers.out[i], count, abi::movedAs(dtype), before, comm,
                            streams[i]->handle());
     });
   });
@@ -164,27 +164,36 @@ std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memor
                                  " addresses, one for each rank held, got " +
                                  std::to_string(memory.size()));
     }
-    const bool windows =
+    const bool asked =
         kind == RegistrationKind::symmetric && library_.commWindowRegister != nullptr;
-    if (!windows && library_.commRegister == nullptr) {
+    if (!asked && library_.commRegister == nullptr) {
       throw unsupported(watch.op, "NCCL " + versionText(library_.info.version) +
                                       " cannot register memory (ncclCommRegister, since 2.19)");
     }
     Handles handles(ranks_.size());
-    try {
+    const auto each = [&](bool windows) {
       core_->comms.group(watch, [&](std::size_t i) {
         abi::CommHandle comm = core_->comms.members()[i]->handle;
         return windows ? library_.commWindowRegister(comm, memory[i], bytes, &handles.windows[i],
                                                      abi::kWindowSymmetric)
                        : library_.commRegister(comm, memory[i], bytes, &handles.local[i]);
       });
+    };
+    try {
+      if (asked) each(true);
+      // Without peer memory the library says success and makes no windows.
+      const bool all = asked && std::find(handles.windows.begin(), handles.windows.end(),
+                                          nullptr) == handles.windows.end();
+      if (!all && library_.commRegister != nullptr) each(false);
+      made = std::make_unique<RankRegistration>(
+          library_, core_, all ? RegistrationKind::symmetric : RegistrationKind::local,
+          std::move(handles));
     } catch (...) {
       handles.release(library_, core_->comms);
+      // A thread of the library may still write where it was told to.
+      core_->abandoned.push_back(std::make_shared<Handles>(std::move(handles)));
       throw;
     }
-    made = std::make_unique<RankRegistration>(
-        library_, core_, windows ? RegistrationKind::symmetric : RegistrationKind::local,
-        std::move(handles));
   });
   return made;
 }

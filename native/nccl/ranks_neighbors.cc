@@ -44,10 +44,15 @@ void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType d
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       checkNeighborhood(neighborhoods[i], ranks_[i], size_);
     }
+    // Before the others go on: their kernels may spin, and an allocation would wait for them.
+    if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
+    for (std::size_t i = 0; i < ranks_.size(); ++i) {
+      neighbors_->inbox(i, *devices_[i], neighborhoods[i].sources.size() * count * sizeOf(dtype));
+      static_cast<void>(cuda::Kernels::of(*devices_[i]));
+    }
     agree(shape, watch);
     const std::vector<WeightRow> rows = resolveNeighbors(allNeighborhoods(neighborhoods, watch));
     if (count == 0) return;
-    if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
     runNeighbors(shape, buffers, rows, watch);
   });
 }
@@ -133,7 +138,7 @@ void Ranks::neighborAllGather(const void* in, std::size_t count, DType dtype, vo
     const NeighborTable table(
         ranks_.front(), size_, count, dtype, sources, destinations,
         [&](const void* own, void* all, std::size_t bytes) { exchange(own, all, bytes, watch); });
-    const int type = abi::typeOf(dtype);
+    const int type = abi::movedAs(dtype);
     core_->comms.group(watch, [&](std::size_t i) {
       abi::CommHandle comm = core_->comms.members()[i]->handle;
       cuda::StreamHandle stream = streams_[i]->handle();
@@ -161,10 +166,12 @@ void Ranks::pairGossip(const void* in, void* out, std::size_t count, DType dtype
     if (dtype < DType::float16 || isFloat8(dtype)) {
       throw misuse(watch.op, std::string("weights need a float type, not ") + nameOf(dtype));
     }
-    agreeWith(peer, {Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, watch);
-    if (count == 0) return;
+    // Before the peer goes on: its kernel may spin, and an allocation would wait for it.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
     char* const inbox = neighbors_->inbox(0, *devices_.front(), count * sizeOf(dtype));
+    cuda::Kernels& kernels = cuda::Kernels::of(*devices_.front());
+    agreeWith(peer, {Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, watch);
+    if (count == 0) return;
     const int type = abi::typeOf(dtype);
     core_->comms.group(watch, [&](std::size_t i) {
       abi::CommHandle comm = core_->comms.members()[i]->handle;
@@ -174,8 +181,7 @@ void Ranks::pairGossip(const void* in, void* out, std::size_t count, DType dtype
     });
     const void* const from[] = {in, inbox};
     const double weights[] = {selfWeight, pairWeight};
-    cuda::Kernels::of(*devices_.front())
-        .weightedSum(*streams_.front(), neighbors_->ring(0), dtype, out, from, weights, count);
+    kernels.weightedSum(*streams_.front(), neighbors_->ring(0), dtype, out, from, weights, count);
     core_->comms.finish(watch, streams_);
   });
 }

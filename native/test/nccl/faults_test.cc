@@ -262,6 +262,57 @@ TEST_F(NcclFaults, ALibraryWithoutWindowsRegistersForItself) {
             "");
 }
 
+TEST_F(NcclFaults, WindowsThatTheLibraryDoesNotMakeAreNotSymmetric) {
+  EXPECT_EQ(inProcess(
+                []() -> std::string {
+                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+                  const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
+                                                 nccl::Memory(*comm->devices()[1], 4096)};
+                  void* const places[] = {memory[0].data(), memory[1].data()};
+                  const auto made =
+                      comm->registerMemory(places, 4096, nccl::RegistrationKind::symmetric);
+                  return made->kind() == nccl::RegistrationKind::local ? "" : "kind";
+                },
+                fault("nccl-windows=none")),
+            "");
+}
+
+// Older libraries refuse float8 there in every collective, and end the communicator with it.
+TEST_F(NcclFaults, Float8IsMovedOnGpusThatCannotAddIt) {
+  const auto body = []() -> std::string {
+    auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+    const auto asFloat8 = [&](Op op, const HeldBuffers& buffers) {
+      call(*comm, {op, 2, 1000, DType::float8e4m3}, buffers.view());
+    };
+    for (const Op op : {Op::allGather, Op::broadcast, Op::allToAll, Op::gather, Op::scatter}) {
+      // Moved elements are bytes.
+      const HeldBuffers buffers(*comm, {op, 2, 1000, DType::uint8});
+      asFloat8(op, buffers);
+      if (std::string wrong = buffers.verify(); !wrong.empty()) return wrong;
+    }
+    const HeldBuffers buffers(*comm, {Op::allReduce, 2, 1000, DType::uint8});
+    const std::string wrong = expectError(ErrorCode::unsupported, -1, "cannot add float8e4m3",
+                                          [&] { asFloat8(Op::allReduce, buffers); });
+    return wrong + runCase(*comm, {Op::allReduce, 2, 100});
+  };
+  for (const char* version : {"22408", "22703", "22809"}) {
+    EXPECT_EQ(inProcess(body, fault(std::string("capability=86,nccl-version=") + version)), "")
+        << version;
+  }
+}
+
+// The stand-in ends the process where two members of such a version end at once.
+TEST_F(NcclFaults, MembersOfAnOldLibraryEndOneAfterTheOther) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
+                  const Ones ones(*comm);
+                  return expectError(ErrorCode::timeout, -1, "", [&] { ones.reduce(100); });
+                },
+                fault("nccl-version=22304,nccl-stuck=1@3")),
+            "");
+}
+
 TEST_F(NcclFaults, AFailedRegistrationLeavesNothing) {
   EXPECT_EQ(inProcess([] {
               auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});

@@ -166,10 +166,10 @@ FAKE_EXPORT(Status, cuDeviceGetAttribute, (int* value, int attribute, DeviceHand
       *value = 0;
       break;  // PCI domain
     case 75:
-      *value = 9;
-      break;  // compute capability 9.0
+      *value = Machine::computeCapability() / 10;
+      break;
     case 76:
-      *value = 0;
+      *value = Machine::computeCapability() % 10;
       break;
     default:
       return kInvalidValue;

@@ -1,11 +1,17 @@
 // The library's functions around communicators and memory.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <climits>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "nccl/driver_link.h"
 #include "nccl/export.h"
 #include "nccl/group.h"
+#include "support/environment.h"
 
 namespace gradlink::fake {
 namespace {
@@ -87,7 +93,17 @@ FAKE_NCCL(20402, ncclCommAbort, (CommHandle handle)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
   if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
   settleLaunches();
+  // Before this version members of one group may not end beside each other: two threads would join
+  // one. An abort takes a moment, so that another that is under way is met.
+  static std::atomic<int> underWay{0};
+  constexpr int kTogetherFrom = 22703;
+  if (underWay.fetch_add(1) > 0 && libraryVersion() < kTogetherFrom) {
+    std::fputs("fake NCCL: two threads in ncclCommAbort at once\n", stderr);
+    std::abort();
+  }
+  if (libraryVersion() < kTogetherFrom) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   comm->abort();
+  underWay.fetch_sub(1);
   Comm::remove(handle);
   return abi::kSuccess;
 }
@@ -146,7 +162,9 @@ FAKE_NCCL(22703, ncclCommWindowRegister,
   if (!allocations().bases.contains(memory)) {
     return complain(abi::kInvalidArgument, "window memory must come from ncclMemAlloc");
   }
-  *window = static_cast<abi::WindowHandle>(comm->addRegistration());
+  // Without memory that peers can map there are none, and that is no error.
+  *window =
+      fault("nccl-windows") ? nullptr : static_cast<abi::WindowHandle>(comm->addRegistration());
   return abi::kSuccess;
 }
 FAKE_NCCL(22703, ncclCommWindowDeregister, (CommHandle handle, abi::WindowHandle window)) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "nccl/driver_link.h"
+#include "support/machine.h"
 
 namespace gradlink::fake {
 namespace {
@@ -233,6 +234,14 @@ abi::Result addJoin(std::shared_ptr<Comm> comm) {
   });
 }
 
+/// On GPUs below 9.0 float8 is refused: at first in every collective, later in sums.
+static bool refusesFloat8(int type, bool reduces) {
+  constexpr int kFloat8 = 10;
+  constexpr int kMovesFrom = 22803;
+  if (type < kFloat8 || Machine::computeCapability() >= 90) return false;
+  return reduces || libraryVersion() < kMovesFrom;
+}
+
 abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Step step,
                           const void* in, void* out) {
   return within([&] {
@@ -244,6 +253,10 @@ abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Ste
     }
     const bool reduces = step.kind == Collective::allReduce || step.kind == Collective::reduce ||
                          step.kind == Collective::reduceScatter;
+    if (refusesFloat8(step.type, reduces)) {
+      return complain(abi::kInvalidArgument,
+                      "FP8 reduction support begins with sm90 capable devices.");
+    }
     constexpr int kPlainOps = 5;
     if (reduces && step.op >= kPlainOps) {
       if (!comm->scaleOf(step.op, step.type, step.scale)) {

@@ -196,4 +196,9 @@ void Machine::readRates() {
   }
 }
 
+int Machine::computeCapability() {
+  constexpr int kUsual = 90;
+  return static_cast<int>(faultNumber("capability").value_or(kUsual));
+}
+
 }  // namespace gradlink::fake

@@ -48,6 +48,9 @@ class Machine {
   /// What NVML says of one link, one direction.
   static constexpr int kLinkMegabytes = 26562;
 
+  /// 90 for 9.0; of all GPUs.
+  static int computeCapability();
+
   int count() const { return static_cast<int>(gpus_.size()); }
   const Gpu& gpu(int index) const { return gpus_[index]; }
   /// Whether `from` can be given direct access to the memory of `to`.
