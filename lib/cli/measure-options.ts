@@ -7,6 +7,7 @@ import { choice, decimal, deviceList, imageShape, integer, list, ordinals } from
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
+import { mergeNames, type MergeName } from '../kvstore/options.js';
 import { parseStoreType, type StoreTypeName } from '../kvstore/types.js';
 import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
 import type { Compression } from '../measure/store/reference.js';
@@ -28,6 +29,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly devices?: readonly string[];
   readonly numLayers: number;
   readonly kvStore: StoreTypeName;
+  readonly merge?: MergeName;
   readonly compare?: readonly StoreTypeName[];
   readonly numBatches: number;
   readonly dispBatches: number;
@@ -107,6 +109,11 @@ export function addMeasureOptions(command: Command): Command {
       152,
     )
     .option('--kv-store <type>', 'type of the store', storeType, 'device')
+    .option(
+      '--merge <how>',
+      'what merges on GPUs, of the store device: nccl, peers (copies between GPUs), or auto, NCCL where it can start',
+      choice(mergeNames),
+    )
     .option('--num-batches <count>', 'timed batches', count, 5)
     .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
     .option(
@@ -259,6 +266,17 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
   );
 }
 
+function checkMerge(
+  { merge }: MeasureOptions,
+  devices: readonly string[],
+  stores: readonly string[],
+): void {
+  if (merge === undefined) return;
+  const onGpus = devices[0]?.startsWith('gpu:') === true;
+  if (onGpus && stores.some((type) => parseStoreType(type).kind === 'device')) return;
+  throw UsageError.of('--merge', 'none but with --kv-store device on --gpus', merge);
+}
+
 /** Everything but the store's type, checked before anything is measured. */
 export function checkMeasure(
   options: MeasureOptions,
@@ -284,9 +302,11 @@ export function checkMeasure(
     }),
   );
   const compression = checkCompression(options, stores);
+  checkMerge(options, devices, stores);
   checkMemory({ network: chosen, dtype, devices, compression, optimizer });
   return {
     devices,
+    merge: options.merge,
     network: chosen,
     dtype,
     mode: options.mode,

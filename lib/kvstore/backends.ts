@@ -6,14 +6,14 @@ import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { StoreDevices } from './devices.js';
 import { openWithServers, openWithoutServers } from './distributed.js';
-import type { DistributedOptions } from './options.js';
+import type { OpeningOptions } from './options.js';
 import { storeKinds } from './types.js';
 import type { StoreBackend, StoreKind, StoreType } from './types.js';
 
 /** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
 interface Backend {
-  readonly onHost?: (devices: number, options: DistributedOptions) => Promise<StoreBackend>;
-  readonly onGpus?: (gpus: readonly number[], options: DistributedOptions) => Promise<StoreBackend>;
+  readonly onHost?: (devices: number, options: OpeningOptions) => Promise<StoreBackend>;
+  readonly onGpus?: (gpus: readonly number[], options: OpeningOptions) => Promise<StoreBackend>;
 }
 
 function alone(store: NativeKVStore): StoreBackend {
@@ -37,18 +37,48 @@ function withServers(type: StoreKind): Backend {
   };
 }
 
+/** A store whose merging has begun: NCCL fails only when its ranks meet. */
+async function openMerging(gpus: readonly number[], merge: number): Promise<StoreBackend> {
+  const store = openOnGpus(gpus, merge);
+  try {
+    await store.barrier();
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+  return alone(store);
+}
+
 function onGpus(merge: number): NonNullable<Backend['onGpus']> {
-  return async (gpus) => {
-    const store = openOnGpus(gpus, merge);
-    try {
-      // What NCCL's start fails with.
-      await store.barrier();
-    } catch (error) {
-      await store.close();
-      throw error;
-    }
-    return alone(store);
-  };
+  return (gpus) => openMerging(gpus, merge);
+}
+
+const merges = {
+  nccl: nativeGpuMerges.nccl,
+  peers: nativeGpuMerges.peer,
+  auto: nativeGpuMerges.automatic,
+} as const;
+
+/** NCCL may load and yet not run: a driver that is too old for it, a container with a small /dev/shm. */
+const deviceOnGpus: NonNullable<Backend['onGpus']> = async (gpus, { merge }) => {
+  try {
+    return await openMerging(gpus, merges[merge]);
+  } catch (error) {
+    if (merge !== 'auto' || !(error instanceof GradlinkError)) throw error;
+    const backend = await openMerging(gpus, nativeGpuMerges.peer);
+    warnOnce(
+      `the store type 'device' merges by copies between the GPUs, because NCCL cannot start: ${error.message}; ` +
+        "merge: 'peers' asks for that, merge: 'nccl' for an error",
+    );
+    return backend;
+  }
+};
+
+const warned = new Set<string>();
+function warnOnce(text: string): void {
+  if (warned.has(text)) return;
+  warned.add(text);
+  process.emitWarning(text, { code: 'GRADLINK_MERGE' });
 }
 
 function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
@@ -73,7 +103,7 @@ function assertDriver(): void {
 
 const backends: Readonly<Record<StoreKind, Backend>> = {
   local: { onHost: onHost(nativePlacements.host), onGpus: onGpus(nativeGpuMerges.host) },
-  device: { onHost: onHost(nativePlacements.devices), onGpus: onGpus(nativeGpuMerges.automatic) },
+  device: { onHost: onHost(nativePlacements.devices), onGpus: deviceOnGpus },
   nccl: { onGpus: onGpus(nativeGpuMerges.nccl) },
   dist_sync: withServers('dist_sync'),
   dist_sync_device: withServers('dist_sync_device'),
@@ -107,7 +137,7 @@ function whyNot(kind: StoreKind, { names, gpus }: StoreDevices): GradlinkError {
 export async function openBackend(
   type: StoreType,
   devices: StoreDevices,
-  options: DistributedOptions,
+  options: OpeningOptions,
 ): Promise<StoreBackend> {
   const { onHost, onGpus } = backends[type.kind];
   if (devices.gpus === null && onHost !== undefined) {

@@ -4,7 +4,7 @@ import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
 import type { NativeKVStore } from '../native/kvstore.js';
-import type { DistributedOptions } from './options.js';
+import type { OpeningOptions } from './options.js';
 import { workerPlace } from './place.js';
 import type { StorePlace } from './place.js';
 import type { StoreBackend } from './types.js';
@@ -50,7 +50,7 @@ export interface ServedStore {
 /** A worker's side of a store with servers. */
 export async function openWithServers(
   { type, ...store }: ServedStore,
-  { timeoutMs, startTimeoutMs, bigArrayBound }: DistributedOptions,
+  { timeoutMs, startTimeoutMs, bigArrayBound }: OpeningOptions,
 ): Promise<StoreBackend> {
   const place = workerPlace();
   if (place === undefined || place.servers === 0) throw withoutServers(type, place);
@@ -72,7 +72,7 @@ export async function openWithServers(
 /** A worker's side of a store without servers. */
 export async function openWithoutServers(
   devices: number,
-  { timeoutMs, startTimeoutMs }: DistributedOptions,
+  { timeoutMs, startTimeoutMs }: OpeningOptions,
 ): Promise<StoreBackend> {
   const alone = { backend: 'shm', job: '', rank: 0, workers: 1, servers: 0 } as const;
   const place = workerPlace() ?? alone;

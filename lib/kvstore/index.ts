@@ -1,5 +1,10 @@
 export { KVStore } from './kvstore.js';
-export type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
+export type {
+  GradientCompression,
+  KVStoreOptions,
+  MergeName,
+  SaveStatesOptions,
+} from './options.js';
 export type { DeviceArrays } from './arrays.js';
 export type { ArraysFor, Keys, StoreCallOptions } from './calls.js';
 export type { DeviceList } from './devices.js';

@@ -14,7 +14,7 @@ import { initNames, readInit } from './init.js';
 import type { InitOptions, InitValues } from './init.js';
 import type { Key } from './keys.js';
 import { StoreOperations } from './operations.js';
-import { compressionNames, distributedOptions, saveNames, storeNames } from './options.js';
+import { compressionNames, openingOptions, saveNames, storeNames } from './options.js';
 import type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 import type { ShardPlace } from '../native/dist.js';
 import { reportOf } from './report.js';
@@ -98,7 +98,7 @@ export class KVStore implements AsyncDisposable {
     const parsed = parseStoreType(type);
     const given = optionsObject(options, storeNames, 'KVStore.create');
     const devices = parseDevices(given.devices);
-    const backend = await openBackend(parsed, devices, distributedOptions(given));
+    const backend = await openBackend(parsed, devices, openingOptions(given, parsed, devices));
     const limit = given.devices === undefined ? Infinity : devices.names.length;
     return new KVStore(parsed, backend, { devices, limit });
   }

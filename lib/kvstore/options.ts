@@ -1,7 +1,9 @@
 // What stores are made with.
 import { defaultTimeoutMs } from '../deadline.js';
+import { argumentError } from '../errors.js';
 import { integer, milliseconds, optionNames } from '../validate.js';
-import type { DeviceList } from './devices.js';
+import type { DeviceList, StoreDevices } from './devices.js';
+import type { StoreType } from './types.js';
 
 /** Options of {@link KVStore.create}. */
 export interface KVStoreOptions {
@@ -11,6 +13,11 @@ export interface KVStoreOptions {
    * When absent, the arrays are the host's and their number is not limited.
    */
   devices?: DeviceList | undefined;
+  /**
+   * Of the type `device` on GPUs: what sums and spreads arrays. `'nccl'`; `'peers'`: copies between the GPUs and a kernel
+   * that sums; `'auto'`, when absent: NCCL where it is there, can start and each GPU is named once, else peers.
+   */
+  merge?: MergeName | undefined;
   /**
    * Of stores of several workers: milliseconds that an operation may wait for other workers and for servers; 30 000
    * when absent.
@@ -25,8 +32,13 @@ export interface KVStoreOptions {
   bigArrayBound?: number | undefined;
 }
 
+/** What merges arrays of a store of the type `device` on GPUs; see {@link KVStoreOptions.merge}. */
+export type MergeName = 'auto' | 'peers' | 'nccl';
+export const mergeNames: readonly MergeName[] = ['auto', 'peers', 'nccl'];
+
 export const storeNames = optionNames<KVStoreOptions>({
   devices: true,
+  merge: true,
   timeoutMs: true,
   startTimeoutMs: true,
   bigArrayBound: true,
@@ -54,8 +66,9 @@ export interface SaveStatesOptions {
 
 export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true });
 
-/** The options of a store of several workers, checked. */
-export interface DistributedOptions {
+/** What stores are opened with beside their devices, checked. */
+export interface OpeningOptions {
+  readonly merge: MergeName;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly bigArrayBound: number;
@@ -66,9 +79,21 @@ const defaultStartTimeoutMs = 60_000;
 const defaultBigArrayBound = 1_000_000;
 
 /** @throws TypeError or RangeError for times that are none and for a bound that is no integer above 0. */
-export function distributedOptions(options: KVStoreOptions): DistributedOptions {
-  const { timeoutMs, startTimeoutMs, bigArrayBound = defaultBigArrayBound } = options;
+export function openingOptions(
+  options: KVStoreOptions,
+  { kind }: StoreType,
+  { gpus }: StoreDevices,
+): OpeningOptions {
+  const { timeoutMs, startTimeoutMs, bigArrayBound = defaultBigArrayBound, merge } = options;
+  if (merge !== undefined && !mergeNames.includes(merge)) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', `one of ${mergeNames.join(', ')}`, merge);
+  }
+  if (merge !== undefined && (kind !== 'device' || gpus === null)) {
+    const expected = "none but for the store type 'device' on GPUs";
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', expected, merge);
+  }
   return {
+    merge: merge ?? 'auto',
     timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
     startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),
     bigArrayBound: integer(bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER),

@@ -40,6 +40,38 @@ describe('faults', () => {
     scripts.expectNothingLeft();
   });
 
+  it('NCCL that cannot start leaves the store device its copies between GPUs', async () => {
+    const merged = (options: string) => `
+      process.on('warning', ({ code, message }) => report({ code, message }));
+      for (let i = 0; i < 2; ++i) {
+        const store = KVStore.create('device', { devices: ['gpu:0', 'gpu:1'], ${options} });
+        const kv = await store.catch((error) => { report(plain(error)); });
+        if (!kv) continue;
+        const arrays = [0, 1].map((gpu) => DeviceBuffer.alloc(gpu, 'float32', 4));
+        await kv.init('w', new Float32Array(4));
+        for (const array of arrays) await array.copyFrom(Float32Array.of(1, 2, 3, 4));
+        await kv.pushPull('w', arrays, arrays);
+        report(await arrays[1].copyTo(new Float32Array(4)).then((got) => [...(got ?? [])]));
+        await kv.close();
+        arrays.forEach((array) => array.dispose());
+      }`;
+    const run = (options: string) => scripts.run(merged(options), faults('nccl-init=fails'));
+    const sum = [2, 4, 6, 8];
+    const warning = {
+      code: 'GRADLINK_MERGE',
+      message: expect.stringMatching(/copies between the GPUs, because NCCL cannot start: .*shm/),
+    };
+    const byDefault = await run('');
+    expect(byDefault).toMatchObject({ code: 0, signal: null });
+    // One warning, however many stores.
+    expect(byDefault.reports).toHaveLength(3);
+    expect(byDefault.reports).toEqual(expect.arrayContaining([warning, sum]));
+    expect(await run(`merge: 'peers'`)).toMatchObject({ ...well, reports: [sum, sum] });
+    const failed = { code: 'ERR_SYSTEM', message: expect.stringContaining('shm') as string };
+    expect(await run(`merge: 'nccl'`)).toMatchObject({ ...well, reports: [failed, failed] });
+    scripts.expectNothingLeft();
+  });
+
   it('memory that is short is an error that says what is free', async () => {
     const ended = await scripts.run(
       `const buffer = DeviceBuffer.alloc(0, 'uint8', 600);

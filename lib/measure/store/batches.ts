@@ -2,6 +2,7 @@
 import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
+import type { MergeName } from '../../kvstore/options.js';
 import type { StoreReport } from '../../kvstore/report.js';
 import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import type { Network } from '../../models/index.js';
@@ -46,6 +47,13 @@ export interface BatchOptions {
   /** A name of createOptimizer; null: pushes assign. */
   readonly optimizer: string | null;
   readonly compression: Compression | null;
+  /** Of the type `device` on GPUs, as for `KVStore.create`; undefined elsewhere. */
+  readonly merge?: MergeName | undefined;
+}
+
+/** Of several stores of a run, `merge` is for the type `device` alone. */
+export function mergeOf(options: Pick<BatchOptions, 'kvStore' | 'merge'>): MergeName | undefined {
+  return parseStoreType(options.kvStore).kind === 'device' ? options.merge : undefined;
 }
 
 /** What every store of one run shares: drawing gradients takes longer than pushing them. */
@@ -220,13 +228,14 @@ export async function timeStore(
   const { gradients, limits } = context;
   const job = isShared(options.kvStore) ? context.job : aloneInJob;
   const { gpus } = parseDevices(devices);
+  const merge = mergeOf(options);
   const bytes = network.bytes(dtype);
   const keys = network.parameters.map((_, key) => key);
   const empty = (key: number): GradientArray =>
     allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
 
   await using arrays = await openStoreArrays(dtype, gradients, gpus);
-  await using store = await KVStore.create(options.kvStore, { devices });
+  await using store = await KVStore.create(options.kvStore, { devices, merge });
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
   const named = options.optimizer ?? undefined;
@@ -288,6 +297,7 @@ export async function timeStore(
       mode,
       optimizer: options.optimizer,
       compression: options.compression?.type ?? null,
+      ...(merge === undefined ? {} : { merge }),
       ...(after === undefined ? {} : { workers: store.numWorkers, servers: after.servers.length }),
     },
     samplesSeconds: samples,

@@ -4,6 +4,7 @@ import { readJob } from '../../communicator/job.js';
 import { GradlinkError } from '../../errors.js';
 import { parseDevices } from '../../kvstore/devices.js';
 import { KVStore } from '../../kvstore/kvstore.js';
+import type { MergeName } from '../../kvstore/options.js';
 import type { StoreTypeName } from '../../kvstore/types.js';
 import { network as networkOf, type Network } from '../../models/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
@@ -19,7 +20,13 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../run.js';
-import { drawGradients, timeStore, type BatchContext, type BatchOptions } from './batches.js';
+import {
+  drawGradients,
+  mergeOf,
+  timeStore,
+  type BatchContext,
+  type BatchOptions,
+} from './batches.js';
 import { isShared, openStoreJob, type StoreJob } from './job.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
 
@@ -41,7 +48,7 @@ export interface StoreEvents extends RunEvents {
   onLine?(line: IterationLine): void;
 }
 
-const others = ['network'] as const;
+const others = ['network', 'merge'] as const;
 const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
   kvStores: ['device'],
   devices: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
@@ -60,9 +67,10 @@ const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
 async function whyUnavailable(
   type: StoreTypeName,
   devices: readonly string[],
+  merge: MergeName | undefined,
 ): Promise<string | undefined> {
   try {
-    const store = await KVStore.create(type, { devices });
+    const store = await KVStore.create(type, { devices, merge: mergeOf({ kvStore: type, merge }) });
     await store.close();
     return undefined;
   } catch (error) {
@@ -76,12 +84,13 @@ async function whyUnavailable(
 async function unavailableOf(
   stores: readonly StoreTypeName[],
   devices: readonly string[],
+  merge: MergeName | undefined,
 ): Promise<ReadonlyMap<string, string>> {
   const unavailable = new Map<string, string>();
   for (const type of stores) {
     // All workers and servers meet for each store, so that one to see whether there is one is not free.
     if (isShared(type) && readJob() !== undefined) continue;
-    const reason = await whyUnavailable(type, devices);
+    const reason = await whyUnavailable(type, devices, merge);
     if (reason !== undefined) unavailable.set(type, reason);
   }
   return unavailable;
@@ -143,7 +152,7 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   const { gpus } = parseDevices(devices);
   await using job = await openStoreJob(kvStores);
   const tell = job.rank === 0 ? events : {};
-  const unavailable = await unavailableOf(kvStores, devices);
+  const unavailable = await unavailableOf(kvStores, devices, given.merge);
   for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
   const used = { ...given, network: network.name, compression: given.compression?.type ?? null };
   const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);

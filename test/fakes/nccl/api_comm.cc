@@ -54,6 +54,10 @@ FAKE_NCCL(21403, ncclCommInitRankConfig,
   if (std::memcmp(id.bytes, kIdMark, sizeof(kIdMark)) != 0 || id.bytes[127] != '\0') {
     return complain(abi::kInvalidArgument, "not an id of this library");
   }
+  if (fault("nccl-init")) {
+    return complain(abi::kSystemError,
+                    "Error while creating shared memory segment /dev/shm/nccl-XXXXXX");
+  }
   bool blocking = true;
   if (config != nullptr) {
     if (config->magic != abi::kConfigMagic || config->size < offsetof(abi::Config, netName)) {
