@@ -44,6 +44,7 @@ function rows(results: readonly CaseResult[]): string[] {
     what === undefined ? first.name : `${first.name}: ${what}`,
     ...(measured.length === 0 ? [] : matrixLines(singles, both ? ', each direction' : '')),
     ...(measured.length === 0 ? [] : matrixLines(totals, both ? ', both directions' : '')),
+    ...memoryLine(measured),
     ...spreadLine(measured),
     ...verdictLines(measured),
     ...reasonLines(results),
@@ -80,10 +81,14 @@ function isLatency({ parameters }: CaseResult): boolean {
   return parameters.quantity === 'latency';
 }
 
+/** Size over time, as nvbandwidth has it; in the matrix of pairs the diagonal is what the memory reads and writes. */
+const localCase = 'device_local_copy';
+
 /** What stands in the matrix: GB/s, or nanoseconds. */
 function cell(result: Measured): string {
-  const { busBandwidth, statistics } = result;
-  if (!isLatency(result)) return (busBandwidth.bytesPerSecond / 1e9).toFixed(2);
+  const { busBandwidth, algorithmBandwidth, statistics } = result;
+  const bandwidth = result.name === localCase ? algorithmBandwidth : busBandwidth;
+  if (!isLatency(result)) return (bandwidth.bytesPerSecond / 1e9).toFixed(2);
   const seconds = busBandwidth.formula.endsWith('mean')
     ? statistics.meanSeconds
     : statistics.medianSeconds;
@@ -114,6 +119,17 @@ function matrixLines(results: readonly CaseResult[], which: string): string[] {
     ],
     rows.map((from) => [from, ...columns.map((to) => at(from, to))]),
   ).map((line) => `  ${line}`);
+}
+
+/** What the memory did in a local copy, which is what its limit holds for. */
+function memoryLine(measured: readonly Measured[]): string[] {
+  const local = measured.filter(({ name }) => name === localCase);
+  if (local.length === 0) return [];
+  const each = local.map(
+    ({ parameters, busBandwidth }) =>
+      `${text(parameters['from'])} ${(busBandwidth.bytesPerSecond / 1e9).toFixed(2)}`,
+  );
+  return [`  read and written: ${each.join(', ')} GB/s`];
 }
 
 function spreadLine(measured: readonly Measured[]): string[] {

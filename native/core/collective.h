@@ -42,7 +42,7 @@ enum class Blocks : std::uint8_t {
   eachAtRoot,
 };
 
-/// "one", "eachAtRoot": the names of lib/native/communicator.ts.
+/// "one", "eachAtRoot": the names of lib/collectives.ts.
 const char* nameOf(Blocks blocks);
 
 struct CollectiveTraits {

@@ -10,6 +10,7 @@ namespace gradlink::cuda {
 namespace {
 
 constexpr int kMultiprocessorCount = 16;
+constexpr int kThreadsOfMultiprocessor = 39;
 constexpr int kCapabilityMajor = 75;
 constexpr Status kPeerAccessUnsupported = 217;
 
@@ -79,6 +80,7 @@ Device::Device(int ordinal) : ordinal_(ordinal) {
         "cannot ask for the name of " + gpu);
   label_ = gpu + " (" + name + ")";
   multiprocessors_ = attribute(kMultiprocessorCount);
+  threadsOfMultiprocessor_ = attribute(kThreadsOfMultiprocessor);
   capabilityMajor_ = attribute(kCapabilityMajor);
   peers_.resize(static_cast<std::size_t>(count()));
   peers_[static_cast<std::size_t>(ordinal)] = true;

@@ -30,6 +30,8 @@ class Device {
   const std::string& label() const { return label_; }
   int attribute(int id) const;
   int multiprocessors() const { return multiprocessors_; }
+  /// That one multiprocessor holds at once: 1024 to 2048.
+  int threadsOfMultiprocessor() const { return threadsOfMultiprocessor_; }
   /// 9 for compute capability 9.0.
   int capabilityMajor() const { return capabilityMajor_; }
 
@@ -53,6 +55,7 @@ class Device {
   DeviceHandle handle_ = 0;
   ContextHandle context_ = nullptr;
   int multiprocessors_ = 0;
+  int threadsOfMultiprocessor_ = 0;
   int capabilityMajor_ = 0;
   std::string label_;
   std::mutex peersMutex_;

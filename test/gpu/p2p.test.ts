@@ -100,6 +100,15 @@ describe('gradlink p2p', () => {
     }
   });
 
+  it('shows local copies as size over time, and what was read and written below', async () => {
+    const { code, stdout } = await run('-t', 'device_local_copy');
+    expect(code).toBe(0);
+    const shown = Number(/^ *gpu:0 +([\d.]+)/m.exec(stdout)?.[1]);
+    const both = Number(/read and written: gpu:0 ([\d.]+)/.exec(stdout)?.[1]);
+    expect(shown).toBeGreaterThan(0);
+    expect(both / shown).toBeCloseTo(2, 1);
+  });
+
   it('--matrix measures all pairs with peer access off and on', async () => {
     const { code, value } = await report('--matrix');
     expect(code).toBe(0);

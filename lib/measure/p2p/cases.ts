@@ -163,6 +163,8 @@ function allHostGroups(): Group[] {
     gpus.map((gpu) => toHost(gpu, kernel));
   const toDevices = (gpus: readonly number[], kernel: boolean): NativeGpuCopy[] =>
     gpus.map((gpu) => toDevice(gpu, kernel));
+  const bothWays = (gpus: readonly number[], kernel: boolean): NativeGpuCopy[] =>
+    gpus.flatMap((gpu) => [toHost(gpu, kernel), toDevice(gpu, kernel)]);
   return [
     {
       name: 'all_to_host_memcpy_ENGINE',
@@ -173,10 +175,15 @@ function allHostGroups(): Group[] {
     },
     {
       name: 'all_to_host_bidirectional_memcpy_ENGINE',
-      what: 'from one GPU to host memory, while host memory is copied to all other GPUs',
+      what: 'from one GPU to host memory, while it gets as much, and all other GPUs copy both ways',
       gpus: 2,
       plan: (gpus, kernel) =>
-        gpus.map((gpu) => alone(toHost(gpu, kernel), toDevices(others(gpus, gpu), kernel))),
+        gpus.map((gpu) =>
+          alone(toHost(gpu, kernel), [
+            toDevice(gpu, kernel),
+            ...bothWays(others(gpus, gpu), kernel),
+          ]),
+        ),
     },
     {
       name: 'host_to_all_memcpy_ENGINE',
@@ -187,10 +194,15 @@ function allHostGroups(): Group[] {
     },
     {
       name: 'host_to_all_bidirectional_memcpy_ENGINE',
-      what: 'from host memory to one GPU, while all other GPUs copy to host memory',
+      what: 'from host memory to one GPU, while it gives as much, and all other GPUs copy both ways',
       gpus: 2,
       plan: (gpus, kernel) =>
-        gpus.map((gpu) => alone(toDevice(gpu, kernel), toHosts(others(gpus, gpu), kernel))),
+        gpus.map((gpu) =>
+          alone(toDevice(gpu, kernel), [
+            toHost(gpu, kernel),
+            ...bothWays(others(gpus, gpu), kernel),
+          ]),
+        ),
     },
   ];
 }
@@ -269,7 +281,7 @@ export const p2pCases: readonly P2pCase[] = [
   },
   {
     name: 'device_local_copy',
-    what: 'from one place to another in the same GPU, bytes read plus bytes written (copy engine)',
+    what: 'from one place to another in the same GPU: its size over the time (copy engine)',
     gpus: 1,
     plans: (gpus) => gpus.map((gpu) => alone({ from: gpu, to: gpu, by: gpu, kernel: false })),
   },

@@ -26,7 +26,7 @@ Napi::Value receivedObject(Napi::Env env, const Received& received) {
   return object;
 }
 
-/// The table of core/collective.h, as lib/native/communicator.ts declares it.
+/// The table of core/collective.h, as lib/collectives.ts declares it.
 Napi::Array collectiveTable(Napi::Env env) {
   Napi::Array table = Napi::Array::New(env, kCollectiveCount);
   for (std::uint32_t i = 0; i < table.Length(); ++i) {

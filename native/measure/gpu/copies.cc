@@ -20,8 +20,8 @@ using Clock = std::chrono::steady_clock;
 constexpr double kLongestHold = 10;
 /// Disturbing copies go on while the measured ones end.
 constexpr int kDisturbingLoops = 2;
-/// Blocks of 256 threads that a multiprocessor holds at once.
-constexpr unsigned kBlocksOfMultiprocessor = 8;
+/// Threads of a block of a copying kernel.
+constexpr int kBlock = 256;
 
 [[noreturn]] void refuseCopies(const std::string& message) {
   throw Error(ErrorCode::invalidArgument, message).withOp("timeGpuCopies").stillUsable();
@@ -58,7 +58,8 @@ class Lane {
         target_(copy.to, copy.by, options.bytes, options.affinity) {
     if (copy.kernel && kernelsBeside > 1) {
       // All at once on one GPU: each takes its share of what fits.
-      const auto most = static_cast<unsigned>(device_.multiprocessors()) * kBlocksOfMultiprocessor;
+      const int resident = device_.threadsOfMultiprocessor() / kBlock;
+      const auto most = static_cast<unsigned>(device_.multiprocessors() * resident);
       blocks_ = std::max(1u, most / kernelsBeside);
     }
     // Loads what would otherwise be loaded behind a spinning kernel, for ever.

@@ -153,9 +153,9 @@ FAKE_EXPORT(Status, cuDeviceGetAttribute, (int* value, int attribute, DeviceHand
     case 38:
       *value = kL2Bytes;
       break;
-    case 39:
-      *value = 2048;
-      break;  // threads of a multiprocessor
+    case 39:  // threads of a multiprocessor
+      *value = static_cast<int>(faultNumber("multiprocessor-threads").value_or(2048));
+      break;
     case 40:
       *value = kCopyEngines;
       break;
