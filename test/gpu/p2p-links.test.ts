@@ -160,6 +160,17 @@ describe('a likely cause', () => {
       expect(result).toMatchObject({ reason: expect.stringMatching(/no peer access/) });
   });
 
+  it('holds nothing up where copies are staged, which are few and small', async () => {
+    const env = { GRADLINK_FAKE_PEERS: 'none', GRADLINK_FAKE_GPUS: '2' };
+    const large = ['--buffer-size', '512', '--samples', '1', '--loop-count', '16', '-s'];
+    const { code, report } = await reportOf('p2p.js', [...large, '-t', '5'], env);
+    expect(code).toBe(0);
+    expect(report.cases).toHaveLength(2);
+    for (const result of report.cases) {
+      expect(result).toMatchObject({ status: 'ok', bytes: 160e6, iterationsPerSample: 5 });
+    }
+  });
+
   it('names clocks that are held back', async () => {
     const { verdict } = await causes(
       ['-t', '5'],

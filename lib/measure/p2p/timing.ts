@@ -35,6 +35,9 @@ export interface P2pTimingOptions {
 const chase = { nodes: 16_384, stride: 128, steps: 100_000 } as const;
 const pointerBytes = 8;
 
+// What NVIDIA's sample queues of them.
+const mostStaged = { bytes: 160e6, loops: 5 } as const;
+
 /** Runs cases one after the other on one machine, and keeps what must be known between them. */
 export class P2pTiming {
   private readonly counters: GpuCounters;
@@ -138,13 +141,29 @@ export class P2pTiming {
     };
   }
 
+  /** Copies that the driver stages are slow, and have no room to be queued in: few of them, and no larger than need be. */
+  private sizeOf(record: P2pCase, plan: CopyPlan): { bytes: number; loops: number } {
+    const { bytes, loops } = this.options;
+    const staged = plan.copies.some(
+      ({ from, to, kernel }) =>
+        !kernel &&
+        from >= 0 &&
+        to >= 0 &&
+        from !== to &&
+        (record.peerAccess === false || !this.machine.peer(from, to).access),
+    );
+    return staged
+      ? { bytes: Math.min(bytes, mostStaged.bytes), loops: Math.min(loops, mostStaged.loops) }
+      : { bytes, loops };
+  }
+
   private async copies(
     identity: CaseIdentity,
     record: P2pCase,
     plan: CopyPlan,
   ): Promise<Observation[]> {
-    const { bytes, loops, warmup, samples, verify, affinity, timeoutMs } = this.options;
-    const size = { bytes: record.latency?.bytes ?? bytes, loops: record.latency?.loops ?? loops };
+    const { warmup, samples, verify, affinity, timeoutMs } = this.options;
+    const size = record.latency ?? this.sizeOf(record, plan);
     const result = await native().gpuCopies({
       copies: plan.copies,
       measured: plan.measured,

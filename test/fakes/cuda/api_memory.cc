@@ -113,14 +113,23 @@ FAKE_EXPORT(Status, cuMemcpyPeerAsync,
              std::size_t bytes, StreamHandle stream)) {
   Context* context = nullptr;
   if (const Status status = enter(context)) return status;
-  const Context* const toPeer = contextOf(toContext);
-  const Context* const fromPeer = contextOf(fromContext);
+  Context* const toPeer = contextOf(toContext);
+  Context* const fromPeer = contextOf(fromContext);
   if (!toPeer || !fromPeer) return kInvalidContext;
   if (Memory::get().placeOf(to, bytes) != toPeer->device() ||
       Memory::get().placeOf(from, bytes) != fromPeer->device()) {
     return kInvalidValue;
   }
-  return copy(to, from, bytes, stream);
+  const Status status = copy(to, from, bytes, stream);
+  // The driver stages such a copy piece by piece, and comes back when it has queued the last: what
+  // runs before in the stream holds the caller up.
+  constexpr std::size_t kOnePiece = 64 << 10;
+  const bool direct = toPeer->reaches(fromPeer->device()) || fromPeer->reaches(toPeer->device());
+  if (status != kOk || direct || bytes <= kOnePiece) return status;
+  const std::shared_ptr<Stream> queue = streamOf(stream);
+  if (queue->captured().capture) return status;
+  queue->end()->wait();
+  return queue->context().status();
 }
 
 FAKE_EXPORT(Status, cuMemsetD8Async,
