@@ -1,78 +1,137 @@
-// Named arrays in a file, in the safetensors layout: the length of a header, the header in JSON, the arrays.
-import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
+// Named arrays in a file, in the safetensors layout: the length of a header, the header in JSON, the arrays. Written and
+// read piece by piece: beside the arrays themselves no memory is needed, whatever their size.
+import { createHash, type Hash } from 'node:crypto';
+import { closeSync, readSync } from 'node:fs';
 
-import { GradlinkError } from '../errors.js';
+import { fileFailure, openRegular, writeFileAtomic } from '../../files/index.js';
+import {
+  DamagedFile,
+  decodeHeader,
+  encodeHeader,
+  headerLength,
+  lengthBytes,
+  type TensorPlace,
+} from './tensor-header.js';
+import type { NamedArray } from './types.js';
 
-/** An array with its place in a model or an optimizer. */
-export interface NamedArray {
-  readonly name: string;
-  readonly shape: readonly number[];
-  readonly data: Float32Array | Int32Array;
+/** What a file must be to the byte. */
+export interface Digest {
+  readonly bytes: number;
+  /** 64 hexadecimal digits, as sha256sum prints them. */
+  readonly sha256: string;
 }
 
-interface Entry {
-  readonly dtype: string;
-  readonly shape: readonly number[];
-  readonly data_offsets: readonly [number, number];
+const pieceBytes = 16 * 2 ** 20;
+
+const bytesOf = ({ data }: NamedArray): Uint8Array =>
+  new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+
+/**
+ * Writes a file in one step. The header is checked before anything is written.
+ *
+ * @throws TypeError with a code for names that are alike and shapes that are not those of the data; GradlinkError
+ * ERR_SYSTEM where it cannot be written.
+ */
+export function writeTensors(path: string, arrays: readonly NamedArray[]): Digest {
+  const pieces = [encodeHeader(arrays), ...arrays.map(bytesOf)];
+  const hash = createHash('sha256');
+  let bytes = 0;
+  const hashed = function* (): Generator<Uint8Array> {
+    for (const piece of pieces) {
+      for (let from = 0; from < piece.length; from += pieceBytes) {
+        const part = piece.subarray(from, from + pieceBytes);
+        hash.update(part);
+        bytes += part.length;
+        yield part;
+      }
+    }
+  };
+  writeFileAtomic(path, hashed());
+  return { bytes, sha256: hash.digest('hex') };
 }
 
-const headBytes = 8;
-const alignment = 8;
+/**
+ * The arrays of a file.
+ *
+ * @param expected what it must be; absent: only its header is held against its length.
+ * @throws GradlinkError ERR_SYSTEM that names the file, where it is absent or damaged.
+ */
+export function readTensors(path: string, expected?: Digest): NamedArray[] {
+  return read(path, expected, (file) => {
+    const places = header(file);
+    const byOffset = [...places].sort((a, b) => a.from - b.from);
+    const arrays = new Map(byOffset.map((place) => [place.name, arrayOf(file, place)]));
+    return places.map(({ name }) => arrays.get(name)!);
+  });
+}
 
-/** Writes the file whole or not at all: under another name first, on the disk before it gets its own. */
-export function writeWhole(path: string, parts: readonly (Uint8Array | string)[]): void {
-  const draft = `${path}.partial`;
-  const file = openSync(draft, 'w');
-  try {
-    for (const part of parts) writeAll(file, typeof part === 'string' ? Buffer.from(part) : part);
-    fsyncSync(file);
-  } finally {
-    closeSync(file);
+/** As {@link readTensors}, without keeping the arrays. */
+export function checkTensors(path: string, expected?: Digest): void {
+  read(path, expected, (file) => {
+    header(file);
+    const piece = new Uint8Array(Math.min(pieceBytes, file.left));
+    while (file.left > 0) file.fill(piece.subarray(0, Math.min(piece.length, file.left)));
+  });
+}
+
+/** A file that is read from its begin to its end. */
+class Reading {
+  left: number;
+  readonly hash: Hash | undefined;
+
+  constructor(
+    readonly descriptor: number,
+    readonly bytes: number,
+    hashed: boolean,
+  ) {
+    this.left = bytes;
+    this.hash = hashed ? createHash('sha256') : undefined;
   }
-  renameSync(draft, path);
-}
 
-function writeAll(file: number, bytes: Uint8Array): void {
-  for (let done = 0; done < bytes.length;) done += writeSync(file, bytes, done);
-}
-
-/** Names must differ. */
-export function writeTensors(path: string, arrays: readonly NamedArray[]): void {
-  const header: Record<string, Entry> = {};
-  let offset = 0;
-  for (const { name, shape, data } of arrays) {
-    const dtype = data instanceof Float32Array ? 'F32' : 'I32';
-    header[name] = { dtype, shape, data_offsets: [offset, offset + data.byteLength] };
-    offset += data.byteLength;
+  fill(into: Uint8Array): void {
+    for (let done = 0; done < into.length;) {
+      const length = Math.min(into.length - done, pieceBytes);
+      const got = readSync(this.descriptor, into, done, length, null);
+      if (got === 0) throw new DamagedFile('it was cut short while it was read');
+      this.hash?.update(into.subarray(done, done + got));
+      done += got;
+    }
+    this.left -= into.length;
   }
-  const text = JSON.stringify(header);
-  const padded = text.padEnd(Math.ceil(text.length / alignment) * alignment);
-  const encoded = Buffer.from(padded);
-  const head = Buffer.alloc(headBytes);
-  head.writeBigUInt64LE(BigInt(encoded.length));
-  const bytes = arrays.map(
-    ({ data }) => new Uint8Array(data.buffer, data.byteOffset, data.byteLength),
-  );
-  writeWhole(path, [head, encoded, ...bytes]);
 }
 
-/** @throws GradlinkError ERR_SYSTEM that names the file, where it is absent or damaged. */
-export function readTensors(path: string): NamedArray[] {
+function read<T>(path: string, expected: Digest | undefined, take: (file: Reading) => T): T {
   try {
-    const bytes = readFileSync(path);
-    const headerEnd = headBytes + Number(bytes.readBigUInt64LE());
-    const text = bytes.subarray(headBytes, headerEnd).toString();
-    const body = bytes.subarray(headerEnd);
-    return Object.entries(JSON.parse(text) as Record<string, Entry>).map(([name, entry]) => {
-      const [from, to] = entry.data_offsets;
-      if (to > body.length) throw new Error(`it ends before ${name} does`);
-      // A copy of its own: the file's place of an array need not be a multiple of 4.
-      const copy = Uint8Array.prototype.slice.call(body, from, to).buffer;
-      const data = entry.dtype === 'I32' ? new Int32Array(copy) : new Float32Array(copy);
-      return { name, shape: entry.shape, data };
-    });
+    const { descriptor, bytes } = openRegular(path);
+    try {
+      if (expected !== undefined && bytes !== expected.bytes) {
+        throw new DamagedFile(`it has ${bytes} bytes, ${expected.bytes} were written`);
+      }
+      const file = new Reading(descriptor, bytes, expected !== undefined);
+      const taken = take(file);
+      if (expected !== undefined && file.hash?.digest('hex') !== expected.sha256) {
+        throw new DamagedFile('its checksum does not fit, so it was altered');
+      }
+      return taken;
+    } finally {
+      closeSync(descriptor);
+    }
   } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new GradlinkError('ERR_SYSTEM', `${path} cannot be read: ${why}`, { cause });
+    throw fileFailure(path, 'read', cause);
   }
+}
+
+function header(file: Reading): TensorPlace[] {
+  if (file.left < lengthBytes) throw new DamagedFile(`it has ${file.left} bytes, too few`);
+  const start = new Uint8Array(lengthBytes);
+  file.fill(start);
+  const text = new Uint8Array(headerLength(start, file.bytes));
+  file.fill(text);
+  return decodeHeader(text, file.left);
+}
+
+function arrayOf(file: Reading, { name, dtype, shape, bytes }: TensorPlace): NamedArray {
+  const buffer = new ArrayBuffer(bytes);
+  file.fill(new Uint8Array(buffer));
+  return { name, shape, data: dtype === 'I32' ? new Int32Array(buffer) : new Float32Array(buffer) };
 }
