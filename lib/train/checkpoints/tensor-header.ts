@@ -36,7 +36,7 @@ export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
     }
     names.add(name);
     const elements = shape.reduce((product, length) => product * length, 1);
-    if (elements !== data.length) {
+    if (elements !== data.length || !isCounts(shape)) {
       const expected = `${data.length} elements, as its data have`;
       const shown = { text: `[${shape.join(', ')}]` };
       throw argumentError('ERR_INVALID_ARG_VALUE', `the shape of ${name}`, expected, shown);
