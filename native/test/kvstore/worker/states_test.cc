@@ -51,6 +51,10 @@ void writeText(const std::string& file, const std::string& text) {
   std::ofstream(file, std::ios::trunc) << text;
 }
 
+void writeBytes(const std::string& file, const std::vector<std::uint8_t>& bytes) {
+  writeText(file, std::string(bytes.begin(), bytes.end()));
+}
+
 constexpr std::size_t kSmall = 300;
 constexpr std::size_t kBig = 100'000;
 const OptimizerSpec kAdam = specOf("adam", {{"learningRate", 0.125}});
@@ -318,6 +322,43 @@ TEST_F(DistStates, OfAKilledProcessLeaveNothingAfterTheNextSave) {
   EXPECT_FALSE(std::filesystem::exists(dead));
   EXPECT_TRUE(std::filesystem::exists(alive));
   EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(DistStates, EveryAlteredByteIsRefused) {
+  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+    const KeyId key = makeKey(store, "w", Floats(3, 1));
+    store.setOptimizer(Optimizer::create(kAdam));
+    std::vector<Floats> values{Floats(3, 1)};
+    pushPull(store, key, values, values);
+    save(store, file(), true);
+  }));
+  dist::readStateParts(file());
+  std::size_t altered = 0;
+  for (const std::string& name : files()) {
+    const std::string path = folder() + "/" + name;
+    const auto whole = readWholeFile(path);
+    const auto refused = [&](std::vector<std::uint8_t> bytes, const char* how, std::size_t at) {
+      if (bytes == whole) return;
+      writeBytes(path, bytes);
+      EXPECT_THROW(dist::readStateParts(file()), Error) << name << " " << how << " " << at;
+      ++altered;
+    };
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      auto bytes = whole;
+      bytes[at] ^= static_cast<std::uint8_t>(1u << (at % 8));
+      refused(bytes, "flipped", at);
+      bytes = whole;
+      std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end(), 0);
+      refused(bytes, "zeros from", at);
+      refused({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)}, "cut", at);
+    }
+    auto longer = whole;
+    longer.push_back('\n');
+    refused(longer, "longer", whole.size());
+    writeBytes(path, whole);
+  }
+  dist::readStateParts(file());
+  EXPECT_GT(altered, 1000u);
 }
 
 TEST_F(DistStates, OfKeysThatAreNotThereAreRefused) {
