@@ -117,7 +117,7 @@ describe('a save that is killed', () => {
   it('of checkpoints leaves the last whole one', { timeout: campaignTimeout }, async () => {
     const script = join(folder, 'saving.mjs');
     writeFileSync(script, saving);
-    await campaign('killed saves of checkpoints', 10, async (random, round) => {
+    await campaign('killed saves of checkpoints', 8, async (random, round) => {
       const inside = join(folder, `checkpoints ${round}`);
       mkdirSync(inside);
       const at = random.int(mostCalls.checkpoints);
@@ -143,7 +143,7 @@ describe('a save that is killed', () => {
       writeFileSync(file, JSON.stringify(madeRun({ seed })));
       return file;
     });
-    await campaign('killed saves of baselines', 8, async (random, round) => {
+    await campaign('killed saves of baselines', 6, async (random, round) => {
       const inside = join(folder, `baselines ${round}`);
       const baselines = new Baselines({ XDG_DATA_HOME: inside, XDG_STATE_HOME: inside });
       baselines.save('v1', runs);
@@ -164,7 +164,7 @@ describe('a save that is killed', () => {
   it('of an output leaves the old one or the new', { timeout: campaignTimeout }, async () => {
     const run = join(folder, 'run.json');
     writeFileSync(run, JSON.stringify(madeRun({ seed: 1 })));
-    await campaign('killed outputs', 6, async (random, round) => {
+    await campaign('killed outputs', 4, async (random, round) => {
       const inside = join(folder, `outputs ${round}`);
       mkdirSync(inside);
       const output = join(inside, 'compared.json');

@@ -300,3 +300,39 @@ describe('a checkpoint of gradlink 0.2', () => {
     expect(warnings[0]?.message).toMatch(message);
   });
 });
+
+describe('wrong arguments', () => {
+  const good = [{ rank: 0, size: 1, allReduce: fail, broadcast: fail }, place(1), arrays(0, 1)];
+  function fail(): never {
+    throw new Error('nothing is sent');
+  }
+  it.each([
+    ['ranks', 0, [undefined, null, 7, {}, Communicator, { ...(good[0] as object), rank: 1 }]],
+    [
+      'place',
+      1,
+      [undefined, null, 'x', {}, { ...place(1), step: -1 }, { ...place(1), labels: [] }],
+    ],
+    [
+      'place',
+      1,
+      [
+        { ...place(1), labels: { model: 1 } },
+        { ...place(1), samplesSeen: NaN },
+      ],
+    ],
+    ['arrays', 2, [undefined, {}, [null], [{}], [{ name: 'x', data: new Float64Array(1) }]]],
+    ['arrays', 2, [[{ name: 'x', data: new Float32Array(1) }]]],
+  ])('for %s are found before anything is written or sent', async (name, at, wrongs) => {
+    for (const wrong of wrongs) {
+      const given = good.map((value, index) => (index === at ? wrong : value));
+      await expect(
+        saveCheckpoint(folder, ...(given as unknown as [Communicator, never, never])),
+      ).rejects.toMatchObject({
+        code: expect.stringMatching(/^ERR_(INVALID_ARG_TYPE|OUT_OF_RANGE)$/) as string,
+        message: expect.stringContaining(name) as string,
+      });
+    }
+    expect(readdirSync(folder)).toEqual([]);
+  });
+});

@@ -45,7 +45,7 @@ describe('a file of tensors', () => {
     expect(length % 8).toBe(0);
     const header = JSON.parse(bytes.toString('utf8', 8, 8 + length)) as Record<string, unknown>;
     expect(header).toEqual({
-      __metadata__: { format: 'gradlink 2' },
+      __metadata__: { gradlink: '2' },
       a: { dtype: 'F32', shape: [3], data_offsets: [0, 12] },
       µ: { dtype: 'I32', shape: [1, 2], data_offsets: [12, 20] },
     });

@@ -3,9 +3,8 @@ import { join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
 import { fileFailure } from '../../files/index.js';
-import { nonEmpty } from '../../validate.js';
+import { checkFolderOf, checkLabels } from './arguments.js';
 import { completedSteps } from './folder.js';
-import { checkLabels, labelMismatch } from './labels.js';
 import { readMarker, type Marked } from './marker.js';
 import { folderOfStep } from './names.js';
 import { ranksWhere } from './parts.js';
@@ -33,7 +32,7 @@ export async function loadCheckpoint(
   ranks: CheckpointRanks,
   labels: TrainingPlace['labels'],
 ): Promise<LoadedCheckpoint | undefined> {
-  nonEmpty(folder, 'folder');
+  checkFolderOf(folder, ranks);
   checkLabels(labels, 'labels');
   const skipped: string[] = [];
   for await (const step of stepsOf(folder, ranks)) {
@@ -80,6 +79,24 @@ async function* stepsOf(folder: string, ranks: CheckpointRanks): AsyncGenerator<
     }
     yield step;
   }
+}
+
+/** The error of a checkpoint of another run; undefined where it fits. */
+function labelMismatch(
+  { folder, labels: written }: Checkpoint,
+  labels: TrainingPlace['labels'],
+): GradlinkError | undefined {
+  for (const [name, value] of Object.entries(labels)) {
+    if (written[name] === value) continue;
+    const got = written[name] ?? 'unknown';
+    return new GradlinkError(
+      'ERR_MISMATCH',
+      `expected a checkpoint of ${name} ${value} in ${folder}, got one of ${got}; give the run another folder, or ` +
+        'remove it',
+      { usable: true },
+    );
+  }
+  return undefined;
 }
 
 const isOfAnother = ({ code }: GradlinkError): boolean => code === 'ERR_MISMATCH';

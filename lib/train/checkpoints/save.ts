@@ -2,11 +2,11 @@
 import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-import { argumentError, GradlinkError } from '../../errors.js';
+import { GradlinkError } from '../../errors.js';
 import { fileFailure, syncFolder } from '../../files/index.js';
-import { integer, nonEmpty, optionNames, optionsObject } from '../../validate.js';
+import { integer, maxInt32, optionNames, optionsObject } from '../../validate.js';
+import { checkArrays, checkFolderOf, checkPlace } from './arguments.js';
 import { markedAt, removeOld, removePart, removeReplaced, removeUnfinished } from './folder.js';
-import { checkLabels } from './labels.js';
 import { rankFile, readMarker, writeMarker, type RankFile } from './marker.js';
 import { folderOfStep } from './names.js';
 import { exchangeParts } from './parts.js';
@@ -34,16 +34,22 @@ export async function saveCheckpoint(
   options?: SaveOptions,
 ): Promise<string> {
   const { keep = 2 } = optionsObject(options, saveNames, 'saveCheckpoint');
-  nonEmpty(folder, 'folder');
+  integer(keep, 'keep', 1, maxInt32);
+  checkFolderOf(folder, ranks);
   checkPlace(place);
+  checkArrays(arrays);
   encodeHeader(arrays);
   const own = folderOfStep(folder, place.step);
   // A whole checkpoint of this step stays as it is until the new one counts.
   const again = markedAt(own)?.files[ranks.rank]?.name === rankFile(ranks.rank);
   const name = rankFile(ranks.rank, again);
+  if (ranks.rank === 0) {
+    tidy(folder, () => {
+      removeUnfinished(folder, place.step);
+    });
+  }
   const part = attempt(own, () => {
     mkdirSync(own, { recursive: true });
-    if (ranks.rank === 0) removeUnfinished(folder, place.step);
     return { name, ...writeTensors(join(own, name), arrays) };
   });
   try {
@@ -53,7 +59,12 @@ export async function saveCheckpoint(
     if (error instanceof FailedSave) removePart(own, name);
     throw error instanceof FailedSave ? error.cause : error;
   }
-  if (ranks.rank === 0) tidy(folder, own, place.step, Math.max(1, keep));
+  if (ranks.rank === 0) {
+    tidy(folder, () => {
+      removeReplaced(own, readMarker(own));
+      removeOld(folder, place.step, keep);
+    });
+  }
   return own;
 }
 
@@ -100,11 +111,10 @@ function lostPart(own: string, rank: number, what: string): GradlinkError {
   return new GradlinkError('ERR_SYSTEM', message, { rank, usable: true });
 }
 
-/** What is in the way of nobody is no reason to fail. */
-function tidy(folder: string, own: string, step: number, keep: number): void {
+/** What cannot be removed is no reason to fail. */
+function tidy(folder: string, remove: () => void): void {
   try {
-    removeReplaced(own, readMarker(own));
-    removeOld(folder, step, keep);
+    remove();
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause);
     process.emitWarning(
@@ -112,14 +122,4 @@ function tidy(folder: string, own: string, step: number, keep: number): void {
       'GradlinkWarning',
     );
   }
-}
-
-function checkPlace(place: TrainingPlace): void {
-  const given: unknown = place;
-  if (typeof given !== 'object' || given === null) {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'place', 'an object with step', given);
-  }
-  integer(place.step, 'place.step', 0, Number.MAX_SAFE_INTEGER);
-  integer(place.samplesSeen, 'place.samplesSeen', 0, Number.MAX_SAFE_INTEGER);
-  checkLabels(place.labels, 'place.labels');
 }

@@ -26,7 +26,7 @@ export class DamagedFile extends Error {}
 
 /** The head of a file with these arrays, with the length before it. */
 export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
-  const entries: [string, object][] = [[metadataName, { format: 'gradlink 2' }]];
+  const entries: [string, object][] = [[metadataName, { gradlink: '2' }]];
   const names = new Set([metadataName]);
   let offset = 0;
   for (const { name, shape, data } of arrays) {
