@@ -171,10 +171,14 @@ export class Timeline implements Disposable {
 
   /** Writes the rest; later events are dropped. Idempotent. */
   close(): void {
-    if (this.#file === undefined) return;
-    this.flush();
-    closeSync(this.#file);
-    this.#file = undefined;
+    const file = this.#file;
+    if (file === undefined) return;
+    try {
+      this.flush();
+    } finally {
+      closeSync(file);
+      this.#file = undefined;
+    }
   }
 
   [Symbol.dispose](): void {

@@ -55,7 +55,8 @@ export class SmallDisk {
   }
 
   remove(): void {
-    spawnSync('umount', [this.folder]);
+    // Lazily: a test that failed may still hold a file open.
+    spawnSync('umount', ['-l', this.folder]);
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
