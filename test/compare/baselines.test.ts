@@ -113,7 +113,9 @@ describe('reading a folder that is replaced meanwhile', () => {
   });
 
   it('fails as reading does where nobody replaced it', () => {
-    expect(() => readWhole(join(scratch, 'absent'), (place) => readdirSync(place))).toThrow('ENOENT');
+    expect(() => readWhole(join(scratch, 'absent'), (place) => readdirSync(place))).toThrow(
+      'ENOENT',
+    );
   });
 });
 
