@@ -8,6 +8,7 @@ import { dirname, join, relative, resolve } from 'node:path';
  * validate, version ...), but not its neighbours on the same floor.
  */
 export const floors = [
+  ['files'],
   ['native', 'results', 'topology', 'launch'],
   ['tensor', 'compare', 'predict'],
   ['communicator', 'optimizers', 'gpu', 'models'],

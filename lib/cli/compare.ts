@@ -1,5 +1,4 @@
 // `gradlink compare`: did it get slower?
-import { writeFileSync } from 'node:fs';
 import { extname } from 'node:path';
 
 import { exitCodes } from './io.js';
@@ -9,6 +8,7 @@ import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { Baselines, compareRuns, hasRegressed } from '../compare/index.js';
+import { writeFileAtomic } from '../files/index.js';
 import { comparisonFormats, renderComparison, type ComparisonFormat } from '../report/index.js';
 
 interface CompareOptions {
@@ -102,9 +102,9 @@ export const registerCompare: Register = (program, io, done) => {
       const ending = extname(options.output ?? '').toLowerCase();
       const text = renderComparison(comparison, options.format ?? byExtension[ending] ?? 'text');
       if (options.output === undefined) io.stdout.write(text);
-      else writeFileSync(options.output, text);
+      else writeFileAtomic(options.output, [text]);
       if (options.junit !== undefined) {
-        writeFileSync(options.junit, renderComparison(comparison, 'junit'));
+        writeFileAtomic(options.junit, [renderComparison(comparison, 'junit')]);
       }
       done(hasRegressed(comparison) ? exitCodes.failure : exitCodes.ok);
     });

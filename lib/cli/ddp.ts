@@ -1,6 +1,4 @@
 // `gradlink ddp`: how gradients are best reduced while they are computed, as PyTorch's compare_ddp asks.
-import { writeFileSync } from 'node:fs';
-
 import type { Command } from 'commander';
 
 import { addDdpOptions, ddpExamples, type DdpOptions } from './ddp-options.js';
@@ -11,6 +9,7 @@ import type { Register } from './register.js';
 import { runAsJob } from './relaunch.js';
 import { addReportOptions, checkOutput, ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
+import { writeFileAtomic } from '../files/index.js';
 import { run, usedOptions } from '../measure/ddp/run.js';
 import { jobSize } from '../measure/job.js';
 import { chartsOf, chartSvg } from '../report/charts/index.js';
@@ -24,7 +23,7 @@ async function plot(report: Report, file: string): Promise<void> {
   const lines = charts.find(({ id }) => id === 'time-ddp-bucket');
   // Two sizes were asked for: check() has seen to it.
   if (lines === undefined) return;
-  writeFileSync(file, await chartSvg(lines.spec(plotWidth), 'ddp'));
+  writeFileAtomic(file, [await chartSvg(lines.spec(plotWidth), 'ddp')]);
 }
 
 function check(options: DdpOptions): void {

@@ -1,5 +1,5 @@
 // `gradlink predict`: what more workers would give.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 
 import { exitCodes, type Io } from './io.js';
@@ -9,6 +9,7 @@ import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
+import { writeFileAtomic } from '../files/index.js';
 import { elementsOf, network } from '../models/index.js';
 import { familyName } from '../models/names.js';
 import {
@@ -185,7 +186,7 @@ export const registerPredict: Register = (program, io, done) => {
       text = renderValidations(found, format);
     }
     if (options.output === undefined) io.stdout.write(text);
-    else writeFileSync(options.output, text);
+    else writeFileAtomic(options.output, [text]);
     done(passed ? exitCodes.ok : exitCodes.failure);
   });
 };

@@ -1,5 +1,5 @@
 // Where a command's report goes: --format and --output, alike for all commands that measure.
-import { accessSync, constants, statSync, writeFileSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { dirname, extname } from 'node:path';
 
 import type { Command } from 'commander';
@@ -8,6 +8,7 @@ import type { Io } from './io.js';
 import { choice } from './parse.js';
 import { UsageError } from './usage-error.js';
 import type { Report } from '../results/result.js';
+import { targetOf, writeFileAtomic } from '../files/index.js';
 import { renderReport, reportFormats, type ReportFormat } from '../report/index.js';
 
 export interface ReportOptions {
@@ -35,9 +36,13 @@ export function addReportOptions(command: Command): Command {
 /** Fails before anything is measured when the report could not be written afterwards. */
 export function checkOutput(file: string): void {
   try {
-    const existing = statSync(file, { throwIfNoEntry: false });
-    if (existing?.isDirectory()) throw new Error('it is a directory');
-    accessSync(existing === undefined ? dirname(file) : file, constants.W_OK);
+    const target = targetOf(file);
+    if (target.kind === 'descriptor') return;
+    // It is written beside the old one first.
+    if (target.kind === 'file') accessSync(dirname(target.path), constants.W_OK);
+    if (target.kind === 'stream' || target.before !== undefined) {
+      accessSync(target.path, constants.W_OK);
+    }
   } catch (error) {
     throw UsageError.of(
       '--output',
@@ -67,7 +72,7 @@ export class ReportOutput {
 
   /** Writes the report to its file, or, unless it was shown as text already, to standard output. */
   write(report: Report): void {
-    if (this.file !== undefined) writeFileSync(this.file, renderReport(report, this.format));
+    if (this.file !== undefined) writeFileAtomic(this.file, [renderReport(report, this.format)]);
     else if (this.format !== 'text') this.io.stdout.write(renderReport(report, this.format));
   }
 }

@@ -1,5 +1,5 @@
 // `gradlink report`: runs as a page, pictures or Markdown.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 
 import { exitCodes, type Io } from './io.js';
@@ -9,6 +9,7 @@ import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
+import { writeFileAtomic } from '../files/index.js';
 import { chartsOf, type Chart, type LabelledRun } from '../report/charts/index.js';
 import { runsToMarkdown, toPage, toSvg } from '../report/page/index.js';
 
@@ -94,7 +95,7 @@ async function markdown(
     const stem = basename(output, extname(output));
     for (const chart of charts) {
       const file = `${stem}.${chart.id}.svg`;
-      writeFileSync(join(dirname(output), file), await toSvg([chart]));
+      writeFileAtomic(join(dirname(output), file), [await toSvg([chart])]);
       pictures.set(chart.id, file);
     }
   }
@@ -137,7 +138,7 @@ async function write(
         ? await toSvg(charts)
         : await markdown(runs, charts, output);
   if (output === undefined) io.stdout.write(text);
-  else writeFileSync(output, text);
+  else writeFileAtomic(output, [text]);
 }
 
 export const registerReport: Register = (program, io, done) => {

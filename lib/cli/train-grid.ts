@@ -1,5 +1,5 @@
 // The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, TianShu's over a grid.
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -12,6 +12,7 @@ import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
 import { trainConfig, type TrainOptions } from './train-options.js';
 import type { ProgressMessage } from './progress/messages.js';
 import { UsageError } from './usage-error.js';
+import { writeFileAtomic } from '../files/index.js';
 import { failedCase, waivedCase } from '../results/case.js';
 import { readReport } from '../results/read-report.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
@@ -213,8 +214,9 @@ export async function runTianshu(
     runs.stop();
   }
   const rows = gridRows(cases, plan.target);
-  writeFileSync(join(folder, 'summary.md'), gridMarkdown(rows, plan.target));
-  writeFileSync(join(folder, 'summary.csv'), stringify(gridRecords(rows).map((row) => [...row])));
+  writeFileAtomic(join(folder, 'summary.md'), [gridMarkdown(rows, plan.target)]);
+  const records = stringify(gridRecords(rows).map((row) => [...row]));
+  writeFileAtomic(join(folder, 'summary.csv'), [records]);
   print(`${gridTable(rows).join('\n')}\n`);
   return cases;
 }
@@ -260,7 +262,7 @@ async function runCell(
     return onItsMachines(withParameters(before, identity), cell, identity);
   }
   rmSync(reportFile, { force: true });
-  writeFileSync(commandFile, line);
+  writeFileAtomic(commandFile, [line]);
   const logFile = join(own, 'output.log');
   const job: TrainJob = { workers, servers, launch, train, identity, reportFile, logFile };
   return onItsMachines(await runs.run(job, own, name), cell, identity);

@@ -1,10 +1,11 @@
 // One run of `gradlink train` as a job of its own, for the styles that compare several.
 import { spawn } from 'node:child_process';
-import { createWriteStream, writeFileSync } from 'node:fs';
+import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
 import type { Io } from './io.js';
 import { environmentFor, readProgress, type ProgressMessage } from './progress/messages.js';
+import { writeFileAtomic } from '../files/index.js';
 import { LineSplitter } from '../launch/line-splitter.js';
 import { parseReport } from '../results/read-report.js';
 import { failedCase } from '../results/case.js';
@@ -112,7 +113,7 @@ function takeReport(printed: string, reportFile: string): CaseResult {
   const report = printed.slice(/^\{/m.exec(printed)?.index ?? 0);
   const [measured] = parseReport(report, 'what the run printed').cases;
   if (measured === undefined) throw new Error('its report is empty');
-  writeFileSync(reportFile, report);
+  writeFileAtomic(reportFile, [report]);
   return measured;
 }
 

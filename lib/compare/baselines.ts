@@ -1,20 +1,19 @@
 // Named baselines: a folder each with the reports of its runs.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
+import { fileFailure, writeFileAtomic } from '../files/index.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
+import {
+  readWhole,
+  removeFolder,
+  replaceFolder,
+  wholeFolder,
+  wholeName,
+} from './replaced-folder.js';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
@@ -50,7 +49,7 @@ export class Baselines {
 
   /** Whether there is a baseline of this name. */
   has(name: string): boolean {
-    return isName(name) && existsSync(join(this.folder, name));
+    return isName(name) && existsSync(wholeFolder(join(this.folder, name)));
   }
 
   /**
@@ -71,36 +70,35 @@ export class Baselines {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'files', 'at least one report', files);
     }
     for (const file of files) readReport(file);
-    // A folder of its own until it is whole: whoever reads meanwhile finds the old runs or the new ones.
-    const whole = join(this.folder, name);
-    const partial = join(this.folder, `.${name}.${String(process.pid)}`);
-    mkdirSync(partial, { recursive: true });
     try {
-      files.forEach((file, index) => {
-        copyFileSync(file, join(partial, `${String(index + 1).padStart(4, '0')}.json`));
-      });
-      rmSync(whole, { recursive: true, force: true });
-      renameSync(partial, whole);
-    } finally {
-      rmSync(partial, { recursive: true, force: true });
+      mkdirSync(this.folder, { recursive: true });
+      replaceFolder(join(this.folder, name), files);
+    } catch (cause) {
+      throw fileFailure(join(this.folder, name), 'written', cause);
     }
   }
 
   /** @throws TypeError when there is no such baseline; the message names those that there are */
   read(name: string): Report[] {
     this.require(name);
-    const folder = join(this.folder, name);
-    return readdirSync(folder)
-      .filter((file) => file.endsWith('.json'))
-      .sort()
-      .map((file) => readReport(join(folder, file)));
+    return readWhole(join(this.folder, name), (folder) =>
+      readdirSync(folder)
+        .filter((file) => file.endsWith('.json'))
+        .sort()
+        .map((file) => readReport(join(folder, file))),
+    );
   }
 
   /** Makes it the one that a comparison with a single run takes. */
   use(name: string): void {
     this.require(name);
-    mkdirSync(this.state, { recursive: true });
-    writeFileSync(join(this.state, 'baseline'), `${name}\n`);
+    const file = join(this.state, 'baseline');
+    try {
+      mkdirSync(this.state, { recursive: true });
+    } catch (cause) {
+      throw fileFailure(file, 'written', cause);
+    }
+    writeFileAtomic(file, [`${name}\n`]);
   }
 
   /** The name of the baseline in use; undefined when none is, or it has gone. */
@@ -114,13 +112,14 @@ export class Baselines {
   /** Forgets one, with its runs. */
   remove(name: string): void {
     this.require(name);
-    rmSync(join(this.folder, name), { recursive: true });
+    removeFolder(join(this.folder, name));
   }
 
   /** All there are, in alphabetical order. */
   names(): string[] {
     if (!existsSync(this.folder)) return [];
-    return readdirSync(this.folder).filter(isName).sort();
+    const whole = readdirSync(this.folder).map((entry) => wholeName(entry));
+    return [...new Set(whole)].filter(isName).sort();
   }
 
   /** All there are, with what each holds. */

@@ -16,6 +16,7 @@ export type {
   Checkpoint,
   NamedArray,
   CheckpointRanks,
+  LoadedCheckpoint,
   SaveOptions,
   TrainingPlace,
 } from './checkpoint.js';

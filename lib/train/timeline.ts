@@ -1,8 +1,9 @@
 // What ranks computed and communicated when, as files that trace viewers show.
-import { closeSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
+import { fileFailure, writeFileAtomic } from '../files/index.js';
 import { optionNames, optionsObject } from '../validate.js';
 import { monotonicSeconds } from './clock.js';
 
@@ -38,12 +39,13 @@ export class Timeline implements Disposable {
   readonly #start = monotonicSeconds();
   readonly #rank: number;
   readonly #limit: number;
+  readonly #path: string;
   #file: number | undefined;
   /** Where the closing brackets are. */
   #end: number;
   #gathered: string[] = [];
 
-  /** @throws the system's error where the file cannot be written. */
+  /** @throws GradlinkError ERR_SYSTEM where the file cannot be written. */
   constructor(path: string, options?: TimelineOptions) {
     const given = optionsObject(options, timelineNames, 'Timeline');
     const { rank = 0, label = `rank ${rank}`, buffered = 64 } = given;
@@ -59,8 +61,10 @@ export class Timeline implements Disposable {
       ...timelineLanes.map((name, lane) => this.#metadata('thread_name', lane, { name })),
     ];
     const opening = `${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${events.join(',\n')}`;
-    this.#file = openSync(path, 'w');
-    writeSync(this.#file, opening + ending, 0);
+    // In one step, so that a full disk leaves the timeline of the run before.
+    writeFileAtomic(path, [opening, ending]);
+    this.#path = path;
+    this.#file = openSync(path, 'r+');
     this.#end = Buffer.byteLength(opening);
   }
 
@@ -138,17 +142,43 @@ export class Timeline implements Disposable {
   flush(): void {
     if (this.#file === undefined || this.#gathered.length === 0) return;
     const text = `,\n${this.#gathered.join(',\n')}`;
-    writeSync(this.#file, text + ending, this.#end);
+    this.#write(this.#file, text + ending);
     this.#end += Buffer.byteLength(text);
     this.#gathered = [];
   }
 
+  #write(file: number, text: string): void {
+    try {
+      const bytes = Buffer.from(text);
+      for (let done = 0; done < bytes.length;) {
+        done += writeSync(file, bytes, done, bytes.length - done, this.#end + done);
+      }
+    } catch (cause) {
+      this.#closeBrackets(file);
+      throw fileFailure(this.#path, 'written', cause);
+    }
+  }
+
+  /** Makes the file what it was before a write that failed, of a full disk: these bytes it had room for. */
+  #closeBrackets(file: number): void {
+    try {
+      writeSync(file, ending, this.#end);
+      ftruncateSync(file, this.#end + ending.length);
+    } catch {
+      // What is told is why the write before failed.
+    }
+  }
+
   /** Writes the rest; later events are dropped. Idempotent. */
   close(): void {
-    if (this.#file === undefined) return;
-    this.flush();
-    closeSync(this.#file);
-    this.#file = undefined;
+    const file = this.#file;
+    if (file === undefined) return;
+    try {
+      this.flush();
+    } finally {
+      closeSync(file);
+      this.#file = undefined;
+    }
   }
 
   [Symbol.dispose](): void {
@@ -190,5 +220,6 @@ export function mergeTimelines(paths: readonly string[], into: string): void {
     ),
   );
   const otherData = { ranks: traces.length, startTimeSinceEpochMicroseconds: first };
-  writeFileSync(into, `${JSON.stringify({ displayTimeUnit: 'ms', otherData, traceEvents })}\n`);
+  const merged = JSON.stringify({ displayTimeUnit: 'ms', otherData, traceEvents });
+  writeFileAtomic(into, [merged, '\n']);
 }

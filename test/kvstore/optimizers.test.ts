@@ -1,6 +1,16 @@
 // Optimizers in a store: their mathematics is tested in test/optimizers, here that a store applies them, in every
 // way there is to push, and that states survive a file bit for bit.
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import {
+  lstat,
+  mkdtemp,
+  readdir,
+  readFile,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -9,6 +19,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { createOptimizer, optimizerNames } from '../../lib/optimizers/create.js';
 import { FactorScheduler } from '../../lib/optimizers/schedulers.js';
+import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 import { closeAll, filled, open, random } from './support.js';
 
 const count = 10_001;
@@ -140,6 +151,45 @@ describe('optimizer states', () => {
     await expect(kv.saveOptimizerStates(join(folder, 'no', 'states'))).rejects.toMatchObject({
       code: 'ERR_SYSTEM',
     });
+  });
+
+  it('are written where a link leads, and not over what is no file', async () => {
+    const kv = await trained();
+    const link = join(folder, 'link');
+    await symlink('states', link);
+    for (let save = 0; save < 2; save++) {
+      await kv.saveOptimizerStates(link);
+      expect(await readlink(link)).toBe('states');
+      await kv.loadOptimizerStates(file);
+    }
+    const fifo = join(folder, 'fifo');
+    expect(spawnSync('mkfifo', [fifo]).status).toBe(0);
+    for (const path of [fifo, folder, '/dev/null']) {
+      const refused = {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: expect.stringContaining('expected a regular file, got a') as string,
+      };
+      await expect(kv.saveOptimizerStates(path)).rejects.toMatchObject(refused);
+      await expect(kv.loadOptimizerStates(path)).rejects.toMatchObject(refused);
+    }
+    expect((await lstat(fifo)).isFIFO()).toBe(true);
+    expect((await lstat('/dev/null')).isCharacterDevice()).toBe(true);
+    expect((await readdir(folder)).sort()).toEqual(['fifo', 'link', 'states']);
+  });
+
+  it.skipIf(noSmallDisk !== undefined)('stay as they were on a full disk', async () => {
+    const kv = await trained();
+    const disk = new SmallDisk(256 * 1024);
+    try {
+      const full = join(disk.folder, 'states');
+      await kv.saveOptimizerStates(full);
+      disk.fill(4096);
+      await expect(kv.saveOptimizerStates(full)).rejects.toMatchObject({ code: 'ERR_SYSTEM' });
+      expect((await readdir(disk.folder)).sort()).toEqual(['ballast', 'states']);
+      await kv.loadOptimizerStates(full);
+    } finally {
+      disk.remove();
+    }
   });
 
   it('need an optimizer', async () => {

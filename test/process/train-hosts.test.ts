@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
-import { readTensors } from '../../lib/train/tensor-file.js';
+import { readTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
 import { gradlink, Launches, missing, type Where } from '../support/launching.js';
 

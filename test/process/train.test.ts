@@ -1,5 +1,13 @@
 // `gradlink train` as it is used: jobs of real processes, at a tiny size.
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawnSync } from 'node:child_process';
@@ -175,5 +183,40 @@ describe('gradlink train', () => {
     expect(one.values?.resumedAtStep).toBeGreaterThanOrEqual(20);
     expect(one.values?.steps).toBe(201);
     expect(existsSync(join(checkpoints, 'checkpoint-200', 'complete.json'))).toBe(true);
+  });
+
+  it('starts again from the last whole checkpoint where a later one is torn', async () => {
+    const checkpoints = join(scratch, 'torn');
+    const file = join(scratch, 'torn.json');
+    const kept = ['--checkpoint-dir', checkpoints, '--checkpoint-every', '20'];
+    expect((await train(2, ['--steps', '40', ...kept])).code).toBe(0);
+    // Later than the job ever comes, so that its second start meets it too.
+    cpSync(join(checkpoints, 'checkpoint-40'), join(checkpoints, 'checkpoint-1000'), {
+      recursive: true,
+    });
+    const { child, ended } = launches.start([
+      ...['-n', '2', '--elastic', ...program, ...tiny, '--steps', '200'],
+      ...[...kept, '--output', file],
+    ]);
+    await until(() => existsSync(join(checkpoints, 'checkpoint-60', 'complete.json')));
+    const workers = readFileSync(`/proc/${child.pid!}/task/${child.pid!}/children`, 'utf8')
+      .trim()
+      .split(' ')
+      .map(Number)
+      .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--checkpoint-dir'));
+    process.kill(workers[1]!, 'SIGKILL');
+    const { code, stderr } = await ended;
+    expect(stderr).toContain('the job starts again with one worker (--elastic)');
+    const skipped = stderr.match(
+      /^\(node:\d+\) \[GRADLINK_CHECKPOINT_SKIPPED\] GradlinkWarning: .*checkpoint-1000.* it is of step 40, .*; the run goes on from .*checkpoint-\d+$/gm,
+    );
+    // Two ranks, then one.
+    expect(skipped).toHaveLength(3);
+    expect(skipped?.at(-1)).not.toMatch(/goes on from .*checkpoint-40$/);
+    expect(code).toBe(0);
+    const [one] = readReport(file).cases;
+    if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
+    expect(one.values?.resumedAtStep).toBeGreaterThanOrEqual(60);
+    expect(existsSync(join(checkpoints, 'checkpoint-1000'))).toBe(true);
   });
 });

@@ -7,6 +7,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 
 import { monotonicSeconds } from '../../lib/train/clock.js';
 import { mergeTimelines, Timeline, timelineFile } from '../../lib/train/timeline.js';
+import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 
 interface Event {
   readonly name: string;
@@ -54,6 +55,41 @@ describe('a timeline', () => {
     timeline.add('compute', 'too late', 1, 2);
     timeline.close();
     expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(20);
+  });
+
+  it.skipIf(noSmallDisk !== undefined)('stays what it was, and valid, on a full disk', () => {
+    const disk = new SmallDisk(65_536);
+    try {
+      const file = join(disk.folder, 'trace.json');
+      const timeline = new Timeline(file, { buffered: 1e6 });
+      timeline.add('compute', 'first', 1, 2);
+      timeline.flush();
+      for (let event = 0; event < 1000; event += 1) timeline.add('compute', 'more', 1, 2);
+      disk.fill(0);
+      const full = expect.objectContaining({
+        code: 'ERR_SYSTEM',
+        message: expect.stringContaining(`${file} cannot be written: ENOSPC`) as string,
+      }) as Error;
+      expect(() => {
+        timeline.flush();
+      }).toThrow(full);
+      expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(1);
+      expect(() => {
+        timeline.close();
+      }).toThrow(full);
+      expect(() => new Timeline(file)).toThrow(full);
+      expect(() => {
+        mergeTimelines([file], file);
+      }).toThrow(full);
+      expect(read(file).traceEvents.filter(({ ph }) => ph === 'X')).toHaveLength(1);
+      disk.empty(40_960);
+      const few = new Timeline(file);
+      few.add('compute', 'again', 1, 2);
+      few.close();
+      expect(read(file).traceEvents.some(({ name }) => name === 'again')).toBe(true);
+    } finally {
+      disk.remove();
+    }
   });
 
   it('names its lanes, and writes when enough has gathered', () => {

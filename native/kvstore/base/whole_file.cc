@@ -5,10 +5,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <dirent.h>
+#include <signal.h>
+
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <climits>
 #include <cstdio>
+#include <string_view>
 
 #include "core/error.h"
+#include "kvstore/base/misuse.h"
 
 namespace gradlink {
 namespace {
@@ -43,18 +51,107 @@ void writeAll(int descriptor, std::span<const std::uint8_t> bytes, const std::st
   }
 }
 
+constexpr int kMostLinks = 40;  // as the kernel
+constexpr std::string_view kPartial = ".partial";
+
+std::string folderOf(const std::string& file) {
+  const std::size_t slash = file.rfind('/');
+  return slash == std::string::npos ? "" : file.substr(0, slash + 1);
+}
+
+const char* kindOf(mode_t mode) {
+  if (S_ISDIR(mode)) return "a directory";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  return "a device";
+}
+
+Error noRegularFile(const std::string& file, mode_t mode) {
+  return storeMisuse(file + ": expected a regular file, got " + kindOf(mode) +
+                     "; name another file");
+}
+
+/// What a file is called until it is whole, up to who writes it: no other file's, and short enough
+/// for any name.
+std::string partialPrefix(const std::string& file) {
+  constexpr std::size_t kKept = 80;
+  char host[65] = "";
+  gethostname(host, sizeof host - 1);
+  const std::string folder = folderOf(file);
+  return folder + "." + file.substr(folder.size(), kKept) + "." + host + ".";
+}
+
+/// Removes what processes of this host left that were killed while they wrote `file`.
+void removeLeftovers(const std::string& file) {
+  const std::string folder = folderOf(file);
+  const std::string prefix = partialPrefix(file).substr(folder.size());
+  DIR* const entries = opendir(folder.empty() ? "." : folder.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* const entry = readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix) || !name.ends_with(kPartial)) continue;
+    pid_t writer = 0;
+    const char* const end = name.data() + name.size();
+    const auto read = std::from_chars(name.data() + prefix.size(), end, writer);
+    if (read.ec != std::errc() || *read.ptr != '.' || writer <= 0) continue;
+    if (kill(writer, 0) != 0 && errno == ESRCH) unlink((folder + std::string(name)).c_str());
+  }
+  closedir(entries);
+}
+
+/// The new name must be on the disk too. File systems that cannot do this have no such promise to
+/// keep.
+void syncFolder(const std::string& file) {
+  const std::string folder = folderOf(file);
+  const Descriptor descriptor(
+      open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (descriptor.get() >= 0 && fsync(descriptor.get()) != 0 && errno == EIO) {
+    fail("cannot write the folder of " + file, errno);
+  }
+}
+
 }  // namespace
 
-void writeFileAtomically(const std::string& file, std::span<const std::uint8_t> bytes) {
-  // A replaced file keeps its permissions; a new one is the owner's alone, as mkostemp makes it.
+std::string linkedFile(const std::string& file) {
+  std::string at = file;
+  for (int links = 0; links < kMostLinks; ++links) {
+    char target[PATH_MAX];
+    const ssize_t length = readlink(at.c_str(), target, sizeof target);
+    if (length < 0) return at;
+    const std::string next(target, static_cast<std::size_t>(length));
+    at = next.starts_with('/') ? next : folderOf(at) + next;
+  }
+  fail("cannot follow " + file, ELOOP);
+}
+
+void requireReplaceable(const std::string& file) {
+  struct stat status {};
+  if (stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+    throw noRegularFile(file, status.st_mode);
+  }
+}
+
+void writeFileAtomically(const std::string& name, std::span<const std::uint8_t> bytes) {
+  const std::string file = linkedFile(name);
+  // A replaced file keeps its permissions; a new one is the owner's alone, as mkostemps makes it.
   struct stat before {};
+  requireReplaceable(file);
   const bool replaces = stat(file.c_str(), &before) == 0;
-  std::string temporary = file + ".XXXXXX";
-  const Descriptor descriptor(mkostemp(temporary.data(), O_CLOEXEC));
+  removeLeftovers(file);
+  std::string temporary =
+      partialPrefix(file) + std::to_string(getpid()) + ".XXXXXX" + std::string(kPartial);
+  const Descriptor descriptor(
+      mkostemps(temporary.data(), static_cast<int>(kPartial.size()), O_CLOEXEC));
   if (descriptor.get() < 0) fail("cannot create a temporary file beside " + file, errno);
   try {
-    if (replaces && fchmod(descriptor.get(), before.st_mode & 07777) != 0) {
-      fail("cannot set the permissions of " + temporary, errno);
+    if (replaces) {
+      // Only root may give files away; to others they are their own already.
+      if (before.st_uid != geteuid() || before.st_gid != getegid()) {
+        [[maybe_unused]] const int kept = fchown(descriptor.get(), before.st_uid, before.st_gid);
+      }
+      if (fchmod(descriptor.get(), before.st_mode & 07777) != 0) {
+        fail("cannot set the permissions of " + temporary, errno);
+      }
     }
     writeAll(descriptor.get(), bytes, temporary);
     // The data must be on the disk before the name points to it.
@@ -64,13 +161,16 @@ void writeFileAtomically(const std::string& file, std::span<const std::uint8_t> 
     unlink(temporary.c_str());
     throw;
   }
+  syncFolder(file);
 }
 
 std::vector<std::uint8_t> readWholeFile(const std::string& file) {
-  const Descriptor descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  // A FIFO that nobody writes would hold an open that blocks for ever.
+  const Descriptor descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) fail("cannot read " + file, errno);
   struct stat status {};
   if (fstat(descriptor.get(), &status) != 0) fail("cannot read " + file, errno);
+  if (!S_ISREG(status.st_mode)) throw noRegularFile(file, status.st_mode);
   std::vector<std::uint8_t> bytes(static_cast<std::size_t>(status.st_size));
   std::size_t have = 0;
   while (have < bytes.size()) {

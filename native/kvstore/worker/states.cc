@@ -56,6 +56,22 @@ bool isManifest(std::span<const std::uint8_t> bytes) {
          std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) == 0;
 }
 
+bool areDigits(std::string_view text, std::string_view digits) {
+  return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
+}
+
+/// Whether it is one that writeStateParts() makes, ".<16 hex digits>-<i>of<n>": any other could
+/// name a file elsewhere.
+bool isSuffix(std::string_view text) {
+  constexpr std::size_t kDash = 17;
+  constexpr std::string_view kDecimal = "0123456789";
+  if (text.size() <= kDash || text[0] != '.' || text[kDash] != '-') return false;
+  const std::string_view numbers = text.substr(kDash + 1);
+  const std::size_t of = numbers.find("of");
+  return areDigits(text.substr(1, kDash - 1), "0123456789abcdef") && of != std::string_view::npos &&
+         areDigits(numbers.substr(0, of), kDecimal) && areDigits(numbers.substr(of + 2), kDecimal);
+}
+
 std::vector<StatesPart> readManifest(const std::string& file, std::span<const std::uint8_t> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   constexpr std::string_view kEnd = "end ";
@@ -68,7 +84,10 @@ std::vector<StatesPart> readManifest(const std::string& file, std::span<const st
   std::vector<StatesPart> parts;
   std::string word;
   StatesPart part;
-  while (lines >> word >> part.suffix >> part.bytes >> part.checksum) parts.push_back(part);
+  while (lines >> word >> part.suffix >> part.bytes >> part.checksum) {
+    if (!isSuffix(part.suffix)) rejectParts(file, "it names a part '" + part.suffix + "'");
+    parts.push_back(part);
+  }
   return parts;
 }
 
@@ -82,8 +101,22 @@ std::vector<StatesPart> partsOf(const std::string& file) {
   return {};
 }
 
+/// Removes those of `parts` that are none of `staying`.
+void removeParts(const std::string& file, std::span<const StatesPart> parts,
+                 std::span<const StatesPart> staying) {
+  for (const StatesPart& part : parts) {
+    const bool stays =
+        std::any_of(staying.begin(), staying.end(),
+                    [&part](const StatesPart& other) { return other.suffix == part.suffix; });
+    if (!stays) unlink((file + part.suffix).c_str());
+  }
+}
+
 LoadedStates readPart(const std::string& manifest, const StatesPart& part) {
-  const std::string file = manifest + part.suffix;
+  // Parts lie beside the manifest; where each file is a link of its own, beside that of the
+  // manifest.
+  const std::string beside = linkedFile(manifest) + part.suffix;
+  const std::string file = access(beside.c_str(), F_OK) == 0 ? beside : manifest + part.suffix;
   const auto bytes = readWholeFile(file);
   if (bytes.size() != part.bytes || checksumOf(bytes) != part.checksum) {
     rejectParts(file, "it is not the part that " + manifest + " names");
@@ -129,27 +162,30 @@ OptimizerState cut(const OptimizerState& whole, const Shard& shard) {
 
 }  // namespace
 
-void writeStateParts(const std::string& file, std::span<const std::vector<std::uint8_t>> parts) {
+void writeStateParts(const std::string& name, std::span<const std::vector<std::uint8_t>> parts) {
+  const std::string file = linkedFile(name);
+  requireReplaceable(file);
   const std::vector<StatesPart> before = partsOf(file);
-  std::string manifest(kMagic);
-  std::vector<std::string> kept;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string checksum = checksumOf(parts[i]);
-    const std::string suffix =
-        "." + checksum + "-" + std::to_string(i) + "of" + std::to_string(parts.size());
-    writeFileAtomically(file + suffix, parts[i]);
-    manifest.append("part ").append(suffix).append(" ");
-    manifest.append(std::to_string(parts[i].size())).append(" ").append(checksum).append("\n");
-    kept.push_back(suffix);
-  }
-  manifest += "end " + hashOf(manifest) + "\n";
-  writeFileAtomically(
-      file, std::span(reinterpret_cast<const std::uint8_t*>(manifest.data()), manifest.size()));
-  for (const StatesPart& part : before) {
-    if (std::find(kept.begin(), kept.end(), part.suffix) == kept.end()) {
-      unlink((file + part.suffix).c_str());
+  std::vector<StatesPart> made;
+  try {
+    std::string manifest(kMagic);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::string checksum = checksumOf(parts[i]);
+      const std::string suffix =
+          "." + checksum + "-" + std::to_string(i) + "of" + std::to_string(parts.size());
+      made.push_back({suffix, parts[i].size(), checksum});
+      writeFileAtomically(file + suffix, parts[i]);
+      manifest.append("part ").append(suffix).append(" ");
+      manifest.append(std::to_string(parts[i].size())).append(" ").append(checksum).append("\n");
     }
+    manifest += "end " + hashOf(manifest) + "\n";
+    writeFileAtomically(
+        file, std::span(reinterpret_cast<const std::uint8_t*>(manifest.data()), manifest.size()));
+  } catch (...) {
+    removeParts(file, made, before);
+    throw;
   }
+  removeParts(file, before, made);
 }
 
 LoadedStates readStateParts(const std::string& file) {

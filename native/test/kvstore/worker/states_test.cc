@@ -1,10 +1,15 @@
 // States of optimizers in files: sharded over servers, whole again, cut anew.
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -27,6 +32,7 @@ class DistStates : public testing::Test {
   }
   ~DistStates() override { std::filesystem::remove_all(folder_); }
 
+  const std::string& folder() const { return folder_; }
   std::string file() const { return folder_ + "/model.states"; }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
@@ -40,6 +46,14 @@ class DistStates : public testing::Test {
  private:
   std::string folder_;
 };
+
+void writeText(const std::string& file, const std::string& text) {
+  std::ofstream(file, std::ios::trunc) << text;
+}
+
+void writeBytes(const std::string& file, const std::vector<std::uint8_t>& bytes) {
+  writeText(file, std::string(bytes.begin(), bytes.end()));
+}
 
 constexpr std::size_t kSmall = 300;
 constexpr std::size_t kBig = 100'000;
@@ -226,6 +240,125 @@ TEST_F(DistStates, MissingCutOrAlteredFilesAreRefused) {
   refused("a changed byte in the manifest");
   writeFileAtomically(file(), std::span(manifest).first(manifest.size() / 2));
   refused("a manifest that is cut short");
+}
+
+std::string checksumOf(const std::string& text) {
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (const char c : text) hash = (hash ^ static_cast<std::uint8_t>(c)) * 0x100000001b3u;
+  char digits[17];
+  std::snprintf(digits, sizeof digits, "%016" PRIx64, hash);
+  return digits;
+}
+
+TEST_F(DistStates, AForgedManifestLeadsNowhereElse) {
+  const std::string precious = folder() + "/precious";
+  // What the forged suffix names only leads out where a folder of this name is there.
+  std::filesystem::create_directories(file() + ".x");
+  const auto forge = [&](const std::string& suffix) {
+    writeText(precious, "data");
+    std::string text = "gradlink distributed optimizer states 1\npart " + suffix + " 4 " +
+                       std::string(16, '0') + "\n";
+    text += "end " + checksumOf(text) + "\n";
+    writeText(file(), text);
+  };
+  for (const std::string suffix :
+       {std::string(".x/../precious"), "." + std::string(16, 'a') + "-0of1/../../precious",
+        std::string("/../precious"), "." + std::string(16, 'a') + "-0of1x"}) {
+    forge(suffix);
+    try {
+      dist::readStateParts(file());
+      ADD_FAILURE() << suffix;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("it names a part"), std::string::npos)
+          << error.what();
+    }
+    dist::writeStateParts(file(), {});
+    EXPECT_TRUE(std::filesystem::exists(precious)) << suffix;
+  }
+}
+
+TEST_F(DistStates, AreWrittenWhereALinkLeads) {
+  const std::string link = folder() + "/link";
+  std::filesystem::create_directory(folder() + "/real");
+  std::filesystem::create_symlink("real/states", link);
+  trainAndSave(link, true);
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  const LoadedStates linked = dist::readStateParts(link);
+  EXPECT_EQ(linked.states.size(), 2u);
+  EXPECT_EQ(dist::readStateParts(folder() + "/real/states").states.size(), 2u);
+  EXPECT_EQ(files(), (std::vector<std::string>{"link", "real"}));
+}
+
+TEST_F(DistStates, WhatIsNoRegularFileIsLeftAlone) {
+  const std::string fifo = folder() + "/fifo";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::vector<std::vector<std::uint8_t>> parts{std::vector<std::uint8_t>(20)};
+  for (const std::string& name : {fifo, folder()}) {
+    for (const bool whole : {false, true}) {
+      try {
+        if (whole)
+          writeFileAtomically(name, parts[0]);
+        else
+          dist::writeStateParts(name, parts);
+        ADD_FAILURE() << name;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code, ErrorCode::invalidArgument) << error.what();
+      }
+    }
+    EXPECT_THROW(dist::readStateParts(name), Error);
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(fifo));
+  EXPECT_EQ(files(), std::vector<std::string>{"fifo"});
+}
+
+TEST_F(DistStates, OfAKilledProcessLeaveNothingAfterTheNextSave) {
+  char host[65] = "";
+  ASSERT_EQ(gethostname(host, sizeof host - 1), 0);
+  const std::string start = folder() + "/.model.states." + host + ".";
+  const std::string dead = start + "2147483647.aaaaaa.partial";
+  const std::string alive = start + std::to_string(getppid()) + ".aaaaaa.partial";
+  for (const std::string& name : {dead, alive}) writeText(name, "half");
+  writeFileAtomically(file(), std::vector<std::uint8_t>(20));
+  EXPECT_FALSE(std::filesystem::exists(dead));
+  EXPECT_TRUE(std::filesystem::exists(alive));
+  EXPECT_EQ(files().size(), 2u);
+}
+
+TEST_F(DistStates, EveryAlteredByteIsRefused) {
+  expectNone(runDist(jobOf(1, 2), [&](DistStore& store, int) {
+    const KeyId key = makeKey(store, "w", Floats(3, 1));
+    store.setOptimizer(Optimizer::create(kAdam));
+    std::vector<Floats> values{Floats(3, 1)};
+    pushPull(store, key, values, values);
+    save(store, file(), true);
+  }));
+  dist::readStateParts(file());
+  std::size_t altered = 0;
+  for (const std::string& name : files()) {
+    const std::string path = folder() + "/" + name;
+    const auto whole = readWholeFile(path);
+    const auto refused = [&](std::vector<std::uint8_t> bytes, const char* how, std::size_t at) {
+      if (bytes == whole) return;
+      writeBytes(path, bytes);
+      EXPECT_THROW(dist::readStateParts(file()), Error) << name << " " << how << " " << at;
+      ++altered;
+    };
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      auto bytes = whole;
+      bytes[at] ^= static_cast<std::uint8_t>(1u << (at % 8));
+      refused(bytes, "flipped", at);
+      bytes = whole;
+      std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end(), 0);
+      refused(bytes, "zeros from", at);
+      refused({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)}, "cut", at);
+    }
+    auto longer = whole;
+    longer.push_back('\n');
+    refused(longer, "longer", whole.size());
+    writeBytes(path, whole);
+  }
+  dist::readStateParts(file());
+  EXPECT_GT(altered, 1000u);
 }
 
 TEST_F(DistStates, OfKeysThatAreNotThereAreRefused) {

@@ -1,0 +1,32 @@
+// Opening what is read back: only a regular file has an end to rely on.
+import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+
+import { GradlinkError } from '../errors.js';
+
+/** An open file; the caller closes it. */
+export interface OpenFile {
+  readonly descriptor: number;
+  readonly bytes: number;
+}
+
+/** @throws the system's error; GradlinkError ERR_SYSTEM for what is no regular file. */
+export function openRegular(path: string): OpenFile {
+  // A FIFO that nobody writes would hold an open that blocks for ever.
+  const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+  const status = fstatSync(descriptor);
+  if (status.isFile()) return { descriptor, bytes: status.size };
+  closeSync(descriptor);
+  const message = `${path} cannot be read: expected a regular file; name another`;
+  throw new GradlinkError('ERR_SYSTEM', message, { usable: true });
+}
+
+/** A file of at most `most` bytes; a longer one is refused before it is read. */
+export function readRegular(path: string, most: number): Buffer {
+  const { descriptor, bytes } = openRegular(path);
+  try {
+    if (bytes > most) throw new Error(`it has ${bytes} bytes, expected at most ${most}`);
+    return readFileSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,148 @@
+// Going on from the last checkpoint that is whole: the same on every rank.
+import { join } from 'node:path';
+
+import { GradlinkError } from '../../errors.js';
+import { fileFailure } from '../../files/index.js';
+import { checkFolderOf, checkLabels } from './arguments.js';
+import { completedSteps } from './folder.js';
+import { readMarker, type Marked } from './marker.js';
+import { folderOfStep } from './names.js';
+import { ranksWhere } from './parts.js';
+import { checkTensors, readTensors, type Digest } from './tensor-file.js';
+import type { Checkpoint, CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
+
+/** What a rank goes on from. */
+export interface LoadedCheckpoint {
+  readonly checkpoint: Checkpoint;
+  readonly arrays: NamedArray[];
+}
+
+/**
+ * The last whole checkpoint, the same on every rank, and the arrays that this rank goes on from: those it wrote, or,
+ * where there were fewer ranks, those of rank modulo their number. Every rank calls it.
+ *
+ * The files of all ranks are held against their checksums. Where one is damaged, all ranks take the checkpoint before,
+ * and a warning of the process (`GradlinkWarning`) names what was skipped and why.
+ *
+ * @returns undefined where there is none.
+ * @throws GradlinkError ERR_MISMATCH where it is of a run with other labels, ERR_SYSTEM where none is whole.
+ */
+export async function loadCheckpoint(
+  folder: string,
+  ranks: CheckpointRanks,
+  labels: TrainingPlace['labels'],
+): Promise<LoadedCheckpoint | undefined> {
+  checkFolderOf(folder, ranks);
+  checkLabels(labels, 'labels');
+  const skipped: string[] = [];
+  for await (const step of stepsOf(folder, ranks)) {
+    const own = folderOfStep(folder, step);
+    const found = tryLoading(own, ranks, labels);
+    const damaged = await ranksWhere(ranks, found instanceof Error && !isOfAnother(found));
+    if (damaged.length === 0) {
+      if (found instanceof Error) throw found;
+      tellOf(skipped, ranks, `the run goes on from ${own}`);
+      return found;
+    }
+    skipped.push(reason(own, found, damaged));
+  }
+  if (skipped.length === 0) return undefined;
+  throw new GradlinkError(
+    'ERR_SYSTEM',
+    `no checkpoint in ${folder} is whole: ${skipped.join('; ')}; give the run another folder, or remove them to begin ` +
+      'anew',
+    { usable: true },
+  );
+}
+
+/** As rank 0 sees them, the last first. */
+async function* stepsOf(folder: string, ranks: CheckpointRanks): AsyncGenerator<number> {
+  let failure: GradlinkError | undefined;
+  let steps: number[] = [];
+  if (ranks.rank === 0) {
+    try {
+      steps = completedSteps(folder);
+    } catch (cause) {
+      failure = fileFailure(folder, 'read', cause);
+    }
+  }
+  const none = -1;
+  const failed = -2;
+  for (let at = 0; ; ++at) {
+    const next = Float64Array.of(failure === undefined ? (steps[at] ?? none) : failed);
+    await ranks.broadcast(next);
+    const [step = none] = next;
+    if (step === none) return;
+    if (step === failed) {
+      const message = `rank 0 cannot read ${folder}; its own error says why`;
+      throw failure ?? new GradlinkError('ERR_SYSTEM', message, { rank: 0, usable: true });
+    }
+    yield step;
+  }
+}
+
+/** The error of a checkpoint of another run; undefined where it fits. */
+function labelMismatch(
+  { folder, labels: written }: Checkpoint,
+  labels: TrainingPlace['labels'],
+): GradlinkError | undefined {
+  for (const [name, value] of Object.entries(labels)) {
+    if (written[name] === value) continue;
+    const got = written[name] ?? 'unknown';
+    return new GradlinkError(
+      'ERR_MISMATCH',
+      `expected a checkpoint of ${name} ${value} in ${folder}, got one of ${got}; give the run another folder, or ` +
+        'remove it',
+      { usable: true },
+    );
+  }
+  return undefined;
+}
+
+const isOfAnother = ({ code }: GradlinkError): boolean => code === 'ERR_MISMATCH';
+
+/** This rank's arrays, and its share of the other files checked; or what is wrong with them. */
+function tryLoading(
+  own: string,
+  ranks: CheckpointRanks,
+  labels: TrainingPlace['labels'],
+): LoadedCheckpoint | GradlinkError {
+  try {
+    const marked = readMarker(own);
+    const mismatch = labelMismatch(marked.checkpoint, labels);
+    if (mismatch !== undefined) return mismatch;
+    return { checkpoint: marked.checkpoint, arrays: readShare(own, marked, ranks) };
+  } catch (cause) {
+    return fileFailure(own, 'read', cause);
+  }
+}
+
+function readShare(own: string, { files }: Marked, { rank, size }: CheckpointRanks): NamedArray[] {
+  const share = files.filter((_, at) => at % size === rank && at !== rank % files.length);
+  for (const file of share) checkTensors(join(own, file.name), digestOf(file));
+  const file = files[rank % files.length]!;
+  return readTensors(join(own, file.name), digestOf(file));
+}
+
+function digestOf({ bytes, sha256 }: Partial<Digest>): Digest | undefined {
+  return bytes === undefined || sha256 === undefined ? undefined : { bytes, sha256 };
+}
+
+function reason(
+  own: string,
+  found: LoadedCheckpoint | GradlinkError,
+  damaged: readonly number[],
+): string {
+  if (found instanceof Error) return found.message;
+  const who = damaged.length === 1 ? `rank ${damaged[0]}` : `ranks ${damaged.join(', ')}`;
+  return `${own} cannot be read by ${who}`;
+}
+
+/** Every rank tells: what is wrong is known to those that found it. */
+function tellOf(skipped: readonly string[], { rank }: CheckpointRanks, instead: string): void {
+  if (skipped.length === 0) return;
+  process.emitWarning(`rank ${rank}: ${skipped.join('; ')}; ${instead}`, {
+    type: 'GradlinkWarning',
+    code: 'GRADLINK_CHECKPOINT_SKIPPED',
+  });
+}

@@ -1,0 +1,134 @@
+// The file that makes a checkpoint count: what all ranks wrote, to the byte, and its own checksum at its end.
+import { createHash } from 'node:crypto';
+import { basename, join } from 'node:path';
+
+import { fileFailure, readRegular, writeFileAtomic } from '../../files/index.js';
+import { stepOf } from './names.js';
+import type { Digest } from './tensor-file.js';
+import { DamagedFile } from './tensor-header.js';
+import type { Checkpoint, TrainingPlace } from './types.js';
+
+/** A rank's file in the folder of its checkpoint. */
+export interface RankFile extends Digest {
+  readonly name: string;
+}
+
+/** A checkpoint with its files, one a rank; without digests where 0.2 or an earlier version wrote it. */
+export interface Marked {
+  readonly checkpoint: Checkpoint;
+  readonly files: readonly (RankFile | (Pick<RankFile, 'name'> & Partial<Digest>))[];
+}
+
+export const markerFile = 'complete.json';
+/** A million ranks have less. */
+const mostBytes = 2 ** 28;
+const version = 2;
+/** The last member, so that what it covers is all text before it. */
+const sealed = /^(\{.*),"checksum":"([0-9a-f]{64})"\}\n$/s;
+const rankFilePattern = /^rank-(\d+)(?:\.again)?\.safetensors$/;
+
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
+
+/** What a rank's file is called; `again` where a file of the other name belongs to a checkpoint that is being replaced. */
+export function rankFile(rank: number, again = false): string {
+  return `rank-${rank}${again ? '.again' : ''}.safetensors`;
+}
+
+/** From here on the checkpoint counts. */
+export function writeMarker(own: string, place: TrainingPlace, files: readonly RankFile[]): void {
+  const { step, samplesSeen, labels } = place;
+  const content = { format: version, step, samplesSeen, labels, size: files.length, files };
+  const head = JSON.stringify(content).slice(0, -1);
+  writeFileAtomic(join(own, markerFile), [`${head},"checksum":"${sha256(head)}"}\n`]);
+}
+
+/**
+ * @throws GradlinkError ERR_SYSTEM where it is absent or damaged; with `cause.code` ENOENT where the checkpoint is not
+ * complete yet, or being removed.
+ */
+export function readMarker(own: string): Marked {
+  const path = join(own, markerFile);
+  try {
+    return decode(readRegular(path, mostBytes), own);
+  } catch (cause) {
+    throw fileFailure(path, 'read', cause);
+  }
+}
+
+function decode(bytes: Uint8Array, own: string): Marked {
+  const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  const [, head, checksum] = sealed.exec(text) ?? [];
+  if (head !== undefined && sha256(head) !== checksum) {
+    throw new DamagedFile('its checksum does not fit, so it was altered');
+  }
+  const content: unknown = JSON.parse(text);
+  if (typeof content !== 'object' || content === null) throw new DamagedFile('it is no object');
+  const marked = head === undefined ? decodeOld(content, own) : decodeSealed(content, own);
+  const { step } = marked.checkpoint;
+  if (step !== stepOf(basename(own))) {
+    throw new DamagedFile(`it is of step ${step}, in a folder of ${basename(own)}`);
+  }
+  return marked;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+function decodeSealed(content: object, own: string): Marked {
+  const members = content as Members;
+  if (members.format !== version) {
+    const shown = JSON.stringify(members.format);
+    throw new DamagedFile(`it has format ${shown}, expected ${version}: another gradlink wrote it`);
+  }
+  const checkpoint = checkpointOf(members, own);
+  const { files } = members;
+  if (!Array.isArray(files) || files.length !== checkpoint.size || !files.every(isRankFile)) {
+    throw new DamagedFile(`it does not name a file for each of ${checkpoint.size} ranks`);
+  }
+  return { checkpoint, files };
+}
+
+/** Exactly these members: a sealed one that was altered must not be taken for one of before. */
+const oldMembers = ['labels', 'samplesSeen', 'size', 'step'].join();
+
+function decodeOld(content: object, own: string): Marked {
+  if (Object.keys(content).sort().join() !== oldMembers) {
+    throw new DamagedFile('it is not as it was written: it was cut short or altered');
+  }
+  const checkpoint = checkpointOf(content as Members, own);
+  const ranks = Array.from({ length: checkpoint.size }, (_, rank) => rank);
+  return { checkpoint, files: ranks.map((rank) => ({ name: rankFile(rank) })) };
+}
+
+function checkpointOf({ step, samplesSeen, labels, size }: Members, own: string): Checkpoint {
+  if (!isCount(step)) throw damaged('step', step);
+  if (!isCount(samplesSeen)) throw damaged('samplesSeen', samplesSeen);
+  if (!isCount(size) || size < 1 || size > mostRanks) throw damaged('size', size);
+  if (typeof labels !== 'object' || labels === null || !Object.values(labels).every(isText)) {
+    throw damaged('labels', labels);
+  }
+  const checked = labels as Checkpoint['labels'];
+  return { step, samplesSeen, labels: checked, size, folder: own };
+}
+
+/** More than any job has: a list of it is made. */
+const mostRanks = 1_000_000;
+
+const isText = (value: unknown): value is string => typeof value === 'string';
+const isCount = (value: unknown): value is number =>
+  typeof value === 'number' && Number.isSafeInteger(value) && value >= 0;
+
+function damaged(name: string, value: unknown): DamagedFile {
+  return new DamagedFile(`its ${name} is ${JSON.stringify(value)}`);
+}
+
+function isRankFile(file: unknown, rank: number): file is RankFile {
+  if (typeof file !== 'object' || file === null) return false;
+  const { name, bytes, sha256: digest } = file as Members;
+  return (
+    isText(name) &&
+    rankFilePattern.exec(name)?.[1] === String(rank) &&
+    isCount(bytes) &&
+    isText(digest) &&
+    /^[0-9a-f]{64}$/.test(digest)
+  );
+}

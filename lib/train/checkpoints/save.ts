@@ -1,0 +1,125 @@
+// Writing a checkpoint: each rank its arrays, then rank 0 the mark that makes them count.
+import { mkdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+
+import { GradlinkError } from '../../errors.js';
+import { fileFailure, syncFolder } from '../../files/index.js';
+import { integer, maxInt32, optionNames, optionsObject } from '../../validate.js';
+import { checkArrays, checkFolderOf, checkPlace } from './arguments.js';
+import { markedAt, removeOld, removePart, removeReplaced, removeUnfinished } from './folder.js';
+import { rankFile, readMarker, writeMarker, type RankFile } from './marker.js';
+import { folderOfStep } from './names.js';
+import { exchangeParts } from './parts.js';
+import { writeTensors } from './tensor-file.js';
+import { encodeHeader } from './tensor-header.js';
+import type { CheckpointRanks, NamedArray, SaveOptions, TrainingPlace } from './types.js';
+
+const saveNames = optionNames<SaveOptions>({ keep: true });
+
+/**
+ * Writes this rank's arrays; every rank calls it. It counts once all ranks have written theirs: a rank that is lost
+ * before leaves the one before as the last. `folder` is one that all ranks' hosts share.
+ *
+ * Where a rank cannot write, of a full disk for example, all ranks fail, nothing of this checkpoint stays, and the
+ * communicator can be used further.
+ *
+ * @returns the checkpoint's own folder.
+ * @throws GradlinkError ERR_SYSTEM where this rank or another cannot write.
+ */
+export async function saveCheckpoint(
+  folder: string,
+  ranks: CheckpointRanks,
+  place: TrainingPlace,
+  arrays: readonly NamedArray[],
+  options?: SaveOptions,
+): Promise<string> {
+  const { keep = 2 } = optionsObject(options, saveNames, 'saveCheckpoint');
+  integer(keep, 'keep', 1, maxInt32);
+  checkFolderOf(folder, ranks);
+  checkPlace(place);
+  checkArrays(arrays);
+  encodeHeader(arrays);
+  const own = folderOfStep(folder, place.step);
+  // A whole checkpoint of this step stays as it is until the new one counts.
+  const again = markedAt(own)?.files[ranks.rank]?.name === rankFile(ranks.rank);
+  const name = rankFile(ranks.rank, again);
+  if (ranks.rank === 0) {
+    tidy(folder, () => {
+      removeUnfinished(folder, place.step);
+    });
+  }
+  const part = attempt(own, () => {
+    mkdirSync(own, { recursive: true });
+    return { name, ...writeTensors(join(own, name), arrays) };
+  });
+  try {
+    await complete(own, place, ranks, again, part);
+  } catch (error) {
+    // Whether a checkpoint counts whose ranks were lost is not known here.
+    if (error instanceof FailedSave) removePart(own, name);
+    throw error instanceof FailedSave ? error.cause : error;
+  }
+  if (ranks.rank === 0) {
+    tidy(folder, () => {
+      removeReplaced(own, readMarker(own));
+      removeOld(folder, place.step, keep);
+    });
+  }
+  return own;
+}
+
+/** Failed on all ranks alike. */
+class FailedSave extends Error {}
+
+async function complete(
+  own: string,
+  place: TrainingPlace,
+  ranks: CheckpointRanks,
+  again: boolean,
+  part: RankFile | GradlinkError,
+): Promise<void> {
+  const parts = await exchangeParts(ranks, again, part);
+  const lost = parts.indexOf(undefined);
+  if (lost >= 0) {
+    const why = part instanceof GradlinkError ? part : lostPart(own, lost, 'its part of');
+    throw new FailedSave('a part was not written', { cause: why });
+  }
+  const marked = attempt(own, () => {
+    if (ranks.rank !== 0) return;
+    syncFolder(dirname(own));
+    writeMarker(own, place, parts as RankFile[]);
+  });
+  const failed = Float64Array.of(marked instanceof GradlinkError ? 1 : 0);
+  await ranks.broadcast(failed);
+  if (failed[0] !== 0) {
+    throw new FailedSave('the mark was not written', {
+      cause: marked ?? lostPart(own, 0, 'the mark of'),
+    });
+  }
+}
+
+function attempt<T>(path: string, work: () => T): T | GradlinkError {
+  try {
+    return work();
+  } catch (cause) {
+    return fileFailure(path, 'written', cause);
+  }
+}
+
+function lostPart(own: string, rank: number, what: string): GradlinkError {
+  const message = `rank ${rank} could not write ${what} ${own}; its own error says why. Nothing of it stays`;
+  return new GradlinkError('ERR_SYSTEM', message, { rank, usable: true });
+}
+
+/** What cannot be removed is no reason to fail. */
+function tidy(folder: string, remove: () => void): void {
+  try {
+    remove();
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    process.emitWarning(
+      `old checkpoints in ${folder} cannot be removed: ${why}`,
+      'GradlinkWarning',
+    );
+  }
+}

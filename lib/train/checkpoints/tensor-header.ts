@@ -1,0 +1,139 @@
+// The header of a safetensors file: which array lies where. What it says is believed only as far as the format allows it
+// (https://huggingface.co/docs/safetensors): arrays one behind the other, without gaps, up to the end of the file.
+import { argumentError } from '../../errors.js';
+import type { NamedArray } from './types.js';
+
+/** Where an array lies, in bytes behind the header. */
+export interface TensorPlace {
+  readonly name: string;
+  readonly dtype: 'F32' | 'I32';
+  readonly shape: readonly number[];
+  readonly from: number;
+  readonly bytes: number;
+}
+
+/** The length of the header's text comes first. */
+export const lengthBytes = 8;
+/** As the format has it: a longer one is refused before it is read. */
+export const mostHeaderBytes = 100_000_000;
+/** The arrays of a file begin at a multiple of it. */
+const alignment = 8;
+const elementBytes = 4;
+const metadataName = '__metadata__';
+
+/** What is wrong with a file, in words that follow its name. */
+export class DamagedFile extends Error {}
+
+/** The head of a file with these arrays, with the length before it. */
+export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
+  const entries: [string, object][] = [[metadataName, { gradlink: '2' }]];
+  const names = new Set([metadataName]);
+  let offset = 0;
+  for (const { name, shape, data } of arrays) {
+    if (names.has(name)) {
+      const expected = `names that differ, and none of them ${metadataName}`;
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'arrays', expected, { text: `'${name}' again` });
+    }
+    names.add(name);
+    const elements = shape.reduce((product, length) => product * length, 1);
+    if (elements !== data.length || !isCounts(shape)) {
+      const expected = `${data.length} elements, as its data have`;
+      const shown = { text: `[${shape.join(', ')}]` };
+      throw argumentError('ERR_INVALID_ARG_VALUE', `the shape of ${name}`, expected, shown);
+    }
+    const dtype = data instanceof Float32Array ? 'F32' : 'I32';
+    const end = offset + data.byteLength;
+    entries.push([name, { dtype, shape, data_offsets: [offset, end] }]);
+    offset = end;
+  }
+  // fromEntries, for an array may be called __proto__.
+  const text = Buffer.from(JSON.stringify(Object.fromEntries(entries)));
+  const padded = Math.ceil(text.length / alignment) * alignment;
+  const head = Buffer.alloc(lengthBytes + padded, ' ');
+  head.writeBigUInt64LE(BigInt(padded));
+  text.copy(head, lengthBytes);
+  return head;
+}
+
+/** The length of the header's text in a file of `fileBytes`. */
+export function headerLength(start: Uint8Array, fileBytes: number): number {
+  const { buffer, byteOffset } = start;
+  const length = new DataView(buffer, byteOffset, lengthBytes).getBigUint64(0, true);
+  const most = Math.min(mostHeaderBytes, fileBytes - lengthBytes);
+  if (length < 2n || length > BigInt(most)) {
+    throw new DamagedFile(`its header has ${length} bytes, expected 2 to ${most}`);
+  }
+  return Number(length);
+}
+
+/** Where the arrays lie, in the order of the header. `bodyBytes`: what the file has behind its header. */
+export function decodeHeader(text: Uint8Array, bodyBytes: number): TensorPlace[] {
+  const header = parse(text);
+  const places = Object.entries(header)
+    .filter(([name]) => name !== metadataName)
+    .map(([name, entry]) => placeOf(name, entry));
+  checkMetadata(header[metadataName]);
+  let end = 0;
+  for (const place of [...places].sort((a, b) => a.from - b.from || a.bytes - b.bytes)) {
+    if (place.from !== end) {
+      throw new DamagedFile(`${place.name} begins at byte ${place.from}, expected ${end}`);
+    }
+    end += place.bytes;
+  }
+  if (end !== bodyBytes) {
+    throw new DamagedFile(`its arrays have ${end} bytes, ${bodyBytes} are there`);
+  }
+  return places;
+}
+
+function parse(text: Uint8Array): Readonly<Record<string, unknown>> {
+  let header: unknown;
+  try {
+    header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text));
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new DamagedFile(`its header is no JSON: ${why}`, { cause });
+  }
+  if (text[0] !== 0x7b || !isRecord(header)) throw new DamagedFile('its header is no JSON object');
+  return header;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function checkMetadata(metadata: unknown): void {
+  if (metadata === undefined) return;
+  if (isRecord(metadata) && Object.values(metadata).every((value) => typeof value === 'string')) {
+    return;
+  }
+  throw new DamagedFile(`its ${metadataName} is no record of texts`);
+}
+
+const isCount = (value: unknown): value is number =>
+  Number.isSafeInteger(value) && Number(value) >= 0;
+const isCounts = (value: unknown): value is number[] =>
+  Array.isArray(value) && value.every(isCount);
+
+function placeOf(name: string, entry: unknown): TensorPlace {
+  if (!isRecord(entry)) throw new DamagedFile(`${name} has no dtype, shape and data_offsets`);
+  const { dtype, shape, data_offsets: offsets } = entry;
+  if (dtype !== 'F32' && dtype !== 'I32') {
+    throw new DamagedFile(`${name} has dtype ${JSON.stringify(dtype)}, expected F32 or I32`);
+  }
+  if (!isCounts(shape)) {
+    throw new DamagedFile(`${name} has shape ${JSON.stringify(shape)}, expected whole numbers`);
+  }
+  if (!isCounts(offsets) || offsets.length !== 2 || offsets[0]! > offsets[1]!) {
+    const shown = JSON.stringify(offsets);
+    throw new DamagedFile(`${name} has data_offsets ${shown}, expected a begin and an end`);
+  }
+  const [from, to] = offsets as [number, number];
+  const bytes = shape.reduce((product, length) => product * length, elementBytes);
+  if (bytes !== to - from) {
+    throw new DamagedFile(
+      `${name} has ${to - from} bytes, its shape [${shape.join(', ')}] ${bytes}`,
+    );
+  }
+  return { name, dtype, shape, from, bytes };
+}

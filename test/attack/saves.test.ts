@@ -1,0 +1,184 @@
+// Saves that are killed with SIGKILL before any of their calls to the file system: what is there after is whole.
+import { spawn } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { Baselines } from '../../lib/compare/index.js';
+import {
+  loadCheckpoint,
+  saveCheckpoint,
+  type CheckpointRanks,
+  type NamedArray,
+} from '../../lib/train/checkpoint.js';
+import { madeRun } from '../support/comparing.js';
+import { campaign, campaignTimeout } from './support/campaign.js';
+
+const root = join(import.meta.dirname, '../..');
+const program = join(root, 'bench/gradlink.js');
+const library = pathToFileURL(join(root, 'dist/tfjs.js')).href;
+
+let folder: string;
+let killer: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-attack-saves-'));
+  killer = join(folder, 'killer.mjs');
+  // Loaded before the program, so that what it imports of node:fs is what is counted here.
+  writeFileSync(
+    killer,
+    `import fs from 'node:fs';
+    import { syncBuiltinESMExports } from 'node:module';
+    let left = Number(process.env.KILLED_AT);
+    const root = process.env.KILLED_IN;
+    const descriptors = new Set();
+    const counts = (first) => typeof first === 'number' ? descriptors.has(first) : String(first).startsWith(root);
+    for (const name of ['openSync', 'writeSync', 'fsyncSync', 'closeSync', 'renameSync', 'rmSync', 'mkdirSync',
+      'rmdirSync', 'fchmodSync', 'ftruncateSync', 'writeFileSync', 'copyFileSync']) {
+      const call = fs[name];
+      fs[name] = (...given) => {
+        if (counts(given[0])) {
+          if (left-- === 0) {
+            // Half of what it was to write, as a kill may leave it.
+            if (name === 'writeSync') call(given[0], given[1], given[2], given[3] >> 1);
+            process.kill(process.pid, 'SIGKILL');
+          }
+        }
+        const result = call(...given);
+        if (name === 'openSync' && counts(given[0])) descriptors.add(result);
+        if (name === 'closeSync') descriptors.delete(given[0]);
+        return result;
+      };
+    }
+    syncBuiltinESMExports();
+    process.on('exit', () => process.stdout.write('calls left ' + left + '\\n'));`,
+  );
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+interface Killed {
+  /** Undefined where it came to its end. */
+  readonly signal: NodeJS.Signals | null;
+  readonly stdout: string;
+}
+
+/** Runs a program that is killed before its `at`-th call that changes something in `inside`. */
+async function killedAt(at: number, inside: string, argv: readonly string[]): Promise<Killed> {
+  const child = spawn(process.execPath, ['--import', pathToFileURL(killer).href, ...argv], {
+    env: {
+      ...process.env,
+      KILLED_AT: String(at),
+      KILLED_IN: inside,
+      XDG_DATA_HOME: inside,
+      XDG_STATE_HOME: inside,
+    },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  let stdout = '';
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  const [code, signal] = await new Promise<[number | null, NodeJS.Signals | null]>((resolve) => {
+    child.on('close', (...ended) => {
+      resolve(ended);
+    });
+  });
+  if (signal !== 'SIGKILL' && code !== 0) throw new Error(`ended with ${code}: ${stdout}`);
+  return { signal, stdout };
+}
+
+const alone: CheckpointRanks = {
+  rank: 0,
+  size: 1,
+  allReduce: () => Promise.resolve(),
+  broadcast: () => Promise.resolve(),
+};
+
+const arrays = (step: number): NamedArray[] => [
+  { name: 'w', shape: [1000], data: new Float32Array(1000).fill(step) },
+];
+
+const saving = `
+  import { saveCheckpoint } from ${JSON.stringify(library)};
+  const alone = { rank: 0, size: 1, allReduce: async () => {}, broadcast: async () => {} };
+  for (const step of [1, 2, 3, 3, 4]) {
+    const arrays = [{ name: 'w', shape: [1000], data: new Float32Array(1000).fill(step) }];
+    await saveCheckpoint(process.env.KILLED_IN, alone, { step, samplesSeen: step, labels: {} }, arrays);
+    process.stdout.write('saved ' + step + '\\n');
+  }
+`;
+
+/** A few more calls than each save makes: the last rounds come to their end. */
+const mostCalls = { checkpoints: 150, baseline: 30, output: 10 };
+
+describe('a save that is killed', () => {
+  it('of checkpoints leaves the last whole one', { timeout: campaignTimeout }, async () => {
+    const script = join(folder, 'saving.mjs');
+    writeFileSync(script, saving);
+    await campaign('killed saves of checkpoints', 8, async (random, round) => {
+      const inside = join(folder, `checkpoints ${round}`);
+      mkdirSync(inside);
+      const at = random.int(mostCalls.checkpoints);
+      const { signal, stdout } = await killedAt(at, inside, [script]);
+      const saved = Number([...stdout.matchAll(/saved (\d)/g)].at(-1)?.[1] ?? 0);
+      const loaded = await loadCheckpoint(inside, alone, {});
+      const step = loaded?.checkpoint.step ?? 0;
+      expect([saved, saved + 1]).toContain(step);
+      if (loaded !== undefined) expect(loaded.arrays).toEqual(arrays(step));
+      await saveCheckpoint(inside, alone, { step: 9, samplesSeen: 9, labels: {} }, arrays(9));
+      const staying = [...(step === 0 ? [] : [`checkpoint-${step}`]), 'checkpoint-9'];
+      expect(readdirSync(inside)).toEqual(staying);
+      const files = ['complete.json', 'rank-0.safetensors'];
+      expect(readdirSync(join(inside, 'checkpoint-9'))).toEqual(files);
+      rmSync(inside, { recursive: true });
+      return { killed: signal === null ? 0 : 1, ended: signal === null ? 1 : 0 };
+    });
+  });
+
+  it('of a baseline leaves the old runs or the new', { timeout: campaignTimeout }, async () => {
+    const runs = [1, 2, 3].map((seed) => {
+      const file = join(folder, `run ${seed}.json`);
+      writeFileSync(file, JSON.stringify(madeRun({ seed })));
+      return file;
+    });
+    await campaign('killed saves of baselines', 6, async (random, round) => {
+      const inside = join(folder, `baselines ${round}`);
+      const baselines = new Baselines({ XDG_DATA_HOME: inside, XDG_STATE_HOME: inside });
+      baselines.save('v1', runs);
+      const at = random.int(mostCalls.baseline);
+      const argv = [program, 'baseline', 'save', 'v1', ...runs.slice(0, 2)];
+      const { signal } = await killedAt(at, inside, argv);
+      const found = baselines.read('v1').length;
+      expect(signal === null ? [2] : [3, 2]).toContain(found);
+      expect(baselines.names()).toEqual(['v1']);
+      baselines.save('v1', runs.slice(2));
+      expect(baselines.read('v1')).toHaveLength(1);
+      expect(readdirSync(join(inside, 'gradlink', 'baselines'))).toEqual(['v1']);
+      rmSync(inside, { recursive: true });
+      return { killed: signal === null ? 0 : 1, 'new runs': found === 2 ? 1 : 0 };
+    });
+  });
+
+  it('of an output leaves the old one or the new', { timeout: campaignTimeout }, async () => {
+    const run = join(folder, 'run.json');
+    writeFileSync(run, JSON.stringify(madeRun({ seed: 1 })));
+    await campaign('killed outputs', 4, async (random, round) => {
+      const inside = join(folder, `outputs ${round}`);
+      mkdirSync(inside);
+      const output = join(inside, 'compared.json');
+      writeFileSync(output, 'old');
+      const argv = [program, 'compare', run, run, '--output', output];
+      const { signal } = await killedAt(random.int(mostCalls.output), inside, argv);
+      const text = readFileSync(output, 'utf8');
+      if (text !== 'old') expect(JSON.parse(text)).toMatchObject({ regressed: false });
+      if (signal === null) expect(text).not.toBe('old');
+      const { signal: again } = await killedAt(1000, inside, argv);
+      expect(again).toBeNull();
+      expect(readdirSync(inside)).toEqual(['compared.json']);
+      rmSync(inside, { recursive: true });
+      return { killed: signal === null ? 0 : 1, 'new outputs': text === 'old' ? 0 : 1 };
+    });
+  });
+});

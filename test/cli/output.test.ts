@@ -1,0 +1,100 @@
+// --output and its kin, on disks that are full and to what is no file.
+import { spawnSync } from 'node:child_process';
+import {
+  closeSync,
+  constants,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  readSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { gradlink } from '../support/cli.js';
+import { madeRun } from '../support/comparing.js';
+import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
+
+vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
+  measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
+}));
+
+let folder: string;
+let run: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-output-'));
+  run = join(folder, 'run.json');
+  writeFileSync(run, JSON.stringify(madeRun({ seed: 1 })));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const measure = ['measure', '--kv-store', 'local', '--cpus', '2', '--network', 'mlp'];
+const few = ['--image-shape', '1,28,28', '--num-classes', '10', '--num-batches', '1'];
+const commands: [string, (output: string) => string[]][] = [
+  ['measure', (output) => [...measure, ...few, '--format', 'json', '--output', output]],
+  ['compare', (output) => ['compare', run, run, '--format', 'json', '--output', output]],
+  ['compare --junit', (output) => ['compare', run, run, '--junit', output]],
+  ['predict', (output) => ['predict', '--validate', 'dlperf', '--output', output]],
+  ['report', (output) => ['report', run, '--output', output]],
+];
+
+describe.skipIf(noSmallDisk !== undefined)('on a full disk', () => {
+  it.each(commands)('the old output of %s stays whole', async (_, command) => {
+    const disk = new SmallDisk(65_536);
+    try {
+      const output = join(disk.folder, 'old.html');
+      writeFileSync(output, 'old');
+      disk.fill(0);
+      const { code, stderr } = await gradlink(command(output));
+      expect(stderr).toMatch(
+        /old\.html cannot be written: ENOSPC.*; free space on that file system, .*\(ERR_SYSTEM\)/,
+      );
+      expect(code).toBe(1);
+      expect(readFileSync(output, 'utf8')).toBe('old');
+      expect(readdirSync(disk.folder).sort()).toEqual(['ballast', 'old.html']);
+    } finally {
+      disk.remove();
+    }
+  });
+});
+
+describe('an output', () => {
+  it.each(commands)('of %s goes where a link leads', async (_, command) => {
+    const link = join(folder, 'link');
+    symlinkSync('new.html', link);
+    expect((await gradlink(command(link))).code).toBe(0);
+    expect(readlinkSync(link)).toBe('new.html');
+    expect(readFileSync(join(folder, 'new.html'), 'utf8').length).toBeGreaterThan(100);
+    expect(readdirSync(folder).sort()).toEqual(['link', 'new.html', 'run.json']);
+  });
+
+  it('goes into a FIFO, a device and an open descriptor', async () => {
+    const fifo = join(folder, 'fifo');
+    expect(spawnSync('mkfifo', [fifo]).status).toBe(0);
+    const reader = openSync(fifo, constants.O_RDWR);
+    const argv = ['compare', run, run, '--format', 'json', '--output'];
+    expect((await gradlink([...argv, fifo])).code).toBe(0);
+    const read = Buffer.alloc(65_536);
+    const text = read.toString('utf8', 0, readSync(reader, read));
+    closeSync(reader);
+    expect(JSON.parse(text)).toMatchObject({ regressed: false });
+    expect(lstatSync(fifo).isFIFO()).toBe(true);
+    expect((await gradlink([...argv, '/dev/null'])).code).toBe(0);
+    expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
+    const file = join(folder, 'file');
+    const descriptor = openSync(file, 'w');
+    expect((await gradlink([...argv, `/dev/fd/${descriptor}`])).code).toBe(0);
+    closeSync(descriptor);
+    expect(readFileSync(file, 'utf8')).toBe(text);
+  });
+});
