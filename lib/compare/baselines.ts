@@ -4,7 +4,6 @@ import {
   existsSync,
   mkdirSync,
   readdirSync,
-  readFileSync,
   renameSync,
   rmSync,
   writeFileSync,
@@ -13,6 +12,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
+import { readInput } from '../results/input-file.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
 
@@ -107,7 +107,8 @@ export class Baselines {
   inUse(): string | undefined {
     const file = join(this.state, 'baseline');
     if (!existsSync(file)) return undefined;
-    const name = readFileSync(file, 'utf8').trim();
+    const expected = 'the name of a baseline, as gradlink baseline use NAME writes it,';
+    const name = readInput(file, expected, 4096).trim();
     return this.has(name) ? name : undefined;
   }
 
