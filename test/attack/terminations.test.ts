@@ -26,7 +26,9 @@ const rank = `
   import { parentPort, workerData } from 'node:worker_threads';
   const { kind, name, rank, size, threads } = workerData;
   const begun = () => parentPort.postMessage({ in: true });
-  const place = (name) => ({ name, rank, size, threads, timeoutMs: 30_000 });
+  // Who waits for one that was told of the loss before it came again learns nothing until its deadline.
+  const timeoutMs = kind === 'joining' ? 4000 : 30_000;
+  const place = (name) => ({ name, rank, size, threads, timeoutMs });
   const loops = {
     ${loopNames.map((one) => `${JSON.stringify(one)}: ${sourceOf(one, 'begun();')},`).join('\n')}
   };

@@ -103,10 +103,11 @@ void ServerLoop::tick() {
   if (stop_ != nullptr && stop_->load(std::memory_order_acquire)) {
     throw Error(ErrorCode::closed, "the server was stopped before its workers had left");
   }
+  const auto now = Deadline::Clock::now();
+  checkDeadlines(now);
   const bool idle = std::all_of(context_.pending.begin(), context_.pending.end(),
                                 [](const auto& pieces) { return pieces.load() == 0; });
   if (idle) return;
-  const auto now = Deadline::Clock::now();
   for (std::uint32_t number = 0; number < shards_.size(); ++number) {
     ServerShard* const each = shards_[number].get();
     if (each == nullptr) continue;
@@ -143,6 +144,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
       break;
     case MessageType::barrier:
       stream(worker).barrier = header.request;
+      stream(worker).waitsSince.reset();
       checkBarrier();
       break;
     case MessageType::command:
@@ -170,6 +172,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
             .withRank(worker);
       }
       stream(worker).control = message;
+      stream(worker).waitsSince.reset();
       return;  // released when it has been carried out
   }
   wire_.release(message.token);

@@ -104,7 +104,7 @@ export const loops = {
 export type LoopName = keyof typeof loops;
 
 /** Whether a window's operations notice within the communicator's deadline that a rank has gone, and name it. */
-const windowsNoticeLoss: boolean = false;
+const windowsNoticeLoss = false as boolean;
 
 export const loopNames = (Object.keys(loops) as LoopName[]).filter(
   (name) => name !== 'windows' || windowsNoticeLoss,
