@@ -121,7 +121,8 @@ void ServerLoop::receive(const WireMessage& message) {
     return;
   }
   Stream& from = stream(message.source);
-  if (from.control) {
+  // Who asks whether this server is there is answered also while what it sent has to wait.
+  if (from.control && headerOf(message).type != MessageType::deadNodes) {
     from.backlog.push_back(message);
   } else {
     dispatch(message);
