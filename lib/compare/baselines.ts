@@ -6,13 +6,14 @@ import {
   readdirSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
-import { readInput } from '../results/input-file.js';
+import { inputError, readInput } from '../results/input-file.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
 
@@ -50,7 +51,8 @@ export class Baselines {
 
   /** Whether there is a baseline of this name. */
   has(name: string): boolean {
-    return isName(name) && existsSync(join(this.folder, name));
+    const found = { throwIfNoEntry: false } as const;
+    return isName(name) && statSync(join(this.folder, name), found)?.isDirectory() === true;
   }
 
   /**
@@ -90,10 +92,11 @@ export class Baselines {
   read(name: string): Report[] {
     this.require(name);
     const folder = join(this.folder, name);
-    return readdirSync(folder)
-      .filter((file) => file.endsWith('.json'))
-      .sort()
-      .map((file) => readReport(join(folder, file)));
+    const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
+    if (files.length === 0) {
+      throw inputError(folder, 'the reports of a baseline', 'none; remove it, or save it again');
+    }
+    return files.sort().map((file) => readReport(join(folder, file)));
   }
 
   /** Makes it the one that a comparison with a single run takes. */
@@ -121,7 +124,9 @@ export class Baselines {
   /** All there are, in alphabetical order. */
   names(): string[] {
     if (!existsSync(this.folder)) return [];
-    return readdirSync(this.folder).filter(isName).sort();
+    return readdirSync(this.folder)
+      .filter((name) => this.has(name))
+      .sort();
   }
 
   /** All there are, with what each holds. */

@@ -102,6 +102,33 @@ describe('other files', () => {
   });
 });
 
+describe('a baseline', () => {
+  const place = (name: string) => join(own, 'data/gradlink/baselines', name);
+
+  it('without reports is refused', async () => {
+    mkdirSync(place('v1'), { recursive: true });
+    const argv = ['compare', 'v1', good];
+    expectRefused(await gradlink(argv), /the reports of a baseline .*got none/, place('v1'));
+  });
+
+  it('that is torn is refused, also in the list of all', async () => {
+    mkdirSync(place('v1'), { recursive: true });
+    writeFileSync(join(place('v1'), '0001.json'), '{');
+    for (const argv of [
+      ['compare', 'v1', good],
+      ['baseline', 'list'],
+    ]) {
+      expectRefused(await gradlink(argv), /no JSON \(it ends too early/, place('v1'));
+    }
+  });
+
+  it('is no file', async () => {
+    mkdirSync(place(''), { recursive: true });
+    writeFileSync(place('v1'), '');
+    expectRefused(await gradlink(['baseline', 'use', 'v1']), /one of there is none yet/, 'v1');
+  });
+});
+
 describe('gradlink watch', () => {
   const notFollowed = noText.filter(
     ({ what }) => !['absent', 'empty', 'above the bound', 'binary'].includes(what),
