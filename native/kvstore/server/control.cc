@@ -124,6 +124,22 @@ void ServerLoop::checkDeadlines(Deadline::Clock::time_point now) {
   }
 }
 
+// A value that is not taken does not say by whom. Workers that wait ask whether this server is
+// there: the one that was not heard of for longest does not.
+Error ServerLoop::blamed(const Error& error) const {
+  if (error.code != ErrorCode::timeout || error.rank >= 0) return error;
+  int silent = -1;
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    if (stream(worker).over || standing(worker) != Standing::active) continue;
+    if (silent < 0 || stream(worker).heardAt < stream(silent).heardAt) silent = worker;
+  }
+  if (silent < 0) return error;
+  return Error(error.code, std::string(error.what()) + " (worker " + std::to_string(silent) +
+                               " was not heard of for longest)")
+      .withRank(silent)
+      .withOp(error.op);
+}
+
 // Worker 0's counts; the others' say that from here on they reckon with it.
 bool ServerLoop::setRule(int worker, const Header& header, const WireMessage& message) {
   Stream& from = stream(worker);

@@ -49,8 +49,9 @@ void ServerLoop::run() {
   try {
     serve();
   } catch (const Error& error) {
-    tell(error);
-    throw;
+    const Error full = blamed(error);
+    tell(full);
+    throw full;
   } catch (const std::exception& error) {
     tell(Error(ErrorCode::system, error.what()));
     throw;
@@ -121,6 +122,7 @@ void ServerLoop::receive(const WireMessage& message) {
     return;
   }
   Stream& from = stream(message.source);
+  from.heardAt = Deadline::Clock::now();
   // Who asks whether this server is there is answered also while what it sent has to wait.
   if (from.control && headerOf(message).type != MessageType::deadNodes) {
     from.backlog.push_back(message);

@@ -41,10 +41,13 @@ class ServerLoop {
     Deadline::Clock::time_point endedAt{};
     /// And all that it sent has been carried out.
     bool over = false;
+    /// When its last message came.
+    Deadline::Clock::time_point heardAt{};
   };
 
   void serve();
   void tell(const Error& error);
+  Error blamed(const Error& error) const;
   void take(const WireEvents& events);
   void sent(std::uint64_t ticket);
   void left(int rank);
