@@ -3,6 +3,7 @@ import type { Io } from './io.js';
 import type { Register } from './register.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
+import { GradlinkError } from '../errors.js';
 import { tableLines, type Column } from '../report/index.js';
 
 const examples = `
@@ -31,7 +32,9 @@ function checked<T>(act: () => T): T {
   try {
     return asUsage(act);
   } catch (error) {
-    const unread = error instanceof Error && 'syscall' in error;
+    const unread =
+      (error instanceof GradlinkError && error.code === 'ERR_SYSTEM') ||
+      (error instanceof Error && 'syscall' in error);
     throw unread ? new UsageError(`${error.message}.`) : error;
   }
 }

@@ -3,7 +3,7 @@ import { extname } from 'node:path';
 
 import { exitCodes } from './io.js';
 import { choice, percent } from './parse.js';
-import { readRuns } from './read-runs.js';
+import { readable, readRuns } from './read-runs.js';
 import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -50,7 +50,7 @@ function sides(runs: readonly string[], baselines: Baselines): readonly [string,
     );
   }
   if (second !== undefined) return [first, second];
-  const inUse = baselines.inUse();
+  const inUse = readable('the baseline in use', () => baselines.inUse());
   if (inUse === undefined) {
     throw UsageError.of(
       'compare',

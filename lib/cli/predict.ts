@@ -1,10 +1,9 @@
 // `gradlink predict`: what more workers would give.
-import { readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 
 import { exitCodes, type Io } from './io.js';
 import { addPredictOptions, type PredictOptions } from './predict-options.js';
-import { readRuns } from './read-runs.js';
+import { readable, readRuns } from './read-runs.js';
 import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
@@ -26,6 +25,8 @@ import {
   type Workload,
 } from '../predict/index.js';
 import { renderPrediction, renderValidations, type PredictionFormat } from '../report/index.js';
+import { readInput } from '../results/input-file.js';
+import { parseJson } from '../results/json-text.js';
 import { elementBytes, parseDType } from '../tensor/dtype.js';
 
 const byExtension: Readonly<Record<string, PredictionFormat>> = {
@@ -102,16 +103,16 @@ function gradientBytes(options: PredictOptions): readonly number[] {
     const width = elementBytes[parseDType(dtype)] ?? 1;
     return described.parameters.map(({ shape }) => elementsOf(shape) * width);
   }
+  const expected = 'a file with a JSON array of bytes above 0';
   const wrong = (got: string): UsageError =>
-    UsageError.of('--gradients', 'a file with a JSON array of bytes above 0', got);
-  let value: unknown;
-  try {
-    value = JSON.parse(readFileSync(gradients, 'utf8'));
-  } catch (error) {
-    throw wrong(`${gradients} (${(error as Error).message})`);
-  }
+    UsageError.of('--gradients', expected, `${gradients}: ${got}`);
+  const value = parseJson(
+    readable('--gradients', () => readInput(gradients, expected)),
+    wrong,
+  );
   const isSize = (one: unknown): one is number => Number.isSafeInteger(one) && Number(one) > 0;
-  if (!Array.isArray(value) || value.length === 0 || !value.every(isSize)) throw wrong(gradients);
+  if (!Array.isArray(value) || value.length === 0 || !value.every(isSize))
+    throw wrong('JSON of another kind');
   return value;
 }
 

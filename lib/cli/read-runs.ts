@@ -6,14 +6,19 @@ import { UsageError } from './usage-error.js';
 import type { Baselines, NamedRuns } from '../compare/index.js';
 import { readReport } from '../results/read-report.js';
 
-/** Misuse and unreadable files are the caller's to mend. */
-function readable<T>(what: string, read: () => T): T {
+/** Misuse and unreadable files are the caller's to mend; other errors stay what they are. */
+export function unreadable(what: string, error: unknown): unknown {
+  const code = error instanceof Error && 'code' in error ? error.code : undefined;
+  if (typeof code !== 'string') return error;
+  return new UsageError(`${what}: ${(error as Error).message}.`);
+}
+
+/** Reads what the user named; what is wrong with it is a usage error. */
+export function readable<T>(what: string, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? error.code : undefined;
-    if (typeof code !== 'string') throw error;
-    throw new UsageError(`${what}: ${(error as Error).message}.`);
+    throw unreadable(what, error);
   }
 }
 
@@ -29,7 +34,7 @@ function filesOf(path: string, isFolder: boolean): string[] {
  * @param baselines where names are looked up
  */
 export function readRuns(name: string, baselines: Baselines): NamedRuns {
-  const found = statSync(name, { throwIfNoEntry: false });
+  const found = readable(name, () => statSync(name, { throwIfNoEntry: false }));
   if (found === undefined) {
     if (!baselines.has(name)) {
       const names = baselines.names();

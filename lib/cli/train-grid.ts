@@ -14,6 +14,7 @@ import type { ProgressMessage } from './progress/messages.js';
 import { UsageError } from './usage-error.js';
 import { writeFileAtomic } from '../files/index.js';
 import { failedCase, waivedCase } from '../results/case.js';
+import { readInput } from '../results/input-file.js';
 import { readReport } from '../results/read-report.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
 import { trainIdentity } from '../measure/train/case.js';
@@ -125,7 +126,7 @@ function readPlan(file: string, command: Command): GridPlan {
     .map(({ long }) => longName(long))
     .filter((name) => !notOfOneRun.includes(name));
   try {
-    return parsePlan(readFileSync(file, 'utf8'), known);
+    return parsePlan(readInput(file, 'a plan of runs'), known);
   } catch (error) {
     throw new UsageError(`--plan ${file}: ${(error as Error).message}.`);
   }

@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 
 import { exitCodes, type Io } from './io.js';
 import { ownCommand } from './own-command.js';
+import { readable, unreadable } from './read-runs.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import { namedPlot } from '../report/plot.js';
@@ -74,8 +75,12 @@ class Drawing {
   }
 }
 
+/** Whether a single argument is a file to follow; a folder or a pipe of that name neither is one nor can be run. */
 function isFile(path: string): boolean {
-  return statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+  const found = readable(path, () => statSync(path, { throwIfNoEntry: false }));
+  if (found === undefined) return false;
+  // A name without a slash may be a program elsewhere on the path.
+  return found.isFile() || path.includes('/');
 }
 
 async function follow(command: readonly string[], io: Io, drawing: Drawing): Promise<number> {
@@ -98,6 +103,8 @@ async function follow(command: readonly string[], io: Io, drawing: Drawing): Pro
       return await followCommand(ownCommand([first, ...rest]), io.env, onLine, stop.signal);
     await followFile(first, onLine, stop.signal);
     return exitCodes.ok;
+  } catch (error) {
+    throw file ? unreadable(first, error) : error;
   } finally {
     io.off('SIGINT', interrupted);
     io.off('SIGTERM', end);

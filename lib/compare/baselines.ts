@@ -1,10 +1,11 @@
 // Named baselines: a folder each with the reports of its runs.
-import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
 import { fileFailure, writeFileAtomic } from '../files/index.js';
+import { inputError, readInput } from '../results/input-file.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
 import {
@@ -49,7 +50,9 @@ export class Baselines {
 
   /** Whether there is a baseline of this name. */
   has(name: string): boolean {
-    return isName(name) && existsSync(wholeFolder(join(this.folder, name)));
+    if (!isName(name)) return false;
+    const whole = wholeFolder(join(this.folder, name));
+    return statSync(whole, { throwIfNoEntry: false })?.isDirectory() === true;
   }
 
   /**
@@ -81,12 +84,13 @@ export class Baselines {
   /** @throws TypeError when there is no such baseline; the message names those that there are */
   read(name: string): Report[] {
     this.require(name);
-    return readWhole(join(this.folder, name), (folder) =>
-      readdirSync(folder)
-        .filter((file) => file.endsWith('.json'))
-        .sort()
-        .map((file) => readReport(join(folder, file))),
-    );
+    return readWhole(join(this.folder, name), (folder) => {
+      const files = readdirSync(folder).filter((file) => file.endsWith('.json'));
+      if (files.length === 0) {
+        throw inputError(folder, 'the reports of a baseline', 'none; remove it, or save it again');
+      }
+      return files.sort().map((file) => readReport(join(folder, file)));
+    });
   }
 
   /** Makes it the one that a comparison with a single run takes. */
@@ -105,7 +109,8 @@ export class Baselines {
   inUse(): string | undefined {
     const file = join(this.state, 'baseline');
     if (!existsSync(file)) return undefined;
-    const name = readFileSync(file, 'utf8').trim();
+    const expected = 'the name of a baseline, as gradlink baseline use NAME writes it,';
+    const name = readInput(file, expected, 4096).trim();
     return this.has(name) ? name : undefined;
   }
 
@@ -119,7 +124,7 @@ export class Baselines {
   names(): string[] {
     if (!existsSync(this.folder)) return [];
     const whole = readdirSync(this.folder).map((entry) => wholeName(entry));
-    return [...new Set(whole)].filter(isName).sort();
+    return [...new Set(whole)].filter((name) => this.has(name)).sort();
   }
 
   /** All there are, with what each holds. */

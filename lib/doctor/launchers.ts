@@ -1,8 +1,7 @@
 // What can start a job here, and whether this process belongs to one.
-import { readFileSync } from 'node:fs';
-
 import { readJob } from '../communicator/job.js';
 import { parseHostfile } from '../launch/hosts.js';
+import { readInput } from '../results/input-file.js';
 import { programFile, type Env } from './system.js';
 import type { Finding } from './types.js';
 
@@ -62,7 +61,7 @@ function programFinding(
 function hostfileFinding(file: string): Finding {
   const name = 'hostfile';
   try {
-    const hosts = parseHostfile(readFileSync(file, 'utf8'));
+    const hosts = parseHostfile(readInput(file, 'a list of hosts'));
     const slots = hosts.map((host) => host.slots);
     const known = slots.every((one) => one !== undefined);
     const sum = slots.reduce<number>((total, one) => total + (one ?? 0), 0);

@@ -1,9 +1,8 @@
 // Reads back what --format json wrote.
-import { readFileSync } from 'node:fs';
-
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
-import { argumentError } from '../errors.js';
+import { inputError, readInput } from './input-file.js';
+import { jsonKind, parseJson } from './json-text.js';
 import { schemaVersion, type Report } from './result.js';
 import { reportSchema } from './schema.js';
 
@@ -14,11 +13,34 @@ function validator(): ValidateFunction {
   return compiled;
 }
 
+const expected = 'a report that --format json wrote';
+
+/** Names come from the file: what would move a cursor is shown as an escape, and a long one cut. */
+function printable(text: string): string {
+  const plain = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (one) =>
+    JSON.stringify(one).slice(1, -1),
+  );
+  return plain.length > 200 ? `${plain.slice(0, 199)}…` : plain;
+}
+
 /** `/cases/3 must have required property 'name'`; of a union only its first branch. */
 function firstProblem(errors: readonly ErrorObject[]): string {
   const [first] = errors;
   if (first === undefined) return 'it does not fit the schema';
-  return `${first.instancePath === '' ? 'it' : first.instancePath} ${first.message ?? 'is wrong'}`;
+  const where = first.instancePath === '' ? 'it' : printable(first.instancePath);
+  return `${where} ${first.message ?? 'is wrong'}`;
+}
+
+/** What is wrong with the version that a report says it has; undefined where it is ours. */
+function otherVersion(version: unknown): string | undefined {
+  if (version === schemaVersion) return undefined;
+  const reads = `this gradlink reads ${String(schemaVersion)}`;
+  if (typeof version !== 'number') return `JSON whose schemaVersion is ${jsonKind(version)}`;
+  const advice =
+    version > schemaVersion
+      ? 'so read it with the gradlink that wrote it, or a newer one'
+      : 'so run the measurement again with it';
+  return `one of schema version ${String(version)}; ${reads}, ${advice}`;
 }
 
 /**
@@ -28,34 +50,25 @@ function firstProblem(errors: readonly ErrorObject[]): string {
  * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, or one of another schema version
  */
 export function parseReport(text: string, source: string): Report {
-  const wrong = (why: string): Error =>
-    argumentError('ERR_INVALID_ARG_VALUE', source, 'a report that --format json wrote', {
-      text: why,
-    });
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw wrong(`no JSON (${(error as Error).message})`);
+  const wrong = (why: string): Error => inputError(source, expected, why);
+  const value = parseJson(text, wrong);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw wrong(`JSON that is ${jsonKind(value)}, not an object`);
   }
-  if (typeof value !== 'object' || value === null || !('schemaVersion' in value)) {
-    throw wrong('JSON without a schemaVersion');
-  }
-  if (value.schemaVersion !== schemaVersion) {
-    throw wrong(
-      `one of schema version ${String(value.schemaVersion)}; this gradlink reads ${String(schemaVersion)}, so run the measurement again with it`,
-    );
-  }
+  if (!Object.hasOwn(value, 'schemaVersion')) throw wrong('JSON without a schemaVersion');
+  const other = otherVersion((value as { readonly schemaVersion: unknown }).schemaVersion);
+  if (other !== undefined) throw wrong(other);
   const validate = validator();
   if (!validate(value)) throw wrong(`JSON in which ${firstProblem(validate.errors ?? [])}`);
-  return value as Report;
+  return value as unknown as Report;
 }
 
 /**
  * A report from its file.
  *
- * @throws as {@link parseReport}, and the system's error when the file cannot be read
+ * @throws as {@link parseReport}; TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, above 128 MiB, empty
+ * or no text; GradlinkError (`ERR_SYSTEM`) when it cannot be read
  */
 export function readReport(file: string): Report {
-  return parseReport(readFileSync(file, 'utf8'), file);
+  return parseReport(readInput(file, expected), file);
 }

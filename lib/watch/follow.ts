@@ -1,16 +1,26 @@
 // Lines of a run: of its standard output, of a file that grows, or of standard input.
 import { spawn } from 'node:child_process';
-import { closeSync, fstatSync, openSync, readSync, watch } from 'node:fs';
+import { closeSync, fstatSync, readSync, watch } from 'node:fs';
 import { constants } from 'node:os';
-import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { StringDecoder } from 'node:string_decoder';
+
+import { LineSplitter } from '../launch/line-splitter.js';
+import { inputError, openInput } from '../results/input-file.js';
 
 export type OnLine = (line: string) => void;
 
+/** Gives each line without its end; one that does not end comes in parts, so that it does not fill our memory. */
+function linesTo(onLine: OnLine): LineSplitter {
+  return new LineSplitter((line) => {
+    onLine(line.toString('utf8').replace(/\r?\n$/, ''));
+  });
+}
+
 /** Resolves at the end of the stream. */
 export async function followStream(stream: Readable, onLine: OnLine): Promise<void> {
-  for await (const line of createInterface({ input: stream, crlfDelay: Infinity })) onLine(line);
+  const lines = linesTo(onLine);
+  for await (const chunk of stream) lines.write(chunk as Buffer);
+  lines.end();
 }
 
 /**
@@ -42,24 +52,32 @@ export async function followCommand(
 }
 
 const chunk = 64 * 1024;
+const expected = 'the output of a run';
 
-/** Reads a file from its beginning, and what is appended to it until `signal` is aborted. */
+/**
+ * Reads a file from its beginning, and what is appended to it until `signal` is aborted.
+ *
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file or begins with no text, GradlinkError
+ * (`ERR_SYSTEM`) when it cannot be opened
+ */
 export async function followFile(file: string, onLine: OnLine, signal: AbortSignal): Promise<void> {
-  const descriptor = openSync(file, 'r');
-  const decoder = new StringDecoder('utf8');
+  const descriptor = openInput(file, expected);
+  const lines = linesTo(onLine);
   const buffer = Buffer.alloc(chunk);
   let position = 0;
-  let rest = '';
   const read = (): void => {
     // A run that began anew has cut its file.
     if (fstatSync(descriptor).size < position) position = 0;
     for (;;) {
       const count = readSync(descriptor, buffer, 0, chunk, position);
       if (count === 0) return;
+      const zero = buffer.subarray(0, count).indexOf(0);
+      if (position === 0 && zero >= 0) {
+        throw inputError(file, expected, `bytes that are no text (a zero at byte ${String(zero)})`);
+      }
       position += count;
-      const lines = (rest + decoder.write(buffer.subarray(0, count))).split('\n');
-      rest = lines.pop() ?? '';
-      for (const line of lines) onLine(line);
+      // The splitter keeps what it is given until the line has ended.
+      lines.write(Buffer.from(buffer.subarray(0, count)));
     }
   };
   try {
@@ -76,13 +94,19 @@ export async function followFile(file: string, onLine: OnLine, signal: AbortSign
       }
       signal.addEventListener('abort', end, { once: true });
       watcher.on('error', reject);
-      watcher.on('change', () => {
-        read();
-      });
+      const more = (): void => {
+        try {
+          read();
+        } catch (error) {
+          watcher.close();
+          reject(error instanceof Error ? error : new Error(String(error)));
+        }
+      };
+      watcher.on('change', more);
       // After the watcher began: nothing that is appended meanwhile is missed.
-      read();
+      more();
     });
-    if (rest !== '') onLine(rest);
+    lines.end();
   } finally {
     closeSync(descriptor);
   }

@@ -1,4 +1,6 @@
 // Workers and servers that die, leave, are late or never come.
+import { join } from 'node:path';
+
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
@@ -116,6 +118,34 @@ describe('dist_sync', () => {
     job.workers[1]!.child.kill('SIGKILL');
     await job.ended;
     expect(first.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
+  });
+
+  // Servers wait for a worker there, and answer nobody meanwhile.
+  it.each([
+    ['barrier', 1, 'kv.barrier()', 'barrier: worker 1 did not come within 2000 ms'],
+    ['setOptimizer', 0, `kv.setOptimizer(new SGD())`, 'worker 0 did not set the optimizer'],
+  ])('a worker that never comes to %s is named, not a server', async (_, absent, call, said) => {
+    const job = startJob(
+      scripts,
+      { workers: 2, servers: 2, serversFail: true },
+      `
+      ${helpers}
+      import { SGD } from ${JSON.stringify(join(import.meta.dirname, '../../dist/index.js'))};
+      const kv = await KVStore.create('dist_sync', { timeoutMs: 2000 });
+      await kv.init('a', filled(10, 0));
+      if (kv.rank === ${String(absent)}) {
+        setInterval(() => undefined, 1000);
+      } else {
+        report(await outcome(${call}));
+        await kv.close();
+      }
+    `,
+    );
+    const first = await job.workers[1 - absent]!.ended;
+    job.workers[absent]!.child.kill('SIGKILL');
+    await job.ended;
+    expect(first.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: absent });
+    expect((first.reports[0] as Error).message).toContain(said);
   });
 });
 

@@ -25,6 +25,7 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^bash scripts\/setup\.sh /, 'installs packages and builds; scripts/test.sh begins with it'],
   [/^npm test$/, 'this is npm test'],
   [/^npm run lint$/, '.ci/run ends with it'],
+  [/^npm run test:attack -- /, 'goes on for minutes; .ci/run has the short run'],
   [/^node scripts\/exports\.mjs$/, 'test/measure/public-names.test.ts compares what it writes'],
   [/^node scripts\/ptx\.mjs$/, 'test/process/ptx.test.ts compares what it makes'],
   [/^npm install /, 'needs the registry; test/process/pack.test.ts installs the package'],

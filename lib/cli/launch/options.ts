@@ -1,5 +1,5 @@
 // What `gradlink launch` was asked for, checked, as a job.
-import { accessSync, constants, existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 
 import { InvalidArgumentError } from 'commander';
 
@@ -8,6 +8,7 @@ import { allowedCores } from '../../launch/cores.js';
 import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
 import { launcherVariables, type Command, type JobSpec, type Launcher } from '../../launch/job.js';
 import { launchers } from '../../launch/launchers.js';
+import { readInput } from '../../results/input-file.js';
 
 /** core: each process gets its share of the cores. */
 export const bindings = ['core', 'none'] as const;
@@ -80,7 +81,7 @@ function readHosts({ hostfile, numWorkers, numServers }: LaunchOptions): readonl
   try {
     // bfrun's and horovodrun's -H has the hosts themselves.
     const inline = !existsSync(file) && /[:,]/.test(file);
-    const hosts = inline ? parseHostList(file) : parseHostfile(readFileSync(file, 'utf8'));
+    const hosts = inline ? parseHostList(file) : parseHostfile(readInput(file, 'a list of hosts'));
     return place({ workers: numWorkers, servers: numServers }, hosts);
   } catch (error) {
     throw new UsageError(`--hostfile ${file}: ${(error as Error).message}.`);

@@ -90,6 +90,56 @@ bool ServerLoop::carryOut(int worker, const WireMessage& control) {
   return true;
 }
 
+// Whether it goes on only when worker 0 has set what this one has set, too.
+bool ServerLoop::waitsForRule(int worker) const {
+  const Stream& from = stream(worker);
+  if (worker == 0 || !from.control || from.rules < rules_.size()) return false;
+  const MessageType type = headerOf(*from.control).type;
+  return type == MessageType::setOptimizer || type == MessageType::loadStates;
+}
+
+// What workers wait for is up to other workers: these are to blame, not the servers that are asked.
+void ServerLoop::checkDeadlines(Deadline::Clock::time_point now) {
+  const auto tooLate = [&](int missing, const std::string& what) {
+    throw Error(ErrorCode::timeout, what + " within " +
+                                        std::to_string(static_cast<long>(options_.timeoutMs)) +
+                                        " ms; timeoutMs sets the deadline")
+        .withRank(missing);
+  };
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    Stream& from = stream(worker);
+    const bool forRule = waitsForRule(worker);
+    if (from.over || (!from.barrier && !forRule)) {
+      from.waitsSince.reset();
+      continue;
+    }
+    if (!from.waitsSince) from.waitsSince = now;
+    const std::chrono::duration<double, std::milli> waited = now - *from.waitsSince;
+    if (waited.count() <= options_.timeoutMs) continue;
+    if (forRule) tooLate(0, "worker 0 did not set the optimizer or states that others have set");
+    for (int other = 0; other < options_.workers; ++other) {
+      if (stream(other).barrier || standing(other) != Standing::active) continue;
+      tooLate(other, "barrier: worker " + std::to_string(other) + " did not come");
+    }
+  }
+}
+
+// A value that is not taken does not say by whom. Workers that wait ask whether this server is
+// there: the one that was not heard of for longest does not.
+Error ServerLoop::blamed(const Error& error) const {
+  if (error.code != ErrorCode::timeout || error.rank >= 0) return error;
+  int silent = -1;
+  for (int worker = 0; worker < options_.workers; ++worker) {
+    if (stream(worker).over || standing(worker) != Standing::active) continue;
+    if (silent < 0 || stream(worker).heardAt < stream(silent).heardAt) silent = worker;
+  }
+  if (silent < 0) return error;
+  return Error(error.code, std::string(error.what()) + " (worker " + std::to_string(silent) +
+                               " was not heard of for longest)")
+      .withRank(silent)
+      .withOp(error.op);
+}
+
 // Worker 0's counts; the others' say that from here on they reckon with it.
 bool ServerLoop::setRule(int worker, const Header& header, const WireMessage& message) {
   Stream& from = stream(worker);

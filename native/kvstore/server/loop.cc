@@ -49,8 +49,9 @@ void ServerLoop::run() {
   try {
     serve();
   } catch (const Error& error) {
-    tell(error);
-    throw;
+    const Error full = blamed(error);
+    tell(full);
+    throw full;
   } catch (const std::exception& error) {
     tell(Error(ErrorCode::system, error.what()));
     throw;
@@ -103,10 +104,11 @@ void ServerLoop::tick() {
   if (stop_ != nullptr && stop_->load(std::memory_order_acquire)) {
     throw Error(ErrorCode::closed, "the server was stopped before its workers had left");
   }
+  const auto now = Deadline::Clock::now();
+  checkDeadlines(now);
   const bool idle = std::all_of(context_.pending.begin(), context_.pending.end(),
                                 [](const auto& pieces) { return pieces.load() == 0; });
   if (idle) return;
-  const auto now = Deadline::Clock::now();
   for (std::uint32_t number = 0; number < shards_.size(); ++number) {
     ServerShard* const each = shards_[number].get();
     if (each == nullptr) continue;
@@ -120,7 +122,9 @@ void ServerLoop::receive(const WireMessage& message) {
     return;
   }
   Stream& from = stream(message.source);
-  if (from.control) {
+  from.heardAt = Deadline::Clock::now();
+  // Who asks whether this server is there is answered also while what it sent has to wait.
+  if (from.control && headerOf(message).type != MessageType::deadNodes) {
     from.backlog.push_back(message);
   } else {
     dispatch(message);
@@ -143,6 +147,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
       break;
     case MessageType::barrier:
       stream(worker).barrier = header.request;
+      stream(worker).waitsSince.reset();
       checkBarrier();
       break;
     case MessageType::command:
@@ -170,6 +175,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
             .withRank(worker);
       }
       stream(worker).control = message;
+      stream(worker).waitsSince.reset();
       return;  // released when it has been carried out
   }
   wire_.release(message.token);

@@ -34,15 +34,20 @@ class ServerLoop {
     std::uint64_t rules = 0;
     /// The barrier it waits in.
     std::optional<std::uint64_t> barrier;
+    /// When it began to wait in a barrier or for worker 0's optimizer; unset when it does neither.
+    std::optional<Deadline::Clock::time_point> waitsSince;
     /// Its wire has ended in good order, at this time.
     bool ended = false;
     Deadline::Clock::time_point endedAt{};
     /// And all that it sent has been carried out.
     bool over = false;
+    /// When its last message came.
+    Deadline::Clock::time_point heardAt{};
   };
 
   void serve();
   void tell(const Error& error);
+  Error blamed(const Error& error) const;
   void take(const WireEvents& events);
   void sent(std::uint64_t ticket);
   void left(int rank);
@@ -59,6 +64,7 @@ class ServerLoop {
   void pumpStreams();
   bool mayEnd(int worker) const;
   bool carryOut(int worker, const WireMessage& control);
+  bool waitsForRule(int worker) const;
   bool setRule(int worker, const Header& header, const WireMessage& message);
   void setOptimizer(const WireMessage& message);
   void loadStates(const WireMessage& message);
@@ -67,6 +73,7 @@ class ServerLoop {
   void setCompression(const WireMessage& message);
   void setStanding(int worker, Standing standing);
   void checkBarrier();
+  void checkDeadlines(Deadline::Clock::time_point now);
   void drainPipelines();
 
   Stream& stream(int worker) { return streams_[static_cast<std::size_t>(worker)]; }

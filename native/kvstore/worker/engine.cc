@@ -16,6 +16,8 @@ using Clock = Deadline::Clock;
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 // Requests and transfers number their messages apart.
 constexpr std::uint64_t kRequestBit = std::uint64_t{1} << 63;
+// Asks whether a server is there: the answer counts for nothing else, for progress neither.
+constexpr std::uint64_t kPresenceRequest = kRequestBit;
 // How long a store that has failed waits for its last messages to be taken.
 constexpr double kFailedCloseMs = 200;
 
@@ -48,6 +50,7 @@ DistEngine::DistEngine(std::unique_ptr<Wire> wire, const DistStoreOptions& optio
       transfers_(link_, options.mostStagedBytes, finished_),
       lastLook_(Clock::now()),
       lastProgress_(lastLook_),
+      presence_(options.servers, options.timeoutMs),
       thread_([this] { serve(); }) {}
 
 // ---- from other threads
@@ -152,7 +155,7 @@ void DistEngine::turn() {
   for (const int rank : events_.lost) lost(rank, true);
   for (const int rank : events_.left) lost(rank, false);
   const auto now = Clock::now();
-  if (!events_.empty()) lastProgress_ = now;
+  if (!events_.sent.empty() || !events_.lost.empty() || !events_.left.empty()) lastProgress_ = now;
   events_.clear();
   copySeconds_.store(transfers_.copySeconds(), std::memory_order_relaxed);
   if (now - lastLook_ > kLookEvery) {
@@ -305,6 +308,9 @@ void DistEngine::wait() {
 
 void DistEngine::handle(const WireMessage& message) {
   const Header header = serverHeader(message);
+  const auto now = Clock::now();
+  if (const int server = link_.serverOf(message.source); server >= 0) presence_.heard(server, now);
+  if (header.request != kPresenceRequest) lastProgress_ = now;
   // The transfers keep it until it has been copied.
   if (header.type == MessageType::value) return transfers_.value(header, message);
   if (header.type == MessageType::failed && header.request == 0) {
@@ -327,32 +333,44 @@ void DistEngine::lost(int rank, bool died) {
            .withRank(rank));
 }
 
+Deadline::Clock::time_point DistEngine::waitsSince() const {
+  const Transfer* const transfer = transfers_.oldest();
+  if (transfer == nullptr) return asked_ ? asked_->begun : lastProgress_;
+  return asked_ ? std::min(asked_->begun, transfer->sent) : transfer->sent;
+}
+
 void DistEngine::lookAtTime() {
-  // Servers have the same limit for workers that they wait for, and name them: they come first.
-  const double limit = 1.25 * options_.timeoutMs + 1000;
-  const auto since = [now = Clock::now()](Clock::time_point begun) {
-    return std::chrono::duration<double, std::milli>(now - begun).count();
-  };
-  if (!isWaiting() || since(lastProgress_) < limit) return;
-  std::string silent;
-  int blame = -1;
-  if (asked_ && since(asked_->begun) > limit) {
-    for (std::size_t server = 0; server < asked_->answered.size(); ++server) {
-      if (asked_->answered[server]) continue;
-      blame = options_.workers + static_cast<int>(server);
-      silent += (silent.empty() ? "" : ", ") + link_.nameOf(blame);
+  if (!isWaiting()) return;
+  const auto now = Clock::now();
+  const auto begun = waitsSince();
+  if (presence_.ask(begun, now)) {
+    for (int server = 0; server < link_.servers(); ++server) {
+      link_.send(server, Header{.type = MessageType::deadNodes, .request = kPresenceRequest});
     }
-    silent = std::string(asked_->request->name) + ": no answer of " + silent;
-  } else if (const Transfer* const transfer = transfers_.oldest()) {
-    if (since(transfer->sent) < limit) return;
-    blame = options_.workers + transfer->key().shards.front().server;
-    silent = "key " + transfer->key().name + ": its value did not come from the servers";
-    if (transfer->key().shards.size() > 1) blame = -1;
-  } else {
-    silent = "no server takes what this worker pushes";
   }
-  fail(Error(ErrorCode::timeout,
-             silent + " within " + std::to_string(static_cast<long>(limit)) + " ms")
+  std::string names;
+  int blame = -1;
+  for (const int server : presence_.silent(begun, now)) {
+    if (blame < 0) blame = options_.workers + server;
+    names += (names.empty() ? "" : ", ") + link_.nameOf(options_.workers + server);
+  }
+  // A server that answers has a limit of its own for workers that it waits for: it comes first.
+  double limit = options_.timeoutMs;
+  if (names.empty()) {
+    limit = 1.25 * limit + 1000;
+    if (std::chrono::duration<double, std::milli>(now - std::max(begun, lastProgress_)).count() <
+        limit) {
+      return;
+    }
+    names = "the servers, which are there,";
+  }
+  const Transfer* const transfer = transfers_.oldest();
+  const std::string what = asked_     ? std::string(asked_->request->name)
+                           : transfer ? "key " + transfer->key().name
+                                      : std::string("push");
+  fail(Error(ErrorCode::timeout, what + ": " + names + " did not answer within " +
+                                     std::to_string(static_cast<long>(limit)) +
+                                     " ms; timeoutMs sets the deadline")
            .withRank(blame));
 }
 

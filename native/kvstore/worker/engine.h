@@ -17,6 +17,7 @@
 #include "core/wire.h"
 #include "kvstore/base/ordered_queue.h"
 #include "kvstore/worker/link.h"
+#include "kvstore/worker/presence.h"
 #include "kvstore/worker/request.h"
 #include "kvstore/worker/store.h"
 #include "kvstore/worker/transfers.h"
@@ -90,6 +91,7 @@ class DistEngine {
   void handle(const WireMessage&);
   void answered(const Header&, const WireMessage&);
   void lost(int rank, bool died);
+  Deadline::Clock::time_point waitsSince() const;
   void lookAtTime();
   void fail(const Error&);
   void fail(std::exception_ptr);
@@ -111,6 +113,7 @@ class DistEngine {
   WireEvents events_;
   Deadline::Clock::time_point lastLook_;
   Deadline::Clock::time_point lastProgress_;
+  Presence presence_;
 
   // ---- shared
   mutable std::mutex mutex_;

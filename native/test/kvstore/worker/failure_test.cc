@@ -243,7 +243,7 @@ TEST(DistFailure, ASilentServerIsNamedAfterTheTimeout) {
       [](DistStore& store) {
         Waiter waiter;
         store.command("hello", waiter.ticket());
-        expectFails(ErrorCode::timeout, "sendCommandToServers: no answer of server 0",
+        expectFails(ErrorCode::timeout, "sendCommandToServers: server 0 did not answer",
                     [&] { waiter.wait(); });
       },
       [](ScriptedServer& server) { server.awaitEnd(); });

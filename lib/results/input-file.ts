@@ -1,0 +1,110 @@
+// Files that somebody hands over to be read: whatever stands there is read as a whole, or refused in one sentence.
+import { closeSync, constants, fstatSync, openSync, readSync, statSync, type Stats } from 'node:fs';
+
+import { argumentError, GradlinkError, type ArgumentError } from '../errors.js';
+
+/** What nobody's report, plan or list comes near; a larger file is refused before it is in memory. */
+export const largestInput = 128 * 2 ** 20;
+
+/** The error of a file that is not what was asked for: `got` says in words what it is instead. */
+export function inputError(file: string, expected: string, got: string): ArgumentError {
+  return argumentError('ERR_INVALID_ARG_VALUE', file, expected, { text: got });
+}
+
+function kindOf(stats: Stats): string {
+  if (stats.isDirectory()) return 'a directory';
+  if (stats.isFIFO()) return 'a named pipe; write it to a file first';
+  if (stats.isSocket()) return 'a socket';
+  return 'a device';
+}
+
+/**
+ * Opens a regular file for reading. Nothing else is opened: a pipe that nobody writes would wait for ever.
+ *
+ * @param expected what the file should be, for messages
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, GradlinkError (`ERR_SYSTEM`) when it cannot
+ * be opened
+ */
+export function openInput(file: string, expected: string): number {
+  let descriptor: number | undefined;
+  try {
+    const before = statSync(file);
+    if (!before.isFile()) throw inputError(file, expected, kindOf(before));
+    // Another thing may have come into its place since.
+    descriptor = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const opened = fstatSync(descriptor);
+    if (!opened.isFile()) throw inputError(file, expected, kindOf(opened));
+    return descriptor;
+  } catch (error) {
+    if (descriptor !== undefined) closeSync(descriptor);
+    throw unread(error, file, expected);
+  }
+}
+
+/** The system's errors in the words of the package; others as they are. */
+function unread(error: unknown, file: string, expected: string): unknown {
+  if (!(error instanceof Error) || !('syscall' in error)) return error;
+  const message = `expected ${expected} for ${file}, got ${error.message}`;
+  return new GradlinkError('ERR_SYSTEM', message, { usable: true, cause: error });
+}
+
+const mebibytes = (bytes: number): string => `${String(Math.ceil(bytes / 2 ** 20))} MiB`;
+
+function readAll(descriptor: number, file: string, expected: string, most: number): Buffer {
+  const tooLarge = (size: string): ArgumentError =>
+    inputError(file, `${expected}, of at most ${mebibytes(most)},`, size);
+  const { size } = fstatSync(descriptor);
+  if (size > most) throw tooLarge(mebibytes(size));
+  // Files of /proc tell no size, and others grow while they are read.
+  const parts: Buffer[] = [];
+  for (let length = 0; ;) {
+    const part = Buffer.allocUnsafe(Math.max(size + 1 - length, 64 * 1024));
+    const count = readSync(descriptor, part, 0, part.length, null);
+    if (count === 0) return Buffer.concat(parts, length);
+    length += count;
+    if (length > most) throw tooLarge('more');
+    parts.push(part.subarray(0, count));
+  }
+}
+
+/** Where bytes stop being UTF-8, for those that do. */
+function firstBad(bytes: Buffer): number {
+  // What stands before the first replaced character is as it was, byte for byte.
+  const text = bytes.toString('utf8');
+  let byte = 0;
+  for (let from = 0; ;) {
+    const at = text.indexOf('\ufffd', from);
+    byte += Buffer.byteLength(text.slice(from, at));
+    // The character itself may be meant.
+    if (bytes.readUIntBE(byte, Math.min(3, bytes.length - byte)) !== 0xefbfbd) return byte;
+    byte += 3;
+    from = at + 1;
+  }
+}
+
+/**
+ * The text of a regular file.
+ *
+ * @param expected what the file should be, for messages: `a report that --format json wrote`
+ * @param most bytes that it may have
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, too large, empty or no UTF-8 text;
+ * GradlinkError (`ERR_SYSTEM`) when it cannot be read
+ */
+export function readInput(file: string, expected: string, most = largestInput): string {
+  const descriptor = openInput(file, expected);
+  let bytes: Buffer;
+  try {
+    bytes = readAll(descriptor, file, expected, most);
+  } catch (error) {
+    throw unread(error, file, expected);
+  } finally {
+    closeSync(descriptor);
+  }
+  if (bytes.length === 0) throw inputError(file, expected, 'an empty file');
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    const at = String(firstBad(bytes));
+    throw inputError(file, expected, `bytes that are no UTF-8 text (at byte ${at})`);
+  }
+}
