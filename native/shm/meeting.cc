@@ -59,6 +59,10 @@ Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, i
       .withOp("join");
 }
 
+Error nameIsTaken(const JoinOptions& options, const std::string& holder) {
+  return Error(ErrorCode::mismatch, quoted(options) + holder + " holds this name").withOp("join");
+}
+
 Error joinCancelled(const JoinOptions& options) {
   return Error(ErrorCode::closed, quoted(options) + "given up before all ranks had come")
       .withOp("join");

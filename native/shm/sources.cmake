@@ -12,7 +12,9 @@ unite(gradlink_shm calls
 unite(gradlink_shm segment
   mailbox.cc
   meeting.cc
+  meeting_packets.cc
   meeting_processes.cc
+  meeting_secret.cc
   meeting_threads.cc
   neighbor_row.cc
   process_segment.cc
