@@ -27,7 +27,7 @@ async function launcherOf(workers: number): Promise<Launcher> {
 
 /** A keeper behind a man in the middle. */
 async function tampered(launcher: Launcher, meddle: Meddling) {
-  const man = await ManInTheMiddle.open(launcher, meddle);
+  const man = await ManInTheMiddle.open(launcher.port, meddle);
   open.push(man);
   return await launcher.keeper(0, man.port);
 }

@@ -40,6 +40,11 @@ export function closed(socket: Socket): Promise<void> {
   });
 }
 
+/** A connection to a port of this host; that it is cut off is no error. */
+export function connectTo(port: number): Socket {
+  return connect({ host: '127.0.0.1', port }).on('error', () => undefined);
+}
+
 /** A launcher's end of `workers` processes, and what it has been told. */
 export class Launcher {
   readonly secret = randomBytes(16).toString('hex');
@@ -90,12 +95,12 @@ export class Launcher {
   }
 
   stranger(): Socket {
-    return connect({ host: '127.0.0.1', port: this.port }).on('error', () => undefined);
+    return connectTo(this.port);
   }
 
   /** A keeper that the launcher has welcomed. */
   async keeper(place: number, port = this.port): Promise<FakeKeeper> {
-    const socket = connect({ host: '127.0.0.1', port }).on('error', () => undefined);
+    const socket = connectTo(port);
     const heard: FrameType[] = [];
     const line = await new Promise<Line>((resolve, reject) => {
       const own: Line = Line.answer(
@@ -129,7 +134,7 @@ export type Meddling = (
   number: number,
 ) => { readonly on?: readonly Buffer[]; readonly back?: readonly Buffer[] };
 
-/** Between keepers and a launcher; every frame passes through `meddle`, numbered in its direction. */
+/** Between keepers and the port of a launcher; every frame passes through `meddle`, numbered in its direction. */
 export class ManInTheMiddle {
   private readonly sockets: Socket[] = [];
 
@@ -138,13 +143,13 @@ export class ManInTheMiddle {
     readonly port: number,
   ) {}
 
-  static async open(launcher: Launcher, meddle: Meddling): Promise<ManInTheMiddle> {
+  static async open(launcher: number, meddle: Meddling): Promise<ManInTheMiddle> {
     const server = createServer();
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
     const man = new ManInTheMiddle(server, (server.address() as AddressInfo).port);
     server.on('connection', (keeper) => {
-      const there = launcher.stranger();
+      const there = connectTo(launcher);
       keeper.on('error', () => undefined);
       man.sockets.push(keeper, there);
       const pass = (from: 'keeper' | 'launcher', source: Socket, other: Socket): void => {
