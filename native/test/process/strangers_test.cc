@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "shm/meeting_packets.h"
+#include "shm/meeting/packets.h"
 #include "test/process/support.h"
 
 namespace gradlink::test {

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "shm/meeting_secret.h"
+#include "shm/meeting/secret.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
 

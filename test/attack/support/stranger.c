@@ -1,11 +1,13 @@
 /*
- * A process that does not know a job's secret, at the address of one of its meetings: rubbish, forged words and half of
- * what a rank would say, over many connections at once, until standard input ends.
+ * A process that does not know a job's secret, at the address of one of its meetings: rubbish,
+ * forged words and half of what a rank would say, over many connections at once, until standard
+ * input ends.
  *
  *   stranger UID SEED ENOUGH ADDRESS
  *
- * UID is who it becomes, the address that of the list of sockets without its @. After ENOUGH connections it says so; at
- * the end it prints how many connections it made and how many packets it sent.
+ * UID is who it becomes, the address that of the list of sockets without its @. After ENOUGH
+ * connections it says so; at the end it prints how many connections it made and how many packets it
+ * sent.
  */
 #define _GNU_SOURCE
 #include <errno.h>

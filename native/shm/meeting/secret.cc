@@ -1,4 +1,4 @@
-#include "shm/meeting_secret.h"
+#include "shm/meeting/secret.h"
 
 #include <sys/random.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "shm/meeting.h"
+#include "shm/meeting/meeting.h"
 
 #include <sys/mman.h>
 

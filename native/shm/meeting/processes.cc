@@ -13,9 +13,9 @@
 #include <optional>
 #include <thread>
 
-#include "shm/meeting.h"
-#include "shm/meeting_packets.h"
-#include "shm/meeting_secret.h"
+#include "shm/meeting/meeting.h"
+#include "shm/meeting/packets.h"
+#include "shm/meeting/secret.h"
 #include "shm/process_segment.h"
 
 namespace gradlink::shm {

@@ -1,4 +1,4 @@
-#include "shm/meeting_packets.h"
+#include "shm/meeting/packets.h"
 
 #include <sys/socket.h>
 #include <sys/types.h>
