@@ -120,9 +120,10 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
       `process ${rank} of this job is one of its servers: only its ${size} workers are ranks of a communicator`,
     );
   }
-  // The launcher's text may be a port or a path: a digest is short, and tells nothing.
+  // The launcher's text may be a port or a path: a digest is short, and tells nothing. What mpirun and srun give may be
+  // guessed by other users of the host; the secret of a `gradlink launch` around them is not.
   const job = createHash('sha256')
-    .update(`${launcher} ${source.job(env)}`)
+    .update(`${launcher} ${source.job(env)} ${env['GRADLINK_JOB'] ?? ''}`)
     .digest('hex')
     .slice(0, 32);
   return {

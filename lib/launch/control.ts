@@ -4,18 +4,9 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { PassThrough } from 'node:stream';
 
-import {
-  encodeFrame,
-  keepBeating,
-  newNonce,
-  parseFrame,
-  proofOf,
-  proves,
-  readFrames,
-  watchSilence,
-  type Welcome,
-} from './frames.js';
+import { parseFrame, type Welcome } from './frames.js';
 import { labelOf } from './job.js';
+import { Line } from './line.js';
 import { manners, type Ending, type Member, type RemoteMembers } from './members.js';
 
 export interface ControlOptions {
@@ -28,9 +19,14 @@ export interface ControlOptions {
   readonly silenceMs: number;
   /** The host of each process where the launcher placed them. */
   readonly hosts?: readonly string[];
+  /** All of the job is on this host: nobody else can connect. */
+  readonly ownHost?: boolean;
 }
 
 const failed = 1;
+const loopback = '127.0.0.1';
+/** Connections that have not proved anything, beside those of processes that have not come yet. */
+const mostStrangers = 64;
 
 type Events = Parameters<RemoteMembers['watch']>[0];
 
@@ -42,8 +38,16 @@ class Keeper {
 
   constructor(
     readonly member: Member,
-    readonly socket: Socket,
+    readonly line: Line,
   ) {}
+
+  get socket(): Socket {
+    return this.line.socket;
+  }
+
+  tell(type: 'seen' | 'end'): void {
+    if (!this.socket.destroyed) this.line.write(type);
+  }
 
   forward(stream: PassThrough, chunk: Buffer): void {
     if (stream.write(chunk)) return;
@@ -71,13 +75,15 @@ function ownAddresses(): string[] {
     ...found
       .sort((one, other) => rank(one.family) - rank(other.family))
       .map(({ address }) => address),
-    '127.0.0.1',
+    loopback,
   ];
 }
 
 export class Control implements RemoteMembers {
   private readonly keepers = new Map<number, Keeper>();
   private readonly sockets = new Set<Socket>();
+  /** Of `sockets` those that have not proved anything, the oldest first. */
+  private readonly strangers = new Set<Socket>();
   private events: Events | undefined;
   private asked: 'servers' | 'all' | undefined;
   private released = false;
@@ -96,7 +102,8 @@ export class Control implements RemoteMembers {
     const server = createServer();
     await new Promise<void>((resolve, reject) => {
       server.once('error', reject);
-      server.listen(0, resolve);
+      if (options.ownHost === true) server.listen(0, loopback, resolve);
+      else server.listen(0, resolve);
     });
     return new Control(server, options);
   }
@@ -105,7 +112,8 @@ export class Control implements RemoteMembers {
   get address(): string {
     const address = this.server.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    return `${ownAddresses().join(',')}:${String(port)}`;
+    const addresses = this.options.ownHost === true ? [loopback] : ownAddresses();
+    return `${addresses.join(',')}:${String(port)}`;
   }
 
   watch(events: Events): void {
@@ -118,9 +126,7 @@ export class Control implements RemoteMembers {
 
   release(): void {
     this.released = true;
-    for (const { done, socket } of this.keepers.values()) {
-      if (done && !socket.destroyed) socket.write(encodeFrame('seen'));
-    }
+    for (const keeper of this.keepers.values()) if (keeper.done) keeper.tell('seen');
   }
 
   end(which: 'servers' | 'all'): void {
@@ -128,9 +134,10 @@ export class Control implements RemoteMembers {
     for (const keeper of this.keepers.values()) this.endOne(keeper);
   }
 
-  private endOne({ member, socket }: Keeper): void {
-    if (this.asked === undefined || (this.asked === 'servers' && member.role !== 'server')) return;
-    if (!socket.destroyed) socket.write(encodeFrame('end'));
+  private endOne(keeper: Keeper): void {
+    const { role } = keeper.member;
+    if (this.asked === undefined || (this.asked === 'servers' && role !== 'server')) return;
+    keeper.tell('end');
   }
 
   close(): void {
@@ -140,33 +147,32 @@ export class Control implements RemoteMembers {
 
   private meet(socket: Socket): void {
     this.sockets.add(socket);
+    this.admit(socket);
     const { jobId, silenceMs } = this.options;
-    const nonce = newNonce();
     let keeper: Keeper | undefined;
     let silent = false;
-    socket.setNoDelay(true);
     socket.on('error', () => undefined);
-    socket.write(encodeFrame('challenge', nonce));
-    watchSilence(socket, silenceMs, () => {
-      silent = true;
-      socket.destroy();
-    });
-    readFrames(socket, (type, payload) => {
-      if (keeper === undefined) {
-        const hello = type === 'hello' ? parseFrame(payload) : undefined;
-        if (!proves(hello?.proof, proofOf('keeper', jobId, nonce))) socket.destroy();
-        else keeper = this.welcome(socket, hello ?? {});
-        return;
-      }
-      if (type === 'stdout') keeper.forward(keeper.stdout, payload);
+    const line = Line.ask(socket, jobId, (type, payload) => {
+      if (type === 'hello') {
+        this.strangers.delete(socket);
+        keeper = this.welcome(line, parseFrame(payload) ?? {});
+        line.watchSilence(silenceMs, () => {
+          silent = true;
+          socket.destroy();
+        });
+      } else if (keeper === undefined) socket.destroy();
+      else if (type === 'stdout') keeper.forward(keeper.stdout, payload);
       else if (type === 'stderr') keeper.forward(keeper.stderr, payload);
       else if (type === 'exit') this.exited(keeper, parseFrame(payload) ?? {});
     });
     socket.on('close', () => {
       this.sockets.delete(socket);
+      this.strangers.delete(socket);
       if (keeper === undefined || keeper.done) return;
       const seconds = String(silenceMs / 1000);
-      const why = silent ? `nothing came from its host for ${seconds} s` : 'its connection closed';
+      const why = silent
+        ? `nothing came from its host for ${seconds} s`
+        : (line.trouble ?? 'its connection closed');
       this.ended(keeper, {
         member: keeper.member,
         exitCode: failed,
@@ -176,16 +182,26 @@ export class Control implements RemoteMembers {
     });
   }
 
-  private welcome(socket: Socket, hello: Record<string, unknown>): Keeper | undefined {
-    const { jobId, workers, servers, graceMs, silenceMs, hosts } = this.options;
+  /** Of too many that say nothing the oldest goes; a keeper that this happens to comes again. */
+  private admit(socket: Socket): void {
+    const { workers, servers } = this.options;
+    this.strangers.add(socket);
+    const most = mostStrangers + workers + servers - this.keepers.size;
+    const [oldest] = this.strangers;
+    if (this.strangers.size > most) oldest?.destroy();
+  }
+
+  private welcome(line: Line, hello: Record<string, unknown>): Keeper | undefined {
+    const { workers, servers, graceMs, silenceMs, hosts } = this.options;
     const { place, pid, host } = hello;
     if (
       typeof place !== 'number' ||
+      !Number.isInteger(place) ||
       !(place >= 0 && place < workers + servers) ||
       this.keepers.has(place) ||
       this.events === undefined
     ) {
-      socket.destroy();
+      line.socket.destroy();
       return undefined;
     }
     const role = place < workers ? 'worker' : 'server';
@@ -197,11 +213,10 @@ export class Control implements RemoteMembers {
       pid: typeof pid === 'number' ? pid : undefined,
       ...(typeof host === 'string' && host !== hostname() ? { host } : {}),
     };
-    const keeper = new Keeper(member, socket);
+    const keeper = new Keeper(member, line);
     this.keepers.set(place, keeper);
     const name = hosts?.[place];
     const welcome: Welcome = {
-      proof: proofOf('launcher', jobId, Buffer.from(String(hello.nonce), 'hex')),
       graceMs,
       silenceMs,
       ...(hosts === undefined
@@ -212,8 +227,8 @@ export class Control implements RemoteMembers {
           }),
     };
     this.events.started(member, keeper.stdout, keeper.stderr);
-    socket.write(encodeFrame('welcome', welcome));
-    keepBeating(socket, silenceMs);
+    line.write('welcome', welcome);
+    line.keepBeating(silenceMs);
     this.endOne(keeper);
     return keeper;
   }
@@ -228,7 +243,7 @@ export class Control implements RemoteMembers {
       what: String(what),
       manner: manners.find((each) => each === manner) ?? 'exited',
     });
-    if (exitCode === 0 || this.released) keeper.socket.write(encodeFrame('seen'));
+    if (exitCode === 0 || this.released) keeper.tell('seen');
   }
 
   private ended(keeper: Keeper, ending: Ending): void {

@@ -7,26 +7,31 @@ export interface Host {
   readonly slots?: number;
 }
 
-const line =
-  /^(?<name>[^\s:=]+|\[[0-9a-fA-F:]+\])(?::(?<colon>\d+)|\s+slots\s*=\s*(?<slots>\d+))?$/;
+const line = /^(?<name>\[[^\]\s]*\]|[^\s:=]+)(?::(?<colon>\d+)|\s+slots\s*=\s*(?<slots>\d+))?$/;
 
 /**
- * Reads a hostfile: a host a line, as `host`, `host:slots` or `host slots=count`; what follows a # is a comment. A host
- * that is named again gets the sum of its slots.
- *
- * @throws Error that names the line which makes no sense
+ * What ssh, mpirun and srun may be given: USER@NAME, NAME or an address. One that began with a hyphen would be an option
+ * to them, one with a comma would be two hosts.
  */
-export function parseHostfile(text: string): Host[] {
+const hostName = /^(?:\w[\w.-]*@)?(?:\w[\w.-]*|\[[0-9a-fA-F:]+(?:%\w+)?\])$/;
+
+function parse(entries: readonly string[], unit: 'line' | 'host'): Host[] {
   const hosts = new Map<string, number | undefined>();
-  text.split('\n').forEach((raw, index) => {
+  entries.forEach((raw, index) => {
     const entry = raw.replace(/#.*/, '').trim();
     if (entry === '') return;
+    const where = `${unit} ${String(index + 1)}`;
     const groups = line.exec(entry)?.groups;
     const name = groups?.name;
     const count = groups?.colon ?? groups?.slots;
     if (name === undefined || count === '0') {
       throw new Error(
-        `line ${String(index + 1)}: expected HOST, HOST:SLOTS or HOST slots=SLOTS with at least one slot, got '${entry}'`,
+        `${where}: expected HOST, HOST:SLOTS or HOST slots=SLOTS with at least one slot, got '${printable(entry)}'`,
+      );
+    }
+    if (!hostName.test(name)) {
+      throw new Error(
+        `${where}: expected a host's name of letters, digits, '.', '-' and '_' that does not begin with a '-', or an address, got '${printable(name)}'`,
       );
     }
     const slots = count === undefined ? undefined : Number(count);
@@ -39,13 +44,28 @@ export function parseHostfile(text: string): Host[] {
   return [...hosts].map(([name, slots]) => (slots === undefined ? { name } : { name, slots }));
 }
 
+/** A terminal acts on some of what a file may hold. */
+function printable(text: string): string {
+  return text.replace(/[^\x20-\x7e]/gu, '?');
+}
+
+/**
+ * Reads a hostfile: a host a line, as `host`, `host:slots` or `host slots=count`; what follows a # is a comment. A host
+ * that is named again gets the sum of its slots.
+ *
+ * @throws Error that names the line which makes no sense
+ */
+export function parseHostfile(text: string): Host[] {
+  return parse(text.split('\n'), 'line');
+}
+
 /**
  * Hosts on the command line: `host:slots,host:slots`.
  *
  * @throws Error that names the host which makes no sense
  */
 export function parseHostList(text: string): Host[] {
-  return parseHostfile(text.replaceAll(',', '\n'));
+  return parse(text.split(','), 'host');
 }
 
 /** Deals `count` things to hosts, one a round each, as far as `room` goes. */

@@ -5,24 +5,14 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { hostname } from 'node:os';
 import { Writable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { allowedCores, bindToCores, shareCores } from './cores.js';
-import {
-  encodeFrame,
-  keepBeating,
-  newNonce,
-  parseFrame,
-  proofOf,
-  proves,
-  readFrames,
-  watchSilence,
-  type Exit,
-  type FrameType,
-  type Hello,
-} from './frames.js';
+import { parseFrame, type Exit, type FrameType, type Hello } from './frames.js';
 import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan } from './job.js';
 import { removeSegments, removeSession } from './leftovers.js';
 import { keeperPlace, type KeeperPlace } from './keeper-place.js';
+import { Line } from './line.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
 import { runJob } from './run-job.js';
@@ -32,12 +22,15 @@ type Env = Readonly<Record<string, string | undefined>>;
 /** In the environment of the process and all that it starts. */
 const keptVariable = 'GRADLINK_KEPT';
 const connectPatienceMs = 5000;
+const mostCalls = 10;
+const betweenCallsMs = 200;
 const seenPatienceMs = 2000;
 const parentPollMs = 500;
 const failed = 1;
 
 /** The launcher of this job, after both sides have shown that they know its secret. */
-interface Line {
+interface Connection {
+  readonly line: Line;
   readonly socket: Socket;
   readonly graceMs: number;
   readonly silenceMs: number;
@@ -53,81 +46,94 @@ function required(env: Env, name: string): string {
   return value;
 }
 
+/** The other end was there and went. */
+class HungUp extends Error {}
+
 /** Tries one address. */
-function call(host: string, port: number, secret: string, place: number): Promise<Line> {
+function call(host: string, port: number, secret: string, place: number): Promise<Connection> {
   return new Promise((resolve, reject) => {
-    const nonce = newNonce();
-    const socket = connect({ host, port, timeout: connectPatienceMs });
+    const socket = connect({ host, port });
     const timer = setTimeout(() => socket.destroy(new Error('no answer')), connectPatienceMs);
-    let line: Line | undefined;
-    socket.setNoDelay(true);
-    socket.on('error', reject);
+    let connection: Connection | undefined;
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      reject(error.code === 'ECONNRESET' ? new HungUp('it hung up') : error);
+    });
+    socket.on('connect', () => {
+      clearTimeout(timer);
+    });
     socket.on('close', () => {
       clearTimeout(timer);
-      reject(new Error('it hung up'));
+      reject(new HungUp('it hung up'));
     });
-    readFrames(socket, (type, payload) => {
-      if (line !== undefined) {
-        line.onFrame(type);
-      } else if (type === 'challenge') {
-        const hello: Hello = {
-          proof: proofOf('keeper', secret, payload),
-          nonce: nonce.toString('hex'),
-          place,
-          host: hostname(),
-          pid: process.pid,
-        };
-        socket.write(encodeFrame('hello', hello));
-      } else {
-        const { proof, graceMs, silenceMs, localRank, localSize } = parseFrame(payload) ?? {};
-        if (
-          !proves(proof, proofOf('launcher', secret, nonce)) ||
-          typeof graceMs !== 'number' ||
-          typeof silenceMs !== 'number'
-        ) {
-          socket.destroy(new Error('it is not the launcher of this job'));
-          return;
-        }
-        clearTimeout(timer);
-        socket.setTimeout(0);
-        line = {
-          socket,
-          graceMs,
-          silenceMs,
-          ...(typeof localRank === 'number' && typeof localSize === 'number'
-            ? { localRank, localSize }
-            : {}),
-          onFrame: () => undefined,
-        };
-        resolve(line);
+    const hello: Hello = { place, host: hostname(), pid: process.pid };
+    const line = Line.answer(socket, secret, hello, (type, payload) => {
+      if (connection !== undefined) {
+        connection.onFrame(type);
+        return;
       }
+      const { graceMs, silenceMs, localRank, localSize } = parseFrame(payload) ?? {};
+      if (typeof graceMs !== 'number' || typeof silenceMs !== 'number') {
+        socket.destroy(new Error('it is another version of gradlink'));
+        return;
+      }
+      connection = {
+        line,
+        socket,
+        graceMs,
+        silenceMs,
+        ...(typeof localRank === 'number' && typeof localSize === 'number'
+          ? { localRank, localSize }
+          : {}),
+        onFrame: () => undefined,
+      };
+      resolve(connection);
     });
   });
 }
 
-async function callLauncher(env: Env, place: number): Promise<Line> {
+/** Where strangers crowd it, the launcher may hang up on a keeper that is slow to answer. */
+async function callPatiently(
+  ...where: readonly [host: string, port: number, secret: string, place: number]
+): Promise<Connection> {
+  for (let left = mostCalls - 1; ; left -= 1) {
+    try {
+      return await call(...where);
+    } catch (error) {
+      if (!(error instanceof HungUp) || left === 0) throw error;
+      await sleep(betweenCallsMs);
+    }
+  }
+}
+
+async function callLauncher(env: Env, place: number): Promise<Connection> {
   const secret = required(env, jobVariable);
   const where = required(env, launcherVariable);
   const colon = where.lastIndexOf(':');
+  const hosts = where.slice(0, colon).split(',');
   const tried: string[] = [];
-  for (const host of where.slice(0, colon).split(',')) {
+  for (const host of hosts) {
     try {
-      return await call(host, Number(where.slice(colon + 1)), secret, place);
+      return await callPatiently(host, Number(where.slice(colon + 1)), secret, place);
     } catch (error) {
       tried.push(`${host} (${(error as Error).message})`);
     }
   }
+  const advice =
+    hosts.length === 1 && hosts[0] === '127.0.0.1'
+      ? 'it takes this job to be on its own host alone: name the hosts with -H'
+      : 'a firewall must let it through';
   throw new Error(
-    `could not reach gradlink launch at ${tried.join(', ')}, port ${where.slice(colon + 1)}; a firewall must let it through`,
+    `could not reach gradlink launch at ${tried.join(', ')}, port ${where.slice(colon + 1)}; ${advice}`,
   );
 }
 
 /** Output as frames; as slow as the launcher takes it. */
-function frameWriter(socket: Socket, type: 'stdout' | 'stderr'): Writable {
+function frameWriter(line: Line, type: 'stdout' | 'stderr'): Writable {
+  const { socket } = line;
   return new Writable({
     write(chunk: Buffer, _encoding, callback) {
       if (socket.destroyed) callback();
-      else if (socket.write(encodeFrame(type, chunk))) callback();
+      else if (line.write(type, chunk)) callback();
       else {
         const go = (): void => {
           socket.off('drain', go).off('close', go);
@@ -139,10 +145,14 @@ function frameWriter(socket: Socket, type: 'stdout' | 'stderr'): Writable {
   });
 }
 
-function cores(line: Line, place: KeeperPlace, env: Env): readonly number[] | undefined {
+function cores(
+  connection: Connection,
+  place: KeeperPlace,
+  env: Env,
+): readonly number[] | undefined {
   if (env.GRADLINK_BIND_TO === 'none') return undefined;
-  const size = line.localSize ?? place.localSize;
-  const rank = line.localRank ?? place.localRank;
+  const size = connection.localSize ?? place.localSize;
+  const rank = connection.localRank ?? place.localRank;
   if (size === undefined || rank === undefined) return undefined;
   return shareCores(size, allowedCores())[rank];
 }
@@ -193,23 +203,24 @@ function endDaemon(pid: number): void {
  *
  * @returns whether the launcher has
  */
-async function report(line: Line, exit: Exit): Promise<boolean> {
-  if (line.socket.destroyed) return false;
+async function report(connection: Connection, exit: Exit): Promise<boolean> {
+  const { line, socket, graceMs } = connection;
+  if (socket.destroyed) return false;
   const seen = await new Promise<boolean>((resolve) => {
-    const timer = setTimeout(resolve, 2 * (line.graceMs + seenPatienceMs), false);
+    const timer = setTimeout(resolve, 2 * (graceMs + seenPatienceMs), false);
     const done = (seen: boolean): void => {
       clearTimeout(timer);
       resolve(seen);
     };
-    line.onFrame = (type) => {
+    connection.onFrame = (type) => {
       if (type === 'seen') done(true);
     };
-    line.socket.on('close', () => {
+    socket.on('close', () => {
       done(false);
     });
-    line.socket.write(encodeFrame('exit', exit));
+    line.write('exit', exit);
   });
-  line.socket.destroy();
+  socket.destroy();
   return seen;
 }
 
@@ -229,12 +240,13 @@ export async function keep(
 ): Promise<number> {
   const place = keeperPlace(env);
   if (place === undefined) throw new Error('expected to be started by mpirun or srun');
-  const line = await callLauncher(env, place.place);
+  const connection = await callLauncher(env, place.place);
+  const { line, socket } = connection;
   const endings = new EventEmitter();
   const end = (): void => void endings.emit('SIGTERM', 'SIGTERM');
   const state: { silent: boolean; why?: string } = { silent: false };
   // Asked more than once, by the launcher: at once. mpirun's and the kernel's signals may come several times for one end.
-  line.onFrame = (type) => {
+  connection.onFrame = (type) => {
     if (type === 'end') end();
   };
   const parent = process.ppid;
@@ -249,29 +261,29 @@ export async function keep(
     signals.on(signal, () => {
       endOnce(`was ended with ${signal} by what had started it`);
     });
-  line.socket.on('close', () => {
-    endOnce('was ended: the launcher is gone');
+  socket.on('close', () => {
+    endOnce(`was ended: ${line.trouble ?? 'the launcher is gone'}`);
   });
-  watchSilence(line.socket, line.silenceMs, () => {
+  line.watchSilence(connection.silenceMs, () => {
     state.silent = true;
-    line.socket.destroy();
+    socket.destroy();
   });
-  keepBeating(line.socket, line.silenceMs);
+  line.keepBeating(connection.silenceMs);
   try {
     // Inherited from here: nothing the process starts can be earlier than its binding.
-    const share = cores(line, place, env);
+    const share = cores(connection, place, env);
     if (share !== undefined) bindToCores(process.pid, share);
     const plan = planFor(command, place, env);
     const { endings: how } = await runJob([plan], {
       mark: `${keptVariable}=${keptMark(env, place)}`,
       env,
       signals: endings,
-      graceMs: line.graceMs,
+      graceMs: connection.graceMs,
       workers: 1,
       tolerateWorkerLoss: false,
       output: {
-        stdout: frameWriter(line.socket, 'stdout'),
-        stderr: frameWriter(line.socket, 'stderr'),
+        stdout: frameWriter(line, 'stdout'),
+        stderr: frameWriter(line, 'stderr'),
         tag: false,
       },
     });
@@ -284,10 +296,10 @@ export async function keep(
       manner: state.why === undefined ? (ending?.manner ?? 'exited') : 'ended',
     };
     // What the launcher knows, mpirun need not report as well.
-    return (await report(line, exit)) ? 0 : exit.exitCode;
+    return (await report(connection, exit)) ? 0 : exit.exitCode;
   } finally {
     clearInterval(watch);
-    line.socket.destroy();
+    socket.destroy();
     removeSegments(env, place.place);
     if (process.ppid !== parent) removeSession(env);
     if (state.silent) endDaemon(parent);

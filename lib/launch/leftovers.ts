@@ -1,6 +1,6 @@
 // What an MPI leaves on a host when its processes and its daemon are killed before they can clean up.
-import { readdirSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { lstatSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -32,14 +32,19 @@ export function removeSegments(env: Env, rank: number): void {
   }
 }
 
-/** Removes the folder of Open MPI's daemon, which is gone, and with it the sockets in it. */
+/**
+ * Removes the folder of Open MPI's daemon, which is gone, and with it the sockets in it; and the folder of all of this
+ * user's jobs, ompi.HOST.UID, unless there are others.
+ */
 export function removeSession(env: Env): void {
   const [session] =
     /^\/.*\/ompi\.[^/]+\/(?:pid|jf)\.\d+(?=\/|$)/.exec(env.PMIX_SERVER_TMPDIR ?? '') ?? [];
   if (session === undefined) return;
   try {
     rmSync(session, { recursive: true, force: true });
+    const sessions = dirname(session);
+    if (lstatSync(sessions).uid === process.getuid?.()) rmdirSync(sessions);
   } catch {
-    // Another keeper of this host removes it at the same time.
+    // Another keeper of this host removes it at the same time, or another job is in it.
   }
 }

@@ -47,7 +47,8 @@ export class Progress {
 
   /**
    * The failure that is the cause of the others, among those known so far: one that a signal killed before one that
-   * ended with an error because it lost the other, then those lost, what started them, and last what that one ended.
+   * aborted or ended with an error because it lost the other, then those lost, what started them, and last what that one
+   * ended. Of equals it is the first.
    */
   get undecided(): Ending | undefined {
     return this.failures.reduce<Ending | undefined>(
@@ -57,15 +58,30 @@ export class Progress {
   }
 }
 
-function weight({ member, manner }: Ending): number {
-  // Killed, it took all with it; else it is the first to know that one of them failed.
-  if (member.role === undefined) return manner === 'killed' ? weights.exited : weights.starter;
-  return weights[manner];
+const aborted = 128 + constants.signals.SIGABRT;
+
+/** Libraries abort when they lose a peer (UCX does): nothing but the process itself sends this signal. */
+function hasAborted({ manner, exitCode }: Ending): boolean {
+  return manner === 'killed' && exitCode === aborted;
 }
 
-const weights = { ended: 0, starter: 1, lost: 2, exited: 3, killed: 4 } as const;
+function weight(ending: Ending): number {
+  const { member, manner } = ending;
+  // Killed, it took all with it; else it is the first to know that one of them failed.
+  if (member.role === undefined) return manner === 'killed' ? weights.exited : weights.starter;
+  return hasAborted(ending) ? weights.aborted : weights[manner];
+}
 
-/** Whether a better explanation of a failure may be on its way. */
-export function isDoubtful({ member, manner }: Ending): boolean {
-  return member.role === undefined || manner === 'lost' || manner === 'ended';
+const weights = { ended: 0, starter: 1, lost: 2, exited: 3, aborted: 4, killed: 5 } as const;
+
+/** mpirun ends when a rank has failed, and may be faster than the news of the rank. */
+const newsPatienceMs = 1000;
+/** Those that lose a process may end before the kernel is through with it, or its keeper has said so. */
+const causePatienceMs = 200;
+
+/** How long a better explanation of a failure may be on its way. */
+export function causePatience(ending: Ending): number {
+  const { member, manner } = ending;
+  if (member.role === undefined || manner === 'lost' || manner === 'ended') return newsPatienceMs;
+  return manner === 'exited' || hasAborted(ending) ? causePatienceMs : 0;
 }

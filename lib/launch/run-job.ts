@@ -8,7 +8,7 @@ import { closing, JobOutput, type OutputOptions } from './output.js';
 import type { ProcessPlan } from './job.js';
 import type { Ending, Member, RemoteMembers } from './members.js';
 import { jobProcesses, signalProcess } from './processes.js';
-import { isDoubtful, Progress } from './progress.js';
+import { causePatience, Progress } from './progress.js';
 import { startWatchdog } from './watchdog.js';
 
 /** A process that failed. */
@@ -63,8 +63,6 @@ const notExecutableExitCode = 126;
 const signalBase = 128;
 const pollMs = 20;
 const killPatienceMs = 1000;
-/** mpirun ends when a rank has failed, and may be faster than the news of the rank. */
-const newsPatienceMs = 1000;
 
 class Job {
   private readonly output: JobOutput;
@@ -183,16 +181,14 @@ class Job {
   private ended(ending: Ending): void {
     this.progress.ended(ending);
     if (this.progress.undecided !== undefined) {
+      const nobodyLeft = this.running === 0 && this.options.remote === undefined;
+      const patience = nobodyLeft ? 0 : causePatience(ending);
+      const decide = (): void => {
+        this.decide();
+      };
       // Of processes that ended in the same moment one is the cause: the choice waits until all of them are known.
-      if (isDoubtful(ending)) {
-        this.after(newsPatienceMs, () => {
-          this.decide();
-        });
-      } else {
-        setImmediate(() => {
-          this.decide();
-        });
-      }
+      if (patience > 0) this.after(patience, decide);
+      else setImmediate(decide);
     }
     if (this.progress.workersDone) this.stopServers();
   }

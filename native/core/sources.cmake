@@ -23,6 +23,7 @@ unite(gradlink_core kernels
   direct.cc
   kernels/reduce_kernels.cc
   kernels/simd/level.cc
+  sha256.cc
   thread_pool.cc
   windows/arithmetic.cc
   windows/memory.cc

@@ -9,7 +9,7 @@
 #include "core/direct.h"
 #include "core/one_rank.h"
 #include "shm/mailbox.h"
-#include "shm/meeting.h"
+#include "shm/meeting/meeting.h"
 #include "shm/session.h"
 #include "shm/shared_regions.h"
 #include "shm/shm.h"

@@ -11,9 +11,11 @@ unite(gradlink_shm calls
   staging_styles.cc)
 unite(gradlink_shm segment
   mailbox.cc
-  meeting.cc
-  meeting_processes.cc
-  meeting_threads.cc
+  meeting/meeting.cc
+  meeting/packets.cc
+  meeting/processes.cc
+  meeting/secret.cc
+  meeting/threads.cc
   neighbor_row.cc
   process_segment.cc
   segment.cc

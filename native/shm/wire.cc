@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "shm/meeting.h"
+#include "shm/meeting/meeting.h"
 
 namespace gradlink::shm {
 

@@ -53,6 +53,10 @@ describe('readJob', () => {
     expect(readJob({ ...launch, GRADLINK_RANK: '3' })?.job).toBe(readJob(launch)?.job);
     expect(readJob({ ...launch, GRADLINK_JOB: 'other' })?.job).not.toBe(readJob(launch)?.job);
     expect(readJob({ ...slurm, SLURM_STEP_ID: '1' })?.job).not.toBe(readJob(slurm)?.job);
+    for (const outer of [openMpi, pmi, slurm]) {
+      // The launcher's secret, where it started mpirun or srun: their own names can be guessed.
+      expect(readJob({ ...outer, GRADLINK_JOB: 'secret' })?.job).not.toBe(readJob(outer)?.job);
+    }
   });
 
   it('takes MPI for jobs of more than one host', () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { parseHostfile, place } from '../../lib/launch/hosts.js';
+import { parseHostfile, parseHostList, place } from '../../lib/launch/hosts.js';
 
 describe('hostfiles', () => {
   it('take hosts with and without slots, comments and blank lines', () => {
@@ -27,8 +27,30 @@ describe('hostfiles', () => {
     ['a:0', /line 1: .*at least one slot/],
     ['a slots=x', /line 1/],
     ['# nothing\n', /at least one host, got none/],
+    // Options to ssh and mpirun, and what no host is called.
+    ['a\n-FTMP/evil:2\n', /line 2: expected a host's name .*got '-FTMP\/evil'/],
+    ['-oProxyCommand', /line 1: .*begin with a '-'/],
+    ['user@-x', /line 1/],
+    ['-l@a', /line 1/],
+    ['a\n\nb/c', /line 3: .*got 'b\/c'/],
+    ["a'b", /line 1/],
+    ['a,b', /line 1/],
+    ['a\0b', /line 1: .*got 'a\?b'/],
+    ['a$(b)', /line 1/],
+    ['[fe80::1', /line 1/],
+    ['[-x]', /line 1/],
   ])('%j is refused', (text, message) => {
     expect(() => parseHostfile(text)).toThrow(message);
+  });
+
+  it('take users and what addresses and names are made of', () => {
+    const names = ['me@node-1.example.org', 'node_2', '10.0.0.7', '[fe80::1%eth0]', 'A'];
+    expect(parseHostfile(names.join('\n')).map(({ name }) => name)).toEqual(names);
+  });
+
+  it('on the command line are counted', () => {
+    expect(parseHostList('a:2,b')).toEqual([{ name: 'a', slots: 2 }, { name: 'b' }]);
+    expect(() => parseHostList('a:2,-x:1')).toThrow(/^host 2: .*got '-x'/);
   });
 });
 

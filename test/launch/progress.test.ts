@@ -61,6 +61,16 @@ describe('blame', () => {
       [end('worker', 0, 1), end('worker', 1, 137)],
       'worker1',
     ],
+    [
+      'the killed before those that aborted',
+      [end('worker', 0, 134), end('worker', 1, 137)],
+      'worker1',
+    ],
+    [
+      'one that aborted before those that lost it',
+      [end('worker', 0, 1), end('worker', 1, 134)],
+      'worker1',
+    ],
     ['the first of equals', [end('worker', 1, 1), end('worker', 0, 2)], 'worker1'],
     ['a rank before mpirun', [end(undefined, 0, 1), end('worker', 1, 1)], 'worker1'],
     ['a lost rank before mpirun', [end(undefined, 0, 1), end('worker', 1, 1, 'lost')], 'worker1'],

@@ -1,6 +1,6 @@
 // `gradlink launch --launcher mpi` under real mpiruns: places, output, statuses, and that nothing outlives a job.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -100,6 +100,19 @@ describe.each([
     expect(stderr).toMatch(/rank 0 \(process \d+\) was killed by SIGSEGV/);
   });
 
+  mpiTest(
+    'blames the rank that was killed, not one that aborts over it before that is known',
+    async () => {
+      const mark = launches.mark('first');
+      const script = `if [ ${rank} = 0 ]; then echo $$ > ${mark}.new; mv ${mark}.new ${mark}; kill -ABRT $$; fi
+      until [ -e ${mark} ]; do :; done; read -r other < ${mark}
+      while kill -0 $other 2>/dev/null; do :; done; kill -KILL $$`;
+      const { code, stderr } = await launch(['-n', '2', 'sh', '-c', script]).ended;
+      expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL/);
+      expect(code).toBe(128 + 9);
+    },
+  );
+
   const long = async (...options: string[]) => {
     const mark = launches.mark('there');
     const script = `sleep 600 & setsid sleep 600 & touch ${mark}${rank}; sleep 600`;
@@ -164,13 +177,18 @@ describe.each([
     expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 of 3', '1 of 3', '2 of 3']);
   });
 
-  compilerTest('leaves no process and no segment when mpirun is killed', async () => {
+  compilerTest('leaves no process, segment or folder when mpirun is killed', async () => {
     const mark = launches.mark('there');
+    const temporary = mkdtempSync(join(launches.scratch, 'tmp-'));
     const script = `echo $PMIX_NAMESPACE >${mark}job${rank}; exec ${mpiProgram()} ${mark}`;
     const { child, ended } = launch(['-n', '3', '--grace', '1', 'sh', '-c', script], {
       LAUNCH_TEST: mark,
+      TMPDIR: temporary,
     });
     await marked(mark, 3);
+    // Of MPICH there is none.
+    const sessions = () => readdirSync(temporary).filter((file) => file.startsWith('ompi.'));
+    expect(sessions()).toHaveLength(mpi === 'openmpi' ? 1 : 0);
     const [starter = 0] = readFileSync(
       `/proc/${String(child.pid)}/task/${String(child.pid)}/children`,
       'utf8',
@@ -186,6 +204,7 @@ describe.each([
     await until(() => bearers(`LAUNCH_TEST=${mark}`).length === 0);
     const job = Number(readFileSync(`${mark}job0`, 'utf8')).toString(16);
     expect(readdirSync('/dev/shm').filter((file) => job !== '0' && file.includes(job))).toEqual([]);
+    expect(sessions()).toEqual([]);
   });
 
   mpiTest('runs workers and servers of a store', async () => {

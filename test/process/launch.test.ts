@@ -168,6 +168,20 @@ describe('a failing rank', () => {
     expect(stderr).toContain('was killed by SIGSEGV');
   });
 
+  it.each([
+    ['exits', 'exit 1'],
+    ['aborts', 'kill -ABRT $$'],
+  ])('is blamed for its death when another %s over it before it is known', async (_, end) => {
+    const mark = join(scratch, `first-${end.slice(0, 4)}`);
+    // Rank 1 is killed once the launcher has reaped rank 0: not the other way round, as it would be mostly.
+    const script = `if [ $GRADLINK_RANK = 0 ]; then echo $$ > ${mark}.new; mv ${mark}.new ${mark}; ${end}; fi
+      until [ -e ${mark} ]; do :; done; read -r other < ${mark}
+      while kill -0 $other 2>/dev/null; do :; done; kill -KILL $$`;
+    const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
+    expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL; the job was ended/);
+    expect(code).toBe(128 + 9);
+  });
+
   it('kills those that ignore SIGTERM once the grace period is over', async () => {
     const mark = join(scratch, 'ignores');
     const script = `if [ $GRADLINK_RANK = 0 ]; then until [ -e ${mark} ]; do sleep 0.05; done; exit 3; fi

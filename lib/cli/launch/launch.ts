@@ -25,6 +25,7 @@ import {
   type ProcessPlan,
 } from '../../launch/job.js';
 import { defaultMaxRestarts, runElastic, type Attempt } from '../../launch/elastic.js';
+import { staysOnOwnHost } from '../../launch/own-host.js';
 import { runJob, type JobResult } from '../../launch/run-job.js';
 import { syncCommands, syncDirectory } from '../../launch/sync.js';
 
@@ -112,6 +113,7 @@ async function runOnce(
           servers,
           graceMs,
           silenceMs: options.hostTimeout * 1000,
+          ownHost: staysOnOwnHost(launcher.name, job),
           ...(hosts === undefined ? {} : { hosts }),
         })
       : undefined;

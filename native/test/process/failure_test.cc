@@ -117,18 +117,6 @@ TEST(ProcessesFailing, EndWithTheReasonOfAnAbort) {
   }
 }
 
-/// Sockets of a meeting: one that its leader listens at, and one more for each rank that has found
-/// it.
-int socketsOf(const std::string& name) {
-  FILE* list = fopen("/proc/net/unix", "r");
-  char line[512];
-  int found = 0;
-  while (fgets(line, sizeof(line), list) != nullptr)
-    found += std::string(line).find(name) != std::string::npos ? 1 : 0;
-  fclose(list);
-  return found;
-}
-
 TEST(ProcessesMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
   const std::string name = freshName();
   auto late = [&](int rank, double timeoutMs) {

@@ -9,12 +9,15 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstddef>
+#include <cstdio>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/error.h"
+#include "shm/meeting/secret.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
 
@@ -33,6 +36,27 @@ inline shm::JoinOptions optionsFor(const std::string& name, int rank, int size) 
   options.size = size;
   options.timeoutMs = 20000;
   return options;
+}
+
+/// Where the ranks of a meeting find one another, as the list of sockets shows it.
+inline std::string shownAddress(const std::string& name) {
+  const shm::MeetingAddress address(optionsFor(name, 0, 1));
+  const auto* value = reinterpret_cast<const sockaddr_un*>(address.get());
+  return "@" +
+         std::string(value->sun_path + 1, address.length() - offsetof(sockaddr_un, sun_path) - 1);
+}
+
+/// Sockets of a meeting: one that its leader listens at, and one more for each rank that has found
+/// it.
+inline int socketsOf(const std::string& name) {
+  const std::string address = shownAddress(name);
+  FILE* list = fopen("/proc/net/unix", "r");
+  char line[512];
+  int found = 0;
+  while (fgets(line, sizeof(line), list) != nullptr)
+    found += std::string(line).find(address) != std::string::npos ? 1 : 0;
+  fclose(list);
+  return found;
 }
 
 /// Counters that parent and children share: conditions to wait for instead of times.

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <thread>
 
-#include "shm/meeting.h"
+#include "shm/meeting/meeting.h"
 #include "shm/wire.h"
 #include "shm/wire_layout.h"
 #include "test/threads_support.h"

@@ -1,4 +1,4 @@
-#include "shm/meeting.h"
+#include "shm/meeting/meeting.h"
 
 #include <sys/mman.h>
 
@@ -57,6 +57,10 @@ Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, i
                                         std::to_string(sizeB))
       .withRank(rankB)
       .withOp("join");
+}
+
+Error nameIsTaken(const JoinOptions& options, const std::string& holder) {
+  return Error(ErrorCode::mismatch, quoted(options) + holder + " holds this name").withOp("join");
 }
 
 Error joinCancelled(const JoinOptions& options) {

@@ -24,6 +24,8 @@ Membership makePrivateSegment(int size, std::size_t slotBytes);
 Error missingRanks(const JoinOptions& options, const std::vector<int>& missing);
 Error rankTakenTwice(const JoinOptions& options, int rank);
 Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, int sizeB);
+/// `holder` is at the address of this meeting, and is none of its ranks.
+Error nameIsTaken(const JoinOptions& options, const std::string& holder);
 Error joinCancelled(const JoinOptions& options);
 
 inline bool isCancelled(const JoinOptions& options) {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "shm/meeting.h"
+#include "shm/meeting/meeting.h"
 
 namespace gradlink::shm {
 namespace {

@@ -1,0 +1,203 @@
+// A connection between the launcher and a keeper, on which both have shown that they know the job's secret and every
+// frame is shown to come from the other, in its order: nothing can be put in, altered, left out, repeated or sent back.
+// What is said is not encrypted.
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Socket } from 'node:net';
+
+import { frameTypes, type FrameType } from './frames.js';
+
+type Side = 'launcher' | 'keeper';
+
+const headBytes = 5;
+const nonceBytes = 32;
+const macBytes = 32;
+/** Output comes in chunks of a pipe, the rest is short; more is no peer of ours. */
+const mostBytes = 4 << 20;
+/** All that may come before the first authentic frame, which is a hello or a welcome of some 200 bytes. */
+const mostUnproven = 4096;
+/** The launcher's is short, and a keeper that it was too short for calls again. */
+const proofPatienceMs = { launcher: 5000, keeper: 15_000 };
+const beatsInPatience = 5;
+
+const forged =
+  'a frame on its connection was not authentic: altered, repeated, out of order or of a process without the secret';
+
+/** Signs or checks the frames of one direction of one connection. */
+class Seal {
+  private readonly key: Buffer;
+  private count = 0n;
+
+  constructor(secret: string, from: Side, challenge: Buffer, answer: Buffer) {
+    this.key = createHmac('sha256', secret)
+      .update(`gradlink frames of the ${from}`)
+      .update(challenge)
+      .update(answer)
+      .digest();
+  }
+
+  /** Of the next frame; its number is part of it. */
+  next(frame: Buffer): Buffer {
+    const number = Buffer.alloc(8);
+    number.writeBigUInt64LE(this.count);
+    this.count += 1n;
+    return createHmac('sha256', this.key).update(number).update(frame).digest();
+  }
+}
+
+function encode(type: FrameType, body: Buffer): Buffer {
+  const head = Buffer.alloc(headBytes);
+  head.writeUInt32LE(body.length, 0);
+  head.writeUInt8(frameTypes.indexOf(type), headBytes - 1);
+  return Buffer.concat([head, body]);
+}
+
+const bodyOf = (payload: Buffer | object): Buffer =>
+  Buffer.isBuffer(payload) ? payload : Buffer.from(JSON.stringify(payload));
+
+type OnFrame = (type: FrameType, payload: Buffer) => void;
+
+export class Line {
+  /** Why this end hung up; undefined where it did not. */
+  trouble: string | undefined;
+  private rest: Buffer = Buffer.alloc(0);
+  private readonly nonce = randomBytes(nonceBytes);
+  private sealing: Seal | undefined;
+  private checking: Seal | undefined;
+  private proven = false;
+  private unproven = 0;
+  private heard = performance.now();
+  private readonly patience: NodeJS.Timeout;
+
+  private constructor(
+    readonly socket: Socket,
+    private readonly side: Side,
+    private readonly secret: string,
+    private readonly hello: object,
+    private readonly onFrame: OnFrame,
+  ) {
+    socket.setNoDelay(true);
+    this.patience = setTimeout(() => {
+      this.breakOff('it did not show in time that it knows the secret of the job');
+    }, proofPatienceMs[side]);
+    socket.on('close', () => {
+      clearTimeout(this.patience);
+    });
+    socket.on('data', (chunk: Buffer) => {
+      this.take(chunk);
+    });
+  }
+
+  /** The launcher's end. The first frame that `onFrame` gets is a hello of a process of the job. */
+  static ask(socket: Socket, secret: string, onFrame: OnFrame): Line {
+    const line = new Line(socket, 'launcher', secret, {}, onFrame);
+    socket.write(encode('challenge', line.nonce));
+    return line;
+  }
+
+  /** A keeper's end. The first frame that `onFrame` gets is the welcome of the job's launcher. */
+  static answer(socket: Socket, secret: string, hello: object, onFrame: OnFrame): Line {
+    return new Line(socket, 'keeper', secret, hello, onFrame);
+  }
+
+  /** @returns whether the socket wants more at once */
+  write(type: FrameType, payload: Buffer | object = Buffer.alloc(0)): boolean {
+    if (this.sealing === undefined) throw new Error('the line is not open yet');
+    const frame = encode(type, bodyOf(payload));
+    return this.socket.write(Buffer.concat([frame, this.sealing.next(frame)]));
+  }
+
+  /** Tells the other side a few times within its patience that this one is there. Ends with the socket. */
+  keepBeating(silenceMs: number): void {
+    const timer = setInterval(() => this.write('beat'), silenceMs / beatsInPatience);
+    this.socket.on('close', () => {
+      clearInterval(timer);
+    });
+  }
+
+  /** Calls `onSilence` once no frame has come for so long; time in which the socket is paused does not count. */
+  watchSilence(silenceMs: number, onSilence: () => void): void {
+    this.heard = performance.now();
+    const timer = setInterval(() => {
+      if (this.socket.isPaused()) this.heard = performance.now();
+      if (performance.now() - this.heard > silenceMs) onSilence();
+    }, silenceMs / beatsInPatience);
+    this.socket.on('close', () => {
+      clearInterval(timer);
+    });
+  }
+
+  private breakOff(why: string): void {
+    this.trouble ??= why;
+    this.rest = Buffer.alloc(0);
+    this.socket.destroy(new Error(why));
+  }
+
+  private take(chunk: Buffer): void {
+    if (!this.proven) {
+      this.unproven += chunk.length;
+      // The launcher may send more at once with its welcome; a keeper does not before it has that.
+      if (this.side === 'launcher' && this.unproven > mostUnproven) {
+        this.breakOff('it sent too much before it showed that it knows the secret of the job');
+        return;
+      }
+    }
+    this.rest = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    while (this.rest.length >= headBytes && !this.socket.destroyed) {
+      const length = this.rest.readUInt32LE(0);
+      const type = frameTypes[this.rest.readUInt8(headBytes - 1)];
+      if (type === undefined || length > (this.proven ? mostBytes : mostUnproven)) {
+        this.breakOff(forged);
+        return;
+      }
+      const sealed = type === 'challenge' ? 0 : macBytes;
+      const whole = headBytes + length + sealed;
+      if (this.rest.length < whole) return;
+      const frame = this.rest.subarray(0, headBytes + length);
+      const seal = this.rest.subarray(headBytes + length, whole);
+      this.rest = this.rest.subarray(whole);
+      this.read(type, frame, seal);
+    }
+  }
+
+  private read(type: FrameType, frame: Buffer, seal: Buffer): void {
+    const payload = frame.subarray(headBytes);
+    if (type === 'challenge') {
+      this.answerChallenge(payload);
+      return;
+    }
+    const hello = this.side === 'launcher' && !this.proven;
+    if (hello && type === 'hello' && payload.length >= nonceBytes) {
+      this.openSeals(this.nonce, payload.subarray(0, nonceBytes));
+    }
+    const first = this.side === 'launcher' ? 'hello' : 'welcome';
+    const expected = this.checking?.next(frame);
+    if (
+      expected === undefined ||
+      !timingSafeEqual(expected, seal) ||
+      (type === first) === this.proven
+    ) {
+      this.breakOff(forged);
+      return;
+    }
+    clearTimeout(this.patience);
+    this.proven = true;
+    this.heard = performance.now();
+    this.onFrame(type, hello ? payload.subarray(nonceBytes) : payload);
+  }
+
+  /** A keeper's, once: to the launcher's end nobody sends one. */
+  private answerChallenge(challenge: Buffer): void {
+    if (this.side === 'launcher' || this.sealing !== undefined || challenge.length !== nonceBytes) {
+      this.breakOff(forged);
+      return;
+    }
+    this.openSeals(challenge, this.nonce);
+    this.write('hello', Buffer.concat([this.nonce, bodyOf(this.hello)]));
+  }
+
+  private openSeals(challenge: Buffer, answer: Buffer): void {
+    const other = this.side === 'launcher' ? 'keeper' : 'launcher';
+    this.sealing = new Seal(this.secret, this.side, challenge, answer);
+    this.checking = new Seal(this.secret, other, challenge, answer);
+  }
+}

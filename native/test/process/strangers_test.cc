@@ -1,0 +1,216 @@
+// Processes of the same user that do not know the job's secret, at the address of a meeting: what
+// they say counts for nothing.
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+
+#include <cstring>
+
+#include "shm/meeting/packets.h"
+#include "test/process/support.h"
+
+namespace gradlink::test {
+namespace {
+
+using shm::File;
+using shm::Word;
+
+Child rankOf(const std::string& name, int rank, int size, double timeoutMs = 20000) {
+  return Child([=]() -> std::string {
+    auto options = optionsFor(name, rank, size);
+    options.timeoutMs = timeoutMs;
+    auto comm = shm::join(options);
+    return runRank(*comm, {Op::allReduce, comm->size(), 1000});
+  });
+}
+
+/// A connection to the meeting's leader, which waits for the others.
+File connectTo(const std::string& name) {
+  const shm::MeetingAddress address(optionsFor(name, 0, 1));
+  File socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  while (connect(socket.get(), address.get(), address.length()) != 0) usleep(200);
+  return socket;
+}
+
+bool closedByOther(const File& socket) {
+  char byte[2048];
+  ssize_t got;
+  while ((got = recv(socket.get(), byte, sizeof(byte), 0)) > 0) {
+  }
+  return got == 0 || errno == ECONNRESET;
+}
+
+TEST(Strangers, AreNoRanksWhateverTheySay) {
+  const std::string name = freshName();
+  Child first = rankOf(name, 0, 3);
+  std::vector<File> strangers;
+  for (const Word word : {Word::ready, Word::ready, Word::gaveUp, Word::hello, Word::welcome,
+                          Word::start, Word::failed, Word::challenge, Word::proof, Word{99}}) {
+    for (const std::string& text : {std::string(), std::string(64, 'x'), std::string(1000, '\0')}) {
+      strangers.push_back(connectTo(name));
+      shm::sendWord(strangers.back(), word, 1, 3, text);
+    }
+  }
+  // Nothing of theirs is left to be heard when the ranks come.
+  for (const File& stranger : strangers) EXPECT_TRUE(closedByOther(stranger));
+  Child second = rankOf(name, 1, 3);
+  Child third = rankOf(name, 2, 3);
+  for (Child* child : {&first, &second, &third}) EXPECT_EQ(child->wait(), "");
+}
+
+// What a rank proves itself with is of use on its own connection alone.
+TEST(Strangers, CannotUseTheProofOfARank) {
+  const std::string name = freshName();
+  Child first = rankOf(name, 0, 2);
+  const auto options = optionsFor(name, 1, 2);
+  const auto nonceOf = [](const File& socket) {
+    shm::Packet packet;
+    std::string_view text;
+    while (shm::receivePacket(socket, packet, text) != shm::Got::packet) {
+    }
+    EXPECT_EQ(packet.word, Word::challenge);
+    return std::string(text);
+  };
+  const File one = connectTo(name);
+  const File other = connectTo(name);
+  const std::string nonce(shm::kNonceBytes, 'n');
+  const Digest proof = proofOf(options, shm::Side::guest, nonceOf(one), nonce, 1, 2);
+  EXPECT_NE(nonceOf(other), "");
+  shm::sendWord(other, Word::hello, 1, 2, nonce + std::string(digestText(proof)));
+  EXPECT_TRUE(closedByOther(other));
+  // Nor with another rank or size in it.
+  shm::sendWord(one, Word::hello, 0, 2, nonce + std::string(digestText(proof)));
+  EXPECT_TRUE(closedByOther(one));
+  Child second = rankOf(name, 1, 2);
+  EXPECT_EQ(first.wait(), "");
+  EXPECT_EQ(second.wait(), "");
+}
+
+TEST(Strangers, RanksAreWithinTheirSize) {
+  const std::string name = freshName();
+  Child first = rankOf(name, 0, 2);
+  for (const int rank : {-1, 2, 1 << 30}) {
+    const File socket = connectTo(name);
+    shm::Packet packet;
+    std::string_view text;
+    while (shm::receivePacket(socket, packet, text) != shm::Got::packet) {
+    }
+    const std::string nonce(shm::kNonceBytes, 'n');
+    const Digest proof = proofOf(optionsFor(name, 1, 2), shm::Side::guest, text, nonce, rank, 2);
+    shm::sendWord(socket, Word::hello, rank, 2, nonce + std::string(digestText(proof)));
+    EXPECT_TRUE(closedByOther(socket));
+  }
+  Child second = rankOf(name, 1, 2);
+  EXPECT_EQ(first.wait(), "");
+  EXPECT_EQ(second.wait(), "");
+}
+
+/// Holds the address as a leader does, and answers each that comes with `word` until told to end.
+Child impostor(const std::string& name, Scoreboard* board, Word word) {
+  return Child([=]() -> std::string {
+    const shm::MeetingAddress address(optionsFor(name, 0, 1));
+    const File listener = shm::makeMeetingSocket();
+    if (bind(listener.get(), address.get(), address.length()) != 0) return "cannot bind";
+    if (listen(listener.get(), 64) != 0) return "cannot listen";
+    board->ready.fetch_add(1);
+    std::vector<File> guests;
+    while (board->go.load() == 0) {
+      File guest(accept(listener.get(), nullptr, nullptr));
+      if (!guest) {
+        usleep(200);
+        continue;
+      }
+      shm::sendWord(guest, Word::challenge, 0, 2, std::string(shm::kNonceBytes, 'x'));
+      shm::sendWord(guest, word, 0, 2, std::string(shm::kNonceBytes, 'x'));
+      board->ready.fetch_add(1);
+      guests.push_back(std::move(guest));
+    }
+    return {};
+  });
+}
+
+TEST(Strangers, ThatHoldTheAddressAreWaitedFor) {
+  for (const Word word : {Word::failed, Word::start, Word::proof}) {
+    Scoreboard* board = makeScoreboard();
+    const std::string name = freshName();
+    Child stranger = impostor(name, board, word);
+    board->waitFor(board->ready, 1);
+    Child first = rankOf(name, 0, 2);
+    Child second = rankOf(name, 1, 2);
+    board->waitFor(board->ready, 4);
+    board->go.store(1);
+    for (Child* child : {&stranger, &first, &second}) EXPECT_EQ(child->wait(), "");
+  }
+}
+
+TEST(Strangers, ThatHoldTheAddressAreToldOfAtTheDeadline) {
+  Scoreboard* board = makeScoreboard();
+  const std::string name = freshName();
+  Child stranger = impostor(name, board, Word::failed);
+  board->waitFor(board->ready, 1);
+  Child rank = rankOf(name, 0, 2, 300);
+  const std::string result = rank.wait();
+  expectThrew(result, "ERR_MISMATCH", -1);
+  EXPECT_NE(result.find("does not know the job's secret"), std::string::npos) << result;
+  board->go.store(1);
+  EXPECT_EQ(stranger.wait(), "");
+}
+
+/// Sends a byte with two descriptors.
+void sendDescriptors(const File& socket) {
+  char byte = 0;
+  iovec part{&byte, 1};
+  const int passed[2] = {socket.get(), socket.get()};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(passed))] = {};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof(control);
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof(passed));
+  std::memcpy(CMSG_DATA(header), passed, sizeof(passed));
+  EXPECT_EQ(sendmsg(socket.get(), &message, 0), 1);
+}
+
+TEST(Strangers, DoNotUseUpTheDescriptorsOfTheLeader) {
+  const std::string name = freshName();
+  Child first = Child([&]() -> std::string {
+    const rlimit few{128, 128};
+    setrlimit(RLIMIT_NOFILE, &few);
+    auto comm = shm::join(optionsFor(name, 0, 2));
+    return runRank(*comm, {Op::allReduce, comm->size(), 1000});
+  });
+  // Those that say nothing stay open; those that pass descriptors are closed.
+  std::vector<File> silent;
+  for (int i = 0; i < 200; ++i) {
+    silent.push_back(connectTo(name));
+    const File loud = connectTo(name);
+    sendDescriptors(loud);
+    EXPECT_TRUE(closedByOther(loud));
+  }
+  Child second = rankOf(name, 1, 2);
+  EXPECT_EQ(first.wait(), "");
+  EXPECT_EQ(second.wait(), "");
+}
+
+// Whoever reads one name in the list of sockets cannot work out another.
+TEST(MeetingAddresses, HaveNothingInCommonButTheUser) {
+  const std::string user = "@gradlink/" + std::to_string(getuid()) + "/";
+  const std::string world = shownAddress("world");
+  const std::string split = shownAddress("world/split 1/0");
+  ASSERT_EQ(world.substr(0, user.size()), user);
+  ASSERT_EQ(split.substr(0, user.size()), user);
+  EXPECT_EQ(world.size(), user.size() + 64);
+  EXPECT_NE(world.substr(user.size(), 16), split.substr(user.size(), 16));
+  auto other = optionsFor("world", 0, 1);
+  other.job = "another";
+  const shm::MeetingAddress address(other);
+  const auto* value = reinterpret_cast<const sockaddr_un*>(address.get());
+  EXPECT_NE(world.substr(1), std::string(value->sun_path + 1, world.size() - 1));
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,248 @@
+// Processes that do not know a job's secret, against what they can reach of it while it runs: the launcher's port, the
+// lines of its keepers, and the place where its ranks meet. The job ends as if nobody had been there.
+import { execFileSync, spawn } from 'node:child_process';
+import { createHmac, randomBytes } from 'node:crypto';
+import { existsSync, mkdtempSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, expect, it } from 'vitest';
+
+import { readJob } from '../../lib/communicator/job.js';
+import { closed, connectTo, Launcher, ManInTheMiddle } from '../support/control-lines.js';
+import { Launches, marked, missing, until } from '../support/launching.js';
+import { Scripts, well } from '../support/processes.js';
+import { campaign, campaignTimeout } from './support/campaign.js';
+import type { Counts } from './support/campaign.js';
+import { standInMpirun } from './support/mpirun-stand-in.js';
+import type { Random } from './support/random.js';
+
+let launches: Launches;
+let scripts: Scripts;
+beforeAll(() => {
+  launches = new Launches();
+  scripts = new Scripts();
+});
+afterAll(async () => {
+  await launches.remove();
+  await scripts.remove();
+});
+
+const headBytes = 5;
+const types = 9;
+const mebibyte = 2 ** 20;
+
+function head(length: number, type: number): Buffer {
+  const bytes = Buffer.alloc(headBytes);
+  bytes.writeUInt32LE(length, 0);
+  bytes.writeUInt8(type, headBytes - 1);
+  return bytes;
+}
+
+/** What one stranger says, given the frames that a keeper was heard to send. */
+const sayings: readonly ((random: Random, heard: readonly Buffer[]) => readonly Buffer[])[] = [
+  (random) => [Buffer.from(random.bytes(random.int(3000)))],
+  // Frames of each type with any seal.
+  (random) => [
+    Buffer.concat([head(40, random.int(types)), Buffer.from(random.bytes(40 + 32))]),
+    Buffer.from(random.bytes(100)),
+  ],
+  // Cut in the middle of a head, or of a payload.
+  (random) => [head(200, 1).subarray(0, 1 + random.int(4))],
+  (random) => [head(200, 1), Buffer.from(random.bytes(random.int(200)))],
+  // Too long: said to be, and being it.
+  (random) => [head(2 ** 32 - 1 - random.int(9), random.int(types)), Buffer.alloc(mebibyte)],
+  () => [head(4 * mebibyte - 1, 1), ...Array<Buffer>(4).fill(Buffer.alloc(mebibyte - 1))],
+  // What a keeper said, as it was or a bit of it altered.
+  (_, heard) => heard,
+  (random, heard) =>
+    heard.map((frame) => {
+      const altered = Buffer.from(frame);
+      const at = random.int(altered.length);
+      altered[at] = (altered[at] ?? 0) ^ (1 << random.int(8));
+      return altered;
+    }),
+];
+
+/** Connects, says it at once or a little at a time, and stays, goes or is cut off; also says back what it is told. */
+function stranger(random: Random, port: number, heard: readonly Buffer[]): Socket {
+  const socket = connectTo(port);
+  const parts = random.pick(sayings)(random, heard);
+  if (random.chance(0.2)) socket.on('data', (chunk: Buffer) => socket.write(chunk));
+  else socket.resume();
+  const slowly = random.chance(0.2);
+  for (const part of parts) {
+    if (slowly) for (const byte of part.subarray(0, 50)) socket.write(Buffer.of(byte));
+    else socket.write(part);
+  }
+  const way = random.int(4);
+  if (way === 0) socket.end();
+  if (way === 1) setImmediate(() => socket.resetAndDestroy());
+  return socket;
+}
+
+function kilobytes(pid: number | undefined, name: 'VmRSS' | 'VmHWM'): number {
+  const status = readFileSync(`/proc/${String(pid)}/status`, 'utf8');
+  return Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, 'm').exec(status)?.[1]);
+}
+
+it(
+  'at the port of a launcher change nothing for its job',
+  async () => {
+    const connections = 200;
+    await campaign('strangers at the launcher', 2, async (random): Promise<Counts> => {
+      const folder = mkdtempSync(join(launches.scratch, 'job-'));
+      const mark = join(folder, 'there');
+      const script = `echo here $PMI_RANK; touch ${mark}$PMI_RANK; until [ -e ${folder}/go ]; do sleep 0.05; done; echo done $PMI_RANK`;
+      const { child, ended } = launches.start(
+        ['-n', '2', '--launcher', 'mpi', '--mpirun', standInMpirun(folder), 'sh', '-c', script],
+        { env: { GRADLINK_MPI: '' } },
+      );
+      await until(() => existsSync(join(folder, 'launcher')));
+      const address = readFileSync(join(folder, 'launcher'), 'utf8');
+      const port = Number(address.split(':').at(-1));
+      // Between one keeper and the launcher, and silent about it.
+      const heard: Buffer[] = [];
+      const man = await ManInTheMiddle.open(port, (frame, from) => {
+        if (from === 'keeper') heard.push(Buffer.from(frame));
+        return { on: [frame] };
+      });
+      try {
+        writeFileSync(join(folder, 'new'), String(man.port));
+        renameSync(join(folder, 'new'), join(folder, 'through'));
+        await marked(mark, 2);
+        await until(() => heard.length >= 2);
+        const before = kilobytes(child.pid, 'VmRSS');
+        const first = heard.slice(0, 2);
+        const sockets = Array.from({ length: connections }, () => stranger(random, port, first));
+        // Of those that stay, the launcher hangs up on all but so many; one that is new is served.
+        const probe = connectTo(port);
+        await new Promise((resolve) => probe.once('data', resolve));
+        probe.destroy();
+        const ratio = kilobytes(child.pid, 'VmHWM') / before;
+        writeFileSync(join(folder, 'go'), '');
+        const { code, stdout, stderr } = await ended;
+        expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+        expect(stdout.trimEnd().split('\n').sort()).toEqual([
+          'done 0',
+          'done 1',
+          'here 0',
+          'here 1',
+        ]);
+        // What strangers could make it hold before was 4 MiB each.
+        expect(ratio).toBeLessThan(2);
+        await Promise.all(sockets.map(closed));
+        return { connections };
+      } finally {
+        man.close();
+      }
+    });
+  },
+  campaignTimeout,
+);
+
+it(
+  'on the line of a keeper end it, and nothing that they said is taken for true',
+  async () => {
+    const frames = 30;
+    await campaign('tampered lines', 60, async (random): Promise<Counts> => {
+      const launcher = await Launcher.open(1);
+      const target = 1 + random.int(frames);
+      const past: Buffer[] = [];
+      let tampered = 0;
+      const man = await ManInTheMiddle.open(launcher.port, (frame, from, number) => {
+        if (from === 'launcher') {
+          past.push(frame);
+          return { on: [frame] };
+        }
+        if (number !== target) {
+          past.push(frame);
+          return { on: [frame] };
+        }
+        tampered += 1;
+        const altered = Buffer.from(frame);
+        // Not the length: a longer one is waited for, as a frame that is on its way.
+        const at = 4 + random.int(altered.length - 4);
+        altered[at] = (altered[at] ?? 0) ^ (1 + random.int(255));
+        const old = random.pick(past);
+        return { on: random.pick([[altered], [old], [frame, frame], [frame, old], [old, frame]]) };
+      });
+      try {
+        const keeper = await launcher.keeper(0, man.port);
+        const line = (i: number) => `${String(i)} ${'x'.repeat(i * 7)}\n`;
+        for (let i = 0; i < frames; ++i) keeper.line.write('stdout', Buffer.from(line(i)));
+        keeper.line.write('exit', { exitCode: 0, what: 'exited with status 0', manner: 'exited' });
+        await launcher.until(() => launcher.endings.length > 0);
+        const [ending] = launcher.endings;
+        expect(ending).toMatchObject({ manner: 'lost' });
+        expect(ending?.what).toContain('was not authentic');
+        const whole = Array.from({ length: frames }, (_, i) => line(i)).join('');
+        expect(whole.startsWith(launcher.stdout)).toBe(true);
+        return { frames: frames + 1, tampered };
+      } finally {
+        man.close();
+        launcher.control.close();
+      }
+    });
+  },
+  campaignTimeout,
+);
+
+/** Where the ranks of a job's world meet, as the list of sockets shows it to everybody. */
+function meetingOf(env: Record<string, string>): string {
+  const job = readJob(env)?.job ?? '';
+  const parts = ['gradlink meeting', 'world'].map((part) => `${String(part.length)}:${part}`);
+  const name = createHmac('sha256', job).update(parts.join('')).digest('hex');
+  return `gradlink/${String(process.getuid?.())}/${name}`;
+}
+
+const nobody = 65534;
+
+it.for([
+  ['of the same user', process.getuid?.() ?? 0, missing(['cc'])],
+  ['of another user', nobody, missing(['cc'], true)],
+] as const)(
+  '%s at a meeting are no ranks of it',
+  { timeout: campaignTimeout },
+  async ([who, user, reason], { skip }) => {
+    if (reason !== undefined) skip(reason);
+    const program = join(launches.scratch, 'stranger');
+    const source = new URL('support/stranger.c', import.meta.url).pathname;
+    execFileSync('cc', ['-O1', '-o', program, source]);
+    // Another user is to run it.
+    execFileSync('chmod', ['-R', 'go+rX', launches.scratch]);
+    const enough = 1000;
+    await campaign(`strangers ${who} at a meeting`, 2, async (random): Promise<Counts> => {
+      const job = randomBytes(16).toString('hex');
+      const place = { GRADLINK_JOB: job, GRADLINK_SIZE: '3' };
+      const rank = (number: number) =>
+        scripts.start(
+          `const comm = await Communicator.world({ timeoutMs: 60000 });
+           const sum = await comm.allReduce(new Float32Array(1000).fill(comm.rank + 1));
+           const half = await comm.split(comm.rank % 2);
+           await half.barrier();
+           report([sum[0], sum[999], half.size]);
+           await half.close();
+           await comm.close();`,
+          { ...place, GRADLINK_RANK: String(number) },
+        );
+      const waiting = [rank(0), rank(1)];
+      const address = meetingOf({ ...place, GRADLINK_RANK: '0' });
+      const seed = String(random.int(2 ** 31));
+      const child = spawn(program, [String(user), seed, String(enough), address]);
+      let said = '';
+      child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+      const over = new Promise<number | null>((resolve) => child.once('close', resolve));
+      await until(() => said.includes('enough') || child.exitCode !== null);
+      const ended = await Promise.all([...waiting, rank(2)].map((one) => one.ended));
+      child.stdin.end();
+      expect(await over).toBe(0);
+      ended.forEach((one, number) => {
+        expect(one).toMatchObject({ ...well, reports: [[6, 6, number === 1 ? 1 : 2]] });
+      });
+      const [connections = 0, packets = 0] = said.replace('enough\n', '').split(' ').map(Number);
+      expect(connections).toBeGreaterThanOrEqual(enough);
+      return { connections, packets };
+    });
+  },
+);

@@ -1,0 +1,196 @@
+// The launcher's port: what strangers may do, and that nothing which a keeper and a launcher say can be tampered with.
+import { networkInterfaces } from 'node:os';
+import { connect } from 'node:net';
+import { once } from 'node:events';
+
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import {
+  closed,
+  Launcher,
+  ManInTheMiddle,
+  onFrames,
+  type Meddling,
+} from '../support/control-lines.js';
+
+const open: { close(): void }[] = [];
+afterEach(() => {
+  vi.useRealTimers();
+  for (const each of open.splice(0)) each.close();
+});
+
+async function launcherOf(workers: number): Promise<Launcher> {
+  const launcher = await Launcher.open(workers);
+  open.push(launcher.control);
+  return launcher;
+}
+
+/** A keeper behind a man in the middle. */
+async function tampered(launcher: Launcher, meddle: Meddling) {
+  const man = await ManInTheMiddle.open(launcher.port, meddle);
+  open.push(man);
+  return await launcher.keeper(0, man.port);
+}
+
+describe('strangers', () => {
+  it('may send 4 KiB before a proof and no more', async () => {
+    const launcher = await launcherOf(1);
+    const socket = launcher.stranger();
+    // A hello that would be 4 MiB, a kilobyte at a time.
+    const head = Buffer.from([0, 0, 0x40, 0, 1]);
+    socket.write(Buffer.concat([head, Buffer.alloc(1000)]));
+    await closed(socket);
+    const dribbling = launcher.stranger();
+    dribbling.write(Buffer.from([0, 16, 0, 0, 1]));
+    for (let i = 0; i < 5; ++i) dribbling.write(Buffer.alloc(1000));
+    await closed(dribbling);
+    await launcher.keeper(0);
+  });
+
+  it('have 5 s for a proof, however often they send a byte', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+    const launcher = await launcherOf(1);
+    const socket = launcher.stranger();
+    const challenged = once(socket, 'data');
+    await challenged;
+    for (let second = 1; second < 5; ++second) {
+      socket.write(Buffer.from([0]));
+      vi.advanceTimersByTime(1000);
+    }
+    expect(socket.closed).toBe(false);
+    vi.advanceTimersByTime(1000);
+    await closed(socket);
+  });
+
+  it('are dropped, the oldest first, when there are too many', async () => {
+    const launcher = await launcherOf(2);
+    const sockets = Array.from({ length: 100 }, () => launcher.stranger());
+    await Promise.all(sockets.slice(0, 34).map(closed));
+    expect(sockets.slice(34).filter((each) => each.closed)).toEqual([]);
+    await launcher.keeper(1);
+    expect(launcher.started).toMatchObject([{ index: 1, host: 'elsewhere' }]);
+  });
+
+  it('of other hosts find no port where all of the job is on this one', async ({ skip }) => {
+    const launcher = await launcherOf(1);
+    expect(launcher.control.address).toMatch(/^127\.0\.0\.1:\d+$/);
+    const outer = Object.values(networkInterfaces())
+      .flatMap((each) => each ?? [])
+      .find(({ internal, family }) => !internal && family === 'IPv4');
+    if (outer === undefined) return skip('this host has no address but its loopback');
+    const socket = connect({ host: outer.address, port: launcher.port });
+    const [error] = (await once(socket, 'error')) as [NodeJS.ErrnoException];
+    expect(error.code).toBe('ECONNREFUSED');
+  });
+
+  it('with another secret are no keepers', async () => {
+    const launcher = await launcherOf(1);
+    const other = await launcherOf(1);
+    await expect(other.keeper(0, launcher.port)).rejects.toThrow('hung up');
+    expect(launcher.started).toEqual([]);
+  });
+});
+
+describe('lines', () => {
+  it('carry frames both ways', async () => {
+    const launcher = await launcherOf(1);
+    const keeper = await tampered(launcher, (frame) => ({ on: [frame] }));
+    keeper.line.write('stdout', Buffer.from('one'));
+    keeper.line.write('stdout', Buffer.alloc(100_000, '.'));
+    keeper.line.write('exit', { exitCode: 3, what: 'exited', manner: 'exited' });
+    await launcher.until(() => launcher.endings.length > 0);
+    expect(launcher.endings).toMatchObject([{ exitCode: 3, manner: 'exited' }]);
+    expect(launcher.stdout).toBe(`one${'.'.repeat(100_000)}`);
+    launcher.control.end('all');
+    await vi.waitFor(() => {
+      expect(keeper.heard).toEqual(['welcome', 'end']);
+    });
+  });
+
+  const sent = 6;
+  const meddlings: readonly (readonly [string, (frame: Buffer, before: Buffer) => Buffer[]])[] = [
+    ['altered in its payload', (frame) => [flipped(frame, 7)]],
+    ['altered in its type', (frame) => [flipped(frame, 4)]],
+    ['altered in its seal', (frame) => [flipped(frame, frame.length - 1)]],
+    ['repeated', (frame) => [frame, frame]],
+    ['sent in place of the next', (_, before) => [before]],
+    ['left out', () => []],
+    ['of no length', () => [Buffer.alloc(5)]],
+    ['of 4 GiB', () => [Buffer.from([255, 255, 255, 255, 3])]],
+  ];
+
+  it.each(meddlings)('end with an error when a frame of theirs is %s', async (_, meddle) => {
+    const launcher = await launcherOf(1);
+    let before: Buffer = Buffer.alloc(0);
+    const keeper = await tampered(launcher, (frame, from, number) => {
+      const on = from === 'keeper' && number === 3 ? meddle(frame, before) : [frame];
+      if (from === 'keeper') before = frame;
+      return { on };
+    });
+    for (let i = 0; i < sent; ++i) keeper.line.write('stdout', Buffer.from(`line ${String(i)}\n`));
+    await launcher.until(() => launcher.endings.length > 0);
+    expect(launcher.endings).toMatchObject([
+      { manner: 'lost', what: expect.stringContaining('was not authentic') as string },
+    ]);
+    // What came before is whole, and nothing came after.
+    expect(launcher.stdout).toMatch(/^line 0\nline 1\n(line 2\n)?$/);
+  });
+
+  it.each(['launcher', 'keeper'] as const)(
+    'end when what the %s says is sent back to it',
+    async (side) => {
+      const launcher = await launcherOf(1);
+      const keeper = await tampered(launcher, (frame, from, number) => ({
+        on: [frame],
+        back: from === side && number > 0 ? [frame] : [],
+      }));
+      keeper.line.write('stdout', Buffer.from('to be sent back'));
+      if (side === 'keeper') {
+        await closed(keeper.socket);
+        expect(keeper.line.trouble).toMatch('was not authentic');
+      } else {
+        await launcher.until(() => launcher.endings.length > 0);
+        expect(launcher.endings[0]?.what).toMatch('was not authentic');
+      }
+    },
+  );
+
+  it('are refused where the place was altered', async () => {
+    const launcher = await launcherOf(2);
+    const keeper = tampered(launcher, (frame, from) => {
+      const text = frame.toString('latin1').replace('"place":0', '"place":1');
+      return { on: [from === 'keeper' ? Buffer.from(text, 'latin1') : frame] };
+    });
+    await expect(keeper).rejects.toThrow('hung up');
+    expect(launcher.started).toEqual([]);
+  });
+
+  it('are refused with the hello of another line', async () => {
+    const launcher = await launcherOf(2);
+    let hello: Buffer | undefined;
+    await tampered(launcher, (frame, from, number) => {
+      if (from === 'keeper' && number === 0) hello = Buffer.from(frame);
+      return { on: [frame] };
+    });
+    const socket = launcher.stranger();
+    const gone = closed(socket);
+    onFrames(socket, () => socket.write(hello ?? ''));
+    await gone;
+    expect(launcher.started).toHaveLength(1);
+  });
+
+  it('know a place but once', async () => {
+    const launcher = await launcherOf(1);
+    await launcher.keeper(0);
+    await expect(launcher.keeper(0)).rejects.toThrow('hung up');
+    for (const place of [-1, 1, 0.5]) {
+      await expect(launcher.keeper(place)).rejects.toThrow('hung up');
+    }
+  });
+});
+
+function flipped(frame: Buffer, at: number): Buffer {
+  const altered = Buffer.from(frame);
+  altered[at] = (altered[at] ?? 0) ^ 1;
+  return altered;
+}

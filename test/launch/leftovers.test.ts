@@ -1,0 +1,49 @@
+// What Open MPI leaves in the folder for temporary files when its daemon is killed.
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, expect, it } from 'vitest';
+
+import { removeSession } from '../../lib/launch/leftovers.js';
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-leftovers-'));
+});
+afterEach(() => {
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function session(name: string): string {
+  const path = join(folder, 'ompi.host.0', name);
+  mkdirSync(join(path, '0'), { recursive: true });
+  writeFileSync(join(path, '0', 'socket'), '');
+  return path;
+}
+const remove = (path: string): void => {
+  removeSession({ PMIX_SERVER_TMPDIR: join(path, '0') });
+};
+
+it('goes with the folder of all jobs', () => {
+  remove(session('pid.17'));
+  expect(existsSync(join(folder, 'ompi.host.0'))).toBe(false);
+  expect(existsSync(folder)).toBe(true);
+});
+
+it('goes alone where another job is in that folder', () => {
+  const other = session('pid.18');
+  const own = session('pid.17');
+  remove(own);
+  expect([existsSync(own), existsSync(other)]).toEqual([false, true]);
+  remove(other);
+  expect(existsSync(join(folder, 'ompi.host.0'))).toBe(false);
+});
+
+it('is nothing where the folder of all jobs is a link', () => {
+  const there = mkdtempSync(join(folder, 'there-'));
+  mkdirSync(join(there, 'pid.17'));
+  symlinkSync(there, join(folder, 'ompi.host.0'));
+  remove(join(folder, 'ompi.host.0', 'pid.17'));
+  expect(existsSync(there)).toBe(true);
+});
