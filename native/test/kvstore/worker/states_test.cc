@@ -261,7 +261,7 @@ TEST_F(DistStates, AForgedManifestLeadsNowhereElse) {
     text += "end " + checksumOf(text) + "\n";
     writeText(file(), text);
   };
-  for (const std::string suffix :
+  for (const std::string& suffix :
        {std::string(".x/../precious"), "." + std::string(16, 'a') + "-0of1/../../precious",
         std::string("/../precious"), "." + std::string(16, 'a') + "-0of1x"}) {
     forge(suffix);
