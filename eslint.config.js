@@ -64,6 +64,23 @@ export default defineConfig(
     },
   },
   {
+    // A full disk or a kill must leave what was there. What is compiled goes into a folder of its own first.
+    files: ['lib/**/*.ts'],
+    ignores: ['lib/files/**', 'lib/compile/addon.ts'],
+    rules: {
+      '@typescript-eslint/no-restricted-imports': [
+        'error',
+        {
+          paths: ['node:fs', 'node:fs/promises'].map((name) => ({
+            name,
+            importNames: ['writeFile', 'writeFileSync', 'appendFile', 'appendFileSync'],
+            message: 'Files are written with writeFileAtomic of lib/files.',
+          })),
+        },
+      ],
+    },
+  },
+  {
     // Wrong arguments are what these tests hand over on purpose.
     files: ['test/**/*.ts'],
     rules: {

@@ -174,6 +174,23 @@ describe('what is no file', () => {
     expect(readdirSync(folder).sort()).toEqual(['one', 'two']);
   });
 
+  it.each([
+    ['EACCES', 'give this user the right to it'],
+    ['EROFS', 'name a file on a file system that can be written'],
+    ['EDQUOT', 'free some of what the quota allows'],
+  ])('tells what to do about %s', (code, todo) => {
+    const cause = Object.assign(new Error(`${code}: as the system says, open`), { code });
+    const pieces = (function* (): Generator<string> {
+      yield '';
+      throw cause;
+    })();
+    const { message, cause: kept } = failure(file, pieces);
+    expect(message).toContain(
+      `${file} cannot be written: ${code}: as the system says, open; ${todo}`,
+    );
+    expect(kept).toBe(cause);
+  });
+
   it('is ERR_SYSTEM with the cause', () => {
     const { code, cause, usable } = failure('/dev/full');
     expect({ code, usable }).toEqual({ code: 'ERR_SYSTEM', usable: true });

@@ -241,6 +241,7 @@ describe('a checkpoint that is saved again', () => {
 describe.skipIf(noSmallDisk !== undefined)('a full disk', () => {
   it('fails the save on all ranks, leaves nothing of it, and blocks no later one', async () => {
     const disk = new SmallDisk(256 * 1024);
+    const scratch = folder;
     folder = disk.folder;
     const big = 8192;
     const saveBig = (rank: Communicator, step: number, length: number) =>
@@ -263,6 +264,7 @@ describe.skipIf(noSmallDisk !== undefined)('a full disk', () => {
       const [back] = await load(1);
       expect(back).toMatchObject({ value: { checkpoint: { step: 1 } } });
     } finally {
+      folder = scratch;
       disk.remove();
     }
   });

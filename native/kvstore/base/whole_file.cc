@@ -119,7 +119,7 @@ std::string linkedFile(const std::string& file) {
     const ssize_t length = readlink(at.c_str(), target, sizeof target);
     if (length < 0) return at;
     const std::string next(target, static_cast<std::size_t>(length));
-    at = next.starts_with('/') ? next : folderOf(at) + next;
+    at = next.starts_with('/') ? next : folderOf(at).append(next);
   }
   fail("cannot follow " + file, ELOOP);
 }
