@@ -35,6 +35,8 @@ class Keeper {
   readonly stdout = new PassThrough();
   readonly stderr = new PassThrough();
   done = false;
+  /** How its process failed, from when this is known to when the keeper is through with it. */
+  news: Ending | undefined;
 
   constructor(
     readonly member: Member,
@@ -63,6 +65,17 @@ class Keeper {
     this.stdout.end();
     this.stderr.end();
   }
+}
+
+/** @param exit what the keeper says of its process */
+function endingOf(keeper: Keeper, exit: Record<string, unknown>): Ending {
+  const { exitCode, what, pid, manner } = exit;
+  return {
+    member: typeof pid === 'number' ? { ...keeper.member, pid } : keeper.member,
+    exitCode: typeof exitCode === 'number' ? exitCode : failed,
+    what: String(what),
+    manner: manners.find((each) => each === manner) ?? 'exited',
+  };
 }
 
 /** Addresses that other hosts may reach this one by, its own loopback last. */
@@ -163,6 +176,7 @@ export class Control implements RemoteMembers {
       } else if (keeper === undefined) socket.destroy();
       else if (type === 'stdout') keeper.forward(keeper.stdout, payload);
       else if (type === 'stderr') keeper.forward(keeper.stderr, payload);
+      else if (type === 'died') keeper.news = endingOf(keeper, parseFrame(payload) ?? {});
       else if (type === 'exit') this.exited(keeper, parseFrame(payload) ?? {});
     });
     socket.on('close', () => {
@@ -173,12 +187,13 @@ export class Control implements RemoteMembers {
       const why = silent
         ? `nothing came from its host for ${seconds} s`
         : (line.trouble ?? 'its connection closed');
-      this.ended(keeper, {
+      const lost: Ending = {
         member: keeper.member,
         exitCode: failed,
         what: `was lost: ${why}`,
         manner: 'lost',
-      });
+      };
+      this.ended(keeper, keeper.news ?? lost);
     });
   }
 
@@ -235,15 +250,9 @@ export class Control implements RemoteMembers {
 
   private exited(keeper: Keeper, exit: Record<string, unknown>): void {
     if (keeper.done) return;
-    const { exitCode, what, pid, manner } = exit;
-    const member = typeof pid === 'number' ? { ...keeper.member, pid } : keeper.member;
-    this.ended(keeper, {
-      member,
-      exitCode: typeof exitCode === 'number' ? exitCode : failed,
-      what: String(what),
-      manner: manners.find((each) => each === manner) ?? 'exited',
-    });
-    if (exitCode === 0 || this.released) keeper.tell('seen');
+    const ending = endingOf(keeper, exit);
+    this.ended(keeper, ending);
+    if (ending.exitCode === 0 || this.released) keeper.tell('seen');
   }
 
   private ended(keeper: Keeper, ending: Ending): void {

@@ -8,10 +8,11 @@ export const frameTypes = [
   'welcome', // launcher to keeper: Welcome
   'stdout', // keeper to launcher: bytes
   'stderr',
-  'exit', // keeper to launcher: Exit; its process has ended
+  'exit', // keeper to launcher: Exit; its process has ended, and all that this one started and wrote is through
   'seen', // launcher to keeper: it knows of the exit
   'end', // launcher to keeper: end the process; a second one: at once
   'beat', // both: still here
+  'died', // keeper to launcher: Exit; its process has just failed, and its exit will follow if the keeper lives
 ] as const;
 export type FrameType = (typeof frameTypes)[number];
 

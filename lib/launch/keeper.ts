@@ -13,6 +13,7 @@ import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan 
 import { removeSegments, removeSession } from './leftovers.js';
 import { keeperPlace, type KeeperPlace } from './keeper-place.js';
 import { Line } from './line.js';
+import type { Ending } from './members.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
 import { runJob } from './run-job.js';
@@ -197,6 +198,16 @@ function endDaemon(pid: number): void {
   }
 }
 
+function exitOf(ending: Ending | undefined): Exit {
+  const pid = ending?.member.pid;
+  return {
+    ...(pid === undefined ? {} : { pid }),
+    exitCode: ending?.exitCode ?? failed,
+    what: ending?.what ?? 'did not end when it was told to',
+    manner: ending?.manner ?? 'exited',
+  };
+}
+
 /**
  * Tells the launcher how the process ended, and waits until it has seen to the others: mpirun would act on our own end at
  * once, and hastily.
@@ -281,6 +292,11 @@ export async function keep(
       graceMs: connection.graceMs,
       workers: 1,
       tolerateWorkerLoss: false,
+      // Others end over this: MPICH's mpirun, told by one of them, may kill this keeper before it is through.
+      onEnding: (ending) => {
+        const own = state.why === undefined && ending.exitCode !== 0;
+        if (own && !socket.destroyed) line.write('died', exitOf(ending));
+      },
       output: {
         stdout: frameWriter(line, 'stdout'),
         stderr: frameWriter(line, 'stderr'),
@@ -288,12 +304,9 @@ export async function keep(
       },
     });
     const [ending] = how;
-    const pid = ending?.member.pid;
     const exit: Exit = {
-      ...(pid === undefined ? {} : { pid }),
-      exitCode: ending?.exitCode ?? failed,
-      what: state.why ?? ending?.what ?? 'did not end when it was told to',
-      manner: state.why === undefined ? (ending?.manner ?? 'exited') : 'ended',
+      ...exitOf(ending),
+      ...(state.why === undefined ? {} : { what: state.why, manner: 'ended' }),
     };
     // What the launcher knows, mpirun need not report as well.
     return (await report(connection, exit)) ? 0 : exit.exitCode;

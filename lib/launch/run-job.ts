@@ -54,6 +54,8 @@ export interface JobOptions {
   readonly tolerateWorkerLoss: boolean;
   /** What the started processes start elsewhere; absent: nothing. */
   readonly remote?: RemoteMembers;
+  /** Told at once of each process of this host that ends. */
+  readonly onEnding?: (ending: Ending) => void;
 }
 
 const caughtSignals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
@@ -173,6 +175,8 @@ class Job {
 
   private childEnded(ending: Ending): void {
     this.running -= 1;
+    // Before anything that takes time.
+    this.options.onEnding?.(ending);
     if (ending.member.pid !== undefined) this.leaveGroup(ending.member.pid);
     this.ended(ending);
     if (this.running === 0 && this.progress.undecided === undefined) this.finish();

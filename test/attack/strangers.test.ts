@@ -29,7 +29,7 @@ afterAll(async () => {
 });
 
 const headBytes = 5;
-const types = 9;
+const types = 10;
 const mebibyte = 2 ** 20;
 
 function head(length: number, type: number): Buffer {

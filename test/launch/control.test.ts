@@ -107,6 +107,27 @@ describe('lines', () => {
     });
   });
 
+  it('tell how a process died even where its keeper is killed over it', async () => {
+    const launcher = await launcherOf(2);
+    const death = { pid: 7, exitCode: 137, what: 'was killed by SIGKILL', manner: 'killed' };
+    const [first, second] = [await launcher.keeper(0), await launcher.keeper(1)];
+    first.line.write('died', death);
+    first.socket.end();
+    await launcher.until(() => launcher.endings.length === 1);
+    expect(launcher.endings[0]).toMatchObject({
+      exitCode: 137,
+      manner: 'killed',
+      member: { pid: 7 },
+    });
+    // One that lives tells at the end, once.
+    second.line.write('died', { ...death, pid: 8 });
+    second.line.write('exit', { ...death, pid: 8 });
+    second.socket.end();
+    await launcher.until(() => launcher.endings.length === 2);
+    await closed(second.socket);
+    expect(launcher.endings.map(({ member }) => member.pid)).toEqual([7, 8]);
+  });
+
   const sent = 6;
   const meddlings: readonly (readonly [string, (frame: Buffer, before: Buffer) => Buffer[]])[] = [
     ['altered in its payload', (frame) => [flipped(frame, 7)]],
