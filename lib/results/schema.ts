@@ -52,6 +52,9 @@ const measurement = {
 } as const;
 
 const optionalOfMeasurement = ['arrays', 'iterations', 'traffic', 'values'] as const;
+const wholeMeasurement = Object.keys(measurement).filter(
+  (name) => !(optionalOfMeasurement as readonly string[]).includes(name),
+);
 const identity = { name: text, parameters: scalars } as const;
 
 const definitions = {
@@ -186,10 +189,14 @@ const definitions = {
   }),
   measured: object({ status: { const: 'ok' }, ...identity, ...measurement }, optionalOfMeasurement),
   waived: object({ status: { const: 'waived' }, ...identity, reason: text }),
-  failed: object(
-    { status: { const: 'error' }, ...identity, reason: text, code: text, ...measurement },
-    [...(Object.keys(measurement) as (keyof typeof measurement)[]), 'code'],
-  ),
+  failed: {
+    ...object(
+      { status: { const: 'error' }, ...identity, reason: text, code: text, ...measurement },
+      [...(Object.keys(measurement) as (keyof typeof measurement)[]), 'code'],
+    ),
+    // A result that was wrong has its measurement, and what did not run none: never parts of one.
+    dependencies: Object.fromEntries(wholeMeasurement.map((name) => [name, wholeMeasurement])),
+  },
 } as const;
 
 /** JSON Schema, draft 7, of a {@link Report}. */

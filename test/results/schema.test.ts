@@ -88,6 +88,17 @@ describe('schema', () => {
     ['no environment', (found) => delete found.environment],
     ['a number in a string', (_, first) => (first.bytes = '8')],
     ['a field that is missing', (_, first) => delete first.limit],
+    [
+      'a part of a measurement',
+      (found) =>
+        found.cases.push({
+          status: 'error',
+          name: 'x',
+          parameters: {},
+          reason: 'r',
+          statistics: found.cases[0]!.statistics,
+        }),
+    ],
     ['a status that there is not', (_, first) => (first.status = 'passed')],
     ['no reason', (found) => found.cases.push({ status: 'waived', name: 'x', parameters: {} })],
   ])('refuses %s', (_, damage) => {
