@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -187,6 +188,25 @@ void* Joined::allocShared(std::size_t bytes) {
   return regions_.allocate(bytes);
 }
 
+// Who meets for a part or a wire has been seen here a moment ago. One that was lost since will not
+// come; one that has left may have come and gone, unless it is still missed.
+std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::vector<int> ranks) {
+  return [this, op, ranks = std::move(ranks)](std::span<const int> missing) {
+    session_.check(op);
+    const int dead = session_.deadPeer();
+    if (dead >= 0) {
+      session_.end(ErrorCode::peerLost, dead, op,
+                   "rank " + std::to_string(dead) + " was lost: its process ended");
+    }
+    for (const int absent : missing) {
+      const int rank = ranks[static_cast<std::size_t>(absent)];
+      if (!session_.hasLeft(rank)) continue;
+      session_.end(ErrorCode::peerLost, rank, op,
+                   "rank " + std::to_string(rank) + " has left the communicator");
+    }
+  };
+}
+
 std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOptions& o) {
   return guarded("split", [&]() -> std::unique_ptr<Communicator> {
     Patience patience = patienceOf(o);
@@ -211,7 +231,12 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     options.rank = static_cast<int>(self - members.begin());
     options.size = static_cast<int>(members.size());
     options.cancelled = nullptr;  // of the call that made this communicator, long over
-    return std::make_unique<Joined>(options, meetOthers(options, patience.deadline()));
+    std::vector<int> ranks;
+    for (const auto& member : members) ranks.push_back(member.second);
+    options.look = seeing("split", ranks);
+    Membership membership = meetOthers(options, patience.deadline());
+    options.look = nullptr;
+    return std::make_unique<Joined>(options, std::move(membership));
   });
 }
 
@@ -221,6 +246,9 @@ std::unique_ptr<Wire> Joined::openWire(const CallOptions& o) {
     JoinOptions options = options_;
     options.name += "/wire " + std::to_string(++wires_);
     options.cancelled = nullptr;
+    std::vector<int> ranks(static_cast<std::size_t>(size()));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    options.look = seeing("openWire", ranks);
     return std::make_unique<ShmWire>(meetForWire(options, patience.deadline()), options.rank);
   });
 }

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -53,6 +55,8 @@ class Joined final : public OneRank {
   void close() override;
 
  private:
+  /// JoinOptions::look for a meeting of these ranks of this communicator, by their places there.
+  std::function<void(std::span<const int>)> seeing(const char* op, std::vector<int> ranks);
   Patience patienceOf(const CallOptions& options) const;
   void checkOpen(const char* op);
   /// Runs a call; when it fails for good, returns only when no peer touches the caller's buffers

@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "core/communicator.h"
@@ -34,6 +36,9 @@ struct JoinOptions {
   /// ERR_CLOSED. May be null. Lets a worker thread or process that is going away leave without
   /// sitting out the timeout.
   const std::atomic<bool>* cancelled = nullptr;
+  /// Called as often, with the ranks that are known to be missing: throws what makes waiting on
+  /// pointless. For ranks that have another communicator, in which they can be seen. May be empty.
+  std::function<void(std::span<const int> missing)> look;
 };
 
 /// Joins as one rank. Blocks until all have come. Throws timeout naming the missing ranks, mismatch

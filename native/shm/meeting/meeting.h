@@ -1,6 +1,7 @@
 // How the ranks of a communicator find one another: by job and name, as threads or as processes.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,8 +29,12 @@ Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, i
 Error nameIsTaken(const JoinOptions& options, const std::string& holder);
 Error joinCancelled(const JoinOptions& options);
 
-inline bool isCancelled(const JoinOptions& options) {
-  return options.cancelled != nullptr && options.cancelled->load(std::memory_order_acquire);
+/// Throws what ends a rank's wait for the others before its deadline.
+inline void checkWaiting(const JoinOptions& options, std::span<const int> missing) {
+  if (options.cancelled != nullptr && options.cancelled->load(std::memory_order_acquire)) {
+    throw joinCancelled(options);
+  }
+  if (options.look) options.look(missing);
 }
 
 }  // namespace gradlink::shm

@@ -45,7 +45,7 @@ class Leader {
     File file = makeSegmentFile(options_.size, options_.slotBytes);
     Membership membership = enterSegment(file, options_.rank);
     while (static_cast<int>(ready_) + 1 < options_.size) {
-      if (isCancelled(options_)) throw joinCancelled(options_);
+      checkWaiting(options_, missing());
       if (deadline_.passed()) fail(missingRanks(options_, missing()));
       turn(file);
     }
@@ -204,7 +204,7 @@ class Follower {
     Deadline last = Deadline::never();
     bool gaveUp = false;
     for (;;) {
-      if (isCancelled(options_)) throw joinCancelled(options_);
+      checkWaiting(options_, {});
       if (deadline_.passed() && !gaveUp) {
         if (!proven_) return std::nullopt;
         gaveUp = true;
@@ -300,7 +300,7 @@ Membership meetProcesses(const JoinOptions& options, Deadline deadline) {
       throw systemError("join: cannot connect to the meeting's socket", errno);
     }
     // Bound but not listening yet, or its leader just went, or it is held by a stranger.
-    if (isCancelled(options)) throw joinCancelled(options);
+    checkWaiting(options, {});
     if (deadline.passed()) {
       throw stranger ? nameIsTaken(options, "a process that does not know the job's secret")
                      : missingRanks(options, {});

@@ -92,10 +92,12 @@ Membership meetThreads(const JoinOptions& options, Deadline deadline) {
     const auto slice = Deadline::Clock::now() + std::chrono::milliseconds(50);
     all.changed.wait_until(lock, std::min(slice, deadline.at()));
     if (meeting->complete || meeting->failure) break;
-    if (isCancelled(options)) {
+    try {
+      checkWaiting(options, missing(*meeting));
+    } catch (const Error&) {
       meeting->present[me] = false;
       if (--meeting->arrived == 0) all.open.erase(key);
-      throw joinCancelled(options);
+      throw;
     }
     if (deadline.passed()) fail(missingRanks(options, missing(*meeting)));
   }

@@ -103,12 +103,7 @@ export const loops = {
 
 export type LoopName = keyof typeof loops;
 
-/** Whether a window's operations notice within the communicator's deadline that a rank has gone, and name it. */
-const windowsNoticeLoss = false as boolean;
-
-export const loopNames = (Object.keys(loops) as LoopName[]).filter(
-  (name) => name !== 'windows' || windowsNoticeLoss,
-);
+export const loopNames = Object.keys(loops) as LoopName[];
 
 /** The loop as a function of its communicator, which ends with the error of the first call that failed. */
 export function sourceOf(name: LoopName, begun: string): string {
