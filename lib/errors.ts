@@ -122,7 +122,9 @@ export function argumentError(
   got: unknown,
 ): ArgumentError {
   const shown = isText(got) ? got.text : describe(got);
-  const message = `expected ${expected} for ${name}, got ${shown}`;
+  // A name may be the caller's own, such as that of a file.
+  const named = typeof (name as unknown) === 'string' ? name : describe(name);
+  const message = `expected ${expected} for ${named}, got ${shown}`;
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
   return Object.assign(error, { code });
 }

@@ -1,5 +1,5 @@
 import { bandwidth, perSecond, type Volume } from './bandwidth.js';
-import { aNumber, anIterable, having, orAbsent, type Kind } from '../kinds.js';
+import { aNumber, anIterable, having, orAbsent, orNull, type Kind } from '../kinds.js';
 import { checkKind, contextKind, identityKind, sharesKind, volumeKind } from './kinds.js';
 import type {
   CaseIdentity,
@@ -54,6 +54,7 @@ const own = having({
   samplesSeconds: anIterable,
   volume: volumeKind,
   check: checkKind,
+  copyBytesPerSecond: orNull(aNumber),
   expected: orAbsent(having({ bytes: aNumber, bytesPerSecond: aNumber })),
   context: orAbsent(contextKind),
   arrays: orAbsent(aNumber),

@@ -96,7 +96,7 @@ it(
     const sums = await campaign('api', 8, async (random, number) => {
       const dist = number % 4 === 3;
       const seed = random.int(2 ** 31);
-      const { faults, ...figures } = await round(seed, dist ? 'dist' : 'alone', dist ? 400 : 2000);
+      const { faults, ...figures } = await round(seed, dist ? 'dist' : 'alone', dist ? 400 : 1700);
       expect(faults, `seed ${String(seed)}`).toEqual([]);
       return figures;
     });

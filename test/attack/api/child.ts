@@ -8,6 +8,7 @@ import { LocalCollectives } from './collectives.js';
 import { plainFamily } from './call.js';
 import type { Call, Family } from './call.js';
 import { OwnError, defectOf } from './defects.js';
+import { nextFigure } from './figures.js';
 import { nextGraph } from './graphs.js';
 import { nextNumber } from './numbers.js';
 import { Ranks } from './ranks.js';
@@ -18,7 +19,7 @@ const random = new Random(Number(setting('SEED')));
 const calls = Number(setting('CALLS'));
 const log = openSync(setting('LOG'), 'w');
 /** Only a net for a hang; right calls take milliseconds. */
-const patienceMs = 20_000;
+const patienceMs = 60_000;
 const defective = 0.4;
 const lastLength = 200;
 
@@ -110,7 +111,8 @@ const ofOneProcess = async (): Promise<[number, Family][]> => [
   [2, await Ranks.open()],
   [3, await Stores.local()],
   [2, plainFamily(nextGraph)],
-  [4, plainFamily(nextNumber)],
+  [3, plainFamily(nextNumber)],
+  [3, plainFamily(nextFigure)],
 ];
 const ofAWorker = async (): Promise<[number, Family][]> => [
   [1, await Stores.open(() => KVStore.create('dist_sync'))],

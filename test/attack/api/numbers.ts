@@ -1,6 +1,5 @@
-// What needs no ranks: optimizers, schedules, element types, networks' shapes, figures of measurements, buckets.
+// What needs no ranks: optimizers, schedules, element types, networks' shapes, buckets.
 import * as main from '../../../lib/index.js';
-import * as measure from '../../../lib/measure/index.js';
 import { elementsOf, network, networkNames } from '../../../lib/models/index.js';
 import * as methods from '../../../lib/optimizers/decentralised/index.js';
 import { assignBySize, bucketLimits, planBuckets } from '../../../lib/train/index.js';
@@ -101,81 +100,6 @@ function onGpus(random: Random): Call {
   ]);
 }
 
-function figured(random: Random): Call {
-  const samples = numbers(random, 1 + random.int(30)).map((x) => x / 1e3);
-  const sorted = [...samples].sort((a, b) => a - b);
-  const percent = 1 + random.int(100);
-  const statistics = measure.describe(samples);
-  const volume = { countPerRank: 8, elementBytes: 4, ranks: 2, placement: 'in-place' };
-  return random.pick<Call>([
-    {
-      name: 'describe',
-      args: [samples],
-      run: (...args) => loose(measure)['describe']!(...args),
-      check: (made) => {
-        const { minSeconds, maxSeconds } = made as measure.Statistics;
-        same([minSeconds, maxSeconds], [sorted[0]!, sorted.at(-1)!], 'describe');
-      },
-    },
-    {
-      name: 'percentile',
-      args: [sorted, percent],
-      run: (...args) => loose(measure)['percentile']!(...args),
-      check: (found) => {
-        const place = Math.ceil((percent * sorted.length) / 100) - 1;
-        same([found as number], [sorted[place]!], `percentile ${String(percent)}`);
-      },
-    },
-    {
-      name: 'bandwidth',
-      args: [1000, statistics, 'S / t'],
-      run: (...args) => loose(measure)['bandwidth']!(...args),
-      check: (made) => {
-        const { bytesPerSecond } = made as measure.Bandwidth;
-        same([bytesPerSecond], [1000 / statistics.medianSeconds], 'bandwidth');
-      },
-    },
-    {
-      name: 'collectiveVolume',
-      args: [random.pick(['all_reduce', 'broadcast']), volume],
-      run: (...args) => loose(measure)['collectiveVolume']!(...args),
-      check: (made) => {
-        right((made as measure.Volume).bytes === 32, 'bytes of a volume');
-      },
-    },
-    {
-      name: 'ratioOfMedians',
-      args: [[samples], [samples], 0.9],
-      run: (...args) => loose(measure)['ratioOfMedians']!(...args),
-      check: (ratio) => {
-        same([(ratio as measure.Ratio).median], [1], 'a ratio to itself');
-      },
-    },
-  ]);
-}
-
-function predicted(random: Random): Call {
-  const workers = 1 + random.int(6);
-  const inside = measure.plainLink(1e-5, 1e9);
-  const workload = {
-    gradientBytes: [1e6, 2e6],
-    forwardSeconds: 0.01,
-    backwardSeconds: 0.02,
-    sigmaSeconds: 0,
-    bucketBytes: 1e7,
-    overlap: true,
-  };
-  return {
-    name: 'stepTime',
-    args: [workload, workers, () => 0],
-    run: (...args) => [loose(measure)['stepTime']!(...args), inside],
-    check: (made) => {
-      const [{ stepSeconds }] = made as [measure.StepTime];
-      same([stepSeconds], [0.03], 'a step that exchanges nothing');
-    },
-  };
-}
-
 function shaped(random: Random): Call {
   const name = random.pick(networkNames);
   const options = {
@@ -255,17 +179,6 @@ function descended(random: Random): Call {
   };
 }
 
-const all = [
-  stepped,
-  created,
-  scheduled,
-  typed,
-  onGpus,
-  figured,
-  predicted,
-  shaped,
-  bucketed,
-  descended,
-];
+const all = [stepped, created, scheduled, typed, onGpus, shaped, bucketed, descended];
 
 export const nextNumber = (random: Random): Call => random.pick(all)(random);

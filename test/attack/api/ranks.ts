@@ -222,7 +222,8 @@ export class Ranks implements Family {
       run: async (...args) => {
         const made = await this.#both(
           () => a['split']!(...args),
-          () => b.split(color),
+          // A meeting that the first has left goes on until its deadline.
+          () => b.split(color, 1, { timeoutMs: this.#wrong ? 1000 : 30_000 }),
         );
         const parts = (made as (Communicator | null)[]).filter((part) => part !== null);
         await Promise.all(parts.map((part) => part.close()));

@@ -96,7 +96,89 @@ export class Stores implements Family {
         },
       },
     ];
-    return random.pick(calls);
+    return random.pick([...calls, ...this.#rest(random, key, before)]);
+  }
+
+  /** What is called once in a while. */
+  #rest(random: Random, key: string, before: readonly number[]): Call[] {
+    const kv = loose(this.#kv);
+    const out = new Float32Array(before.length);
+    const other = `key-${String((this.#keys += 1))}`;
+    const value = Float32Array.from({ length: 1 + random.int(8) }, () => random.int(9));
+    const copy = new Float32Array(value.length);
+    const text = JSON.stringify({ seen: random.int(9) });
+    return [
+      {
+        name: 'KVStore.broadcast',
+        args: [other, value, copy, { priority: 1, shape: [value.length] }],
+        run: async (...args) => {
+          await kv['broadcast']!(...args);
+          this.#held.set(other, [...value]);
+        },
+        check: () => {
+          same(copy, [...value], 'broadcast');
+        },
+      },
+      {
+        name: 'KVStore.pull of a list',
+        args: [[key], [[out]]],
+        run: (...args) => kv['pull']!(...args),
+        check: () => {
+          same(out, before, 'pull of a list');
+        },
+      },
+      {
+        name: 'KVStore.setLearningRate',
+        args: [0.5],
+        run: async (...args) => {
+          await this.#kv.setOptimizer(new SGD({ learningRate: 1 }));
+          try {
+            await kv['setLearningRate']!(...args);
+            await this.#kv.pushPull(key, new Float32Array(before.length).fill(2), out);
+            this.#held.set(key, [...out]);
+          } finally {
+            await this.#kv.setOptimizer(null);
+          }
+        },
+        check: () => {
+          same(out, before.map((x) => x - 1), 'a step of half the rate'); // prettier-ignore
+        },
+      },
+      this.#kv.numServers > 0
+        ? {
+            name: 'KVStore.sendCommandToServers',
+            args: [text],
+            run: (...args) => kv['sendCommandToServers']!(...args),
+          }
+        : {
+            name: 'KVStore.setUpdater',
+            args: [(_: string, received: Float32Array, stored: Float32Array) => stored.set(received.map((x) => -x))], // prettier-ignore
+            run: async (...args) => {
+              await kv['setUpdater']!(...args);
+              try {
+                await this.#kv.pushPull(key, new Float32Array(before.length).fill(2), out);
+                this.#held.set(key, [...out]);
+              } finally {
+                await this.#kv.setUpdater(null);
+              }
+            },
+            check: () => {
+              same(out, before.map(() => -2), 'an updater'); // prettier-ignore
+            },
+          },
+      {
+        name: 'KVStore.setGradientCompression',
+        args: [{ type: '2bit', threshold: 0.5 }],
+        run: async (...args) => {
+          const own = await KVStore.create('device', { devices: 1 });
+          try {
+            await loose(own)['setGradientCompression']!(...args);
+          } finally {
+            await own.close();
+          }
+        },
+      },
+    ];
   }
 
   #init(random: Random): Call {
