@@ -44,7 +44,8 @@ export class GradlinkError extends Error {
   /** Whether the communicator or store can still be used: a lost peer or an abort poisons it, misuse does not. */
   readonly usable: boolean;
 
-  constructor(code: ErrorCode, message: string, details: ErrorDetails = {}) {
+  constructor(code: ErrorCode, message: string, given?: ErrorDetails) {
+    const details = given ?? {};
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.usable = details.usable ?? false;
@@ -81,18 +82,26 @@ export function describe(value: unknown): string {
       return `${value}n`;
     case 'function':
       return value.name === '' ? 'a function' : `the function ${value.name}`;
-    case 'object': {
-      if (value === null) return 'null';
-      if (Array.isArray(value)) return `an array of ${value.length}`;
-      const name = (value as { constructor?: { name?: string } }).constructor?.name;
-      const length =
-        ArrayBuffer.isView(value) && 'length' in value ? ` of ${String(value.length)}` : '';
-      return name === undefined || name === 'Object'
-        ? 'an object'
-        : `${article(name)} ${name}${length}`;
-    }
+    case 'object':
+      return describeObject(value);
     default:
       return String(value);
+  }
+}
+
+function describeObject(value: object | null): string {
+  if (value === null) return 'null';
+  try {
+    if (Array.isArray(value)) return `an array of ${value.length}`;
+    const name: unknown = (value as { constructor?: { name?: unknown } }).constructor?.name;
+    const length =
+      ArrayBuffer.isView(value) && 'length' in value ? ` of ${String(value.length)}` : '';
+    return typeof name !== 'string' || name === 'Object'
+      ? 'an object'
+      : `${article(name)} ${name}${length}`;
+  } catch {
+    // Its getters or its proxy throw: what is wrong with the value shall be told all the same.
+    return 'an object';
   }
 }
 
@@ -113,7 +122,9 @@ export function argumentError(
   got: unknown,
 ): ArgumentError {
   const shown = isText(got) ? got.text : describe(got);
-  const message = `expected ${expected} for ${name}, got ${shown}`;
+  // A name may be the caller's own, such as that of a file.
+  const named = typeof (name as unknown) === 'string' ? name : describe(name);
+  const message = `expected ${expected} for ${named}, got ${shown}`;
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
   return Object.assign(error, { code });
 }

@@ -15,7 +15,9 @@ export function integer(value: unknown, name: string, low: number, high: number)
 }
 
 function range(low: number, high: number): string {
-  return high >= maxInt32 ? `of at least ${low}` : `from ${low} to ${high}`;
+  return high === maxInt32 || high === Number.MAX_SAFE_INTEGER
+    ? `of at least ${low}`
+    : `from ${low} to ${high}`;
 }
 
 /** The largest number native code holds in an int. */
@@ -37,6 +39,81 @@ export function milliseconds(value: unknown, name: string, fallback: number): nu
     throw argumentError('ERR_OUT_OF_RANGE', name, 'a number of milliseconds above 0', value);
   }
   return value;
+}
+
+/** A boolean; `fallback` when absent. */
+export function flag(value: unknown, name: string, fallback: boolean): boolean {
+  if (value === undefined) return fallback;
+  if (typeof value !== 'boolean') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'true or false', value);
+  }
+  return value;
+}
+
+/** A number that is neither infinite nor NaN. */
+export function finiteNumber(value: unknown, name: string): number {
+  if (typeof value !== 'number' || !Number.isFinite(value)) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a finite number', value);
+  }
+  return value;
+}
+
+/** A function that the caller gives. */
+export function callback<F>(value: F, name: string): F {
+  if (typeof value !== 'function') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'a function', value);
+  }
+  return value;
+}
+
+/** A list, as JavaScript has them. */
+export function arrayOf(value: unknown, name: string, expected = 'an array'): readonly unknown[] {
+  if (!Array.isArray(value)) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
+  }
+  return value as readonly unknown[];
+}
+
+/** A class by what `instanceof` needs of it: constructors may be protected, or be native code's own. */
+interface AnyClass {
+  readonly prototype: object;
+}
+
+const isMadeBy = (value: unknown, by: AnyClass): boolean =>
+  value instanceof (by as abstract new () => object);
+
+/** An object of this class. */
+export function instanceOf<T extends object>(
+  value: unknown,
+  of: { readonly prototype: T },
+  name: string,
+  expected: string,
+): T {
+  if (!isMadeBy(value, of)) throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
+  return value as T;
+}
+
+/** Refuses what is no AbortSignal; those of other realms are as good. */
+export function assertSignal(value: unknown): asserts value is AbortSignal {
+  const { throwIfAborted, addEventListener } = (value ?? {}) as Partial<AbortSignal>;
+  if (typeof throwIfAborted === 'function' && typeof addEventListener === 'function') return;
+  throw argumentError('ERR_INVALID_ARG_TYPE', 'signal', 'an AbortSignal', value);
+}
+
+/**
+ * For constructors that are no part of the interface: `made` is what this package alone can hand over.
+ *
+ * @param instead - what to call, for the message
+ */
+export function assertMade(made: unknown, by: object, name: string, instead: string): void {
+  if (!isMadeBy(made, by as AnyClass)) throw notConstructed(name, instead);
+}
+
+/** The error of a constructor that is no part of the interface. */
+export function notConstructed(name: string, instead: string): ArgumentError {
+  return argumentError('ERR_INVALID_ARG_VALUE', name, `${instead} to make one`, {
+    text: `new ${name}()`,
+  });
 }
 
 /** A string that is not empty. */

@@ -3,6 +3,7 @@ import { GradlinkError, argumentError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
+import { shownElements } from '../tensor/memory.js';
 import { integer, milliseconds, optionNames, optionsObject } from '../validate.js';
 import type { Executor } from './executor.js';
 import type { FusionOptions, Memory } from './types.js';
@@ -62,7 +63,7 @@ export abstract class CommunicatorBase<M extends Memory> {
    * A zeroed array in memory that every rank of the host maps: collectives on it are not staged. Local to this process;
    * freed when it is collected.
    *
-   * @param count - in elements.
+   * @param count - in elements; an array has at most what Node shows of native memory, 4 GiB with Node 20.
    */
   allocShared<K extends DType>(
     this: CommunicatorBase<'host'>,
@@ -70,7 +71,7 @@ export abstract class CommunicatorBase<M extends Memory> {
     count: number,
   ): ArrayOf[K] {
     const number = parseDType(dtype);
-    const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
+    const elements = shownElements(count, 'count', elementBytes[number]!);
     if (elements === 0) return allocate(number, 0) as ArrayOf[K];
     const buffer = this.executor.native.allocShared(elements * elementBytes[number]!);
     return arrayOver(number, buffer, elements) as ArrayOf[K];

@@ -1,11 +1,13 @@
 // The two kinds of communicators and the ways into them: Communicator is one rank, LocalGroup holds all ranks of this
 // process. Their operations are in the classes they extend: collectives.ts, neighbors.ts, messages.ts; what they have in
 // common, in base.ts. The two stand in one file since each makes the other.
+import { withCallStack } from '../call-stack.js';
 import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
+import { native } from '../native/load.js';
 import type { Rank } from '../topology/rank.js';
-import { integer, maxInt32, milliseconds, optionsObject } from '../validate.js';
+import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../validate.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
 import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining.js';
@@ -19,6 +21,9 @@ import type {
 import { Messages } from './messages.js';
 import { callNames } from './option-names.js';
 import type { ArrayIn, CallOptions, Memory } from './types.js';
+
+/** Each has a thread of its own. */
+const maxOpenRanks = 4096;
 
 let groupOf: <M extends Memory>(
   wrapped: NativeCommunicator,
@@ -46,6 +51,12 @@ export class Communicator<out M extends Memory = 'host'>
   }
 
   private constructor(wrapped: NativeCommunicator, memory: M) {
+    assertMade(
+      wrapped,
+      native().NativeCommunicator,
+      'Communicator',
+      'Communicator.join(…), Communicator.world() or openRanks() of Communicator.local(n)',
+    );
     super(new Executor(wrapped, false), memory);
     this.rank = this.executor.rank;
   }
@@ -65,7 +76,7 @@ export class Communicator<out M extends Memory = 'host'>
    *   not there or given twice.
    */
   static async nccl(options?: NcclOptions): Promise<LocalGroup<'gpu'>> {
-    const { opened, timeoutMs } = await openNccl(options);
+    const { opened, timeoutMs } = await withCallStack(() => openNccl(options));
     return groupOf(opened, 'gpu', timeoutMs);
   }
 
@@ -76,7 +87,7 @@ export class Communicator<out M extends Memory = 'host'>
    *   taken twice.
    */
   static async join(options: JoinOptions): Promise<Communicator> {
-    return new Communicator(await joinNamed(options), 'host');
+    return new Communicator(await withCallStack(() => joinNamed(options)), 'host');
   }
 
   /**
@@ -93,7 +104,7 @@ export class Communicator<out M extends Memory = 'host'>
   static world(options: GpuWorldOptions): Promise<Communicator<'gpu'>>;
   static world(options: WorldOptions): Promise<Communicator<Memory>>;
   static async world(options?: WorldOptions): Promise<Communicator<Memory>> {
-    const joined = await joinWorld(options);
+    const joined = await withCallStack(() => joinWorld(options));
     return new Communicator<Memory>(joined, joined.gpus.length > 0 ? 'gpu' : 'host');
   }
 
@@ -157,6 +168,12 @@ export class LocalGroup<out M extends Memory = 'host'>
   }
 
   private constructor(wrapped: NativeCommunicator, memory: M, timeoutMs: number) {
+    assertMade(
+      wrapped,
+      native().NativeCommunicator,
+      'LocalGroup',
+      'Communicator.local(n) or Communicator.nccl()',
+    );
     super(new Executor(wrapped, true), memory);
     this.#timeoutMs = timeoutMs;
   }
@@ -171,19 +188,20 @@ export class LocalGroup<out M extends Memory = 'host'>
    * other for ever.
    *
    * @returns always the same ones, in the order of ranks.
-   * @throws GradlinkError ERR_CLOSED after {@link close}.
+   * @throws GradlinkError ERR_CLOSED after {@link close}; RangeError for more than 4096 ranks, each of which has a thread.
    */
   async openRanks(): Promise<readonly Communicator<M>[]> {
     if (this.#closing !== undefined) {
       const message = 'openRanks: the group was closed';
       throw new GradlinkError('ERR_CLOSED', message, { op: 'openRanks' });
     }
+    integer(this.size, 'the ranks of a group with openRanks()', 1, maxOpenRanks);
     return await (this.#opening ??= this.#openRanks());
   }
 
   async #openRanks(): Promise<readonly Communicator<M>[]> {
     try {
-      const joined = await joinRanks(this.size, this.#timeoutMs, this.gpus);
+      const joined = await withCallStack(() => joinRanks(this.size, this.#timeoutMs, this.gpus));
       this.#ranks = Object.freeze(joined.map((one) => rankOf(one, this.memory)));
     } catch (error) {
       // The next call may find what was missing.

@@ -1,12 +1,21 @@
 // Runs prepared calls on one native communicator: leases, signals, the caller's stack, and closing.
 import { setImmediate as turn } from 'node:timers/promises';
 
+import { withCallStack } from '../call-stack.js';
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { assertUsable, lease, release } from '../tensor/leases.js';
 import type { LeasedArrays } from '../tensor/leases.js';
+import { assertSignal } from '../validate.js';
 import type { CollectiveCall } from './collective-call.js';
 import type { Group } from './group.js';
+
+/** What a caller gave as signal is looked at here alone: every awaited operation comes by. */
+function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal === undefined) return;
+  assertSignal(signal);
+  signal.throwIfAborted();
+}
 
 /**
  * Up to this many bytes a rank, an awaited collective of a local group runs at once on the caller's thread. It waits
@@ -60,7 +69,7 @@ export class Executor implements Group {
 
   async run(call: CollectiveCall, signal: AbortSignal | undefined): Promise<void> {
     if (this.#local && this.#pending === 0 && call.bytes <= inlineBytes) {
-      signal?.throwIfAborted();
+      assertNotAborted(signal);
       this.runSync(call);
       return;
     }
@@ -86,7 +95,7 @@ export class Executor implements Group {
   }
 
   async submit<T>(submission: Submission<T>, signal: AbortSignal | undefined): Promise<T> {
-    signal?.throwIfAborted();
+    assertNotAborted(signal);
     const leases = lease(submission.op, submission.reads, submission.writes);
     this.#pending++;
     try {
@@ -129,7 +138,7 @@ export class Executor implements Group {
   }
 
   close(): Promise<void> {
-    return (this.#closing ??= this.#close());
+    return (this.#closing ??= withCallStack(() => this.#close()));
   }
 
   async #close(): Promise<void> {

@@ -184,7 +184,7 @@ export function readWeights(group: Group, given: unknown, name: string): Map<num
     throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an object of weights by rank', given);
   }
   const entries: [unknown, unknown][] = Array.isArray(given)
-    ? (given as unknown[]).map((rank) => [rank, 1])
+    ? Array.from(given as unknown[], (rank) => [rank, 1])
     : Object.entries(given as Record<string, unknown>);
   const weights = new Map<number, number>();
   for (const [key, value] of entries) {

@@ -85,7 +85,7 @@ function rankList(group: Group, given: unknown, name: string): Int32Array {
   if (!Array.isArray(given)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an array of ranks', given);
   }
-  const ranks = (given as unknown[]).map((rank) => otherRank(group, rank, name));
+  const ranks = Array.from(given as unknown[], (rank) => otherRank(group, rank, name));
   if (new Set(ranks).size !== ranks.length) {
     throw argumentError('ERR_INVALID_ARG_VALUE', name, 'each rank once', {
       text: ranks.join(', '),

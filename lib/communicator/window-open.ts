@@ -3,8 +3,8 @@ import { native } from '../native/load.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer, isDeviceBuffer, usable } from '../tensor/device-buffer.js';
-import { arrayOver } from '../tensor/dtype.js';
-import { assertFixedLength } from '../tensor/memory.js';
+import { arrayOver, elementBytes } from '../tensor/dtype.js';
+import { assertFixedLength, shownElements } from '../tensor/memory.js';
 import { milliseconds } from '../validate.js';
 import type { Executor } from './executor.js';
 import type { StaticTopology } from './neighbor-call.js';
@@ -23,6 +23,7 @@ export async function openWindow<A extends AnyArray>(
   const dtype = dtypeNumber(data, given.dtype, 'data');
   assertPlace(executor, 0, data, 'data');
   assertFixedLength(data, 'data');
+  if (!isDeviceBuffer(data)) shownElements(data.length, 'the length of data', elementBytes[dtype]!);
   const storage = storageOf(data);
   const { rank } = executor;
   const sources = Int32Array.from(by.topology.sources(rank));

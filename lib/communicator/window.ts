@@ -3,6 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 
 import { GradlinkError, argumentError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
+import { native } from '../native/load.js';
 import { nativeWindowOps } from '../native/window.js';
 import type { NativeWindow } from '../native/window.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
@@ -11,7 +12,14 @@ import { deviceDtypes } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Rank, RankWeights } from '../topology/rank.js';
-import { milliseconds, optionNames, optionsObject } from '../validate.js';
+import {
+  arrayOf,
+  assertMade,
+  callback,
+  milliseconds,
+  optionNames,
+  optionsObject,
+} from '../validate.js';
 import type { Executor } from './executor.js';
 import { otherRank, readWeights, weight } from './neighbor-call.js';
 import type { StaticTopology } from './neighbor-call.js';
@@ -113,6 +121,8 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
 
   /** @internal */
   constructor(parts: WindowParts) {
+    const opened = (parts as Partial<WindowParts> | null | undefined)?.native;
+    assertMade(opened, native().NativeWindow, 'NeighborWindow', 'createWindow() of a communicator');
     const { rank } = parts.executor;
     this.#parts = parts;
     this.array = parts.array as A;
@@ -202,11 +212,16 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
    */
   async withMutex<T>(body: () => T | Promise<T>, options?: WindowMutexOptions): Promise<T> {
     const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
-    const { executor, native } = this.#parts;
+    const { executor, native: opened } = this.#parts;
     this.#assertOpen('withMutex');
-    const others = ranks ?? (forSelf ? this.sources : this.destinations);
-    const pairs = others
-      .map((other) => otherRank(executor, other, 'ranks'))
+    callback(body, 'body');
+    const others =
+      ranks === undefined
+        ? forSelf
+          ? this.sources
+          : this.destinations
+        : (arrayOf(ranks, 'ranks', 'an array of ranks') as readonly Rank[]);
+    const pairs = Array.from(others, (other) => otherRank(executor, other, 'ranks'))
       // In one order everywhere: nobody waits for who waits for them.
       .sort((a, b) => a - b)
       .map((other) =>
@@ -217,7 +232,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     try {
       for (const pair of pairs) {
         for (;;) {
-          const holder = native.tryLock(...pair);
+          const holder = opened.tryLock(...pair);
           if (holder < 0) break;
           if (performance.now() >= end) {
             throw new GradlinkError(
@@ -232,7 +247,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
       }
       return await body();
     } finally {
-      for (const pair of held) native.unlock(...pair);
+      for (const pair of held) opened.unlock(...pair);
     }
   }
 
@@ -346,21 +361,21 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
 
   async #run(move: Move): Promise<void> {
     this.#assertOpen(move.op);
-    const { native, withP, executor } = this.#parts;
+    const { native: opened, withP, executor } = this.#parts;
     const { op, array, ranks, weights, selfWeight, divisor, reset, timeoutMs } = move;
     const code = nativeWindowOps[op];
     const start = () =>
-      native.run(code, array, ranks, weights, selfWeight, divisor, reset, withP, timeoutMs);
+      opened.run(code, array, ranks, weights, selfWeight, divisor, reset, withP, timeoutMs);
     await executor.submit({ op, reads: move.reads, writes: move.writes, start }, undefined);
   }
 
   #runSync(move: Move): void {
     this.#assertOpen(move.op);
-    const { native, withP } = this.#parts;
+    const { native: opened, withP } = this.#parts;
     const { op, array, ranks, weights, selfWeight, divisor, reset, timeoutMs } = move;
     assertUsable(op, move.reads, move.writes);
     const code = nativeWindowOps[op];
-    native.runSync(code, array, ranks, weights, selfWeight, divisor, reset, withP, timeoutMs);
+    opened.runSync(code, array, ranks, weights, selfWeight, divisor, reset, withP, timeoutMs);
   }
 
   #assertOpen(op: string): void {

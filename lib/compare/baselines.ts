@@ -6,6 +6,8 @@ import { isAbsolute, join } from 'node:path';
 import { argumentError } from '../errors.js';
 import { fileFailure, writeFileAtomic } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
+import { anObject } from '../kinds.js';
+import { arrayOf } from '../validate.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
 import {
@@ -44,6 +46,7 @@ export class Baselines {
   private readonly state: string;
 
   constructor(variables: Readonly<Record<string, string | undefined>>) {
+    anObject(variables, 'variables');
     this.folder = join(xdg(variables, 'XDG_DATA_HOME', '.local', 'share'), 'gradlink', 'baselines');
     this.state = join(xdg(variables, 'XDG_STATE_HOME', '.local', 'state'), 'gradlink');
   }
@@ -69,7 +72,7 @@ export class Baselines {
         name,
       );
     }
-    if (files.length === 0) {
+    if (arrayOf(files, 'files', 'an array of files').length === 0) {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'files', 'at least one report', files);
     }
     for (const file of files) readReport(file);

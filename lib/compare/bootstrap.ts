@@ -1,5 +1,6 @@
 // How far apart two sets of samples are, from the samples alone.
 import { argumentError } from '../errors.js';
+import { aNumber, listOf } from '../kinds.js';
 import type { Ratio } from './result.js';
 
 /** The samples of each run. */
@@ -70,6 +71,8 @@ function runFactors(runs: Runs): number[] {
   return runs.map((run) => quantileOfRuns([run], 0.5) / whole);
 }
 
+const runsKind = listOf(listOf(aNumber));
+
 /**
  * The ratio of the medians, new by old, with a bootstrap interval. Where one side is a single run and the other has
  * several, these tell how much the single one might have come out differently, run again.
@@ -82,10 +85,14 @@ export function ratioOfMedians(base: Runs, next: Runs, confidence: number): Rati
     ['base', base],
     ['next', next],
   ] as const) {
+    runsKind(runs, name);
     const usable = runs.every((run) => run.length > 0 && run.every((sample) => sample > 0));
     if (runs.length === 0 || !usable) {
       throw argumentError('ERR_INVALID_ARG_VALUE', name, 'runs of samples above zero', runs);
     }
+  }
+  if (!(typeof confidence === 'number' && confidence > 0 && confidence < 1)) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'confidence', 'a number between 0 and 1', confidence);
   }
   const random = generator(resamples);
   const scratchOf = (runs: Runs): Float64Array[] =>

@@ -1,7 +1,10 @@
 // Pairs the cases of two sets of runs and judges each pair.
 import { argumentError } from '../errors.js';
+import { aString, having, listOf } from '../kinds.js';
+import { reportKind } from '../results/kinds.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { percentText } from '../results/units.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
 import {
@@ -168,6 +171,13 @@ function infoOf({ name, reports }: NamedRuns): RunsInfo {
   };
 }
 
+const compareNames = optionNames<CompareOptions>({
+  tolerance: true,
+  confidence: true,
+  ignoreEnvironment: true,
+});
+const namedRuns = having({ name: aString, reports: listOf(reportKind) });
+
 /**
  * Compares runs case by case, paired by name and parameters. A case that a report holds several times
  * (`collectives -N`) counts as so many runs.
@@ -177,8 +187,12 @@ function infoOf({ name, reports }: NamedRuns): RunsInfo {
 export function compareRuns(
   base: NamedRuns,
   next: NamedRuns,
-  { tolerance = 0.05, confidence = 0.95, ignoreEnvironment = false }: CompareOptions = {},
+  options?: CompareOptions,
 ): Comparison {
+  const given = optionsObject(options, compareNames, 'compareRuns');
+  const { tolerance = 0.05, confidence = 0.95, ignoreEnvironment = false } = given;
+  namedRuns(base, 'base');
+  namedRuns(next, 'next');
   for (const side of [base, next]) {
     if (side.reports.length === 0) {
       throw argumentError('ERR_INVALID_ARG_VALUE', side.name, 'at least one report', {
@@ -186,10 +200,10 @@ export function compareRuns(
       });
     }
   }
-  if (!(tolerance >= 0 && tolerance < Infinity)) {
+  if (!(typeof tolerance === 'number' && tolerance >= 0 && tolerance < Infinity)) {
     throw argumentError('ERR_OUT_OF_RANGE', 'tolerance', 'a number of at least 0', tolerance);
   }
-  if (!(confidence > 0 && confidence < 1)) {
+  if (!(typeof confidence === 'number' && confidence > 0 && confidence < 1)) {
     throw argumentError('ERR_OUT_OF_RANGE', 'confidence', 'a number between 0 and 1', confidence);
   }
   const environment = environmentChanges(base.reports, next.reports);

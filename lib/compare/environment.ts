@@ -1,4 +1,6 @@
 // Where the machines of two runs differ.
+import { listOf } from '../kinds.js';
+import { reportKind } from '../results/kinds.js';
 import type { EnvironmentInfo, Report } from '../results/result.js';
 import type { EnvironmentChange } from './result.js';
 
@@ -49,11 +51,15 @@ function factsOf({ environment, gpus }: Report): Facts {
   return facts;
 }
 
+const reportList = listOf(reportKind);
+
 /** Every fact that some run of one side and some run of the other do not share, the decisive ones first. */
 export function environmentChanges(
   base: readonly Report[],
   next: readonly Report[],
 ): EnvironmentChange[] {
+  reportList(base, 'base');
+  reportList(next, 'next');
   const gather = (reports: readonly Report[]): Map<string, Set<string>> => {
     const values = new Map<string, Set<string>>();
     for (const report of reports) {

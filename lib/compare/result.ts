@@ -1,4 +1,5 @@
 /** What a comparison of two sets of runs says. All numbers are finite; what is not known is null. */
+import { having, listOf, oneOfWords } from '../kinds.js';
 import type { CaseIdentity } from '../results/result.js';
 
 /** Version of the JSON layout, as {@link schemaVersion} of reports. */
@@ -85,8 +86,11 @@ export interface Comparison {
   cases: readonly ComparedCase[];
 }
 
+const comparisonKind = having({ cases: listOf(having({ change: oneOfWords(changes) })) });
+
 /** How many cases came to each change. */
 export function countChanges(comparison: Comparison): Readonly<Record<Change, number>> {
+  comparisonKind(comparison, 'comparison');
   const counts = Object.fromEntries(changes.map((change) => [change, 0])) as Record<Change, number>;
   for (const { change } of comparison.cases) counts[change] += 1;
   return counts;

@@ -2,7 +2,7 @@
 import { native } from '../native/load.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
-import { integer } from '../validate.js';
+import { shownElements } from '../tensor/memory.js';
 
 /**
  * A zeroed array in page-locked memory of the host. Copies between it and GPUs are faster, and do not hold up a thread;
@@ -14,7 +14,7 @@ import { integer } from '../validate.js';
  */
 export function pinnedArray<K extends DType>(dtype: K, count: number): ArrayOf[K] {
   const number = parseDType(dtype);
-  const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
+  const elements = shownElements(count, 'count', elementBytes[number]!);
   if (elements === 0) return allocate(number, 0) as ArrayOf[K];
   const buffer = native().allocPinned(elements * elementBytes[number]!);
   return arrayOver(number, buffer, elements) as ArrayOf[K];

@@ -42,7 +42,8 @@ export function arraysOf(
       given,
     );
   }
-  return list.map((array) => checked(array, info, name, rules));
+  // Holes of a sparse array are looked at too.
+  return Array.from(list, (array) => checked(array, info, name, rules));
 }
 
 function checked(array: unknown, info: KeyInfo, name: string, { devices }: ArrayRules): AnyArray {

@@ -37,7 +37,7 @@ export function pairsOf(
       given,
     );
   }
-  return keys.map((key: unknown, index) => [key, given[index] as unknown]);
+  return Array.from(keys, (key: unknown, index) => [key, given[index] as unknown] as const);
 }
 
 /** What an operation brings besides its keys. */
@@ -96,7 +96,7 @@ function readList(
   const inputs = values && pairsOf(keys, values.given, 'values');
   const outputs = outs && pairsOf(keys, outs.given, 'outs');
   const calls = new Map<number, KeyCall>();
-  keys.forEach((key, index) => {
+  Array.from(keys).forEach((key, index) => {
     const own: Brought = {
       values: inputs && { given: inputs[index]?.[1] },
       outs: outputs && { given: outputs[index]?.[1] },

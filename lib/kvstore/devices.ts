@@ -33,7 +33,7 @@ export function parseDevices(devices: DeviceList | undefined): StoreDevices {
   if (!Array.isArray(devices) || devices.length === 0 || devices.length > maxDevices) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'devices', expected, devices);
   }
-  const parsed = devices.map(parseDevice);
+  const parsed = Array.from(devices, parseDevice);
   const names = Object.freeze(parsed.map(({ kind, index }) => `${kind}:${index}`));
   const gpus = parsed.filter(({ kind }) => kind === 'gpu').map(({ index }) => index);
   if (gpus.length === names.length) return { names, gpus };

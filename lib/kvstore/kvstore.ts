@@ -1,7 +1,9 @@
 // The key-value store as users see it. What is merged where is the backend's business (backends.ts).
+import { withCallStack } from '../call-stack.js';
 import { argumentError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
-import type { Optimizer } from '../optimizers/optimizer.js';
+import { native } from '../native/load.js';
+import { Optimizer } from '../optimizers/optimizer.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
 import type { ArrayRules, DeviceArrays } from './arrays.js';
@@ -25,7 +27,7 @@ import { hasServers, isDistributed, parseStoreType } from './types.js';
 import type { StoreBackend, StoreKind, StoreType, StoreTypeName } from './types.js';
 import { UpdaterCalls } from './updater.js';
 import type { Updater } from './updater.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { assertMade, instanceOf, optionNames, optionsObject } from '../validate.js';
 
 const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
   shape: true,
@@ -68,9 +70,11 @@ export class KVStore implements AsyncDisposable {
   #left = false;
   #closing: Promise<void> | undefined;
 
-  private constructor({ name, kind }: StoreType, backend: StoreBackend, rules: ArrayRules) {
-    this.type = name;
-    this.#kind = kind;
+  private constructor(type: StoreType, backend: StoreBackend, rules: ArrayRules) {
+    const opened = (backend as Partial<StoreBackend> | null | undefined)?.native;
+    assertMade(opened, native().NativeKVStore, 'KVStore', 'KVStore.create(…)');
+    this.type = type.name;
+    this.#kind = type.kind;
     this.rank = backend.rank;
     this.numWorkers = backend.numWorkers;
     this.numServers = backend.numServers;
@@ -98,7 +102,8 @@ export class KVStore implements AsyncDisposable {
     const parsed = parseStoreType(type);
     const given = optionsObject(options, storeNames, 'KVStore.create');
     const devices = parseDevices(given.devices);
-    const backend = await openBackend(parsed, devices, openingOptions(given, parsed, devices));
+    const chosen = openingOptions(given, parsed, devices);
+    const backend = await withCallStack(() => openBackend(parsed, devices, chosen));
     const limit = given.devices === undefined ? Infinity : devices.names.length;
     return new KVStore(parsed, backend, { devices, limit });
   }
@@ -203,6 +208,10 @@ export class KVStore implements AsyncDisposable {
    */
   async setOptimizer(optimizer: Optimizer | null): Promise<void> {
     this.#operations.pending.assertOpen('setOptimizer');
+    if (optimizer !== null) {
+      const expected = 'an optimizer (new SGD() for example) or null';
+      instanceOf(optimizer, Optimizer, 'optimizer', expected);
+    }
     this.#native.setOptimizer(optimizer === null ? null : optimizer.spec);
     this.#operations.updater = undefined;
     if (hasServers(this.#kind)) await this.barrier();
@@ -333,12 +342,12 @@ export class KVStore implements AsyncDisposable {
    * @throws GradlinkError ERR_UNSUPPORTED for a store of one process.
    */
   report(): Promise<StoreReport> {
-    return reportOf(this.#native, this.rank, hasServers(this.#kind));
+    return withCallStack(() => reportOf(this.#native, this.rank, hasServers(this.#kind)));
   }
 
   /** Waits for pending operations, then frees the values. Idempotent; later operations fail with ERR_CLOSED. */
   close(): Promise<void> {
-    return (this.#closing ??= this.#close());
+    return (this.#closing ??= withCallStack(() => this.#close()));
   }
 
   [Symbol.asyncDispose](): Promise<void> {

@@ -37,7 +37,7 @@ export function rowsOf(given: unknown, info: KeyInfo, outputs: number): Float64A
       given,
     );
   }
-  return given.map((rows) => readRows(rows, info));
+  return Array.from(given, (rows) => readRows(rows, info));
 }
 
 function readRows(given: unknown, info: KeyInfo): Float64Array {
@@ -45,8 +45,11 @@ function readRows(given: unknown, info: KeyInfo): Float64Array {
   if (!isArray) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'rowIds', 'an array of row numbers', given);
   }
-  const rows = Float64Array.from(given as ArrayLike<number | bigint>, Number);
   const height = info.count / info.rowLength;
+  // Symbols and objects do not become numbers.
+  const asNumber = (row: unknown): number =>
+    typeof row === 'number' || typeof row === 'bigint' ? Number(row) : NaN;
+  const rows = Float64Array.from(given as ArrayLike<unknown>, asNumber);
   for (const row of rows) {
     if (!Number.isInteger(row) || row < 0 || row >= height) {
       throw argumentError(

@@ -4,7 +4,7 @@ import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { assertSignal, callback, flag, integer, optionNames, optionsObject } from '../validate.js';
 
 /** Options of {@link serveJob}. */
 export interface ServeOptions {
@@ -22,6 +22,8 @@ export interface ServeOptions {
   onStore?: ((report: ServerReport) => void) | undefined;
 }
 
+/** Merge pipelines, far above the cores of any host. */
+const maxThreads = 4096;
 const serveNames = optionNames<ServeOptions>({
   signal: true,
   threads: true,
@@ -38,7 +40,13 @@ const serveNames = optionNames<ServeOptions>({
  *   no server.
  */
 export async function serveJob(options?: ServeOptions): Promise<void> {
-  await new Serving(optionsObject(options, serveNames, 'serveJob')).run();
+  const given = optionsObject(options, serveNames, 'serveJob');
+  if (given.signal !== undefined) assertSignal(given.signal);
+  if (given.onCommand !== undefined) callback(given.onCommand, 'onCommand');
+  if (given.onStore !== undefined) callback(given.onStore, 'onStore');
+  if (given.threads !== undefined) integer(given.threads, 'threads', 0, maxThreads);
+  flag(given.tolerateWorkerLoss, 'tolerateWorkerLoss', false);
+  await new Serving(given).run();
 }
 
 class Serving {

@@ -8,6 +8,7 @@ import {
   type ReportHead,
   type Scalar,
 } from '../results/result.js';
+import { aFunction, anObject } from '../kinds.js';
 import { optionsObject } from '../validate.js';
 import { version } from '../version.js';
 
@@ -117,6 +118,14 @@ export function headOf(
     environment: environmentOf(),
     ...(gpus === undefined ? {} : { gpus }),
   };
+}
+
+/** @throws TypeError for what is no object of functions that are told. */
+export function checkEvents(events: RunEvents): void {
+  anObject(events, 'events');
+  for (const [name, told] of Object.entries(events) as [string, unknown][]) {
+    if (told !== undefined) aFunction(told, `events.${name}`);
+  }
 }
 
 /** Counts steps, and tells of each. */

@@ -1,7 +1,8 @@
 // A network by name: its arrays, and what there is to choose.
 import { argumentError, describe } from '../errors.js';
 import { elementBytes, parseDType, type DType } from '../tensor/dtype.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { anInteger, listOf } from '../kinds.js';
+import { maxInt32, optionNames, optionsObject } from '../validate.js';
 import { bertBase } from './bert.js';
 import { ImpossibleShape } from './builder.js';
 import { standardImage, type Family } from './family.js';
@@ -46,6 +47,9 @@ const networkOptions = optionNames<NetworkOptions>({
   multiplier: true,
 });
 
+/** Deeper ones than anybody has trained; each layer is an array of the list that is made. */
+const maxLayers = 10_000;
+
 /** All networks with what there is to choose of each, in the order of the documentation. */
 export function listNetworks(): readonly NetworkInfo[] {
   return families.map(({ name, description, numLayers, smallImages, multipliers, imageShape }) => ({
@@ -70,7 +74,7 @@ export function network(name: NetworkName, given?: NetworkOptions): Network {
   const options = optionsObject(given, networkOptions, 'network');
   const family = families.find((one) => one.name === own)!;
   const choice: NetworkChoice = {
-    numLayers: wholeNumber('numLayers', options.numLayers ?? 152),
+    numLayers: wholeNumber('numLayers', options.numLayers ?? 152, maxLayers),
     imageShape: checkedImage(options.imageShape ?? standardImage),
     numClasses: wholeNumber('numClasses', options.numClasses ?? 1000),
     multiplier: options.multiplier ?? 1,
@@ -104,8 +108,11 @@ export function network(name: NetworkName, given?: NetworkOptions): Network {
   };
 }
 
+const shapeKind = listOf(anInteger(0, Number.MAX_SAFE_INTEGER));
+
 /** Number of elements of an array of this shape. */
 export function elementsOf(shape: readonly number[]): number {
+  shapeKind(shape, 'shape');
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
@@ -129,21 +136,25 @@ function isCounted({ name }: Parameter): boolean {
   return name.includes('weight') || name.includes('bias');
 }
 
-function wholeNumber(name: string, value: number): number {
-  if (!Number.isSafeInteger(value) || value < 1) {
-    throw argumentError('ERR_OUT_OF_RANGE', name, 'a whole number of at least 1', value);
+function wholeNumber(name: string, value: number, most = maxInt32): number {
+  if (!Number.isSafeInteger(value) || value < 1 || value > most) {
+    throw argumentError('ERR_OUT_OF_RANGE', name, `a whole number from 1 to ${most}`, value);
   }
   return value;
 }
 
 function checkedImage(shape: ImageShape): ImageShape {
   const values: readonly number[] = shape;
-  if (values.length !== 3 || !values.every((value) => Number.isSafeInteger(value) && value >= 1)) {
+  if (
+    !Array.isArray(shape) ||
+    values.length !== 3 ||
+    !values.every((value) => Number.isSafeInteger(value) && value >= 1)
+  ) {
     throw argumentError(
       'ERR_OUT_OF_RANGE',
       'imageShape',
       'three whole numbers (channels, height, width), such as 3,224,224',
-      { text: Array.isArray(shape) ? `[${values.join(', ')}]` : describe(shape) },
+      { text: Array.isArray(shape) ? `[${values.map(describe).join(', ')}]` : describe(shape) },
     );
   }
   return shape;

@@ -12,7 +12,14 @@ import { dtypeNumber, storageOf } from '../tensor/dtype.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
-import { checkedFlag, checkedNumber, checkedObject, refuseUnknown } from './options.js';
+import { optionNames, optionsObject } from '../validate.js';
+import {
+  assertConcrete,
+  checkedFlag,
+  checkedNumber,
+  checkedObject,
+  refuseUnknown,
+} from './options.js';
 import { LRScheduler } from './schedulers.js';
 
 /** A key: what a store calls an array, or the index a caller gives it. */
@@ -45,6 +52,8 @@ export interface OptimizerOptions {
   readonly paramNames?: Readonly<Record<string, string>> | readonly string[];
 }
 
+const updateNames = optionNames<{ dtype?: string }>({ dtype: true });
+
 /** Options that are no numbers, which the addon's table has. */
 const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
 
@@ -58,7 +67,8 @@ function definitionOf(name: string): NativeOptimizerDefinition {
       .map((one) => [one.name, one]),
   );
   const definition = definitions.get(name);
-  if (definition === undefined) throw new Error(`the addon has no optimizer '${name}'`);
+  if (definition === undefined)
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'name', 'an optimizer of the addon', name);
   return definition;
 }
 
@@ -79,6 +89,7 @@ export abstract class Optimizer {
 
   /** @internal */
   protected constructor(name: string, options: OptimizerOptions) {
+    assertConcrete(new.target, Optimizer, 'new SGD(…), or createOptimizer(name, …)');
     const given = checkedObject(options, 'options');
     const known = definitionOf(name).options;
     refuseUnknown(given, [...known.map((option) => option.name), ...otherOptions], name);
@@ -167,13 +178,14 @@ export abstract class Optimizer {
     key: OptimizerKey,
     weight: NumericArray,
     grad: NumericArray | readonly NumericArray[],
-    options: { readonly dtype?: 'float16' | 'bfloat16' | 'float32' | 'float64' } = {},
+    options?: { readonly dtype?: 'float16' | 'bfloat16' | 'float32' | 'float64' },
   ): void {
+    const { dtype } = optionsObject(options, updateNames, 'update');
     const grads = Array.isArray(grad) ? (grad as readonly NumericArray[]) : [grad as NumericArray];
-    const number = dtypeNumber(weight, options.dtype, 'weight');
+    const number = dtypeNumber(weight, dtype, 'weight');
     assertFixedLength(weight, 'weight');
     for (const one of grads) {
-      dtypeNumber(one, options.dtype, 'grad');
+      dtypeNumber(one, dtype, 'grad');
       assertFixedLength(one, 'grad');
       if (overlap(weight, one)) throw overlapError('grad', 'weight');
       if (one.length !== weight.length) {

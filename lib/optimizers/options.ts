@@ -1,6 +1,6 @@
 // Rules of option values, for optimizers and schedules alike.
 import { argumentError } from '../errors.js';
-import { unknownOption } from '../validate.js';
+import { notConstructed, unknownOption } from '../validate.js';
 
 /** What a number may be. */
 export type NumberRule = 'finite' | 'notNegative' | 'positive' | 'unit' | 'count' | 'updates';
@@ -70,4 +70,13 @@ export function refuseUnknown(
   for (const name of Object.keys(options)) {
     if (!known.includes(name)) throw unknownOption(name, known, owner);
   }
+}
+
+/** @throws TypeError where a class that only others extend is made itself. */
+export function assertConcrete(
+  made: unknown,
+  base: { readonly name: string },
+  instead: string,
+): void {
+  if (made === base) throw notConstructed(base.name, instead);
 }

@@ -4,7 +4,7 @@ import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import { nativeSchedulerKinds, nativeWarmupModes } from '../native/optimizer.js';
 import type { NativeSchedulerSpec } from '../native/optimizer.js';
-import { checkedNumber, checkedObject, refuseUnknown } from './options.js';
+import { assertConcrete, checkedNumber, checkedObject, refuseUnknown } from './options.js';
 
 /** How the rate behaves during warm-up. */
 export type WarmupMode = 'linear' | 'constant';
@@ -78,10 +78,14 @@ export abstract class LRScheduler {
     options: SchedulerOptions,
     shape: Shape,
   ) {
+    assertConcrete(new.target, LRScheduler, 'new CosineScheduler(…)');
     refuseUnknown({ ...options }, [...commonOptions, ...own], name);
     const { baseLr, warmupSteps = 0, warmupBeginLr = 0, warmupMode = 'linear' } = options;
     if (baseLr !== undefined) checkedNumber(baseLr, 'baseLr', 'finite');
-    if (!Object.hasOwn(nativeWarmupModes, warmupMode)) {
+    if (
+      typeof (warmupMode as unknown) !== 'string' ||
+      !Object.hasOwn(nativeWarmupModes, warmupMode)
+    ) {
       throw argumentError(
         'ERR_INVALID_ARG_VALUE',
         'warmupMode',
@@ -188,7 +192,7 @@ function ascending(steps: unknown): readonly number[] {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'steps', expected, steps);
   }
   let before = 0;
-  return steps.map((step: unknown, i) => {
+  return Array.from(steps, (step: unknown, i) => {
     if (typeof step !== 'number' || !Number.isSafeInteger(step) || step <= before) {
       throw argumentError('ERR_OUT_OF_RANGE', `steps[${i}]`, `an integer above ${before}`, step);
     }

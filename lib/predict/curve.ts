@@ -1,5 +1,6 @@
 // A scaling curve from measured throughputs alone, where nothing is known of links.
 import { argumentError } from '../errors.js';
+import { aPositive, having, listOf } from '../kinds.js';
 import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** A measured step: of so many workers on so many hosts. */
@@ -36,6 +37,10 @@ function rowOf({ workers, hosts }: Omit<MeasuredStep, 'stepSeconds'>, grows: Gro
   return [1, grows(hosts), workers - 1];
 }
 
+const counts = { workers: aPositive, hosts: aPositive };
+const placeKind = having(counts);
+const stepsKind = listOf(having({ ...counts, stepSeconds: aPositive }));
+
 /**
  * Fits `step = a + b * growth(hosts) + c * (workers - 1)` with coefficients that are not negative (compute, bytes
  * between hosts, latency) and goes on to another number of workers.
@@ -47,6 +52,8 @@ export function predictCurve(
   measured: readonly MeasuredStep[],
   target: Omit<MeasuredStep, 'stepSeconds'>,
 ): PredictedPoint {
+  stepsKind(measured, 'measured');
+  placeKind(target, 'target');
   if (new Set(measured.map(({ workers }) => workers)).size < 2) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'measured', 'two numbers of workers', measured);
   }

@@ -3,6 +3,7 @@
 import { median } from 'simple-statistics';
 
 import { argumentError } from '../errors.js';
+import { aNumber, aPositive, anAmount, having, listOf, orNull, someOf } from '../kinds.js';
 import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** One measured size. */
@@ -114,8 +115,23 @@ function fitRegimes(points: readonly Point[]): Regime[] {
   });
 }
 
+const pointsKind = listOf(having({ bytes: aNumber, seconds: aNumber }));
+const regimeKind = having({
+  toBytes: aNumber,
+  alphaSeconds: aNumber,
+  betaSecondsPerByte: aNumber,
+});
+
+/** A link as {@link fitLink} makes them. */
+export const linkKind = having({
+  regimes: someOf(regimeKind),
+  points: pointsKind,
+  unseenError: orNull(aNumber),
+});
+
 /** Each size once, with the median of its times. */
 function oneEach(points: readonly Point[]): Point[] {
+  pointsKind(points, 'points');
   const bySize = new Map<number, number[]>();
   for (const { bytes, seconds } of points) {
     if (bytes > 0 && seconds > 0) bySize.set(bytes, [...(bySize.get(bytes) ?? []), seconds]);
@@ -199,6 +215,8 @@ export function fitLink(measured: readonly Point[]): Link {
 
 /** A link of which only its latency and rate are known. */
 export function plainLink(alphaSeconds: number, bytesPerSecond: number): Link {
+  anAmount(alphaSeconds, 'alphaSeconds');
+  aPositive(bytesPerSecond, 'bytesPerSecond');
   const betaSecondsPerByte = 1 / bytesPerSecond;
   return {
     regimes: [{ fromBytes: 0, toBytes: Infinity, alphaSeconds, betaSecondsPerByte }],

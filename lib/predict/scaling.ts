@@ -1,8 +1,9 @@
 // What more workers would give, from what a few were measured to take.
 import { argumentError } from '../errors.js';
-import { messageSeconds, type Link, type Regime } from './link.js';
+import { aNumber, aPositive, having, listOf, oneOfWords, orAbsent, someOf } from '../kinds.js';
+import { linkKind, messageSeconds, type Link, type Regime } from './link.js';
 import { exchangeSeconds, hostsOf, schemes, type Cluster, type Scheme } from './schemes.js';
-import { stepTime, type StepTime, type Workload } from './step.js';
+import { stepTime, workloadKind, type StepTime, type Workload } from './step.js';
 
 /** Version of the JSON layout. */
 export const predictionVersion = 1;
@@ -162,7 +163,20 @@ function assumptionsOf(options: PredictOptions): string[] {
   ];
 }
 
+const optionsKind = having({
+  workload: workloadKind,
+  workers: listOf(aNumber),
+  inside: linkKind,
+  between: orAbsent(linkKind),
+  batchSize: orAbsent(aPositive),
+  perHost: orAbsent(aPositive),
+  servers: orAbsent(aPositive),
+  schemes: orAbsent(someOf(oneOfWords(schemes))),
+  measuredWorkers: orAbsent(aPositive),
+});
+
 function check(options: PredictOptions): void {
+  optionsKind(options, 'options');
   const { workload, perHost = Infinity, workers } = options;
   const refuse = (name: string, expected: string, got: unknown): never => {
     throw argumentError('ERR_OUT_OF_RANGE', name, expected, got);

@@ -1,5 +1,6 @@
 // What exchanging n bytes of gradients takes by each scheme, in seconds. docs/predict.md shows the formulas.
-import { latencySeconds, messageSeconds, streamSeconds, type Link } from './link.js';
+import { aNumber, aPositive, anAmount, having, oneOfWords } from '../kinds.js';
+import { latencySeconds, linkKind, messageSeconds, streamSeconds, type Link } from './link.js';
 
 /** How workers exchange gradients. */
 export const schemes = [
@@ -112,7 +113,19 @@ const costs: Readonly<Record<Scheme, (bytes: number, shape: Shape) => number>> =
   'parameter-server': parameterServer,
 };
 
+const knownScheme = oneOfWords(schemes);
+const clusterKind = having({
+  workers: aPositive,
+  perHost: aNumber,
+  inside: linkKind,
+  between: linkKind,
+  servers: aPositive,
+});
+
 /** Seconds of exchanging `bytes` once; nothing is exchanged by one worker. */
 export function exchangeSeconds(scheme: Scheme, bytes: number, cluster: Cluster): number {
+  knownScheme(scheme, 'scheme');
+  anAmount(bytes, 'bytes');
+  clusterKind(cluster, 'cluster');
   return cluster.workers === 1 ? 0 : costs[scheme](bytes, shapeOf(cluster));
 }

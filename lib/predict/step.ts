@@ -1,5 +1,8 @@
 // How long a training step takes whose gradients are exchanged bucket by bucket while the backward pass still runs.
 
+import { aPositive, anAmount, having, listOf, type Kind } from '../kinds.js';
+import { callback } from '../validate.js';
+
 /** The step of one worker, and how its gradients are exchanged. */
 export interface Workload {
   /** Bytes of each gradient, in the order of the forward pass. */
@@ -33,8 +36,23 @@ export interface Bucket {
   readonly ready: number;
 }
 
+const gradientsKind = having({ gradientBytes: listOf(anAmount), bucketBytes: aPositive });
+const timesKind = having({
+  forwardSeconds: anAmount,
+  backwardSeconds: anAmount,
+  sigmaSeconds: anAmount,
+});
+
+/** A workload, complete. */
+export const workloadKind: Kind = (value, name) => {
+  gradientsKind(value, name);
+  timesKind(value, name);
+};
+
 /** From the last gradient to the first, as the backward pass gives them; closed before they would overflow. */
-export function bucketsOf({ gradientBytes, bucketBytes }: Workload): Bucket[] {
+export function bucketsOf(workload: Pick<Workload, 'gradientBytes' | 'bucketBytes'>): Bucket[] {
+  gradientsKind(workload, 'workload');
+  const { gradientBytes, bucketBytes } = workload;
   const total = gradientBytes.reduce((sum, bytes) => sum + bytes, 0);
   const buckets: Bucket[] = [];
   let done = 0;
@@ -67,6 +85,9 @@ export function stepTime(
   workers: number,
   exchange: (bytes: number) => number,
 ): StepTime {
+  timesKind(workload, 'workload');
+  aPositive(workers, 'workers');
+  callback(exchange, 'exchange');
   const { forwardSeconds, backwardSeconds, sigmaSeconds, overlap } = workload;
   const computeSeconds = forwardSeconds + backwardSeconds;
   let communicationSeconds = 0;

@@ -1,5 +1,7 @@
 // The link behind a measured sweep of a collective.
 import { argumentError } from '../errors.js';
+import { aString } from '../kinds.js';
+import { reportKind } from '../results/kinds.js';
 import { hasMeasurement, type Report } from '../results/result.js';
 import { fewestPoints, fitLink, type Link } from './link.js';
 
@@ -29,6 +31,8 @@ export interface MeasuredLink extends Link {
  * @throws TypeError when the report has no sweep of a known collective with at least three sizes and two ranks
  */
 export function linkOfSweep(report: Report, name: string): MeasuredLink {
+  reportKind(report, 'report');
+  aString(name, 'name');
   const usable = report.cases
     .filter(hasMeasurement)
     .filter(

@@ -1,4 +1,5 @@
 // The forecast held against figures that were published, and against sweeps of one's own.
+import { aString, oneOfWords } from '../kinds.js';
 import { bluefog, dlperf, elasticdl, type PublishedCurves } from '../results/published/index.js';
 import { predictCurve } from './curve.js';
 import { medianError, predictUnseen, type Point } from './link.js';
@@ -143,8 +144,11 @@ const validators: Readonly<Record<PublishedTable, () => Validation[]>> = {
   elasticdl: validateElasticdl,
 };
 
+const knownTable = oneOfWords(publishedTables);
+
 /** Runs the model on a published table. */
 export function validatePublished(table: PublishedTable): Validation[] {
+  knownTable(table, 'table');
   return validators[table]();
 }
 
@@ -154,6 +158,7 @@ export function validatePublished(table: PublishedTable): Validation[] {
  * @param points as of {@link linkOfSweep}; at least five sizes
  */
 export function validateSweep(name: string, points: readonly Point[]): Validation {
+  aString(name, 'name');
   return validation({
     table: 'own',
     source: name,

@@ -1,4 +1,15 @@
 import { nativeCollectives, type NativeTimedName, type ReduceOp } from '../collectives.js';
+import {
+  aNumber,
+  aString,
+  anAmount,
+  aPositive,
+  having,
+  oneOfWords,
+  orAbsent,
+  orNull,
+} from '../kinds.js';
+import { statisticsKind } from './kinds.js';
 import type { Bandwidth, Statistics } from './result.js';
 
 /** Collectives that the tools time, under nccl-tests' names, and the scans, which it does not have. */
@@ -191,6 +202,8 @@ export function collectiveVolume(
   collective: Collective,
   call: { countPerRank: number; elementBytes: number; ranks: number; placement: Placement },
 ): Volume {
+  knownCollective(collective, 'collective');
+  volumeCall(call, 'call');
   const { countPerRank, elementBytes, ranks, placement } = call;
   const rule = rules[collective];
   const { chunked } = traitsOf(collective);
@@ -209,6 +222,14 @@ export function collectiveVolume(
   };
 }
 
+const knownCollective = oneOfWords(collectives);
+const volumeCall = having({
+  countPerRank: anAmount,
+  elementBytes: anAmount,
+  ranks: aPositive,
+  placement: oneOfWords(['in-place', 'out-of-place']),
+});
+
 /** What a store does with a network's arrays besides moving them. */
 export interface StoreCall {
   /** S: bytes of all arrays of one device. */
@@ -223,11 +244,19 @@ export interface StoreCall {
   servers?: boolean;
 }
 
+const storeCall = having({
+  bytes: anAmount,
+  devices: aPositive,
+  optimizerStates: orAbsent(orNull(anAmount)),
+  workers: orAbsent(aPositive),
+});
+
 /**
  * Volume of one batch of `measure`: each device's gradients are pushed and the result pulled by each. The bus
  * bandwidth is the figure that MXNet prints per device, `S * 2(n-1)/n / t`, n being this process's devices.
  */
 export function storeVolume(call: StoreCall): Volume {
+  storeCall(call, 'call');
   const { bytes, devices: n, optimizerStates = null, compressed = false, workers: w } = call;
   if (w !== undefined) return sharedVolume(call, w);
   // Gradients in, stored value out, weights out. The re-reading of the stored value by the pull is not counted: a
@@ -280,11 +309,16 @@ function sharedVolume({ bytes, devices: n, servers = false }: StoreCall, w: numb
  * Workers and servers do not enter it, so for distributed stores it is not the bandwidth of a network.
  */
 export function mxnetBandwidth(bytes: number, devices: number, seconds: number): number {
+  aNumber(bytes, 'bytes');
+  aPositive(devices, 'devices');
   return perSecond((bytes * 2 * (devices - 1)) / devices, seconds);
 }
 
 /** A bandwidth at the median time, with the interval that the median's interval gives. */
 export function bandwidth(bytes: number, statistics: Statistics, formula: string): Bandwidth {
+  anAmount(bytes, 'bytes');
+  statisticsKind(statistics, 'statistics');
+  aString(formula, 'formula');
   const { lowerSeconds, upperSeconds } = statistics.medianInterval;
   return {
     bytesPerSecond: perSecond(bytes, statistics.medianSeconds),
@@ -296,5 +330,7 @@ export function bandwidth(bytes: number, statistics: Statistics, formula: string
 
 /** bytes / seconds; 0 when the time is below what the clock resolves, since a report holds finite numbers only. */
 export function perSecond(bytes: number, seconds: number): number {
+  aNumber(bytes, 'bytes');
+  aNumber(seconds, 'seconds');
   return seconds > 0 ? bytes / seconds : 0;
 }

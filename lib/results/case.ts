@@ -1,4 +1,6 @@
 import { bandwidth, perSecond, type Volume } from './bandwidth.js';
+import { aNumber, anIterable, having, orAbsent, orNull, type Kind } from '../kinds.js';
+import { checkKind, contextKind, identityKind, sharesKind, volumeKind } from './kinds.js';
 import type {
   CaseIdentity,
   Check,
@@ -44,8 +46,24 @@ export interface CaseInput extends CaseIdentity {
   traffic?: StoreTraffic | undefined;
 }
 
+const caseInput: Kind = (value, name) => {
+  identityKind(value, name);
+  own(value, name);
+};
+const own = having({
+  samplesSeconds: anIterable,
+  volume: volumeKind,
+  check: checkKind,
+  copyBytesPerSecond: orNull(aNumber),
+  expected: orAbsent(having({ bytes: aNumber, bytesPerSecond: aNumber })),
+  context: orAbsent(contextKind),
+  arrays: orAbsent(aNumber),
+  traffic: orAbsent(having({ shares: sharesKind })),
+});
+
 /** Completes a case that ran. One whose check did not pass comes back as failed, with its measurement. */
 export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
+  caseInput(input, 'input');
   const { name, parameters, volume, check } = input;
   const samplesSeconds = [...input.samplesSeconds];
   const statistics = describe(samplesSeconds);
@@ -88,11 +106,13 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
 
 /** A case that cannot run here; `reason` says what is missing and how to get it. */
 export function waivedCase(identity: CaseIdentity, reason: string): WaivedCase {
+  identityKind(identity, 'identity');
   return { status: 'waived', name: identity.name, parameters: identity.parameters, reason };
 }
 
 /** A case that threw. */
 export function failedCase(identity: CaseIdentity, error: unknown): FailedCase {
+  identityKind(identity, 'identity');
   const code =
     error instanceof Error && 'code' in error && typeof error.code === 'string'
       ? { code: error.code }

@@ -9,6 +9,7 @@ import {
   type as osType,
 } from 'node:os';
 
+import { anObject } from '../kinds.js';
 import type { EnvironmentInfo } from './result.js';
 
 // Only what changes a figure. A report gets attached to tickets, and an environment holds secrets.
@@ -45,6 +46,7 @@ const hiddenNames = new Set(['GRADLINK_JOB', 'GRADLINK_PROGRESS']);
 export function knownVariables(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
+  anObject(environment, 'environment');
   const known: Record<string, string> = {};
   for (const name of Object.keys(environment).sort()) {
     const value = environment[name];
@@ -65,6 +67,7 @@ export function describeEnvironment(native: {
   simdLevel: string | null;
   threads: number | null;
 }): EnvironmentInfo {
+  anObject(native, 'native');
   const processors = cpus();
   return {
     cpuModel: processors[0]?.model.trim() ?? 'unknown',

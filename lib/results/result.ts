@@ -6,6 +6,9 @@
  * All numbers are finite: what is not known is `null` or absent, never NaN.
  */
 
+import { anObject } from '../kinds.js';
+import { reportKind } from './kinds.js';
+
 /** Version of the JSON layout; raised when a field changes its meaning or goes away, not when one is added. */
 export const schemaVersion = 1;
 
@@ -292,11 +295,13 @@ export interface Outcome {
 /** Counts the cases by status. A run has succeeded when no case failed and at least one ran. */
 export function outcome(report: Report): Outcome {
   const counts: Outcome = { ok: 0, waived: 0, error: 0 };
+  reportKind(report, 'report');
   for (const result of report.cases) counts[result.status] += 1;
   return counts;
 }
 
 /** Whether the case carries a measurement: it ran, with a right or a wrong result. */
 export function hasMeasurement(result: CaseResult): result is CaseResult & Measurement {
+  anObject(result, 'result');
   return 'statistics' in result;
 }

@@ -1,5 +1,7 @@
 import { mean, medianSorted } from 'simple-statistics';
 
+import { argumentError } from '../errors.js';
+import { aNumber, anAmount, listOf } from '../kinds.js';
 import type { MedianInterval, Statistics } from './result.js';
 
 /**
@@ -10,8 +12,9 @@ import type { MedianInterval, Statistics } from './result.js';
  * @param percent in (0, 100]
  */
 export function percentile(sorted: readonly number[], percent: number): number {
-  if (!(percent > 0 && percent <= 100)) {
-    throw new RangeError(`percent must be above 0 and at most 100, got ${percent}`);
+  samplesOf(sorted, 'sorted');
+  if (!(typeof percent === 'number' && percent > 0 && percent <= 100)) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'percent', 'a number above 0 and at most 100', percent);
   }
   // Multiplied before it is divided: 0.07 * 100 is a hair above 7 and would round up one rank too far.
   return at(sorted, Math.ceil((percent * sorted.length) / 100) - 1);
@@ -25,6 +28,10 @@ export function percentile(sorted: readonly number[], percent: number): number {
  * @param sorted samples in ascending order, at least one
  */
 export function medianInterval(sorted: readonly number[], confidence = 0.95): MedianInterval {
+  samplesOf(sorted, 'sorted');
+  if (!(typeof confidence === 'number' && confidence >= 0 && confidence < 1)) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'confidence', 'a number from 0 to below 1', confidence);
+  }
   const n = sorted.length;
   const tails = lowerTails(n);
   let k = 1;
@@ -43,12 +50,8 @@ export function medianInterval(sorted: readonly number[], confidence = 0.95): Me
  * @throws RangeError when there is no sample, or one is not finite or negative
  */
 export function describe(samplesSeconds: readonly number[]): Statistics {
-  if (samplesSeconds.length === 0) throw new RangeError('statistics need at least one sample');
-  for (const sample of samplesSeconds) {
-    if (!Number.isFinite(sample) || sample < 0) {
-      throw new RangeError(`a sample must be a finite number of seconds, got ${sample}`);
-    }
-  }
+  samplesOf(samplesSeconds, 'samplesSeconds');
+  secondsEach(samplesSeconds, 'samplesSeconds');
   const sorted = [...samplesSeconds].sort((a, b) => a - b);
   return {
     samples: sorted.length,
@@ -60,6 +63,15 @@ export function describe(samplesSeconds: readonly number[]): Statistics {
     meanSeconds: mean(sorted),
     medianInterval: medianInterval(sorted),
   };
+}
+
+const numbers = listOf(aNumber);
+const secondsEach = listOf(anAmount);
+
+function samplesOf(given: unknown, name: string): void {
+  numbers(given, name);
+  if ((given as readonly number[]).length > 0) return;
+  throw argumentError('ERR_OUT_OF_RANGE', name, 'at least one sample', { text: 'none' });
 }
 
 /** tails[k - 1] = P(B <= k - 1), B binomial (n, 1/2): the chance that sample k already lies above the median. */
@@ -77,7 +89,5 @@ function lowerTails(n: number): number[] {
 }
 
 function at(values: readonly number[], index: number): number {
-  const value = values[index];
-  if (value === undefined) throw new RangeError('statistics need at least one sample');
-  return value;
+  return values[index]!;
 }

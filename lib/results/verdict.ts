@@ -1,3 +1,5 @@
+import { aNumber, having, orNull } from '../kinds.js';
+import { contextKind, limitKind, statisticsKind } from './kinds.js';
 import type { Limit, Statistics, TimeShares, Verdict, VerdictLevel } from './result.js';
 
 /** What the verdict may know about a run besides its times. */
@@ -38,8 +40,12 @@ const smallArrayBytes = 64 * 1024;
 // Distance from minimum to 95th percentile, relative to the median, that a quiet machine stays below.
 const noisySpread = 0.35;
 
+const judged = having({ statistics: statisticsKind, limit: orNull(limitKind), bytes: aNumber });
+
 /** Judges a median time against its limit and names the likeliest reason when it is low or unsteady. */
 export function judge(context: VerdictContext): Verdict {
+  judged(context, 'context');
+  contextKind(context, 'context');
   const { limit, statistics } = context;
   if (limit === null) {
     return {

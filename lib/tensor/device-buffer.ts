@@ -1,8 +1,9 @@
 // Arrays on GPUs.
+import { withCallStack } from '../call-stack.js';
 import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeDeviceBuffer } from '../native/gpu.js';
-import { integer, maxInt32 } from '../validate.js';
+import { assertMade, integer, maxInt32 } from '../validate.js';
 import {
   allocate,
   deviceDtypes,
@@ -48,6 +49,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   }
 
   private constructor(wrapped: NativeDeviceBuffer) {
+    assertMade(wrapped, native().NativeDeviceBuffer, 'DeviceBuffer', 'DeviceBuffer.alloc(…)');
     this.device = wrapped.device;
     this.dtype = deviceDtypes[wrapped.dtype] as K;
     this.length = wrapped.length;
@@ -171,7 +173,7 @@ async function run(
 ): Promise<void> {
   const leases = lease(op, reads, writes);
   try {
-    await start();
+    await withCallStack(start);
   } finally {
     release(leases);
   }

@@ -1,5 +1,6 @@
 // Element types: their names, the numbers that cross into native code, and the TypedArrays that store them.
 import { argumentError } from '../errors.js';
+import { assertOwnLength } from './own-length.js';
 import type { StorageArray } from '../native/arrays.js';
 
 export type { StorageArray };
@@ -138,8 +139,9 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
   const inferred = ArrayBuffer.isView(array)
     ? numberOfTag((array as { [Symbol.toStringTag]?: unknown })[Symbol.toStringTag])
     : -1;
-  if (dtype === undefined && inferred >= 0) return inferred;
   if (inferred === -1) throw argumentError('ERR_INVALID_ARG_TYPE', name, arrayKinds, array);
+  assertOwnLength(array as ArrayBufferView, name);
+  if (dtype === undefined && inferred >= 0) return inferred;
   if (dtype === undefined) {
     throw argumentError(
       'ERR_INVALID_ARG_VALUE',

@@ -1,4 +1,6 @@
 // float8 bit patterns: what a Uint8Array of these types holds, as numbers and back.
+import { argumentError } from '../errors.js';
+import { integer } from '../validate.js';
 import type { Float8DType } from './dtype.js';
 
 interface Layout {
@@ -14,9 +16,18 @@ const layouts: Readonly<Record<Float8DType, Layout>> = {
 };
 const sign = 0x80;
 
+function layoutOf(dtype: unknown): Layout {
+  if (typeof dtype === 'string' && Object.hasOwn(layouts, dtype)) {
+    return layouts[dtype as Float8DType];
+  }
+  const expected = `one of ${Object.keys(layouts).join(', ')}`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', expected, dtype);
+}
+
 /** The number of a bit pattern. */
 export function fromFloat8(dtype: Float8DType, bits: number): number {
-  const { mantissaBits, bias, finite } = layouts[dtype];
+  const { mantissaBits, bias, finite } = layoutOf(dtype);
+  integer(bits, 'bits', 0, 0xff);
   const factor = bits & sign ? -1 : 1;
   const size = bits & (sign - 1);
   if (size >= finite) return size === finite && dtype === 'float8e5m2' ? factor * Infinity : NaN;
@@ -30,7 +41,10 @@ export function fromFloat8(dtype: Float8DType, bits: number): number {
 
 /** The bit pattern nearest to a number, ties to even; what is too large, infinity too, becomes the largest number. */
 export function toFloat8(dtype: Float8DType, value: number): number {
-  const { mantissaBits, bias, finite } = layouts[dtype];
+  const { mantissaBits, bias, finite } = layoutOf(dtype);
+  if (typeof value !== 'number') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'value', 'a number', value);
+  }
   if (Number.isNaN(value)) return sign - 1;
   const negative = value < 0 || Object.is(value, -0) ? sign : 0;
   const size = Math.abs(value);

@@ -1,6 +1,6 @@
 // Pictures of a graph as text that other tools draw.
-import { optionNames, optionsObject } from '../validate.js';
-import type { Topology } from './topology.js';
+import { instanceOf, optionNames, optionsObject } from '../validate.js';
+import { Topology } from './topology.js';
 
 /** Options of {@link toDot} and {@link toMermaid}. */
 export interface DrawingOptions {
@@ -14,7 +14,7 @@ const drawingNames = optionNames<DrawingOptions>({ weights: true, selfEdges: tru
 
 /** The graph in Graphviz's language: `dot -Tsvg` draws it. */
 export function toDot(topology: Topology, options?: DrawingOptions): string {
-  const given = optionsObject(options, drawingNames, 'toDot');
+  const given = drawingOptions(topology, options, 'toDot');
   const lines = ranks(topology).map((rank) => `  ${rank};`);
   for (const { from, to, label } of drawn(topology, given)) {
     lines.push(`  ${from} -> ${to}${label === undefined ? '' : ` [label="${label}"]`};`);
@@ -24,12 +24,21 @@ export function toDot(topology: Topology, options?: DrawingOptions): string {
 
 /** The graph in Mermaid's language, as Markdown viewers draw it. */
 export function toMermaid(topology: Topology, options?: DrawingOptions): string {
-  const given = optionsObject(options, drawingNames, 'toMermaid');
+  const given = drawingOptions(topology, options, 'toMermaid');
   const lines = ranks(topology).map((rank) => `  r${rank}((${rank}))`);
   for (const { from, to, label } of drawn(topology, given)) {
     lines.push(`  r${from} -->${label === undefined ? '' : `|${label}|`} r${to}`);
   }
   return ['flowchart LR', ...lines, ''].join('\n');
+}
+
+function drawingOptions(
+  topology: Topology,
+  options: DrawingOptions | undefined,
+  owner: string,
+): DrawingOptions {
+  instanceOf(topology, Topology, 'topology', 'a Topology');
+  return optionsObject(options, drawingNames, owner);
 }
 
 const ranks = (topology: Topology) => Array.from({ length: topology.size }, (_, rank) => rank);

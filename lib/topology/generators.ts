@@ -1,6 +1,6 @@
 // The graphs of decentralised averaging, with the names and weights of BlueFog's.
 import { argumentError } from '../errors.js';
-import { integer } from '../validate.js';
+import { arrayOf, integer } from '../validate.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
 
@@ -10,6 +10,9 @@ export type RingStyle = 'both' | 'left' | 'right';
 const maxSize = 2 ** 16;
 
 const checkedSize = (size: number) => integer(size, 'size', 1, maxSize);
+
+/** Of graphs in which everybody has an edge to everybody. */
+const maxConnected = 2 ** 11;
 
 /** Each rank i sends to (i + k) mod size for each of the distances k, with equal weights. */
 function circulant(size: number, distances: readonly number[]): Topology {
@@ -67,6 +70,7 @@ export function meshGrid2DGraph(size: number, shape?: readonly [number, number])
   while (size % rows !== 0) --rows;
   let columns = size / rows;
   if (shape !== undefined) {
+    arrayOf(shape, 'shape', 'an array of rows and columns');
     rows = integer(shape[0], 'shape[0]', 1, size);
     columns = integer(shape[1], 'shape[1]', 1, size);
     if (rows * columns !== size) {
@@ -120,16 +124,16 @@ export function ringGraph(size: number, style: RingStyle = 'both'): Topology {
     left: [size - 1],
     right: [1],
   };
-  if (!Object.hasOwn(steps, style)) {
+  if (typeof style !== 'string' || !Object.hasOwn(steps, style)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'style', "'both', 'left' or 'right'", style);
   }
   return circulant(size, [...new Set([0, ...steps[style]].map((k) => k % size))]);
 }
 
-/** Everybody sends to everybody with weights `1 / size`: one step gives the average. */
+/** Everybody sends to everybody with weights `1 / size`: one step gives the average. At most 2048 ranks. */
 export function fullyConnectedGraph(size: number): Topology {
   return circulant(
-    checkedSize(size),
+    integer(size, 'size', 1, maxConnected),
     Array.from({ length: size }, (_, k) => k),
   );
 }

@@ -1,8 +1,13 @@
 // From everybody's list in one direction to everybody's list in the other.
 import { argumentError } from '../errors.js';
+import { aNumber, listOf } from '../kinds.js';
 import { integer } from '../validate.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
+
+const neighborLists = listOf(listOf(aNumber));
+/** As many as a graph may have. */
+const maxRanks = 2 ** 16;
 
 /**
  * The other direction of everybody's neighbour lists: who names each rank, ascending.
@@ -11,6 +16,8 @@ import type { Edge } from './topology.js';
  * @throws TypeError or RangeError for a rank that is none, the rank itself, or one named twice.
  */
 export function invertNeighbors(lists: readonly (readonly number[])[]): number[][] {
+  neighborLists(lists, 'the neighbour lists');
+  integer(lists.length, 'the number of neighbour lists', 0, maxRanks);
   const inverse = lists.map((): number[] => []);
   lists.forEach((list, rank) => {
     const seen = new Set<number>();

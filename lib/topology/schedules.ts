@@ -1,6 +1,7 @@
 // Graphs that change in every step, so that each step is one message a rank and still all meet all within a period. Each
 // schedule is computed by every rank on its own; what they say of each other agrees.
 import { argumentError } from '../errors.js';
+import { aNumber, anObject, having, listOf } from '../kinds.js';
 import { integer } from '../validate.js';
 import type { Node, Rank, WeightsOf } from './rank.js';
 import { Topology } from './topology.js';
@@ -114,14 +115,15 @@ export function innerOuterExponentialSchedule(place: NodePlace): Generator<Excha
 }
 
 /** Equal weights for what a rank, or a node, has and what it receives: those of a dynamic neighborAllReduce. */
-export function uniformWeights<V extends Rank | Node = Rank>({
-  destinations,
-  sources,
-}: Exchange<V>): {
+export function uniformWeights<V extends Rank | Node = Rank>(
+  exchange: Exchange<V>,
+): {
   selfWeight: number;
   srcWeights: WeightsOf<V>;
   dstWeights: WeightsOf<V>;
 } {
+  exchangeOfRanks(exchange, 'exchange');
+  const { destinations, sources } = exchange;
   const weight = 1 / (sources.length + 1);
   return {
     selfWeight: weight,
@@ -129,6 +131,8 @@ export function uniformWeights<V extends Rank | Node = Rank>({
     dstWeights: Object.fromEntries(destinations.map((to) => [to, 1])),
   };
 }
+
+const exchangeOfRanks = having({ destinations: listOf(aNumber), sources: listOf(aNumber) });
 
 function outside(
   nodes: number,
@@ -158,7 +162,9 @@ function powerAt(t: number, limit: number): number {
 
 const modulo = (value: number, by: number) => ((value % by) + by) % by;
 
-function checkedPlace({ size, ranksPerNode, rank }: NodePlace): Place {
+function checkedPlace(place: NodePlace): Place {
+  anObject(place, 'place');
+  const { size, ranksPerNode, rank } = place;
   integer(size, 'size', 1, 2 ** 16);
   integer(ranksPerNode, 'ranksPerNode', 1, size);
   integer(rank, 'rank', 0, size - 1);

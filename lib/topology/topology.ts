@@ -1,6 +1,7 @@
 // An immutable weighted directed graph over ranks: who sends to whom, and how much it counts.
 import { argumentError } from '../errors.js';
-import { integer } from '../validate.js';
+import { anIterable, anObject } from '../kinds.js';
+import { arrayOf, finiteNumber, integer } from '../validate.js';
 import { secondModulus } from './spectrum.js';
 
 /** One edge: `from` sends to `to`, where it counts `weight` times. */
@@ -20,6 +21,12 @@ export interface NeighborWeights {
 
 /** The most ranks a graph may have: as a communicator. */
 const maxSize = 2 ** 16;
+/** The most edges: all pairs of 2048 ranks, which take some 1.3 GiB while they are made. */
+const maxEdges = 2 ** 22;
+/** The most ranks of which all pairs are laid out: 128 MiB. */
+const maxMatrix = 2 ** 12;
+/** The most ranks whose eigenvalues are computed, in a time that grows with their cube. */
+const maxSpectrum = 2 ** 11;
 /** How far a sum of weights may be from 1: rounding of as many terms as a row has, not a mistake. */
 const tolerance = 1e-12;
 
@@ -37,10 +44,11 @@ export class Topology {
   readonly #from: readonly ReadonlyMap<number, number>[];
   #second: number | undefined;
 
-  private constructor(size: number, edges: readonly Edge[]) {
+  private constructor(size: number, edges: Iterable<Edge>) {
+    integer(size, 'size', 1, maxSize);
     const to = Array.from({ length: size }, () => new Map<number, number>());
     const from = Array.from({ length: size }, () => new Map<number, number>());
-    const ascending = [...edges].sort((a, b) => a.from - b.from || a.to - b.to);
+    const ascending = [...checkedEdges(size, edges)].sort((a, b) => a.from - b.from || a.to - b.to);
     for (const edge of ascending) {
       if (to[edge.from]!.has(edge.to)) {
         throw argumentError('ERR_INVALID_ARG_VALUE', 'edges', 'each edge once', {
@@ -58,42 +66,22 @@ export class Topology {
   /**
    * The graph of a square matrix: `rows[i][j]` is the weight of the edge from i to j, 0 where there is none.
    *
-   * @throws TypeError where it is not square or a weight is not finite.
+   * @throws TypeError where it is not square or a weight is not finite; RangeError as {@link fromEdges}.
    */
   static fromMatrix(rows: readonly (readonly number[])[]): Topology {
-    if (!Array.isArray(rows)) {
-      throw argumentError('ERR_INVALID_ARG_TYPE', 'rows', 'an array of rows', rows);
-    }
-    const size = integer(rows.length, 'the number of rows', 1, maxSize);
-    const edges: Edge[] = [];
-    (rows as readonly unknown[]).forEach((row, from) => {
-      if (!Array.isArray(row) || row.length !== size) {
-        throw argumentError('ERR_INVALID_ARG_VALUE', `rows[${from}]`, `an array of ${size}`, row);
-      }
-      (row as readonly unknown[]).forEach((weight, to) => {
-        if (weight !== 0) edges.push({ from, to, weight: finite(weight, `rows[${from}][${to}]`) });
-      });
-    });
-    return new Topology(size, edges);
+    const list = arrayOf(rows, 'rows', 'an array of rows');
+    const size = integer(list.length, 'the number of rows', 1, maxSize);
+    return new Topology(size, edgesOfMatrix(list, size));
   }
 
   /**
    * The graph with these edges.
    *
-   * @throws TypeError or RangeError for a rank that is none, an edge given twice, a weight that is 0 or not finite.
+   * @throws TypeError or RangeError for a rank that is none, an edge given twice, a weight that is 0 or not finite; for
+   *   more than 65,536 ranks or 4,194,304 edges.
    */
   static fromEdges(size: number, edges: Iterable<Edge>): Topology {
-    integer(size, 'size', 1, maxSize);
-    const checked = Array.from(edges, ({ from, to, weight }, i): Edge => {
-      integer(from, `edges[${i}].from`, 0, size - 1);
-      integer(to, `edges[${i}].to`, 0, size - 1);
-      if (finite(weight, `edges[${i}].weight`) === 0) {
-        const expected = 'a number other than 0 (leave the edge out)';
-        throw argumentError('ERR_INVALID_ARG_VALUE', `edges[${i}].weight`, expected, weight);
-      }
-      return { from, to, weight };
-    });
-    return new Topology(size, checked);
+    return new Topology(size, edges);
   }
 
   /** The weight of the edge between two ranks; 0 where there is none. */
@@ -109,8 +97,13 @@ export class Topology {
     }
   }
 
-  /** The weights as rows: `matrix()[i][j]` is `weight(i, j)`. */
+  /**
+   * The weights as rows: `matrix()[i][j]` is `weight(i, j)`.
+   *
+   * @throws RangeError for more than 4096 ranks, whose pairs are too many to lay out.
+   */
   matrix(): number[][] {
+    this.#atMost(maxMatrix, 'matrix()');
     const rows = this.#to.map(() => new Array<number>(this.size).fill(0));
     for (const { from, to, weight } of this.edges()) rows[from]![to] = weight;
     return rows;
@@ -166,14 +159,21 @@ export class Topology {
   /**
    * The second largest modulus of the eigenvalues of {@link matrix}; 0 for one rank. Where weights are doubly
    * stochastic, the distance to the average shrinks by this factor in each step.
+   *
+   * @throws RangeError for more than 2048 ranks.
    */
   secondEigenvalue(): number {
+    this.#atMost(maxSpectrum, 'secondEigenvalue()');
     return (this.#second ??= secondModulus(this.matrix()));
   }
 
   /** `1 - secondEigenvalue()`: 0 where averages never meet, 1 where one step is enough. */
   spectralGap(): number {
     return 1 - this.secondEigenvalue();
+  }
+
+  #atMost(ranks: number, what: string): void {
+    integer(this.size, `the size of a graph with ${what}`, 1, ranks);
   }
 
   #rank(rank: number, name = 'rank'): number {
@@ -193,9 +193,37 @@ function sumsToOne(weights: ReadonlyMap<number, number>): boolean {
   return Math.abs(sum - 1) <= tolerance;
 }
 
-function finite(value: unknown, name: string): number {
-  if (typeof value !== 'number' || !Number.isFinite(value)) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a finite number', value);
+function* edgesOfMatrix(rows: readonly unknown[], size: number): Generator<Edge> {
+  for (let from = 0; from < size; ++from) {
+    const row = rows[from];
+    if (!Array.isArray(row) || row.length !== size) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', `rows[${from}]`, `an array of ${size}`, row);
+    }
+    for (let to = 0; to < size; ++to) {
+      const weight: unknown = row[to];
+      if (weight === 0) continue;
+      yield { from, to, weight: finiteNumber(weight, `rows[${from}][${to}]`) };
+    }
   }
-  return value;
+}
+
+function* checkedEdges(size: number, given: Iterable<Edge>): Generator<Edge> {
+  anIterable(given, 'edges');
+  let i = 0;
+  for (const edge of given as Iterable<unknown>) {
+    const name = `edges[${i}]`;
+    if (i >= maxEdges) {
+      throw argumentError('ERR_OUT_OF_RANGE', 'edges', `at most ${maxEdges}`, { text: 'more' });
+    }
+    anObject(edge, name);
+    const { from, to, weight } = edge as Edge;
+    integer(from, `${name}.from`, 0, size - 1);
+    integer(to, `${name}.to`, 0, size - 1);
+    if (finiteNumber(weight, `${name}.weight`) === 0) {
+      const expected = 'a number other than 0 (leave the edge out)';
+      throw argumentError('ERR_INVALID_ARG_VALUE', `${name}.weight`, expected, weight);
+    }
+    yield { from, to, weight };
+    i += 1;
+  }
 }

@@ -29,7 +29,10 @@ export interface Backend {
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE where it is not installed or does not start.
  */
 export async function useBackend(name?: BackendName): Promise<Backend> {
-  if (name !== undefined && !Object.hasOwn(backends, name)) {
+  if (
+    name !== undefined &&
+    (typeof (name as unknown) !== 'string' || !Object.hasOwn(backends, name))
+  ) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'name', `one of ${backendNames.join(', ')}`, name);
   }
   const chosen = name ?? (await firstInstalled());

@@ -5,7 +5,9 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions, RootOptions } from '../communicator/types.js';
 import { GradlinkError } from '../errors.js';
+import { aFunction, having } from '../kinds.js';
 import { optionNames, optionsObject, rankOf } from '../validate.js';
+import { assertRankOnHost } from './ranks.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, Trainable } from './types.js';
 import { allVariables } from './variables.js';
@@ -30,6 +32,7 @@ export async function broadcastVariables(
   options?: BroadcastOptions,
 ): Promise<void> {
   const given = optionsObject(options, broadcastNames, 'broadcastVariables');
+  assertRankOnHost(comm, 'comm');
   const variables = allVariables(model);
   await assertAlike(comm, variables, given, 'variables');
   for (const piece of piecesOf(variables)) {
@@ -52,6 +55,8 @@ export async function broadcastOptimizerState(
 ): Promise<void> {
   const given = optionsObject(options, broadcastNames, 'broadcastOptimizerState');
   const { root = 0, ...calls } = given;
+  optimizerKind(optimizer, 'optimizer');
+  assertRankOnHost(comm, 'comm');
   const from = rankOf(root, 'root', comm.size);
   const own = comm.rank === from ? await optimizer.getWeights() : [];
   // Only the root knows its state, whose tensors another rank may not have made yet.
@@ -80,6 +85,8 @@ export async function broadcastOptimizerState(
     tf.dispose(values);
   }
 }
+
+const optimizerKind = having({ getWeights: aFunction, setWeights: aFunction });
 
 async function assertAlike(
   comm: Communicator,

@@ -4,11 +4,13 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { aFunction, having } from '../kinds.js';
+import { callback, notConstructed, optionNames, optionsObject } from '../validate.js';
 import { broadcastVariables } from './broadcast.js';
 import { GradientReducer } from './buckets/reducer.js';
 import type { BucketPlan, BucketTimes } from './buckets/types.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';
+import { assertRankOnHost } from './ranks.js';
 import { tf } from './tfjs.js';
 import type {
   DataParallelOptions,
@@ -34,6 +36,10 @@ const parallelNames = optionNames<DataParallelOptions>({
   timeline: true,
 });
 const gradientNames = optionNames<GradientOptions>({ samples: true });
+
+/** What create() alone has. */
+const making = Symbol('create');
+const applies = having({ applyGradients: aFunction });
 
 /**
  * Trains the same model on every rank, each with its own batch, as if one had trained with all batches: gradients are
@@ -66,10 +72,14 @@ export class DistributedDataParallel {
   #busy = false;
 
   private constructor(
+    key: typeof making,
     variables: readonly Variable[],
     comm: Communicator,
     options: DataParallelOptions,
   ) {
+    if (key !== making) {
+      throw notConstructed('DistributedDataParallel', 'DistributedDataParallel.create(…)');
+    }
     this.variables = variables;
     this.#comm = comm;
     this.#options = options;
@@ -100,7 +110,8 @@ export class DistributedDataParallel {
   ): Promise<DistributedDataParallel> {
     const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
     const variables = trainableVariables(model);
-    const ddp = new DistributedDataParallel(variables, comm, given);
+    assertRankOnHost(comm, 'comm');
+    const ddp = new DistributedDataParallel(making, variables, comm, given);
     if (given.broadcast ?? true) await broadcastVariables(model, comm);
     return ddp;
   }
@@ -142,6 +153,7 @@ export class DistributedDataParallel {
     loss: () => Scalar,
     options?: GradientOptions,
   ): Promise<Scalar> {
+    applies(optimizer, 'optimizer');
     const { value, tensors } = await this.#run(loss, options, false);
     if (tensors.length > 0) {
       const apply = () => {
@@ -159,6 +171,7 @@ export class DistributedDataParallel {
    * all. For gradients of batches that are too large for one pass.
    */
   async noSync<T>(body: () => T | Promise<T>): Promise<T> {
+    callback(body, 'body');
     const before = this.#syncing;
     this.#syncing = false;
     try {
@@ -181,6 +194,7 @@ export class DistributedDataParallel {
       );
     }
     const { samples } = optionsObject(options, gradientNames, 'gradients');
+    callback(loss, 'loss');
     const reduce = this.#syncing;
     const { findUnused = false, timeline } = this.#options;
     this.#busy = true;
@@ -210,7 +224,7 @@ export class DistributedDataParallel {
   /** What this rank's gradients count, where batches differ. */
   async #scaleFor(samples: number | undefined): Promise<number> {
     if (samples === undefined) return 1;
-    if (!(samples >= 0 && samples < Infinity)) {
+    if (!(typeof samples === 'number' && samples >= 0 && samples < Infinity)) {
       throw argumentError('ERR_OUT_OF_RANGE', 'samples', 'a number of at least 0', samples);
     }
     const { op = 'avg' } = this.#options;

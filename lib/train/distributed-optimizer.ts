@@ -3,7 +3,8 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { integer, maxInt32, optionNames, optionsObject } from '../validate.js';
+import { anObject, having, someOf } from '../kinds.js';
+import { callback, integer, maxInt32, optionNames, optionsObject } from '../validate.js';
 import { averagingOf } from './averaging.js';
 import type { Averaging } from './averaging.js';
 import { GradientReducer } from './buckets/reducer.js';
@@ -11,6 +12,7 @@ import { monotonicSeconds } from './clock.js';
 import { FlatWeights } from './flat-weights.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';
 import type { PassUnderway } from './gradient-pass.js';
+import { assertRankOnHost } from './ranks.js';
 import { tf } from './tfjs.js';
 import type {
   DistributedOptimizerOptions,
@@ -105,6 +107,7 @@ export class DistributedOptimizer extends tf.Optimizer {
     }
     const count = (name: 'backwardPassesPerStep' | 'stepsPerCommunication', fallback: number) =>
       integer(given[name] ?? fallback, name, 1, maxInt32);
+    assertRankOnHost(comm, 'comm');
     this.inner = inner;
     this.algorithm = algorithm;
     this.#comm = comm;
@@ -204,6 +207,7 @@ export class DistributedOptimizer extends tf.Optimizer {
       );
     }
     const training = this.#for(varList ?? registered());
+    callback(f, 'f');
     if (training.reducer === undefined) return tf.variableGrads(f, [...training.variables]);
     const pass = this.#pass(f, training);
     this.#times = endPass(pass, training.reducer.finishSync(), this.#options.timeline);
@@ -214,6 +218,7 @@ export class DistributedOptimizer extends tf.Optimizer {
 
   /** The wrapped optimizer's step, and the algorithm's averaging of weights; blocks as {@link minimize}. */
   override applyGradients(gradients: Record<string, Tensor> | NamedTensor[]): void {
+    anObject(gradients, 'gradients');
     const list = Array.isArray(gradients)
       ? gradients
       : Object.entries(gradients).map(([name, tensor]) => ({ name, tensor }));
@@ -236,6 +241,7 @@ export class DistributedOptimizer extends tf.Optimizer {
   }
 
   override setWeights(weights: NamedTensor[]): Promise<void> {
+    someOf(having({ tensor: anObject }))(weights, 'weights');
     return this.inner.setWeights(weights);
   }
 
@@ -306,6 +312,7 @@ export class DistributedOptimizer extends tf.Optimizer {
   }
 
   #pass(f: () => Scalar, { reducer, variables }: Training): OwnPass {
+    callback(f, 'f');
     this.#passes++;
     if (reducer === undefined) return ownPass(f, variables);
     const reduce = this.#passes % this.#passesPerStep === 0;

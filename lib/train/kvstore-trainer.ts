@@ -1,9 +1,10 @@
 import type { Scalar, Variable } from '@tensorflow/tfjs-core';
 
 import { GradlinkError } from '../errors.js';
-import type { KVStore } from '../kvstore/kvstore.js';
+import { aFunction, aNumber, aString, having, orAbsent } from '../kinds.js';
+import { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { callback, instanceOf, notConstructed, optionNames, optionsObject } from '../validate.js';
 import { endPass, runPass } from './gradient-pass.js';
 import type { GradientSink } from './gradient-pass.js';
 import { tf } from './tfjs.js';
@@ -36,6 +37,16 @@ const trainerNames = optionNames<KVStoreTrainerOptions>({
   timeline: true,
 });
 
+/** What create() alone has. */
+const making = Symbol('create');
+const optimizerKind = having({
+  optimizer: (value, name) => {
+    if (!(value instanceof Optimizer)) having({ applyGradients: aFunction })(value, name);
+  },
+  scale: orAbsent(aNumber),
+  prefix: orAbsent(aString),
+});
+
 /**
  * Trains over a {@link KVStore} of any type: each gradient is pushed the moment the backward pass has made it, the first
  * layers' with the highest priority, since the next forward pass needs these first.
@@ -60,7 +71,13 @@ export class KVStoreTrainer {
   #times: PassTimes | undefined;
   #busy = false;
 
-  private constructor(variables: readonly Variable[], kv: KVStore, options: KVStoreTrainerOptions) {
+  private constructor(
+    key: typeof making,
+    variables: readonly Variable[],
+    kv: KVStore,
+    options: KVStoreTrainerOptions,
+  ) {
+    if (key !== making) throw notConstructed('KVStoreTrainer', 'KVStoreTrainer.create(…)');
     const { prefix = 'variable-', scale } = options;
     const isAsync = kv.type.includes('async');
     this.variables = variables;
@@ -90,7 +107,9 @@ export class KVStoreTrainer {
     options: KVStoreTrainerOptions,
   ): Promise<KVStoreTrainer> {
     const given = optionsObject(options, trainerNames, 'KVStoreTrainer');
-    const trainer = new KVStoreTrainer(trainableVariables(model), kv, given);
+    instanceOf(kv, KVStore, 'kv', 'a KVStore');
+    optimizerKind(given, 'options');
+    const trainer = new KVStoreTrainer(making, trainableVariables(model), kv, given);
     await trainer.#start();
     return trainer;
   }
@@ -129,6 +148,7 @@ export class KVStoreTrainer {
         { usable: true },
       );
     }
+    callback(loss, 'loss');
     this.#busy = true;
     const exchanges: Promise<void>[] = [];
     try {

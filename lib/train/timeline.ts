@@ -4,7 +4,8 @@ import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
 import { fileFailure, writeFileAtomic } from '../files/index.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { aString, listOf } from '../kinds.js';
+import { callback, integer, maxInt32, nonEmpty, optionNames, optionsObject } from '../validate.js';
 import { monotonicSeconds } from './clock.js';
 
 /** Lanes of a rank, in the order in which they are shown. */
@@ -25,6 +26,7 @@ const timelineNames = optionNames<TimelineOptions>({ rank: true, label: true, bu
 /** What a trace's viewer shows of an event. */
 export type TimelineArgs = Readonly<Record<string, string | number | boolean>>;
 
+const maxBuffered = 2 ** 20;
 const ending = '\n]}\n';
 
 /**
@@ -49,8 +51,8 @@ export class Timeline implements Disposable {
   constructor(path: string, options?: TimelineOptions) {
     const given = optionsObject(options, timelineNames, 'Timeline');
     const { rank = 0, label = `rank ${rank}`, buffered = 64 } = given;
-    this.#rank = rank;
-    this.#limit = buffered;
+    this.#rank = integer(rank, 'rank', 0, maxInt32);
+    this.#limit = integer(buffered, 'buffered', 1, maxBuffered);
     const head = {
       displayTimeUnit: 'ms',
       otherData: { rank, startTimeSinceEpochMicroseconds: epochMicroseconds() },
@@ -115,6 +117,7 @@ export class Timeline implements Disposable {
 
   /** Runs `work` and notes how long it took, also when it throws. */
   span<T>(lane: TimelineLane, name: string, work: () => T, args: TimelineArgs = {}): T {
+    callback(work, 'work');
     const start = monotonicSeconds();
     let result: T;
     try {
@@ -209,8 +212,12 @@ function readTrace(path: string): TraceFile {
   return trace as TraceFile;
 }
 
+const pathsKind = listOf(aString);
+
 /** Lays the timelines of several ranks side by side in one file, by the clocks of their hosts. */
 export function mergeTimelines(paths: readonly string[], into: string): void {
+  pathsKind(paths, 'paths');
+  nonEmpty(into, 'into');
   const traces = paths.map(readTrace);
   const starts = traces.map(({ otherData }) => otherData.startTimeSinceEpochMicroseconds);
   const first = Math.min(...starts);

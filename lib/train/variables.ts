@@ -2,6 +2,7 @@
 import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import { argumentError } from '../errors.js';
+import { arrayOf } from '../validate.js';
 import type { GradientSpec } from './buckets/types.js';
 import { tf } from './tfjs.js';
 import type { Trainable, TrainableModel } from './types.js';
@@ -42,7 +43,9 @@ export function trainableVariables(given: Trainable): Variable[] {
 
 /** All variables, also those that are not trained. */
 export function allVariables(given: Trainable): Variable[] {
-  return checked(isModel(given) ? given.weights.map((w) => w.read()) : given, 'model');
+  const list: unknown = isModel(given) ? given.weights.map((w) => w.read()) : given;
+  const expected = 'a model of TensorFlow.js or a list of variables';
+  return checked(arrayOf(list, 'model', expected), 'model');
 }
 
 export function specsOf(variables: readonly Variable[]): GradientSpec[] {

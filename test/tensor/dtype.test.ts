@@ -32,6 +32,21 @@ describe('dtypes', () => {
     );
   });
 
+  it('are not told from arrays that define a length of their own', () => {
+    class Longer extends Float32Array {
+      override get length(): number {
+        return 2 ** 30;
+      }
+    }
+    const own = new Float32Array(2);
+    Object.defineProperty(own, 'length', { value: 2 });
+    for (const forged of [new Longer(2), own]) {
+      expect(() => dtypeNumber(forged, undefined, 'data')).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }) as Error,
+      );
+    }
+  });
+
   it('are not told from what only says it is an array', () => {
     const fake = { [Symbol.toStringTag]: 'Float32Array', length: 1 };
     expect(() => dtypeNumber(fake, undefined, 'data')).toThrow(/expected a TypedArray .* for data/);

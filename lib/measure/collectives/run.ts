@@ -12,6 +12,7 @@ import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js
 import { readMachine, type Machine } from '../machine/gpus.js';
 import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
 import {
+  checkEvents,
   headOf,
   oneOf,
   optionsOf,
@@ -118,6 +119,7 @@ async function limitOf(
  * @throws GradlinkError ERR_TIMEOUT when ranks do not come, ERR_BACKEND_UNAVAILABLE for GPUs without a driver or NCCL
  */
 export async function run(options: CollectivesOptions, events: RunEvents = {}): Promise<Report> {
+  checkEvents(events);
   const given = optionsOf(options, defaults, others);
   const place = given.gpus === undefined ? onHost(given) : onGpus(given.gpus, given.threads);
   check(given, place.ranks);

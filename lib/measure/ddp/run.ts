@@ -6,6 +6,7 @@ import { reduceModes, type ReduceMode } from '../../train/buckets/types.js';
 import { Timeline, timelineFile } from '../../train/timeline.js';
 import { integer } from '../../validate.js';
 import {
+  checkEvents,
   flatOptions,
   headOf,
   oneOf,
@@ -152,6 +153,7 @@ async function compare(world: Communicator, given: Given, events: RunEvents): Pr
  * @throws GradlinkError where ranks do not come, and Error where a model is asked for without TensorFlow.js
  */
 export async function run(options: DdpOptions = {}, events: RunEvents = {}): Promise<Report> {
+  checkEvents(events);
   const given = optionsOf(options, defaults, others);
   for (const mode of given.modes) oneOf(mode, 'modes', reduceModes);
   integer(given.steps, 'steps', 1, 2 ** 31 - 1);

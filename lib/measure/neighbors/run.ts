@@ -8,6 +8,7 @@ import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
 import { measureSharedLimit } from '../machine/shared-limit.js';
 import {
+  checkEvents,
   headOf,
   oneOf,
   optionsOf,
@@ -82,6 +83,7 @@ function peersOf({ members: [first], processes }: NeighborRanks): {
  * @throws GradlinkError ERR_TIMEOUT when ranks do not come
  */
 export async function run(options: NeighborsOptions, events: RunEvents = {}): Promise<Report> {
+  checkEvents(events);
   const given = optionsOf(options, defaults, others);
   const { collective, topology, dynamic, timeoutMs } = given;
   oneOf(collective, 'collective', neighborCollectives);

@@ -5,6 +5,7 @@ import { integer, milliseconds } from '../../validate.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
 import {
+  checkEvents,
   headOf,
   oneOf,
   optionsOf,
@@ -49,6 +50,7 @@ const names = records.map(({ name }) => name);
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
  */
 export async function run(options: P2pOptions = {}, events: RunEvents = {}): Promise<Report> {
+  checkEvents(events);
   const given = optionsOf(options, defaults, others);
   for (const name of given.cases ?? []) oneOf(name, 'cases', names);
   integer(given.samples, 'samples', 1, 2 ** 31 - 1);

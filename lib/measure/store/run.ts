@@ -13,6 +13,7 @@ import { integer } from '../../validate.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
 import {
+  checkEvents,
   headOf,
   optionsOf,
   Steps,
@@ -145,6 +146,7 @@ function defaultNetwork(): Network {
  * @throws GradlinkError ERR_UNSUPPORTED for a type that no build knows, ERR_TIMEOUT when workers do not come
  */
 export async function run(options: StoreOptions = {}, events: StoreEvents = {}): Promise<Report> {
+  checkEvents(events);
   const given = optionsOf(options, defaults, others);
   const { kvStores, devices, network = defaultNetwork(), warmup, batches } = given;
   integer(batches, 'batches', 1, 2 ** 31 - 1);

@@ -2,7 +2,14 @@
 import type { CaseResult, Report, ReportHead } from '../../results/result.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
 import { integer } from '../../validate.js';
-import { headOf, optionsOf, type Defaults, type RunEvents, type RunOptions } from '../run.js';
+import {
+  checkEvents,
+  headOf,
+  optionsOf,
+  type Defaults,
+  type RunEvents,
+  type RunOptions,
+} from '../run.js';
 import { tfjsPart } from '../tfjs-part.js';
 import { trainCase } from './case.js';
 import type { TrainConfig, TrainResult } from './types.js';
@@ -57,6 +64,7 @@ function placedCase(made: CaseResult, { workers, machines }: TrainResult): CaseR
  * @throws Error that names the packages where TensorFlow.js is missing
  */
 export async function run(options: TrainOptions = {}, events: TrainEvents = {}): Promise<Report> {
+  checkEvents(events);
   const given = optionsOf(options, defaults, others);
   for (const name of ['batchSize', 'iterations', 'stepsPerIteration'] as const) {
     integer(given[name], name, 1, 2 ** 31 - 1);

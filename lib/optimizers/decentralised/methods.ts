@@ -1,7 +1,10 @@
 // Methods that minimise the sum of the ranks' losses, each rank with its own parameters, averaging with neighbours. w are
 // the parameters, g the gradient of the own loss, a the step size, C the averaging.
 import { argumentError } from '../../errors.js';
-import { optionNames, optionsObject } from '../../validate.js';
+import { aFunction, having } from '../../kinds.js';
+import { dtypeNumber } from '../../tensor/dtype.js';
+import { isDetached } from '../../tensor/memory.js';
+import { callback, optionNames, optionsObject } from '../../validate.js';
 import type { KnownOptions } from '../../validate.js';
 import type { Combine, DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 
@@ -18,8 +21,7 @@ export interface CombiningOptions<V extends Vector = Vector> extends Decentralis
 export function adaptWithCombine<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
-  const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'adaptWithCombine');
+  const { combine, parameters, evaluate, rate } = combining(options, 'adaptWithCombine');
   const averaged = like(parameters);
   return {
     async step() {
@@ -37,8 +39,7 @@ export function adaptWithCombine<V extends Vector>(
 export function adaptThenCombine<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
-  const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'adaptThenCombine');
+  const { combine, parameters, evaluate, rate } = combining(options, 'adaptThenCombine');
   return {
     async step() {
       subtract(parameters, await evaluate(), rate());
@@ -54,8 +55,7 @@ export function adaptThenCombine<V extends Vector>(
 export function gradientAllReduce<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
-  const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'gradientAllReduce');
+  const { combine, parameters, evaluate, rate } = combining(options, 'gradientAllReduce');
   return {
     async step() {
       const gradient = await evaluate();
@@ -72,8 +72,7 @@ export function gradientAllReduce<V extends Vector>(
 export function gradientTracking<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
-  const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'gradientTracking');
+  const { combine, parameters, evaluate, rate } = combining(options, 'gradientTracking');
   const before = like(parameters);
   let tracked: V | undefined;
   return {
@@ -101,8 +100,7 @@ export function gradientTracking<V extends Vector>(
 export function exactDiffusion<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
-  const { combine } = options;
-  const { parameters, evaluate, rate } = prepare(options, combiningNames, 'exactDiffusion');
+  const { combine, parameters, evaluate, rate } = combining(options, 'exactDiffusion');
   const before = parameters.slice();
   const mixed = like(parameters);
   return {
@@ -137,8 +135,8 @@ export interface PushOptions<V extends Vector = Vector> extends DecentralisedOpt
  * `v ← P(v)`, `w ← u / v`, `q ← P(q) + g(w new) − g(w)`; u, v and q travel together.
  */
 export function pushDiging<V extends Vector>(options: PushOptions<V>): DecentralisedMethod {
-  const { parameters, evaluate, rate } = prepare(options, pushNames, 'pushDiging');
-  const { push } = options;
+  const { parameters, evaluate, rate, given } = prepare(options, pushNames, 'pushDiging');
+  const push = callback(given.push, 'push');
   const n = parameters.length;
   const before = like(parameters);
   // u, q and v, one after the other.
@@ -184,8 +182,9 @@ export interface WindowPutMethodOptions<V extends Vector = Vector> extends Decen
 export function windowPut<V extends Vector>(
   options: WindowPutMethodOptions<V>,
 ): DecentralisedMethod {
-  const { window } = options;
-  const { parameters, evaluate, rate } = prepare(options, windowNames, 'windowPut');
+  const { parameters, evaluate, rate, given } = prepare(options, windowNames, 'windowPut');
+  const { window } = given;
+  putWindow(window, 'window');
   return {
     async step() {
       subtract(parameters, await evaluate(), rate());
@@ -200,22 +199,43 @@ const combiningNames = optionNames<CombiningOptions>({ ...common, combine: true 
 const pushNames = optionNames<PushOptions>({ ...common, push: true });
 const windowNames = optionNames<WindowPutMethodOptions>({ ...common, window: true });
 
-function prepare<V extends Vector>(
-  options: DecentralisedOptions<V>,
+const putWindow = having({ put: aFunction, update: aFunction });
+
+/** What methods that average have: {@link prepare}'s, and how. */
+function combining<V extends Vector>(options: CombiningOptions<V>, owner: string) {
+  const prepared = prepare(options, combiningNames, owner);
+  return { ...prepared, combine: callback(prepared.given.combine, 'combine') };
+}
+
+function prepare<V extends Vector, O extends DecentralisedOptions<V>>(
+  options: O & DecentralisedOptions<V>,
   known: KnownOptions,
   owner: string,
 ) {
-  const { parameters, gradient: write, stepSize } = optionsObject(options, known, owner);
+  const given: O & DecentralisedOptions<V> = optionsObject(options, known, owner);
+  const { parameters, stepSize } = given;
+  const write = callback(given.gradient, 'gradient');
   if (!(parameters instanceof Float32Array || parameters instanceof Float64Array)) {
     const expected = 'a Float32Array or Float64Array';
     throw argumentError('ERR_INVALID_ARG_TYPE', 'parameters', expected, parameters);
   }
-  if (typeof stepSize !== 'function' && !(stepSize >= 0 && stepSize < Infinity)) {
+  // Also what only passes for one: a proxy, an array without memory, one whose length is made up.
+  dtypeNumber(parameters, undefined, 'parameters');
+  if (isDetached(parameters)) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'parameters', 'an array with memory', {
+      text: 'one whose memory was transferred',
+    });
+  }
+  if (
+    typeof stepSize !== 'function' &&
+    !(typeof stepSize === 'number' && stepSize >= 0 && stepSize < Infinity)
+  ) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'stepSize', 'a number of at least 0', stepSize);
   }
   const gradient = like(parameters);
   let steps = 0;
   return {
+    given,
     parameters,
     evaluate: async (): Promise<V> => {
       await write(parameters, gradient);

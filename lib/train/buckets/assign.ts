@@ -1,5 +1,6 @@
 // PyTorch's two ways of dealing tensors out to buckets.
 import { argumentError } from '../../errors.js';
+import { aNumber, aString, anAmount, anInteger, having, listOf, orAbsent } from '../../kinds.js';
 
 /** One tensor, as far as its bucket depends on it. */
 export interface AssignedTensor {
@@ -17,6 +18,14 @@ interface Open {
   limit: number;
 }
 
+const tensorsKind = listOf(having({ bytes: anAmount, kind: orAbsent(aString) }));
+const numbersKind = listOf(aNumber);
+const amountsKind = listOf(anAmount);
+
+function indicesOf(order: unknown, count: number): void {
+  listOf(anInteger(0, count - 1))(order, 'order');
+}
+
 /**
  * Closes a bucket behind the tensor that brings it to its limit: it overshoots by less than one tensor, and no tensor
  * is split. Each kind goes through the limits on its own; the last one repeats. This is what PyTorch's native
@@ -31,6 +40,9 @@ export function assignBySize(
   limits: readonly number[],
   order?: readonly number[],
 ): number[][] {
+  tensorsKind(tensors, 'tensors');
+  numbersKind(limits, 'limits');
+  if (order !== undefined) indicesOf(order, tensors.length);
   if (limits.length === 0 || limits.some((limit) => !(limit > 0))) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'limits', 'at least one number above 0', {
       text: `[${limits.join(', ')}]`,
@@ -68,6 +80,8 @@ export function assignBySize(
  * @throws RangeError for a tensor that is larger than a bucket.
  */
 export function assignBeforeOverflow(sizes: readonly number[], capacity: number): number[][] {
+  amountsKind(sizes, 'sizes');
+  anAmount(capacity, 'capacity');
   const buckets: number[][] = [];
   let room = 0;
   sizes.forEach((size, index) => {

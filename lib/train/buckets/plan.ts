@@ -1,6 +1,8 @@
 // Which gradients share a bucket, in which order.
 import { mebibyte } from '../../results/units.js';
 import { argumentError } from '../../errors.js';
+import { anInteger, anObject, having, listOf } from '../../kinds.js';
+import { maxInt32 } from '../../validate.js';
 import { assignBySize } from './assign.js';
 import type { BucketPlan, GradientSpec, ReducerOptions } from './types.js';
 
@@ -10,14 +12,22 @@ const bytesPerElement = 4;
 export const defaultBucketCapBytes = 25 * mebibyte;
 export const defaultFirstBucketBytes = mebibyte;
 
-export function elementsOf({ shape }: GradientSpec): number {
-  return shape.reduce((product, length) => product * length, 1);
+const gradientKind = having({ shape: listOf(anInteger(0, Number.MAX_SAFE_INTEGER)) });
+/** Gradients as far as they are dealt out. */
+export const gradientsKind = listOf(gradientKind);
+const indicesKind = listOf(anInteger(0, maxInt32));
+const bucketsKind = listOf(indicesKind);
+
+export function elementsOf(gradient: GradientSpec): number {
+  gradientKind(gradient, 'gradient');
+  return gradient.shape.reduce((product, length) => product * length, 1);
 }
 
 /** Caps of the first bucket and of those behind it. */
 export function bucketLimits(
   options: Pick<ReducerOptions, 'bucketCapBytes' | 'firstBucketBytes'>,
 ): number[] {
+  anObject(options, 'options');
   const { bucketCapBytes: cap = defaultBucketCapBytes } = options;
   const first =
     options.firstBucketBytes ??
@@ -42,10 +52,14 @@ export function bucketLimits(
 export function planBuckets(
   gradients: readonly GradientSpec[],
   limits: readonly number[],
-  order: readonly number[] = [...gradients.keys()].reverse(),
+  order?: readonly number[],
 ): BucketPlan[] {
+  gradientsKind(gradients, 'gradients');
+  if (order !== undefined) indicesKind(order, 'order');
   const tensors = gradients.map((gradient) => ({ bytes: elementsOf(gradient) * bytesPerElement }));
-  return assignBySize(tensors, limits, order).map((members) => bucketOf(gradients, members));
+  return assignBySize(tensors, limits, order ?? [...gradients.keys()].reverse()).map((members) =>
+    bucketOf(gradients, members),
+  );
 }
 
 /**
@@ -57,6 +71,8 @@ export function planGiven(
   gradients: readonly GradientSpec[],
   buckets: readonly (readonly number[])[],
 ): BucketPlan[] {
+  gradientsKind(gradients, 'gradients');
+  bucketsKind(buckets, 'buckets');
   const all = buckets.flat();
   if (
     all.length !== gradients.length ||

@@ -1,11 +1,13 @@
 // Gradients in buckets: laid out in memory that ranks share, filled one by one, reduced by native code.
-import { Communicator, LocalGroup, nativeOf } from '../../communicator/communicator.js';
-import { GradlinkError, argumentError, describe } from '../../errors.js';
+import { withCallStack } from '../../call-stack.js';
+import { nativeOf, type Communicator } from '../../communicator/communicator.js';
+import { GradlinkError, argumentError } from '../../errors.js';
 import { native } from '../../native/load.js';
 import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
-import { milliseconds, optionNames, optionsObject } from '../../validate.js';
+import { integer, milliseconds, optionNames, optionsObject } from '../../validate.js';
+import { assertRankOnHost } from '../ranks.js';
 import { feedsBack, parseHook, plainHook } from './hooks.js';
-import { bucketLimits, elementsOf, planBuckets, planGiven } from './plan.js';
+import { bucketLimits, elementsOf, gradientsKind, planBuckets, planGiven } from './plan.js';
 import { reduceModes } from './types.js';
 import type {
   BucketPlan,
@@ -89,7 +91,8 @@ export class GradientReducer {
     if (op !== 'avg' && op !== 'sum') {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'avg' or 'sum'", op);
     }
-    assertOneOnHost(communicator);
+    assertRankOnHost(communicator, 'gradient buckets');
+    gradientsKind(gradients, 'gradients');
     this.mode = mode;
     this.gradients = gradients;
     this.#communicator = communicator;
@@ -151,7 +154,7 @@ export class GradientReducer {
     if (this.#pass !== undefined || this.#finishing) {
       throw misused('begin() while a pass is open; finish() it, and wait for it, first');
     }
-    if (uses !== undefined && uses.length !== this.gradients.length) {
+    if (uses !== undefined && !this.#isUses(uses)) {
       const expected = `${this.gradients.length} numbers, one for each gradient`;
       throw argumentError('ERR_INVALID_ARG_VALUE', 'uses', expected, uses);
     }
@@ -226,7 +229,7 @@ export class GradientReducer {
         }
       }
       buckets.flush();
-      const times = await buckets.wait();
+      const times = await withCallStack(() => buckets.wait());
       const order = this.#takeOrder();
       if (order !== undefined) this.#rebuild(await this.#communicator.broadcast(order));
       return timesOf(times);
@@ -260,7 +263,12 @@ export class GradientReducer {
    * does not reduce has gathered so far can be read here too.
    */
   gradient(index: number): Float32Array {
-    return this.#layout.views[index]!;
+    return this.#layout.views[integer(index, 'index', 0, this.gradients.length - 1)]!;
+  }
+
+  #isUses(uses: unknown): boolean {
+    const { length } = Object(uses) as { readonly length?: unknown };
+    return typeof uses === 'object' && length === this.gradients.length;
   }
 
   #open(what: string): Pass {
@@ -292,22 +300,6 @@ export class GradientReducer {
     const hook = { ...this.#hook, startPass: this.#hook.startPass - 1 };
     this.#next = this.#lay(planBuckets(this.gradients, this.#limits, [...order]), hook);
   }
-}
-
-/** What the types say, for programs without them. */
-function assertOneOnHost(communicator: unknown): void {
-  const isOne = communicator instanceof Communicator;
-  if (isOne && communicator.gpus.length === 0) return;
-  const got = isOne
-    ? 'one whose arrays are on GPUs; join with backend shm or mpi and no gpu'
-    : communicator instanceof LocalGroup
-      ? 'a group of ranks; take one of its openRanks()'
-      : describe(communicator);
-  throw new GradlinkError(
-    'ERR_UNSUPPORTED',
-    `gradient buckets: expected a communicator of one rank in host memory, got ${got}`,
-    { usable: true },
-  );
 }
 
 function misused(message: string): GradlinkError {

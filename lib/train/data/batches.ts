@@ -1,7 +1,9 @@
 // A data set dealt out to ranks, step by step.
 import { argumentError } from '../../errors.js';
-import { integer, optionNames, optionsObject } from '../../validate.js';
+import { aFunction, anInteger, having, listOf } from '../../kinds.js';
+import { finiteNumber, integer, optionNames, optionsObject } from '../../validate.js';
 import { mix, permutation } from './random.js';
+import { maxSamples } from './types.js';
 import type { Batch, Dataset } from './types.js';
 
 /** Options of {@link Batches}. */
@@ -19,6 +21,14 @@ const batchesNames = optionNames<BatchesOptions>({
   rank: true,
   size: true,
   seed: true,
+});
+
+/** As many as a communicator has. */
+const maxRanks = 2 ** 16;
+const datasetKind = having({
+  samples: anInteger(1, maxSamples),
+  sampleShape: listOf(anInteger(1, maxSamples)),
+  read: aFunction,
 });
 
 /**
@@ -39,9 +49,13 @@ export class Batches {
 
   /** @throws TypeError where all ranks' batches together are larger than the data set. */
   constructor(dataset: Dataset, options: BatchesOptions) {
-    const { rank = 0, size = 1, seed = 0 } = optionsObject(options, batchesNames, 'Batches');
+    const given = optionsObject(options, batchesNames, 'Batches');
+    const { rank = 0, size = 1, seed = 0 } = given;
+    datasetKind(dataset, 'dataset');
+    integer(size, 'size', 1, maxRanks);
+    finiteNumber(seed, 'seed');
     this.#dataset = dataset;
-    this.#batchSize = integer(options.batchSize, 'batchSize', 1, dataset.samples);
+    this.#batchSize = integer(given.batchSize, 'batchSize', 1, dataset.samples);
     this.#rank = integer(rank, 'rank', 0, size - 1);
     this.#seed = seed;
     this.#elements = dataset.sampleShape.reduce((product, length) => product * length, 1);
@@ -55,6 +69,7 @@ export class Batches {
 
   /** This rank's batch of the step that begins after so many samples of all ranks. */
   at(samplesSeen: number): Batch {
+    integer(samplesSeen, 'samplesSeen', 0, Number.MAX_SAFE_INTEGER);
     const { samples, inputType } = this.#dataset;
     const perEpoch = samples - (samples % this.samplesPerStep);
     const epoch = Math.floor(samplesSeen / perEpoch);

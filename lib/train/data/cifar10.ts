@@ -3,6 +3,8 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
+import { oneOfWords } from '../../kinds.js';
+import { nonEmpty } from '../../validate.js';
 import type { Dataset } from './types.js';
 
 const side = 32;
@@ -18,6 +20,8 @@ const files = {
   test: ['test_batch.bin'],
 } as const;
 
+const knownPart = oneOfWords(['train', 'test']);
+
 /**
  * Reads the images of a folder that holds `data_batch_1.bin` and so on (those that are there count), or `test_batch.bin`;
  * or a folder whose `cifar-10-batches-bin` does. Pixels become numbers of mean 0 and deviation 1.
@@ -25,6 +29,8 @@ const files = {
  * @throws GradlinkError ERR_SYSTEM when no such file is there, or one holds no whole records or a wrong label.
  */
 export function cifar10(folder: string, part: 'train' | 'test' = 'train'): Dataset {
+  nonEmpty(folder, 'folder');
+  knownPart(part, 'part');
   const nested = join(folder, 'cifar-10-batches-bin');
   const where = existsSync(nested) ? nested : folder;
   const found = files[part].map((name) => join(where, name)).filter((path) => existsSync(path));

@@ -1,6 +1,7 @@
 // Data sets to train on.
 import { optionNames, optionsObject } from '../../validate.js';
-import type { DatasetName } from '../names.js';
+import { oneOfWords } from '../../kinds.js';
+import { datasetNames, type DatasetName } from '../names.js';
 import { cifar10 } from './cifar10.js';
 import { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';
 import type { Dataset } from './types.js';
@@ -40,9 +41,12 @@ const shapes = {
   mnist: [28, 1, 10, 60_000],
 } as const;
 
+const knownSet = oneOfWords(datasetNames);
+
 /** CIFAR-10 from its files, or samples made up in the shape of a known data set. */
 export function openDataset(name: DatasetName, options?: DatasetOptions): Dataset {
   const given = optionsObject(options, datasetOptions, 'openDataset');
+  knownSet(name, 'name');
   const { seed } = given;
   if (name === 'cifar10' && given.folder !== undefined) return cifar10(given.folder);
   if (name === 'tokens') {

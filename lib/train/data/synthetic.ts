@@ -1,6 +1,15 @@
 // Samples that are made up: as large as those of known data sets, and with something in them to learn.
-import { optionNames, optionsObject } from '../../validate.js';
+import { anInteger, listOf } from '../../kinds.js';
+import {
+  finiteNumber,
+  integer,
+  maxInt32,
+  nonEmpty,
+  optionNames,
+  optionsObject,
+} from '../../validate.js';
 import { generator, mix, normals } from './random.js';
+import { maxSamples } from './types.js';
 import type { Dataset } from './types.js';
 
 export interface SyntheticOptions {
@@ -16,6 +25,18 @@ const syntheticNames = optionNames<SyntheticOptions>({
   classes: true,
 });
 
+const maxClasses = 2 ** 20;
+const shapeKind = listOf(anInteger(1, maxSamples));
+
+function checked(options: SyntheticOptions, ofClasses: number) {
+  const { seed = 0, samples = 50_000, classes = ofClasses } = options;
+  return {
+    seed: finiteNumber(seed, 'seed'),
+    samples: integer(samples, 'samples', 1, maxSamples),
+    classes: integer(classes, 'classes', 1, maxClasses),
+  };
+}
+
 const noiseLength = 1 << 16;
 
 /**
@@ -29,8 +50,11 @@ export function syntheticImages(
   options?: SyntheticOptions,
 ): Dataset {
   const given = optionsObject(options, syntheticNames, 'syntheticImages');
-  const { seed = 0, samples = 50_000, classes = 10 } = given;
+  const { seed, samples, classes } = checked(given, 10);
+  nonEmpty(name, 'name');
+  shapeKind(sampleShape, 'sampleShape');
   const elements = sampleShape.reduce((product, length) => product * length, 1);
+  integer(elements, 'the elements of sampleShape', 1, maxSamples);
   // One table for all: making up each pixel would cost more than small networks take to learn from it.
   const noise = normals(noiseLength, mix(seed, 1));
   const patternOf = Uint32Array.from({ length: classes }, (_, label) => mix(seed, 100 + label));
@@ -59,7 +83,9 @@ export function syntheticTokens(
   options?: SyntheticOptions,
 ): Dataset {
   const given = optionsObject(options, syntheticNames, 'syntheticTokens');
-  const { seed = 0, samples = 50_000, classes = 2 } = given;
+  const { seed, samples, classes } = checked(given, 2);
+  integer(length, 'length', 1, maxSamples);
+  integer(vocabulary, 'vocabulary', 1, maxInt32);
   const share = Math.max(1, Math.floor(vocabulary / classes));
   return {
     name: 'tokens (synthetic)',

@@ -1,5 +1,8 @@
 // What a model is trained on.
 
+/** The most samples of a data set, whose order is held in memory: 512 MiB; and the most elements of a sample. */
+export const maxSamples = 2 ** 27;
+
 /** Samples that can be read in any order. */
 export interface Dataset {
   /** `cifar10 (synthetic)`: as reports show it. */

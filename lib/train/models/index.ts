@@ -37,7 +37,7 @@ const modelOptions = optionNames<ModelOptions>({
  * @throws TypeError for an unknown name, a shape that the network cannot take, or fewer than one class.
  */
 export function buildModel(tf: Tf, name: ModelName, options?: ModelOptions): Layers.LayersModel {
-  if (!Object.hasOwn(modelKinds, name)) {
+  if (typeof (name as unknown) !== 'string' || !Object.hasOwn(modelKinds, name)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'name', `one of ${modelNames.join(', ')}`, name);
   }
   const given = optionsObject(options, modelOptions, 'buildModel');

@@ -1,0 +1,75 @@
+// What the records of results must be where a caller makes them: as far as the functions here read them.
+import {
+  aBoolean,
+  aNumber,
+  aString,
+  anAmount,
+  anObject,
+  having,
+  listOf,
+  orAbsent,
+  orNull,
+} from '../kinds.js';
+
+export const statisticsKind = having({
+  samples: aNumber,
+  minSeconds: aNumber,
+  medianSeconds: aNumber,
+  p95Seconds: aNumber,
+  medianInterval: having({ lowerSeconds: aNumber, upperSeconds: aNumber }),
+});
+
+export const volumeKind = having({
+  bytes: anAmount,
+  algorithmFormula: aString,
+  busFactor: aNumber,
+  busFormula: aString,
+  mustMoveBytes: aNumber,
+  mustMoveFormula: aString,
+});
+
+export const checkKind = having({
+  kind: aString,
+  wrong: orNull(aNumber),
+  error: orNull(aNumber),
+  tolerance: orNull(aNumber),
+  passed: aBoolean,
+});
+
+export const limitKind = having({
+  ratio: aNumber,
+  boundSeconds: aNumber,
+  mustMoveBytes: aNumber,
+  basis: orAbsent(aString),
+});
+
+export const sharesKind = having({ copy: aNumber, wire: aNumber, merge: aNumber, update: aNumber });
+
+export const contextKind = having({
+  arrays: orAbsent(aNumber),
+  threads: orAbsent(orNull(aNumber)),
+  availableCores: orAbsent(orNull(aNumber)),
+  lastLevelCacheBytes: orAbsent(orNull(aNumber)),
+  processes: orAbsent(aNumber),
+  shares: orAbsent(sharesKind),
+});
+
+export const identityKind = having({ name: aString, parameters: anObject });
+
+const samplesKind = orAbsent(listOf(aNumber));
+
+/** As far as comparing and predicting read it; what was read from a file has been held against the schema. */
+export const reportKind = having({
+  run: having({ tool: aString, packageVersion: aString, startedAt: aString }),
+  environment: having({ variables: anObject }),
+  gpus: orAbsent(having({ devices: listOf(anObject) })),
+  cases: listOf(
+    having({
+      name: aString,
+      parameters: anObject,
+      status: aString,
+      samplesSeconds: samplesKind,
+      statistics: orAbsent(statisticsKind),
+    }),
+  ),
+});
