@@ -1,6 +1,7 @@
 // Reads back what --format json wrote.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
+import { aString } from '../kinds.js';
 import { inputError, readInput } from './input-file.js';
 import { jsonKind, parseJson } from './json-text.js';
 import { schemaVersion, type Report } from './result.js';
@@ -50,6 +51,8 @@ function otherVersion(version: unknown): string | undefined {
  * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, or one of another schema version
  */
 export function parseReport(text: string, source: string): Report {
+  aString(text, 'text');
+  aString(source, 'source');
   const wrong = (why: string): Error => inputError(source, expected, why);
   const value = parseJson(text, wrong);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {

@@ -1,5 +1,6 @@
 #include "binding/external_memory.h"
 
+#include <string>
 #include <utility>
 
 #include "binding/environment.h"
@@ -30,12 +31,20 @@ Napi::Value arrayBufferOver(Napi::Env env, std::shared_ptr<void> owner, void* da
   // would count them twice.
   const napi_status status =
       napi_create_external_arraybuffer(env, data, bytes, gone, shown.get(), &buffer);
-  if (status != napi_ok) {
+  if (status == napi_no_external_buffers_allowed) {
     throw unsupported(op,
                       "this runtime does not let native memory appear as an ArrayBuffer (Electron "
                       "does so); use ordinary arrays");
   }
-  static_cast<void>(shown.release());  // the ArrayBuffer's from here on
+  // The ArrayBuffer's from here on, and the finalizer's where Node refuses so many bytes: it calls
+  // it all the same.
+  static_cast<void>(shown.release());
+  if (status != napi_ok) {
+    if (env.IsExceptionPending()) static_cast<void>(env.GetAndClearPendingException());
+    throw harmless(ErrorCode::outOfMemory, op,
+                   "this runtime does not show " + std::to_string(bytes) +
+                       " bytes of native memory as one array");
+  }
   return {env, buffer};
 }
 

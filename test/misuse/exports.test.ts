@@ -27,9 +27,6 @@ const entries = {
 const runs = new Set(['no argument', 'undefined', '{}', '[]']);
 const benchmarks = /^run(Collectives|Ddp|Neighbors|P2p|Stores|Train)$/;
 
-/** Of files that cannot be read and of the ranks of checkpoints: still to be mended where files are read. */
-const pending = new Set(['readReport', 'saveCheckpoint', 'loadCheckpoint']);
-
 /** Inherited from TensorFlow.js and not overridden: its errors. */
 const foreign = new Set(['DistributedOptimizer#extractIterations']);
 
@@ -95,8 +92,6 @@ describe.each(Object.entries(entries))('%s', (_, entry) => {
           await probe(found, full, () => callOf(value, method)(...given));
         }
         await probeMethods(found, name, given, wrong);
-      } else if (pending.has(name)) {
-        continue;
       } else if (!(benchmarks.test(name) && runs.has(wrong))) {
         await probe(found, `${name} with ${wrong}`, () => callOf(entry, name)(...given));
       }
