@@ -116,11 +116,11 @@ function exchanged(random: Random, base: Report): string {
     const [owner, key] = random.pick(places(value));
     const what = random.int(4);
     if (what === 0) Reflect.deleteProperty(owner, key);
-    else if (what === 1) owner[key] = random.pick(strange);
+    else if (what === 1) owner[key] = structuredClone(random.pick(strange));
     else if (what === 2 && !Array.isArray(owner)) {
       const name = random.pick(['__proto__', 'constructor', 'toString', 'schemaVersion', 'length']);
       Object.defineProperty(owner, name, {
-        value: random.pick(strange),
+        value: structuredClone(random.pick(strange)),
         enumerable: true,
         writable: true,
         configurable: true,
