@@ -231,8 +231,9 @@ std::unique_ptr<Communicator> Joined::split(int color, int key, const CallOption
     options.rank = static_cast<int>(self - members.begin());
     options.size = static_cast<int>(members.size());
     options.cancelled = nullptr;  // of the call that made this communicator, long over
-    std::vector<int> ranks;
-    for (const auto& member : members) ranks.push_back(member.second);
+    std::vector<int> ranks(members.size());
+    std::transform(members.begin(), members.end(), ranks.begin(),
+                   [](const auto& member) { return member.second; });
     options.look = seeing("split", ranks);
     Membership membership = meetOthers(options, patience.deadline());
     options.look = nullptr;

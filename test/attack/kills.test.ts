@@ -57,10 +57,7 @@ describe('ranks that are processes', () => {
       const attack = attackOf(random, howOf(round));
       const marked = new Marked();
       return leavingNothing(marked, async () => {
-        // Who is killed before it came to the meeting of the parts is missed there at the deadline only.
-        const meets = kind === 'split';
-        const deadline = meets ? meetingDeadlineMs : deadlineOf(attack);
-        const ranks = scripts.startRanks(size, looping(kind, deadline), marked.env);
+        const ranks = scripts.startRanks(size, looping(kind, deadlineOf(attack)), marked.env);
         await Promise.all(ranks.map((one) => one.said('begun')));
         const rank = random.int(size);
         const others = ranks.filter((_, at) => at !== rank);
@@ -70,8 +67,6 @@ describe('ranks that are processes', () => {
           if (kind === 'messages' && attack.how === 'stop') {
             for (const one of said) expect(one.code, JSON.stringify(said)).toBe('ERR_TIMEOUT');
             named = said.filter((one) => one.rank === rank).length;
-          } else if (meets && said.every(({ code }) => code === 'ERR_TIMEOUT')) {
-            expectNamed({ ...attack, how: 'stop' }, said, { rank, name: `rank ${String(rank)}` });
           } else {
             expectNamed(attack, said, { rank, name: `rank ${String(rank)}` });
           }
