@@ -58,18 +58,23 @@ export const identityKind = having({ name: aString, parameters: anObject });
 
 const samplesKind = orAbsent(listOf(aNumber));
 
+const casesKind = listOf(
+  having({
+    name: aString,
+    parameters: anObject,
+    status: aString,
+    samplesSeconds: samplesKind,
+    statistics: orAbsent(statisticsKind),
+  }),
+);
+
+/** What can be counted. */
+export const countedKind = having({ cases: casesKind });
+
 /** As far as comparing and predicting read it; what was read from a file has been held against the schema. */
 export const reportKind = having({
   run: having({ tool: aString, packageVersion: aString, startedAt: aString }),
   environment: having({ variables: anObject }),
   gpus: orAbsent(having({ devices: listOf(anObject) })),
-  cases: listOf(
-    having({
-      name: aString,
-      parameters: anObject,
-      status: aString,
-      samplesSeconds: samplesKind,
-      statistics: orAbsent(statisticsKind),
-    }),
-  ),
+  cases: casesKind,
 });

@@ -189,14 +189,15 @@ void* Joined::allocShared(std::size_t bytes) {
 }
 
 // Who meets for a part or a wire has been seen here a moment ago. One that was lost since will not
-// come; one that has left may have come and gone, unless it is still missed.
+// come; one that has left may have come and gone, unless it is still missed. Others have nothing to
+// do with it, and may have ended after theirs.
 std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::vector<int> ranks) {
   return [this, op, ranks = std::move(ranks)](std::span<const int> missing) {
     session_.check(op);
-    const int dead = session_.deadPeer();
-    if (dead >= 0) {
-      session_.end(ErrorCode::peerLost, dead, op,
-                   "rank " + std::to_string(dead) + " was lost: its process ended");
+    for (const int rank : ranks) {
+      if (session_.alive(rank) || session_.hasLeft(rank)) continue;
+      session_.end(ErrorCode::peerLost, rank, op,
+                   "rank " + std::to_string(rank) + " was lost: its process ended");
     }
     for (const int absent : missing) {
       const int rank = ranks[static_cast<std::size_t>(absent)];

@@ -18,7 +18,7 @@ export function runFacts({
   gpus,
   cases,
 }: Report): [name: string, text: string][] {
-  const { ok, waived, error } = outcome({ cases } as Report);
+  const { ok, waived, error } = outcome({ cases });
   const counts = [
     `${String(ok)} ran`,
     ...(waived > 0 ? [`${String(waived)} waived`] : []),

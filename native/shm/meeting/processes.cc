@@ -204,7 +204,6 @@ class Follower {
     Deadline last = Deadline::never();
     bool gaveUp = false;
     for (;;) {
-      checkWaiting(options_, {});
       if (deadline_.passed() && !gaveUp) {
         if (!proven_) return std::nullopt;
         gaveUp = true;
@@ -219,6 +218,8 @@ class Follower {
       File passed;
       switch (receivePacket(socket_, packet, text, &passed)) {
         case Got::nothing:
+          // Not before what the leader said is heard: it may have said that all are here, and ended.
+          checkWaiting(options_, {});
           continue;
         case Got::end:
           return std::nullopt;
