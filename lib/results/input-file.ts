@@ -18,8 +18,16 @@ function kindOf(stats: Stats): string {
   return 'a device';
 }
 
+/** The shell's `<(command)` and `/dev/stdin`: an open pipe, which somebody writes. */
+function inheritedPipe(file: string): number | undefined {
+  const [, number] = /^\/(?:dev|proc\/self)\/fd\/(\d+)$/.exec(file) ?? [];
+  const descriptor = file === '/dev/stdin' ? 0 : number === undefined ? undefined : Number(number);
+  return descriptor !== undefined && fstatSync(descriptor).isFIFO() ? descriptor : undefined;
+}
+
 /**
- * Opens a regular file for reading. Nothing else is opened: a pipe that nobody writes would wait for ever.
+ * Opens a regular file for reading, or takes a pipe that this process was given. Nothing else is opened: a named pipe
+ * that nobody writes would wait for ever.
  *
  * @param expected what the file should be, for messages
  * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, GradlinkError (`ERR_SYSTEM`) when it cannot
@@ -28,6 +36,8 @@ function kindOf(stats: Stats): string {
 export function openInput(file: string, expected: string): number {
   let descriptor: number | undefined;
   try {
+    const pipe = inheritedPipe(file);
+    if (pipe !== undefined) return pipe;
     const before = statSync(file);
     if (!before.isFile()) throw inputError(file, expected, kindOf(before));
     // Another thing may have come into its place since.

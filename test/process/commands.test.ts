@@ -36,6 +36,20 @@ async function run(command: string, ...args: string[]): Promise<Ended> {
   });
 }
 
+describe('a report that another command writes', () => {
+  it('is read from the pipe that the shell opens for it', async () => {
+    const file = join(scratch, 'run.json');
+    const gradlink = [process.execPath, join(bench, 'gradlink.js')];
+    const sweep = ['collectives', 'all_reduce', '-b', '1K', '-e', '1K', '-n', '3', '--format'];
+    const measured = await run(...(gradlink as [string]), ...sweep, 'json', '--output', file);
+    expect(measured.code, measured.stderr).toBe(0);
+    const script =
+      '"$0" "$1" compare <(cat "$2") "$2" && cat "$2" | "$0" "$1" compare /dev/stdin "$2"';
+    const { code, stderr } = await run('bash', '-c', script, ...gradlink, file);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  });
+});
+
 const smallNetwork = ['--network', 'mlp', '--image-shape', '1,28,28', '--cpus', '2'];
 
 describe('the scripts of bench/', () => {

@@ -224,7 +224,7 @@ describe('wrong usage', () => {
     [['--launcher', 'ssh'], /--launcher ssh: expected a file of hosts with -H, got none/],
     [
       ['-H', '/dev/null', '--launcher', 'mpi'],
-      /--hostfile \/dev\/null: expected at least one host/,
+      /--hostfile \/dev\/null: expected a list of hosts .* got a device/,
     ],
     [['-H', '/dev/null'], /--hostfile: expected an option of --launcher mpi, ssh, slurm/],
     [['--launcher', 'mpi', '--mpirun', '/no/mpirun'], /found none as \/no\/mpirun/],
