@@ -193,17 +193,24 @@ void* Joined::allocShared(std::size_t bytes) {
 // do with it, and may have ended after theirs.
 std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::vector<int> ranks) {
   return [this, op, ranks = std::move(ranks)](std::span<const int> missing) {
-    session_.check(op);
+    try {
+      session_.check(op);
+    } catch (const Error& error) {
+      const bool others = std::find(ranks.begin(), ranks.end(), error.rank) == ranks.end();
+      if (error.code != ErrorCode::peerLost || !others) throw;
+    }
+    const auto end = [&](int rank, const char* how) {
+      const std::string message = "rank " + std::to_string(rank) + how;
+      session_.pronounce(ErrorCode::peerLost, rank, op, message);
+      throw Error(ErrorCode::peerLost, std::string(op) + ": " + message).withRank(rank).withOp(op);
+    };
     for (const int rank : ranks) {
-      if (session_.alive(rank) || session_.hasLeft(rank)) continue;
-      session_.end(ErrorCode::peerLost, rank, op,
-                   "rank " + std::to_string(rank) + " was lost: its process ended");
+      if (!session_.alive(rank) && !session_.hasLeft(rank))
+        end(rank, " was lost: its process ended");
     }
     for (const int absent : missing) {
       const int rank = ranks[static_cast<std::size_t>(absent)];
-      if (!session_.hasLeft(rank)) continue;
-      session_.end(ErrorCode::peerLost, rank, op,
-                   "rank " + std::to_string(rank) + " has left the communicator");
+      if (session_.hasLeft(rank)) end(rank, " has left the communicator");
     }
   };
 }

@@ -218,7 +218,8 @@ class Follower {
       File passed;
       switch (receivePacket(socket_, packet, text, &passed)) {
         case Got::nothing:
-          // Not before what the leader said is heard: it may have said that all are here, and ended.
+          // Not before what the leader said is heard: it may have said that all are here, and
+          // ended.
           checkWaiting(options_, {});
           continue;
         case Got::end:
