@@ -1,9 +1,10 @@
 // Runs that commands read: files, folders of files, and names of baselines.
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { UsageError } from './usage-error.js';
 import type { Baselines, NamedRuns } from '../compare/index.js';
+import { statusOf } from '../files/index.js';
 import { readReport } from '../results/read-report.js';
 
 /** Misuse and unreadable files are the caller's to mend; other errors stay what they are. */
@@ -34,7 +35,7 @@ function filesOf(path: string, isFolder: boolean): string[] {
  * @param baselines where names are looked up
  */
 export function readRuns(name: string, baselines: Baselines): NamedRuns {
-  const found = readable(name, () => statSync(name, { throwIfNoEntry: false }));
+  const found = readable(name, () => statusOf(name));
   if (found === undefined) {
     if (!baselines.has(name)) {
       const names = baselines.names();

@@ -1,11 +1,11 @@
 // `gradlink watch`: the live plot of a run that takes long.
-import { statSync } from 'node:fs';
 
 import { exitCodes, type Io } from './io.js';
 import { ownCommand } from './own-command.js';
 import { readable, unreadable } from './read-runs.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
+import { statusOf } from '../files/index.js';
 import { namedPlot } from '../report/plot.js';
 import { Figures, followCommand, followFile } from '../watch/index.js';
 
@@ -77,7 +77,7 @@ class Drawing {
 
 /** Whether a single argument is a file to follow; a folder or a pipe of that name neither is one nor can be run. */
 function isFile(path: string): boolean {
-  const found = readable(path, () => statSync(path, { throwIfNoEntry: false }));
+  const found = readable(path, () => statusOf(path));
   if (found === undefined) return false;
   // A name without a slash may be a program elsewhere on the path.
   return found.isFile() || path.includes('/');

@@ -1,6 +1,6 @@
 // Reading and writing files: what all floors share.
 export { fileFailure, hasCode } from './failures.js';
 export { partialName, removePartials } from './partial.js';
-export { openRegular, readRegular, type OpenFile } from './read.js';
+export { openRegular, readRegular, statusOf, type OpenFile } from './read.js';
 export { targetOf } from './target.js';
 export { syncFolder, writeFileAtomic, type Pieces } from './write.js';

@@ -1,7 +1,30 @@
 // Opening what is read back: only a regular file has an end to rely on.
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  openSync,
+  readFileSync,
+  statSync,
+  type Stats,
+} from 'node:fs';
 
 import { GradlinkError } from '../errors.js';
+import { hasCode } from './failures.js';
+
+/**
+ * What is at a path; undefined where nothing is.
+ *
+ * @throws the system's error where its folder is none, which Node's own `throwIfNoEntry` takes for nothing from 22 on
+ */
+export function statusOf(path: string): Stats | undefined {
+  try {
+    return statSync(path);
+  } catch (error) {
+    if (hasCode(error, 'ENOENT')) return undefined;
+    throw error;
+  }
+}
 
 /** An open file; the caller closes it. */
 export interface OpenFile {
