@@ -82,8 +82,8 @@ describe('memory that JavaScript shows', () => {
     expect(() => group.allocShared('float64', count)).toThrow(refused(either));
   });
 
-  // From 22 on Node shows more than any machine has.
-  it.runIf(constants.MAX_LENGTH < 2 ** 40)('allocShared refuses a byte too many', async () => {
+  it('allocShared refuses a byte too many', async (context) => {
+    if (constants.MAX_LENGTH > 2 ** 40) context.skip('this Node shows more than any machine has');
     await using group = Communicator.local(1);
     expect(() => group.allocShared('uint8', constants.MAX_LENGTH + 1)).toThrow(
       refused('ERR_OUT_OF_RANGE'),
