@@ -20,7 +20,9 @@ function fail(message) {
 function options() {
   const text = { type: 'string' };
   try {
-    return parseArgs({ options: { minutes: text, seed: text, only: text, sanitize: text } }).values;
+    const help = { type: 'boolean', short: 'h' };
+    return parseArgs({ options: { minutes: text, seed: text, only: text, sanitize: text, help } })
+      .values;
   } catch (error) {
     return fail(error.message);
   }
@@ -34,7 +36,7 @@ function number(name, given, expected, holds) {
   return value;
 }
 
-const { minutes, seed, only, sanitize } = options();
+const { minutes, seed, only, sanitize, help } = options();
 const long = number('minutes', minutes, 'a number above 0', (n) => n > 0 && Number.isFinite(n));
 const from = number('seed', seed, 'a whole number', Number.isSafeInteger);
 if (sanitize !== undefined && !['address', 'thread'].includes(sanitize)) {
@@ -45,6 +47,15 @@ const names = readdirSync(join(root, 'test/attack'))
   .map((file) => file.replace('.test.ts', ''));
 if (only !== undefined && !names.includes(only)) {
   fail(`--only: expected one of ${names.join(', ')}, got ${only}`);
+}
+if (help) {
+  console.log(`npm run test:attack -- [--minutes N] [--seed S] [--only NAME] [--sanitize address|thread]
+
+  --minutes N     so long together; without it the short run that every change must pass
+  --seed S        what the rounds are drawn from; of a long run another each time
+  --only NAME     one of ${names.join(', ')}
+  --sanitize KIND with the addon under AddressSanitizer or ThreadSanitizer: address, thread`);
+  process.exit(0);
 }
 const chosen = only === undefined ? names : [only];
 
