@@ -40,6 +40,7 @@ export type {
   WindowPutOptions,
   WindowUpdateOptions,
 } from './communicator/window.js';
+export type { HierarchicalOperations } from './communicator/hierarchical.js';
 export type { NeighborOperations } from './communicator/neighbors.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';
