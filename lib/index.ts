@@ -33,6 +33,8 @@ export type {
 } from './communicator/joining.js';
 export type { Messages } from './communicator/messages.js';
 export type { Collectives } from './communicator/collectives.js';
+export { allGatherObject, broadcastObject } from './communicator/objects.js';
+export type { BroadcastObjectOptions, ObjectOptions } from './communicator/objects.js';
 export { NeighborWindow } from './communicator/window.js';
 export type {
   WindowGetOptions,
