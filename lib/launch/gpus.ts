@@ -28,6 +28,9 @@ const growthVariable = 'TF_FORCE_GPU_ALLOW_GROWTH';
 /** What `gradlink launch --gpu-per-worker` gave, as `GPU,GPUS,RANKS`: what is visible is this rank's own. */
 export const ownGpuVariable = 'GRADLINK_OWN_GPU';
 
+/** Tells keepers of `gradlink launch --gpu-per-worker`. */
+export const gpuPerWorkerVariable = 'GRADLINK_GPU_PER_WORKER';
+
 const places = [
   ['GRADLINK_LOCAL_RANK', 'GRADLINK_LOCAL_SIZE'],
   ['OMPI_COMM_WORLD_LOCAL_RANK', 'OMPI_COMM_WORLD_LOCAL_SIZE'],
@@ -101,8 +104,7 @@ export function ownShare(env: Env, root?: string): GpuShare | undefined {
     return { gpu, gpus: Number(gpus), ranks: Number(ranks) };
   }
   const place = localPlace(env);
-  if (place === undefined) return undefined;
-  return gpuShare(givenBySlurm(env) ? { localRank: 0 } : place, visibleGpus(env, root));
+  return place === undefined ? undefined : workerShare(place, env, root);
 }
 
 /** TensorFlow takes memory as it needs it, unless the user has said otherwise. */
@@ -115,12 +117,23 @@ export function shareVariables(share: GpuShare, env: Env): Record<string, string
   return { [visibleVariable]: share.gpu, ...growthVariables(env) };
 }
 
-/** For `gradlink launch --gpu-per-worker`: the variables of the worker at this place. */
-export function workerVariables(place: LocalPlace, env: Env, root?: string): Record<string, string> {
-  const share = gpuShare(givenBySlurm(env) ? { localRank: 0 } : place, visibleGpus(env, root));
+/** For `gradlink launch --gpu-per-worker`: the share of the worker at this place, who may have been given one by Slurm. */
+export function workerShare(place: LocalPlace, env: Env, root?: string): GpuShare | undefined {
+  return gpuShare(givenBySlurm(env) ? { localRank: 0 } : place, visibleGpus(env, root));
+}
+
+/** What a worker with this share is started with. */
+export function workerVariables(share: GpuShare | undefined, env: Env): Record<string, string> {
   if (share === undefined) return {};
   const { gpu, gpus, ranks } = share;
   return { ...shareVariables(share, env), [ownGpuVariable]: `${gpu},${gpus},${ranks}` };
+}
+
+/** What there is to say of a GPU that several ranks compute on; undefined where one does. */
+export function sharedText(who: string, { gpu, gpus, ranks }: GpuShare): string | undefined {
+  if (ranks < 2) return undefined;
+  const has = gpus === 1 ? 'one GPU' : `${gpus} GPUs`;
+  return `${ranks} ${who} of this host share GPU ${gpu}: it has ${has}; start no more ${who} on a host than it has GPUs`;
 }
 
 /** Whether this process has loaded the CUDA driver, so that CUDA_VISIBLE_DEVICES would come too late. */

@@ -4,8 +4,10 @@ import { isMainThread } from 'node:worker_threads';
 import {
   driverIsLoaded,
   growthVariables,
+  localPlace,
   ownGpuVariable,
   ownShare,
+  sharedText,
   shareVariables,
   type GpuShare,
 } from '../launch/gpus.js';
@@ -14,15 +16,6 @@ let given: GpuShare | undefined;
 
 function warn(message: string, code: string): void {
   process.emitWarning(message, { type: 'GradlinkWarning', code });
-}
-
-/** What there is to say of a share that is not the rank's alone. */
-export function sharedText({ gpu, gpus, ranks }: GpuShare): string | undefined {
-  if (ranks < 2) return undefined;
-  return (
-    `${ranks} ranks of this host compute on GPU ${gpu}: it has ${gpus} for more ranks than that; ` +
-    'start as many ranks on a host as it has GPUs'
-  );
 }
 
 /**
@@ -49,7 +42,11 @@ export function takeOwnGpu(): GpuShare | undefined {
   }
   Object.assign(env, shareVariables(share, env));
   given = share;
-  const shared = sharedText(share);
-  if (shared !== undefined) warn(shared, 'GRADLINK_GPU_SHARED');
+  // Once a GPU; the launcher has said it where it gave the GPUs.
+  const first = (localPlace(env)?.localRank ?? 0) < share.gpus;
+  const shared = sharedText('ranks', share);
+  if (shared !== undefined && first && env[ownGpuVariable] === undefined) {
+    warn(shared, 'GRADLINK_GPU_SHARED');
+  }
   return share;
 }

@@ -99,7 +99,7 @@ describe('a GPU for each rank', () => {
     expect(lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7', '4']);
     const warnings = stderr.match(/\[GRADLINK_GPU_SHARED\] GradlinkWarning: .*/g);
     expect(warnings).toHaveLength(1);
-    expect(warnings?.[0]).toContain('2 ranks of this host compute on GPU 4');
+    expect(warnings?.[0]).toContain('2 ranks of this host share GPU 4: it has 2 GPUs');
   });
 
   it('is given by the launcher where it is asked to, before any program is loaded', async () => {
@@ -107,7 +107,7 @@ describe('a GPU for each rank', () => {
     const { lines, stderr } = await run(3, 'null', env, '--gpu-per-worker');
     expect(lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7', '4']);
     expect(lines.map((line) => line['TF_FORCE_GPU_ALLOW_GROWTH'])).toEqual(['false', 'false', 'false']);
-    expect(stderr).toMatch(/^gradlink launch: 2 workers of this host share GPU 4: .*\n$/);
+    expect(stderr).toMatch(/^gradlink launch: 2 workers of this host share GPU 4: it has 2 GPUs; .*\n$/);
     // useBackend() then has nothing to add.
     const both = await run(2, allowed, env, '--gpu-per-worker');
     expect(both.lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7']);
