@@ -59,7 +59,6 @@ export async function useBackend(name?: BackendName, options?: BackendOptions): 
   const allowCpu = flag(given.allowCpu, 'allowCpu', false) || name === undefined;
   const chosen = name ?? (await firstInstalled());
   const { package: needed, engine } = backends[chosen];
-  if (engine === 'tensorflow') assertNodeHasWhatItCalls(needed);
   const gpu = chosen === 'node-gpu' ? takeOwnGpu() : undefined;
   await importPackage(needed);
   if (!(await tf.setBackend(engine))) {
@@ -67,6 +66,7 @@ export async function useBackend(name?: BackendName, options?: BackendOptions): 
   }
   await tf.ready();
   if (chosen === 'wasm') registerGradientKernels('wasm');
+  if (engine === 'tensorflow') assertComputes(needed);
   const device = usesGpu() ? 'GPU' : 'CPU';
   if (chosen === 'node-gpu' && device === 'CPU' && !allowCpu) throw withoutGpu(needed);
   const own = device === 'GPU' && gpu !== undefined ? { gpu } : {};
@@ -88,15 +88,24 @@ function withoutGpu(name: string): GradlinkError {
   );
 }
 
-/** Node 23 took away what tfjs-node 4.22 calls, so that its operations would fail, each with a TypeError from within. */
-function assertNodeHasWhatItCalls(name: string): void {
-  const { isNullOrUndefined } = util as { isNullOrUndefined?: unknown };
-  if (typeof isNullOrUndefined === 'function') return;
-  throw new GradlinkError(
-    'ERR_BACKEND_UNAVAILABLE',
-    `expected Node 20 or 22 for ${name}, which calls util.isNullOrUndefined, got Node ${process.versions.node}, which has ` +
-      'it no more: use Node 22, or another backend (wasm, cpu)',
-  );
+/**
+ * One operation, so that a package that cannot compute is told of here. Node 23 took away what version 4.22 calls in
+ * every operation; it loads there all the same.
+ */
+function assertComputes(name: string): void {
+  try {
+    tf.tidy(() => tf.neg(tf.scalar(1)).dataSync());
+  } catch (cause) {
+    const { isNullOrUndefined } = util as { isNullOrUndefined?: unknown };
+    const why =
+      typeof isNullOrUndefined === 'function'
+        ? `it does not compute: ${cause instanceof Error ? cause.message : String(cause)}`
+        : `its operations call util.isNullOrUndefined, which Node ${process.versions.node} has no more: use Node 20 or 22, ` +
+          'or another backend (wasm, cpu)';
+    throw new GradlinkError('ERR_BACKEND_UNAVAILABLE', `gradlink/tfjs needs ${name}; ${why}`, {
+      cause,
+    });
+  }
 }
 
 function canBeFound(name: string): boolean {

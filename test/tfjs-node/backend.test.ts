@@ -86,6 +86,19 @@ describe('without a GPU', () => {
   });
 });
 
+it('a Node without what the package calls is named, and those that have it', async () => {
+  // As from Node 23 on.
+  const call = `(async () => {
+    delete (await import('node:util')).default.isNullOrUndefined;
+    return await useBackend();
+  })()`;
+  const [refused] = (await run(1, call, none)).lines;
+  expect(refused).toMatchObject({ code: 'ERR_BACKEND_UNAVAILABLE' });
+  expect(refused?.['message']).toMatch(
+    /^gradlink\/tfjs needs @tensorflow\/tfjs-node-gpu; its operations call util.isNullOrUndefined, which Node \d+.* has no more: use Node 20 or 22, /,
+  );
+});
+
 describe('a GPU for each rank', () => {
   it('is its entry of the list that the user gave, and memory grows', async () => {
     const { lines, stderr } = await run(3, allowed, { CUDA_VISIBLE_DEVICES: '4,7,5' });
