@@ -2,11 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
-import {
-  missingTfjsNode,
-  tfjsNodeAliases,
-  tfjsNodeEnvironment,
-} from './test/setup/tfjs-node.js';
+import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/setup/tfjs-node.js';
 
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
@@ -42,7 +38,10 @@ const onTensorFlow = (
     ['node', ['test/train/{data-parallel,decentralised,optimizer,models}.test.ts']],
     [
       'node-gpu',
-      ['test/tfjs-node/backend.test.ts', 'test/process/{ddp-model,train,training}.test.ts'],
+      [
+        'test/tfjs-node/{backend,doctor,guide}.test.ts',
+        'test/process/{ddp-model,train,training}.test.ts',
+      ],
     ],
   ] as const
 ).map(([backend, include]) => ({

@@ -77,7 +77,7 @@ for package in "${packages[@]}"; do
     continue
   fi
   g++ -std=c++17 -O2 -fPIC -shared -o "$(binding "$package").new" \
-    -I"$target" -I"$folder/node_modules/@tensorflow" -I"$library/include" -I"$root/node_modules/node-api-headers/include" \
+    -I"$library/include" -I"$root/node_modules/node-api-headers/include" \
     "$target"/binding/*.cc -L"$library" -l:libtensorflow_cc.so.2 -l:libtensorflow_framework.so.2 -Wl,-rpath,"$library" \
     >"$folder/compile.log" 2>&1 || {
     tail -n 20 "$folder/compile.log" >&2
@@ -95,4 +95,5 @@ for package in "${packages[@]}"; do
     without "@tensorflow/$package does not load: $(grep -m 1 Error "$folder/load.log" || tail -n 1 "$folder/load.log")"
   }
 done
+echo "$library" >"$folder/library"
 echo "$version" >"$folder/version"

@@ -93,7 +93,7 @@ export function gpuShare(
 /** Slurm gives each task its own GPUs where it is asked to; these are then all that the task sees. */
 function givenBySlurm(env: Env): boolean {
   return (
-    (env['SLURM_GPUS_PER_TASK'] ?? '') !== '' || /gpu/.test(env['SLURM_TRES_PER_TASK'] ?? '')
+    (env['SLURM_GPUS_PER_TASK'] ?? '') !== '' || (env['SLURM_TRES_PER_TASK'] ?? '').includes('gpu')
   );
 }
 
@@ -139,7 +139,7 @@ export function sharedText(who: string, { gpu, gpus, ranks }: GpuShare): string 
 /** Whether this process has loaded the CUDA driver, so that CUDA_VISIBLE_DEVICES would come too late. */
 export function driverIsLoaded(maps = '/proc/self/maps'): boolean {
   try {
-    return /\/libcuda\.so/.test(readFileSync(maps, 'utf8'));
+    return readFileSync(maps, 'utf8').includes('/libcuda.so');
   } catch {
     return false;
   }

@@ -103,7 +103,11 @@ describe('a GPU for each rank', () => {
   it('is its entry of the list that the user gave, and memory grows', async () => {
     const { lines, stderr } = await run(3, allowed, { CUDA_VISIBLE_DEVICES: '4,7,5' });
     expect(lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7', '5']);
-    expect(lines.map((line) => line['TF_FORCE_GPU_ALLOW_GROWTH'])).toEqual(['true', 'true', 'true']);
+    expect(lines.map((line) => line['TF_FORCE_GPU_ALLOW_GROWTH'])).toEqual([
+      'true',
+      'true',
+      'true',
+    ]);
     expect(stderr).toBe('');
   });
 
@@ -119,8 +123,14 @@ describe('a GPU for each rank', () => {
     const env = { CUDA_VISIBLE_DEVICES: '4,7', TF_FORCE_GPU_ALLOW_GROWTH: 'false' };
     const { lines, stderr } = await run(3, 'null', env, '--gpu-per-worker');
     expect(lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7', '4']);
-    expect(lines.map((line) => line['TF_FORCE_GPU_ALLOW_GROWTH'])).toEqual(['false', 'false', 'false']);
-    expect(stderr).toMatch(/^gradlink launch: 2 workers of this host share GPU 4: it has 2 GPUs; .*\n$/);
+    expect(lines.map((line) => line['TF_FORCE_GPU_ALLOW_GROWTH'])).toEqual([
+      'false',
+      'false',
+      'false',
+    ]);
+    expect(stderr).toMatch(
+      /^gradlink launch: 2 workers of this host share GPU 4: it has 2 GPUs; .*\n$/,
+    );
     // useBackend() then has nothing to add.
     const both = await run(2, allowed, env, '--gpu-per-worker');
     expect(both.lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7']);
