@@ -87,7 +87,9 @@ export async function seeTfjsNode(
     const found = findPackage(packageFolders(), `@tensorflow/${name}`);
     if (found === undefined) return undefined;
     const { folder, version } = found;
-    const there = namesIn(join(folder, 'lib/napi-v8')).some((file) => /^tfjs_binding\.node\b/.test(file));
+    const there = namesIn(join(folder, 'lib/napi-v8')).some((file) =>
+      /^tfjs_binding\.node\b/.test(file),
+    );
     const probed = there ? await probe('tfjs-node', patienceMs, quiet, folder) : undefined;
     return { name, version, probed };
   });
