@@ -2,6 +2,7 @@ import { defineConfig } from 'vitest/config';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
+import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/setup/tfjs-node.js';
 
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
@@ -31,6 +32,32 @@ const sanitized = [
   ...(process.env.GRADLINK_ATTACKS === '1' ? [attacks] : []),
 ];
 
+/** What trains, once more on TensorFlow's own library: ranks of one process with the one package, jobs with the other. */
+const onTensorFlow = (
+  [
+    ['node', ['test/train/{data-parallel,decentralised,optimizer,models}.test.ts']],
+    [
+      'node-gpu',
+      [
+        'test/tfjs-node/{backend,doctor,guide}.test.ts',
+        'test/process/{ddp-model,train,training}.test.ts',
+      ],
+    ],
+  ] as const
+).map(([backend, include]) => ({
+  resolve: { alias: { ...tfjsNodeAliases } },
+  test: {
+    ...shared,
+    name: `tfjs-${backend}`,
+    include: missingTfjsNode === undefined ? [...include] : ['test/tfjs-node/missing.test.ts'],
+    env: tfjsNodeEnvironment(backend),
+    maxWorkers: 2,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    sequence: { groupOrder: 4 },
+  },
+}));
+
 export default defineConfig({
   test: {
     tags: [
@@ -58,7 +85,10 @@ export default defineConfig({
               ...shared,
               name: 'unit',
               include: ['test/**/*.test.ts'],
-              exclude: [...jobs, attacks, 'test/gpu/**', 'test/native/sanitized.test.ts'],
+              exclude: [
+                ...[...jobs, attacks, 'test/gpu/**', 'test/tfjs-node/**'],
+                'test/native/sanitized.test.ts',
+              ],
               sequence: { groupOrder: 0 },
             },
           },
@@ -106,6 +136,7 @@ export default defineConfig({
               sequence: { groupOrder: 3 },
             },
           },
+          ...onTensorFlow,
         ],
   },
 });
