@@ -143,10 +143,11 @@ void Kernels::weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
           .sources = sourcesThere,
           .weights = weightsThere,
           .sourceCount = from.size(),
-          .target = to};
+          .target = to,
+          .aligned = isAligned(to) && std::all_of(from.begin(), from.end(), isAligned) ? 1u : 0u};
   ring.impl().send(list);
-  impl_->module.launch(stream, kernel, divideUp(count, kernels::kStepTile), kThreads,
-                       static_cast<const WeightedData*>(dataThere));
+  impl_->module.launch(stream, kernel, divideUp(count * sizeOf(dtype), kernels::kSumTileBytes),
+                       kThreads, static_cast<const WeightedData*>(dataThere));
 }
 
 void Kernels::fillPattern(Stream& stream, void* to, std::size_t first, std::size_t count,
