@@ -12,8 +12,8 @@
 
 #define GRADLINK_DEVICE __device__ __forceinline__
 /// A kernel: found by its name in the module.
-/// At least three blocks a multiprocessor: at most 80 registers. Without a number ptxas aims at more
-/// blocks than the memory needs, and spills registers for them.
+/// At least three blocks a multiprocessor: at most 80 registers. Without a number ptxas aims at
+/// more blocks than the memory needs, and spills registers for them.
 #define GRADLINK_KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
 #define GRADLINK_UNROLL _Pragma("unroll")
 #define GRADLINK_KEEP_ROLLED _Pragma("unroll 1")
@@ -51,8 +51,7 @@ using Vector = uint4;
 GRADLINK_DEVICE void storeVector(Vector* to, Vector v) {
   const std::uint64_t low = v.x | static_cast<std::uint64_t>(v.y) << 32;
   const std::uint64_t high = v.z | static_cast<std::uint64_t>(v.w) << 32;
-  *reinterpret_cast<unsigned __int128*>(to) =
-      static_cast<unsigned __int128>(high) << 64 | low;
+  *reinterpret_cast<unsigned __int128*>(to) = static_cast<unsigned __int128>(high) << 64 | low;
 }
 
 GRADLINK_DEVICE float floatOf(std::uint32_t bits) { return __uint_as_float(bits); }
@@ -72,12 +71,8 @@ GRADLINK_DEVICE void addTo(std::uint64_t* sum, std::uint64_t value) {
 }
 /// The hardware's conversions: at the rate of memory there is no room for ten instructions a value.
 /// A NaN loses its payload.
-GRADLINK_DEVICE float fromFloat16(std::uint16_t half) {
-  return __nv_half2float(half);
-}
-GRADLINK_DEVICE std::uint16_t toFloat16(float x) {
-  return __nv_float2half_rn(x);
-}
+GRADLINK_DEVICE float fromFloat16(std::uint16_t half) { return __nv_half2float(half); }
+GRADLINK_DEVICE std::uint16_t toFloat16(float x) { return __nv_float2half_rn(x); }
 /// Read anew each time, past every cache that the host does not reach.
 GRADLINK_DEVICE std::uint32_t readFlag(const std::uint32_t* flag) {
   return *static_cast<const volatile std::uint32_t*>(flag);

@@ -7,8 +7,6 @@
 namespace gradlink::cuda {
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
-
 class DeviceWeightedSum : public testing::TestWithParam<DType> {};
 
 TEST_P(DeviceWeightedSum, IsTheHosts) {
@@ -22,25 +20,24 @@ TEST_P(DeviceWeightedSum, IsTheHosts) {
       // The offset, in elements, takes the arrays off multiples of 16 bytes.
       for (const auto& [inPlace, offset] :
            {std::pair{false, 0u}, {true, 0u}, {false, 1u}, {true, 1u}}) {
-        std::vector<Bytes> values;
+        std::vector<reference::Bytes> values;
         std::vector<DeviceArray<std::uint8_t>> there;
         std::vector<const void*> here;
         std::vector<const void*> from;
         std::vector<double> weights;
         for (std::size_t s = 0; s < sources; ++s) {
           const auto seed = static_cast<std::uint32_t>(s);
-          const reference::Bytes array = reference::randomArray(count, dtype, seed);
-          values.emplace_back(array.begin(), array.begin() + static_cast<long>(count * size));
+          values.push_back(reference::randomArray(count, dtype, seed));
           there.emplace_back(gpu, values.back(), offset * size);
           from.push_back(there.back().data());
           weights.push_back(0.7 * static_cast<double>(s) - 1.1);
         }
-        for (const Bytes& array : values) here.push_back(array.data());
-        if (!inPlace) there.emplace_back(gpu, Bytes(count * size), offset * size);
+        for (const reference::Bytes& array : values) here.push_back(array.data());
+        if (!inPlace) there.emplace_back(gpu, reference::Bytes(count * size), offset * size);
         kernels.weightedSum(gpu.stream, gpu.ring, dtype, there.back().data(), from, weights, count);
-        Bytes want(count * size);
+        reference::Bytes want(count * size);
         if (count > 0) weightedSum(want.data(), here, weights, count, dtype);
-        const Bytes got = there.back().read();
+        const reference::Bytes got = there.back().read();
         EXPECT_EQ(reference::difference(got.data(), want.data(), count, dtype), "")
             << count << " elements of " << sources << " arrays, offset " << offset;
       }
