@@ -76,6 +76,8 @@ Kernels::~Kernels() = default;
 Kernels& Kernels::of(Device& device) {
   static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::map<int, std::unique_ptr<Kernels>>;
+  // Before the lock: other devices' kernels are loaded meanwhile.
+  baseKernels(device);
   const std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<Kernels>& kernels = all[device.ordinal()];
   if (!kernels) kernels.reset(new Kernels(device));
