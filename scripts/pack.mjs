@@ -2,7 +2,9 @@
 // `npm run pack`: the tarballs that are published, into build/npm: gradlink itself, and the platform package of this
 // machine with the addon and the MPI shims.
 //
-//   node scripts/pack.mjs [--output FOLDER]
+//   node scripts/pack.mjs [--output FOLDER] [--cubins]
+//                                      --cubins: fails where the kernels' machine code cannot be made (scripts/cubins.mjs);
+//                                      else a package without it says so, and drivers compile the kernels
 //   node scripts/pack.mjs --refuse     what a bare `npm pack` or `npm publish` in the checkout runs
 //
 // Both are packed from a folder made for it. The manifest that is published differs from the checkout's: it has no
@@ -25,6 +27,7 @@ import { parseArgs } from 'node:util';
 import { gzipSync } from 'node:zlib';
 
 import { checkNeeds, floor } from './binary-needs.mjs';
+import { makeCubins } from './cubins.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -124,7 +127,20 @@ function packMain(work, output) {
   return pack(folder, output);
 }
 
-function packPlatform(work, output) {
+/** Puts the kernels' machine code into the folder of a platform package. */
+function copyCubins(folder, required) {
+  const { reason, cubins = [] } = makeCubins();
+  if (reason !== undefined) {
+    const without = `Without the kernels' machine code, so that every GPU's driver compiles them: ${reason}.`;
+    if (required) throw new Error(without);
+    console.error(without);
+    return;
+  }
+  mkdirSync(join(folder, 'cubins'));
+  for (const { file } of cubins) copyFileSync(file, join(folder, 'cubins', basename(file)));
+}
+
+function packPlatform(work, output, required) {
   const name = `${process.platform}-${process.arch}-gnu`;
   const platform = platforms[name];
   if (platform === undefined) {
@@ -144,6 +160,7 @@ function packPlatform(work, output) {
     if (status !== 0) throw new Error(`strip failed on ${file}: ${error?.message ?? status}`);
     checkNeeds(target);
   }
+  copyCubins(folder, required);
   copyFileSync(join(root, 'LICENSE'), join(folder, 'LICENSE'));
   writeFileSync(
     join(folder, 'README.md'),
@@ -165,7 +182,7 @@ function packPlatform(work, output) {
     cpu: [platform.cpu],
     libc: [platform.libc],
     main: 'gradlink.node',
-    files: Object.keys(binaries),
+    files: [...Object.keys(binaries), 'cubins'],
     // A shared object cannot be loaded from inside an archive.
     preferUnplugged: true,
   });
@@ -176,6 +193,7 @@ function main() {
   const { values } = parseArgs({
     options: {
       output: { type: 'string', default: join(root, 'build', 'npm') },
+      cubins: { type: 'boolean', default: false },
       refuse: { type: 'boolean', default: false },
     },
   });
@@ -194,7 +212,7 @@ function main() {
   try {
     for (const { filename, size, unpackedSize, entryCount } of [
       packMain(work, output),
-      packPlatform(work, output),
+      packPlatform(work, output, values.cubins),
     ]) {
       const path = relative(process.cwd(), join(output, filename));
       const megabytes = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;

@@ -21,7 +21,7 @@ const modules = ['kernels', 'step_kernels'];
 /** The oldest GPU that is served; newer ones take its PTX too. */
 const architecture = 'compute_75';
 /** Each must be able to compile the result. */
-const targets = ['sm_75', 'sm_80', 'sm_90', 'sm_100'];
+const targets = ['sm_75', 'sm_80', 'sm_90', 'sm_100', 'sm_120'];
 /**
  * PTX versions from the oldest that knows the architecture. A driver refuses newer text than it knows, so the oldest that
  * has every instruction used is the one to write: 6.3 is what drivers of CUDA 10.0 take.

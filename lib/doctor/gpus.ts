@@ -161,6 +161,7 @@ function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
       : [
           `${String(links.active)} NVLinks x ${bandwidthText(links.bytesPerSecond)} = ${bandwidthText(links.active * links.bytesPerSecond)}`,
         ]),
+    `kernels ${gpu.kernels}`,
     ...complaints.map(({ text }) => text),
   ];
   return {

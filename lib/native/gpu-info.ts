@@ -12,6 +12,8 @@ export interface GpuInfo {
   readonly memoryBytes: number;
   /** '9.0'. */
   readonly computeCapability: string;
+  /** How it comes by gradlink's kernels: 'cubin sm_90' (machine code, loaded as it is) or 'compiled from PTX'. */
+  readonly kernels: string;
   readonly multiprocessors: number;
   /** This and what follows is 0 where the driver does not tell. */
   readonly l2Bytes: number;

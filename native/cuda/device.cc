@@ -12,6 +12,7 @@ namespace {
 constexpr int kMultiprocessorCount = 16;
 constexpr int kThreadsOfMultiprocessor = 39;
 constexpr int kCapabilityMajor = 75;
+constexpr int kCapabilityMinor = 76;
 constexpr Status kPeerAccessUnsupported = 217;
 
 /// The devices that were asked for, by ordinal. Never destroyed: contexts last as long as the
@@ -82,6 +83,7 @@ Device::Device(int ordinal) : ordinal_(ordinal) {
   multiprocessors_ = attribute(kMultiprocessorCount);
   threadsOfMultiprocessor_ = attribute(kThreadsOfMultiprocessor);
   capabilityMajor_ = attribute(kCapabilityMajor);
+  capabilityMinor_ = attribute(kCapabilityMinor);
   peers_.resize(static_cast<std::size_t>(count()));
   peers_[static_cast<std::size_t>(ordinal)] = true;
   check(driver.primaryContextRetain(&context_, handle_), "cannot make a context on " + label_);

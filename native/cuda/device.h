@@ -34,6 +34,7 @@ class Device {
   int threadsOfMultiprocessor() const { return threadsOfMultiprocessor_; }
   /// 9 for compute capability 9.0.
   int capabilityMajor() const { return capabilityMajor_; }
+  int capabilityMinor() const { return capabilityMinor_; }
 
   /// Makes the context current on this thread: before anything that allocates, launches or records.
   void makeCurrent() const;
@@ -57,6 +58,7 @@ class Device {
   int multiprocessors_ = 0;
   int threadsOfMultiprocessor_ = 0;
   int capabilityMajor_ = 0;
+  int capabilityMinor_ = 0;
   std::string label_;
   std::mutex peersMutex_;
   /// By ordinal: whether this context reaches that one.

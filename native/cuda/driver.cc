@@ -114,6 +114,8 @@ const Driver& Driver::get() {
   return loaded.driver;
 }
 
+std::string statusText(Status status) { return describe(Driver::get(), status); }
+
 void check(Status status, const std::string& doing) {
   if (status == kSuccess) return;
   const std::string message = doing + ": " + describe(Driver::get(), status);

@@ -30,6 +30,7 @@ struct Uuid {
 inline constexpr Status kSuccess = 0;
 inline constexpr Status kOutOfMemory = 2;
 inline constexpr Status kNoDevice = 100;
+inline constexpr Status kInvalidImage = 200;
 inline constexpr Status kNoJitCompiler = 221;
 inline constexpr Status kUnsupportedPtx = 222;
 inline constexpr Status kJitDisabled = 223;
@@ -120,6 +121,9 @@ struct Driver {
 /// Throws an Error that says what was being done and the driver's own name and text for the status:
 /// outOfMemory for kOutOfMemory, else system.
 void check(Status, const std::string& doing);
+
+/// "CUDA_ERROR_INVALID_IMAGE (device kernel image is invalid)".
+std::string statusText(Status);
 
 inline Address addressOf(const void* memory) { return reinterpret_cast<Address>(memory); }
 

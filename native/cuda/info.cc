@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cuda/device.h"
+#include "cuda/kernel_module.h"
 #include "cuda/nvml.h"
 
 namespace gradlink::cuda {
@@ -15,7 +16,6 @@ constexpr int kMemoryClockKHz = 36;
 constexpr int kMemoryBusBits = 37;
 constexpr int kL2Bytes = 38;
 constexpr int kCopyEngines = 40;
-constexpr int kCapabilityMinor = 76;
 // CUdevice_P2PAttribute.
 constexpr int kPerformanceRank = 1;
 
@@ -90,8 +90,9 @@ GpuInfo gpuInfo(int ordinal) {
   info.pciBusId = pciBusIdOf(device);
   check(driver.deviceTotalMem(&info.memoryBytes, device.handle()),
         "cannot ask for the memory of " + device.label());
-  info.computeCapability = std::to_string(device.capabilityMajor()) + "." +
-                           std::to_string(device.attribute(kCapabilityMinor));
+  info.computeCapability =
+      std::to_string(device.capabilityMajor()) + "." + std::to_string(device.capabilityMinor());
+  info.kernels = kernelsOf(device);
   info.multiprocessors = device.multiprocessors();
   info.l2Bytes = static_cast<std::size_t>(attributeOf(device, kL2Bytes));
   info.copyEngines = attributeOf(device, kCopyEngines);

@@ -62,6 +62,8 @@ struct GpuInfo {
   std::size_t memoryBytes = 0;
   /// "9.0".
   std::string computeCapability;
+  /// How it comes by the kernels of this package: "cubin sm_90" or "compiled from PTX".
+  std::string kernels;
   int multiprocessors = 0;
   /// These are 0 where the driver does not tell.
   std::size_t l2Bytes = 0;

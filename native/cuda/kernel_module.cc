@@ -1,10 +1,12 @@
 #include "cuda/kernel_module.h"
 
+#include <future>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <vector>
 
 #include "core/error.h"
+#include "cuda/kernel_image.h"
 #include "cuda/kernels/list.h"
 #include "cuda/kernels_ptx.h"
 
@@ -19,85 +21,64 @@ constexpr const char* kStepNames[] = {GRADLINK_STEP_KERNELS(GRADLINK_NAME)};
 constexpr int kRegistersOfFunction = 4;
 constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 
-/// The modules of one kind, by device. Never destroyed.
+constexpr KernelCode kBase = {"kernels", kKernelsPtx, kKernelsDigest, kBaseNames};
+constexpr KernelCode kSteps = {"step_kernels", kStepKernelsPtx, kStepKernelsDigest, kStepNames};
+
+/// The modules of one kind, by device. Never destroyed. A lock for each device: loading takes
+/// seconds where the driver compiles, and one GPU's compiler does not wait for another's.
 class Modules {
  public:
-  Modules(const char* ptx, std::span<const char* const> names) : ptx_(ptx), names_(names) {}
+  explicit Modules(const KernelCode& code) : code_(code) {}
 
   const KernelModule& of(Device& device) {
+    Slot& slot = slotOf(device);
+    const std::lock_guard<std::mutex> lock(slot.mutex);
+    if (!slot.module) slot.module = std::make_unique<KernelModule>(device, code_);
+    return *slot.module;
+  }
+
+  std::string imageOf(const Device& device) {
+    Slot& slot = slotOf(device);
+    const std::lock_guard<std::mutex> lock(slot.mutex);
+    return slot.module ? slot.module->image() : imageFor(code_, device);
+  }
+
+ private:
+  struct Slot {
+    std::mutex mutex;
+    std::unique_ptr<KernelModule> module;
+  };
+
+  Slot& slotOf(const Device& device) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    std::unique_ptr<KernelModule>& module = byOrdinal_[device.ordinal()];
-    if (!module) module = std::make_unique<KernelModule>(device, ptx_, names_);
-    return *module;
+    return byOrdinal_[device.ordinal()];
   }
 
- private:
-  const char* ptx_;
-  std::span<const char* const> names_;
+  const KernelCode& code_;
   std::mutex mutex_;
-  std::map<int, std::unique_ptr<KernelModule>> byOrdinal_;
+  std::map<int, Slot> byOrdinal_;
 };
 
-/// The driver's compiler writes why it failed into a buffer that it is given.
-class JitLog {
- public:
-  Status load(ModuleHandle* module, const char* ptx) {
-    const Driver& driver = Driver::get();
-    if (driver.moduleLoadDataEx == nullptr) return driver.moduleLoadData(module, ptx);
-    constexpr int kErrorLog = 5;
-    constexpr int kErrorLogBytes = 6;
-    int options[] = {kErrorLog, kErrorLogBytes};
-    // A number is given in the place of a pointer.
-    void* values[] = {text_, reinterpret_cast<void*>(sizeof(text_) - 1)};
-    return driver.moduleLoadDataEx(module, ptx, 2, options, values);
-  }
-  std::string text() const { return text_[0] == '\0' ? "" : std::string("; it says: ") + text_; }
+Modules& baseModules() {
+  static Modules& modules = *new Modules(kBase);
+  return modules;
+}
 
- private:
-  char text_[2048] = {};
-};
-
-ModuleHandle load(Device& device, const char* ptx) {
-  ModuleHandle module = nullptr;
-  JitLog log;
-  const Status status = log.load(&module, ptx);
-  const int version = Driver::get().version;
-  const std::string driver = "the driver of " + device.label() + " (CUDA " +
-                             std::to_string(version / 1000) + "." +
-                             std::to_string(version % 1000 / 10) + ")";
-  switch (status) {
-    case kUnsupportedPtx:
-      throw Error(ErrorCode::backendUnavailable,
-                  driver + " is too old for gradlink's kernels: it must take PTX 6.3 (CUDA 10.0)");
-    case kNoJitCompiler:
-      throw Error(ErrorCode::backendUnavailable,
-                  driver +
-                      " lacks its compiler for gradlink's kernels: install "
-                      "libnvidia-ptxjitcompiler.so.1, of the driver's very version");
-    case kJitDisabled:
-      throw Error(ErrorCode::backendUnavailable,
-                  driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");
-    default:
-      break;
-  }
-  try {
-    check(status, "cannot load gradlink's kernels on " + device.label());
-  } catch (const Error& error) {
-    throw Error(error.code, error.what() + log.text());
-  }
-  return module;
+Modules& stepModules() {
+  static Modules& modules = *new Modules(kSteps);
+  return modules;
 }
 
 }  // namespace
 
-KernelModule::KernelModule(Device& device, const char* ptx, std::span<const char* const> names)
-    : device_(device) {
+KernelModule::KernelModule(Device& device, const KernelCode& code) : device_(device) {
   const Driver& driver = Driver::get();
   device.makeCurrent();
-  const ModuleHandle module = load(device, ptx);
-  for (const char* name : names) {
+  const LoadedImage loaded = loadImage(code, device);
+  image_ = loaded.kind;
+  for (const char* name : code.kernels) {
     FunctionHandle& function = functions_[name];
-    check(driver.moduleGetFunction(&function, module, name),
+    check(driver.moduleGetFunction(&function, loaded.module, name),
           "cannot find the kernel " + std::string(name) + " on " + device.label());
     // A driver that loads lazily has only looked it up so far.
     if (driver.functionAttribute != nullptr) {
@@ -124,14 +105,21 @@ void KernelModule::launchWith(Stream& stream, std::string_view kernel, std::uint
   }
 }
 
-const KernelModule& baseKernels(Device& device) {
-  static Modules& modules = *new Modules(kKernelsPtx, kBaseNames);
-  return modules.of(device);
-}
+const KernelModule& baseKernels(Device& device) { return baseModules().of(device); }
+const KernelModule& stepKernels(Device& device) { return stepModules().of(device); }
 
-const KernelModule& stepKernels(Device& device) {
-  static Modules& modules = *new Modules(kStepKernelsPtx, kStepNames);
-  return modules.of(device);
+std::string kernelsOf(const Device& device) { return baseModules().imageOf(device); }
+
+void loadKernels(std::span<Device* const> devices, bool steps) {
+  std::vector<std::future<void>> loads;
+  for (Device* const device : devices) {
+    loads.push_back(std::async(std::launch::async, [device, steps] {
+      baseKernels(*device);
+      if (steps) stepKernels(*device);
+    }));
+  }
+  for (std::future<void>& load : loads) load.wait();
+  for (std::future<void>& load : loads) load.get();
 }
 
 }  // namespace gradlink::cuda

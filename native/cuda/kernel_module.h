@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "cuda/device.h"
+#include "cuda/kernel_image.h"
 #include "cuda/stream.h"
 
 namespace gradlink::cuda {
@@ -17,11 +19,14 @@ constexpr std::uint64_t divideUp(std::uint64_t a, std::uint64_t b) { return (a +
 /// Never unloaded: contexts last as long as the process.
 class KernelModule {
  public:
-  /// Has the driver compile `ptx` and loads every kernel now, because loading one later waits for
-  /// what runs on the device, and what runs may wait for the kernel.
-  KernelModule(Device&, const char* ptx, std::span<const char* const> names);
+  /// Loads every kernel now, because loading one later waits for what runs on the device, and what
+  /// runs may wait for the kernel.
+  KernelModule(Device&, const KernelCode& code);
   KernelModule(const KernelModule&) = delete;
   KernelModule& operator=(const KernelModule&) = delete;
+
+  /// LoadedImage::kind.
+  const std::string& image() const { return image_; }
 
   /// Queues `blocks` blocks of `threads` threads. The arguments' types must be the kernel's own.
   template <class... Arguments>
@@ -36,11 +41,18 @@ class KernelModule {
                   void** arguments) const;
 
   Device& device_;
+  std::string image_;
   std::map<std::string_view, FunctionHandle> functions_;
 };
 
 /// kernels.cu's and step_kernels.cu's on this device, loaded at the first call.
 const KernelModule& baseKernels(Device&);
 const KernelModule& stepKernels(Device&);
+
+/// "cubin sm_90" or "compiled from PTX": what baseKernels loaded, or would load.
+std::string kernelsOf(const Device&);
+
+/// Loads them on all of these devices at once; `steps`: step_kernels.cu's too.
+void loadKernels(std::span<Device* const> devices, bool steps);
 
 }  // namespace gradlink::cuda

@@ -76,6 +76,8 @@ Kernels::~Kernels() = default;
 Kernels& Kernels::of(Device& device) {
   static std::mutex& mutex = *new std::mutex;
   static auto& all = *new std::map<int, std::unique_ptr<Kernels>>;
+  // Before the lock: other devices' kernels are loaded meanwhile.
+  baseKernels(device);
   const std::lock_guard<std::mutex> lock(mutex);
   std::unique_ptr<Kernels>& kernels = all[device.ordinal()];
   if (!kernels) kernels.reset(new Kernels(device));
@@ -143,10 +145,11 @@ void Kernels::weightedSum(Stream& stream, TaskRing& ring, DType dtype, void* to,
           .sources = sourcesThere,
           .weights = weightsThere,
           .sourceCount = from.size(),
-          .target = to};
+          .target = to,
+          .aligned = isAligned(to) && std::all_of(from.begin(), from.end(), isAligned) ? 1u : 0u};
   ring.impl().send(list);
-  impl_->module.launch(stream, kernel, divideUp(count, kernels::kStepTile), kThreads,
-                       static_cast<const WeightedData*>(dataThere));
+  impl_->module.launch(stream, kernel, divideUp(count * sizeOf(dtype), kernels::kSumTileBytes),
+                       kThreads, static_cast<const WeightedData*>(dataThere));
 }
 
 void Kernels::fillPattern(Stream& stream, void* to, std::size_t first, std::size_t count,

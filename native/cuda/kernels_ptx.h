@@ -7,5 +7,8 @@ namespace gradlink::cuda {
 /// Each ends in a null character, as cuModuleLoadData wants it.
 extern const char kKernelsPtx[];
 extern const char kStepKernelsPtx[];
+/// The first digits of their SHA-256.
+extern const char kKernelsDigest[];
+extern const char kStepKernelsDigest[];
 
 }  // namespace gradlink::cuda

@@ -4,6 +4,8 @@
 foreach(module kernels step_kernels)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${module}.ptx)
   file(READ ${file} ptx)
+  file(SHA256 ${file} digest)
+  string(SUBSTRING ${digest} 0 16 digest)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   string(REPLACE step_kernels StepKernels name ${module})
   string(REGEX REPLACE "^kernels$" Kernels name ${name})
@@ -13,6 +15,7 @@ foreach(module kernels step_kernels)
 namespace gradlink::cuda {
 
 const char k@name@Ptx[] = R"ptx(@ptx@)ptx";
+const char k@name@Digest[] = "@digest@";
 
 }  // namespace gradlink::cuda
 ]=])
@@ -27,6 +30,7 @@ unite(gradlink_cuda device
   driver.cc
   health.cc
   info.cc
+  kernel_image.cc
   kernel_module.cc
   kernels.cc
   memory.cc

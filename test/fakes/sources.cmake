@@ -29,6 +29,7 @@ add_fake(fake_cuda cuda 1
   ${fakes}/cuda/capture.cc
   ${fakes}/cuda/context.cc
   ${fakes}/cuda/cost.cc
+  ${fakes}/cuda/cubin.cc
   ${fakes}/cuda/faults.cc
   ${fakes}/cuda/kernel_table.cc
   ${fakes}/cuda/leaks.cc

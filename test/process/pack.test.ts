@@ -1,7 +1,7 @@
 // The package as npm installs it: its contents, its weight, and that it runs, also under MPI.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { dirname, join, normalize } from 'node:path';
+import { basename, dirname, join, normalize } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
@@ -72,6 +72,19 @@ describe('the tarball', () => {
     expect(listed).toContain('native/CMakeLists.txt\n');
     expect(listed).toContain('native/mpi/shim.cc\n');
     expect(listed).not.toContain('native/test');
+  });
+
+  test('has, for this platform, machine code of the kernels', async (context) => {
+    const script = (await import(join(checkout, 'scripts/cubins.mjs'))) as {
+      makeCubins: () => { reason?: string; cubins?: { file: string }[] };
+    };
+    const { reason, cubins = [] } = script.makeCubins();
+    if (reason !== undefined) context.skip(reason);
+    const listed = (await app.run('tar', ['-tzf', packed.binary])).split('\n');
+    expect(cubins.length).toBeGreaterThan(0);
+    expect(listed).toEqual(
+      expect.arrayContaining(cubins.map(({ file }) => `package/cubins/${basename(file)}`)),
+    );
   });
 
   test('has a manifest that runs nothing and asks for both platforms in this very version', () => {

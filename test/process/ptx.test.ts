@@ -10,6 +10,22 @@ const run = promisify(execFile);
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 const read = (file: string) => readFile(join(root, 'native', 'cuda', file), 'utf8');
 
+interface Cubins {
+  readonly limits: { readonly registers: number; readonly spilledBytes: number };
+  readonly makeCubins: () => {
+    readonly reason?: string;
+    readonly cubins?: readonly {
+      readonly file: string;
+      readonly architecture: number;
+      readonly kernels: readonly {
+        readonly kernel: string;
+        readonly registers: number;
+        readonly spilledBytes: number;
+      }[];
+    }[];
+  };
+}
+
 describe('the PTX of the kernels', () => {
   test('is what nvcc makes of the source', async (context) => {
     const { code, stderr } = await run(process.execPath, ['scripts/ptx.mjs', '--check'], {
@@ -36,6 +52,24 @@ describe('the PTX of the kernels', () => {
       expect(ptx).not.toMatch(/^\s*(bar|barrier|shfl|vote|\.shared)\b/m);
     },
   );
+
+  test('fits three blocks on a multiprocessor, and spills nothing into memory', async (context) => {
+    const script = (await import(join(root, 'scripts/cubins.mjs'))) as Cubins;
+    const { limits, makeCubins } = script;
+    const { reason, cubins = [] } = makeCubins();
+    if (reason !== undefined) context.skip(reason);
+    expect(cubins.map(({ architecture }) => architecture)).toEqual([
+      80, 90, 100, 120, 80, 90, 100, 120,
+    ]);
+    for (const { file, kernels } of cubins) {
+      expect(kernels.length, file).toBeGreaterThan(10);
+      for (const { kernel, registers, spilledBytes } of kernels) {
+        const where = `${kernel} in ${file}`;
+        expect(registers, where).toBeLessThanOrEqual(limits.registers);
+        expect(spilledBytes, where).toBeLessThanOrEqual(limits.spilledBytes);
+      }
+    }
+  });
 
   test('has every kernel that is looked up', async () => {
     const list = await read('kernels/list.h');

@@ -12,7 +12,9 @@
 
 #define GRADLINK_DEVICE __device__ __forceinline__
 /// A kernel: found by its name in the module.
-#define GRADLINK_KERNEL extern "C" __global__ void __launch_bounds__(256)
+/// At least three blocks a multiprocessor: at most 80 registers. Without a number ptxas aims at
+/// more blocks than the memory needs, and spills registers for them.
+#define GRADLINK_KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
 #define GRADLINK_UNROLL _Pragma("unroll")
 #define GRADLINK_KEEP_ROLLED _Pragma("unroll 1")
 #define GRADLINK_UNROLL_BY_16 _Pragma("unroll 16")
@@ -32,11 +34,25 @@
 
 #endif
 
+#if defined(__CUDACC__)
+// Of libdevice, which nvcc links. In place of instructions written out: beside those nvcc no longer
+// sees that all pointers of a kernel lead to global memory, and loads and stores become generic.
+extern "C" __device__ float __nv_half2float(unsigned short);
+extern "C" __device__ unsigned short __nv_float2half_rn(float);
+#endif
+
 namespace gradlink::kernels {
 
 #if defined(__CUDACC__)
 
 using Vector = uint4;
+
+/// In one access: nvcc takes a Vector apart, and does not always find its parts again.
+GRADLINK_DEVICE void storeVector(Vector* to, Vector v) {
+  const std::uint64_t low = v.x | static_cast<std::uint64_t>(v.y) << 32;
+  const std::uint64_t high = v.z | static_cast<std::uint64_t>(v.w) << 32;
+  *reinterpret_cast<unsigned __int128*>(to) = static_cast<unsigned __int128>(high) << 64 | low;
+}
 
 GRADLINK_DEVICE float floatOf(std::uint32_t bits) { return __uint_as_float(bits); }
 GRADLINK_DEVICE std::uint32_t bitsOf(float x) { return __float_as_uint(x); }
@@ -55,16 +71,8 @@ GRADLINK_DEVICE void addTo(std::uint64_t* sum, std::uint64_t value) {
 }
 /// The hardware's conversions: at the rate of memory there is no room for ten instructions a value.
 /// A NaN loses its payload.
-GRADLINK_DEVICE float fromFloat16(std::uint16_t half) {
-  float x;
-  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(half));
-  return x;
-}
-GRADLINK_DEVICE std::uint16_t toFloat16(float x) {
-  std::uint16_t half;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half) : "f"(x));
-  return half;
-}
+GRADLINK_DEVICE float fromFloat16(std::uint16_t half) { return __nv_half2float(half); }
+GRADLINK_DEVICE std::uint16_t toFloat16(float x) { return __nv_float2half_rn(x); }
 /// Read anew each time, past every cache that the host does not reach.
 GRADLINK_DEVICE std::uint32_t readFlag(const std::uint32_t* flag) {
   return *static_cast<const volatile std::uint32_t*>(flag);
@@ -88,6 +96,7 @@ inline thread_local Index gridDim;
 struct alignas(16) Vector {
   std::uint32_t x, y, z, w;
 };
+inline void storeVector(Vector* to, Vector v) { *to = v; }
 
 inline float floatOf(std::uint32_t bits) { return std::bit_cast<float>(bits); }
 inline std::uint32_t bitsOf(float x) { return std::bit_cast<std::uint32_t>(x); }

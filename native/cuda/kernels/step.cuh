@@ -17,7 +17,8 @@ GRADLINK_DEVICE void load(const typename E::Memory* from, typename E::Wide* out)
   } else {
     GRADLINK_UNROLL
     for (unsigned v = 0; v < width / E::kWides; ++v) {
-      E::unpack(reinterpret_cast<const Vector*>(from)[v], out + v * E::kWides);
+      const Vector whole = reinterpret_cast<const Vector*>(from)[v];
+      E::unpack(whole, out + v * E::kWides);
     }
   }
 }
@@ -28,7 +29,7 @@ GRADLINK_DEVICE void store(typename E::Memory* to, const typename E::Wide* in) {
   } else {
     GRADLINK_UNROLL
     for (unsigned v = 0; v < width / E::kWides; ++v) {
-      reinterpret_cast<Vector*>(to)[v] = E::pack(in + v * E::kWides);
+      storeVector(reinterpret_cast<Vector*>(to) + v, E::pack(in + v * E::kWides));
     }
   }
 }

@@ -14,7 +14,7 @@ namespace gradlink::kernels {
 
 /// Threads of a block, but for the kernels that say that they take one.
 inline constexpr unsigned kThreads = 256;
-/// Bytes of one array that a block of the sum kernel covers: four vectors of 16 bytes a thread.
+/// Bytes of one array that a block of the sum kernels covers: four vectors of 16 bytes a thread.
 inline constexpr std::uint64_t kSumTileBytes = 16384;
 /// Elements that a block of a step covers.
 inline constexpr std::uint64_t kStepTile = 4096;
@@ -58,6 +58,8 @@ struct WeightedData {
   std::uint64_t sourceCount;
   /// May be one of the sources.
   void* target;
+  /// All of them are multiples of 16.
+  std::uint64_t aligned;
 };
 
 template <class T>

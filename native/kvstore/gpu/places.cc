@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
-#include "cuda/step.h"
+#include "cuda/kernel_module.h"
 
 namespace gradlink {
 namespace {
@@ -46,10 +47,9 @@ GpuPlaces::GpuPlaces(std::span<const int> gpus) {
 }
 
 void GpuPlaces::loadKernels() {
-  for (const auto& place : places_) {
-    cuda::Kernels::of(place->device);
-    cuda::prepareSteps(place->device);
-  }
+  std::vector<cuda::Device*> devices;
+  for (const auto& place : places_) devices.push_back(&place->device);
+  cuda::loadKernels(devices, true);
 }
 
 std::size_t GpuPlaces::indexOf(int ordinal) const {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/kernel_module.h"
 #include "measure/pattern.h"
 
 namespace gradlink::measure {
@@ -16,10 +17,10 @@ GpuCollectiveData::GpuCollectiveData(nccl::NcclCommunicator& comm,
       // Copies take the pattern of max, whose values span the whole type.
       patternOp_(record.reduces() ? options.op : ReduceOp::max) {
   const std::size_t blockBytes = options.count * sizeOf(options.dtype);
+  // What would otherwise be loaded while others wait in a collective.
+  cuda::loadKernels(comm.devices(), false);
   for (std::size_t i = 0; i < comm.devices().size(); ++i) {
     cuda::Device& device = *comm.devices()[i];
-    // Loads what would otherwise be loaded while others wait in a collective.
-    cuda::Kernels::of(device);
     streams_.push_back(std::make_unique<cuda::Stream>(device));
     streamPointers_.push_back(streams_.back().get());
     const std::size_t inside = static_cast<std::size_t>(comm.heldRanks()[i]) * blockBytes;

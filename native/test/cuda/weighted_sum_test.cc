@@ -13,33 +13,33 @@ TEST_P(DeviceWeightedSum, IsTheHosts) {
   const DType dtype = GetParam();
   OneGpu gpu;
   Kernels& kernels = Kernels::of(gpu.device);
-  for (const std::size_t count : {0, 1, 255, 4097}) {
+  const std::size_t size = sizeOf(dtype);
+  const std::size_t tile = 16384 / size;
+  for (const std::size_t count : {std::size_t{0}, std::size_t{1}, tile - 1, tile, 3 * tile + 7}) {
     for (const std::size_t sources : {1, 2, 5}) {
-      for (const bool inPlace : {false, true}) {
-        const std::size_t bytes = count * sizeOf(dtype);
+      // The offset, in elements, takes the arrays off multiples of 16 bytes.
+      for (const auto& [inPlace, offset] :
+           {std::pair{false, 0u}, {true, 0u}, {false, 1u}, {true, 1u}}) {
         std::vector<reference::Bytes> values;
-        std::vector<DeviceMemory> there;
+        std::vector<DeviceArray<std::uint8_t>> there;
         std::vector<const void*> here;
         std::vector<const void*> from;
         std::vector<double> weights;
         for (std::size_t s = 0; s < sources; ++s) {
-          values.push_back(reference::randomArray(count, dtype, static_cast<std::uint32_t>(s)));
-          there.emplace_back(gpu.device, std::max<std::size_t>(bytes, 8));
-          gpu.stream.copy(there.back().data(), values.back().data(), bytes);
+          const auto seed = static_cast<std::uint32_t>(s);
+          values.push_back(reference::randomArray(count, dtype, seed));
+          there.emplace_back(gpu, values.back(), offset * size);
           from.push_back(there.back().data());
           weights.push_back(0.7 * static_cast<double>(s) - 1.1);
         }
-        for (const auto& array : values) here.push_back(array.data());
-        DeviceMemory own(gpu.device, std::max<std::size_t>(bytes, 8));
-        void* to = inPlace ? there.back().data() : own.data();
-        kernels.weightedSum(gpu.stream, gpu.ring, dtype, to, from, weights, count);
-        reference::Bytes got(bytes);
-        gpu.stream.copy(got.data(), to, bytes);
-        gpu.stream.synchronize();
-        reference::Bytes want(bytes);
+        for (const reference::Bytes& array : values) here.push_back(array.data());
+        if (!inPlace) there.emplace_back(gpu, reference::Bytes(count * size), offset * size);
+        kernels.weightedSum(gpu.stream, gpu.ring, dtype, there.back().data(), from, weights, count);
+        reference::Bytes want(count * size);
         if (count > 0) weightedSum(want.data(), here, weights, count, dtype);
+        const reference::Bytes got = there.back().read();
         EXPECT_EQ(reference::difference(got.data(), want.data(), count, dtype), "")
-            << count << " elements of " << sources << " arrays";
+            << count << " elements of " << sources << " arrays, offset " << offset;
       }
     }
   }

@@ -1,6 +1,10 @@
-// Modules and launches. A module's text is looked at only for the names of its kernels; what they
-// compute comes from the host's build of the same source (kernel_table.h).
+// Modules and launches. A module's text, or code, is looked at only for the names of its kernels;
+// what they compute comes from the host's build of the same source (kernel_table.h).
+#include <chrono>
+#include <condition_variable>
 #include <cstdio>
+#include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -9,11 +13,13 @@
 
 #include "cuda/capture.h"
 #include "cuda/context.h"
+#include "cuda/cubin.h"
 #include "cuda/exports.h"
 #include "cuda/faults.h"
 #include "cuda/handles.h"
 #include "cuda/kernel_table.h"
 #include "support/export.h"
+#include "support/machine.h"
 
 namespace gradlink::fake {
 
@@ -45,23 +51,53 @@ std::set<std::string, std::less<>> entriesOf(std::string_view ptx) {
   return entries;
 }
 
+/// A GPU runs what was made for its major version and a minor one that is not above its own.
+Status takes(const Cubin& cubin) {
+  if (const auto status = faultNumber("cubin")) return static_cast<Status>(*status);
+  const int own = Machine::computeCapability();
+  const bool runs = cubin.architecture / 10 == own / 10 && cubin.architecture <= own;
+  return runs ? kOk : kNoBinaryForGpu;
+}
+
+/// With "jit-meets=N" a compilation ends when N are under way in the process: a program that
+/// compiles for one GPU after the other never comes that far, and is told so.
+Status meetOthers() {
+  const auto wanted = faultNumber("jit-meets");
+  if (!wanted) return kOk;
+  constexpr std::chrono::seconds kPatience(20);
+  static std::mutex mutex;
+  static std::condition_variable changed;
+  static int underWay = 0;
+  std::unique_lock lock(mutex);
+  ++underWay;
+  changed.notify_all();
+  const bool met = changed.wait_for(lock, kPatience, [&] { return underWay >= *wanted; });
+  return met ? kOk : kLaunchFailed;
+}
+
+Status compiles(std::string_view ptx) {
+  if (fault("unsupported-ptx")) return kUnsupportedPtx;
+  if (const auto status = faultNumber("jit")) return static_cast<Status>(*status);
+  if (ptx.find(".version ") == ptx.npos) return kInvalidImage;
+  if (ptx.find(".target ") == ptx.npos) return kInvalidPtx;
+  return meetOthers();
+}
+
 }  // namespace
 
 static Status loadModule(ModuleHandle* handle, const void* image) {
   Context* context = nullptr;
   if (const Status status = enter(context)) return status;
   if (const Status status = checkUnsafeCall()) return status;
-  if (fault("unsupported-ptx")) return kUnsupportedPtx;
-  if (const auto status = faultNumber("jit")) return static_cast<Status>(*status);
-  const std::string_view ptx = static_cast<const char*>(image);
-  if (ptx.find(".version ") == ptx.npos) return kInvalidImage;
-  if (ptx.find(".target ") == ptx.npos) return kInvalidPtx;
+  const std::optional<Cubin> cubin = readCubin(image);
+  const std::string_view ptx = cubin ? "" : static_cast<const char*>(image);
+  if (const Status status = cubin ? takes(*cubin) : compiles(ptx)) return status;
   // Loading waits for the device: a program that loads while a kernel spins stands still on a real
   // one, and shall here.
   context->synchronize();
   auto module = std::make_shared<Module>();
   module->context = context;
-  module->entries = entriesOf(ptx);
+  module->entries = cubin ? cubin->entries : entriesOf(ptx);
   *handle = World::get().modules.add(std::move(module));
   return kOk;
 }

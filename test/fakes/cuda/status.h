@@ -28,6 +28,8 @@ using cuda::Uuid;
   X(kInvalidDevice, 101, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal")                    \
   X(kInvalidImage, 200, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid")              \
   X(kInvalidContext, 201, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context")                  \
+  X(kNoBinaryForGpu, 209, "CUDA_ERROR_NO_BINARY_FOR_GPU",                                          \
+    "no kernel image is available for execution on the device")                                    \
   X(kPeerUnsupported, 217, "CUDA_ERROR_PEER_ACCESS_UNSUPPORTED",                                   \
     "peer access is not supported between these two devices")                                      \
   X(kInvalidPtx, 218, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed")                    \

@@ -58,6 +58,7 @@ function gpu(ordinal: number, state: NativeGpuHealth | null, name = 'Example GPU
     pciBusId: busId(ordinal),
     memoryBytes: 2 ** 34,
     computeCapability: '9.0',
+    kernels: 'cubin sm_90',
     multiprocessors: 132,
     l2Bytes: 50e6,
     copyEngines: 3,

@@ -1,0 +1,126 @@
+#include "cuda/kernel_image.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <vector>
+
+#include "core/error.h"
+#include "core/inflate.h"
+#include "cuda/device.h"
+#include "cuda/kernels_ptx.h"
+
+namespace gradlink::cuda {
+namespace {
+
+constexpr const char* kCompiled = "compiled from PTX";
+
+/// Empty for none.
+std::filesystem::path cubinFolder() {
+  const char* const named = std::getenv("GRADLINK_CUBINS");
+  if (named != nullptr) return named;
+  Dl_info info{};
+  // Of any address in this library.
+  if (dladdr(kKernelsPtx, &info) == 0 || info.dli_fname == nullptr) return {};
+  return std::filesystem::path(info.dli_fname).parent_path() / "cubins";
+}
+
+/// Empty for a file that cannot be read or is damaged.
+std::optional<std::vector<char>> readCubin(const std::string& path) {
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  std::ifstream file(path, std::ios::binary);
+  const std::vector<char> packed{std::istreambuf_iterator<char>(file), {}};
+  return inflate(packed, kMost);
+}
+
+/// The driver's compiler writes why it failed into a buffer that it is given.
+class JitLog {
+ public:
+  Status load(ModuleHandle* module, const char* ptx) {
+    const Driver& driver = Driver::get();
+    if (driver.moduleLoadDataEx == nullptr) return driver.moduleLoadData(module, ptx);
+    constexpr int kErrorLog = 5;
+    constexpr int kErrorLogBytes = 6;
+    int options[] = {kErrorLog, kErrorLogBytes};
+    // A number is given in the place of a pointer.
+    void* values[] = {text_, reinterpret_cast<void*>(sizeof(text_) - 1)};
+    return driver.moduleLoadDataEx(module, ptx, 2, options, values);
+  }
+  std::string text() const { return text_[0] == '\0' ? "" : std::string("; it says: ") + text_; }
+
+ private:
+  char text_[2048] = {};
+};
+
+ModuleHandle compile(const Device& device, const char* ptx) {
+  ModuleHandle module = nullptr;
+  JitLog log;
+  const Status status = log.load(&module, ptx);
+  const int version = Driver::get().version;
+  const std::string driver = "the driver of " + device.label() + " (CUDA " +
+                             std::to_string(version / 1000) + "." +
+                             std::to_string(version % 1000 / 10) + ")";
+  switch (status) {
+    case kUnsupportedPtx:
+      throw Error(ErrorCode::backendUnavailable,
+                  driver + " is too old for gradlink's kernels: it must take PTX 6.3 (CUDA 10.0)");
+    case kNoJitCompiler:
+      throw Error(ErrorCode::backendUnavailable,
+                  driver +
+                      " lacks its compiler for gradlink's kernels: install "
+                      "libnvidia-ptxjitcompiler.so.1, of the driver's very version");
+    case kJitDisabled:
+      throw Error(ErrorCode::backendUnavailable,
+                  driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");
+    default:
+      break;
+  }
+  try {
+    check(status, "cannot load gradlink's kernels on " + device.label());
+  } catch (const Error& error) {
+    throw Error(error.code, error.what() + log.text());
+  }
+  return module;
+}
+
+}  // namespace
+
+std::optional<Cubin> cubinFor(const KernelCode& code, int major, int minor) {
+  const std::filesystem::path folder = cubinFolder();
+  if (folder.empty()) return std::nullopt;
+  for (int older = minor; older >= 0; --older) {
+    const std::string architecture = "sm_" + std::to_string(major) + std::to_string(older);
+    const std::filesystem::path file =
+        folder / (std::string(code.name) + "-" + code.digest + "." + architecture + ".cubin.z");
+    std::error_code none;
+    if (std::filesystem::is_regular_file(file, none)) return Cubin{file.string(), architecture};
+  }
+  return std::nullopt;
+}
+
+std::string imageFor(const KernelCode& code, const Device& device) {
+  const std::optional<Cubin> cubin =
+      cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
+  return cubin ? "cubin " + cubin->architecture : kCompiled;
+}
+
+LoadedImage loadImage(const KernelCode& code, const Device& device) {
+  const std::optional<Cubin> cubin =
+      cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
+  if (!cubin) return {compile(device, code.ptx), kCompiled};
+  ModuleHandle module = nullptr;
+  const std::optional<std::vector<char>> image = readCubin(cubin->file);
+  // A driver older than the cubin's toolkit says so in one of several ways. What has nothing to do
+  // with the cubin, PTX meets too.
+  const Status status =
+      image ? Driver::get().moduleLoadData(&module, image->data()) : kInvalidImage;
+  if (status == kSuccess) return {module, "cubin " + cubin->architecture};
+  return {compile(device, code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +
+                                         cubin->architecture + " (" + statusText(status) + ")"};
+}
+
+}  // namespace gradlink::cuda

@@ -1,0 +1,77 @@
+// Deflate data of zlib's is unpacked; what is none is refused.
+#include "core/inflate.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace gradlink {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::size_t kMuch = 4096;
+
+/// Node's zlib.deflateRawSync made them: without compression, with the fixed code, with a code of
+/// its own.
+const Bytes kStored = {0x01, 0x04, 0x00, 0xfb, 0xff, 0x62, 0x69, 0x74, 0x73};
+const Bytes kFixed = {0x4b, 0x2f, 0x4a, 0x4c, 0xc9, 0xc9, 0xcc, 0xcb, 0x56,
+                      0x48, 0x47, 0x67, 0xe8, 0x28, 0x24, 0x92, 0x02, 0x00};
+const Bytes kDynamic = {
+    0x15, 0xce, 0x41, 0x12, 0x00, 0x51, 0x04, 0x43, 0xc1, 0x0b, 0xbd, 0x85, 0xe0, 0x67, 0xb8, 0xff,
+    0xc5, 0xa6, 0xec, 0x14, 0x25, 0xe9, 0x40, 0x34, 0x8b, 0x4c, 0x3e, 0xca, 0xf4, 0xe2, 0x66, 0x84,
+    0x22, 0x50, 0x0a, 0x75, 0x23, 0x2f, 0x5a, 0x93, 0xf9, 0xc8, 0x67, 0x72, 0x96, 0xca, 0xa6, 0x2c,
+    0x3a, 0x82, 0x6e, 0xd1, 0xd3, 0xbc, 0x5c, 0xde, 0x67, 0x9c, 0x0f, 0x7f, 0xe6, 0xcb, 0xe5, 0x9b,
+    0x66, 0x5a, 0x6c, 0x04, 0xeb, 0xcb, 0xcd, 0x46, 0x31, 0x8b, 0xf4, 0x8c, 0x2e, 0x53, 0xb9, 0x46,
+    0x75, 0x2d, 0x7d, 0x75, 0xef, 0x7a, 0x7d, 0x00, 0x9f, 0xe4, 0x73, 0xa3, 0xe9, 0x33, 0x94, 0xc9,
+    0x38, 0x85, 0x4e, 0x9c, 0xb1, 0x64, 0x45, 0x93, 0x1d, 0x22, 0x5f, 0x04, 0xe9, 0x9b, 0xbe, 0xdb,
+    0xcd, 0x5d, 0x57, 0xa6, 0xee, 0xa3, 0x54, 0x3e, 0xf4, 0x52, 0xe5, 0xa6, 0x7a, 0xc4, 0x0f};
+
+std::string squares() {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += std::to_string(i * i) + ",";
+  return text;
+}
+
+std::string unpacked(const Bytes& data, std::size_t most = kMuch) {
+  const auto* const begin = reinterpret_cast<const char*>(data.data());
+  const auto out = inflate({begin, data.size()}, most);
+  return out ? std::string(out->begin(), out->end()) : "refused";
+}
+
+TEST(Inflate, TakesEveryKindOfBlock) {
+  EXPECT_EQ(unpacked(kStored), "bits");
+  EXPECT_EQ(unpacked(kFixed), "gradlink gradlink gradlink, " + std::string(45, 'a'));
+  EXPECT_EQ(unpacked(kDynamic), squares());
+}
+
+TEST(Inflate, GivesNoMoreThanItMay) {
+  EXPECT_EQ(unpacked(kDynamic, squares().size()), squares());
+  EXPECT_EQ(unpacked(kDynamic, squares().size() - 1), "refused");
+}
+
+TEST(Inflate, RefusesWhatEndsTooEarly) {
+  for (const Bytes& whole : {kStored, kFixed, kDynamic}) {
+    for (std::size_t length = 0; length < whole.size(); ++length) {
+      const Bytes part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length));
+      EXPECT_EQ(unpacked(part), "refused") << length << " of " << whole.size() << " bytes";
+    }
+  }
+}
+
+TEST(Inflate, SurvivesAnyByteThatIsWrong) {
+  for (const Bytes& whole : {kStored, kFixed, kDynamic}) {
+    for (std::size_t at = 0; at < whole.size(); ++at) {
+      for (unsigned bit = 0; bit < 8; ++bit) {
+        Bytes damaged = whole;
+        damaged[at] = static_cast<std::uint8_t>(damaged[at] ^ 1u << bit);
+        EXPECT_LE(unpacked(damaged).size(), kMuch);
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradlink

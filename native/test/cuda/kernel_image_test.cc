@@ -1,0 +1,186 @@
+// Machine code that was made before is taken where it fits the GPU, PTX is compiled everywhere
+// else; several GPUs compile at once.
+#include "cuda/kernel_image.h"
+
+#include <elf.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cuda/kernel_module.h"
+#include "cuda/kernels/list.h"
+#include "cuda/kernels_ptx.h"
+#include "test/cuda/support.h"
+
+namespace gradlink::cuda {
+namespace {
+
+using testing::ExitedWithCode;
+
+#define GRADLINK_NAME(name) #name,
+const std::vector<std::string> kBaseNames = {GRADLINK_BASE_KERNELS(GRADLINK_NAME)};
+const std::vector<std::string> kStepNames = {GRADLINK_STEP_KERNELS(GRADLINK_NAME)};
+#undef GRADLINK_NAME
+
+template <class T>
+void append(std::string& to, const T& value) {
+  to.append(reinterpret_cast<const char*>(&value), sizeof(T));
+}
+
+/// As much of a cubin as says for whom it is and which kernels it has.
+std::string cubinOf(const std::vector<std::string>& kernels, unsigned architecture) {
+  std::string names(1, '\0');
+  std::string symbols;
+  for (const std::string& kernel : kernels) {
+    Elf64_Sym symbol{};
+    symbol.st_name = static_cast<Elf64_Word>(names.size());
+    symbol.st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC);
+    append(symbols, symbol);
+    names += kernel;
+    names += '\0';
+  }
+  Elf64_Ehdr header{};
+  std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+  header.e_flags = architecture << 8;
+  header.e_shentsize = sizeof(Elf64_Shdr);
+  header.e_shnum = 2;
+  header.e_shoff = sizeof(header) + names.size() + symbols.size();
+  Elf64_Shdr nameSection{};
+  nameSection.sh_type = SHT_STRTAB;
+  nameSection.sh_offset = sizeof(header);
+  Elf64_Shdr symbolSection{};
+  symbolSection.sh_type = SHT_SYMTAB;
+  symbolSection.sh_offset = sizeof(header) + names.size();
+  symbolSection.sh_size = symbols.size();
+  std::string file;
+  append(file, header);
+  file += names + symbols;
+  append(file, nameSection);
+  append(file, symbolSection);
+  return file;
+}
+
+/// Deflate data in one block that is not compressed.
+std::string stored(const std::string& data) {
+  const auto length = static_cast<std::uint16_t>(data.size());
+  std::string file(1, '\1');
+  append(file, length);
+  append(file, static_cast<std::uint16_t>(~length));
+  return file + data;
+}
+
+class KernelImageDeathTest : public FreshProcesses {
+ protected:
+  void SetUp() override {
+    FreshProcesses::SetUp();
+    if (!onFakes()) GTEST_SKIP() << "only the stand-in takes cubins without code";
+    // The processes of a test run it from its start: they share the folder of the first.
+    if (const char* const named = std::getenv(kFolder)) {
+      folder_ = named;
+      return;
+    }
+    std::string pattern = testing::TempDir() + "gradlink-cubins-XXXXXX";
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    setenv(kFolder, pattern.c_str(), 1);
+  }
+  void TearDown() override {
+    if (!folder_.empty()) std::filesystem::remove_all(folder_);
+    unsetenv(kFolder);
+  }
+
+  void write(const std::string& name, const std::string& content) const {
+    std::ofstream(folder_ / name, std::ios::binary) << content;
+  }
+  void writeCubins(unsigned architecture) const {
+    const std::string end = ".sm_" + std::to_string(architecture) + ".cubin.z";
+    write("kernels-" + std::string(kKernelsDigest) + end,
+          stored(cubinOf(kBaseNames, architecture)));
+    write("step_kernels-" + std::string(kStepKernelsDigest) + end,
+          stored(cubinOf(kStepNames, architecture)));
+  }
+  /// Loads both modules and tells where the kernels are from.
+  void expectImage(const std::string& image, const std::string& faults) const {
+    EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", faults}},
+                          [&] {
+                            Device& device = Device::get(0);
+                            const std::string before = kernelsOf(device);
+                            EXPECT_TRUE(image.starts_with(before)) << before;
+                            baseKernels(device);
+                            stepKernels(device);
+                            EXPECT_EQ(kernelsOf(device), image);
+                          }),
+                ExitedWithCode(0), "")
+        << faults;
+  }
+
+  static constexpr const char* kFolder = "GRADLINK_TEST_CUBINS";
+  std::filesystem::path folder_;
+};
+
+/// Fails whatever is compiled.
+constexpr const char* kNothingCompiled = "jit=223";
+
+TEST_F(KernelImageDeathTest, WithACubinNothingIsCompiled) {
+  writeCubins(80);
+  writeCubins(90);
+  expectImage("cubin sm_90", kNothingCompiled);
+}
+
+TEST_F(KernelImageDeathTest, ACubinServesLaterMinorVersions) {
+  writeCubins(80);
+  writeCubins(100);
+  expectImage("cubin sm_80", std::string(kNothingCompiled) + ",capability=89");
+  expectImage("cubin sm_100", std::string(kNothingCompiled) + ",capability=103");
+}
+
+TEST_F(KernelImageDeathTest, OtherGpusCompile) {
+  writeCubins(80);
+  writeCubins(103);
+  expectImage("compiled from PTX", "capability=75");
+  expectImage("compiled from PTX", "capability=90");
+  expectImage("compiled from PTX", "capability=100");
+}
+
+TEST_F(KernelImageDeathTest, WhatTheDriverRefusesIsCompiled) {
+  writeCubins(90);
+  EXPECT_EXIT(
+      inProcess({{"GRADLINK_CUBINS", folder_.string()}, {"GRADLINK_FAKE_FAULTS", "cubin=209"}},
+                [] {
+                  baseKernels(Device::get(0));
+                  const std::string image = kernelsOf(Device::get(0));
+                  EXPECT_TRUE(
+                      image.starts_with("compiled from PTX: the driver does not take cubin "
+                                        "sm_90 (CUDA_ERROR_NO_BINARY_FOR_GPU"))
+                      << image;
+                }),
+      ExitedWithCode(0), "");
+}
+
+TEST_F(KernelImageDeathTest, DamagedCubinsAndThoseOfOtherKernelsAreNotLoaded) {
+  write("kernels-0000000000000000.sm_90.cubin.z", "of other kernels");
+  write("step_kernels-" + std::string(kStepKernelsDigest) + ".sm_90.cubin.z", "damaged");
+  EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", folder_.string()}},
+                        [] {
+                          EXPECT_EQ(kernelsOf(Device::get(0)), "compiled from PTX");
+                          stepKernels(Device::get(0));
+                        }),
+              ExitedWithCode(0), "");
+}
+
+TEST_F(KernelImageDeathTest, AllGpusCompileAtOnce) {
+  EXPECT_EXIT(inProcess({{"GRADLINK_CUBINS", ""},
+                         {"GRADLINK_FAKE_GPUS", "3"},
+                         {"GRADLINK_FAKE_FAULTS", "jit-meets=3"}},
+                        [] { loadKernels(allDevices(), true); }),
+              ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace gradlink::cuda
