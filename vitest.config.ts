@@ -3,6 +3,9 @@ import { defineConfig } from 'vitest/config';
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
 
+/** Without --gpus the GPUs that are there are used: these tests are of CPU devices, whatever the machine has. */
+const onCpus = { CUDA_VISIBLE_DEVICES: '' };
+
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
 /** Tests that start processes. */
@@ -57,6 +60,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'unit',
+              env: onCpus,
               include: ['test/**/*.test.ts'],
               exclude: [...jobs, attacks, 'test/gpu/**', 'test/native/sanitized.test.ts'],
               sequence: { groupOrder: 0 },
@@ -78,6 +82,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'jobs',
+              env: onCpus,
               include: jobs,
               exclude: serial,
               maxWorkers: 2,
@@ -90,6 +95,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'serial',
+              env: onCpus,
               include: serial,
               maxWorkers: 1,
               testTimeout: 240_000,
