@@ -4,6 +4,9 @@ import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
 import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/setup/tfjs-node.js';
 
+/** Without --gpus the GPUs that are there are used: these tests are of CPU devices, whatever the machine has. */
+const onCpus = { CUDA_VISIBLE_DEVICES: '' };
+
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
 /** Tests that start processes. */
@@ -84,6 +87,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'unit',
+              env: onCpus,
               include: ['test/**/*.test.ts'],
               exclude: [
                 ...[...jobs, attacks, 'test/gpu/**', 'test/tfjs-node/**'],
@@ -108,6 +112,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'jobs',
+              env: onCpus,
               include: jobs,
               exclude: serial,
               maxWorkers: 2,
@@ -120,6 +125,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'serial',
+              env: onCpus,
               include: serial,
               maxWorkers: 1,
               testTimeout: 240_000,

@@ -297,18 +297,10 @@ describe('list calls that come again', () => {
 });
 
 describe('what does not fit is refused', () => {
-  it('arrays of the host on a store of GPUs, and the other way round', async () => {
-    const kv = await open('device', { devices: named([0]) });
+  it('arrays of a GPU on a store of CPU devices', async () => {
     const host = await open('device', { devices: 1 });
     const buffer = await onGpu(0, [1]);
-    await kv.init('w', filled(1, 0));
     await host.init('w', filled(1, 0));
-    await expect(kv.push('w', filled(1, 0))).rejects.toMatchObject({
-      name: 'TypeError',
-      message: expect.stringMatching(
-        /DeviceBuffer on a device of the store \(gpu:0\).*Float32Array/,
-      ) as string,
-    });
     await expect(host.push('w', buffer)).rejects.toMatchObject({
       message: expect.stringMatching(
         /of the host.*cpu:0.*a DeviceBuffer of 1 float32 on gpu:0/,
@@ -371,7 +363,7 @@ describe('what does not fit is refused', () => {
       const key = store['define']?.('w', 8, 2, 1);
       const submit = (array: unknown, op = 1) =>
         store['submit']?.(op, key, [array], null, 0, false);
-      expect(() => submit(new Float32Array(2))).toThrow('DeviceBuffer');
+      expect(() => submit([1, 2])).toThrow('Float32Array');
       expect(() => submit('nothing', 0)).toThrow(TypeError);
       expect(() => submit(new Float32Array(3), 0)).toThrow('2 elements');
       expect(() => store['submitPrepared']?.({}, 0)).toThrow('prepared');

@@ -46,7 +46,10 @@ class GpuDeviceSite::Round final : public GpuFlight {
 
   Progress advance() override {
     try {
-      if (marks_.passed()) return Progress::done;
+      if (marks_.passed()) {
+        for (const auto& unit : units) unit->land();
+        return Progress::done;
+      }
       site_.lookAtNccl();
     } catch (const Error& error) {
       // What the streams wait for will not come: let go of it.
@@ -67,7 +70,6 @@ class GpuDeviceSite::Updater final : public GpuFlight {
   /// `sum`: where what was pushed will be.
   Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
       : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
-    while (key.staged.size() < 2) key.staged.emplace_back(key.bytes());
     cuda::Stream& stream = site_.places_[key.home].stream;
     stream.copy(received(), sum, key.bytes());
     stream.copy(stored(), key.value.data(), key.bytes());
@@ -86,14 +88,16 @@ class GpuDeviceSite::Updater final : public GpuFlight {
       sendBack();
       stage_ = Stage::going;
     }
-    return marks_.passed() ? Progress::done : Progress::onDevice;
+    if (!marks_.passed()) return Progress::onDevice;
+    units.front()->land();
+    return Progress::done;
   }
 
  private:
   enum class Stage : std::uint8_t { coming, outside, going };
 
-  void* received() { return key_.staged[0].data(); }
-  void* stored() { return key_.staged[1].data(); }
+  void* received() { return key_.room(0); }
+  void* stored() { return key_.room(1); }
 
   void sendBack() {
     site_.prepareRound();

@@ -31,7 +31,9 @@ class GpuDeviceSite final : public GpuValueSite {
 
   void open() override;
   void makeRoom(GpuKey&) override;
-  bool blocksKey(const GpuUnit& unit) const override { return unit.head().external != nullptr; }
+  bool blocksKey(const GpuUnit& unit) const override {
+    return unit.head().external != nullptr || unit.visitsHost();
+  }
   /// Some 30 us of each GPU's memory.
   std::size_t roundBytes() const override { return places_.size() * (std::size_t{128} << 20); }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
