@@ -2,7 +2,8 @@
 // device pointers that the stream's device reaches.
 //
 // Kernels take lists of tasks, so that two hundred small arrays are one launch: a list is put
-// together on the host, travels in one copy, and every block finds its piece in it. Steps of
+// together on the host, travels in one copy beside the stream's work, and every block finds its
+// piece in it. Steps of
 // optimizers are in step.h, gradient compression in compress.h.
 #pragma once
 

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -25,6 +26,14 @@ inline bool onFakes() {
   const char* named = std::getenv("GRADLINK_CUDA_LIBRARY");
   void* library = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_LAZY);
   return library != nullptr && dlsym(library, "gradlinkFakeOwner") != nullptr;
+}
+
+/// How often the stand-in was asked to queue something on the stream; null: on any.
+inline std::uint64_t queuedOn(StreamHandle stream) {
+  using Queued = std::uint64_t(StreamHandle);
+  static auto* const queued = reinterpret_cast<Queued*>(
+      dlsym(dlopen(Driver::get().file.c_str(), RTLD_NOW | RTLD_NOLOAD), "gradlinkFakeQueued"));
+  return queued(stream);
 }
 
 inline std::vector<Device*> allDevices() {

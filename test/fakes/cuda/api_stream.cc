@@ -91,6 +91,7 @@ FAKE_EXPORT(Status, cuStreamWaitEvent, (StreamHandle handle, EventHandle eventHa
   const std::shared_ptr<Stream> stream = streamOf(handle);
   const std::shared_ptr<Event> event = World::get().events.find(eventHandle);
   if (!stream || !event) return kInvalidHandle;
+  stream->countQueued();
   const Stream::Captured captured = stream->captured();
   const std::lock_guard lock(event->mutex);
   if (event->capture) {
@@ -126,6 +127,7 @@ FAKE_EXPORT(Status, cuEventRecord, (EventHandle eventHandle, StreamHandle handle
   const std::shared_ptr<Stream> stream = streamOf(handle);
   const std::shared_ptr<Event> event = World::get().events.find(eventHandle);
   if (!stream || !event || &stream->context() != event->context) return kInvalidHandle;
+  stream->countQueued();
   const Stream::Captured captured = stream->captured();
   const std::lock_guard lock(event->mutex);
   if (captured.capture) {
@@ -227,6 +229,12 @@ FAKE_CONTROL int gradlinkFakeDeviceOf(gradlink::cuda::StreamHandle stream) {
 FAKE_CONTROL int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream) {
   const auto found = gradlink::fake::streamOf(stream);
   return found && found->captured().capture ? 1 : 0;
+}
+
+FAKE_CONTROL std::uint64_t gradlinkFakeQueued(gradlink::cuda::StreamHandle stream) {
+  if (!stream) return gradlink::fake::Stream::queuedOnAll();
+  const auto found = gradlink::fake::streamOf(stream);
+  return found ? found->queued() : 0;
 }
 
 FAKE_CONTROL int gradlinkFakeCurrentDevice() {
