@@ -28,12 +28,16 @@ inline bool onFakes() {
   return library != nullptr && dlsym(library, "gradlinkFakeOwner") != nullptr;
 }
 
+/// A function of the stand-in that is none of the driver's.
+template <class Function>
+Function* controlOf(const char* name) {
+  return reinterpret_cast<Function*>(
+      dlsym(dlopen(Driver::get().file.c_str(), RTLD_NOW | RTLD_NOLOAD), name));
+}
+
 /// How often the stand-in was asked to queue something on the stream; null: on any.
 inline std::uint64_t queuedOn(StreamHandle stream) {
-  using Queued = std::uint64_t(StreamHandle);
-  static auto* const queued = reinterpret_cast<Queued*>(
-      dlsym(dlopen(Driver::get().file.c_str(), RTLD_NOW | RTLD_NOLOAD), "gradlinkFakeQueued"));
-  return queued(stream);
+  return controlOf<std::uint64_t(StreamHandle)>("gradlinkFakeQueued")(stream);
 }
 
 inline std::vector<Device*> allDevices() {
