@@ -254,9 +254,9 @@ TEST_P(GpuDist, ArraysElsewhereAreRefused) {
   job.servers = 1;
   expectNone(run([&](DistStore& store, int) {
     const KeyId key = defineWith(store, "w", Floats(6));
-    std::vector<Floats> onHost(1, Floats(6));
-    Operation made = operation(OperationKind::push, key, onHost, Waiter().ticket());
-    made.inGpus = {-1};
+    std::vector<Floats> elsewhere(1, Floats(6));
+    Operation made = operation(OperationKind::push, key, elsewhere, Waiter().ticket());
+    made.inGpus = {63};
     EXPECT_THROW(submitOne(store, std::move(made)), Error);
   }));
 }
