@@ -35,7 +35,7 @@ export function takeOwnGpu(): GpuShare | undefined {
   if (env[ownGpuVariable] === undefined && share.gpus > 1 && driverIsLoaded()) {
     warn(
       'the CUDA driver was loaded before the backend of TensorFlow.js, so that this rank cannot be given a GPU of its ' +
-        'own any more: call useBackend() before anything of GPUs, or use gradlink launch --gpu-per-worker',
+        'own any more: call useBackend() before anything of GPUs, that package included, or use gradlink launch --gpu-per-worker',
       'GRADLINK_GPU_LATE',
     );
     return undefined;

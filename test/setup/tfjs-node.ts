@@ -8,7 +8,10 @@ const root = join(import.meta.dirname, '../..');
 export const tfjsNodeFolder = join(root, 'build/tfjs-node');
 
 /** The packages by the backends' short names. */
-const packages = { node: '@tensorflow/tfjs-node', 'node-gpu': '@tensorflow/tfjs-node-gpu' } as const;
+const packages = {
+  node: '@tensorflow/tfjs-node',
+  'node-gpu': '@tensorflow/tfjs-node-gpu',
+} as const;
 
 /** The first Node that lacks what version 4.22 of the packages calls. */
 const tooNew = 23;

@@ -78,6 +78,12 @@ describe('without a GPU', () => {
     const refused = await train();
     expect(refused.code).toBe(1);
     expect(refused.stderr).toContain('expected a GPU for @tensorflow/tfjs-node-gpu');
+    const ddp = ['ddp', '--model', 'mlp', '--dataset', 'mnist', '--backend', 'node-gpu'];
+    const compared = await launches.run(['-n', '1', process.execPath, gradlink, ...ddp], {
+      env: none,
+    });
+    expect(compared.code).toBe(1);
+    expect(compared.stderr).toContain('expected a GPU for @tensorflow/tfjs-node-gpu');
     const { code, stdout } = await train('--allow-cpu');
     expect(code).toBe(0);
     expect(stdout).toContain('Number of CPUs: 1');

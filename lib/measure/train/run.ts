@@ -33,7 +33,15 @@ export interface TrainEvents extends RunEvents {
 
 const others = [
   ...(['dataset', 'dataFolder', 'imageSize', 'sequenceLength', 'vocabulary'] as const),
-  ...(['classes', 'hook', 'bucketCapBytes', 'backend', 'allowCpu', 'timeline', 'checkpointFolder'] as const),
+  ...([
+    'classes',
+    'hook',
+    'bucketCapBytes',
+    'backend',
+    'allowCpu',
+    'timeline',
+    'checkpointFolder',
+  ] as const),
 ] as const;
 const defaults: Defaults<TrainOptions, (typeof others)[number]> = {
   model: 'resnet50',
