@@ -30,6 +30,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly numLayers: number;
   readonly kvStore: StoreTypeName;
   readonly merge?: MergeName;
+  readonly peer: boolean;
   readonly compare?: readonly StoreTypeName[];
   readonly numBatches: number;
   readonly dispBatches: number;
@@ -114,6 +115,10 @@ export function addMeasureOptions(command: Command): Command {
       '--merge <how>',
       'what merges on GPUs, of the store device: nccl, peers (copies between GPUs), or auto, NCCL where it can start',
       choice(mergeNames),
+    )
+    .option(
+      '--no-peer',
+      'of the store device: GPUs exchange through the memory of the host, not directly',
     )
     .option('--num-batches <count>', 'timed batches', count, 5)
     .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
@@ -303,14 +308,18 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
 }
 
 function checkMerge(
-  { merge }: MeasureOptions,
+  { merge, peer }: MeasureOptions,
   devices: readonly string[],
   stores: readonly string[],
 ): void {
-  if (merge === undefined) return;
+  if (merge === 'nccl' && !peer) {
+    throw UsageError.of('--merge and --no-peer', 'peers beside --no-peer', merge);
+  }
   const onGpus = devices[0]?.startsWith('gpu:') === true;
   if (onGpus && stores.some((type) => parseStoreType(type).kind === 'device')) return;
-  throw UsageError.of('--merge', 'none but with --kv-store device on --gpus', merge);
+  const expected = 'none but with --kv-store device on --gpus';
+  if (merge !== undefined) throw UsageError.of('--merge', expected, merge);
+  if (!peer) throw UsageError.of('--no-peer', expected, 'one');
 }
 
 /** Everything but the store's type, checked before anything is measured. */
@@ -343,6 +352,7 @@ export function checkMeasure(
   return {
     devices,
     merge: options.merge,
+    ...(options.peer ? {} : { peer: false }),
     network: chosen,
     dtype,
     mode: options.mode,

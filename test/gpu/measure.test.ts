@@ -124,6 +124,16 @@ describe('what is run', () => {
     expect(code, stderr).toBe(0);
   });
 
+  it('without direct access between the GPUs', async () => {
+    const { code, stdout, stderr } = await measure(
+      ...['--gpus', four, '--no-peer', '--optimizer', 'adam', ...quick, '--format', 'json'],
+    );
+    expect(code, stderr).toBe(0);
+    expect(parseReport(stdout).cases).toMatchObject([
+      { status: 'ok', parameters: { peer: false }, check: { wrong: 0 } },
+    ]);
+  });
+
   it('GPUs by name, and several stores', async () => {
     const { code, stdout } = await measure(
       ...['--devices', 'gpu:0,gpu:0', '--compare', 'device,local,nccl', ...quick],
@@ -163,6 +173,10 @@ describe('the limit', () => {
     expect(await limitOf('0,0', '--kv-store', 'local')).toMatchObject({
       mustMoveBytes: 2 * 437544,
     });
+    expect(await limitOf('0,1,2,3', '--no-peer')).toMatchObject({
+      mustMoveBytes: 437544 * 1.5,
+      basis: expect.stringContaining('PCIe') as string,
+    });
   });
 });
 
@@ -172,6 +186,8 @@ describe('refused, with 2', () => {
     [['--gpus', '0,x'], 'whole number'],
     [['--gpus', '0', '--devices', 'gpu:0'], 'one of the two'],
     [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
+    [['--gpus', '0', '--kv-store', 'local', '--no-peer'], 'with --kv-store device'],
+    [['--gpus', '0,1', '--no-peer', '--merge', 'nccl'], 'peers beside --no-peer'],
     [['--gpus', '0', '--kv-store', 'allreduce'], 'available here: local, device, nccl, dist_sync'],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);

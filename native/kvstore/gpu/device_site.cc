@@ -14,7 +14,12 @@ namespace gradlink {
 namespace {
 
 bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
-  if (options.merge == GpuMerge::peer) return false;
+  if (options.merge == GpuMerge::nccl && !options.peer) {
+    throw storeUnsupported(
+        "NCCL decides itself whether GPUs reach one another: set NCCL_P2P_DISABLE=1, or use the "
+        "store type 'device', which merges by copies then");
+  }
+  if (options.merge == GpuMerge::peer || !options.peer) return false;
   const bool distinct = places == options.gpus.size();
   if (options.merge == GpuMerge::nccl) {
     if (!distinct) {
@@ -118,14 +123,14 @@ class GpuDeviceSite::Updater final : public GpuFlight {
 GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void()> wake)
     : options_(options),
       wake_(std::move(wake)),
-      places_(options.gpus),
+      places_(options.gpus, options.peer),
       crossing_(places_.events(), 0),
       usesNccl_(decideOnNccl(options, places_.size())) {}
 
 GpuDeviceSite::~GpuDeviceSite() = default;
 
 void GpuDeviceSite::open() {
-  places_.loadKernels();
+  places_.prepare();
   if (usesNccl_) communicator_ = nccl::openLocal(options_.gpus, {options_.timeoutMs, &cancelled_});
 }
 

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kRoundsInFlight = 8;
 // Most waits for a device end within this; the thread that slept would notice later.
 constexpr auto kPolling = std::chrono::microseconds(200);
-constexpr auto kLongestNap = std::chrono::microseconds(500);
+constexpr auto kLongestNap = std::chrono::microseconds(100);
 // After the last round the next is often submitted within this; being woken takes as long.
 constexpr auto kLingering = std::chrono::microseconds(30);
 

@@ -151,8 +151,9 @@ float* GpuRound::residualOf(GpuKey& key, std::size_t index, std::size_t at) {
     // The caller pushes from another GPU than before: rare enough to stand still for.
     places_.quiesce();
     cuda::DeviceMemory moved(place.device, key.bytes());
-    place.stream.copyPeer(moved.data(), place.device, residual.data(), *residual.device(),
-                          key.bytes());
+    const std::size_t from = places_.indexOf(residual.device()->ordinal());
+    const GpuCopy copy{{moved.data(), unit.in[index].place}, {residual.data(), from}, key.bytes()};
+    places_.copy(unit.in[index].place, {&copy, 1});
     place.stream.synchronize();
     residual = std::move(moved);
   }
@@ -319,9 +320,7 @@ void GpuRound::launch() {
   }
   if (compresses_) compressAll();
   for (std::size_t place = 0; place < places_.size(); ++place) {
-    for (const Copy& copy : work_[place].arriving) {
-      places_.copy(place, copy.to, copy.from, copy.bytes);
-    }
+    places_.copy(place, work_[place].arriving);
     if (!work_[place].decompress.empty()) {
       cuda::decompress(places_[place].stream, places_[place].ring, bitsOf(*compression_),
                        compression_->threshold(), work_[place].decompress);
@@ -344,9 +343,7 @@ void GpuRound::launch() {
   }
   for (std::size_t place = 0; place < places_.size(); ++place) {
     launchSums(place, work_[place].unpacking);
-    for (const Copy& copy : work_[place].leaving) {
-      places_.copy(place, copy.to, copy.from, copy.bytes);
-    }
+    places_.copy(place, work_[place].leaving);
   }
 }
 

@@ -40,11 +40,6 @@ class GpuRound {
   bool crossesPlaces() const { return compresses_; }
 
  private:
-  struct Copy {
-    GpuArray to;
-    GpuArray from;
-    std::size_t bytes;
-  };
   struct Zero {
     void* to;
     std::size_t bytes;
@@ -53,7 +48,7 @@ class GpuRound {
   struct Work {
     std::vector<Copy> uploads;
     std::vector<cuda::CompressTask> compress;
-    std::vector<Copy> arriving;
+    std::vector<GpuCopy> arriving;
     std::vector<cuda::DecompressTask> decompress;
     GpuSums packing;
     // NCCL
@@ -62,7 +57,7 @@ class GpuRound {
     std::map<GpuStepKind, std::vector<cuda::StepTask>> steps;
     // NCCL
     GpuSums unpacking;
-    std::vector<Copy> leaving;
+    std::vector<GpuCopy> leaving;
   };
   using KeyCollective = GpuCollectives::KeyCollective;
   /// A unit that NCCL takes part in.

@@ -110,7 +110,7 @@ void GpuDistSite::makeRoom(GpuKey& key) {
 }
 
 void GpuDistSite::open() {
-  if (!options_.onHost) places_.loadKernels();
+  if (!options_.onHost) places_.prepare();
 }
 
 void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
