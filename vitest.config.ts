@@ -2,6 +2,10 @@ import { defineConfig } from 'vitest/config';
 
 import { fakesEnvironment } from './test/gpu/setup/fakes.js';
 import { sanitizer, sanitizerEnvironment } from './test/setup/sanitizer.js';
+import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/setup/tfjs-node.js';
+
+/** Without --gpus the GPUs that are there are used: these tests are of CPU devices, whatever the machine has. */
+const onCpus = { CUDA_VISIBLE_DEVICES: '' };
 
 const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
 
@@ -31,6 +35,32 @@ const sanitized = [
   ...(process.env.GRADLINK_ATTACKS === '1' ? [attacks] : []),
 ];
 
+/** What trains, once more on TensorFlow's own library: ranks of one process with the one package, jobs with the other. */
+const onTensorFlow = (
+  [
+    ['node', ['test/train/{data-parallel,decentralised,optimizer,models}.test.ts']],
+    [
+      'node-gpu',
+      [
+        'test/tfjs-node/{backend,doctor,guide}.test.ts',
+        'test/process/{ddp-model,train,training}.test.ts',
+      ],
+    ],
+  ] as const
+).map(([backend, include]) => ({
+  resolve: { alias: { ...tfjsNodeAliases } },
+  test: {
+    ...shared,
+    name: `tfjs-${backend}`,
+    include: missingTfjsNode === undefined ? [...include] : ['test/tfjs-node/missing.test.ts'],
+    env: tfjsNodeEnvironment(backend),
+    maxWorkers: 2,
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
+    sequence: { groupOrder: 4 },
+  },
+}));
+
 export default defineConfig({
   test: {
     tags: [
@@ -57,8 +87,12 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'unit',
+              env: onCpus,
               include: ['test/**/*.test.ts'],
-              exclude: [...jobs, attacks, 'test/gpu/**', 'test/native/sanitized.test.ts'],
+              exclude: [
+                ...[...jobs, attacks, 'test/gpu/**', 'test/tfjs-node/**'],
+                'test/native/sanitized.test.ts',
+              ],
               sequence: { groupOrder: 0 },
             },
           },
@@ -78,6 +112,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'jobs',
+              env: onCpus,
               include: jobs,
               exclude: serial,
               maxWorkers: 2,
@@ -90,6 +125,7 @@ export default defineConfig({
             test: {
               ...shared,
               name: 'serial',
+              env: onCpus,
               include: serial,
               maxWorkers: 1,
               testTimeout: 240_000,
@@ -106,6 +142,7 @@ export default defineConfig({
               sequence: { groupOrder: 3 },
             },
           },
+          ...onTensorFlow,
         ],
   },
 });

@@ -7,9 +7,11 @@ import {
   adaptThenCombine,
   adaptWithCombine,
   exactDiffusion,
+  extra,
   gradientAllReduce,
   gradientTracking,
   pushDiging,
+  pushSumSgd,
   windowPut,
 } from '../dist/decentralised.js';
 import { Communicator } from '../dist/index.js';
@@ -95,6 +97,9 @@ const methods = {
     gradientTracking({ ...given, combine: (w) => one.neighborAllReduce(w) }),
   'exact diffusion': (one, given) =>
     exactDiffusion({ ...given, combine: (w) => one.neighborAllReduce(w) }),
+  EXTRA: (one, given) => extra({ ...given, combine: (w) => one.neighborAllReduce(w) }),
+  'push-sum SGD': (one, given) =>
+    pushSumSgd({ ...given, push: (u) => one.neighborAllReduce(u, shares(one)) }),
   'push-DIGing': (one, given) =>
     pushDiging({ ...given, push: (u) => one.neighborAllReduce(u, shares(one)) }),
 };

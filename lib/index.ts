@@ -33,6 +33,8 @@ export type {
 } from './communicator/joining.js';
 export type { Messages } from './communicator/messages.js';
 export type { Collectives } from './communicator/collectives.js';
+export { allGatherObject, broadcastObject } from './communicator/objects.js';
+export type { BroadcastObjectOptions, ObjectOptions } from './communicator/objects.js';
 export { NeighborWindow } from './communicator/window.js';
 export type {
   WindowGetOptions,
@@ -40,6 +42,7 @@ export type {
   WindowPutOptions,
   WindowUpdateOptions,
 } from './communicator/window.js';
+export type { HierarchicalOperations } from './communicator/hierarchical.js';
 export type { NeighborOperations } from './communicator/neighbors.js';
 export { reduceOps } from './communicator/reduce-op.js';
 export type { ReduceOp } from './communicator/reduce-op.js';

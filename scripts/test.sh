@@ -85,6 +85,13 @@ typescript() {
     --reporter=default --reporter=json "--outputFile.json=$results/vitest-$run.json" --reporter=./scripts/vitest-skips.mjs
 }
 
+# Where it cannot be had, its tests are skipped with the reason.
+tfjs_node() {
+  local outcome=0
+  bash scripts/tfjs-node.sh || outcome=$?
+  [ "$outcome" = 0 ] || [ "$outcome" = 3 ]
+}
+
 phase "setting up" set_up
 [ "$status" = 0 ] || exit 1
 
@@ -99,6 +106,8 @@ else
   compile_sanitized
   typescript main "TypeScript" --project unit --project gpu
   typescript attack "attacks, a short run" --project attack
+  phase "tfjs-node, its binding compiled against TensorFlow" tfjs_node
+  typescript tfjs-node "training on tfjs-node and tfjs-node-gpu" --project tfjs-node --project tfjs-node-gpu
   if [ "$layer" = ci ]; then
     typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!full'
     phase "compiling for the sanitizers, what was left of it" await_sanitized

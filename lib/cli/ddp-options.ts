@@ -28,6 +28,7 @@ export interface DdpOptions extends ReportOptions {
   readonly dataset: DatasetName;
   readonly batchSize: number;
   readonly backend?: BackendName;
+  readonly allowCpu?: true;
   readonly plot?: string;
   readonly timeline?: string;
 }
@@ -105,6 +106,7 @@ export function addDdpOptions(command: Command): Command {
       `of TensorFlow.js: ${backendNames.join(', ')}`,
       choice(backendNames),
     )
+    .option('--allow-cpu', 'let node-gpu compute on the CPU where TensorFlow finds no GPU')
     .option('--plot <file>', 'time over bucket size, as SVG')
     .option('--timeline <file>', "Chrome trace of overlap's steps; a file for each rank");
 }

@@ -38,8 +38,9 @@ Exit status: 0; 2 wrong usage.`;
 /** A name may stand for several lines: gpu for every gpu:N. */
 function required(findings: readonly Finding[], name: string): readonly Finding[] {
   const found = findings.filter((one) => one.name === name || one.name.startsWith(`${name}:`));
-  // What a machine without a driver has no line for is missing, not misspelt.
-  if (found.length > 0 || /^(nvml|nccl|gpus?|gpu:\d+|hostfile)$/.test(name)) return found;
+  // What a machine without a driver or a package has no line for is missing, not misspelt.
+  if (found.length > 0 || /^(nvml|nccl|gpus?|gpu:\d+|tfjs-node(-gpu)?|hostfile)$/.test(name))
+    return found;
   const names = findings.map((finding) => finding.name).join(', ');
   throw UsageError.of('--require', `one of ${names}`, name);
 }

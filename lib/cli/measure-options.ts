@@ -30,6 +30,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly numLayers: number;
   readonly kvStore: StoreTypeName;
   readonly merge?: MergeName;
+  readonly peer: boolean;
   readonly compare?: readonly StoreTypeName[];
   readonly numBatches: number;
   readonly dispBatches: number;
@@ -49,6 +50,7 @@ export interface MeasureOptions extends ReportOptions {
 }
 
 export const defaultCpus = 4;
+const devicesOfOneGpu = 4;
 const mostDevices = 1024;
 
 const examples = `
@@ -99,7 +101,7 @@ export function addMeasureOptions(command: Command): Command {
     .option('--network <name>', 'network whose arrays are moved: see gradlink models', 'resnet')
     .option(
       '--gpus <list>',
-      'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0',
+      'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all that are there, or CPU devices)',
       ordinals,
     )
     .option(
@@ -113,6 +115,10 @@ export function addMeasureOptions(command: Command): Command {
       '--merge <how>',
       'what merges on GPUs, of the store device: nccl, peers (copies between GPUs), or auto, NCCL where it can start',
       choice(mergeNames),
+    )
+    .option(
+      '--no-peer',
+      'of the store device: GPUs exchange through the memory of the host, not directly',
     )
     .option('--num-batches <count>', 'timed batches', count, 5)
     .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
@@ -138,7 +144,7 @@ export function addMeasureOptions(command: Command): Command {
     )
     .option(
       '--cpus <count>',
-      `so many CPU devices (default: ${String(defaultCpus)})`,
+      `so many CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
       integer({ min: 1, max: mostDevices }),
     )
     .option('--devices <list>', 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1', deviceList)
@@ -174,12 +180,19 @@ export interface ChosenDevices {
   readonly names: readonly string[];
   /** The GPU of each; null for CPU devices. */
   readonly gpus: readonly number[] | null;
-  /** Nobody named any. */
-  readonly byDefault: boolean;
+  /** What to say where nobody named any. */
+  readonly byDefault: string | null;
 }
 
-/** @throws UsageError where several options name devices, and for GPUs that are not there. */
-export function chooseDevices(options: MeasureOptions): ChosenDevices {
+/**
+ * Without an option that names devices: the GPUs that are there, where the stores can use them, else CPU devices.
+ *
+ * @throws UsageError where several options name devices, and for GPUs that are not there.
+ */
+export function chooseDevices(
+  options: MeasureOptions,
+  stores: readonly StoreTypeName[],
+): ChosenDevices {
   const { gpus, cpus, devices } = options;
   const given = Object.entries({ '--gpus': gpus, '--cpus': cpus, '--devices': devices })
     .filter(([, value]) => value !== undefined)
@@ -187,6 +200,10 @@ export function chooseDevices(options: MeasureOptions): ChosenDevices {
   if (given.length > 1) {
     const several = given.length === 2 ? 'both' : 'all of them';
     throw UsageError.of(given.join(' and '), 'one of the two', several, 'Leave one away.');
+  }
+  if (given.length === 0 && stores.every((type) => parseStoreType(type).kind !== 'allreduce')) {
+    const found = gpusByDefault();
+    if (found !== undefined) return found;
   }
   const names =
     gpus?.map((gpu) => `gpu:${String(gpu)}`) ??
@@ -197,9 +214,33 @@ export function chooseDevices(options: MeasureOptions): ChosenDevices {
     throw UsageError.of(option, `at most ${String(mostDevices)}`, String(names.length));
   }
   const ordinals = names.filter((name) => name.startsWith('gpu:')).map((name) => +name.slice(4));
-  if (ordinals.length === 0) return { names, gpus: null, byDefault: given.length === 0 };
+  if (ordinals.length === 0) {
+    const said = `No GPU is used and neither --cpus nor --devices was given: ${String(names.length)} CPU devices.`;
+    return { names, gpus: null, byDefault: given.length === 0 ? said : null };
+  }
   checkGpus(option, ordinals);
-  return { names, gpus: ordinals, byDefault: false };
+  return { names, gpus: ordinals, byDefault: null };
+}
+
+/** All GPUs that this process sees; one alone is several devices, or nothing would be summed. */
+function gpusByDefault(): ChosenDevices | undefined {
+  const present = Math.min(
+    gpuCount(() => 0),
+    mostDevices,
+  );
+  if (present === 0) return undefined;
+  const gpus = Array.from({ length: present === 1 ? devicesOfOneGpu : present }, (_, i) =>
+    present === 1 ? 0 : i,
+  );
+  const found =
+    present === 1
+      ? `the GPU that is there, as ${String(devicesOfOneGpu)} devices`
+      : `all ${String(present)} GPUs that are there`;
+  return {
+    names: gpus.map((gpu) => `gpu:${String(gpu)}`),
+    gpus,
+    byDefault: `None of --gpus, --cpus and --devices was given: ${found}, --gpus ${gpus.join(',')}.`,
+  };
 }
 
 function checkGpus(option: string, gpus: readonly number[]): void {
@@ -218,7 +259,7 @@ function checkGpus(option: string, gpus: readonly number[]): void {
 }
 
 /** How many there are; `without` gets the reason where there is no driver. */
-function gpuCount(without: (reason: string) => never): number {
+function gpuCount(without: (reason: string) => number): number {
   try {
     return native().gpuCount();
   } catch (error) {
@@ -267,14 +308,18 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
 }
 
 function checkMerge(
-  { merge }: MeasureOptions,
+  { merge, peer }: MeasureOptions,
   devices: readonly string[],
   stores: readonly string[],
 ): void {
-  if (merge === undefined) return;
+  if (merge === 'nccl' && !peer) {
+    throw UsageError.of('--merge and --no-peer', 'peers beside --no-peer', merge);
+  }
   const onGpus = devices[0]?.startsWith('gpu:') === true;
   if (onGpus && stores.some((type) => parseStoreType(type).kind === 'device')) return;
-  throw UsageError.of('--merge', 'none but with --kv-store device on --gpus', merge);
+  const expected = 'none but with --kv-store device on --gpus';
+  if (merge !== undefined) throw UsageError.of('--merge', expected, merge);
+  if (!peer) throw UsageError.of('--no-peer', expected, 'one');
 }
 
 /** Everything but the store's type, checked before anything is measured. */
@@ -307,6 +352,7 @@ export function checkMeasure(
   return {
     devices,
     merge: options.merge,
+    ...(options.peer ? {} : { peer: false }),
     network: chosen,
     dtype,
     mode: options.mode,

@@ -26,15 +26,15 @@ async function measure(
   argv: readonly string[],
   io: Io,
 ): Promise<number> {
-  const { names: devices, byDefault } = chooseDevices(options);
   const kvStores = chooseStores(options, kvStoreGiven);
+  const { names: devices, gpus, byDefault } = chooseDevices(options, kvStores);
   const batches = checkMeasure(options, devices, kvStores);
   const output = new ReportOutput(options, io);
   const asked = {
     commandLine: argv,
     options: flatOptions({
       ...options,
-      gpus: options.gpus?.join(',') ?? null,
+      gpus: gpus?.join(',') ?? null,
       devices: devices.join(','),
       kvStore: kvStores.join(','),
     }),
@@ -46,11 +46,7 @@ async function measure(
       {
         ...events,
         onStart(head, ranks) {
-          if (byDefault) {
-            print([
-              `No GPU is used and neither --cpus nor --devices was given: ${String(devices.length)} CPU devices.`,
-            ]);
-          }
+          if (byDefault !== null) print([byDefault]);
           events.onStart(head, ranks);
         },
         onUnavailable(_, reason) {

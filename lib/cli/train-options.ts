@@ -47,6 +47,7 @@ export interface TrainOptions extends ReportOptions {
   readonly atcStyle?: true;
   readonly seed: number;
   readonly backend?: BackendName;
+  readonly allowCpu?: true;
   readonly timeline?: string;
   readonly checkpointDir?: string;
   readonly checkpointEvery: number;
@@ -167,6 +168,7 @@ export function addTrainOptions(command: Command): Command {
       `${backendNames.join(', ')} (default: the first that is installed)`,
       choice(backendNames),
     )
+    .option('--allow-cpu', 'let node-gpu compute on the CPU where TensorFlow finds no GPU')
     .option(
       '--timeline <file>',
       'write a Chrome trace of each worker: trace.json of rank 3 is trace.rank-3.json',
@@ -223,6 +225,7 @@ export function trainConfig(options: TrainOptions): TrainConfig {
     adaptThenCombine: options.atcStyle === true,
     seed: options.seed,
     backend: options.backend,
+    allowCpu: options.allowCpu,
     timeline: options.timeline,
     checkpointFolder: options.checkpointDir,
     checkpointEvery: options.checkpointEvery,

@@ -31,20 +31,20 @@ async function trainHere(
     rows: () => [],
     foot: ({ cases }: Report) => (asLines ? [] : trainTool.rows(cases)),
   };
-  let backend = '';
+  let device: 'GPU' | 'CPU' = 'CPU';
   const asked = { commandLine: argv, options: flatOptions(command.opts()) };
   return measured({ tool, output, io, unit: 'steps' }, (events, print) =>
     run(
       { ...config, placed: style === 'tianshu', asked },
       {
         ...events,
-        onTraining(workers, name) {
-          backend = name;
-          if (asLines) print(startLines(config, workers, name));
+        onTraining(workers, backend) {
+          ({ device } = backend);
+          if (asLines) print(startLines(config, workers, device));
         },
         onIteration(iteration, rate) {
           const name = config.dataset === 'tokens' ? 'sentence' : 'img';
-          if (asLines) print([iterLine(iteration, rate, backend, name)]);
+          if (asLines) print([iterLine(iteration, rate, device, name)]);
         },
         onResult(result) {
           if (asLines) print(endLines(style, config, result));

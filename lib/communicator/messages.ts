@@ -1,7 +1,7 @@
 // Messages from one rank to another. How their arguments are checked stands in message-call.ts.
 import { assertUsable } from '../tensor/leases.js';
 import { prepareReceive, prepareSend } from './message-call.js';
-import { NeighborOperations } from './neighbors.js';
+import { HierarchicalOperations } from './hierarchical.js';
 import type {
   ArrayIn,
   AsyncOptions,
@@ -15,7 +15,7 @@ import type {
 } from './types.js';
 
 /** The messages of a {@link Communicator}. */
-export abstract class Messages<M extends Memory> extends NeighborOperations<M> {
+export abstract class Messages<M extends Memory> extends HierarchicalOperations<M> {
   /**
    * Sends an array to one rank; resolves when `data` may be used again: for up to 8 KiB that need not wait for the
    * receive. Messages from one rank with one tag arrive in order.

@@ -5,6 +5,7 @@ import type { Topology } from '../topology/topology.js';
 import { integer } from '../validate.js';
 import type { Group } from './group.js';
 import { neighborhood, readWeights, weight } from './neighbor-call.js';
+import type { NodesFailure } from './nodes-failure.js';
 
 /** Where a rank is. */
 export interface PlaceInNodes {
@@ -24,6 +25,8 @@ export interface Nodes<C> {
   readonly leaders: C | null;
   readonly topology: Topology;
   readonly weighted: boolean;
+  /** Why they can be used no more. */
+  failure?: NodesFailure;
 }
 
 /**

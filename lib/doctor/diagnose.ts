@@ -11,6 +11,7 @@ import { launcherFindings } from './launchers.js';
 import { mpiBuilds, mpiFinding } from './mpi.js';
 import { probe } from './probes.js';
 import { tfjsFinding } from './tfjs.js';
+import { seeTfjsNode, tfjsNodeFinding } from './tfjs-node.js';
 import { readTopology } from './topology.js';
 import { diagnosisVersion, type Diagnosis, type Topology } from './types.js';
 
@@ -33,11 +34,12 @@ export async function diagnose({
   const startedAt = new Date().toISOString();
   const start = performance.now();
   const withMpi = (name: string): NodeJS.ProcessEnv => ({ ...env, GRADLINK_MPI: name });
-  const [gpus, openmpi, mpich, builds] = await Promise.all([
+  const [gpus, openmpi, mpich, builds, tfjsNode] = await Promise.all([
     probe('gpus', patienceMs, env),
     probe('openmpi', patienceMs, withMpi('openmpi')),
     probe('mpich', patienceMs, withMpi('mpich')),
     mpiBuilds(env, patienceMs),
+    seeTfjsNode(patienceMs, env),
   ]);
   // Alone: the others would share the memory's bandwidth with it.
   const cores = await probe('cores', patienceMs, env);
@@ -51,6 +53,7 @@ export async function diagnose({
     mpiFinding('mpich', mpich, builds.mpich, env),
     ...gpuFindings(gpus),
     tfjsFinding(),
+    ...tfjsNode.map((seen) => tfjsNodeFinding(seen, gpus)),
     ...launcherFindings(env, hostfile),
   ];
   return {

@@ -1,12 +1,17 @@
 // The program of one probe: loads what it is to look at, sends what it found to its parent, and ends.
 //
 //   node probe-main.js cores|gpus|openmpi|mpich
+//   node probe-main.js tfjs-node FOLDER
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
 import { mebibyte } from '../results/units.js';
 import { lastLevelCache } from '../results/environment.js';
 import { readMachine } from '../measure/machine/gpus.js';
 import { native, nativePath } from '../native/load.js';
 import { nativeMemoryLoops } from '../native/measure.js';
-import type { CoresFound, GpusFound, ProbeMessage, ProbeName } from './probes.js';
+import type { CoresFound, GpusFound, ProbeMessage, ProbeName, TfjsNodeFound } from './probes.js';
 
 /** Of one array: past most caches, and still quick. The thorough figure is that of `gradlink measure`. */
 const smallest = 64 * mebibyte;
@@ -46,6 +51,27 @@ function gpus(): GpusFound {
   };
 }
 
+/** What is used of the package. */
+interface TfjsNode {
+  backend(): { isUsingGpuDevice: boolean; binding: { TF_Version: string } };
+  scalar(value: number): { neg(): { dataSync(): unknown } };
+}
+
+async function tfjsNode(folder: string): Promise<TfjsNodeFound> {
+  const file = pathToFileURL(join(folder, 'dist/index.js')).href;
+  const { default: tf } = (await import(file)) as { default: TfjsNode };
+  const { isUsingGpuDevice, binding } = tf.backend();
+  let failure: string | null = null;
+  try {
+    tf.scalar(1).neg().dataSync();
+  } catch (error) {
+    failure = error instanceof Error ? error.message : String(error);
+  }
+  const maps = readFileSync('/proc/self/maps', 'utf8');
+  const library = /\/\S*\/libtensorflow(?:_cc)?\.so\S*/.exec(maps)?.[0] ?? null;
+  return { tensorflow: binding.TF_Version, library, gpu: isUsingGpuDevice, failure };
+}
+
 async function look(name: ProbeName): Promise<unknown> {
   switch (name) {
     case 'cores':
@@ -55,6 +81,8 @@ async function look(name: ProbeName): Promise<unknown> {
     case 'openmpi':
     case 'mpich':
       return native().mpiLibrary();
+    case 'tfjs-node':
+      return await tfjsNode(process.argv[3] ?? '');
   }
 }
 

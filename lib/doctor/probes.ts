@@ -23,12 +23,23 @@ export interface GpusFound {
   readonly peers: readonly (Peer & { readonly from: number; readonly to: number })[];
 }
 
+export interface TfjsNodeFound {
+  /** TensorFlow's version. */
+  readonly tensorflow: string;
+  /** The file of its library; null where the system does not say. */
+  readonly library: string | null;
+  readonly gpu: boolean;
+  /** Why its operations fail; null where they work. */
+  readonly failure: string | null;
+}
+
 /** What each probe sends. */
 export interface Probes {
   readonly cores: CoresFound;
   readonly gpus: GpusFound;
   readonly openmpi: NativeMpiLibrary;
   readonly mpich: NativeMpiLibrary;
+  readonly 'tfjs-node': TfjsNodeFound;
 }
 
 export type ProbeName = keyof Probes;
@@ -48,11 +59,13 @@ export type ProbeMessage =
  *
  * @param patienceMs after which it is killed
  * @param env of the process
+ * @param rest what the probe is told besides
  */
 export function probe<N extends ProbeName>(
   name: N,
   patienceMs: number,
   env: NodeJS.ProcessEnv,
+  ...rest: readonly string[]
 ): Promise<Probed<Probes[N]>> {
   const file = packageFile('dist/probe-main.js');
   if (!existsSync(file)) {
@@ -63,7 +76,10 @@ export function probe<N extends ProbeName>(
     let answer: ProbeMessage | undefined;
     let late = false;
     // What a library prints is not for the reader of the diagnosis.
-    const child = fork(file, [name], { env, stdio: ['ignore', 'ignore', 'ignore', 'ipc'] });
+    const child = fork(file, [name, ...rest], {
+      env,
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    });
     const timer = setTimeout(() => {
       late = true;
       child.kill('SIGKILL');

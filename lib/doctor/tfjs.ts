@@ -12,24 +12,43 @@ const backends = {
   'tfjs-node-gpu': 'node-gpu',
 } as const;
 
+export interface InstalledPackage {
+  readonly folder: string;
+  readonly version: string;
+}
+
 const installed =
   'npm install @tensorflow/tfjs-core @tensorflow/tfjs-layers @tensorflow/tfjs-backend-wasm';
 
-/** Version of a package as Node would find it from this folder; undefined where it would not. */
-export function packageVersionFrom(folder: string, name: string): string | undefined {
-  for (let at = folder; ; at = dirname(at)) {
-    const text = readText(join(at, 'node_modules', name, 'package.json'));
-    if (text !== undefined) return (JSON.parse(text) as { version?: string }).version;
-    if (dirname(at) === at) return undefined;
+/** A package as Node would find it from one of these folders, the first first; undefined where it would not. */
+export function findPackage(
+  folders: readonly string[],
+  name: string,
+): InstalledPackage | undefined {
+  for (const folder of folders) {
+    for (let at = folder; ; at = dirname(at)) {
+      const found = join(at, 'node_modules', name);
+      const text = readText(join(found, 'package.json'));
+      if (text !== undefined) {
+        const { version } = JSON.parse(text) as { version?: string };
+        return { folder: found, version: version ?? 'of no version' };
+      }
+      if (dirname(at) === at) break;
+    }
   }
+  return undefined;
+}
+
+/** Where packages are looked for: from the user's program, the current folder, then from gradlink. */
+export function packageFolders(folder = process.cwd()): readonly string[] {
+  return [folder, dirname(fileURLToPath(import.meta.url))];
 }
 
 /** @param folder where the user's program is: the current folder */
 export function tfjsFinding(folder = process.cwd()): Finding {
-  const here = dirname(fileURLToPath(import.meta.url));
+  const folders = packageFolders(folder);
   const version = (name: string): string | undefined =>
-    packageVersionFrom(folder, `@tensorflow/${name}`) ??
-    packageVersionFrom(here, `@tensorflow/${name}`);
+    findPackage(folders, `@tensorflow/${name}`)?.version;
   const core = version('tfjs-core');
   const found = Object.entries(backends).flatMap(([name, backend]) => {
     const one = version(name);

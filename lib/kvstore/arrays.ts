@@ -1,5 +1,5 @@
 // Reading the arrays of an operation: one a device for each key.
-import { argumentError, describe } from '../errors.js';
+import { argumentError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -9,7 +9,7 @@ import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { StoreDevices } from './devices.js';
 import type { KeyInfo } from './keys.js';
 
-/** One array, or one for each device: TypedArrays for CPU devices, DeviceBuffers for GPUs. */
+/** One array, or one for each device: TypedArrays, and for GPUs DeviceBuffers too. */
 export type DeviceArrays = AnyArray | readonly AnyArray[];
 
 /** What the arrays of a store may be. */
@@ -63,26 +63,19 @@ function checked(array: unknown, info: KeyInfo, name: string, { devices }: Array
 }
 
 /**
- * An array that the host gives to either kind of store, or a DeviceBuffer on one of the store's GPUs.
+ * An array of the host, which either kind of store takes, or a DeviceBuffer on one of the store's GPUs.
  *
  * @throws TypeError that names the array's device and the store's.
  */
-export function assertReachable(array: unknown, name: string, devices: StoreDevices): void {
-  if (array instanceof DeviceBuffer) assertPlace(array, name, devices);
-}
-
-/** @throws TypeError that names the array's device and the store's. */
-function assertPlace(array: unknown, name: string, { names, gpus }: StoreDevices): void {
+export function assertPlace(array: unknown, name: string, { names, gpus }: StoreDevices): void {
   const buffer: DeviceBuffer | undefined = array instanceof DeviceBuffer ? array : undefined;
-  if (gpus === null ? buffer === undefined : gpus.includes(buffer?.device ?? -1)) return;
+  if (buffer === undefined || gpus?.includes(buffer.device) === true) return;
   const where = [...new Set(names)].join(', ');
   const expected =
     gpus === null
       ? `an array of the host (the store's devices are ${where})`
-      : `a DeviceBuffer on a device of the store (${where})`;
-  throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, {
-    text: buffer === undefined ? describe(array) : describeBuffer(buffer),
-  });
+      : `an array of the host, or a DeviceBuffer on a device of the store (${where})`;
+  throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, { text: describeBuffer(buffer) });
 }
 
 /** The arrays as native code takes them; the same list where nothing needs to change. */

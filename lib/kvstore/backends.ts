@@ -38,8 +38,13 @@ function withServers(type: StoreKind): Backend {
 }
 
 /** A store whose merging has begun: NCCL fails only when its ranks meet. */
-async function openMerging(gpus: readonly number[], merge: number): Promise<StoreBackend> {
-  const store = openOnGpus(gpus, merge);
+async function openMerging(
+  gpus: readonly number[],
+  merge: number,
+  peer = true,
+): Promise<StoreBackend> {
+  assertDriver();
+  const store = native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs, peer);
   try {
     await store.barrier();
   } catch (error) {
@@ -60,9 +65,9 @@ const merges = {
 } as const;
 
 /** NCCL may load and yet not run: a driver that is too old for it, a container with a small /dev/shm. */
-const deviceOnGpus: NonNullable<Backend['onGpus']> = async (gpus, { merge }) => {
+const deviceOnGpus: NonNullable<Backend['onGpus']> = async (gpus, { merge, peer }) => {
   try {
-    return await openMerging(gpus, merges[merge]);
+    return await openMerging(gpus, merges[merge], peer);
   } catch (error) {
     if (merge !== 'auto' || !(error instanceof GradlinkError)) throw error;
     const backend = await openMerging(gpus, nativeGpuMerges.peer);
@@ -79,11 +84,6 @@ function warnOnce(text: string): void {
   if (warned.has(text)) return;
   warned.add(text);
   process.emitWarning(text, { code: 'GRADLINK_MERGE' });
-}
-
-function openOnGpus(gpus: readonly number[], merge: number): NativeKVStore {
-  assertDriver();
-  return native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs);
 }
 
 function assertDriver(): void {

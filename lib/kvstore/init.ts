@@ -6,7 +6,7 @@ import { deviceDtypes, dtypes } from '../tensor/dtype.js';
 import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import { optionNames } from '../validate.js';
-import { assertReachable } from './arrays.js';
+import { assertPlace } from './arrays.js';
 import { pairsOf } from './calls.js';
 import type { Keys } from './calls.js';
 import type { StoreDevices } from './devices.js';
@@ -57,7 +57,7 @@ export function readInit(
     }
     if (table.has(key) || seen.has(key)) throw duplicateKey(key);
     seen.add(key);
-    assertReachable(value, 'value', devices);
+    assertPlace(value, 'value', devices);
     const dtype = dtypeNumber(value, options.dtype, 'value');
     if (dtype >= dtypes.length) {
       throw argumentError('ERR_INVALID_ARG_TYPE', 'value', 'a type that stores have', {

@@ -1,7 +1,7 @@
 // What stores are made with.
 import { defaultTimeoutMs } from '../deadline.js';
 import { argumentError } from '../errors.js';
-import { integer, milliseconds, optionNames } from '../validate.js';
+import { flag, integer, milliseconds, optionNames } from '../validate.js';
 import type { DeviceList, StoreDevices } from './devices.js';
 import type { StoreType } from './types.js';
 
@@ -18,6 +18,12 @@ export interface KVStoreOptions {
    * that sums; `'auto'`, when absent: NCCL where it is there, can start and each GPU is named once, else peers.
    */
   merge?: MergeName | undefined;
+  /**
+   * Of the type `device` on GPUs: whether the GPUs may reach one another's memory; true when absent. With false what they
+   * exchange passes through page-locked memory of the host, as on machines whose direct access is missing or broken, and
+   * NCCL takes no part.
+   */
+  peer?: boolean | undefined;
   /**
    * Of stores of several workers: milliseconds that an operation may wait for other workers and for servers; 30 000
    * when absent.
@@ -39,6 +45,7 @@ export const mergeNames: readonly MergeName[] = ['auto', 'peers', 'nccl'];
 export const storeNames = optionNames<KVStoreOptions>({
   devices: true,
   merge: true,
+  peer: true,
   timeoutMs: true,
   startTimeoutMs: true,
   bigArrayBound: true,
@@ -69,6 +76,7 @@ export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true })
 /** What stores are opened with beside their devices, checked. */
 export interface OpeningOptions {
   readonly merge: MergeName;
+  readonly peer: boolean;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly bigArrayBound: number;
@@ -77,6 +85,8 @@ export interface OpeningOptions {
 const defaultStartTimeoutMs = 60_000;
 /** MXNet's MXNET_KVSTORE_BIGARRAY_BOUND. */
 const defaultBigArrayBound = 1_000_000;
+
+const ofDevicesOnGpus = ['merge', 'peer'] as const;
 
 /** @throws TypeError or RangeError for times that are none and for a bound that is no integer above 0. */
 export function openingOptions(
@@ -88,12 +98,15 @@ export function openingOptions(
   if (merge !== undefined && !mergeNames.includes(merge)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', `one of ${mergeNames.join(', ')}`, merge);
   }
-  if (merge !== undefined && (kind !== 'device' || gpus === null)) {
+  const peer = flag(options.peer, 'peer', true);
+  for (const name of ofDevicesOnGpus) {
+    if (options[name] === undefined || (kind === 'device' && gpus !== null)) continue;
     const expected = "none but for the store type 'device' on GPUs";
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', expected, merge);
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, options[name]);
   }
   return {
     merge: merge ?? 'auto',
+    peer,
     timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
     startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),
     bigArrayBound: integer(bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER),

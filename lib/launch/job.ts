@@ -1,5 +1,7 @@
 // What a job is: a command started as several processes that know their places.
 
+import { gpuPerWorkerVariable, ownGpuVariable } from './gpus.js';
+
 /** A worker runs the user's command, a server keeps a share of the distributed store. */
 export type Role = 'worker' | 'server';
 
@@ -18,6 +20,8 @@ export interface JobSpec {
   readonly env: Readonly<Record<string, string>>;
   /** Cores to share out among the processes of this host; none: they run where the kernel puts them. */
   readonly cores: readonly number[];
+  /** Whether each worker sees one GPU of its host; absent: all that the launcher sees. */
+  readonly gpuPerWorker?: boolean;
   /** Whether the job goes on without workers that fail. */
   readonly tolerateWorkerLoss: boolean;
   /** Milliseconds between SIGTERM and SIGKILL. */
@@ -88,6 +92,8 @@ export const launcherVariables: readonly string[] = [
   'GRADLINK_TRANSPORT',
   launcherVariable,
   'GRADLINK_BIND_TO',
+  gpuPerWorkerVariable,
+  ownGpuVariable,
   'GRADLINK_KEPT',
 ];
 
@@ -102,6 +108,9 @@ export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<str
     ...(job.control === undefined ? {} : { [launcherVariable]: job.control }),
     // For keepers; here the launcher binds.
     ...(job.control !== undefined && job.cores.length === 0 ? { GRADLINK_BIND_TO: 'none' } : {}),
+    ...(job.control !== undefined && job.gpuPerWorker === true
+      ? { [gpuPerWorkerVariable]: '1' }
+      : {}),
   };
 }
 

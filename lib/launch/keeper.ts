@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { allowedCores, bindToCores, shareCores } from './cores.js';
 import { parseFrame, type Exit, type FrameType, type Hello } from './frames.js';
 import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan } from './job.js';
+import { keeperGpu } from './keeper-gpu.js';
 import { removeSegments, removeSession } from './leftovers.js';
 import { keeperPlace, type KeeperPlace } from './keeper-place.js';
 import { Line } from './line.js';
@@ -159,7 +160,12 @@ function cores(
 }
 
 /** What this process's keeper is to start: the user's command, or a server. */
-function planFor(command: Command, place: KeeperPlace, env: Env): ProcessPlan {
+function planFor(
+  command: Command,
+  place: KeeperPlace,
+  env: Env,
+  gpu: Readonly<Record<string, string>>,
+): ProcessPlan {
   const workers = Number(required(env, 'GRADLINK_NUM_WORKERS'));
   const server = place.place >= workers;
   const index = server ? place.place - workers : place.place;
@@ -174,7 +180,7 @@ function planFor(command: Command, place: KeeperPlace, env: Env): ProcessPlan {
     env: {
       [keptVariable]: keptMark(env, place),
       GRADLINK_ROLE: role,
-      ...(server ? { GRADLINK_SERVER_RANK: String(index) } : {}),
+      ...(server ? { GRADLINK_SERVER_RANK: String(index) } : gpu),
     },
     inherited: pmi,
   };
@@ -284,7 +290,9 @@ export async function keep(
     // Inherited from here: nothing the process starts can be earlier than its binding.
     const share = cores(connection, place, env);
     if (share !== undefined) bindToCores(process.pid, share);
-    const plan = planFor(command, place, env);
+    const gpu = keeperGpu({ ...place, ...connection }, env);
+    if (gpu.warning !== undefined) line.write('stderr', Buffer.from(gpu.warning));
+    const plan = planFor(command, place, env, gpu.variables);
     const { endings: how } = await runJob([plan], {
       mark: `${keptVariable}=${keptMark(env, place)}`,
       env,

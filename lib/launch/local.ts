@@ -1,5 +1,6 @@
 // The launcher `local`: every process is a child on this host.
 import { shareCores } from './cores.js';
+import { workerShare, workerVariables } from './gpus.js';
 import { jobEnvironment, labelOf, type JobSpec, type Launcher } from './job.js';
 import { serverCommand } from './programs.js';
 
@@ -14,10 +15,20 @@ function shares(job: JobSpec): readonly (readonly number[] | undefined)[] {
     : [...shareCores(workers, cores), ...shareCores(servers, cores)];
 }
 
+function gpuVariables(
+  { gpuPerWorker, workers }: JobSpec,
+  localRank: number,
+  env: JobSpec['outerEnv'],
+): Readonly<Record<string, string>> {
+  if (gpuPerWorker !== true) return {};
+  return workerVariables(workerShare({ localRank, localSize: workers }, env), env);
+}
+
 export const local: Launcher = {
   name: 'local',
   plan(job, jobId) {
     const common = jobEnvironment(job, jobId);
+    const outer = { ...job.outerEnv, ...job.env };
     return shares(job).map((cores, place) => {
       const bound = cores === undefined ? {} : { cores };
       if (place >= job.workers) {
@@ -40,6 +51,7 @@ export const local: Launcher = {
         // Communicator.world() reads these. Ranks follow launch order, and one host holds them all.
         env: {
           ...common,
+          ...gpuVariables(job, place, outer),
           GRADLINK_ROLE: 'worker',
           GRADLINK_RANK: String(place),
           GRADLINK_SIZE: String(job.workers),

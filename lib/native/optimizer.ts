@@ -12,6 +12,8 @@ export interface NativeSchedulerSpec {
   readonly baseLr: number;
   readonly warmupSteps: number;
   readonly warmupBeginLr: number;
+  /** What a linear warm-up rises to. */
+  readonly warmupFinalLr: number;
   readonly warmupMode: number;
   readonly steps: readonly number[];
   readonly factor: number;
@@ -44,9 +46,19 @@ export interface NativeOptimizer {
   loadStates(states: Uint8Array): void;
 }
 
-/** What an option's number may be; a flag is 0 or 1, and `positiveOrOff` is off by default. */
+/**
+ * What an option's number may be; a flag is 0 or 1, `positiveOrOff` is off by default and at 0, and what is below 0 counts as 0
+ * where it is `clampedAtZero`.
+ */
 export type NativeOptionRange =
-  'finite' | 'notNegative' | 'positive' | 'positiveOrOff' | 'unit' | 'flag' | 'count';
+  | 'finite'
+  | 'notNegative'
+  | 'clampedAtZero'
+  | 'positive'
+  | 'positiveOrOff'
+  | 'unit'
+  | 'flag'
+  | 'count';
 
 /** One option of one optimizer. */
 export interface NativeOptimizerOption {

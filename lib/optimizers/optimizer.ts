@@ -27,7 +27,10 @@ export type OptimizerKey = number | string;
 
 /** Options that every optimizer has. Defaults are MXNet 1.9.1's. */
 export interface OptimizerOptions {
-  /** The rate where no schedule decides it, else the schedule's base rate. Default: said at each optimizer. */
+  /**
+   * The rate where no schedule decides it, else what a factor schedule starts from; the other schedules start from their own
+   * `baseLr`, as in MXNet. Default: said at each optimizer.
+   */
   readonly learningRate?: number;
   /** Decides the rate from the number of updates. */
   readonly lrScheduler?: LRScheduler | null;
@@ -35,7 +38,7 @@ export interface OptimizerOptions {
   readonly wd?: number;
   /** What gradients are multiplied by first, often 1 / batch size. Default 1. */
   readonly rescaleGrad?: number;
-  /** Bound of the absolute value of a gradient's elements; null does not bound them. Default null. */
+  /** Bound of the absolute value of a gradient's elements; null and 0 do not bound them. Default null. */
   readonly clipGradient?: number | null;
   /** Updates counted as done before the first one. Default 0. */
   readonly beginNumUpdate?: number;
@@ -56,6 +59,19 @@ const updateNames = optionNames<{ dtype?: string }>({ dtype: true });
 
 /** Options that are no numbers, which the addon's table has. */
 const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
+
+/**
+ * Those whose rate replaces the schedule's even where the caller gave none: MXNet's classes hand their default on. The
+ * others take the schedule's.
+ */
+const withRateOfTheirOwn: ReadonlySet<string> = new Set([
+  'adam',
+  'adamw',
+  'ftrl',
+  'lamb',
+  'rmsprop',
+  'signum',
+]);
 
 let definitions: ReadonlyMap<string, NativeOptimizerDefinition> | undefined;
 
@@ -110,8 +126,11 @@ export abstract class Optimizer {
     }
     this.name = name;
     this.lrScheduler = scheduler;
+    const ownRate = fallbackOf(known, 'learningRate');
     this.#learningRate =
-      numbers['learningRate'] ?? scheduler?.baseLr ?? fallbackOf(known, 'learningRate');
+      numbers['learningRate'] ??
+      (scheduler === null || withRateOfTheirOwn.has(name) ? ownRate : scheduler.baseLr);
+    if (scheduler !== null) warnOfTwoRates(name, this.#learningRate, scheduler);
     this.#rescaleGrad = numbers['rescaleGrad'] ?? fallbackOf(known, 'rescaleGrad');
     this.#options = {
       name,
@@ -217,6 +236,21 @@ export abstract class Optimizer {
   }
 }
 
+const warned = new Set<string>();
+
+/** Which of two rates counts is no guess for whoever reads the program: said once, as MXNet does. */
+function warnOfTwoRates(name: string, learningRate: number, scheduler: LRScheduler): void {
+  const { baseLr, followsOptimizer } = scheduler;
+  if (learningRate === baseLr) return;
+  const counts = followsOptimizer
+    ? `${learningRate} is what the schedule starts from, and its own rate what a warm-up rises to`
+    : `the schedule's own rate counts`;
+  const text = `${name} has the learning rate ${learningRate}, its ${scheduler.constructor.name} the base rate ${baseLr}: ${counts}. Give both the same to be clear.`;
+  if (warned.has(text)) return;
+  warned.add(text);
+  process.emitWarning(text, { code: 'GRADLINK_LEARNING_RATE' });
+}
+
 /** The default of an option that every optimizer has. */
 function fallbackOf(options: readonly NativeOptimizerOption[], name: string): number {
   return options.find((option) => option.name === name)?.fallback ?? Number.NaN;
@@ -224,7 +258,8 @@ function fallbackOf(options: readonly NativeOptimizerOption[], name: string): nu
 
 function numberOf(value: unknown, { name, range }: NativeOptimizerOption): number {
   if (range === 'flag') return checkedFlag(value, name) ? 1 : 0;
-  return checkedNumber(value, name, range === 'positiveOrOff' ? 'positive' : range);
+  if (range === 'positiveOrOff') return checkedNumber(value, name, 'notNegative');
+  return checkedNumber(value, name, range === 'clampedAtZero' ? 'finite' : range);
 }
 
 function keyText(key: OptimizerKey): string {

@@ -12,15 +12,15 @@ export type WarmupMode = 'linear' | 'constant';
 /** Options that every schedule has. */
 export interface SchedulerOptions {
   /**
-   * The rate to start from after warm-up. When the schedule is given to an optimizer: by default the optimizer's
-   * `learningRate`, which also replaces it when both are given. Else 0.01.
+   * The rate to start from after warm-up, and what a linear warm-up rises to. An optimizer's `learningRate` replaces what
+   * {@link FactorScheduler} and {@link MultiFactorScheduler} start from, and nothing else. Default 0.01.
    */
   readonly baseLr?: number;
   /** Updates of warm-up, before which the schedule proper does not decay. Default 0. */
   readonly warmupSteps?: number;
-  /** The rate at update 0 of the warm-up; at most the base rate. Default 0. */
+  /** The rate at update 0 of the warm-up; at most baseLr. Default 0. */
   readonly warmupBeginLr?: number;
-  /** `'linear'` rises evenly to the base rate, `'constant'` stays at warmupBeginLr. Default `'linear'`. */
+  /** `'linear'` rises evenly to baseLr, `'constant'` stays at warmupBeginLr. Default `'linear'`. */
   readonly warmupMode?: WarmupMode;
 }
 
@@ -66,9 +66,12 @@ type Shape = Pick<
 
 /** A rate as a function of the number of updates. Immutable: several optimizers can share one. */
 export abstract class LRScheduler {
-  /** The rate after warm-up, where the schedule names one itself. */
-  readonly baseLr: number | undefined;
-  readonly #warmup: Pick<NativeSchedulerSpec, 'warmupSteps' | 'warmupBeginLr' | 'warmupMode'>;
+  /** The rate after warm-up, unless an optimizer replaces it. */
+  readonly baseLr: number;
+  readonly #warmup: Pick<
+    NativeSchedulerSpec,
+    'warmupSteps' | 'warmupBeginLr' | 'warmupFinalLr' | 'warmupMode'
+  >;
   readonly #shape: Shape;
 
   /** @internal */
@@ -80,8 +83,8 @@ export abstract class LRScheduler {
   ) {
     assertConcrete(new.target, LRScheduler, 'new CosineScheduler(…)');
     refuseUnknown({ ...options }, [...commonOptions, ...own], name);
-    const { baseLr, warmupSteps = 0, warmupBeginLr = 0, warmupMode = 'linear' } = options;
-    if (baseLr !== undefined) checkedNumber(baseLr, 'baseLr', 'finite');
+    const { warmupSteps = 0, warmupBeginLr = 0, warmupMode = 'linear' } = options;
+    this.baseLr = checkedNumber(options.baseLr ?? defaultBaseLr, 'baseLr', 'finite');
     if (
       typeof (warmupMode as unknown) !== 'string' ||
       !Object.hasOwn(nativeWarmupModes, warmupMode)
@@ -93,50 +96,57 @@ export abstract class LRScheduler {
         warmupMode,
       );
     }
-    this.baseLr = baseLr;
     this.#shape = shape;
     this.#warmup = {
       warmupSteps: checkedNumber(warmupSteps, 'warmupSteps', 'count'),
       warmupBeginLr: checkedNumber(warmupBeginLr, 'warmupBeginLr', 'finite'),
+      warmupFinalLr: this.baseLr,
       warmupMode: nativeWarmupModes[warmupMode],
     };
-    if (baseLr !== undefined) this.#assertWarmsUp(baseLr);
+    if (warmupSteps > 0 && warmupBeginLr > this.baseLr) {
+      throw argumentError(
+        'ERR_OUT_OF_RANGE',
+        'warmupBeginLr',
+        `at most the base rate, ${this.baseLr}`,
+        warmupBeginLr,
+      );
+    }
   }
 
   /**
    * The rate at an update.
    *
    * @param numUpdate - updates done so far: the largest count of any key. The first update asks for 1.
-   * @param baseLr - the base rate, when it is not the schedule's own.
+   * @param learningRate - the optimizer's, where there is one.
    * @throws RangeError for what is no whole number of updates; GradlinkError ERR_BACKEND_UNAVAILABLE where the addon, which
    *   computes the rate, cannot be loaded.
    */
-  at(numUpdate: number, baseLr = this.baseLr ?? defaultBaseLr): number {
+  at(numUpdate: number, learningRate?: number): number {
     checkedNumber(numUpdate, 'numUpdate', 'count');
-    return native().rateAt({ baseLr, ...this.#warmup, ...this.#shape }, numUpdate);
+    return native().rateAt(this.spec(learningRate), numUpdate);
+  }
+
+  /**
+   * Whether the decay starts from the optimizer's rate. MXNet sets the schedule's base rate then, which those that compute
+   * each rate from the first one do not read again.
+   *
+   * @internal
+   */
+  get followsOptimizer(): boolean {
+    const { kind } = this.#shape;
+    return kind === nativeSchedulerKinds.factor || kind === nativeSchedulerKinds.multiFactor;
   }
 
   /**
    * The schedule as plain data, for native code and for files.
    *
-   * @throws RangeError when the warm-up would begin above the base rate.
    * @internal
    */
-  spec(baseLr = this.baseLr ?? defaultBaseLr): NativeSchedulerSpec {
-    this.#assertWarmsUp(baseLr);
+  spec(learningRate = this.baseLr): NativeSchedulerSpec {
+    const baseLr = this.followsOptimizer
+      ? checkedNumber(learningRate, 'learningRate', 'finite')
+      : this.baseLr;
     return { baseLr, ...this.#warmup, ...this.#shape };
-  }
-
-  #assertWarmsUp(baseLr: number): void {
-    const { warmupSteps, warmupBeginLr } = this.#warmup;
-    if (warmupSteps > 0 && warmupBeginLr > baseLr) {
-      throw argumentError(
-        'ERR_OUT_OF_RANGE',
-        'warmupBeginLr',
-        `at most the base rate, ${baseLr}`,
-        warmupBeginLr,
-      );
-    }
   }
 }
 

@@ -6,20 +6,18 @@ import { percentText, sizeText, timeText } from '../results/units.js';
 export const trainStyles = ['bluefog', 'horovod', 'elasticdl', 'tianshu'] as const;
 export type TrainStyle = (typeof trainStyles)[number];
 
-/** What those benchmarks call the thing that computes. */
-function deviceName(backend: string): 'GPU' | 'CPU' {
-  return backend === 'node-gpu' ? 'GPU' : 'CPU';
-}
+/** What those benchmarks call the thing that computes: not the package's name, which is no proof. */
+type Device = TrainResult['device'];
 
 const rate = (value: number): string => value.toFixed(1);
 const spread = ({ mean, halfWidth }: Spread): string => `${rate(mean)} +-${rate(halfWidth)}`;
 
 /** Before the first step. */
-export function startLines(config: TrainConfig, workers: number, backend: string): string[] {
+export function startLines(config: TrainConfig, workers: number, device: Device): string[] {
   return [
     `Model: ${config.model}`,
     `Batch size: ${config.batchSize}`,
-    `Number of ${deviceName(backend)}s: ${workers}`,
+    `Number of ${device}s: ${workers}`,
     ...(config.warmupSteps > 0 ? ['Running warmup...'] : []),
     'Running benchmark...',
   ];
@@ -29,10 +27,10 @@ export function startLines(config: TrainConfig, workers: number, backend: string
 export function iterLine(
   iteration: number,
   samplesPerSecond: number,
-  backend: string,
+  device: Device,
   sampleName: string,
 ): string {
-  return `Iter #${iteration}: ${rate(samplesPerSecond)} ${sampleName}/sec per ${deviceName(backend)}`;
+  return `Iter #${iteration}: ${rate(samplesPerSecond)} ${sampleName}/sec per ${device}`;
 }
 
 /** The last lines of a run. The total in the style's own statistic comes first, then both by name, then the step. */
@@ -41,7 +39,7 @@ export function endLines(
   config: TrainConfig,
   result: TrainResult,
 ): string[] {
-  const device = deviceName(result.backend);
+  const { device } = result;
   const { rank0, bluefog, horovod } = runStatistics(
     result.iterationSeconds,
     config.batchSize * config.stepsPerIteration,
@@ -69,6 +67,13 @@ const partTitles: readonly (readonly [keyof StepParts, string])[] = [
   ['updateSeconds', 'update'],
 ];
 
+function computedText({ device, gpu }: TrainResult): string {
+  if (device === 'CPU') return 'on the CPU';
+  if (gpu === undefined) return 'on the GPU that TensorFlow took, the last that it sees';
+  const share = gpu.ranks > 1 ? `${gpu.ranks} workers share one` : 'one for each worker';
+  return `on GPUs, ${share} of a host's ${gpu.gpus} (CUDA_VISIBLE_DEVICES by local rank)`;
+}
+
 /** Where a step's time goes, and what else is to know of the run. */
 function stepLines(config: TrainConfig, result: TrainResult): string[] {
   const { parts, losses, utilisation, gradientBytes, gradientArrays } = result;
@@ -87,5 +92,6 @@ function stepLines(config: TrainConfig, result: TrainResult): string[] {
       `${share(utilisation.diskShare)}, gpu ${share(utilisation.gpuShare)}`,
     `  ran on    ${result.workers} worker${result.workers === 1 ? '' : 's'} on ${result.machines} machine${result.machines === 1 ? '' : 's'}`,
     `  data      ${result.datasetName}; tfjs ${result.tfjsVersion} on ${result.backend}`,
+    `  computed  ${computedText(result)}`,
   ];
 }

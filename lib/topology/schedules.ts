@@ -82,10 +82,12 @@ export function exponentialMachineSchedule(place: NodePlace): Generator<Exchange
 
 /**
  * In each step one rank of every node exchanges with its like on the next node, the others pass on around a ring inside
- * the node: the network carries one message a node. Where there is nobody to exchange with, the lists are empty.
+ * the node: the network carries one message a node. On one node the rank whose turn it is exchanges with nobody.
+ *
+ * @throws RangeError for nodes of one or two ranks: with two, nothing ever passes from one to the other.
  */
 export function innerOuterRingSchedule(place: NodePlace): Generator<Exchange, never> {
-  const { nodes, perNode, node, local } = checkedPlace(place);
+  const { nodes, perNode, node, local } = checkedInnerOuter(place);
   return endless((t) => {
     const outgoing = t % perNode;
     if (local === outgoing) return outside(nodes, perNode, node, local, 1);
@@ -93,16 +95,18 @@ export function innerOuterRingSchedule(place: NodePlace): Generator<Exchange, ne
       const next = modulo(start + step, perNode);
       return next === outgoing ? modulo(next + step, perNode) : next;
     };
-    return inside(perNode, node, local, past(local, 1), past(local, -1));
+    return inside(perNode, node, past(local, 1), past(local, -1));
   });
 }
 
 /**
  * As {@link innerOuterRingSchedule}, with distances 1, 2, 4, … both between nodes and inside a node, where the rank that
  * exchanges outside is passed over.
+ *
+ * @throws RangeError for nodes of one or two ranks.
  */
 export function innerOuterExponentialSchedule(place: NodePlace): Generator<Exchange, never> {
-  const { nodes, perNode, node, local } = checkedPlace(place);
+  const { nodes, perNode, node, local } = checkedInnerOuter(place);
   return endless((t) => {
     const outgoing = t % perNode;
     if (local === outgoing) return outside(nodes, perNode, node, local, powerAt(t, nodes - 1));
@@ -110,7 +114,7 @@ export function innerOuterExponentialSchedule(place: NodePlace): Generator<Excha
     const past = (toOutgoing: number) => (distance >= toOutgoing ? distance + 1 : distance);
     const to = modulo(local + past(modulo(outgoing - local, perNode)), perNode);
     const from = modulo(local - past(modulo(local - outgoing, perNode)), perNode);
-    return inside(perNode, node, local, to, from);
+    return inside(perNode, node, to, from);
   });
 }
 
@@ -146,9 +150,7 @@ function outside(
   return one(on(node + distance), on(node - distance));
 }
 
-function inside(perNode: number, node: number, local: number, to: number, from: number): Exchange {
-  // Alone in the node beside the one that exchanges outside.
-  if (to === local) return nobody;
+function inside(perNode: number, node: number, to: number, from: number): Exchange {
   return one(node * perNode + to, node * perNode + from);
 }
 
@@ -178,6 +180,15 @@ function checkedPlace(place: NodePlace): Place {
     node: Math.floor(rank / ranksPerNode),
     local: rank % ranksPerNode,
   };
+}
+
+/** While one rank of a node exchanges outside, at least two others must be there to exchange inside. */
+function checkedInnerOuter(place: NodePlace): Place {
+  const checked = checkedPlace(place);
+  if (checked.perNode > 2) return checked;
+  const expected =
+    'at least 3 (with fewer, ranks of a node never exchange; use onePeerSchedule, or exponentialMachineSchedule with hierarchicalNeighborAllReduce)';
+  throw argumentError('ERR_OUT_OF_RANGE', 'ranksPerNode', expected, checked.perNode);
 }
 
 function* endless<V extends Rank | Node>(

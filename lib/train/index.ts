@@ -5,7 +5,8 @@
  * @packageDocumentation
  */
 export { useBackend } from './backends.js';
-export type { Backend } from './backends.js';
+export type { Backend, BackendOptions } from './backends.js';
+export type { GpuShare } from '../launch/gpus.js';
 export { backendNames, type BackendName } from './names.js';
 export { broadcastOptimizerState, broadcastVariables } from './broadcast.js';
 export type { BroadcastOptions } from './broadcast.js';

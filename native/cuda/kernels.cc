@@ -187,8 +187,11 @@ void Kernels::copy(Stream& stream, void* to, const void* from, std::size_t bytes
                        from, vectors);
 }
 
-void Kernels::chase(Stream& stream, const void* list, std::uint32_t steps, std::uint64_t* result) {
-  impl_->module.launch(stream, "gradlinkChase", 1, 1, list, steps, result);
+void Kernels::chase(Stream& stream, const void* list, std::uint32_t steps, int multiprocessor,
+                    std::uint64_t* result) {
+  const auto all = static_cast<std::uint64_t>(stream.device().multiprocessors());
+  impl_->module.launch(stream, "gradlinkChase", all, 1, list, steps,
+                       static_cast<std::uint32_t>(multiprocessor), result);
 }
 
 void chaseList(void* image, const void* at, std::size_t nodes, std::size_t stride) {

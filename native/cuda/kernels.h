@@ -2,7 +2,8 @@
 // device pointers that the stream's device reaches.
 //
 // Kernels take lists of tasks, so that two hundred small arrays are one launch: a list is put
-// together on the host, travels in one copy, and every block finds its piece in it. Steps of
+// together on the host, travels in one copy beside the stream's work, and every block finds its
+// piece in it. Steps of
 // optimizers are in step.h, gradient compression in compress.h.
 #pragma once
 
@@ -59,9 +60,11 @@ class Kernels {
   /// Copies with the multiprocessors; bytes a multiple of 16, both 16-byte aligned. `blocks` 0: as
   /// many as fill the device.
   void copy(Stream&, void* to, const void* from, std::size_t bytes, unsigned blocks = 0);
-  /// Follows a list (chaseList) for `steps` steps. result[0]: nanoseconds it took by the device's
-  /// global timer, which on some devices counts in microseconds; result[1]: the last address.
-  void chase(Stream&, const void* list, std::uint32_t steps, std::uint64_t* result);
+  /// Follows a list (chaseList) for `steps` steps on one of the multiprocessors. result[0]:
+  /// nanoseconds it took by the device's global timer, which on some devices counts in
+  /// microseconds; result[1]: the last address.
+  void chase(Stream&, const void* list, std::uint32_t steps, int multiprocessor,
+             std::uint64_t* result);
 
  private:
   explicit Kernels(Device&);

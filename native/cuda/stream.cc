@@ -11,7 +11,22 @@ namespace gradlink::cuda {
 namespace {
 
 constexpr unsigned kNonBlocking = 1;
+constexpr unsigned kBlockingSync = 1;
 constexpr unsigned kDisableTiming = 2;
+
+/// Most waits are over within this; a thread that slept would wake later than that.
+constexpr auto kPolling = std::chrono::microseconds(200);
+
+unsigned flagsOf(Event::Use use) {
+  switch (use) {
+    case Event::Use::time:
+      return 0;
+    case Event::Use::sleep:
+      return kDisableTiming | kBlockingSync;
+    default:
+      return kDisableTiming;
+  }
+}
 
 /// Builds the message only when there is one to build: these calls are on the fast path.
 void checkOn(Status status, const char* doing, const Device& device) {
@@ -59,8 +74,14 @@ void Stream::wait(const Event& event) {
 }
 
 void Stream::synchronize() {
-  device_.makeCurrent();
-  checkOn(Driver::get().streamSynchronize(handle_), "the work of a stream", device_);
+  const Deadline::Clock::time_point start = Deadline::Clock::now();
+  while (Deadline::Clock::now() - start < kPolling) {
+    if (done()) return;
+    std::this_thread::yield();
+  }
+  if (!end_) end_ = std::make_unique<Event>(device_, Event::Use::sleep);
+  end_->record(*this);
+  checkOn(Driver::get().eventSynchronize(end_->handle()), "the work of a stream", device_);
 }
 
 bool Stream::done() {
@@ -71,10 +92,9 @@ bool Stream::done() {
   return true;
 }
 
-Event::Event(Device& device, bool timed) : device_(device) {
+Event::Event(Device& device, Use use) : device_(device) {
   device.makeCurrent();
-  checkOn(Driver::get().eventCreate(&handle_, timed ? 0 : kDisableTiming), "making an event",
-          device);
+  checkOn(Driver::get().eventCreate(&handle_, flagsOf(use)), "making an event", device);
 }
 
 Event::~Event() {
@@ -111,9 +131,8 @@ double Event::secondsSince(const Event& earlier) const {
 void await(const std::function<bool()>& done, Deadline deadline, const char* what,
            const std::function<void()>& troubled) {
   using Clock = Deadline::Clock;
-  // Most waits are over within this; a thread that slept would wake later than that.
-  constexpr auto kPolling = std::chrono::microseconds(200);
-  constexpr auto kLongestSleep = std::chrono::microseconds(500);
+  // What comes down in 10 ms is noticed late by half of this, half a hundredth.
+  constexpr auto kLongestSleep = std::chrono::microseconds(100);
   constexpr auto kBetweenQuestions = std::chrono::milliseconds(1);
   const Clock::time_point start = Clock::now();
   Clock::time_point asked = start;

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <memory>
 
 #include "core/deadline.h"
 #include "cuda/device.h"
@@ -31,7 +33,7 @@ class Stream {
   void zero(void* to, std::size_t bytes);
   /// What follows here waits for the event; the event may be of another device.
   void wait(const Event&);
-  /// Blocks this thread. Throws what the device failed with.
+  /// Blocks this thread, which sleeps where it takes long. Throws what the device failed with.
   void synchronize();
   /// True when all is done. Throws what the device failed with.
   bool done();
@@ -39,12 +41,17 @@ class Stream {
  private:
   Device& device_;
   StreamHandle handle_ = nullptr;
+  /// Its end, for who sleeps until then.
+  std::unique_ptr<Event> end_;
 };
 
 class Event {
  public:
+  /// What it is for. `sleep`: who waits for it in synchronize() sleeps, else burns a core.
+  enum class Use : std::uint8_t { order, time, sleep };
+  Event(Device&, Use use);
   /// timed: for secondsSince; without, recording costs less.
-  Event(Device&, bool timed);
+  Event(Device& device, bool timed) : Event(device, timed ? Use::time : Use::order) {}
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -61,7 +68,9 @@ class Event {
   EventHandle handle_ = nullptr;
 };
 
-/// Waits until done() is true: polls, then sleeps between polls, so that no core burns for long.
+/// Waits until done() is true, with something else to watch meanwhile (else Stream::synchronize and
+/// Event::synchronize sleep until the very end): polls, then sleeps between polls, so that no core
+/// burns for long.
 /// Calls `troubled` now and then, which throws to end the wait; throws Error(timeout) naming `what`
 /// after the deadline.
 void await(const std::function<bool()>& done, Deadline deadline, const char* what,

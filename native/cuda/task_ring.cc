@@ -1,6 +1,5 @@
 #include "cuda/task_ring.h"
 
-#include <algorithm>
 #include <bit>
 
 #include "core/error.h"
@@ -11,8 +10,8 @@ namespace {
 /// Thousands of single tasks, or a dozen rounds of a store with hundreds of arrays: nobody waits
 /// for room who does not queue without end.
 constexpr std::size_t kFirstBytes = 1 << 20;
-/// A list may take this share of the ring, so that one can be written while others are under way.
-constexpr std::size_t kShare = 4;
+/// One is written while lists of the others are under way.
+constexpr std::size_t kParts = 4;
 constexpr std::size_t kListAlignment = 16;
 
 }  // namespace
@@ -21,61 +20,64 @@ TaskRing::TaskRing(Stream& stream) : impl_(std::make_unique<Impl>(stream)) {}
 
 TaskRing::~TaskRing() {
   try {
-    impl_->stream.synchronize();
+    impl_->synchronize();
   } catch (const Error&) {  // NOLINT(bugprone-empty-catch)
     // What failed is reported to whoever waits for the work; here it only must not be running.
   }
 }
 
 TaskRing::Impl::Impl(Stream& stream)
-    : stream(stream), host_(kFirstBytes), device_(stream.device(), kFirstBytes) {}
+    : stream(stream),
+      lists_(stream.device()),
+      sent_(stream.device(), false),
+      host_(kFirstBytes),
+      device_(stream.device(), kFirstBytes) {
+  for (std::size_t i = 0; i < kParts; ++i)
+    parts_.push_back(std::make_unique<Part>(stream.device()));
+}
+
+std::size_t TaskRing::Impl::partBytes() const { return host_.bytes() / kParts; }
 
 TaskList TaskRing::Impl::reserve(std::size_t bytes) {
   bytes = (bytes + kListAlignment - 1) / kListAlignment * kListAlignment;
-  if (bytes > host_.bytes() / kShare) grow(bytes);
-  if (next_ + bytes > host_.bytes()) next_ = 0;
-  const std::size_t end = next_ + bytes;
-  const auto inTheWay = [this, end](const Sent& sent) {
-    return sent.begin < end && next_ < sent.end;
-  };
-  while (std::any_of(sent_.begin(), sent_.end(), inTheWay)) {
-    sent_.front().copied->synchronize();
-    forgetOldest();
+  if (bytes > partBytes()) {
+    grow(bytes);
+  } else if (next_ + bytes > partBytes()) {
+    nextPart();
   }
-  while (!sent_.empty() && sent_.front().copied->done()) forgetOldest();
-  const TaskList list{static_cast<std::byte*>(host_.data()) + next_,
-                      static_cast<std::byte*>(device_.data()) + next_, bytes};
-  next_ = end;
-  return list;
+  const std::size_t at = part_ * partBytes() + next_;
+  next_ += bytes;
+  return {static_cast<std::byte*>(host_.data()) + at, static_cast<std::byte*>(device_.data()) + at,
+          bytes};
 }
 
 void TaskRing::Impl::send(const TaskList& list) {
-  stream.copy(list.device, list.host, list.bytes);
-  std::unique_ptr<Event> copied;
-  if (spareEvents_.empty()) {
-    copied = std::make_unique<Event>(stream.device(), false);
-  } else {
-    copied = std::move(spareEvents_.back());
-    spareEvents_.pop_back();
-  }
-  copied->record(stream);
-  const auto begin =
-      static_cast<std::size_t>(list.host - static_cast<const std::byte*>(host_.data()));
-  sent_.push_back({begin, begin + list.bytes, std::move(copied)});
+  parts_[part_]->used = true;
+  lists_.copy(list.device, list.host, list.bytes);
+  sent_.record(lists_);
+  stream.wait(sent_);
 }
 
-void TaskRing::Impl::forgetOldest() {
-  spareEvents_.push_back(std::move(sent_.front().copied));
-  sent_.pop_front();
+void TaskRing::Impl::nextPart() {
+  if (parts_[part_]->used) parts_[part_]->passed.record(stream);
+  part_ = (part_ + 1) % kParts;
+  next_ = 0;
+  if (parts_[part_]->used) parts_[part_]->passed.synchronize();
+  parts_[part_]->used = false;
+}
+
+void TaskRing::Impl::synchronize() {
+  lists_.synchronize();
+  stream.synchronize();
 }
 
 void TaskRing::Impl::grow(std::size_t bytes) {
-  stream.synchronize();
-  while (!sent_.empty()) forgetOldest();
-  const std::size_t size = std::bit_ceil(bytes * kShare);
+  synchronize();
+  const std::size_t size = std::bit_ceil(bytes * kParts);
   host_ = PinnedMemory(size);
   device_ = DeviceMemory(stream.device(), size);
-  next_ = 0;
+  for (const auto& part : parts_) part->used = false;
+  part_ = next_ = 0;
 }
 
 void* TaskRing::Impl::scratch(std::size_t bytes) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
@@ -21,32 +20,41 @@ struct TaskList {
 struct TaskRing::Impl {
   explicit Impl(Stream& stream);
 
-  /// Room for a list, 16-byte aligned. Waits for the stream where the ring is full.
+  /// Room for a list, 16-byte aligned: after everything that uses the list before was launched.
+  /// Waits for the stream where the ring is full.
   TaskList reserve(std::size_t bytes);
   /// Queues the copy to the device; what is launched after it finds the list there.
   void send(const TaskList& list);
   /// Device memory for what one call's launches leave to each other: the next call's use the same.
   void* scratch(std::size_t bytes);
+  /// Waits for all of it.
+  void synchronize();
 
   Stream& stream;
 
  private:
-  struct Sent {
-    std::size_t begin;
-    std::size_t end;
-    std::unique_ptr<Event> copied;
+  /// The ring is used part by part: one event tells that a whole part may be used again.
+  struct Part {
+    explicit Part(Device& device) : passed(device, Event::Use::sleep) {}
+    Event passed;
+    /// Whether lists are in it that the stream may not have passed.
+    bool used = false;
   };
 
+  std::size_t partBytes() const;
+  void nextPart();
   void grow(std::size_t bytes);
-  void forgetOldest();
 
+  /// Lists travel beside the stream's work: what is launched waits for its list, but no list for
+  /// what was launched before it.
+  Stream lists_;
+  Event sent_;
   PinnedMemory host_;
   DeviceMemory device_;
   DeviceMemory scratch_;
-  std::size_t next_ = 0;
-  /// Oldest first.
-  std::deque<Sent> sent_;
-  std::vector<std::unique_ptr<Event>> spareEvents_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::size_t part_ = 0;  // the present one
+  std::size_t next_ = 0;  // in it
 };
 
 /// Fills a list from its start: arrays of one type after another.

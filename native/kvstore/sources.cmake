@@ -24,6 +24,7 @@ unite(gradlink_kvstore gpu
   gpu/marks.cc
   gpu/places.cc
   gpu/round.cc
+  gpu/staging.cc
   gpu/step.cc
   gpu/store.cc
   worker/gpu_dist_site.cc

@@ -86,4 +86,106 @@ describe('hierarchicalNeighborAllReduce', () => {
       /a divisor of the 3 ranks/,
     );
   });
+
+  it('is ERR_MISMATCH on every rank where ranks differ in ranksPerNode', async () => {
+    await make(6);
+    const ended = await Promise.allSettled(
+      ranks.map((one, rank) =>
+        one.setMachineTopology(undefined, { ranksPerNode: rank === 4 ? 3 : 2, timeoutMs }),
+      ),
+    );
+    expect(ended.map(codeOf)).toEqual(ranks.map(() => 'ERR_MISMATCH'));
+    await average(2);
+  });
+});
+
+/** Long enough that nobody who hears of a failure at once meets it. */
+const timeoutMs = 600_000;
+const codeOf = (ended: PromiseSettledResult<unknown>): unknown =>
+  ended.status === 'rejected' ? (ended.reason as { code?: unknown }).code : ended.status;
+
+/** New nodes, and an average over all ranks of each and its source. */
+async function average(perNode: number): Promise<void> {
+  await Promise.all(
+    ranks.map((one) => one.setMachineTopology(undefined, { ranksPerNode: perNode })),
+  );
+  const got = await Promise.all(
+    ranks.map((one) => one.hierarchicalNeighborAllReduce(Float64Array.of(7))),
+  );
+  expect(got).toEqual(ranks.map(() => Float64Array.of(7)));
+}
+
+interface Different {
+  readonly data?: Float32Array;
+  readonly selfWeight?: number;
+  readonly srcMachineWeights?: Record<number, number>;
+  readonly dstMachineWeights?: number[];
+}
+
+describe('a mismatch within hierarchicalNeighborAllReduce', () => {
+  const mismatches: Record<string, (rank: number) => Different> = {
+    'in one node': (rank) => (rank === 3 ? { data: new Float32Array(2) } : {}),
+    'between nodes': (rank) => (rank > 3 ? { data: new Float32Array(2) } : {}),
+    'of who sends to whom': (rank) =>
+      rank > 3 ? { selfWeight: 1, srcMachineWeights: {}, dstMachineWeights: [] } : {},
+  };
+  it.each(Object.entries(mismatches))(
+    'reaches all ranks, which can go on: %s',
+    async (_, make6) => {
+      await make(6);
+      await Promise.all(ranks.map((one) => one.setMachineTopology(undefined, { ranksPerNode: 2 })));
+      const call = (one: Communicator, rank: number) => {
+        const { data = new Float32Array(3), ...weights } = make6(rank);
+        return one.hierarchicalNeighborAllReduce(data, { ...weights, timeoutMs });
+      };
+      const ended = await Promise.allSettled(ranks.map(call));
+      expect(ended.map(codeOf)).toEqual(ranks.map(() => 'ERR_MISMATCH'));
+      for (const one of ended) {
+        expect((one as PromiseRejectedResult).reason).toMatchObject({
+          op: 'hierarchicalNeighborAllReduce',
+          usable: true,
+          message: expect.stringMatching(
+            /^hierarchicalNeighborAllReduce: rank \d: .*; await setMachineTopology/s,
+          ) as string,
+        });
+      }
+      // Nobody is left behind in one that the others do not make.
+      const after = await Promise.allSettled(
+        ranks.map((one) => one.hierarchicalNeighborAllReduce(new Float32Array(3), { timeoutMs })),
+      );
+      expect(after.map(codeOf)).toEqual(ranks.map(() => 'ERR_UNSUPPORTED'));
+      await average(3);
+    },
+  );
+
+  it('and with calls behind it: they end too', async () => {
+    await make(4);
+    await Promise.all(ranks.map((one) => one.setMachineTopology(undefined, { ranksPerNode: 2 })));
+    const ended = await Promise.allSettled(
+      ranks.flatMap((one, rank) =>
+        [rank === 0 ? 2 : 3, 5, 6].map((length) =>
+          one.hierarchicalNeighborAllReduce(new Float32Array(length), { timeoutMs }),
+        ),
+      ),
+    );
+    const each = ['ERR_MISMATCH', 'ERR_UNSUPPORTED', 'ERR_UNSUPPORTED'];
+    expect(ended.map(codeOf)).toEqual(ranks.flatMap(() => each));
+    await average(2);
+  });
+
+  it('leaves nobody usable where a rank does not come', async () => {
+    await make(4);
+    await Promise.all(ranks.map((one) => one.setMachineTopology(undefined, { ranksPerNode: 2 })));
+    const came = ranks.filter((one) => one.rank !== 1);
+    const ended = await Promise.allSettled(
+      came.map((one) =>
+        one.hierarchicalNeighborAllReduce(new Float32Array(3), {
+          timeoutMs: one.rank === 0 ? 50 : timeoutMs,
+        }),
+      ),
+    );
+    expect(ended.map(codeOf)).toEqual(['ERR_TIMEOUT', 'ERR_TIMEOUT', 'ERR_TIMEOUT']);
+    const after = await Promise.allSettled(ranks.map((one) => one.barrier()));
+    expect(after.map(codeOf)).toEqual(ranks.map(() => 'ERR_ABORTED'));
+  });
 });

@@ -13,7 +13,7 @@ import {
 } from '../../lib/doctor/host.js';
 import { launcherFindings } from '../../lib/doctor/launchers.js';
 import { mpiFinding, mpichBuild, openMpiBuild } from '../../lib/doctor/mpi.js';
-import { packageVersionFrom, tfjsFinding } from '../../lib/doctor/tfjs.js';
+import { findPackage, tfjsFinding } from '../../lib/doctor/tfjs.js';
 import { readNetworks, readNodes } from '../../lib/doctor/topology.js';
 
 let folder = '';
@@ -164,8 +164,12 @@ describe('launchers', () => {
 describe('TensorFlow.js', () => {
   it('is found as Node finds packages, from a folder upwards', () => {
     write('node_modules/@tensorflow/tfjs-core/package.json', '{"version": "4.1.2"}');
-    expect(packageVersionFrom(join(folder, 'a/b'), '@tensorflow/tfjs-core')).toBe('4.1.2');
-    expect(packageVersionFrom(folder, '@tensorflow/none-such')).toBeUndefined();
+    const name = '@tensorflow/tfjs-core';
+    expect(findPackage([join(folder, 'a/b')], name)).toEqual({
+      folder: join(folder, 'node_modules', name),
+      version: '4.1.2',
+    });
+    expect(findPackage([folder], '@tensorflow/none-such')).toBeUndefined();
     expect(tfjsFinding(folder).text).toContain('core 4.1.2');
   });
 });

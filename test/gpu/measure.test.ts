@@ -58,6 +58,39 @@ describe('as a process', () => {
   });
 });
 
+describe('no devices named', () => {
+  const small = ['--network', 'mlp', '--image-shape', '1,28,28', ...quick, '--format', 'json'];
+
+  it('the GPUs that are there', async () => {
+    const { code, stdout, stderr } = await measure(...quick, '--format', 'json');
+    expect(code, stderr).toBe(0);
+    const gpus = gpuCount === 1 ? '0,0,0,0' : spread(gpuCount).join(',');
+    expect(stderr).toContain('None of --gpus, --cpus and --devices was given: ');
+    expect(stderr).toContain(`--gpus ${gpus}.\n`);
+    expect(parseReport(stdout).run.options).toMatchObject({ gpus });
+  });
+
+  it.skipIf(onRealGpus)('one alone is four devices', async () => {
+    const { code, stderr } = await runScript('measure.js', small, { GRADLINK_FAKE_GPUS: '1' });
+    expect(code, stderr).toBe(0);
+    expect(stderr).toContain('the GPU that is there, as 4 devices, --gpus 0,0,0,0.');
+    expect(iterations(stderr)).toHaveLength(2);
+  });
+
+  it('CPU devices without a GPU, without a driver, and where the store wants them', async () => {
+    for (const env of [
+      { CUDA_VISIBLE_DEVICES: '', GRADLINK_FAKE_GPUS: '0' },
+      { GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1' },
+    ]) {
+      const { code, stderr } = await runScript('measure.js', small, env);
+      expect(code, stderr).toBe(0);
+      expect(stderr).toContain('No GPU is used and neither --cpus nor --devices was given: 4 CPU');
+    }
+    const alone = await runScript('measure.js', [...small, '--kv-store', 'allreduce']);
+    expect(alone.stderr).toContain('4 CPU devices.');
+  });
+});
+
 describe('what is run', () => {
   it.each([
     ['device', four],
@@ -89,6 +122,16 @@ describe('what is run', () => {
     const { code, stderr } = await measure('--gpus', four, ...options, ...quick);
     expect(stderr).toMatch(/check +relative error/);
     expect(code, stderr).toBe(0);
+  });
+
+  it('without direct access between the GPUs', async () => {
+    const { code, stdout, stderr } = await measure(
+      ...['--gpus', four, '--no-peer', '--optimizer', 'adam', ...quick, '--format', 'json'],
+    );
+    expect(code, stderr).toBe(0);
+    expect(parseReport(stdout).cases).toMatchObject([
+      { status: 'ok', parameters: { peer: false }, check: { wrong: 0 } },
+    ]);
   });
 
   it('GPUs by name, and several stores', async () => {
@@ -130,6 +173,10 @@ describe('the limit', () => {
     expect(await limitOf('0,0', '--kv-store', 'local')).toMatchObject({
       mustMoveBytes: 2 * 437544,
     });
+    expect(await limitOf('0,1,2,3', '--no-peer')).toMatchObject({
+      mustMoveBytes: 437544 * 1.5,
+      basis: expect.stringContaining('PCIe') as string,
+    });
   });
 });
 
@@ -139,6 +186,8 @@ describe('refused, with 2', () => {
     [['--gpus', '0,x'], 'whole number'],
     [['--gpus', '0', '--devices', 'gpu:0'], 'one of the two'],
     [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
+    [['--gpus', '0', '--kv-store', 'local', '--no-peer'], 'with --kv-store device'],
+    [['--gpus', '0,1', '--no-peer', '--merge', 'nccl'], 'peers beside --no-peer'],
     [['--gpus', '0', '--kv-store', 'allreduce'], 'available here: local, device, nccl, dist_sync'],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);

@@ -1,8 +1,16 @@
 // What all optimizers share: names, options, rates, states, arguments.
 import { describe, expect, it } from 'vitest';
 
-import { createOptimizer, CosineScheduler, optimizerNames, SGD } from '../../lib/index.js';
-import type { Optimizer, OptimizerOptions } from '../../lib/index.js';
+import {
+  CosineScheduler,
+  createOptimizer,
+  FactorScheduler,
+  MultiFactorScheduler,
+  optimizerNames,
+  PolyScheduler,
+  SGD,
+} from '../../lib/index.js';
+import type { LRScheduler, Optimizer, OptimizerOptions } from '../../lib/index.js';
 import { native } from '../../lib/native/load.js';
 
 function error(body: () => unknown): { name: string; code: unknown; message: string } {
@@ -71,10 +79,10 @@ describe('creating', () => {
 
   it.each<[OptimizerOptions & Record<string, unknown>, string, string]>([
     [{ momentun: 0.9 }, 'TypeError', "options of sgd, got 'momentun'"],
-    [{ momentum: '0.9' }, 'TypeError', "a finite number of at least 0 for momentum, got '0.9'"],
-    [{ momentum: -1 }, 'RangeError', 'a finite number of at least 0 for momentum, got -1'],
+    [{ momentum: '0.9' }, 'TypeError', "a finite number for momentum, got '0.9'"],
+    [{ momentum: Infinity }, 'RangeError', 'a finite number for momentum, got Infinity'],
     [{ learningRate: NaN }, 'RangeError', 'a finite number for learningRate, got NaN'],
-    [{ clipGradient: 0 }, 'RangeError', 'a finite number above 0 for clipGradient, got 0'],
+    [{ clipGradient: -1 }, 'RangeError', 'a finite number of at least 0 for clipGradient, got -1'],
     [{ nesterov: 1 }, 'TypeError', 'true or false for nesterov, got 1'],
     [{ beginNumUpdate: 1.5 }, 'RangeError', 'an integer of at least 0 for beginNumUpdate, got 1.5'],
     [{ lrMult: { a: Infinity } }, 'RangeError', "a finite number for lrMult['a'], got Infinity"],
@@ -119,12 +127,75 @@ describe('the rate', () => {
     expect(error(() => (optimizer.learningRate = 1)).message).toContain('lrScheduler decides');
   });
 
-  it('takes the base rate from learningRate, then the schedule, then its own default', () => {
-    const named = new CosineScheduler({ maxUpdate: 10, baseLr: 3 });
-    const nameless = new CosineScheduler({ maxUpdate: 10 });
-    expect(new SGD({ learningRate: 2, lrScheduler: named }).learningRate).toBe(2);
-    expect(new SGD({ lrScheduler: named }).learningRate).toBe(3);
-    expect(createOptimizer('adam', { lrScheduler: nameless }).learningRate).toBe(0.001);
+  // The rates at the first update that MXNet 1.9.1 gives; a warm-up rises to the schedule's own rate.
+  it.each([
+    ['sgd', { learningRate: 2 }, { factor: 2, cosine: 3 }],
+    ['sgd', {}, { factor: 3, cosine: 3 }],
+    ['nag', {}, { factor: 3, cosine: 3 }],
+    ['lars', {}, { factor: 3, cosine: 3 }],
+    ['adagrad', {}, { factor: 3, cosine: 3 }],
+    ['adadelta', {}, { factor: 3, cosine: 3 }],
+    ['adam', {}, { factor: 0.001, cosine: 3 }],
+    ['adamw', {}, { factor: 0.001, cosine: 3 }],
+    ['lamb', {}, { factor: 0.001, cosine: 3 }],
+    ['rmsprop', {}, { factor: 0.001, cosine: 3 }],
+    ['signum', {}, { factor: 0.01, cosine: 3 }],
+    ['ftrl', {}, { factor: 0.1, cosine: 3 }],
+    ['adam', { learningRate: 0.5 }, { factor: 0.5, cosine: 3 }],
+  ])('%s with %j starts from the rate that MXNet takes', (name, given, expected) => {
+    const rate = (lrScheduler: LRScheduler): number =>
+      createOptimizer(name, { ...given, lrScheduler }).learningRate;
+    expect(rate(new FactorScheduler({ step: 100, baseLr: 3 }))).toBe(expected.factor);
+    expect(rate(new MultiFactorScheduler({ steps: [100], baseLr: 3 }))).toBe(expected.factor);
+    expect(rate(new CosineScheduler({ maxUpdate: 100, baseLr: 3 }))).toBe(expected.cosine);
+    expect(rate(new PolyScheduler({ maxUpdate: 100, baseLr: 3 }))).toBe(expected.cosine);
+  });
+
+  it("warms up to the schedule's own rate and decays from the optimizer's", () => {
+    const lrScheduler = new FactorScheduler({ step: 100, baseLr: 8, warmupSteps: 4 });
+    const optimizer = new SGD({ learningRate: 1, lrScheduler });
+    const steps = Array.from({ length: 5 }, () => stepOf(optimizer));
+    expect(steps).toEqual([2, 4, 6, 1, 1]);
+  });
+
+  it('says once which of two rates counts', async () => {
+    const warnings: (Error & { code?: string })[] = [];
+    const listen = (warning: Error): void => void warnings.push(warning);
+    process.on('warning', listen);
+    try {
+      const poly = new PolyScheduler({ maxUpdate: 10, baseLr: 0.3125 });
+      const factor = new FactorScheduler({ step: 10, baseLr: 0.3125 });
+      for (const lrScheduler of [poly, poly, factor]) {
+        createOptimizer('adam', { lrScheduler });
+        createOptimizer('sgd', { lrScheduler });
+      }
+      await new Promise(setImmediate);
+    } finally {
+      process.off('warning', listen);
+    }
+    const own = warnings.filter(({ message }) => message.includes('0.3125'));
+    expect(own.map(({ code }) => code)).toEqual(own.map(() => 'GRADLINK_LEARNING_RATE'));
+    expect(own.map(({ message }) => message)).toEqual([
+      expect.stringMatching(
+        /^adam has .* 0\.001, its PolyScheduler .* 0\.3125: the schedule's own/,
+      ),
+      expect.stringMatching(
+        /^adam has .* its FactorScheduler .*: 0\.001 is what the schedule starts/,
+      ),
+    ]);
+  });
+
+  it.each(['sgd', 'nag', 'lars', 'signum'])('%s takes a negative momentum as none', (name) => {
+    const steps = [-0.5, 0].map((momentum) => {
+      const optimizer = createOptimizer(name, { momentum } as OptimizerOptions);
+      return [stepOf(optimizer), stepOf(optimizer)];
+    });
+    expect(steps[0]).toEqual(steps[1]);
+  });
+
+  it('clips nothing where clipGradient is 0', () => {
+    expect(stepOf(new SGD({ learningRate: 1, clipGradient: 0.25 }))).toBe(0.25);
+    expect(stepOf(new SGD({ learningRate: 1, clipGradient: 0 }))).toBe(1);
   });
 
   it('counts updates by key', () => {

@@ -20,6 +20,8 @@ import { commandLines, guides } from '../support/guides.js';
 import { missing } from '../support/launching.js';
 import { installCommands, root, walkEnvironment, walks } from '../support/walks.js';
 
+const compiled = 'test/tfjs-node/guide.test.ts compiles a binding with these lines';
+
 /** Why a line is not run here. */
 const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^bash scripts\/setup\.sh /, 'installs packages and builds; scripts/test.sh begins with it'],
@@ -40,6 +42,14 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     'follows the file until interrupted; test/cli/watch.test.ts does',
   ],
   [/^mpirun -n 8 --hostfile/, 'names the hosts of a cluster; mpirun -n 2 of docs/mpi.md is run'],
+  [/^npm init --yes$/, 'makes package.json, which this folder has'],
+  [/--backend node-gpu$|--require tfjs-node-gpu$/, 'test/tfjs-node/ runs them, on the CPU'],
+  [/^npm rebuild @tensorflow/, 'downloads TensorFlow'],
+  [/^bash scripts\/tfjs-node\.sh$|vitest run --project tfjs-node /, '.ci/run runs them'],
+  [
+    /^(python3 -m venv|tensorflow\/bin\/pip|TF=|PACKAGE=|mkdir -p \$PACKAGE|g\+\+|export LD)/,
+    compiled,
+  ],
   [/^srun /, 'needs four hosts of Slurm; test/process/launch-slurm.test.ts has one'],
 ];
 

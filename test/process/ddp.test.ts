@@ -107,19 +107,6 @@ describe('gradlink ddp', () => {
     expect(buckets.get('overlap')).toBeGreaterThan(11);
   });
 
-  it('trains a model of TensorFlow.js', { tags: 'smoke' }, async () => {
-    const { code, out, err } = await ddp(
-      ...['--model', 'mlp', '--dataset', 'mnist', '--batch-size', '2', '--backend', 'cpu'],
-      ...['--bucket-sizes', '0.1', '--steps', '2', '--warmup', '1'],
-    );
-    expect({ code, err: err.replaceAll(/^.*(tfjs|=====|Hi, looks).*$\n?/gim, '').trim() }).toEqual({
-      code: 0,
-      err: '',
-    });
-    expect(out).toMatch(/mlp on mnist.*batch 2 a rank, TensorFlow\.js 4\.\d+\.\d+ \(cpu\)/);
-    expect(out).toContain('# 6 cases: 6 ok, 0 failed');
-  });
-
   it('tells what is wrong with what was asked', async () => {
     const one = await ddp('--plot', 'x.svg', '--bucket-sizes', '5');
     expect(one.code).toBe(2);

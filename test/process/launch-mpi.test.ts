@@ -66,6 +66,20 @@ describe.each([
     expect(stdout.length).toBe(2 * expected.join('').length);
   });
 
+  mpiTest('gives each worker a GPU, and says which are shared', async () => {
+    const env = { CUDA_VISIBLE_DEVICES: '4,7' };
+    const script = `echo ${rank} $CUDA_VISIBLE_DEVICES $TF_FORCE_GPU_ALLOW_GROWTH`;
+    const { code, stdout, stderr } = await launch(
+      ['-n', '3', '--gpu-per-worker', 'sh', '-c', script],
+      env,
+    ).ended;
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 4 true', '1 7 true', '2 4 true']);
+    expect(stderr).toMatch(/^gradlink launch: 2 workers of this host share GPU 4: .*\n$/);
+    const without = await launch(['-n', '1', 'sh', '-c', script], env).ended;
+    expect(without.stdout).toBe('0 4,7\n');
+  });
+
   mpiTest('shares the cores out', async () => {
     const { stdout } = await launch([
       '-n',

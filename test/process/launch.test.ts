@@ -57,6 +57,29 @@ describe('what a job is given', () => {
     );
   });
 
+  it('gives each worker a GPU where it is asked to, and says which are shared', async () => {
+    const script = 'echo $GRADLINK_RANK $CUDA_VISIBLE_DEVICES $TF_FORCE_GPU_ALLOW_GROWTH';
+    const run = (gpus: string, ...options: string[]) =>
+      launches.run(['-n', '3', ...options, 'sh', '-c', script], {
+        env: { CUDA_VISIBLE_DEVICES: gpus },
+      });
+    const sorted = ({ stdout }: Ended): string[] => stdout.trimEnd().split('\n').sort();
+    const own = await run('1,GPU-8f2e,0', '--gpu-per-worker');
+    expect(sorted(own)).toEqual(['0 1 true', '1 GPU-8f2e true', '2 0 true']);
+    expect(own.stderr).toBe('');
+    const shared = await run('4,7', '--gpu-per-worker');
+    expect(sorted(shared)).toEqual(['0 4 true', '1 7 true', '2 4 true']);
+    expect(shared.stderr).toMatch(
+      /^gradlink launch: 2 workers of this host share GPU 4: it has 2 GPUs; .*\.\n$/,
+    );
+    const none = await run('-1', '--gpu-per-worker');
+    expect(sorted(none)).toEqual(['0 -1', '1 -1', '2 -1']);
+    expect(none.stderr).toBe(
+      'gradlink launch: --gpu-per-worker: this host shows no GPU to give.\n',
+    );
+    expect(sorted(await run('4,7'))).toEqual(['0 4,7', '1 4,7', '2 4,7']);
+  });
+
   it('leaves the options behind the command to the command', async () => {
     const program = 'console.log(process.argv.slice(1).join())';
     const { code, stdout } = await launch(

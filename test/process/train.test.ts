@@ -18,6 +18,7 @@ import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
 import { completeCheckpoints } from '../../lib/train/checkpoint.js';
 import { gradlink, Launches, until, type Ended } from '../support/launching.js';
+import { backendArguments } from '../support/training.js';
 
 const launches = new Launches();
 const scratch = mkdtempSync(join(tmpdir(), 'gradlink-train-'));
@@ -26,7 +27,10 @@ afterAll(async () => {
   rmSync(scratch, { recursive: true, force: true });
 });
 
-const tiny = ['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'];
+const tiny = [
+  ...['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'],
+  ...backendArguments,
+];
 const program = [process.execPath, gradlink, 'train'];
 
 function train(workers: number, args: readonly string[], servers = 0): Promise<Ended> {

@@ -5,6 +5,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
+import { testBackend } from '../support/training.js';
 
 let scripts: Scripts;
 beforeEach(() => {
@@ -23,7 +24,7 @@ const setting = `
   import * as layers from ${url(require.resolve('@tensorflow/tfjs-layers'))};
   import * as training from ${url(train)};
   import { SGD } from ${url(index)};
-  await training.useBackend('wasm');
+  await training.useBackend('${testBackend ?? 'wasm'}', { allowCpu: true });
   const comm = await Communicator.world();
   const { rank, size } = comm;
   const numbers = (count, step) => Float32Array.from({ length: count }, (_, i) => Math.sin(1 + i * step));

@@ -40,6 +40,7 @@ function run(workers: number, task: number, gradient: number, batch: number): Tr
     workers,
     machines: 1,
     backend: 'cpu',
+    device: 'CPU',
     tfjsVersion: '4.22.0',
     datasetName: 'cifar10 (synthetic)',
     sampleName: 'img',
@@ -233,5 +234,16 @@ describe('endLines', () => {
         /BlueFog's statistic {2}72.0 .*Horovod's statistic {2}48.0/s,
       );
     }
+  });
+
+  it('says what computed, whatever the package is called', () => {
+    const onCpu: TrainResult = { ...run(2, 1, 0, 1), backend: 'node-gpu' };
+    expect(endLines('bluefog', config, onCpu)[0]).toMatch(/^Img\/sec per CPU: /);
+    expect(endLines('bluefog', config, onCpu).at(-1)).toBe('  computed  on the CPU');
+    const own = { ...onCpu, device: 'GPU', gpu: { gpu: '0', gpus: 4, ranks: 1 } } as const;
+    expect(endLines('bluefog', config, own)[1]).toMatch(/^Total img\/sec on 2 GPU\(s\): /);
+    expect(endLines('bluefog', config, own).at(-1)).toContain('one for each worker of a host');
+    const shared = { ...own, gpu: { gpu: '0', gpus: 1, ranks: 2 } } as const;
+    expect(endLines('bluefog', config, shared).at(-1)).toContain('2 workers share one');
   });
 });

@@ -106,7 +106,7 @@ describe.each([
   ['innerOuterExponentialSchedule', innerOuterExponentialSchedule],
 ])('%s', (_, make) => {
   it('agrees for a whole period, with one message out of each node in a step', () => {
-    for (const { size, perNode } of placements) {
+    for (const { size, perNode } of placements.filter((one) => one.perNode > 2)) {
       const nodes = size / perNode;
       const period = lcm(perNode, bits(nodes - 1), bits(perNode - 2));
       const steps = agree(
@@ -121,20 +121,101 @@ describe.each([
         );
         expect(outside).toHaveLength(nodes > 1 ? nodes : 0);
         expect(outside.every((rank) => rank % perNode === t % perNode)).toBe(true);
-        if (perNode > 2) {
-          const inside = step.filter((one, rank) =>
-            one.destinations.some((to) => node(to) === node(rank)),
-          );
-          expect(inside).toHaveLength(size - nodes);
-        }
+        const inside = step.filter((one, rank) =>
+          one.destinations.some((to) => node(to) === node(rank)),
+        );
+        expect(inside).toHaveLength(size - nodes);
       });
     }
+  });
+
+  it.each([1, 2])('refuses nodes of %d ranks, which would never mix', (ranksPerNode) => {
+    expect(() => make({ size: 4 * ranksPerNode, ranksPerNode, rank: 0 })).toThrow(
+      new RegExp(`at least 3 .* for ranksPerNode, got ${ranksPerNode}`),
+    );
+  });
+});
+
+/** The matrix of one step: row r says of what rank r's next value is made. */
+function matrixOf(step: readonly Exchange<number>[]): number[][] {
+  return step.map((exchange, rank) => {
+    const { selfWeight, srcWeights } = uniformWeights(exchange);
+    return step.map((_, from) => (from === rank ? selfWeight : (srcWeights[from] ?? 0)));
+  });
+}
+
+const product = (a: readonly number[][], b: readonly number[][]) =>
+  a.map((row) => b.map((_, j) => row.reduce((sum, value, k) => sum + value * b[k]![j]!, 0)));
+
+/** How far two ranks can still be apart after the steps, 1 at first: Dobrushin's coefficient. */
+function apart(matrix: readonly number[][]): number {
+  const halves = matrix.flatMap((a) =>
+    matrix.map((b) => a.reduce((sum, value, k) => sum + Math.abs(value - b[k]!), 0) / 2),
+  );
+  return Math.max(...halves);
+}
+
+interface Mixing {
+  readonly name: string;
+  readonly members: number;
+  readonly period: number;
+  /** Every member's value counts alike in the end. */
+  readonly toMean: boolean;
+  readonly make: (member: number) => Iterator<Exchange<number>, never>;
+}
+
+const byNodes = [1, 2, 3, 4, 5, 9].flatMap((nodes) =>
+  [3, 4, 5, 6].map((perNode) => ({ nodes, perNode, size: nodes * perNode })),
+);
+const mixings: readonly Mixing[] = [
+  ...byNodes.flatMap(({ nodes, perNode, size }) =>
+    [innerOuterRingSchedule, innerOuterExponentialSchedule].map((schedule) => ({
+      name: `${schedule.name}, ${nodes} nodes of ${perNode}`,
+      members: size,
+      period: lcm(perNode, bits(nodes - 1), bits(perNode - 2)),
+      toMean: true,
+      make: (rank: number) => schedule({ size, ranksPerNode: perNode, rank }),
+    })),
+  ),
+  ...[2, 3, 4, 7, 8, 16].map((nodes) => ({
+    name: `exponentialMachineSchedule, ${nodes} nodes`,
+    members: nodes,
+    period: bits(nodes - 1),
+    toMean: true,
+    make: (node: number) =>
+      exponentialMachineSchedule({ size: 2 * nodes, ranksPerNode: 2, rank: 2 * node }),
+  })),
+  ...[2, 3, 5, 8, 12, 16].flatMap((size) =>
+    [exponentialTwoGraph, ringGraph, meshGrid2DGraph, starGraph].map((graph) => ({
+      name: `onePeerSchedule of ${graph.name}, ${size} ranks`,
+      members: size,
+      period: lcm(...Array.from({ length: size }, (_, r) => graph(size).destinations(r).length)),
+      toMean: graph === exponentialTwoGraph || graph === ringGraph,
+      make: (rank: number) => onePeerSchedule(graph(size), rank),
+    })),
+  ),
+];
+
+describe('averaging by a schedule', () => {
+  it.each(mixings)('brings all together: $name', ({ members, period, toMean, make }) => {
+    const steps = agree(members, make, period).map(matrixOf);
+    const all = steps.reduce((before, step) => product(step, before));
+    if (toMean) {
+      const shares = all.map((_, from) => all.reduce((sum, row) => sum + row[from]!, 0));
+      shares.forEach((share) => expect(share).toBeCloseTo(1, 12));
+    }
+    let periods = all;
+    // A ring of many nodes mixes slowly: some periods until everybody has a share of everybody's value.
+    for (let doublings = 0; doublings < 6 && apart(periods) >= 0.5; ++doublings) {
+      periods = product(periods, periods);
+    }
+    expect(apart(periods)).toBeLessThan(0.5);
   });
 });
 
 describe('schedules', () => {
   it('refuse places that are none', () => {
-    expect(() => innerOuterRingSchedule({ size: 6, ranksPerNode: 4, rank: 0 })).toThrow(/divisor/);
+    expect(() => innerOuterRingSchedule({ size: 8, ranksPerNode: 3, rank: 0 })).toThrow(/divisor/);
     expect(() => innerOuterRingSchedule({ size: 6, ranksPerNode: 3, rank: 6 })).toThrow(RangeError);
     expect(() => onePeerSchedule(ringGraph(3), 3)).toThrow(RangeError);
   });

@@ -4,11 +4,10 @@ import type { Optimizer, Scalar, Tensor } from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-backend-cpu';
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { useBackend } from '../../lib/train/backends.js';
 import { monotonicSeconds } from '../../lib/train/clock.js';
 import { DistributedDataParallel, DistributedOptimizer } from '../../lib/train/index.js';
 import type { DataParallelOptions } from '../../lib/train/index.js';
-import { asRanks, largestDifference, Network, samples } from './support.js';
+import { asRanks, largestDifference, Network, samples, useTestBackend } from './support.js';
 
 const workers = 3;
 const batch = 4;
@@ -21,7 +20,7 @@ const optimizers: Record<string, () => Optimizer> = {
 const modes = ['overlap', 'async', 'sync'] as const;
 
 beforeAll(async () => {
-  await useBackend('cpu');
+  await useTestBackend();
 });
 
 /** Rows of one rank's batch in one step. */

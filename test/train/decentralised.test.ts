@@ -8,10 +8,9 @@ import type { Communicator } from '../../lib/communicator/communicator.js';
 import { onePeerSchedule, uniformWeights } from '../../lib/topology/schedules.js';
 import { exponentialTwoGraph, ringGraph } from '../../lib/topology/generators.js';
 import { adasumPair } from '../../lib/train/adasum.js';
-import { useBackend } from '../../lib/train/backends.js';
 import { broadcastVariables, DistributedOptimizer } from '../../lib/train/index.js';
 import type { DistributedOptimizerOptions, StepNeighbors } from '../../lib/train/index.js';
-import { asRanks, sines } from './support.js';
+import { asRanks, sines, useTestBackend } from './support.js';
 
 const ranks = 4;
 const rows = 8;
@@ -19,7 +18,7 @@ const features = 5;
 const noise = 0.1;
 
 beforeAll(async () => {
-  await useBackend('cpu');
+  await useTestBackend();
 });
 
 interface Rows {

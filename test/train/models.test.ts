@@ -4,11 +4,12 @@ import '@tensorflow/tfjs-backend-cpu';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
 
 import { buildModel, modelNames, type ModelName } from '../../lib/train/models/index.js';
+import { useTestBackend } from './support.js';
 
 const tf = { core, layers };
 
 beforeAll(async () => {
-  await core.setBackend('cpu');
+  await useTestBackend();
 });
 
 afterEach(() => {

@@ -7,17 +7,16 @@ import { beforeAll, describe, expect, test } from 'vitest';
 
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { Adam, SGD } from '../../lib/optimizers/index.js';
-import { useBackend } from '../../lib/train/backends.js';
 import {
   broadcastOptimizerState,
   broadcastVariables,
   DistributedOptimizer,
   KVStoreTrainer,
 } from '../../lib/train/index.js';
-import { asRanks, largestDifference, Network, samples, sines } from './support.js';
+import { asRanks, largestDifference, Network, samples, sines, useTestBackend } from './support.js';
 
 beforeAll(async () => {
-  await useBackend('cpu');
+  await useTestBackend();
 });
 
 function classifier(): layers.LayersModel {

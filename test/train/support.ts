@@ -2,6 +2,14 @@ import * as tf from '@tensorflow/tfjs-core';
 import type { Scalar, Tensor2D, Variable } from '@tensorflow/tfjs-core';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
+import { useBackend } from '../../lib/train/backends.js';
+import { testBackend } from '../support/training.js';
+
+/** Makes ready what the project's tests compute with: plain JavaScript where it says nothing. */
+export async function useTestBackend(): Promise<void> {
+  const { engine } = await useBackend(testBackend ?? 'cpu', { allowCpu: true });
+  if (tf.getBackend() !== engine) throw new Error(`expected ${engine}, got ${tf.getBackend()}`);
+}
 
 /** Numbers between -1 and 1 that look like nothing in particular; the same each time. */
 export function sines(count: number, step: number): Float32Array {

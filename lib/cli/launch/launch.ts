@@ -14,7 +14,7 @@ import {
   readLaunch,
   type LaunchOptions,
 } from './options.js';
-import { explain, shellLine } from './report.js';
+import { explain, gpuNotes, shellLine } from './report.js';
 import { Control } from '../../launch/control.js';
 import { launchers } from '../../launch/launchers.js';
 import {
@@ -81,6 +81,7 @@ async function launch(command: Command, options: LaunchOptions, io: Io): Promise
   if (job.directory !== undefined) {
     await syncDirectory([...new Set(job.hosts)], job.remoteShell ?? 'ssh', job.directory);
   }
+  io.stderr.write(gpuNotes(launcher, job));
   const run = (attempt: Attempt): Promise<JobResult> => runOnce(launcher, attempt, options, io);
   const { outputDir, timeout, elastic, minWorkers, maxRestarts = defaultMaxRestarts } = options;
   const first = { job, directory: outputDir, timeoutSeconds: timeout };
@@ -199,6 +200,10 @@ export const registerLaunch: Register = (program, io, done) => {
       'core: each process runs on its share of the cores; none: wherever there is time',
       choice(bindings),
       'core',
+    )
+    .option(
+      '--gpu-per-worker',
+      'each worker sees one GPU of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all',
     )
     .option('--timeout <seconds>', 'end the job after so long, with exit status 124', decimal(0))
     .option(

@@ -24,6 +24,7 @@ export interface LaunchOptions {
   readonly launcherArg: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly bindTo: (typeof bindings)[number];
+  readonly gpuPerWorker?: true;
   readonly timeout?: number;
   readonly grace: number;
   readonly hostTimeout: number;
@@ -140,6 +141,7 @@ export function readLaunch(
     servers: options.numServers,
     env: options.env,
     cores: options.bindTo === 'core' ? allowedCores() : [],
+    ...(options.gpuPerWorker === true ? { gpuPerWorker: true } : {}),
     tolerateWorkerLoss: options.tolerateWorkerLoss === true,
     graceMs: options.grace * 1000,
     outerEnv: withoutOuterJob(env),

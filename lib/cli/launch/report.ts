@@ -1,5 +1,6 @@
 // What `gradlink launch` says: the commands of a dry run, and how a job ended.
-import { jobVariable, type ProcessPlan } from '../../launch/job.js';
+import { sharedText, visibleGpus, workerShare } from '../../launch/gpus.js';
+import { jobVariable, type JobSpec, type Launcher, type ProcessPlan } from '../../launch/job.js';
 import type { Member } from '../../launch/members.js';
 import type { Failure, JobResult } from '../../launch/run-job.js';
 
@@ -14,6 +15,19 @@ export function shellLine(plan: ProcessPlan): string {
   );
   const bound = plan.cores === undefined ? [] : ['taskset', '-c', plan.cores.join(',')];
   return [...variables, ...bound, ...plan.command.map(quote)].join(' ');
+}
+
+/** What there is to say of the GPUs of this host's workers; those of other hosts say it themselves. */
+export function gpuNotes(launcher: Launcher, job: JobSpec): string {
+  if (job.gpuPerWorker !== true || launcher.remote === true) return '';
+  const env = { ...job.outerEnv, ...job.env };
+  const { length: gpus } = visibleGpus(env);
+  if (gpus === 0) return 'gradlink launch: --gpu-per-worker: this host shows no GPU to give.\n';
+  return Array.from({ length: Math.min(gpus, job.workers) }, (_, localRank) => {
+    const share = workerShare({ localRank, localSize: job.workers }, env);
+    const text = share === undefined ? undefined : sharedText('workers', share);
+    return text === undefined ? '' : `gradlink launch: ${text}.\n`;
+  }).join('');
 }
 
 /** `rank 1 (process 4711)`, `server 0 (process 4712 on node2)`, `mpirun (process 4713)`. */

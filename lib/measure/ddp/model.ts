@@ -70,7 +70,7 @@ class ModelTrainer implements DdpTrainer {
 
 /** Builds the model and one batch. */
 export async function modelWorkload(options: ModelWorkloadOptions): Promise<DdpWorkload> {
-  const backend = await useBackend(options.backend);
+  const backend = await useBackend(options.backend, { allowCpu: options.allowCpu });
   const layers = (await importPackage('@tensorflow/tfjs-layers')) as typeof Layers;
   const { rank, size, batchSize } = options;
   const dataset = openDataset(options.dataset);
@@ -88,7 +88,7 @@ export async function modelWorkload(options: ModelWorkloadOptions): Promise<DdpW
   const elements = specs.map(elementsOf);
   return {
     model: options.model,
-    description: `${options.model} on ${dataset.name}, batch ${batchSize} a rank, TensorFlow.js ${backend.version} (${backend.name})`,
+    description: `${options.model} on ${dataset.name}, batch ${batchSize} a rank, TensorFlow.js ${backend.version} (${backend.name}, on the ${backend.device})`,
     synthetic: false,
     gradientBytes: elements.reduce((sum, count) => sum + count * 4, 0),
     gradients: specs.length,

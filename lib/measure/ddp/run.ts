@@ -51,7 +51,7 @@ export interface DdpOptions
   readonly timeline?: string;
 }
 
-const others = ['syntheticCompute', 'backend', 'timeline'] as const;
+const others = ['syntheticCompute', 'backend', 'allowCpu', 'timeline'] as const;
 const defaults: Defaults<DdpOptions, (typeof others)[number]> = {
   model: 'lenet',
   dataset: 'cifar10',
@@ -71,9 +71,9 @@ async function workloadOf(options: Given, world: Communicator): Promise<DdpWorkl
   const { syntheticCompute: compute, copyGradients: copies } = options;
   if (compute === undefined) {
     const { modelWorkload } = await tfjsPart(() => import('./model.js'));
-    const { model, dataset, batchSize, backend } = options;
+    const { model, dataset, batchSize, backend, allowCpu } = options;
     const { rank, size } = world;
-    return modelWorkload({ model, dataset, batchSize, backend, rank, size });
+    return modelWorkload({ model, dataset, batchSize, backend, allowCpu, rank, size });
   }
   if (compute.unit === 'milliseconds') {
     return syntheticWorkload({ backwardSeconds: compute.value / 1e3, copies });

@@ -44,6 +44,8 @@ export interface ModelWorkloadOptions {
   readonly batchSize: number;
   /** Default the fastest that is installed. */
   readonly backend?: BackendName | undefined;
+  /** Whether `'node-gpu'` may compute on the CPU where there is no GPU. */
+  readonly allowCpu?: boolean | undefined;
   readonly rank: number;
   readonly size: number;
 }

@@ -49,11 +49,20 @@ export interface BatchOptions {
   readonly compression: Compression | null;
   /** Of the type `device` on GPUs, as for `KVStore.create`; undefined elsewhere. */
   readonly merge?: MergeName | undefined;
+  /** The same: false keeps the GPUs from reaching one another. */
+  readonly peer?: boolean | undefined;
 }
 
-/** Of several stores of a run, `merge` is for the type `device` alone. */
-export function mergeOf(options: Pick<BatchOptions, 'kvStore' | 'merge'>): MergeName | undefined {
-  return parseStoreType(options.kvStore).kind === 'device' ? options.merge : undefined;
+/** How the type `device` merges on GPUs. */
+export type Merging = Pick<BatchOptions, 'merge' | 'peer'>;
+
+/** Of several stores of a run, they are for the type `device` alone. */
+export function mergingOf({
+  kvStore,
+  merge,
+  peer,
+}: Merging & Pick<BatchOptions, 'kvStore'>): Merging {
+  return parseStoreType(kvStore).kind === 'device' ? { merge, peer } : {};
 }
 
 /** What every store of one run shares: drawing gradients takes longer than pushing them. */
@@ -228,14 +237,14 @@ export async function timeStore(
   const { gradients, limits } = context;
   const job = isShared(options.kvStore) ? context.job : aloneInJob;
   const { gpus } = parseDevices(devices);
-  const merge = mergeOf(options);
+  const merging = mergingOf(options);
   const bytes = network.bytes(dtype);
   const keys = network.parameters.map((_, key) => key);
   const empty = (key: number): GradientArray =>
     allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
 
   await using arrays = await openStoreArrays(dtype, gradients, gpus);
-  await using store = await KVStore.create(options.kvStore, { devices, merge });
+  await using store = await KVStore.create(options.kvStore, { devices, ...merging });
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
   const named = options.optimizer ?? undefined;
@@ -286,7 +295,7 @@ export async function timeStore(
       ? {}
       : { workers: store.numWorkers, servers: after.servers.length > 0 }),
   });
-  const limit = limits(options.kvStore, volume);
+  const limit = limits(options.kvStore, volume, merging.peer ?? true);
   return completeCase({
     name: 'kvstore',
     parameters: {
@@ -297,7 +306,8 @@ export async function timeStore(
       mode,
       optimizer: options.optimizer,
       compression: options.compression?.type ?? null,
-      ...(merge === undefined ? {} : { merge }),
+      ...(merging.merge === undefined ? {} : { merge: merging.merge }),
+      ...(merging.peer === false ? { peer: false } : {}),
       ...(after === undefined ? {} : { workers: store.numWorkers, servers: after.servers.length }),
     },
     samplesSeconds: samples,

@@ -18,7 +18,7 @@ export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
 };
 
 /** By the type of the store and what it moves. */
-export type StoreLimits = (kvStore: string, volume: Volume) => StoreLimit;
+export type StoreLimits = (kvStore: string, volume: Volume, peer: boolean) => StoreLimit;
 
 /** Of CPU devices: the copy bandwidth of the cores of all workers, measured now, by all of them at the same time. */
 export async function measureHostLimits(
@@ -53,11 +53,11 @@ export async function measureGpuLimits(gpus: readonly number[]): Promise<StoreLi
     copyBytesPerSecond += (await measureGpuCopyLimit(gpu)).copyBytesPerSecond;
   }
   const caches = machine.gpus.map(({ l2Bytes }) => l2Bytes).reduce((sum, bytes) => sum + bytes, 0);
-  return (kvStore, volume) => ({
+  return (kvStore, volume, peer) => ({
     copyBytesPerSecond,
     expected: mergesOnHost(kvStore)
       ? throughHost(machine, gpus, volume)
-      : betweenGpus(machine, distinct, volume),
+      : betweenGpus(machine, distinct, volume, peer),
     context: { lastLevelCacheBytes: caches === 0 ? null : caches, onGpus: true },
   });
 }
@@ -91,14 +91,17 @@ function betweenGpus(
   machine: Machine,
   distinct: readonly number[],
   { bytes }: Volume,
+  peer: boolean,
 ): ExpectedTime | undefined {
-  const { rate } = gpuSweepLimit(machine, distinct);
+  const rate = peer
+    ? gpuSweepLimit(machine, distinct).rate
+    : narrowest(distinct.map((gpu) => hostLimit(machine, gpu)));
   if (distinct.length === 1 || rate === undefined) return undefined;
   const n = distinct.length;
   return {
     bytes: (bytes * 2 * (n - 1)) / n,
     bytesPerSecond: rate.bytesPerSecond,
-    formula: `S 2(n-1)/n, what each of n = ${n} GPUs must send`,
+    formula: `S 2(n-1)/n, what each of n = ${n} GPUs must ${peer ? 'send' : "receive over the host's link"}`,
     basis: rate.basis,
   };
 }

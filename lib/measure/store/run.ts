@@ -4,7 +4,6 @@ import { readJob } from '../../communicator/job.js';
 import { GradlinkError } from '../../errors.js';
 import { parseDevices } from '../../kvstore/devices.js';
 import { KVStore } from '../../kvstore/kvstore.js';
-import type { MergeName } from '../../kvstore/options.js';
 import type { StoreTypeName } from '../../kvstore/types.js';
 import { network as networkOf, type Network } from '../../models/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
@@ -23,10 +22,11 @@ import {
 } from '../run.js';
 import {
   drawGradients,
-  mergeOf,
+  mergingOf,
   timeStore,
   type BatchContext,
   type BatchOptions,
+  type Merging,
 } from './batches.js';
 import { isShared, openStoreJob, type StoreJob } from './job.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
@@ -49,7 +49,7 @@ export interface StoreEvents extends RunEvents {
   onLine?(line: IterationLine): void;
 }
 
-const others = ['network', 'merge'] as const;
+const others = ['network', 'merge', 'peer'] as const;
 const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
   kvStores: ['device'],
   devices: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
@@ -68,10 +68,13 @@ const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
 async function whyUnavailable(
   type: StoreTypeName,
   devices: readonly string[],
-  merge: MergeName | undefined,
+  merging: Merging,
 ): Promise<string | undefined> {
   try {
-    const store = await KVStore.create(type, { devices, merge: mergeOf({ kvStore: type, merge }) });
+    const store = await KVStore.create(type, {
+      devices,
+      ...mergingOf({ ...merging, kvStore: type }),
+    });
     await store.close();
     return undefined;
   } catch (error) {
@@ -85,13 +88,13 @@ async function whyUnavailable(
 async function unavailableOf(
   stores: readonly StoreTypeName[],
   devices: readonly string[],
-  merge: MergeName | undefined,
+  merging: Merging,
 ): Promise<ReadonlyMap<string, string>> {
   const unavailable = new Map<string, string>();
   for (const type of stores) {
     // All workers and servers meet for each store, so that one to see whether there is one is not free.
     if (isShared(type) && readJob() !== undefined) continue;
-    const reason = await whyUnavailable(type, devices, merge);
+    const reason = await whyUnavailable(type, devices, merging);
     if (reason !== undefined) unavailable.set(type, reason);
   }
   return unavailable;
@@ -154,7 +157,7 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   const { gpus } = parseDevices(devices);
   await using job = await openStoreJob(kvStores);
   const tell = job.rank === 0 ? events : {};
-  const unavailable = await unavailableOf(kvStores, devices, given.merge);
+  const unavailable = await unavailableOf(kvStores, devices, given);
   for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
   const used = { ...given, network: network.name, compression: given.compression?.type ?? null };
   const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);

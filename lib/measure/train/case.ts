@@ -72,6 +72,7 @@ export function trainCase(config: TrainConfig, result: TrainResult): CaseResult 
     resumedAtStep: result.resumedAt,
     steps: result.steps,
     machines: result.machines,
+    gpuWorkers: result.device === 'GPU' ? workers : 0,
     cpuShare: utilisation.cpuShare,
     memoryShare: utilisation.memoryShare,
     diskShare: utilisation.diskShare,

@@ -9,7 +9,7 @@ import {
   utilisationNames,
   type UtilisationSummary,
 } from '../machine/utilisation.js';
-import { useBackend } from '../../train/backends.js';
+import { useBackend, type Backend } from '../../train/backends.js';
 import { Batches, openDataset } from '../../train/data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../../train/models/index.js';
 import { Timeline, timelineFile } from '../../train/timeline.js';
@@ -25,7 +25,7 @@ export interface RankOptions {
   /** Called on rank 0 before the first step and after each, warm-up included. */
   readonly onStep?: ((step: number, steps: number) => void) | undefined;
   /** Called on rank 0 before the first step. */
-  readonly onStart?: ((workers: number, backend: string) => void) | undefined;
+  readonly onStart?: ((workers: number, backend: Backend) => void) | undefined;
 }
 
 /**
@@ -37,7 +37,7 @@ export async function trainOnRank(
   config: TrainConfig,
   options: RankOptions = {},
 ): Promise<TrainResult | undefined> {
-  const backend = await useBackend(config.backend);
+  const backend = await useBackend(config.backend, { allowCpu: config.allowCpu });
   const layers = (await importPackage('@tensorflow/tfjs-layers')) as typeof Layers;
   const communicator = await Communicator.world();
   const { rank, size } = communicator;
@@ -63,7 +63,7 @@ export async function trainOnRank(
     });
     const { batchSize, seed } = config;
     const batches = new Batches(dataset, { batchSize, rank, size, seed });
-    if (rank === 0) options.onStart?.(size, backend.name);
+    if (rank === 0) options.onStart?.(size, backend);
     const method = await createMethod({ model, communicator, config, timeline });
     const run = await runTraining({
       core: tf,
@@ -77,9 +77,9 @@ export async function trainOnRank(
       onIteration: rank === 0 ? options.onIteration : undefined,
       onStep: rank === 0 ? options.onStep : undefined,
       // Elsewhere the driver would be loaded to tell of GPUs that do not compute.
-      gpuShare: backend.name === 'node-gpu' ? gpuShares() : undefined,
+      gpuShare: backend.device === 'GPU' ? gpuShares() : undefined,
     });
-    const gathered = await gather(communicator, run);
+    const gathered = await gather(communicator, run, backend);
     const { gradientBytes, gradientArrays } = method;
     await method.close();
     model.dispose();
@@ -88,6 +88,7 @@ export async function trainOnRank(
       ...gathered,
       workers: size,
       backend: backend.name,
+      gpu: backend.gpu,
       tfjsVersion: backend.version,
       datasetName: dataset.name,
       sampleName: kind.sampleName,
@@ -104,11 +105,12 @@ export async function trainOnRank(
   }
 }
 
-type Gathered = 'iterationSeconds' | 'losses' | 'parts' | 'machines' | 'utilisation';
+type Gathered = 'device' | 'iterationSeconds' | 'losses' | 'parts' | 'machines' | 'utilisation';
 
 async function gather(
   communicator: Communicator,
   run: RankRun,
+  backend: Backend,
 ): Promise<Pick<TrainResult, Gathered> | undefined> {
   const iterations = run.iterationSeconds.length;
   const hosts = await hostsOfRanks(communicator);
@@ -117,6 +119,7 @@ async function gather(
     ...run.losses,
     ...partNames.map((name) => run.parts[name] / run.measuredSteps),
     ...utilisationNames.map((name) => run.utilisation[name] ?? NaN),
+    Number(backend.device === 'GPU'),
   ]);
   const all = await communicator.gather(own);
   if (all === undefined || communicator.rank !== 0) return undefined;
@@ -128,7 +131,8 @@ async function gather(
   const each = Array.from({ length: iterations }, (_, iteration) => iteration);
   // Ranks of one host watch the same machine.
   const watching = ranks.filter((rank) => hosts.indexOf(hosts[rank]!) === rank);
-  const usedAt = own.length - utilisationNames.length;
+  const deviceAt = own.length - 1;
+  const usedAt = deviceAt - utilisationNames.length;
   return {
     iterationSeconds: ranks.map((rank) => each.map((iteration) => of(rank, iteration))),
     losses: each.map((iteration) => meanOf(iterations + iteration)),
@@ -136,6 +140,7 @@ async function gather(
       partNames.map((name, part) => [name, meanOf(2 * iterations + part)]),
     ) as unknown as StepParts,
     machines: watching.length,
+    device: ranks.every((rank) => of(rank, deviceAt) === 1) ? 'GPU' : 'CPU',
     utilisation: meanUtilisation(
       watching.map((rank) => summaryOf((figure) => of(rank, usedAt + figure))),
     ),

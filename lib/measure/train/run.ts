@@ -1,5 +1,6 @@
 // The benchmark of training on all workers: all that one run of `gradlink train` does but reading its options and printing.
 import type { CaseResult, Report, ReportHead } from '../../results/result.js';
+import type { Backend } from '../../train/backends.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
 import { integer } from '../../validate.js';
 import {
@@ -23,7 +24,7 @@ export interface TrainOptions extends RunOptions, Partial<TrainConfig> {
 /** What a training tells besides. */
 export interface TrainEvents extends RunEvents {
   /** Before the first step. */
-  onTraining?(workers: number, backend: string): void;
+  onTraining?(workers: number, backend: Backend): void;
   /** After each measured iteration, with the samples a second of rank 0. */
   onIteration?(iteration: number, samplesPerSecond: number): void;
   /** What all ranks measured. */
@@ -32,7 +33,7 @@ export interface TrainEvents extends RunEvents {
 
 const others = [
   ...(['dataset', 'dataFolder', 'imageSize', 'sequenceLength', 'vocabulary'] as const),
-  ...(['classes', 'hook', 'bucketCapBytes', 'backend', 'timeline', 'checkpointFolder'] as const),
+  ...(['classes', 'hook', 'bucketCapBytes', 'backend', 'allowCpu', 'timeline', 'checkpointFolder'] as const),
 ] as const;
 const defaults: Defaults<TrainOptions, (typeof others)[number]> = {
   model: 'resnet50',

@@ -1,4 +1,6 @@
 // What a training run is asked for, and what it tells.
+import type { GpuShare } from '../../launch/gpus.js';
+import type { Backend } from '../../train/backends.js';
 import type { BucketHookName, ReduceMode } from '../../train/buckets/types.js';
 import type { BackendName, DatasetName, ModelName } from '../../train/names.js';
 import type { UtilisationSummary } from '../machine/utilisation.js';
@@ -50,6 +52,8 @@ export interface TrainConfig {
   readonly adaptThenCombine: boolean;
   readonly seed: number;
   readonly backend?: BackendName | undefined;
+  /** Whether `'node-gpu'` may compute on the CPU where there is no GPU. */
+  readonly allowCpu?: boolean | undefined;
   /** Each rank adds its number to the file's name. */
   readonly timeline?: string | undefined;
   readonly checkpointFolder?: string | undefined;
@@ -90,6 +94,10 @@ export interface TrainResult {
   /** Hosts that the workers run on. */
   readonly machines: number;
   readonly backend: string;
+  /** What computed; GPU only where every rank had one. */
+  readonly device: Backend['device'];
+  /** The GPU that rank 0 was given; absent outside a job and without GPUs. */
+  readonly gpu?: GpuShare | undefined;
   readonly tfjsVersion: string;
   readonly datasetName: string;
   readonly sampleName: 'img' | 'sentence';

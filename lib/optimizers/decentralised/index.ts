@@ -7,17 +7,15 @@ export {
   adaptThenCombine,
   adaptWithCombine,
   exactDiffusion,
+  extra,
   gradientAllReduce,
   gradientTracking,
-  pushDiging,
-  windowPut,
-} from './methods.js';
-export type {
-  CombiningOptions,
-  PushOptions,
-  PutWindow,
-  WindowPutMethodOptions,
-} from './methods.js';
+} from './combining.js';
+export type { CombiningOptions } from './combining.js';
+export { pushDiging, pushSumSgd } from './push.js';
+export type { PushOptions } from './push.js';
+export { windowPut } from './window-put.js';
+export type { PutWindow, WindowPutMethodOptions } from './window-put.js';
 export type {
   Combine,
   DecentralisedMethod,

@@ -5,7 +5,8 @@ export type Vector = Float32Array | Float64Array;
 
 /**
  * Averages in place with whom the method is to average: `(w) => comm.neighborAllReduce(w)`, on a static or a changing
- * graph, or `comm.allReduce(w, { op: 'avg' })`.
+ * graph, or `comm.allReduce(w, { op: 'avg' })`. Each method calls it once a step, so that a schedule may be advanced in it; with
+ * all that has to be averaged one after the other, which may be longer than the parameters.
  */
 export type Combine<V extends Vector = Vector> = (values: V) => Promise<unknown>;
 

@@ -2,7 +2,6 @@
 
 #include <string>
 
-#include "core/deadline.h"
 #include "core/error.h"
 
 namespace gradlink::binding {
@@ -21,7 +20,7 @@ void GpuQueue::run(const char* what, const std::function<void(cuda::Stream&)>& l
   if (abandoned_) throw Error(ErrorCode::closed, std::string(what) + ": the environment is going");
   device_.makeCurrent();
   launch(stream_);
-  cuda::await([this] { return stream_.done(); }, Deadline::never(), what);
+  stream_.synchronize();
 }
 
 GpuQueue& GpuQueues::of(cuda::Device& device) {

@@ -98,6 +98,7 @@ GpuLatencyOptions latencyOf(const Napi::Object& given) {
 Napi::Object resultObject(Napi::Env env, const GpuLatencyResult& result) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("seconds", toArray(env, result.seconds));
+  object.Set("multiprocessorSeconds", toArray(env, result.multiprocessorSeconds));
   object.Set("wrong", static_cast<double>(result.wrong));
   object.Set("near", result.near);
   return object;

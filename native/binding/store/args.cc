@@ -14,7 +14,7 @@ namespace gradlink::binding {
 namespace {
 
 /// Where the arrays of an operation may be.
-enum class Memory : std::uint8_t { host, gpus, either };
+enum class Memory : std::uint8_t { host, either };
 
 /// `gpus` gets the GPU of each array where they need not be on the host.
 template <class Pointer>
@@ -29,10 +29,6 @@ void readArrays(const Napi::Value& value, const KeyShape& shape, const char* nam
     const Napi::Value item = list.Get(i);
     const BufferView view = memory == Memory::host ? viewOf(item, shape.dtype, name)
                                                    : viewOfAny(item, shape.dtype, name);
-    if (memory == Memory::gpus && view.device == kHost) {
-      throw argumentError(value.Env(), name, "a DeviceBuffer, on one of the store's GPUs",
-                          "an array of the host");
-    }
     if (view.length != shape.count) {
       throw argumentError(value.Env(), name, std::to_string(shape.count) + " elements",
                           std::to_string(view.length));
@@ -43,7 +39,7 @@ void readArrays(const Napi::Value& value, const KeyShape& shape, const char* nam
 }
 
 Memory storeMemory(const KVStoreHandle& handle) {
-  return handle.onGpus() ? Memory::gpus : Memory::host;
+  return handle.onGpus() ? Memory::either : Memory::host;
 }
 
 KeyId keyArg(const Napi::Value& value) {
@@ -89,9 +85,7 @@ std::vector<Operation> operationsArg(const Napi::CallbackInfo& info, const KVSto
     operation.priority = priority;
     const KeyShape& shape = handle.shapeOf(operation.key);
     const Memory memory = storeMemory(handle);
-    const bool either = memory == Memory::gpus && kind == OperationKind::init;
-    readArrays(inputs, shape, "value", either ? Memory::either : memory, operation.in,
-               operation.inGpus);
+    readArrays(inputs, shape, "value", memory, operation.in, operation.inGpus);
     readArrays(outputs, shape, "out", memory, operation.out, operation.outGpus);
     return operation;
   };

@@ -35,6 +35,7 @@ SchedulerSpec schedulerSpecArg(const Napi::Value& value) {
   spec.baseLr = numberArg(object.Get("baseLr"), "baseLr");
   spec.warmupSteps = updatesArg(object, "warmupSteps");
   spec.warmupBeginLr = numberArg(object.Get("warmupBeginLr"), "warmupBeginLr");
+  spec.warmupFinalLr = numberArg(object.Get("warmupFinalLr"), "warmupFinalLr");
   spec.warmupMode =
       static_cast<WarmupMode>(integerArg(object.Get("warmupMode"), "warmupMode", 0, 1));
   const Napi::Array steps = arrayArg(object.Get("steps"), "steps");

@@ -102,6 +102,7 @@ Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
     options.gpus = gpusArg(info[0]);
     options.merge = static_cast<GpuMerge>(integerArg(info[1], "merge", 0, 3));
     options.timeoutMs = numberArg(info[2], "timeoutMs");
+    options.peer = booleanArg(info[3], "peer");
     return make(env, makeGpuStore(options), KVStoreHandle::Kind::gpus);
   });
 }

@@ -28,8 +28,11 @@ GRADLINK_KERNEL gradlinkCopy(void* to, const void* from, std::uint64_t vectors) 
   }
 }
 
-/// One thread. Each load's address is the one before's value, so that nothing overlaps.
-GRADLINK_KERNEL gradlinkChase(const void* list, std::uint32_t steps, std::uint64_t* result) {
+/// Blocks of one thread, one for each multiprocessor; all but one end at once, so that its loads
+/// are alone. Each load's address is the one before's value, so that nothing overlaps.
+GRADLINK_KERNEL gradlinkChase(const void* list, std::uint32_t steps, std::uint32_t block,
+                              std::uint64_t* result) {
+  if (blockIdx.x != block) return;
   const void* at = list;
   const std::uint64_t start = nanoseconds();
   for (std::uint32_t i = 0; i < steps; ++i) at = *static_cast<const void* const volatile*>(at);

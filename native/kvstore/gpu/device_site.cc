@@ -14,7 +14,12 @@ namespace gradlink {
 namespace {
 
 bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
-  if (options.merge == GpuMerge::peer) return false;
+  if (options.merge == GpuMerge::nccl && !options.peer) {
+    throw storeUnsupported(
+        "NCCL decides itself whether GPUs reach one another: set NCCL_P2P_DISABLE=1, or use the "
+        "store type 'device', which merges by copies then");
+  }
+  if (options.merge == GpuMerge::peer || !options.peer) return false;
   const bool distinct = places == options.gpus.size();
   if (options.merge == GpuMerge::nccl) {
     if (!distinct) {
@@ -46,7 +51,10 @@ class GpuDeviceSite::Round final : public GpuFlight {
 
   Progress advance() override {
     try {
-      if (marks_.passed()) return Progress::done;
+      if (marks_.passed()) {
+        for (const auto& unit : units) unit->land();
+        return Progress::done;
+      }
       site_.lookAtNccl();
     } catch (const Error& error) {
       // What the streams wait for will not come: let go of it.
@@ -67,7 +75,6 @@ class GpuDeviceSite::Updater final : public GpuFlight {
   /// `sum`: where what was pushed will be.
   Updater(GpuDeviceSite& site, GpuKey& key, const void* sum)
       : site_(site), key_(key), marks_(site.places_.events(), site.options_.timeoutMs) {
-    while (key.staged.size() < 2) key.staged.emplace_back(key.bytes());
     cuda::Stream& stream = site_.places_[key.home].stream;
     stream.copy(received(), sum, key.bytes());
     stream.copy(stored(), key.value.data(), key.bytes());
@@ -86,14 +93,16 @@ class GpuDeviceSite::Updater final : public GpuFlight {
       sendBack();
       stage_ = Stage::going;
     }
-    return marks_.passed() ? Progress::done : Progress::onDevice;
+    if (!marks_.passed()) return Progress::onDevice;
+    units.front()->land();
+    return Progress::done;
   }
 
  private:
   enum class Stage : std::uint8_t { coming, outside, going };
 
-  void* received() { return key_.staged[0].data(); }
-  void* stored() { return key_.staged[1].data(); }
+  void* received() { return key_.room(0); }
+  void* stored() { return key_.room(1); }
 
   void sendBack() {
     site_.prepareRound();
@@ -114,14 +123,14 @@ class GpuDeviceSite::Updater final : public GpuFlight {
 GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void()> wake)
     : options_(options),
       wake_(std::move(wake)),
-      places_(options.gpus),
+      places_(options.gpus, options.peer),
       crossing_(places_.events(), 0),
       usesNccl_(decideOnNccl(options, places_.size())) {}
 
 GpuDeviceSite::~GpuDeviceSite() = default;
 
 void GpuDeviceSite::open() {
-  places_.loadKernels();
+  places_.prepare();
   if (usesNccl_) communicator_ = nccl::openLocal(options_.gpus, {options_.timeoutMs, &cancelled_});
 }
 

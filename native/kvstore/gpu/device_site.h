@@ -31,9 +31,11 @@ class GpuDeviceSite final : public GpuValueSite {
 
   void open() override;
   void makeRoom(GpuKey&) override;
-  bool blocksKey(const GpuUnit& unit) const override { return unit.head().external != nullptr; }
-  /// Some 30 us of each GPU's memory.
-  std::size_t roundBytes() const override { return places_.size() * (std::size_t{128} << 20); }
+  bool blocksKey(const GpuUnit& unit) const override {
+    return unit.head().external != nullptr || unit.visitsHost();
+  }
+  /// Some 130 us of each GPU's memory.
+  std::size_t roundBytes() const override { return places_.size() * (std::size_t{512} << 20); }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override;

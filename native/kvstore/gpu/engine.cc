@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kRoundsInFlight = 8;
 // Most waits for a device end within this; the thread that slept would notice later.
 constexpr auto kPolling = std::chrono::microseconds(200);
-constexpr auto kLongestNap = std::chrono::microseconds(500);
+constexpr auto kLongestNap = std::chrono::microseconds(100);
 // After the last round the next is often submitted within this; being woken takes as long.
 constexpr auto kLingering = std::chrono::microseconds(30);
 
@@ -223,7 +223,7 @@ std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
         end(failed, error);
       } else {
         bytes += unit->bytes();
-        key->blocked = site_.blocksKey(*unit);
+        key->blocked = unit->blocks = site_.blocksKey(*unit);
         round.push_back(std::move(unit));
       }
     }
@@ -293,7 +293,8 @@ void GpuEngine::end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exc
   for (const auto& unit : units) {
     if (!unit) continue;
     for (GpuItem& item : unit->items) ended_.push_back({std::move(item.operation.ticket), error});
-    unit->key.blocked = false;
+    // Not those that were begun before the one that blocks it.
+    if (unit->blocks) unit->key.blocked = false;
     list(unit->key);
   }
   units.clear();

@@ -77,7 +77,7 @@ class GpuHostSite::Visit final : public GpuFlight {
       if (unit.in[i].place == kHostPlace) {
         arrived_.push_back(unit.in[i].data);
       } else {
-        arrived_.push_back(room(key, i));
+        arrived_.push_back(key.room(i));
       }
     }
     cut(unit);
@@ -88,7 +88,7 @@ class GpuHostSite::Visit final : public GpuFlight {
         if (in.place == kHostPlace) continue;
         cuda::Stream& down = site.places_[in.place]->down;
         const std::size_t offset = piece.first * sizeOf(key.dtype);
-        down.copy(static_cast<std::byte*>(key.staged[i].data()) + offset,
+        down.copy(static_cast<std::byte*>(key.room(i)) + offset,
                   static_cast<const std::byte*>(in.data) + offset, piece.count * sizeOf(key.dtype));
         marks.add(down);
       }
@@ -107,7 +107,9 @@ class GpuHostSite::Visit final : public GpuFlight {
     if (stage_ == Stage::computing) {
       if (calls_ && !call_.done()) return Progress::elsewhere;
       send(unit().key.count);
-      for (const GpuArray& out : unit().out) leaving_.add(site_.places_[out.place]->up);
+      for (const GpuArray& out : unit().out) {
+        if (out.place != kHostPlace) leaving_.add(site_.places_[out.place]->up);
+      }
       stage_ = Stage::leaving;
     }
     return leaving_.passed() ? Progress::done : Progress::onDevice;
@@ -117,13 +119,6 @@ class GpuHostSite::Visit final : public GpuFlight {
   enum class Stage : std::uint8_t { arriving, computing, leaving };
 
   GpuUnit& unit() { return *units.front(); }
-
-  /// Page-locked memory for the i-th array of the key.
-  static void* room(GpuKey& key, std::size_t i) {
-    if (key.staged.size() <= i) key.staged.resize(i + 1);
-    if (key.staged[i].bytes() < key.bytes()) key.staged[i] = cuda::PinnedMemory(key.bytes());
-    return key.staged[i].data();
-  }
 
   /// Only what is computed here, element by element, can be in pieces.
   void cut(const GpuUnit& unit) {
@@ -183,9 +178,10 @@ class GpuHostSite::Visit final : public GpuFlight {
 
   void callUpdater() {
     GpuKey& key = unit().key;
-    // In place: the first of the arrays that have arrived is ours.
-    void* const received = key.staged[0].data();
-    if (arrived_.size() > 1) sumSlices(received, arrived_, {0, key.count}, key.dtype);
+    // In place, where the first of the arrays that have arrived is ours.
+    void* const received = key.room(0);
+    if (arrived_.size() > 1 || arrived_[0] != received)
+      sumSlices(received, arrived_, {0, key.count}, key.dtype);
     calls_ = true;
     unit().head().external->update({key.id, key.dtype, key.count, received, key.hostValue.data()},
                                    call_.whenDone(site_.wake_));
@@ -194,7 +190,7 @@ class GpuHostSite::Visit final : public GpuFlight {
   void gatherRows() {
     GpuKey& key = unit().key;
     const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
-    auto* const image = static_cast<std::byte*>(room(key, 0));
+    auto* const image = static_cast<std::byte*>(key.room(0));
     if (key.count != 0) std::memset(image, 0, key.bytes());
     for (const std::int64_t row : unit().head().operation.rows) {
       const std::size_t offset = static_cast<std::size_t>(row) * rowBytes;
@@ -211,9 +207,14 @@ class GpuHostSite::Visit final : public GpuFlight {
     const std::size_t bytes = (end - sent_) * sizeOf(key.dtype);
     sent_ = end;
     if (bytes == 0) return;
+    const auto* const source = static_cast<const std::byte*>(from) + offset;
     for (const GpuArray& out : unit().out) {
-      site_.places_[out.place]->up.copy(static_cast<std::byte*>(out.data) + offset,
-                                        static_cast<const std::byte*>(from) + offset, bytes);
+      auto* const target = static_cast<std::byte*>(out.data) + offset;
+      if (out.place == kHostPlace) {
+        std::memcpy(target, source, bytes);
+      } else {
+        site_.places_[out.place]->up.copy(target, source, bytes);
+      }
     }
   }
 

@@ -9,9 +9,8 @@
 namespace gradlink {
 namespace {
 
-/// `hostToo`: an array may be in host memory.
 std::vector<GpuArray> locate(const std::string& name, std::span<const int> gpus,
-                             std::span<void* const> arrays, bool hostToo,
+                             std::span<void* const> arrays,
                              const std::function<std::size_t(int gpu)>& placeOf) {
   if (arrays.size() > gpus.size()) {
     throw storeMisuse("key " + name + ": " + std::to_string(arrays.size()) + " arrays for " +
@@ -21,9 +20,8 @@ std::vector<GpuArray> locate(const std::string& name, std::span<const int> gpus,
   located.reserve(arrays.size());
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const std::size_t place = placeOf(gpus[i]);
-    if (place == kHostPlace && !(hostToo && gpus[i] < 0)) {
-      throw storeMisuse("key " + name + ": an array is " +
-                        (gpus[i] < 0 ? "in host memory" : "on gpu:" + std::to_string(gpus[i])) +
+    if (place == kHostPlace && gpus[i] >= 0) {
+      throw storeMisuse("key " + name + ": an array is on gpu:" + std::to_string(gpus[i]) +
                         ", which is no device of this store");
     }
     located.push_back({arrays[i], place});
@@ -40,14 +38,13 @@ GpuItem itemOf(GpuKey& key, Operation operation, std::span<const int> gpus,
   item.key = &key;
   std::vector<void*> inputs;
   inputs.reserve(operation.in.size());
-  // Only init's input may be in host memory; no input is written.
+  // No input is written.
   for (const void* input : operation.in) inputs.push_back(const_cast<void*>(input));
   const auto gpusOr = [gpus](const std::vector<int>& own) {
     return own.empty() ? gpus : std::span<const int>(own);
   };
-  item.in = locate(key.name, gpusOr(operation.inGpus), inputs,
-                   operation.kind == OperationKind::init, placeOf);
-  item.out = locate(key.name, gpusOr(operation.outGpus), operation.out, false, placeOf);
+  item.in = locate(key.name, gpusOr(operation.inGpus), inputs, placeOf);
+  item.out = locate(key.name, gpusOr(operation.outGpus), operation.out, placeOf);
   operation.in.clear();
   operation.out.clear();
   item.operation = std::move(operation);

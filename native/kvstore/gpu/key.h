@@ -1,8 +1,10 @@
 // One key of a store on GPUs, and what is done to it in one go.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <exception>
 #include <memory>
@@ -59,6 +61,12 @@ struct GpuKey {
   std::size_t home = 0;
 
   std::size_t bytes() const { return count * sizeOf(dtype); }
+  /// Page-locked memory for one value, the index-th of the key's.
+  void* room(std::size_t index) {
+    if (staged.size() <= index) staged.resize(index + 1);
+    if (staged[index].bytes() < bytes()) staged[index] = cuda::PinnedMemory(bytes());
+    return staged[index].data();
+  }
 
   // ---- what the site keeps for it
   /// On the home; for `local` in pinned memory.
@@ -66,8 +74,8 @@ struct GpuKey {
   cuda::PinnedMemory hostValue;
   /// Compression's error feedback, one array for each that is pushed.
   std::vector<cuda::DeviceMemory> residuals;
-  /// Pushed arrays on their way through the host; for updaters that run outside, what was received
-  /// and what is stored.
+  /// Arrays on their way through the host; for updaters that run outside, what was received and
+  /// what is stored.
   std::vector<cuda::PinnedMemory> staged;
 
   // ---- of the engine's thread
@@ -76,6 +84,12 @@ struct GpuKey {
   std::uint64_t sequence = 0;  // of the oldest item that waits
   bool listed = false;         // among the keys with something to do
   bool blocked = false;        // nothing else of the key may begin
+};
+
+/// What is to be copied to an array of the host once it has arrived in page-locked memory.
+struct GpuLanding {
+  void* to;
+  const void* from;
 };
 
 /// A push (or init) with the pulls behind it, a group of pulls, or one rowSparsePull.
@@ -87,9 +101,22 @@ struct GpuUnit {
   std::vector<GpuItem> items;
   std::vector<GpuArray> in;
   std::vector<GpuArray> out;
+  std::vector<GpuLanding> landings;
+  /// Nothing else of the key begins before it has ended.
+  bool blocks = false;
 
   const GpuItem& head() const { return items.front(); }
   OperationKind kind() const { return head().operation.kind; }
+  /// Whether an array of it goes through page-locked memory of the key.
+  bool visitsHost() const {
+    const auto onHost = [](const GpuArray& array) { return array.place == kHostPlace; };
+    return kind() != OperationKind::init &&
+           (std::ranges::any_of(in, onHost) || std::ranges::any_of(out, onHost));
+  }
+  /// When the devices are done.
+  void land() const {
+    for (const GpuLanding& one : landings) std::memcpy(one.to, one.from, key.bytes());
+  }
   /// Roughly what it moves.
   std::size_t bytes() const { return key.bytes() * (in.size() + out.size() + 1); }
 };

@@ -31,7 +31,7 @@ void* GpuArena::take(std::size_t bytes) {
 
 void GpuArena::reset() { block_ = used_ = 0; }
 
-GpuPlaces::GpuPlaces(std::span<const int> gpus) {
+GpuPlaces::GpuPlaces(std::span<const int> gpus, bool peer) {
   for (const int gpu : gpus) {
     if (indexOf(gpu) != kHostPlace) continue;
     cuda::Device& device = cuda::Device::get(gpu);
@@ -41,15 +41,17 @@ GpuPlaces::GpuPlaces(std::span<const int> gpus) {
   for (std::size_t from = 0; from < size(); ++from) {
     for (std::size_t to = 0; to < size(); ++to) {
       reach_[from * size() + to] =
-          from == to || places_[from]->device.enablePeer(places_[to]->device);
+          from == to || (peer && places_[from]->device.enablePeer(places_[to]->device));
     }
   }
 }
 
-void GpuPlaces::loadKernels() {
+void GpuPlaces::prepare() {
   std::vector<cuda::Device*> devices;
   for (const auto& place : places_) devices.push_back(&place->device);
   cuda::loadKernels(devices, true);
+  const bool allReach = std::find(reach_.begin(), reach_.end(), false) == reach_.end();
+  if (!allReach) staging_ = std::make_unique<GpuStaging>(events_, devices);
 }
 
 std::size_t GpuPlaces::indexOf(int ordinal) const {
@@ -67,20 +69,47 @@ std::size_t GpuPlaces::chooseHome(std::size_t bytes) {
   return static_cast<std::size_t>(lightest - places_.begin());
 }
 
-void GpuPlaces::copy(std::size_t on, GpuArray to, GpuArray from, std::size_t bytes) {
+bool GpuPlaces::isStaged(const GpuCopy& copy) const {
+  const std::size_t to = copy.to.place;
+  const std::size_t from = copy.from.place;
+  // The driver copies directly where one of the two reaches the other.
+  return to != kHostPlace && from != kHostPlace && !reaches(to, from) && !reaches(from, to);
+}
+
+void GpuPlaces::copy(std::size_t on, std::span<const GpuCopy> copies) {
   cuda::Stream& stream = places_[on]->stream;
-  if (to.place == from.place || to.place == kHostPlace || from.place == kHostPlace) {
-    stream.copy(to.data, from.data, bytes);
-  } else {
-    stream.copyPeer(to.data, places_[to.place]->device, from.data, places_[from.place]->device,
-                    bytes);
+  std::vector<GpuSpread> staged;
+  for (const GpuCopy& copy : copies) {
+    const auto& [to, from, bytes] = copy;
+    if (isStaged(copy)) {
+      // What goes to several places comes down once.
+      if (staged.empty() || staged.back().from.data != from.data || staged.back().bytes != bytes) {
+        staged.push_back({from, {}, bytes});
+      }
+      staged.back().to.push_back(to);
+    } else if (to.place == from.place || to.place == kHostPlace || from.place == kHostPlace) {
+      stream.copy(to.data, from.data, bytes);
+    } else {
+      stream.copyPeer(to.data, places_[to.place]->device, from.data, places_[from.place]->device,
+                      bytes);
+    }
   }
+  if (staged.empty()) return;
+  // Each place begins with the one behind it, so that no two ask the same one first.
+  std::stable_sort(staged.begin(), staged.end(), [&](const GpuSpread& a, const GpuSpread& b) {
+    const auto turn = [&](const GpuSpread& spread) {
+      return (spread.from.place + size() - on) % size();
+    };
+    return turn(a) < turn(b);
+  });
+  staging_->copy(stream, staged);
 }
 
 bool GpuPlaces::quiesce() noexcept {
   const Deadline deadline = Deadline::in(kEndingMs);
   bool quiet = true;
   for (const auto& place : places_) quiet = gradlink::quiesce(place->stream, deadline) && quiet;
+  if (staging_) quiet = staging_->quiesce(deadline) && quiet;
   return quiet;
 }
 

@@ -12,6 +12,7 @@
 #include "cuda/stream.h"
 #include "kvstore/gpu/key.h"
 #include "kvstore/gpu/marks.h"
+#include "kvstore/gpu/staging.h"
 
 namespace gradlink {
 
@@ -45,12 +46,20 @@ struct GpuPlace {
   std::size_t load = 0;
 };
 
+/// One array to another place, or from the host's memory or to it.
+struct GpuCopy {
+  GpuArray to;
+  GpuArray from;
+  std::size_t bytes;
+};
+
 class GpuPlaces {
  public:
-  /// Makes streams, and lets the GPUs reach one another where they can.
-  explicit GpuPlaces(std::span<const int> gpus);
-  /// Before the first work: loads the kernels, which takes a while.
-  void loadKernels();
+  /// Makes streams, and, with `peer`, lets the GPUs reach one another where they can.
+  explicit GpuPlaces(std::span<const int> gpus, bool peer = true);
+  /// Before the first work: loads the kernels and makes what copies pass through, which takes a
+  /// while.
+  void prepare();
 
   std::size_t size() const { return places_.size(); }
   GpuPlace& operator[](std::size_t index) { return *places_[index]; }
@@ -61,16 +70,21 @@ class GpuPlaces {
   /// The place with the fewest bytes, which takes these too.
   std::size_t chooseHome(std::size_t bytes);
 
-  /// Copies between any two places, or from and to the host's memory, on that place's stream.
-  void copy(std::size_t on, GpuArray to, GpuArray from, std::size_t bytes);
+  /// Begins when that place's stream has done what it has to do now, and ends before what it gets
+  /// from here on. In no order among themselves.
+  void copy(std::size_t on, std::span<const GpuCopy> copies);
   GpuEvents& events() { return events_; }
   /// Waits for all streams, whatever became of their work; false where one does not end.
   bool quiesce() noexcept;
 
  private:
+  bool isStaged(const GpuCopy& copy) const;
+
   std::vector<std::unique_ptr<GpuPlace>> places_;
   std::vector<bool> reach_;
   GpuEvents events_;
+  /// Null where all reach all.
+  std::unique_ptr<GpuStaging> staging_;
 };
 
 }  // namespace gradlink

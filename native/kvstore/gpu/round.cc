@@ -1,6 +1,7 @@
 #include "kvstore/gpu/round.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "kvstore/store_checks.h"
@@ -68,7 +69,7 @@ void GpuRound::addRows(GpuUnit& unit) {
                run * key.rowLength});
       i += run;
     }
-    if (image != out.data) work.leaving.push_back({out, {image, key.home}, key.bytes()});
+    if (image != out.data) leave(unit, out, image);
   }
 }
 
@@ -89,7 +90,8 @@ std::vector<const void*> GpuRound::sourcesOf(GpuUnit& unit) {
     return decoded(unit);
   }
   std::vector<const void*> sources;
-  for (const GpuArray& in : unit.in) {
+  for (std::size_t i = 0; i < unit.in.size(); ++i) {
+    const GpuArray in = uploaded(unit, i);
     if (places_.reaches(key.home, in.place)) {
       sources.push_back(in.data);
       continue;
@@ -101,6 +103,19 @@ std::vector<const void*> GpuRound::sourcesOf(GpuUnit& unit) {
   return sources;
 }
 
+/// The unit's i-th array, on the home where it was on the host. The devices read page-locked
+/// memory: from any other the driver copies in its own time, and keeps whoever asks waiting.
+GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
+  const GpuArray& in = unit.in[index];
+  if (in.place != kHostPlace) return in;
+  GpuKey& key = unit.key;
+  void* const staged = key.room(index);
+  std::memcpy(staged, in.data, key.bytes());
+  const GpuArray copy{places_[key.home].arena.take(key.bytes()), key.home};
+  work_[key.home].uploads.push_back({copy, {staged, kHostPlace}, key.bytes()});
+  return copy;
+}
+
 /// Each array becomes codes where it is; what they mean is summed at home.
 std::vector<const void*> GpuRound::decoded(GpuUnit& unit) {
   GpuKey& key = unit.key;
@@ -108,10 +123,10 @@ std::vector<const void*> GpuRound::decoded(GpuUnit& unit) {
   const std::size_t codeBytes = cuda::codeBytes(bitsOf(*compression_), key.count);
   std::vector<const void*> sources;
   for (std::size_t i = 0; i < unit.in.size(); ++i) {
-    const GpuArray& in = unit.in[i];
+    const GpuArray in = uploaded(unit, i);
     auto* codes = static_cast<std::uint8_t*>(places_[in.place].arena.take(codeBytes));
     work_[in.place].compress.push_back(
-        {static_cast<const float*>(in.data), residualOf(unit, i), codes, key.count});
+        {static_cast<const float*>(in.data), residualOf(key, i, in.place), codes, key.count});
     if (!places_.reaches(key.home, in.place)) {
       auto* copy = static_cast<std::uint8_t*>(places_[key.home].arena.take(codeBytes));
       work_[key.home].arriving.push_back({{copy, key.home}, {codes, in.place}, codeBytes});
@@ -125,9 +140,8 @@ std::vector<const void*> GpuRound::decoded(GpuUnit& unit) {
 }
 
 /// What the codes of the key's i-th array left over so far, on that array's GPU.
-float* GpuRound::residualOf(GpuUnit& unit, std::size_t index) {
-  GpuKey& key = unit.key;
-  GpuPlace& place = places_[unit.in[index].place];
+float* GpuRound::residualOf(GpuKey& key, std::size_t index, std::size_t at) {
+  GpuPlace& place = places_[at];
   while (key.residuals.size() <= index) key.residuals.emplace_back();
   cuda::DeviceMemory& residual = key.residuals[index];
   if (residual.data() == nullptr) {
@@ -137,25 +151,38 @@ float* GpuRound::residualOf(GpuUnit& unit, std::size_t index) {
     // The caller pushes from another GPU than before: rare enough to stand still for.
     places_.quiesce();
     cuda::DeviceMemory moved(place.device, key.bytes());
-    place.stream.copyPeer(moved.data(), place.device, residual.data(), *residual.device(),
-                          key.bytes());
+    const std::size_t from = places_.indexOf(residual.device()->ordinal());
+    const GpuCopy copy{{moved.data(), unit.in[index].place}, {residual.data(), from}, key.bytes()};
+    places_.copy(unit.in[index].place, {&copy, 1});
     place.stream.synchronize();
     residual = std::move(moved);
   }
   return static_cast<float*>(residual.data());
 }
 
-std::vector<void*> GpuRound::targetsOf(const GpuUnit& unit, const std::vector<GpuArray>& outputs) {
-  const GpuKey& key = unit.key;
+std::vector<void*> GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs) {
+  GpuKey& key = unit.key;
   std::vector<void*> targets;
   for (const GpuArray& out : outputs) {
-    if (places_.reaches(key.home, out.place)) {
+    if (out.place != kHostPlace && places_.reaches(key.home, out.place)) {
       targets.push_back(out.data);
     } else {
-      work_[key.home].leaving.push_back({out, {key.value.data(), key.home}, key.bytes()});
+      leave(unit, out, key.value.data());
     }
   }
   return targets;
+}
+
+/// A copy from the home, when its kernels are done. One arrival serves all outputs on the host.
+void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
+  GpuKey& key = unit.key;
+  std::vector<Copy>& leaving = work_[key.home].leaving;
+  if (out.place != kHostPlace) return leaving.push_back({out, {from, key.home}, key.bytes()});
+  void* const staged = key.room(unit.in.size());
+  if (unit.landings.empty()) {
+    leaving.push_back({{staged, kHostPlace}, {from, key.home}, key.bytes()});
+  }
+  unit.landings.push_back({out.data, staged});
 }
 
 void GpuRound::addUpdate(GpuUnit& unit, std::vector<const void*> grads,
@@ -216,7 +243,10 @@ bool GpuRound::share(GpuUnit& unit) {
 std::optional<std::vector<const void*>> GpuRound::inputByPlace(const GpuUnit& unit) const {
   std::vector<const void*> inputs(places_.size());
   if (unit.in.size() != inputs.size()) return std::nullopt;
-  for (const GpuArray& in : unit.in) inputs[in.place] = in.data;
+  for (const GpuArray& in : unit.in) {
+    if (in.place == kHostPlace) return std::nullopt;
+    inputs[in.place] = in.data;
+  }
   const bool all = std::find(inputs.begin(), inputs.end(), nullptr) == inputs.end();
   return all ? std::optional(std::move(inputs)) : std::nullopt;
 }
@@ -225,7 +255,7 @@ std::optional<std::vector<const void*>> GpuRound::inputByPlace(const GpuUnit& un
 bool GpuRound::splitOutputs(const GpuUnit& unit, Shared& shared) const {
   std::vector<void*> filled(places_.size());
   for (const GpuArray& out : unit.out) {
-    if (filled[out.place] == nullptr) {
+    if (out.place != kHostPlace && filled[out.place] == nullptr) {
       filled[out.place] = out.data;
     } else {
       shared.others.push_back(out);
@@ -283,11 +313,14 @@ void GpuRound::launch() {
     }
     for (Shared& shared : shared_) finishShared(shared);
   }
-  if (compresses_) compressAll();
   for (std::size_t place = 0; place < places_.size(); ++place) {
-    for (const Copy& copy : work_[place].arriving) {
+    for (const Copy& copy : work_[place].uploads) {
       places_.copy(place, copy.to, copy.from, copy.bytes);
     }
+  }
+  if (compresses_) compressAll();
+  for (std::size_t place = 0; place < places_.size(); ++place) {
+    places_.copy(place, work_[place].arriving);
     if (!work_[place].decompress.empty()) {
       cuda::decompress(places_[place].stream, places_[place].ring, bitsOf(*compression_),
                        compression_->threshold(), work_[place].decompress);
@@ -310,9 +343,7 @@ void GpuRound::launch() {
   }
   for (std::size_t place = 0; place < places_.size(); ++place) {
     launchSums(place, work_[place].unpacking);
-    for (const Copy& copy : work_[place].leaving) {
-      places_.copy(place, copy.to, copy.from, copy.bytes);
-    }
+    places_.copy(place, work_[place].leaving);
   }
 }
 

@@ -1,5 +1,6 @@
 // One round of a store whose values live on GPUs: what its units come down to, gathered first, then
 // queued with few launches.
+// Arrays of the host come and go through page-locked memory of their key, on its home's stream.
 //
 // Each value is worked on by its home's stream alone, so that rounds need not wait for one another.
 // On its way: compression where the arrays are; copies of what the home does not reach; NCCL's
@@ -39,19 +40,15 @@ class GpuRound {
   bool crossesPlaces() const { return compresses_; }
 
  private:
-  struct Copy {
-    GpuArray to;
-    GpuArray from;
-    std::size_t bytes;
-  };
   struct Zero {
     void* to;
     std::size_t bytes;
   };
   /// What one place does, in this order.
   struct Work {
+    std::vector<Copy> uploads;
     std::vector<cuda::CompressTask> compress;
-    std::vector<Copy> arriving;
+    std::vector<GpuCopy> arriving;
     std::vector<cuda::DecompressTask> decompress;
     GpuSums packing;
     // NCCL
@@ -60,7 +57,7 @@ class GpuRound {
     std::map<GpuStepKind, std::vector<cuda::StepTask>> steps;
     // NCCL
     GpuSums unpacking;
-    std::vector<Copy> leaving;
+    std::vector<GpuCopy> leaving;
   };
   using KeyCollective = GpuCollectives::KeyCollective;
   /// A unit that NCCL takes part in.
@@ -76,10 +73,12 @@ class GpuRound {
   bool fromHost(const GpuUnit& unit) const;
   /// What the home sums: the arrays themselves, where it reaches them, or copies.
   std::vector<const void*> sourcesOf(GpuUnit& unit);
+  GpuArray uploaded(GpuUnit& unit, std::size_t index);
   std::vector<const void*> decoded(GpuUnit& unit);
-  float* residualOf(GpuUnit& unit, std::size_t index);
+  float* residualOf(GpuKey& key, std::size_t index, std::size_t place);
   /// The outputs the home writes itself; copies to the others follow the round's kernels.
-  std::vector<void*> targetsOf(const GpuUnit& unit, const std::vector<GpuArray>& outputs);
+  std::vector<void*> targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs);
+  void leave(GpuUnit& unit, GpuArray out, void* from);
   void addUpdate(GpuUnit& unit, std::vector<const void*> grads, std::vector<void*> targets);
   void addSums(std::size_t place, DType, cuda::SumTask task);
 

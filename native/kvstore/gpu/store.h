@@ -25,6 +25,9 @@ struct GpuStoreOptions {
   /// One ordinal a device of the store; an ordinal may repeat.
   std::vector<int> gpus;
   GpuMerge merge = GpuMerge::automatic;
+  /// Whether the GPUs may reach one another's memory: else what they exchange passes through
+  /// page-locked memory of the host, and NCCL, which decides on that itself, takes no part.
+  bool peer = true;
   /// Arrays below this many bytes are packed into one buffer before NCCL sees them.
   std::size_t fuseBelowBytes = 64 << 10;
   double timeoutMs = 30000;

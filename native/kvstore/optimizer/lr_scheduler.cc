@@ -143,15 +143,16 @@ void checkDecay(const SchedulerSpec& spec) {
 
 void checkScheduler(const SchedulerSpec& spec) {
   if (!std::isfinite(spec.baseLr) || !std::isfinite(spec.warmupBeginLr) ||
-      !std::isfinite(spec.finalLr)) {
+      !std::isfinite(spec.warmupFinalLr) || !std::isfinite(spec.finalLr)) {
     rejectSchedule("rates must be finite numbers");
   }
   if (spec.warmupSteps < 0) {
     rejectSchedule("warmupSteps must be 0 or more");
   }
-  if (spec.warmupSteps > 0 && spec.warmupBeginLr > spec.baseLr) {
+  if (spec.warmupSteps > 0 && spec.warmupBeginLr > spec.warmupFinalLr) {
     rejectSchedule("warmupBeginLr (" + std::to_string(spec.warmupBeginLr) +
-                   ") must not be above the base rate (" + std::to_string(spec.baseLr) + ")");
+                   ") must not be above the base rate (" + std::to_string(spec.warmupFinalLr) +
+                   ")");
   }
   checkDecay(spec);
 }
@@ -161,7 +162,7 @@ double learningRateAt(const SchedulerSpec& spec, std::int64_t numUpdate) {
     if (spec.warmupMode == WarmupMode::constant) {
       return spec.warmupBeginLr;
     }
-    const double rise = (spec.baseLr - spec.warmupBeginLr) * static_cast<double>(numUpdate) /
+    const double rise = (spec.warmupFinalLr - spec.warmupBeginLr) * static_cast<double>(numUpdate) /
                         static_cast<double>(spec.warmupSteps);
     return spec.warmupBeginLr + rise;
   }

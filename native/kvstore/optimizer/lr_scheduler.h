@@ -17,9 +17,11 @@ enum class WarmupMode : std::uint8_t { linear = 0, constant = 1 };
 struct SchedulerSpec {
   SchedulerKind kind = SchedulerKind::factor;
   double baseLr = 0.01;
-  /// Updates of warm-up, from warmupBeginLr towards baseLr (linear) or at warmupBeginLr (constant).
+  /// Updates of warm-up, from warmupBeginLr towards warmupFinalLr (linear) or at warmupBeginLr
+  /// (constant). After it the decay begins at baseLr, which an optimizer may have replaced.
   std::int64_t warmupSteps = 0;
   double warmupBeginLr = 0;
+  double warmupFinalLr = 0.01;
   WarmupMode warmupMode = WarmupMode::linear;
   /// factor: one entry, the period. multiFactor: the updates after which the rate is multiplied.
   std::vector<std::int64_t> steps;

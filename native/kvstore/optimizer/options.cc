@@ -1,5 +1,6 @@
 #include "kvstore/optimizer/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -30,11 +31,12 @@ OptimizerDefinition define(const char* name, double learningRate,
 const char* expectationOf(Range range) {
   switch (range) {
     case Range::finite:
+    case Range::clampedAtZero:
       return "a finite number";
     case Range::notNegative:
+    case Range::positiveOrOff:
       return "a finite number of at least 0";
     case Range::positive:
-    case Range::positiveOrOff:
       return "a finite number above 0";
     case Range::unit:
       return "a number of at least 0 and below 1";
@@ -50,11 +52,12 @@ bool within(Range range, double value) {
   if (!std::isfinite(value)) return false;
   switch (range) {
     case Range::finite:
+    case Range::clampedAtZero:
       return true;
     case Range::notNegative:
+    case Range::positiveOrOff:
       return value >= 0;
     case Range::positive:
-    case Range::positiveOrOff:
       return value > 0;
     case Range::unit:
       return value >= 0 && value < 1;
@@ -64,6 +67,12 @@ bool within(Range range, double value) {
       return value >= 0 && value <= 9007199254740991.0 && value == std::floor(value);
   }
   return false;
+}
+
+/// What a number within its range means.
+double meaningOf(Range range, double value) {
+  if (range == Range::positiveOrOff && value == 0) return kOff;
+  return range == Range::clampedAtZero ? std::max(value, 0.0) : value;
 }
 
 template <class Items, class NameOf>
@@ -92,6 +101,8 @@ const char* nameOf(OptionRange range) {
       return "finite";
     case Range::notNegative:
       return "notNegative";
+    case Range::clampedAtZero:
+      return "clampedAtZero";
     case Range::positive:
       return "positive";
     case Range::positiveOrOff:
@@ -130,7 +141,7 @@ std::span<const OptimizerDefinition> optimizerDefinitions() {
               {"upperBound", kOff, Range::positiveOrOff},
               {"biasCorrection", 1, Range::flag}}),
       define("lars", 0.01,
-             {{"momentum", 0, Range::notNegative},
+             {{"momentum", 0, Range::clampedAtZero},
               {"eta", 0.001, Range::positive},
               {"epsilon", 0, Range::notNegative},
               {"momentumCorrection", 1, Range::flag}}),
@@ -140,8 +151,8 @@ std::span<const OptimizerDefinition> optimizerDefinitions() {
               {"epsilon", 1e-8, Range::notNegative},
               {"centered", 0, Range::flag},
               {"clipWeights", kOff, Range::positiveOrOff}}),
-      define("sgd", 0.01, {{"momentum", 0, Range::notNegative}, {"nesterov", 0, Range::flag}}),
-      define("signum", 0.01, {{"momentum", 0.9, Range::notNegative}, {"wdLh", 0, Range::finite}}),
+      define("sgd", 0.01, {{"momentum", 0, Range::clampedAtZero}, {"nesterov", 0, Range::flag}}),
+      define("signum", 0.01, {{"momentum", 0.9, Range::clampedAtZero}, {"wdLh", 0, Range::finite}}),
       define("test", 0.01, {}),
   };
   return kDefinitions;
@@ -169,7 +180,7 @@ std::map<std::string, double> optionsOf(const OptimizerSpec& spec) {
                                                   expectationOf(option.range) + ", got " +
                                                   std::to_string(given->second));
     }
-    values[option.name] = given->second;
+    values[option.name] = meaningOf(option.range, given->second);
   }
   for (const auto& [name, number] : spec.numbers) {
     if (values.contains(name)) continue;

@@ -15,8 +15,10 @@ struct OptimizerSpec;
 enum class OptionRange : std::uint8_t {
   finite,
   notNegative,
+  /// Below 0 counts as 0, as MXNet has it of momenta.
+  clampedAtZero,
   positive,
-  /// Off by default.
+  /// Off by default, and at 0 as MXNet has it.
   positiveOrOff,
   /// At least 0 and below 1.
   unit,

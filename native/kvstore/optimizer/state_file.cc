@@ -18,6 +18,10 @@ static_assert(std::endian::native == std::endian::little,
 constexpr std::string_view kMagic = "gradlink optimizer states 1\n";
 constexpr std::size_t kHashBytes = 8;
 
+/// How a schedule is written. Before 0.3 it had no rate of its own for the warm-up: that was the
+/// base rate.
+enum class ScheduleForm : std::uint64_t { none = 0, withoutWarmupRate = 1, whole = 2 };
+
 std::uint64_t hashOf(std::span<const std::uint8_t> bytes) {
   std::uint64_t hash = 0xcbf29ce484222325u;
   for (const std::uint8_t byte : bytes) {
@@ -119,9 +123,10 @@ void writeScheduler(Writer& out, const SchedulerSpec& spec) {
   for (const std::int64_t step : spec.steps) {
     out.number(step);
   }
+  out.number(spec.warmupFinalLr);
 }
 
-SchedulerSpec readScheduler(Reader& in) {
+SchedulerSpec readScheduler(Reader& in, ScheduleForm form) {
   SchedulerSpec spec;
   const auto kind = in.number<std::uint64_t>();
   const auto mode = in.number<std::uint64_t>();
@@ -141,6 +146,7 @@ SchedulerSpec readScheduler(Reader& in) {
   for (std::int64_t& step : spec.steps) {
     step = in.number<std::int64_t>();
   }
+  spec.warmupFinalLr = form == ScheduleForm::whole ? in.number<double>() : spec.baseLr;
   return spec;
 }
 
@@ -153,7 +159,8 @@ void writeSpec(Writer& out, const OptimizerSpec& spec) {
     out.text(key);
     out.text(name);
   }
-  out.number<std::uint64_t>(spec.scheduler ? 1 : 0);
+  const ScheduleForm form = spec.scheduler ? ScheduleForm::whole : ScheduleForm::none;
+  out.number(static_cast<std::uint64_t>(form));
   if (spec.scheduler) {
     writeScheduler(out, *spec.scheduler);
   }
@@ -169,8 +176,12 @@ OptimizerSpec readSpec(Reader& in, const std::string& name) {
     const std::string key = in.text();
     spec.paramNames[key] = in.text();
   }
-  if (in.number<std::uint64_t>() != 0) {
-    spec.scheduler = readScheduler(in);
+  const auto form = in.number<std::uint64_t>();
+  if (form > static_cast<std::uint64_t>(ScheduleForm::whole)) {
+    rejectFile("it has a schedule of a later version");
+  }
+  if (form != static_cast<std::uint64_t>(ScheduleForm::none)) {
+    spec.scheduler = readScheduler(in, static_cast<ScheduleForm>(form));
   }
   return spec;
 }

@@ -1,6 +1,7 @@
 #include "kvstore/worker/gpu_dist_site.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "cuda/kernels.h"
@@ -47,8 +48,7 @@ class GpuDistSite::Visit final : public GpuFlight {
       arrived_.push_back(from.data);
       return;
     }
-    if (key.staged.size() <= index) key.staged.emplace_back(key.bytes());
-    void* const to = key.staged[index].data();
+    void* const to = key.room(index);
     cuda::Stream& down = site_.places_[from.place].stream;
     down.copy(to, from.data, key.bytes());
     marks_.add(down);
@@ -66,8 +66,8 @@ class GpuDistSite::Visit final : public GpuFlight {
       operation.priority = std::max(operation.priority, item.operation.priority);
     }
     operation.in = arrived_;
-    // In place: the first of the arrays that have arrived is ours.
-    if (!unit().out.empty()) operation.out = {unit().key.staged[0].data()};
+    // In place, where the first of the arrays that have arrived is ours.
+    if (!unit().out.empty()) operation.out = {unit().key.room(0)};
     operation.ticket = std::make_shared<Ticket>(call_.whenDone(site_.wake_));
     std::vector<Operation> operations;
     operations.push_back(std::move(operation));
@@ -77,8 +77,12 @@ class GpuDistSite::Visit final : public GpuFlight {
   void sendOut() {
     GpuKey& key = unit().key;
     for (const GpuArray& out : unit().out) {
+      if (out.place == kHostPlace) {
+        std::memcpy(out.data, key.room(0), key.bytes());
+        continue;
+      }
       cuda::Stream& up = *site_.up_[out.place];
-      up.copy(out.data, key.staged[0].data(), key.bytes());
+      up.copy(out.data, key.room(0), key.bytes());
       marks_.add(up);
     }
   }
@@ -106,7 +110,7 @@ void GpuDistSite::makeRoom(GpuKey& key) {
 }
 
 void GpuDistSite::open() {
-  if (!options_.onHost) places_.loadKernels();
+  if (!options_.onHost) places_.prepare();
 }
 
 void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {

@@ -45,24 +45,38 @@ GpuLatencyResult timeGpuLatency(const GpuLatencyOptions& options) {
   const cuda::PinnedMemory image(bytes);
   cuda::chaseList(image.data(), list.data(), options.nodes, options.stride);
   stream.copy(list.data(), image.data(), bytes);
-  const cuda::PinnedMemory results(2 * sizeof(std::uint64_t));
-  const auto* const result = static_cast<const std::uint64_t*>(results.data());
-  const cuda::Address last =
-      cuda::addressOf(list.data()) + options.steps % options.nodes * options.stride;
+  const int multiprocessors = device.multiprocessors();
+  const auto count = static_cast<std::size_t>(multiprocessors);
+  const cuda::PinnedMemory results(count * 2 * sizeof(std::uint64_t));
+  auto* const result = static_cast<std::uint64_t*>(results.data());
+  const auto steps = static_cast<std::uint32_t>((options.steps + count - 1) / count);
+  const cuda::Address last = cuda::addressOf(list.data()) + steps % options.nodes * options.stride;
 
   GpuLatencyResult latency;
   latency.near = list.isNear();
-  const auto chase = [&](std::uint32_t steps) {
-    kernels.chase(stream, list.data(), steps, static_cast<std::uint64_t*>(results.data()));
+  latency.multiprocessorSeconds.resize(count);
+  const auto finish = [&] {
     cuda::await([&] { return stream.done(); }, Deadline::in(options.timeoutMs),
                 "following a list of pointers");
   };
   // Once around, so that caches and translations are as they are later.
-  chase(static_cast<std::uint32_t>(options.nodes));
+  kernels.chase(stream, list.data(), static_cast<std::uint32_t>(options.nodes), 0, result);
+  finish();
   for (int sample = 0; sample < options.samples; ++sample) {
-    chase(options.steps);
-    latency.seconds.push_back(static_cast<double>(result[0]) * 1e-9 / options.steps);
-    latency.wrong += result[1] == last ? 0 : 1;
+    for (int each = 0; each < multiprocessors; ++each) {
+      kernels.chase(stream, list.data(), steps, each, result + std::ptrdiff_t{2} * each);
+    }
+    finish();
+    bool right = true;
+    double sum = 0;
+    for (std::size_t each = 0; each < count; ++each) {
+      const double seconds = static_cast<double>(result[2 * each]) * 1e-9 / steps;
+      sum += seconds;
+      latency.multiprocessorSeconds[each] += seconds / options.samples;
+      right = right && result[2 * each + 1] == last;
+    }
+    latency.seconds.push_back(sum / multiprocessors);
+    latency.wrong += right ? 0 : 1;
   }
   return latency;
 }

@@ -1,4 +1,5 @@
-// How long one load takes: each load's address is the value of the one before.
+// How long one load takes: each load's address is the value of the one before. Multiprocessors lie
+// nearer to some memory than to other, and so each of them has its turn, alone.
 #pragma once
 
 #include <cstddef>
@@ -16,15 +17,18 @@ struct GpuLatencyOptions {
   int memory = kHostMemory;
   std::size_t nodes = 16384;
   std::size_t stride = 128;
-  std::uint32_t steps = 100000;
+  /// Of one sample, over all multiprocessors; each takes as many.
+  std::uint32_t steps = 1 << 18;
   int samples = 3;
   bool affinity = true;
   double timeoutMs = 120000;
 };
 
 struct GpuLatencyResult {
-  /// Of one load, a value a sample.
+  /// Of one load, the mean of all multiprocessors, a value a sample.
   std::vector<double> seconds;
+  /// The same of each multiprocessor, the mean of all samples.
+  std::vector<double> multiprocessorSeconds;
   /// Samples that did not end where the list leads.
   std::uint64_t wrong = 0;
   bool near = false;

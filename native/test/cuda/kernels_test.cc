@@ -257,9 +257,12 @@ TEST(DeviceChase, GoesRoundTheList) {
   const PinnedMemory result(2 * sizeof(std::uint64_t));
   auto* const words = static_cast<std::uint64_t*>(result.data());
   for (const std::uint32_t steps : {0u, 1u, 63u, 64u, 1000u}) {
-    Kernels::of(gpu.device).chase(gpu.stream, list.data(), steps, words);
-    gpu.stream.synchronize();
-    EXPECT_EQ(words[1], addressOf(list.data() + steps % kNodes * kStride)) << steps << " steps";
+    for (const int each : {0, gpu.device.multiprocessors() - 1}) {
+      words[1] = 0;
+      Kernels::of(gpu.device).chase(gpu.stream, list.data(), steps, each, words);
+      gpu.stream.synchronize();
+      EXPECT_EQ(words[1], addressOf(list.data() + steps % kNodes * kStride)) << steps << " steps";
+    }
   }
   EXPECT_GT(words[0], 0u);
 }

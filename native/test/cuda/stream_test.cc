@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/kernels.h"
 #include "cuda/memory.h"
 #include "test/cuda/support.h"
 
@@ -179,6 +180,20 @@ TEST(CudaStream, ACopyToNowhereNamesTheDevice) {
             0u)
       << message;
   stream.synchronize();
+}
+
+TEST(CudaStream, WhoWaitsLongSleeps) {
+  if (!onFakes()) GTEST_SKIP() << "needs the stand-ins, which count waits that burn a core";
+  const auto spun = controlOf<std::uint64_t()>("gradlinkFakeSpun");
+  Device& device = Device::get(0);
+  Stream stream(device);
+  const PinnedMemory flag(sizeof(std::uint32_t));
+  const std::uint64_t before = spun();
+  // The kernel gives up by itself, long after polling has.
+  Kernels::of(device).spin(stream, static_cast<const std::uint32_t*>(flag.data()), 0.02);
+  stream.synchronize();
+  EXPECT_TRUE(stream.done());
+  EXPECT_EQ(spun(), before);
 }
 
 using CudaStreamDeathTest = FreshProcesses;

@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <functional>
@@ -25,6 +26,18 @@ inline bool onFakes() {
   const char* named = std::getenv("GRADLINK_CUDA_LIBRARY");
   void* library = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_LAZY);
   return library != nullptr && dlsym(library, "gradlinkFakeOwner") != nullptr;
+}
+
+/// A function of the stand-in that is none of the driver's.
+template <class Function>
+Function* controlOf(const char* name) {
+  return reinterpret_cast<Function*>(
+      dlsym(dlopen(Driver::get().file.c_str(), RTLD_NOW | RTLD_NOLOAD), name));
+}
+
+/// How often the stand-in was asked to queue something on the stream; null: on any.
+inline std::uint64_t queuedOn(StreamHandle stream) {
+  return controlOf<std::uint64_t(StreamHandle)>("gradlinkFakeQueued")(stream);
 }
 
 inline std::vector<Device*> allDevices() {

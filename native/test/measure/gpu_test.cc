@@ -224,7 +224,7 @@ TEST(GpuCopies, RefuseWhatMakesNoSense) {
 TEST(GpuLatency, FollowsTheListToItsEnd) {
   GpuLatencyOptions options;
   options.nodes = 100;
-  options.steps = 1050;
+  options.steps = 100'000;
   options.samples = 2;
   for (const int memory : {kHostMemory, 0}) {
     options.memory = memory;
@@ -232,6 +232,16 @@ TEST(GpuLatency, FollowsTheListToItsEnd) {
     EXPECT_EQ(result.wrong, 0u);
     ASSERT_EQ(result.seconds.size(), 2u);
     EXPECT_GT(result.seconds[1], 0);
+    const auto& each = result.multiprocessorSeconds;
+    ASSERT_EQ(each.size(), static_cast<std::size_t>(cuda::Device::get(0).multiprocessors()));
+    EXPECT_GT(*std::min_element(each.begin(), each.end()), 0);
+    if (cuda::onFakes()) {
+      // They differ there, and their mean does not.
+      const double middle = memory == 0 ? 600e-9 : 1500e-9;
+      EXPECT_NEAR(*std::min_element(each.begin(), each.end()), 0.95 * middle, 0.1 * middle);
+      EXPECT_LT(each[0], each[1]);
+      EXPECT_NEAR(result.seconds[0], middle, 0.01 * middle);
+    }
   }
   options.stride = 12;
   messageOf(ErrorCode::invalidArgument, [&] { timeGpuLatency(options); });

@@ -91,7 +91,7 @@ function listed(random: Random): Call {
 }
 
 function scheduled(random: Random): Call {
-  const ranksPerNode = 1 + random.int(3);
+  const ranksPerNode = 3 + random.int(3);
   const size = ranksPerNode * (1 + random.int(4));
   const rank = random.int(size);
   const byPlace = [

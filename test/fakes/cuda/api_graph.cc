@@ -65,6 +65,7 @@ FAKE_EXPORT(Status, cuGraphLaunch, (GraphExecHandle handle, StreamHandle streamH
   // A graph inside a graph would be a child node, which nobody here has use for.
   if (stream->captured().capture) return kNotSupported;
   if (const Status status = stream->context().status()) return status;
+  stream->countQueued();
   exec->launch(*stream);
   return kOk;
 }

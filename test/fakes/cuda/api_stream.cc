@@ -1,5 +1,6 @@
 // Streams, events and host functions; and what the fake NCCL asks (control.h).
 #include <algorithm>
+#include <atomic>
 #include <system_error>
 #include <utility>
 
@@ -15,9 +16,12 @@
 namespace gradlink::fake {
 namespace {
 
+constexpr unsigned kBlockingSync = 1;
 constexpr unsigned kDisableTiming = 2;
 /// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD stand for the null stream too.
 constexpr std::uintptr_t kLastSpecialStream = 2;
+
+std::atomic<std::uint64_t> spun = 0;
 
 /// Queries of a stream that is captured would ask for what has not run.
 Status checkNotCaptured(Stream& stream) {
@@ -73,6 +77,7 @@ FAKE_EXPORT(Status, cuStreamSynchronize, (StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   if (!stream) return kInvalidHandle;
   if (const Status status = checkNotCaptured(*stream)) return status;
+  ++spun;
   hostReached(stream->end()->wait());
   return stream->context().status();
 }
@@ -91,6 +96,7 @@ FAKE_EXPORT(Status, cuStreamWaitEvent, (StreamHandle handle, EventHandle eventHa
   const std::shared_ptr<Stream> stream = streamOf(handle);
   const std::shared_ptr<Event> event = World::get().events.find(eventHandle);
   if (!stream || !event) return kInvalidHandle;
+  stream->countQueued();
   const Stream::Captured captured = stream->captured();
   const std::lock_guard lock(event->mutex);
   if (event->capture) {
@@ -117,6 +123,7 @@ FAKE_EXPORT(Status, cuEventCreate, (EventHandle * handle, unsigned flags)) {
   auto event = std::make_shared<Event>();
   event->context = context;
   event->timed = (flags & kDisableTiming) == 0;
+  event->blocking = (flags & kBlockingSync) != 0;
   *handle = World::get().events.add(std::move(event));
   return kOk;
 }
@@ -126,6 +133,7 @@ FAKE_EXPORT(Status, cuEventRecord, (EventHandle eventHandle, StreamHandle handle
   const std::shared_ptr<Stream> stream = streamOf(handle);
   const std::shared_ptr<Event> event = World::get().events.find(eventHandle);
   if (!stream || !event || &stream->context() != event->context) return kInvalidHandle;
+  stream->countQueued();
   const Stream::Captured captured = stream->captured();
   const std::lock_guard lock(event->mutex);
   if (captured.capture) {
@@ -153,6 +161,7 @@ FAKE_EXPORT(Status, cuEventSynchronize, (EventHandle handle)) {
   std::shared_ptr<Event> event;
   std::shared_ptr<Mark> mark;
   if (const Status status = markOf(handle, &event, &mark)) return status;
+  if (!event->blocking) ++spun;
   if (mark) hostReached(mark->wait());
   return event->context->status();
 }
@@ -228,6 +237,14 @@ FAKE_CONTROL int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream) {
   const auto found = gradlink::fake::streamOf(stream);
   return found && found->captured().capture ? 1 : 0;
 }
+
+FAKE_CONTROL std::uint64_t gradlinkFakeQueued(gradlink::cuda::StreamHandle stream) {
+  if (!stream) return gradlink::fake::Stream::queuedOnAll();
+  const auto found = gradlink::fake::streamOf(stream);
+  return found ? found->queued() : 0;
+}
+
+FAKE_CONTROL std::uint64_t gradlinkFakeSpun() { return gradlink::fake::spun.load(); }
 
 FAKE_CONTROL int gradlinkFakeCurrentDevice() {
   const auto* context = gradlink::fake::currentContext();

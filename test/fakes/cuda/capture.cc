@@ -105,6 +105,7 @@ Status Capture::end(std::shared_ptr<Graph>* graph) {
 
 Status submit(Stream& stream, Work work) {
   if (const Status status = stream.context().status()) return status;
+  stream.countQueued();
   const Stream::Captured captured = stream.captured();
   if (captured.capture) return captured.capture->add(captured.lane, std::move(work));
   stream.push(std::move(work));

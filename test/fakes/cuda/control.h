@@ -7,6 +7,8 @@
 // not the speed of the machine that tests run on.
 #pragma once
 
+#include <cstdint>
+
 #include "cuda/driver.h"
 
 extern "C" {
@@ -33,6 +35,13 @@ int gradlinkFakeDeviceOf(gradlink::cuda::StreamHandle stream);
 
 /// Whether the stream is being captured: what is queued then runs with each launch of the graph.
 int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream);
+
+/// How often the driver was asked to queue something on a stream, or on any where that is null:
+/// work, an event, a wait, a graph.
+std::uint64_t gradlinkFakeQueued(gradlink::cuda::StreamHandle stream);
+
+/// How often a thread waited in the driver in the way that burns a core.
+std::uint64_t gradlinkFakeSpun();
 
 /// The GPU of the calling thread's current context, -1 without one.
 int gradlinkFakeCurrentDevice();

@@ -98,26 +98,35 @@ Status spinTraffic(Traffic& traffic, const std::uint32_t* flag, std::uint64_t) {
 constexpr double kLocalLatency = 600e-9;
 constexpr double kPeerLatency = 1200e-9;
 constexpr double kHostLatency = 1500e-9;
+/// By how much of it multiprocessors differ.
+constexpr double kFarther = 0.05;
+constexpr std::uint32_t kLooked = 256;
 
 /// A chase is timed by the kernel itself, with a clock that is not simulated; the result is made
 /// so.
 struct Chase {
-  static Work bind(Grid, void** parameters) {
+  static Work bind(Grid grid, void** parameters) {
     const void* const list = *static_cast<const void**>(parameters[0]);
     const std::uint32_t steps = *static_cast<std::uint32_t*>(parameters[1]);
-    std::uint64_t* const result = *static_cast<std::uint64_t**>(parameters[2]);
-    return [list, steps, result](Execution& execution) -> Status {
+    const std::uint32_t block = *static_cast<std::uint32_t*>(parameters[2]);
+    std::uint64_t* const result = *static_cast<std::uint64_t**>(parameters[3]);
+    if (block >= grid.blocks) return [](Execution&) -> Status { return kOk; };
+    return [list, steps, block, result](Execution& execution) -> Status {
       Traffic traffic(execution.context);
       if (const Status status = traffic.write(result, 2 * sizeof *result)) return status;
       const void* at = list;
-      for (std::uint32_t i = 0; i < steps; ++i) {
+      // A list is one array: some of it tells whether it is reached.
+      for (std::uint32_t i = 0; i < std::min(steps, kLooked); ++i) {
         if (const Status status = traffic.read(at, sizeof(void*))) return status;
         at = *static_cast<const void* const*>(at);
       }
-      kernels::gradlinkChase(list, steps, result);
+      kernels::blockIdx.x = block;
+      kernels::gradlinkChase(list, steps, block, result);
       const int place = Memory::get().placeOf(cuda::addressOf(list), 1).value_or(kPageable);
       double each = place == execution.context.device() ? kLocalLatency : kPeerLatency;
       if (place == kHost) each = kHostLatency;
+      // Some multiprocessors are nearer to the memory than others; their mean is as above.
+      each *= 1 + kFarther * (static_cast<int>(block % 3) - 1);
       result[0] = static_cast<std::uint64_t>(each * steps * 1e9);
       execution.now += each * steps;
       return kOk;

@@ -13,6 +13,7 @@ namespace gradlink::fake {
 namespace {
 
 thread_local double latest = 0;
+std::atomic<std::uint64_t> queuedInAll = 0;
 
 struct StreamThread {
   std::shared_ptr<Stream> stream;
@@ -150,6 +151,13 @@ void Stream::capture(Captured captured) {
   const std::lock_guard lock(mutex_);
   captured_ = std::move(captured);
 }
+
+void Stream::countQueued() {
+  ++queued_;
+  ++queuedInAll;
+}
+
+std::uint64_t Stream::queuedOnAll() { return queuedInAll.load(); }
 
 void Stream::close() {
   {

@@ -2,6 +2,7 @@
 // time that move with their work (see control.h).
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -78,6 +79,11 @@ class Stream {
   Captured captured();
   void capture(Captured captured);
 
+  /// For control.h: the driver was asked to queue something here.
+  void countQueued();
+  std::uint64_t queued() const { return queued_.load(); }
+  static std::uint64_t queuedOnAll();
+
   explicit Stream(Context& context) : context_(context) {}
 
  private:
@@ -93,6 +99,7 @@ class Stream {
   void run();
 
   Context& context_;
+  std::atomic<std::uint64_t> queued_{0};
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<Item> items_;

@@ -29,6 +29,8 @@ struct StoreKind {
   GpuMerge merge;
   /// One GPU for all four devices; else four that differ as far as there are.
   bool oneGpu;
+  /// Whether the GPUs may reach one another.
+  bool peer = true;
 };
 inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
 
@@ -47,7 +49,7 @@ inline std::vector<int> gpusOf(const StoreKind& kind) {
 inline const StoreKind kStoreKinds[] = {
     {"Peer", GpuMerge::peer, false},           {"OneGpu", GpuMerge::automatic, true},
     {"Automatic", GpuMerge::automatic, false}, {"Nccl", GpuMerge::nccl, false},
-    {"Host", GpuMerge::host, false},
+    {"Host", GpuMerge::host, false},           {"NoPeer", GpuMerge::automatic, false, false},
 };
 
 inline std::string nameOfKind(const testing::TestParamInfo<StoreKind>& info) {
@@ -196,14 +198,15 @@ class GpuStores : public testing::TestWithParam<StoreKind> {
     GpuStoreOptions options;
     options.gpus = gpus;
     options.merge = GetParam().merge;
+    options.peer = GetParam().peer;
     return makeGpuStore(options);
   }
   /// Whether sums are made in the order of the devices, by us.
   bool ordered() const {
     const std::set<int> distinct(gpus.begin(), gpus.end());
-    const bool nccl =
-        GetParam().merge == GpuMerge::nccl || (GetParam().merge == GpuMerge::automatic &&
-                                               distinct.size() == gpus.size() && gpus.size() > 1);
+    const bool nccl = GetParam().merge == GpuMerge::nccl ||
+                      (GetParam().merge == GpuMerge::automatic && GetParam().peer &&
+                       distinct.size() == gpus.size() && gpus.size() > 1);
     return !nccl;
   }
   const std::vector<int> gpus = gpusOf(GetParam());

@@ -71,8 +71,9 @@ TEST(LrScheduler, WarmsUp) {
   spec.steps = {100};
   spec.warmupSteps = 4;
   spec.warmupBeginLr = 0.2;
+  spec.warmupFinalLr = 2;
   EXPECT_EQ(learningRateAt(spec, 0), 0.2);
-  EXPECT_EQ(learningRateAt(spec, 1), 0.2 + (1 - 0.2) * 1 / 4);
+  EXPECT_EQ(learningRateAt(spec, 1), 0.2 + (2 - 0.2) * 1 / 4);
   EXPECT_EQ(learningRateAt(spec, 4), 1);
   spec.warmupMode = WarmupMode::constant;
   EXPECT_EQ(learningRateAt(spec, 3), 0.2);
@@ -92,6 +93,7 @@ TEST(LrScheduler, RefusesWhatMakesNoSense) {
   rejected([](SchedulerSpec& s) { s.factor = 1.5; });
   rejected([](SchedulerSpec& s) { s.factor = 0; });
   rejected([](SchedulerSpec& s) { s.baseLr = std::nan(""); });
+  rejected([](SchedulerSpec& s) { s.warmupFinalLr = std::nan(""); });
   rejected([](SchedulerSpec& s) { s.warmupSteps = -1; });
   rejected([](SchedulerSpec& s) { s.warmupSteps = 1, s.warmupBeginLr = 1; });
   rejected([](SchedulerSpec& s) { s.kind = SchedulerKind::multiFactor, s.steps = {3, 3}; });

@@ -2,6 +2,7 @@
 // that never stopped, and damaged files are refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -76,6 +77,43 @@ TEST(OptimizerStates, GoOnBitForBit) {
     EXPECT_EQ(saveStates(*unbroken, states, false), saveStates(*unbroken, states, false));
     EXPECT_FALSE(loadStates(saveStates(*unbroken, states, false)).spec.has_value());
   }
+}
+
+/// Over everything after the first line.
+void seal(std::vector<std::uint8_t>& file) {
+  const auto payload = std::find(file.begin(), file.end(), '\n') + 1;
+  std::uint64_t hash = 0xcbf29ce484222325u;
+  for (auto at = payload; at != file.end(); ++at) hash = (hash ^ *at) * 0x100000001b3u;
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&hash);
+  file.insert(file.end(), bytes, bytes + sizeof hash);
+}
+
+TEST(OptimizerStates, AScheduleKeepsWhatItWarmsUpTo) {
+  OptimizerSpec spec = specOf("sgd");
+  spec.scheduler->warmupFinalLr = 0.3;
+  std::vector<std::uint8_t> file = saveStates(*Optimizer::create(spec), {}, true);
+  const LoadedStates loaded = loadStates(file);
+  ASSERT_TRUE(loaded.spec && loaded.spec->scheduler);
+  EXPECT_EQ(loaded.spec->scheduler->warmupFinalLr, 0.3);
+
+  // As before 0.3: without that rate, which was the base rate. Behind the schedule stand the number
+  // of states and the hash.
+  constexpr std::ptrdiff_t kAfter = 2 * 8;
+  constexpr std::ptrdiff_t kSchedule = 13 * 8;
+  file.erase(file.end() - kAfter - 8, file.end() - kAfter);
+  *(file.end() - kAfter - (kSchedule - 8)) = 1;
+  file.resize(file.size() - 8);
+  seal(file);
+  const LoadedStates older = loadStates(file);
+  ASSERT_TRUE(older.spec && older.spec->scheduler);
+  EXPECT_EQ(older.spec->scheduler->baseLr, 0.1);
+  EXPECT_EQ(older.spec->scheduler->maxUpdate, 20);
+  EXPECT_EQ(older.spec->scheduler->warmupFinalLr, 0.1);
+
+  *(file.end() - kAfter - (kSchedule - 8)) = 3;
+  file.resize(file.size() - 8);
+  seal(file);
+  EXPECT_THROW(loadStates(file), Error);
 }
 
 TEST(OptimizerStates, OfOtherOptionsAreRefused) {

@@ -1,0 +1,102 @@
+import { afterEach, describe, expect, it } from 'vitest';
+
+import { allGatherObject, broadcastObject, Communicator } from '../../lib/index.js';
+import type { LocalGroup } from '../../lib/index.js';
+
+let group: LocalGroup | undefined;
+let ranks: readonly Communicator[] = [];
+const make = async (n: number) => {
+  group = Communicator.local(n);
+  ranks = await group.openRanks();
+};
+afterEach(async () => {
+  await group?.close();
+  group = undefined;
+});
+
+interface Settings {
+  readonly name: string;
+  readonly at: Date;
+  readonly rates: Map<string, Float32Array>;
+  self?: unknown;
+}
+function settings(): Settings {
+  const one: Settings = {
+    name: 'größe',
+    at: new Date(0),
+    rates: new Map([['a', Float32Array.of(1, 2)]]),
+  };
+  one.self = one;
+  return one;
+}
+
+const codeOf = (ended: PromiseSettledResult<unknown>): unknown =>
+  ended.status === 'rejected' ? (ended.reason as { code?: unknown }).code : ended.value;
+
+describe('broadcastObject', () => {
+  it.each([1, 2, 5])('gives everybody the root’s: %d ranks', async (n) => {
+    await make(n);
+    const root = n - 1;
+    const own = settings();
+    const got = await Promise.all(
+      ranks.map((one) => broadcastObject(one, one.rank === root ? own : undefined, { root })),
+    );
+    expect(got[root]).toBe(own);
+    for (const one of got) {
+      expect(one).toEqual(settings());
+      expect(one!.self).toBe(one);
+    }
+    if (n > 1) expect(got[0]).not.toBe(own);
+  });
+
+  it.each([null, undefined, 0, '', 12n, [], [undefined, , 3]])('of any kind: %o', async (value) => {
+    await make(2);
+    const got = await Promise.all(
+      ranks.map((one) => broadcastObject<unknown>(one, one.rank === 0 ? value : 'mine')),
+    );
+    expect(got[1]).toEqual(value);
+  });
+
+  it('fails on all ranks where the root has nothing to send, and goes on', async () => {
+    await make(3);
+    const send = (value: unknown, maxBytes?: number) =>
+      Promise.allSettled(ranks.map((one) => broadcastObject(one, value, { maxBytes })));
+    const function_ = await send(() => 1);
+    expect(function_.map(codeOf)).toEqual([
+      'ERR_INVALID_ARG_VALUE',
+      'ERR_MISMATCH',
+      'ERR_MISMATCH',
+    ]);
+    const large = await send('x'.repeat(100), 64);
+    expect(large.map(codeOf)).toEqual(['ERR_OUT_OF_RANGE', 'ERR_MISMATCH', 'ERR_MISMATCH']);
+    expect((large[1] as PromiseRejectedResult).reason).toMatchObject({ rank: 0, usable: true });
+    expect((await send('y', 64)).map(codeOf)).toEqual(['y', 'y', 'y']);
+  });
+});
+
+describe('allGatherObject', () => {
+  it.each([1, 2, 5])('gives everybody all, of each its length: %d ranks', async (n) => {
+    await make(n);
+    const of = (rank: number) => ({ rank, text: 'ä'.repeat(1000 * rank), from: settings() });
+    const got = await Promise.all(ranks.map((one) => allGatherObject(one, of(one.rank))));
+    expect(got).toEqual(ranks.map(() => ranks.map((one) => of(one.rank))));
+  });
+
+  it('names the rank that has nothing to send, and goes on', async () => {
+    await make(3);
+    const ended = await Promise.allSettled(
+      ranks.map((one) => allGatherObject<unknown>(one, one.rank === 1 ? Symbol('s') : 1)),
+    );
+    expect(ended.map(codeOf)).toEqual(['ERR_MISMATCH', 'ERR_INVALID_ARG_VALUE', 'ERR_MISMATCH']);
+    expect((ended[0] as PromiseRejectedResult).reason).toMatchObject({ rank: 1, usable: true });
+    expect(await Promise.all(ranks.map((one) => allGatherObject(one, 7)))).toEqual(
+      ranks.map(() => [7, 7, 7]),
+    );
+  });
+
+  it('refuses what is no communicator of the host', async () => {
+    group = Communicator.local(2);
+    await expect(allGatherObject(group as never, 1)).rejects.toThrow(/a Communicator/);
+    await expect(allGatherObject({} as never, 1)).rejects.toThrow(/a Communicator/);
+  });
+});

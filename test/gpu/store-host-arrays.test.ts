@@ -1,0 +1,194 @@
+// Arrays of the host on stores of GPUs, as MXNet takes them: pushed, pulled, in place, beside arrays of GPUs.
+import { afterEach, describe, expect, it } from 'vitest';
+
+import type { StoreTypeName } from '../../lib/kvstore/types.js';
+import { createOptimizer } from '../../lib/optimizers/create.js';
+import type { AnyArray } from '../../lib/tensor/any-array.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
+import { closeAll, filled, open, random } from '../kvstore/support.js';
+import { disposeAll, gpuCount, named, numbers, onGpu, spread } from '../support/gpu-arrays.js';
+
+afterEach(async () => {
+  await closeAll();
+  disposeAll();
+});
+
+const stores: readonly { type: StoreTypeName; gpus: readonly number[] }[] = [
+  { type: 'device', gpus: spread(4) },
+  { type: 'device', gpus: [0, 0, 0, 0] },
+  { type: 'local', gpus: spread(4) },
+  { type: 'nccl', gpus: spread(gpuCount) },
+];
+
+/** What either kind of array holds. */
+async function read(array: AnyArray): Promise<number[]> {
+  if (array instanceof DeviceBuffer) return numbers(array as DeviceBuffer<'float32'>);
+  return Array.from(array as Float32Array);
+}
+
+async function readAll(arrays: readonly AnyArray[]): Promise<number[][]> {
+  const all: number[][] = [];
+  for (const array of arrays) all.push(await read(array));
+  return all;
+}
+
+describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
+  const n = gpus.length;
+  const create = () => open(type, { devices: named(gpus) });
+
+  /** Every other array on the host, from the first or the second on. */
+  const mixed = async (first: number, of: (device: number) => readonly number[]) => {
+    const arrays: AnyArray[] = [];
+    for (const [i, gpu] of gpus.entries()) {
+      arrays.push(i % 2 === first ? Float32Array.from(of(i)) : await onGpu(gpu, of(i)));
+    }
+    return arrays;
+  };
+
+  it('are pushed and pulled', async () => {
+    const kv = await create();
+    await kv.init('w', Float32Array.of(7, 8, 9));
+    const outs = gpus.map(() => new Float32Array(3));
+    await kv.pull('w', outs);
+    expect(outs).toEqual(gpus.map(() => Float32Array.of(7, 8, 9)));
+    await kv.push(
+      'w',
+      gpus.map((_, i) => Float32Array.of(i, 10, -i)),
+    );
+    await kv.pull('w', outs);
+    const sum = gpus.reduce((total, _, i) => total + i, 0);
+    expect(outs).toEqual(gpus.map(() => Float32Array.of(sum, 10 * n, -sum)));
+    const one = new Float32Array(3);
+    await kv.pull('w', one);
+    expect(one).toEqual(outs[0]);
+  });
+
+  it.each([0, 1])('beside arrays of GPUs, the host every other one from %i on', async (first) => {
+    const kv = await create();
+    await kv.init('w', filled(3, 0));
+    await kv.push('w', await mixed(first, (i) => [i, 1, 2]));
+    const outs = await mixed(1 - first, () => [0, 0, 0]);
+    await kv.pull('w', outs);
+    const sum = (n * (n - 1)) / 2;
+    expect(await readAll(outs)).toEqual(gpus.map(() => [sum, n, 2 * n]));
+    // In place: what was pushed is overwritten where it is.
+    const both = await mixed(first, (i) => [1, i, 3]);
+    await kv.pushPull('w', both);
+    expect(await readAll(both)).toEqual(gpus.map(() => [n, sum, 3 * n]));
+  });
+
+  it('follow one another without being awaited, in the order of the calls', async () => {
+    const kv = await create();
+    const count = 5000;
+    await kv.init(['a', 'b'], [filled(count, 0), filled(count, 0)]);
+    const outs = Array.from({ length: 6 }, () => filled(count, -1));
+    const calls: Promise<void>[] = [];
+    for (const [round, out] of outs.entries()) {
+      const value = filled(count, round + 1);
+      const pushed = round % 2 === 0 ? gpus.map(() => value.slice()) : await onEvery(gpus, value);
+      calls.push(kv.push(['a', 'b'], [pushed, pushed.map(copy)]), kv.pull('a', out));
+    }
+    await Promise.all(calls);
+    expect(outs.map((out) => [out[0], out[count - 1]])).toEqual(
+      outs.map((_, round) => [n * (round + 1), n * (round + 1)]),
+    );
+  });
+
+  it('pulls rows, into arrays of both kinds', async () => {
+    const kv = await create();
+    await kv.init('w', Float32Array.of(1, 2, 3, 4, 5, 6), { shape: [3, 2] });
+    const outs = await mixed(0, () => [9, 9, 9, 9, 9, 9]);
+    await kv.rowSparsePull('w', outs, [2, 0]);
+    expect(await readAll(outs)).toEqual(gpus.map(() => [1, 2, 0, 0, 5, 6]));
+  });
+
+  it('give optimizers what arrays of GPUs give them', async () => {
+    const next = random(5);
+    const some = () => Float32Array.from({ length: 300 }, () => next());
+    const value = some();
+    const grads = gpus.map(some);
+    const results: number[][] = [];
+    for (const where of ['gpus', 'host', 'mixed']) {
+      const kv = await create();
+      await kv.init('w', value);
+      await kv.setOptimizer(createOptimizer('adam', { learningRate: 0.1 }));
+      const arrays: AnyArray[] = [];
+      for (const [i, gpu] of gpus.entries()) {
+        const onHost = where === 'host' || (where === 'mixed' && i % 2 === 1);
+        arrays.push(onHost ? grads[i]!.slice() : await onGpu(gpu, [...grads[i]!]));
+      }
+      const out = new Float32Array(300);
+      for (let round = 0; round < 3; round++) await kv.pushPull('w', arrays, out);
+      results.push([...out]);
+    }
+    expect(results[0]).not.toEqual([...value]);
+    expect(results[1]!.map(Math.fround)).toEqual(results[2]!.map(Math.fround));
+    for (const [i, expected] of results[0]!.entries()) {
+      expect(results[1]![i]!).toBeCloseTo(expected, 5);
+    }
+  });
+
+  it('reach an updater, and what it made of them', async () => {
+    const kv = await create();
+    await kv.init('w', Float32Array.of(100, 200));
+    await kv.setUpdater((_, received, stored) => {
+      const value = stored as Float32Array;
+      for (let i = 0; i < value.length; i++) value[i]! -= (received as Float32Array)[i]!;
+    });
+    const out = new Float32Array(2);
+    await kv.push('w', await mixed(0, () => [1, 2]));
+    await kv.pull('w', out);
+    expect([...out]).toEqual([100 - n, 200 - 2 * n]);
+    await kv.pushPull(
+      'w',
+      gpus.map(() => Float32Array.of(1, 2)),
+      out,
+    );
+    expect([...out]).toEqual([100 - 2 * n, 200 - 4 * n]);
+  });
+
+  it('empty ones, and ones of every other type', async () => {
+    const kv = await create();
+    await kv.init(0, new Float32Array(0));
+    await kv.pushPull(0, new Float32Array(0));
+    await kv.init(1, new Int32Array(2));
+    await kv.init(2, new Uint16Array(2), { dtype: 'float16' });
+    const ints = gpus.map((_, i) => Int32Array.of(i, 2));
+    await kv.pushPull(1, ints);
+    expect(ints).toEqual(gpus.map(() => Int32Array.of((n * (n - 1)) / 2, 2 * n)));
+    const halves = Uint16Array.of(0x3c00, 0x4000);
+    await kv.pushPull(2, halves);
+    expect(halves).toEqual(Uint16Array.of(0x3c00, 0x4000));
+  });
+});
+
+it('are compressed where the value is', async () => {
+  const gpus = spread(2);
+  const results: number[][] = [];
+  for (const onHost of [false, true]) {
+    const kv = await open('device', { devices: named(gpus) });
+    await kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
+    await kv.init('w', filled(4, 0));
+    const out = new Float32Array(4);
+    for (let round = 0; round < 3; round++) {
+      const arrays = onHost
+        ? gpus.map(() => Float32Array.of(0.3, -0.3, 1, 0))
+        : await onEvery(gpus, Float32Array.of(0.3, -0.3, 1, 0));
+      await kv.push('w', arrays);
+      await kv.pull('w', out);
+      results.push([...out]);
+    }
+  }
+  expect(results.slice(3)).toEqual(results.slice(0, 3));
+  expect(results[1]).toEqual([1, -1, 1, 0]);
+});
+
+async function onEvery(gpus: readonly number[], value: Float32Array): Promise<AnyArray[]> {
+  const arrays: AnyArray[] = [];
+  for (const gpu of gpus) arrays.push(await onGpu(gpu, [...value]));
+  return arrays;
+}
+
+function copy(array: AnyArray): AnyArray {
+  return array instanceof DeviceBuffer ? array : (array as Float32Array).slice();
+}

@@ -1,0 +1,21 @@
+import { describe, expect, it } from 'vitest';
+
+import { useBackend } from '../../lib/train/backends.js';
+
+describe('useBackend', () => {
+  it('says what computes', async () => {
+    const backend = await useBackend('cpu');
+    expect(backend).toMatchObject({ name: 'cpu', engine: 'cpu', device: 'CPU' });
+    expect(backend).not.toHaveProperty('gpu');
+  });
+
+  it.each([
+    ['gpu', undefined, 'ERR_INVALID_ARG_VALUE', 'one of node-gpu, node, wasm, cpu for name'],
+    ['cpu', { alowCpu: true }, 'ERR_INVALID_ARG_VALUE', "nearest is 'allowCpu'"],
+    ['cpu', { allowCpu: 1 }, 'ERR_INVALID_ARG_TYPE', 'expected true or false for allowCpu'],
+    ['cpu', 'allowCpu', 'ERR_INVALID_ARG_TYPE', 'expected an object for options'],
+  ])('refuses %j with %j', async (name, options, code, message) => {
+    const call = useBackend(name as never, options as never);
+    await expect(call).rejects.toMatchObject({ code, message: expect.stringContaining(message) });
+  });
+});
