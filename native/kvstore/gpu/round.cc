@@ -152,8 +152,8 @@ float* GpuRound::residualOf(GpuKey& key, std::size_t index, std::size_t at) {
     places_.quiesce();
     cuda::DeviceMemory moved(place.device, key.bytes());
     const std::size_t from = places_.indexOf(residual.device()->ordinal());
-    const GpuCopy copy{{moved.data(), unit.in[index].place}, {residual.data(), from}, key.bytes()};
-    places_.copy(unit.in[index].place, {&copy, 1});
+    const GpuCopy copy{{moved.data(), at}, {residual.data(), from}, key.bytes()};
+    places_.copy(at, {&copy, 1});
     place.stream.synchronize();
     residual = std::move(moved);
   }
@@ -176,7 +176,7 @@ std::vector<void*> GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray
 /// A copy from the home, when its kernels are done. One arrival serves all outputs on the host.
 void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
   GpuKey& key = unit.key;
-  std::vector<Copy>& leaving = work_[key.home].leaving;
+  std::vector<GpuCopy>& leaving = work_[key.home].leaving;
   if (out.place != kHostPlace) return leaving.push_back({out, {from, key.home}, key.bytes()});
   void* const staged = key.room(unit.in.size());
   if (unit.landings.empty()) {
@@ -314,9 +314,7 @@ void GpuRound::launch() {
     for (Shared& shared : shared_) finishShared(shared);
   }
   for (std::size_t place = 0; place < places_.size(); ++place) {
-    for (const Copy& copy : work_[place].uploads) {
-      places_.copy(place, copy.to, copy.from, copy.bytes);
-    }
+    places_.copy(place, work_[place].uploads);
   }
   if (compresses_) compressAll();
   for (std::size_t place = 0; place < places_.size(); ++place) {

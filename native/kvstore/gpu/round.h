@@ -46,7 +46,7 @@ class GpuRound {
   };
   /// What one place does, in this order.
   struct Work {
-    std::vector<Copy> uploads;
+    std::vector<GpuCopy> uploads;
     std::vector<cuda::CompressTask> compress;
     std::vector<GpuCopy> arriving;
     std::vector<cuda::DecompressTask> decompress;
