@@ -48,43 +48,55 @@ function assembles(file, target) {
   return spawnSync('ptxas', [`-arch=${target}`, '-o', '/dev/null', file], { encoding: 'utf8' });
 }
 
+/** What nvcc makes of a module's source, without a header and of the version that this nvcc writes. */
+function compiled(module, scratch) {
+  const file = join(scratch, `${module}.ptx`);
+  // No fused multiply-add: every product and sum is rounded by itself, as on the host. 186: a loop over the states of an
+  // optimizer that has none.
+  execFileSync(
+    'nvcc',
+    ['-ptx', `-arch=${architecture}`, '-std=c++17', '-O3', '-fmad=false', '-ftz=false']
+      .concat(['-prec-div=true', '-prec-sqrt=true', '-diag-suppress', '186'])
+      .concat(['-I', join(root, 'native'), '-o', file, join(folder, `${module}.cu`)]),
+    { stdio: ['ignore', 'ignore', 'inherit'] },
+  );
+  // The header names the compiler's build; without it, equal code is equal text. The pragma is a hint, for versions from
+  // 8.3 on, that some bytes of a load are not used.
+  return readFileSync(file, 'utf8')
+    .replace(/^\/\/.*\n/gm, '')
+    .replace(/^\s*\.pragma "used_bytes_mask .*\n/gm, '')
+    .trimStart();
+}
+
+const versionLine = /^\.version .*$/m;
+
+/** As it is checked in, for that version. */
+const textOf = (module, release, made, version) =>
+  `${madeBy} ${release} from ${module}.cu.\n${made.replace(versionLine, `.version ${version}`)}`;
+
+/** Whether the file that is checked in is what its source gives; that it assembles was seen when it was written. */
+function isCurrent(module, release, scratch) {
+  if (!existsSync(fileOf(module))) return false;
+  const text = readFileSync(fileOf(module), 'utf8');
+  const version = versionLine.exec(text)?.[0].replace('.version ', '');
+  return text === textOf(module, release, compiled(module, scratch), version);
+}
+
 /** The PTX of a module, for the oldest version that the assembler takes. */
-function ptxOf(module, release) {
-  const scratch = mkdtempSync(join(tmpdir(), 'gradlink-ptx-'));
-  try {
-    const file = join(scratch, `${module}.ptx`);
-    // No fused multiply-add: every product and sum is rounded by itself, as on the host. 186: a loop over the states of an
-    // optimizer that has none.
-    execFileSync(
-      'nvcc',
-      ['-ptx', `-arch=${architecture}`, '-std=c++17', '-O3', '-fmad=false', '-ftz=false']
-        .concat(['-prec-div=true', '-prec-sqrt=true', '-diag-suppress', '186'])
-        .concat(['-I', join(root, 'native'), '-o', file, join(folder, `${module}.cu`)]),
-      { stdio: ['ignore', 'ignore', 'inherit'] },
-    );
-    // The header names the compiler's build; without it, equal code is equal text. The pragma is a hint, for versions from
-    // 8.3 on, that some bytes of a load are not used.
-    const made = readFileSync(file, 'utf8')
-      .replace(/^\/\/.*\n/gm, '')
-      .replace(/^\s*\.pragma "used_bytes_mask .*\n/gm, '')
-      .trimStart();
-    const header = `${madeBy} ${release} from ${module}.cu.\n`;
-    let complaint = '';
-    for (const version of versions) {
-      const text = header + made.replace(/^\.version .*$/m, `.version ${version}`);
-      writeFileSync(file, text);
-      const refused = targets
-        .map((target) => assembles(file, target))
-        .find((run) => run.status !== 0);
-      if (refused === undefined) return text;
-      complaint = refused.stderr;
-    }
-    throw new Error(
-      `ptxas takes ${module}.ptx as none of PTX ${versions.join(', ')}:\n${complaint}`,
-    );
-  } finally {
-    rmSync(scratch, { recursive: true });
+function ptxOf(module, release, scratch) {
+  const made = compiled(module, scratch);
+  const file = join(scratch, `${module}.${release}.ptx`);
+  let complaint = '';
+  for (const version of versions) {
+    const text = textOf(module, release, made, version);
+    writeFileSync(file, text);
+    const refused = targets
+      .map((target) => assembles(file, target))
+      .find((run) => run.status !== 0);
+    if (refused === undefined) return text;
+    complaint = refused.stderr;
   }
+  throw new Error(`ptxas takes ${module}.ptx as none of PTX ${versions.join(', ')}:\n${complaint}`);
 }
 
 /** Why nothing can be compared here; undefined where it can. */
@@ -106,19 +118,22 @@ function main() {
     console.error(reason);
     return 3;
   }
-  let status = 0;
-  for (const module of modules) {
-    const text = ptxOf(module, release);
+  const scratch = mkdtempSync(join(tmpdir(), 'gradlink-ptx-'));
+  try {
     if (!values.check) {
-      writeFileSync(fileOf(module), text);
-    } else if (!existsSync(fileOf(module)) || readFileSync(fileOf(module), 'utf8') !== text) {
+      for (const module of modules) writeFileSync(fileOf(module), ptxOf(module, release, scratch));
+      return 0;
+    }
+    const old = modules.filter((module) => !isCurrent(module, release, scratch));
+    for (const module of old) {
       console.error(
         `native/cuda/${module}.ptx is not what ${module}.cu gives: run "node scripts/ptx.mjs"`,
       );
-      status = 1;
     }
+    return old.length === 0 ? 0 : 1;
+  } finally {
+    rmSync(scratch, { recursive: true });
   }
-  return status;
 }
 
 process.exitCode = main();

@@ -1,5 +1,6 @@
 #include "cuda/kernel_module.h"
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -33,20 +34,24 @@ class Modules {
   const KernelModule& of(Device& device) {
     Slot& slot = slotOf(device);
     const std::lock_guard<std::mutex> lock(slot.mutex);
-    if (!slot.module) slot.module = std::make_unique<KernelModule>(device, code_);
+    if (!slot.module) {
+      slot.module = std::make_unique<KernelModule>(device, code_);
+      slot.loaded = slot.module.get();
+    }
     return *slot.module;
   }
 
+  /// Does not wait for a driver that is compiling.
   std::string imageOf(const Device& device) {
-    Slot& slot = slotOf(device);
-    const std::lock_guard<std::mutex> lock(slot.mutex);
-    return slot.module ? slot.module->image() : imageFor(code_, device);
+    const KernelModule* const module = slotOf(device).loaded;
+    return module != nullptr ? module->image() : imageFor(code_, device);
   }
 
  private:
   struct Slot {
     std::mutex mutex;
     std::unique_ptr<KernelModule> module;
+    std::atomic<const KernelModule*> loaded = nullptr;
   };
 
   Slot& slotOf(const Device& device) {

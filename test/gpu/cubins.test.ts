@@ -5,6 +5,7 @@ import { basename, join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
+import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 import { onRealGpus } from './setup/fakes.js';
@@ -27,6 +28,8 @@ describe('cubins', () => {
     folder = mkdtempSync(join(tmpdir(), 'gradlink-cubins-'));
     const { reason, cubins = [] } = makeCubins();
     if (reason !== undefined) context.skip(reason);
+    const capability = gpuDevices()[0]?.computeCapability ?? '';
+    if (!/^(8|9|10|12)\./.test(capability)) context.skip(`no cubin is for ${capability}`);
     mkdirSync(join(folder, 'cubins'));
     for (const { file } of cubins) copyFileSync(file, join(folder, 'cubins', basename(file)));
     copyFileSync(join(root, 'build/Release/gradlink.node'), join(folder, 'gradlink.node'));
