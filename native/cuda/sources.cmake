@@ -25,8 +25,10 @@ unite(gradlink_cuda device
   compress.cc
   device.cc
   driver.cc
+  graph.cc
   health.cc
   info.cc
+  kept_lists.cc
   kernel_module.cc
   kernels.cc
   memory.cc
