@@ -21,6 +21,7 @@ constexpr std::size_t kGraphCounts[kGraphKeys] = {1000, 1, 70'000, 333, 4096};
 std::vector<int> graphGpus(int devices) {
   const int present = cuda::Device::count();
   std::vector<int> gpus;
+  gpus.reserve(static_cast<std::size_t>(devices));
   for (int i = 0; i < devices; ++i) gpus.push_back(present > 1 ? i % 2 : 0);
   return gpus;
 }
