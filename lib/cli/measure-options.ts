@@ -31,6 +31,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly kvStore: StoreTypeName;
   readonly merge?: MergeName;
   readonly peer: boolean;
+  readonly graph?: true;
   readonly compare?: readonly StoreTypeName[];
   readonly numBatches: number;
   readonly dispBatches: number;
@@ -120,6 +121,7 @@ export function addMeasureOptions(command: Command): Command {
       '--no-peer',
       'of the store device: GPUs exchange through the memory of the host, not directly',
     )
+    .option('--graph', 'of the store device: a batch is launched as one CUDA graph on each GPU')
     .option('--num-batches <count>', 'timed batches', count, 5)
     .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
     .option(
@@ -308,18 +310,26 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
 }
 
 function checkMerge(
-  { merge, peer }: MeasureOptions,
+  { merge, peer, graph, gcType }: MeasureOptions,
   devices: readonly string[],
   stores: readonly string[],
 ): void {
   if (merge === 'nccl' && !peer) {
     throw UsageError.of('--merge and --no-peer', 'peers beside --no-peer', merge);
   }
+  if (graph === true) {
+    const beside = merge === 'nccl' ? '--merge nccl' : peer ? undefined : '--no-peer';
+    const unfit = beside ?? (gcType === 'none' ? undefined : `--gc-type ${gcType}`);
+    if (unfit !== undefined) {
+      throw UsageError.of('--graph', 'no --merge nccl, --no-peer or --gc-type beside it', unfit);
+    }
+  }
   const onGpus = devices[0]?.startsWith('gpu:') === true;
   if (onGpus && stores.some((type) => parseStoreType(type).kind === 'device')) return;
   const expected = 'none but with --kv-store device on --gpus';
   if (merge !== undefined) throw UsageError.of('--merge', expected, merge);
   if (!peer) throw UsageError.of('--no-peer', expected, 'one');
+  if (graph === true) throw UsageError.of('--graph', expected, 'one');
 }
 
 /** Everything but the store's type, checked before anything is measured. */
@@ -353,6 +363,7 @@ export function checkMeasure(
     devices,
     merge: options.merge,
     ...(options.peer ? {} : { peer: false }),
+    ...(options.graph === true ? { graph: true } : {}),
     network: chosen,
     dtype,
     mode: options.mode,

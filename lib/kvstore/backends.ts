@@ -41,10 +41,10 @@ function withServers(type: StoreKind): Backend {
 async function openMerging(
   gpus: readonly number[],
   merge: number,
-  peer = true,
+  { peer, graph }: Pick<OpeningOptions, 'peer' | 'graph'> = { peer: true, graph: false },
 ): Promise<StoreBackend> {
   assertDriver();
-  const store = native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs, peer);
+  const store = native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs, peer, graph);
   try {
     await store.barrier();
   } catch (error) {
@@ -65,11 +65,14 @@ const merges = {
 } as const;
 
 /** NCCL may load and yet not run: a driver that is too old for it, a container with a small /dev/shm. */
-const deviceOnGpus: NonNullable<Backend['onGpus']> = async (gpus, { merge, peer }) => {
+const deviceOnGpus: NonNullable<Backend['onGpus']> = async (gpus, options) => {
+  const { merge, peer, graph } = options;
+  // Where these are asked for, NCCL takes no part.
+  const nccl = merge === 'auto' && peer && !graph;
   try {
-    return await openMerging(gpus, merges[merge], peer);
+    return await openMerging(gpus, merges[merge], options);
   } catch (error) {
-    if (merge !== 'auto' || !(error instanceof GradlinkError)) throw error;
+    if (!nccl || !(error instanceof GradlinkError)) throw error;
     const backend = await openMerging(gpus, nativeGpuMerges.peer);
     warnOnce(
       `the store type 'device' merges by copies between the GPUs, because NCCL cannot start: ${error.message}; ` +

@@ -25,6 +25,12 @@ export interface KVStoreOptions {
    */
   peer?: boolean | undefined;
   /**
+   * Of the type `device` on GPUs: whether what a GPU computes for operations that come again, with the same keys, arrays
+   * and optimizer, is launched as one CUDA graph; false when absent. It merges by copies, on GPUs that reach one another,
+   * without gradient compression and without an updater of one's own.
+   */
+  graph?: boolean | undefined;
+  /**
    * Of stores of several workers: milliseconds that an operation may wait for other workers and for servers; 30 000
    * when absent.
    */
@@ -46,6 +52,7 @@ export const storeNames = optionNames<KVStoreOptions>({
   devices: true,
   merge: true,
   peer: true,
+  graph: true,
   timeoutMs: true,
   startTimeoutMs: true,
   bigArrayBound: true,
@@ -77,6 +84,7 @@ export const saveNames = optionNames<SaveStatesOptions>({ dumpOptimizer: true })
 export interface OpeningOptions {
   readonly merge: MergeName;
   readonly peer: boolean;
+  readonly graph: boolean;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly bigArrayBound: number;
@@ -86,7 +94,7 @@ const defaultStartTimeoutMs = 60_000;
 /** MXNet's MXNET_KVSTORE_BIGARRAY_BOUND. */
 const defaultBigArrayBound = 1_000_000;
 
-const ofDevicesOnGpus = ['merge', 'peer'] as const;
+const ofDevicesOnGpus = ['merge', 'peer', 'graph'] as const;
 
 /** @throws TypeError or RangeError for times that are none and for a bound that is no integer above 0. */
 export function openingOptions(
@@ -99,6 +107,7 @@ export function openingOptions(
     throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', `one of ${mergeNames.join(', ')}`, merge);
   }
   const peer = flag(options.peer, 'peer', true);
+  const graph = flag(options.graph, 'graph', false);
   for (const name of ofDevicesOnGpus) {
     if (options[name] === undefined || (kind === 'device' && gpus !== null)) continue;
     const expected = "none but for the store type 'device' on GPUs";
@@ -107,6 +116,7 @@ export function openingOptions(
   return {
     merge: merge ?? 'auto',
     peer,
+    graph,
     timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
     startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),
     bigArrayBound: integer(bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER),

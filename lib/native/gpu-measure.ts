@@ -66,7 +66,7 @@ export interface NativeGpuLatencyOptions {
   /** Of the list that is followed, `stride` bytes apart. */
   readonly nodes: number;
   readonly stride: number;
-  /** Loads of one sample, each of which needs the one before. */
+  /** Loads of one sample, over all multiprocessors, each of which needs the one before. */
   readonly steps: number;
   readonly samples: number;
   readonly affinity: boolean;
@@ -74,8 +74,10 @@ export interface NativeGpuLatencyOptions {
 }
 
 export interface NativeGpuLatency {
-  /** Of one load, a value a sample. */
+  /** Of one load, the mean of all multiprocessors, a value a sample. */
   readonly seconds: Float64Array;
+  /** The same of each multiprocessor, the mean of all samples. */
+  readonly multiprocessorSeconds: Float64Array;
   /** Samples that ended in a wrong place. */
   readonly wrong: number;
   readonly near: boolean;

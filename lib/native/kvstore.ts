@@ -92,7 +92,13 @@ export interface NativeKVStoreClass {
    * The store of one process on GPUs, one ordinal a device; its arrays are NativeDeviceBuffers, an init's may be a
    * TypedArray too. What opening NCCL fails with comes with the first operation.
    */
-  onGpus(gpus: readonly number[], merge: number, timeoutMs: number, peer: boolean): NativeKVStore;
+  onGpus(
+    gpus: readonly number[],
+    merge: number,
+    timeoutMs: number,
+    peer: boolean,
+    graph: boolean,
+  ): NativeKVStore;
   /** A worker's side of a store with servers. */
   openDist(place: NativePlace, options: NativeDistOptions): Promise<NativeKVStore>;
   /** A worker's side of a store without servers. */

@@ -45,6 +45,7 @@ function rows(results: readonly CaseResult[]): string[] {
     ...(measured.length === 0 ? [] : matrixLines(singles, both ? ', each direction' : '')),
     ...(measured.length === 0 ? [] : matrixLines(totals, both ? ', both directions' : '')),
     ...memoryLine(measured),
+    ...multiprocessorsLine(measured),
     ...spreadLine(measured),
     ...verdictLines(measured),
     ...reasonLines(results),
@@ -130,6 +131,18 @@ function memoryLine(measured: readonly Measured[]): string[] {
       `${text(parameters['from'])} ${(busBandwidth.bytesPerSecond / 1e9).toFixed(2)}`,
   );
   return [`  read and written: ${each.join(', ')} GB/s`];
+}
+
+/** How far multiprocessors are from the memory that they read. */
+function multiprocessorsLine(measured: readonly Measured[]): string[] {
+  const of = (name: string): number[] =>
+    measured.map(({ values }) => values?.[name] ?? NaN).filter(Number.isFinite);
+  const [nearest, farthest] = [of('nearestSeconds'), of('farthestSeconds')];
+  if (nearest.length === 0) return [];
+  const nanoseconds = (seconds: number): string => (seconds * 1e9).toFixed(0);
+  return [
+    `  mean of all multiprocessors, which are from ${nanoseconds(Math.min(...nearest))} to ${nanoseconds(Math.max(...farthest))} ns`,
+  ];
 }
 
 function spreadLine(measured: readonly Measured[]): string[] {

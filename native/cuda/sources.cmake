@@ -28,9 +28,11 @@ unite(gradlink_cuda device
   compress.cc
   device.cc
   driver.cc
+  graph.cc
   health.cc
   info.cc
   kernel_image.cc
+  kept_lists.cc
   kernel_module.cc
   kernels.cc
   memory.cc

@@ -70,6 +70,7 @@ class Call {
     }
     if (count_ == 0) return;
     write(tasks, pointerCount);
+    if (!ring_.launches()) return;
     if (ratio_ != TrustRatio::none) scaleRates();
     launch(kFormulas[static_cast<std::size_t>(kernel_)], tiles_, constTasks(), count32());
   }
@@ -109,7 +110,8 @@ class Call {
       *trust++ = trustOf(task.trust);
       firstBlock += blocks;
     }
-    ring_.send(list);
+    // The rates that a trust ratio scales are in it.
+    ring_.send(list, normCount != 0);
   }
 
   StepData<T> dataOf(const StepTask& task, void** pointers, void* const* pointersThere) const {

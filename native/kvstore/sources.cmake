@@ -18,6 +18,7 @@ unite(gradlink_kvstore gpu
   gpu/collectives.cc
   gpu/device_site.cc
   gpu/engine.cc
+  gpu/graphs.cc
   gpu/host_site.cc
   gpu/item.cc
   gpu/keys.cc

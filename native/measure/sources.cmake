@@ -8,7 +8,6 @@ unite(gradlink_measure loops
   gpu/collective.cc
   gpu/collective_data.cc
   gpu/copies.cc
-  gpu/graph.cc
   gpu/kernel_times.cc
   gpu/latency.cc
   gpu/peers.cc

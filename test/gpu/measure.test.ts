@@ -134,6 +134,15 @@ describe('what is run', () => {
     ]);
   });
 
+  it.each(['None', 'sgd', 'adam', 'lamb'])('as CUDA graphs, with %s', async (optimizer) => {
+    const argv = ['--optimizer', optimizer, '--graph', '--num-batches', '4', '--format', 'json'];
+    const { code, stdout, stderr } = await measure('--gpus', '0,0,0,0', ...argv);
+    expect(code, stderr).toBe(0);
+    expect(parseReport(stdout).cases).toMatchObject([
+      { status: 'ok', parameters: { graph: true }, check: { wrong: 0 } },
+    ]);
+  });
+
   it('GPUs by name, and several stores', async () => {
     const { code, stdout } = await measure(
       ...['--devices', 'gpu:0,gpu:0', '--compare', 'device,local,nccl', ...quick],
@@ -188,6 +197,9 @@ describe('refused, with 2', () => {
     [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
     [['--gpus', '0', '--kv-store', 'local', '--no-peer'], 'with --kv-store device'],
     [['--gpus', '0,1', '--no-peer', '--merge', 'nccl'], 'peers beside --no-peer'],
+    [['--gpus', '0,1', '--graph', '--merge', 'nccl'], 'beside it, got --merge nccl'],
+    [['--gpus', '0', '--graph', '--gc-type', '2bit'], 'beside it, got --gc-type 2bit'],
+    [['--gpus', '0', '--graph', '--kv-store', 'local'], 'with --kv-store device'],
     [['--gpus', '0', '--kv-store', 'allreduce'], 'available here: local, device, nccl, dist_sync'],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);

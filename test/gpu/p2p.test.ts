@@ -51,6 +51,19 @@ const named = (cases: readonly CaseResult[], name: string): CaseResult[] =>
   cases.filter((one) => one.name === name);
 
 describe('gradlink p2p', () => {
+  it('latency is the mean of all multiprocessors, and says how far they are', async () => {
+    const { value } = await report('-t', 'host_device_latency_sm');
+    for (const { values, statistics } of value.cases.filter(hasMeasurement)) {
+      const { multiprocessors, nearestSeconds, farthestSeconds } = values ?? {};
+      expect(multiprocessors).toBeGreaterThan(1);
+      expect(nearestSeconds).toBeLessThan(farthestSeconds ?? 0);
+      expect(statistics.meanSeconds).toBeGreaterThanOrEqual(nearestSeconds ?? Infinity);
+      expect(statistics.meanSeconds).toBeLessThanOrEqual(farthestSeconds ?? 0);
+    }
+    const { stdout } = await run('-t', 'host_device_latency_sm', '--gpus', '0');
+    expect(stdout).toMatch(/mean of all multiprocessors, which are from \d+ to \d+ ns/);
+  });
+
   it('runs every case of nvbandwidth, or waives it with the reason', async () => {
     const { code, value } = await report();
     expect(code).toBe(0);

@@ -348,17 +348,6 @@ describe('what does not fit is refused', () => {
     );
   });
 
-  it('options of merging where nothing is merged on GPUs', async () => {
-    const elsewhere = open('device', { devices: 2, peer: false });
-    await expect(elsewhere).rejects.toThrow("none but for the store type 'device' on GPUs");
-    await expect(
-      open('device', { devices: named([0]), peer: 'no' as unknown as boolean }),
-    ).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
-    await expect(
-      open('device', { devices: named([0]), peer: false, merge: 'nccl' }),
-    ).rejects.toThrow('NCCL_P2P_DISABLE');
-  });
-
   it('optimizers for integers', async () => {
     const kv = await open('device', { devices: named([0]) });
     await kv.init('w', new Int32Array(2));
@@ -369,7 +358,7 @@ describe('what does not fit is refused', () => {
 
   it('natively too, where TypeScript is bypassed', async () => {
     const { native } = await import('../../lib/native/load.js');
-    const store = native().NativeKVStore.onGpus([0], 0, 1000, true) as unknown as Loose;
+    const store = native().NativeKVStore.onGpus([0], 0, 1000, true, false) as unknown as Loose;
     try {
       const key = store['define']?.('w', 8, 2, 1);
       const submit = (array: unknown, op = 1) =>

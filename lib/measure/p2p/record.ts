@@ -26,6 +26,8 @@ export interface Observation {
   readonly factor: 1 | 2;
   /** Undefined when nothing was checked. */
   readonly wrong: number | undefined;
+  /** Further figures. */
+  readonly values?: Readonly<Record<string, number>>;
   /** What is known but the figure itself, which follows from the samples. */
   readonly evidence: Omit<P2pEvidence, 'value' | 'statistics'>;
 }
@@ -75,6 +77,7 @@ export function completeP2p(
     limit: limitOf(observation, evidence, mean),
     check,
     verdict: judgeP2p(machine, evidence, all),
+    ...(observation.values === undefined ? {} : { values: observation.values }),
   };
   if (check.passed) return { status: 'ok', ...identity, ...measurement };
   return {

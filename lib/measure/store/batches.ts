@@ -51,18 +51,21 @@ export interface BatchOptions {
   readonly merge?: MergeName | undefined;
   /** The same: false keeps the GPUs from reaching one another. */
   readonly peer?: boolean | undefined;
+  /** The same: true launches batches as CUDA graphs. */
+  readonly graph?: boolean | undefined;
 }
 
 /** How the type `device` merges on GPUs. */
-export type Merging = Pick<BatchOptions, 'merge' | 'peer'>;
+export type Merging = Pick<BatchOptions, 'merge' | 'peer' | 'graph'>;
 
 /** Of several stores of a run, they are for the type `device` alone. */
 export function mergingOf({
   kvStore,
   merge,
   peer,
+  graph,
 }: Merging & Pick<BatchOptions, 'kvStore'>): Merging {
-  return parseStoreType(kvStore).kind === 'device' ? { merge, peer } : {};
+  return parseStoreType(kvStore).kind === 'device' ? { merge, peer, graph } : {};
 }
 
 /** What every store of one run shares: drawing gradients takes longer than pushing them. */
@@ -308,6 +311,7 @@ export async function timeStore(
       compression: options.compression?.type ?? null,
       ...(merging.merge === undefined ? {} : { merge: merging.merge }),
       ...(merging.peer === false ? { peer: false } : {}),
+      ...(merging.graph === true ? { graph: true } : {}),
       ...(after === undefined ? {} : { workers: store.numWorkers, servers: after.servers.length }),
     },
     samplesSeconds: samples,

@@ -49,7 +49,7 @@ export interface StoreEvents extends RunEvents {
   onLine?(line: IterationLine): void;
 }
 
-const others = ['network', 'merge', 'peer'] as const;
+const others = ['network', 'merge', 'peer', 'graph'] as const;
 const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
   kvStores: ['device'],
   devices: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],

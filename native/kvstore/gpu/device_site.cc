@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "core/error.h"
+#include "cuda/graph.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/gpu/call.h"
+#include "kvstore/gpu/graphs.h"
 #include "kvstore/gpu/round.h"
 #include "kvstore/gpu/step.h"
 
@@ -19,7 +21,12 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
         "NCCL decides itself whether GPUs reach one another: set NCCL_P2P_DISABLE=1, or use the "
         "store type 'device', which merges by copies then");
   }
-  if (options.merge == GpuMerge::peer || !options.peer) return false;
+  if (options.merge == GpuMerge::nccl && options.graph) {
+    throw storeUnsupported(
+        "a graph holds what a store itself launches, not NCCL's collectives: use the store type "
+        "'device', which merges by copies then");
+  }
+  if (options.merge == GpuMerge::peer || !options.peer || options.graph) return false;
   const bool distinct = places == options.gpus.size();
   if (options.merge == GpuMerge::nccl) {
     if (!distinct) {
@@ -125,9 +132,24 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
       wake_(std::move(wake)),
       places_(options.gpus, options.peer),
       crossing_(places_.events(), 0),
-      usesNccl_(decideOnNccl(options, places_.size())) {}
+      usesNccl_(decideOnNccl(options, places_.size())) {
+  if (options.graph) openGraphs();
+}
 
 GpuDeviceSite::~GpuDeviceSite() = default;
+
+void GpuDeviceSite::openGraphs() {
+  cuda::checkGraphs();
+  for (std::size_t from = 0; from < places_.size(); ++from) {
+    for (std::size_t to = 0; to < places_.size(); ++to) {
+      if (places_.reaches(from, to)) continue;
+      throw storeUnsupported("a graph needs GPUs that reach one another's memory, and " +
+                             places_[from].device.label() + " does not reach " +
+                             places_[to].device.label());
+    }
+    graphs_.push_back(std::make_unique<GpuGraphs>(places_[from]));
+  }
+}
 
 void GpuDeviceSite::open() {
   places_.prepare();
@@ -170,7 +192,7 @@ std::unique_ptr<GpuCollectives> GpuDeviceSite::collectives() {
 void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
   prepareRound();
   const std::unique_ptr<GpuCollectives> collectives = this->collectives();
-  GpuRound round(places_, compression_, collectives.get());
+  GpuRound round(places_, compression_, collectives.get(), graphs_);
   struct External {
     std::unique_ptr<GpuUnit>* unit;
     const void* sum;

@@ -16,6 +16,7 @@
 namespace gradlink {
 
 class GpuCollectives;
+class GpuGraphs;
 class GpuRound;
 
 class GpuDeviceSite final : public GpuValueSite {
@@ -48,6 +49,7 @@ class GpuDeviceSite final : public GpuValueSite {
   /// Throws what ended NCCL's communicator, if anything has.
   void lookAtNccl();
 
+  void openGraphs();
   void launch(GpuRound& round);
   std::unique_ptr<GpuCollectives> collectives();
   void prepareRound();
@@ -58,6 +60,8 @@ class GpuDeviceSite final : public GpuValueSite {
   const GradientCompression* compression_ = nullptr;
   /// Whose memory of the last rounds other places may still be reading.
   GpuMarks crossing_;
+  /// By place; none where nothing is captured.
+  std::vector<std::unique_ptr<GpuGraphs>> graphs_;
   bool usesNccl_;
   Deadline::Clock::time_point looked_ = Deadline::Clock::now();
   std::atomic<bool> cancelled_{false};

@@ -18,13 +18,18 @@ cuda::CodeBits bitsOf(const GradientCompression& compression) {
 }  // namespace
 
 GpuRound::GpuRound(GpuPlaces& places, const GradientCompression* compression,
-                   GpuCollectives* collectives)
-    : places_(places), compression_(compression), collectives_(collectives), work_(places.size()) {}
+                   GpuCollectives* collectives, std::span<const std::unique_ptr<GpuGraphs>> graphs)
+    : places_(places),
+      compression_(compression),
+      collectives_(collectives),
+      graphs_(graphs),
+      work_(places.size()) {}
 
 // ---- units
 
 void GpuRound::addPush(GpuUnit& unit) {
   GpuKey& key = unit.key;
+  if (unit.kind() == OperationKind::init) repeats_ = false;
   if (key.count == 0 || share(unit)) return;
   if (fromHost(unit)) {
     work_[key.home].arriving.push_back(
@@ -46,6 +51,7 @@ void GpuRound::addPull(GpuUnit& unit) {
 
 void GpuRound::addRows(GpuUnit& unit) {
   GpuKey& key = unit.key;
+  repeats_ = false;
   if (key.count == 0) return;
   const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
   std::vector<std::int64_t> rows = unit.head().operation.rows;
@@ -75,6 +81,7 @@ void GpuRound::addRows(GpuUnit& unit) {
 
 void* GpuRound::addSum(GpuUnit& unit) {
   GpuKey& key = unit.key;
+  repeats_ = false;
   void* const sum = places_[key.home].arena.take(key.bytes());
   if (key.count != 0) addSums(key.home, key.dtype, {sourcesOf(unit), {sum}, key.count});
   return sum;
@@ -330,10 +337,12 @@ void GpuRound::launch() {
   }
   for (std::size_t place = 0; place < places_.size(); ++place) {
     for (const Zero& zero : work_[place].zeros) places_[place].stream.zero(zero.to, zero.bytes);
-    launchSums(place, work_[place].sums);
-    for (const auto& [kind, tasks] : work_[place].steps) {
-      cuda::step(places_[place].stream, places_[place].ring, kind.dtype, kind.kernel, kind.ratio,
-                 tasks);
+    const bool idle = work_[place].sums.empty() && work_[place].steps.empty();
+    if (graphs_.empty() || !repeats_ || idle) {
+      compute(place);
+    } else {
+      graphs_[place]->launch(shapeOf(work_[place].sums, work_[place].steps),
+                             [&] { compute(place); });
     }
   }
   if (collectives_ != nullptr && collectives_->has(Stage::after)) {
@@ -356,6 +365,14 @@ void GpuRound::compressAll() {
   }
   for (std::size_t place = 0; place < places_.size(); ++place) {
     coded.holdUp(places_[place].stream);
+  }
+}
+
+void GpuRound::compute(std::size_t place) {
+  launchSums(place, work_[place].sums);
+  for (const auto& [kind, tasks] : work_[place].steps) {
+    cuda::step(places_[place].stream, places_[place].ring, kind.dtype, kind.kernel, kind.ratio,
+               tasks);
   }
 }
 

@@ -10,12 +10,15 @@
 #include <cstddef>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cuda/compress.h"
 #include "kvstore/base/compression.h"
 #include "kvstore/gpu/collectives.h"
+#include "kvstore/gpu/graphs.h"
 #include "kvstore/gpu/key.h"
 #include "kvstore/gpu/places.h"
 #include "kvstore/gpu/step.h"
@@ -25,7 +28,9 @@ namespace gradlink {
 class GpuRound {
  public:
   /// `collectives`: null where NCCL takes no part.
-  GpuRound(GpuPlaces& places, const GradientCompression* compression, GpuCollectives* collectives);
+  /// `graphs`: by place, or none.
+  GpuRound(GpuPlaces& places, const GradientCompression* compression, GpuCollectives* collectives,
+           std::span<const std::unique_ptr<GpuGraphs>> graphs = {});
 
   void addPush(GpuUnit& unit);
   void addPull(GpuUnit& unit);
@@ -54,7 +59,7 @@ class GpuRound {
     // NCCL
     std::vector<Zero> zeros;
     GpuSums sums;
-    std::map<GpuStepKind, std::vector<cuda::StepTask>> steps;
+    GpuSteps steps;
     // NCCL
     GpuSums unpacking;
     std::vector<GpuCopy> leaving;
@@ -89,14 +94,18 @@ class GpuRound {
   void unpack(const Shared& shared, const KeyCollective& part, GpuSums Work::*when);
 
   void launchSums(std::size_t place, const GpuSums& sums);
+  void compute(std::size_t place);
   void compressAll();
 
   GpuPlaces& places_;
   const GradientCompression* compression_;
   GpuCollectives* collectives_;
+  std::span<const std::unique_ptr<GpuGraphs>> graphs_;
   std::vector<Work> work_;
   std::deque<Shared> shared_;
   bool compresses_ = false;
+  /// Whether it may be the same another time.
+  bool repeats_ = true;
 };
 
 }  // namespace gradlink

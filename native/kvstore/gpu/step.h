@@ -1,8 +1,10 @@
 // Optimizers on a GPU: their states, and the host's numbers of an update as the kernels take them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <tuple>
+#include <vector>
 
 #include "core/kernels/optimizer_step.h"
 #include "cuda/step.h"
@@ -20,6 +22,8 @@ struct GpuStepKind {
     return std::tie(dtype, kernel, ratio) < std::tie(other.dtype, other.kernel, other.ratio);
   }
 };
+/// By kind, for one launch each.
+using GpuSteps = std::map<GpuStepKind, std::vector<cuda::StepTask>>;
 GpuStepKind stepKindOf(const GpuKey&, const Optimizer&);
 
 /// Makes the state's arrays on the home, where they were not made yet. Reads the weights back where

@@ -20,6 +20,7 @@ class GpuStore final : public Store {
   explicit GpuStore(const GpuStoreOptions& options)
       : keys_(options.gpus),
         onHost_(options.merge == GpuMerge::host),
+        graph_(options.graph),
         site_(makeSite(options)),
         engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
   ~GpuStore() override;
@@ -34,6 +35,7 @@ class GpuStore final : public Store {
                   std::move(ticket));
   }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
+    if (graph_ && updater) refuseInGraph("updates of a function outside, which sees every push");
     engine_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
   }
   void setCompression(const GradientCompression&) override;
@@ -56,6 +58,10 @@ class GpuStore final : public Store {
     std::shared_ptr<ExternalUpdater> external;
   };
 
+  [[noreturn]] static void refuseInGraph(const char* what) {
+    throw storeUnsupported(std::string("a store whose rounds are graphs has no ") + what +
+                           ": open it without the option graph");
+  }
   std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
   void admit(GpuItem& item) const;
   std::size_t placeOf(int gpu) const;
@@ -64,6 +70,7 @@ class GpuStore final : public Store {
 
   GpuKeys keys_;
   const bool onHost_;
+  const bool graph_;
   std::unique_ptr<const GradientCompression> compression_;
   /// Of the engine's thread.
   Rule rule_;
@@ -85,6 +92,11 @@ GpuStore::~GpuStore() {
 std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options) {
   const auto wake = [this] { engine_.wake(); };
   if (onHost_) {
+    if (graph_) {
+      throw storeUnsupported(
+          "a graph holds what GPUs do, and this store computes on the host: use the store type "
+          "'device'");
+    }
     auto site = std::make_unique<GpuHostSite>(options, wake);
     host_ = site.get();
     return site;
@@ -127,6 +139,7 @@ void GpuStore::admit(GpuItem& item) const {
 }
 
 void GpuStore::setCompression(const GradientCompression& compression) {
+  if (graph_) refuseInGraph("gradient compression, whose codes cross the GPUs");
   checkCompressible(onHost_, !keys_.all().empty(), compression_ != nullptr);
   if (!compression.feedsBack()) {
     throw storeUnsupported(std::string("stores on GPUs compress as 2bit or 1bit, not ") +

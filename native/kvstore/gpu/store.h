@@ -28,6 +28,9 @@ struct GpuStoreOptions {
   /// Whether the GPUs may reach one another's memory: else what they exchange passes through
   /// page-locked memory of the host, and NCCL, which decides on that itself, takes no part.
   bool peer = true;
+  /// Whether a round that comes again, of the same keys, arrays and optimizers, is launched as one
+  /// CUDA graph. Of GPUs that reach one another, merging by copies.
+  bool graph = false;
   /// Arrays below this many bytes are packed into one buffer before NCCL sees them.
   std::size_t fuseBelowBytes = 64 << 10;
   double timeoutMs = 30000;

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/graph.h"
 #include "measure/gpu/collective_data.h"
-#include "measure/gpu/graph.h"
 
 namespace gradlink::measure {
 namespace {
@@ -117,7 +117,7 @@ class GpuCollectiveMeasurement {
 
   void capture() {
     for (cuda::Stream* stream : data_.streams()) {
-      graphs_.push_back(std::make_unique<GpuGraph>(*stream));
+      graphs_.push_back(std::make_unique<cuda::Graph>(*stream));
     }
     enqueue(options_.batch);
     for (const auto& graph : graphs_) graph->finish();
@@ -214,7 +214,7 @@ class GpuCollectiveMeasurement {
   GpuCollectiveData data_;
   std::vector<std::unique_ptr<cuda::Event>> starts_;
   std::vector<std::unique_ptr<cuda::Event>> stops_;
-  std::vector<std::unique_ptr<GpuGraph>> graphs_;
+  std::vector<std::unique_ptr<cuda::Graph>> graphs_;
   GpuCollectiveResult result_;
 };
 

@@ -6,10 +6,10 @@
 #include <chrono>
 
 #include "core/error.h"
+#include "cuda/graph.h"
 #include "cuda/memory.h"
 #include "measure/gpu/affinity.h"
 #include "measure/gpu/copies.h"
-#include "measure/gpu/graph.h"
 #include "measure/gpu/kernel_times.h"
 #include "measure/gpu/latency.h"
 #include "measure/gpu/peers.h"
@@ -279,7 +279,7 @@ TEST(GpuGraphs, RunOnlyWhenLaunched) {
   stream.zero(memory.data(), 64);
   stream.synchronize();
   {
-    GpuGraph graph(stream);
+    cuda::Graph graph(stream);
     stream.copy(memory.data(), host.data(), 64);
     graph.finish();
     std::fill_n(bytes, 64, 9);
@@ -293,7 +293,7 @@ TEST(GpuGraphs, RunOnlyWhenLaunched) {
   EXPECT_EQ(bytes[0], 9);
   EXPECT_EQ(bytes[63], 9);
   {
-    const GpuGraph abandoned(stream);
+    const cuda::Graph abandoned(stream);
     stream.copy(memory.data(), host.data(), 64);
   }
   stream.copy(memory.data(), host.data(), 64);

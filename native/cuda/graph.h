@@ -3,25 +3,28 @@
 
 #include "cuda/stream.h"
 
-namespace gradlink::measure {
+namespace gradlink::cuda {
 
-class GpuGraph {
+/// Throws unsupported where the driver has none.
+void checkGraphs();
+
+class Graph {
  public:
   /// Begins to capture. Throws unsupported where the driver has no graphs (before CUDA 11.4).
-  explicit GpuGraph(cuda::Stream&);
+  explicit Graph(Stream&);
   /// Ends a capture that `finish` has not ended.
-  ~GpuGraph();
-  GpuGraph(const GpuGraph&) = delete;
-  GpuGraph& operator=(const GpuGraph&) = delete;
+  ~Graph();
+  Graph(const Graph&) = delete;
+  Graph& operator=(const Graph&) = delete;
 
   /// What was queued since is the graph; nothing of it has run.
   void finish();
   void launch();
 
  private:
-  cuda::Stream& stream_;
+  Stream& stream_;
   bool capturing_ = false;
-  cuda::GraphExecHandle graph_ = nullptr;
+  GraphExecHandle graph_ = nullptr;
 };
 
-}  // namespace gradlink::measure
+}  // namespace gradlink::cuda
