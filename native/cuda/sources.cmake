@@ -27,6 +27,7 @@ unite(gradlink_cuda device
   driver.cc
   health.cc
   info.cc
+  installed.cc
   kernel_module.cc
   kernels.cc
   memory.cc
