@@ -88,7 +88,9 @@ class GpuCollectiveMeasurement {
 
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
-    if (options_.aggregate && !isRing()) {
+    // Scans are made of copies to scratch memory, which the calls share.
+    const bool scans = record_.kind == Kind::scan || record_.kind == Kind::exscan;
+    if (options_.aggregate && !isRing() && !scans) {
       const std::vector<nccl::Launch> launches(static_cast<std::size_t>(times), launch);
       if (times > 0) comm_.enqueue(launches, data_.streams(), call_);
       return;

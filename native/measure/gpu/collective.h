@@ -27,7 +27,7 @@ struct GpuCollectiveOptions : CollectiveOptions {
   /// Make the memory known to NCCL beforehand.
   std::optional<nccl::RegistrationKind> registration;
   /// The calls of a batch are one group of the library, which may then join them; not those of
-  /// sendReceive, which are groups themselves.
+  /// sendReceive, which are groups themselves, and of scans.
   bool aggregate = false;
   /// Elements before each array in its memory.
   std::size_t unalign = 0;
