@@ -38,6 +38,8 @@ function refuseGpuOptions(options: CollectivesOptions): void {
     ...(cudagraph > 0 ? ['-G'] : []),
     ...(local_register > 0 ? ['-R'] : []),
     ...(blocking > 0 ? ['-z'] : []),
+    ...(options.report_cputime > 0 ? ['-C'] : []),
+    ...(options.unalign > 0 ? ['-u'] : []),
     ...(algorithms === true ? ['--algorithms'] : []),
   ];
   const [first] = flags;
@@ -60,6 +62,9 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
   if (options.cudagraph > 0 && options.blocking > 0) {
     throw UsageError.of('-G and -z', 'one of them', 'both', 'A graph is waited for as a whole.');
   }
+  if (options.cudagraph > 0 && options.per_iter_timing > 0) {
+    throw UsageError.of('-I and -G', 'one of them', 'both', 'A graph is timed as a whole.');
+  }
   const place = readJob();
   const present = native().gpuCount();
   const absent = options.gpus?.find((gpu) => gpu >= present);
@@ -70,6 +75,8 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
     graphLaunches: options.cudagraph,
     waiting: options.blocking,
     registration: options.local_register,
+    aggregate: options.agg_iters !== undefined,
+    unalign: options.unalign,
   };
   return place === undefined
     ? { ...ofProcess(options, present), timing }

@@ -3,6 +3,11 @@ import { totalmem } from 'node:os';
 
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
+import {
+  addNcclTestsOptions,
+  ncclTestsSweep,
+  type NcclTestsOptions,
+} from './collectives-nccl-tests.js';
 import { byteCount, choice, decimal, integer, ordinals } from './parse.js';
 import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -12,7 +17,7 @@ import { graphNames, type GraphName } from '../measure/neighbors/plan.js';
 import { averages, sweepSizes, type Sweep } from '../measure/collectives/sweep.js';
 import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
 
-export interface CollectivesOptions extends ReportOptions {
+export interface CollectivesOptions extends ReportOptions, NcclTestsOptions {
   readonly ranks?: number;
   readonly minbytes: number;
   readonly maxbytes?: number;
@@ -56,7 +61,7 @@ of a job. Times are then those of the devices' own clocks (-z: of the host's).
 
 Differences to nccl-tests: -n is the number of RANKS in host memory here and --iters that of iterations; with -t each
 GPU has a thread of its own; a name that is not known is an error instead of a default; a sample times several calls
-together on small sizes, unless -m says how many; -T covers initialisation too. The two last columns are the share of
+together on small sizes, unless -m says how many, which on GPUs are one group of NCCL; -T covers initialisation too. The two last columns are the share of
 the limit that was reached: the machine's own copy bandwidth by the bytes that must be moved, or, between GPUs, NCCL's
 own estimate where it has one, else the links of a GPU by the bytes of busbw.
 
@@ -112,7 +117,7 @@ function oneOrAll<T extends string>(
 export function addOptions(command: Command): Command {
   const count = integer({ min: 1 });
   const upTo = (max: number): ((text: string) => number) => integer({ min: 0, max });
-  return command
+  command
     .option(
       '-n, --ranks <count>',
       'ranks of this process (default: 2; a job has its own)',
@@ -135,7 +140,7 @@ export function addOptions(command: Command): Command {
     .option('-w, --warmup_iters <count>', 'calls before the first sample', upTo(1e6), 5)
     .option(
       '-m, --agg_iters <count>',
-      'calls that a sample times together (default: 100, 10 or 1 by size)',
+      'calls that a sample times together, on GPUs in one NCCL group (default: 100, 10 or 1 by size, each for itself)',
       count,
     )
     .option('-N, --run_cycles <count>', 'repeat the whole table', count, 1)
@@ -221,6 +226,7 @@ export function addOptions(command: Command): Command {
       '--algorithms',
       'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
     );
+  return addNcclTestsOptions(command);
 }
 
 /** Arguments that run every size of a sweep on GPUs once, for what NCCL logs. */
@@ -243,6 +249,7 @@ export function onceEach(collective: Collective, options: CollectivesOptions): s
     '--iters': 1,
     '-w': 0,
     '-m': 1,
+    '-u': options.unalign,
     '-c': 0,
   };
   const given = Object.entries(values).filter(([, value]) => value !== undefined);
@@ -268,7 +275,7 @@ export function toSweep(
   collective: Collective,
   ranks: number,
   room: Room,
-  options: Omit<CollectivesOptions, 'datatype'>,
+  options: CollectivesOptions,
   types: readonly DeviceDType[],
 ): Sweep {
   const maxbytes = options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20);
@@ -318,5 +325,6 @@ export function toSweep(
     shared: options.shared === true,
     timeoutMs: options.timeout * 1000,
     seed: options.seed,
+    ...ncclTestsSweep(options),
   };
 }

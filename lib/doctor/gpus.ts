@@ -25,6 +25,7 @@ function cudaVersion(version: number): string {
 /** Driver, NVML, NCCL and a line a GPU; without a driver the driver's line alone. */
 export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
   if (!('found' in probed)) {
+    const variable = process.env.CUDA_VISIBLE_DEVICES;
     return [
       {
         name: 'driver',
@@ -32,7 +33,9 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
         text: (probed.broken ? probed.reason : probed.reason.split(': ')[0]) ?? '',
         advice: probed.broken
           ? 'look at nvidia-smi and the kernel log (dmesg); in a container start it with --gpus all'
-          : 'only needed for GPUs: install the NVIDIA driver; in a container start it with --gpus all',
+          : probed.reason.includes('sees no GPU') && variable !== undefined
+            ? `CUDA_VISIBLE_DEVICES is '${variable}': unset it to see all GPUs, or run nvidia-smi -L for their names`
+            : 'only needed for GPUs: install the NVIDIA driver; in a container start it with --gpus all',
       },
     ];
   }
@@ -73,8 +76,30 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
             advice: 'see CUDA_VISIBLE_DEVICES and nvidia-smi',
           } as const,
         ]
-      : gpus.map((gpu) => gpuFinding(machine, gpu))),
+      : [...visibility(probed.found), ...gpus.map((gpu) => gpuFinding(machine, gpu))]),
   ];
+}
+
+/** What the process sees of the machine's GPUs, where that is not all of them. */
+function visibility({ gpus, installed }: GpusFound): Finding[] {
+  const seen = new Set(gpus.map(({ pciBusId }) => pciBusId));
+  const hidden = installed.filter(({ pciBusId }) => !seen.has(pciBusId));
+  const variable = process.env.CUDA_VISIBLE_DEVICES;
+  if (hidden.length === 0 && variable === undefined) return [];
+  const names = hidden.map(({ pciBusId, uuid }) => uuid ?? pciBusId);
+  const setting = `CUDA_VISIBLE_DEVICES ${variable === undefined ? 'is not set' : `is '${variable}'`}`;
+  const text = [
+    `${String(gpus.length)} visible${installed.length === 0 ? '' : `, ${String(hidden.length)} of ${String(installed.length)} hidden`}`,
+    setting,
+    ...(hidden.length === 0 ? [] : [`hidden: ${names.join(', ')}`]),
+  ];
+  return [{ name: 'gpus', status: 'ok', text: text.join('; '), advice: null }];
+}
+
+/** NVML knows a part of a GPU by the PCI address that all its parts share. */
+function partText({ uuid, pciBusId }: NativeGpuInfo): readonly string[] {
+  if (uuid?.startsWith('MIG-') !== true) return [];
+  return [`${uuid}, a MIG part of the GPU at ${pciBusId}`, 'what follows is of the whole GPU'];
 }
 
 interface Complaint {
@@ -148,6 +173,7 @@ function gpuFinding(machine: Machine, gpu: NativeGpuInfo): Finding {
   const facts = [
     gpu.name,
     `${(gpu.memoryBytes / 2 ** 30).toFixed(0)} GiB`,
+    ...partText(gpu),
     ...(now === null
       ? []
       : [

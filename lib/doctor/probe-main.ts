@@ -45,6 +45,7 @@ function gpus(): GpusFound {
   return {
     libraries: native().gpuLibraries(),
     gpus: machine.gpus,
+    installed: native().installedGpus(),
     peers: ordinals.flatMap((from) =>
       ordinals.filter((to) => to !== from).map((to) => ({ from, to, ...machine.peer(from, to) })),
     ),

@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 
 import type { Peer } from '../measure/machine/gpus.js';
 import type { NativeMpiLibrary } from '../native/communicator.js';
-import type { NativeGpuInfo, NativeGpuLibraries } from '../native/gpu.js';
+import type { NativeGpuInfo, NativeGpuLibraries, NativeInstalledGpu } from '../native/gpu.js';
 import { packageFile } from '../package-folder.js';
 
 export interface CoresFound {
@@ -19,6 +19,8 @@ export interface CoresFound {
 export interface GpusFound {
   readonly libraries: NativeGpuLibraries;
   readonly gpus: readonly NativeGpuInfo[];
+  /** All of the machine, by NVML. */
+  readonly installed: readonly NativeInstalledGpu[];
   /** From one ordinal to another. */
   readonly peers: readonly (Peer & { readonly from: number; readonly to: number })[];
 }

@@ -25,6 +25,15 @@ export interface NativeGpuLibraries {
   readonly ncclFloat8: boolean;
 }
 
+/** A GPU of the machine, whether or not this process sees it. */
+export interface NativeInstalledGpu {
+  readonly pciBusId: string;
+  readonly name: string | null;
+  readonly uuid: string | null;
+  /** In MIG mode: a process gets a part of it. */
+  readonly isPartitioned: boolean;
+}
+
 /** How one GPU reaches another. */
 export interface NativeGpuPeer {
   /** Whether its kernels and copies reach the other's memory directly. */
@@ -74,6 +83,8 @@ export interface GpuNatives {
   gpuHealth(pciBusId: string): GpuHealth | null;
   gpuPeer(from: number, to: number): NativeGpuPeer;
   gpuLibraries(): NativeGpuLibraries;
+  /** None without NVML. */
+  installedGpus(): NativeInstalledGpu[];
   /** Page-locked host memory; freed when the ArrayBuffer is collected. */
   allocPinned(bytes: number): ArrayBuffer;
 }

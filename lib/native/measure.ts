@@ -64,7 +64,7 @@ export interface NativeTimingOptions {
   readonly gpu?: NativeGpuTimingOptions;
 }
 
-/** How calls of ranks that are GPUs are made: nccl-tests' -G, -z and -R. */
+/** How calls of ranks that are GPUs are made: nccl-tests' -G, -z, -R, -m and -u. */
 export interface NativeGpuTimingOptions {
   /** The batch is captured as a graph that a sample launches so often; 0: no graph. */
   readonly graphLaunches: number;
@@ -72,6 +72,10 @@ export interface NativeGpuTimingOptions {
   readonly waiting: number;
   /** How memory is made known to NCCL: nativeRegistration. */
   readonly registration: number;
+  /** The calls of a batch are one group of NCCL. */
+  readonly aggregate?: boolean;
+  /** Elements before each array in its memory. */
+  readonly unalign?: number;
 }
 
 /** Of nccl-tests' -z; waiting calls are timed by the host's clock. */
@@ -90,6 +94,8 @@ export interface NativeTiming {
   readonly wrongAfter: number;
   /** Of one call, as NCCL expects it; null where it has no model of it, and elsewhere. */
   readonly expectedSeconds: number | null;
+  /** The host's, of queueing one call; null where calls are not queued. */
+  readonly queueingSeconds: number | null;
   /** What the registration became: an old library makes local of symmetric. */
   readonly registration: number;
 }

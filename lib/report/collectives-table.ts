@@ -81,12 +81,41 @@ function rows(cases: readonly CaseResult[]): string[] {
     row(group(outOfPlace), groupWidths) +
     row(group(inPlace), groupWidths) +
     row([share(outOfPlace), share(inPlace)], [ratioWidth, ratioWidth]);
+  const values = [outOfPlace, inPlace].flatMap((result) => valueLines(result));
   const reasons = cases.flatMap((result) =>
     result.status === 'ok'
       ? []
       : [`# ${result.status} (${shown(result.parameters.placement)}): ${result.reason}`],
   );
-  return [` ${line}`.trimEnd(), ...reasons];
+  return [` ${line}`.trimEnd(), ...values, ...reasons];
+}
+
+/** What nccl-tests' -I, -C and -S ask for. */
+function valueLines(result: CaseResult | undefined): string[] {
+  if (result === undefined || !hasMeasurement(result) || result.values === undefined) return [];
+  const { values } = result;
+  const time = (name: string, key: string): string[] => {
+    const seconds = values[key];
+    return typeof seconds === 'number' ? [`${name} ${microseconds(seconds)}`] : [];
+  };
+  const { iterationVariationPercent: variation, measuredAt } = values;
+  const told = [
+    ...time('i_min', 'iterationMinSeconds'),
+    ...time('i_max', 'iterationMaxSeconds'),
+    ...time('i_p99', 'iterationP99Seconds'),
+    ...(typeof variation === 'number' ? [`i_cv% ${variation.toFixed(1)}`] : []),
+    ...time('cputime', 'cpuSeconds'),
+    ...(typeof measuredAt === 'number' ? [`at ${timestamp(measuredAt)}`] : []),
+  ];
+  return told.length === 0 ? [] : [`# ${shown(result.parameters.placement)}: ${told.join(', ')}`];
+}
+
+/** Of this machine's clock, as nccl-tests writes it. */
+function timestamp(seconds: number): string {
+  const date = new Date(seconds * 1e3);
+  const two = (value: number): string => String(value).padStart(2, '0');
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-');
+  return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`;
 }
 
 /** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */

@@ -74,6 +74,17 @@ struct GpuInfo {
   std::optional<GpuHealth> health;
 };
 
+/// A GPU of the machine, whether or not CUDA_VISIBLE_DEVICES shows it to this process.
+struct InstalledGpu {
+  /// In the form of GpuInfo::pciBusId.
+  std::string pciBusId;
+  std::optional<std::string> name;
+  /// "GPU-8f2e..."
+  std::optional<std::string> uuid;
+  /// In MIG mode: a process gets a part of it.
+  bool isPartitioned = false;
+};
+
 /// How one GPU reaches another.
 struct GpuPeer {
   /// Whether its kernels and copies reach the other's memory directly.
@@ -101,6 +112,9 @@ struct GpuLibraries {
 GpuInfo gpuInfo(int ordinal);
 GpuPeer gpuPeer(int from, int to);
 GpuLibraries gpuLibraries();
+
+/// None without NVML.
+std::vector<InstalledGpu> installedGpus();
 
 /// The health alone, for reading again during a run: no context is made. `pciBusId` as in GpuInfo.
 std::optional<GpuHealth> gpuHealth(const std::string& pciBusId);

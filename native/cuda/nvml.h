@@ -58,6 +58,12 @@ struct NvmlUtilization {
 #define GRADLINK_NVML_FUNCTIONS(X)                                                                 \
   X(nvmlInit_v2, init, ())                                                                         \
   X(nvmlSystemGetDriverVersion, driverRelease, (char*, unsigned))                                  \
+  X(nvmlDeviceGetCount_v2, count, (unsigned*))                                                     \
+  X(nvmlDeviceGetHandleByIndex_v2, byIndex, (unsigned, NvmlDevice*))                               \
+  X(nvmlDeviceGetName, name, (NvmlDevice, char*, unsigned))                                        \
+  X(nvmlDeviceGetUUID, uuid, (NvmlDevice, char*, unsigned))                                        \
+  X(nvmlDeviceGetPciInfo_v3, pciInfo, (NvmlDevice, NvmlPci*))                                      \
+  X(nvmlDeviceGetMigMode, migMode, (NvmlDevice, unsigned*, unsigned*))                             \
   X(nvmlDeviceGetHandleByPciBusId_v2, byPciBusId, (const char*, NvmlDevice*))                      \
   X(nvmlDeviceGetTopologyCommonAncestor, commonAncestor, (NvmlDevice, NvmlDevice, int*))           \
   X(nvmlDeviceGetMemoryAffinity, memoryAffinity, (NvmlDevice, unsigned, unsigned long*, int))      \

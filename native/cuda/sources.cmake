@@ -33,6 +33,7 @@ unite(gradlink_cuda device
   info.cc
   kernel_image.cc
   kept_lists.cc
+  installed.cc
   kernel_module.cc
   kernels.cc
   memory.cc

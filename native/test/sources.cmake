@@ -67,6 +67,12 @@ set_target_properties(mpi_ranks PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${mpi_folder
 add_dependencies(mpi_test mpi_ranks gradlink_mpi_shims)
 target_compile_definitions(mpi_test PRIVATE GRADLINK_TEST_FOLDER="${mpi_folder}")
 add_layer_tests(cuda gradlink_cuda)
+# Compared with cuda.h itself where this machine has one.
+find_path(GRADLINK_CUDA_HEADERS cuda.h HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES include NO_DEFAULT_PATH)
+if(GRADLINK_CUDA_HEADERS)
+  set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/test/cuda/abi_test.cc PROPERTIES
+    COMPILE_OPTIONS "-isystem;${GRADLINK_CUDA_HEADERS};-DGRADLINK_CUDA_HEADERS" SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+endif()
 add_layer_tests(nccl gradlink_nccl gradlink_shm)
 if(GRADLINK_FAKES)
   # Of the stand-ins themselves.

@@ -13,7 +13,10 @@ import {
   type Report,
 } from '../../lib/measure/index.js';
 import { native } from '../../lib/native/load.js';
+import { renderReport } from '../../lib/report/index.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import { gradlink } from '../support/cli.js';
+import { parseReport } from '../support/measure.js';
 
 // Takes a third of a second each time; the acceptance runs measure the real one.
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
@@ -277,6 +280,42 @@ describe('failures', () => {
   });
 });
 
+describe('-I, -K and -S', () => {
+  it('a line for each case, with the samples that count and the time of day', async () => {
+    const { code, stdout } = await gradlink(
+      [
+        'collectives',
+        'all_gather',
+        '-n',
+        '2',
+        '-b',
+        '1K',
+        '-e',
+        '1K',
+        '--iters',
+        '9',
+        '-p',
+        '0',
+      ].concat(['-I', '1', '-K', '4', '-S', '1', '--format', 'json']),
+    );
+    expect(code).toBe(0);
+    const report = parseReport(stdout);
+    for (const one of report.cases.filter(hasMeasurement)) {
+      const kept = [...one.samplesSeconds].slice(4).sort((a, b) => a - b);
+      expect(one.values).toMatchObject({
+        iterationMinSeconds: kept[0],
+        iterationMaxSeconds: kept[4],
+        iterationP99Seconds: kept[4],
+      });
+    }
+    const text = renderReport(report, 'text');
+    expect(text).toMatch(
+      /^# out-of-place: i_min [\d.]+, i_max [\d.]+, i_p99 [\d.]+, i_cv% [\d.]+, at \d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/m,
+    );
+    expect(text).toMatch(/^# in-place: i_min/m);
+  });
+});
+
 describe('bad usage is refused with 2', () => {
   it.each([
     [['all_reduse'], 'collective', 'all_reduce, all_gather'],
@@ -300,6 +339,17 @@ describe('bad usage is refused with 2', () => {
     [['all_reduce', '-G', '2'], '-G', 'ranks that are GPUs'],
     [['all_reduce', '-R', '1'], '-R', 'ranks that are GPUs'],
     [['all_reduce', '-z', '4'], '-z', 'from 0 to 3'],
+    [['all_reduce', '-C', '1'], '-C', 'ranks that are GPUs'],
+    [['all_reduce', '-u', '1'], '-u', 'ranks that are GPUs'],
+    [['all_reduce', '-K', '1'], '-K', 'Add -I 1'],
+    [['all_reduce', '-I', '1', '-K', '20'], '-K', 'below the 20 samples'],
+    [['all_reduce', '-g', '2', '-G', '1', '-I', '1'], '-I and -G', 'one of them'],
+    [['all_reduce', '-p', '1'], '-p', 'use -t'],
+    [['all_reduce', '-y', '1'], '-y', 'a stream of its own'],
+    [['all_reduce', '-x', '1'], '-x', 'NCCL_CTA_POLICY'],
+    [['all_reduce', '-D', '2'], '-D', 'device API'],
+    [['all_reduce', '-V', '16'], '-V', '-D'],
+    [['all_reduce', '-M', '1'], '-M', 'nvidia-smi'],
     [['all_reduce', '-z', '1'], '-z', 'ranks that are GPUs'],
     [['all_reduce', '--output', '/nonexistent/run.json'], '--output', 'can be written'],
     [['all_reduce', '-J', '/nonexistent/run.json'], '--output', 'can be written'],

@@ -1,6 +1,6 @@
 // `npm run bench:gpu`: everything runs, on one GPU too, and is written down.
 // @module-tag slow
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Ajv } from 'ajv';
@@ -9,7 +9,13 @@ import { afterAll, describe, expect, it } from 'vitest';
 import { readReport } from '../../lib/results/read-report.js';
 import { reportSchema } from '../../lib/results/schema.js';
 import { renderReport } from '../../lib/report/index.js';
+import { hasMeasurement } from '../../lib/results/result.js';
 import { runScript } from '../support/gpu-commands.js';
+import { allReduceOutput, nvbandwidthOutput } from '../support/rivals.js';
+import { onRealGpus } from './setup/fakes.js';
+
+/** What needs a newer library, or programs that are not everywhere. */
+const mayBeWaived = /2 ranks on one GPU|beside nv|beside nccl-tests|in CUDA graphs/;
 
 const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-bench-gpu-'));
@@ -30,7 +36,7 @@ describe('bench/gpu.js', () => {
       const row = cases.find(({ name }) => name.startsWith(start));
       expect(row, start).toBeDefined();
       // Two ranks on one GPU need a library that takes them.
-      if (row?.status === 'waived') expect(row.name).toContain('2 ranks on one GPU');
+      if (row?.status === 'waived') expect(row.name).toMatch(mayBeWaived);
       else expect(row).toMatchObject({ status: 'ok', check: { kind: 'none' } });
     };
     for (const start of [
@@ -47,6 +53,10 @@ describe('bench/gpu.js', () => {
       'store device, --gpus 0,0,0,0',
       'NCCL all_reduce',
       'NCCL all_reduce, 2 ranks on one GPU',
+      'store device',
+      'host_to_device_memcpy_ce, beside nvbandwidth',
+      'device_to_host_memcpy_ce, beside nvbandwidth',
+      'device_local_copy, beside nvbandwidth',
     ]) {
       has(start);
     }
@@ -56,6 +66,48 @@ describe('bench/gpu.js', () => {
     expect(validate(JSON.parse(readFileSync(output, 'utf8')))).toBe(true);
     expect(renderReport(readReport(output), 'text')).toBe(stdout);
   });
+
+  it.skipIf(onRealGpus)(
+    "has NVIDIA's figure and the ratio where its programs are, and goes on where one fails",
+    async () => {
+      const program = (name: string, text: string): string => {
+        const file = join(folder, name);
+        writeFileSync(file, `#!${process.execPath}\n${text}`);
+        chmodSync(file, 0o755);
+        return file;
+      };
+      const printed = JSON.stringify(nvbandwidthOutput('CASE', 27.5));
+      const env = {
+        // Half of what the stand-in reaches; one case fails.
+        GRADLINK_NVBANDWIDTH: program(
+          'nvbandwidth.cjs',
+          `const name = process.argv[process.argv.indexOf('-t') + 1];
+           if (name === 'device_local_copy') { console.error('CUDA error'); process.exit(1); }
+           process.stdout.write(${printed}.replaceAll('CASE', name));`,
+        ),
+        GRADLINK_ALL_REDUCE_PERF: program(
+          'all_reduce_perf.cjs',
+          `process.stdout.write(${JSON.stringify(allReduceOutput(1048576, 12.5, 13.75))});`,
+        ),
+      };
+      const output = join(folder, 'beside.json');
+      const { code, stdout } = await runScript('gpu.js', ['--quick', '--output', output], env);
+      expect(code).toBe(1);
+      const { cases } = readReport(output);
+      const limits = Object.fromEntries(
+        cases.filter(hasMeasurement).map(({ name, limit }) => [name, limit]),
+      );
+      const copy = limits['host_to_device_memcpy_ce, beside nvbandwidth'];
+      expect(copy).toMatchObject({ copyBytesPerSecond: 27.5e9, basis: 'nvbandwidth, in this run' });
+      expect(copy?.ratio).toBeCloseTo(2, 1);
+      const name = Object.keys(limits).filter((one) => one.includes('beside nccl-tests'));
+      expect(name.map((one) => limits[one]?.copyBytesPerSecond)).toEqual([12.5e9, 13.75e9]);
+      expect(cases.filter(({ status }) => status === 'error')).toMatchObject([
+        { name: 'device_local_copy, beside nvbandwidth' },
+      ]);
+      expect(stdout).toContain('status 1: CUDA error');
+    },
+  );
 
   it('a wrong option is wrong usage', async () => {
     const { code, stderr } = await runScript('gpu.js', ['--gpu', 'none']);

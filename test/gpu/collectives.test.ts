@@ -11,6 +11,7 @@ import { deviceDtypes, dtypes } from '../../lib/tensor/dtype.js';
 import { gradlink } from '../support/cli.js';
 import { reportOf, runScript } from '../support/gpu-commands.js';
 import { onRealGpus } from './setup/fakes.js';
+import { parseReport } from '../support/measure.js';
 
 const gpus = native().gpuCount();
 const quick = ['-b', '4K', '-e', '4K', '--iters', '2', '-w', '1', '-m', '2'];
@@ -125,6 +126,34 @@ describe('one process', () => {
 
   it.each([0, 1, 2, 3])('-z %d: whatever is waited for', async (waiting) => {
     expectRight(await report('all_reduce', '-g', String(gpus), '-z', String(waiting)), gpus);
+  });
+
+  it('-m: the calls of a sample are one group, and right', async () => {
+    for (const collective of ['all_reduce', 'alltoall', 'gather', 'scan', 'sendrecv']) {
+      const argv = ['collectives', collective, '-g', String(gpus), ...quick, '-m', '7'];
+      const value = parseReport((await gradlink([...argv, '--format', 'json'])).stdout);
+      expectRight(value, gpus);
+      expect(value.cases.find(hasMeasurement)?.iterationsPerSample).toBe(7);
+    }
+  });
+
+  it('-u: arrays that begin inside their memory', async () => {
+    for (const collective of ['all_reduce', 'reduce_scatter', 'alltoall']) {
+      for (const type of ['float32', 'uint8', 'half']) {
+        const value = await report(collective, '-g', String(gpus), '-u', '3', '-d', type);
+        expectRight(value, gpus);
+      }
+    }
+    expectRight(await report('all_gather', '-g', String(gpus), '-u', '1', '-R', '1'), gpus);
+  });
+
+  it('-C, -I and -S: the time of queueing, of samples, and of day', async () => {
+    const value = await report('all_reduce', '-g', String(gpus), '-C', '1', '-I', '1', '-S', '1');
+    for (const one of value.cases.filter(hasMeasurement)) {
+      expect(one.values?.cpuSeconds).toBeGreaterThan(0);
+      expect(one.values?.iterationMinSeconds).toBe(one.statistics.minSeconds);
+      expect(one.values?.measuredAt).toBeGreaterThan(1.7e9);
+    }
   });
 
   it('-R: registered memory, and what the registration became', async () => {

@@ -39,6 +39,32 @@ describe('gradlink doctor', () => {
       expect(of('gpu:3')?.advice).toContain('cooling');
     });
 
+    it('names what CUDA_VISIBLE_DEVICES shows and hides, by number and by id', async () => {
+      const all = await doctor();
+      expect(all.of('gpus')).toBeUndefined();
+      const { of } = await doctor({ CUDA_VISIBLE_DEVICES: '2,GPU-a0a3' });
+      expect(of('gpus')).toMatchObject({ status: 'ok' });
+      expect(of('gpus')?.text).toMatch(
+        /^2 visible, 2 of 4 hidden; CUDA_VISIBLE_DEVICES is '2,GPU-a0a3'; hidden: GPU-b1b4[-0-9a-f]+, GPU-d3d6[-0-9a-f]+$/,
+      );
+      expect(of('gpu:1')?.status).toBe('ok');
+      expect(of('gpu:2')).toBeUndefined();
+      const none = await doctor({ CUDA_VISIBLE_DEVICES: '7' });
+      expect(none.of('driver')?.advice).toContain("CUDA_VISIBLE_DEVICES is '7'");
+    });
+
+    it('names a MIG part, and that links and health are those of the whole GPU', async () => {
+      const { of } = await doctor({
+        CUDA_VISIBLE_DEVICES: 'MIG-4e4b',
+        GRADLINK_FAKE_FAULTS: 'mig=1',
+      });
+      expect(of('gpus')?.text).toContain('1 visible, 3 of 4 hidden');
+      expect(of('gpu:0')).toMatchObject({ status: 'ok' });
+      expect(of('gpu:0')?.text).toMatch(
+        /MIG-4e4b[-0-9a-f]+, a MIG part of the GPU at 0000:18:00\.0, what follows is of the whole GPU, PCIe/,
+      );
+    });
+
     it('fails only where it is asked to', async () => {
       const faults = { GRADLINK_FAKE_FAULTS: 'nvml-absent' };
       const { code, stderr, of } = await doctor(faults, '--require', 'nvml,driver');

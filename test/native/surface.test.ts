@@ -30,6 +30,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   gpuHealth: 'function',
   gpuPeer: 'function',
   gpuLibraries: 'function',
+  installedGpus: 'function',
   allocPinned: 'function',
   optimizerDefinitions: 'function',
   rateAt: 'function',

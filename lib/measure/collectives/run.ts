@@ -21,6 +21,7 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../run.js';
+import { askedValueNames } from './case-values.js';
 import { openGpuWorld } from './gpu-world.js';
 import { withChoices, type NcclChoices } from './nccl-choices.js';
 import { runSweep, sweepRows, type Sweep } from './sweep.js';
@@ -44,7 +45,15 @@ export interface CollectivesOptions extends RunOptions, Partial<Omit<Sweep, 'col
   readonly cycles?: number;
 }
 
-const others = ['collective', 'ranks', 'gpus', 'choices', 'batch', 'gpu'] as const;
+const others = [
+  'collective',
+  'ranks',
+  'gpus',
+  'choices',
+  'batch',
+  'gpu',
+  ...askedValueNames,
+] as const;
 const defaults: Defaults<CollectivesOptions, (typeof others)[number]> = {
   sizes: [32 * mebibyte],
   dtypes: ['float32'],

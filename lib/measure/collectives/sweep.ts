@@ -13,6 +13,7 @@ import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from '../
 import { expectedOf, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
+import { caseValues, type AskedValues } from './case-values.js';
 import type { SweepWorld } from './world.js';
 
 /** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
@@ -21,7 +22,7 @@ export const averages = ['own', 'mean', 'min', 'max'] as const;
 export type Average = (typeof averages)[number];
 
 /** What of a collective is timed, and how. */
-export interface Sweep {
+export interface Sweep extends AskedValues {
   readonly collective: Collective;
   /** Bytes, ascending. */
   readonly sizes: readonly number[];
@@ -187,7 +188,7 @@ async function runCase(
   const { seconds, wrongBefore, wrongAfter } = timing;
   const onHost = 'gpus' in limit ? null : limit;
   const registered = registrationNames[timing.registration] ?? null;
-  return completeCase({
+  const result = completeCase({
     name: name.name,
     parameters:
       registered === null ? name.parameters : { ...name.parameters, registration: registered },
@@ -206,6 +207,8 @@ async function runCase(
       sharedMemory: sweep.shared,
     },
   });
+  const values = caseValues(sweep, timing);
+  return values === undefined ? result : { ...result, values };
 }
 
 /** Every combination of the sweep, sizes innermost; a size that rounds to one already there is left out. */

@@ -1,5 +1,5 @@
 // The benchmark behind `npm run bench:gpu`: what this machine's GPUs reach of what they could.
-import { failedCase } from '../../results/case.js';
+import { failedCase, waivedCase } from '../../results/case.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { mebibyte } from '../../results/units.js';
 import { integer } from '../../validate.js';
@@ -13,7 +13,8 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../run.js';
-import { ncclOnGpus, ncclOnOneGpu, storeOnGpu } from './commands.js';
+import { ncclOnGpus, ncclOnOneGpu, storeInGraphs, storeOnGpu } from './commands.js';
+import { besideNcclTests, besideNvbandwidth } from './compared.js';
 import { hostCopies, insideGpu } from './copies.js';
 import { reachedCase, type Reached } from './target.js';
 
@@ -23,6 +24,11 @@ export interface GpuTargetsOptions extends RunOptions {
   /** Small arrays and few samples: proves that everything runs, and measures nothing. */
   readonly quick?: boolean;
 }
+
+/** The whole run; what would begin later is waived. */
+const longestMs = 460_000;
+/** nvbandwidth's cases that one GPU has. */
+const copyCases = ['host_to_device_memcpy_ce', 'device_to_host_memcpy_ce', 'device_local_copy'];
 
 const defaults: Defaults<GpuTargetsOptions, never> = { gpu: 0, quick: false };
 
@@ -43,7 +49,14 @@ export async function run(
   const samples = quick ? 2 : 9;
   const count = ((quick ? 1 : 512) * mebibyte) / Float32Array.BYTES_PER_ELEMENT;
   const copies = { machine, gpu, count, samples, loops: quick ? 2 : 16 };
-  const command = { gpu, quick, samples };
+  const end = performance.now() + longestMs;
+  const left = (): number => Math.max(end - performance.now(), 1);
+  const command = {
+    gpu,
+    quick,
+    samples,
+    within: (milliseconds: number): number => Math.round(Math.min(milliseconds, left())),
+  };
   const named = async (reached: Promise<readonly Reached[]>): Promise<CaseResult[]> =>
     (await reached).map((one) => reachedCase(gpu, one));
   const ranks = `${all.length} rank${all.length === 1 ? '' : 's'}`;
@@ -52,8 +65,13 @@ export async function run(
     ['host-device copies', () => named(hostCopies(copies))],
     ['inside the GPU', () => named(insideGpu(copies))],
     ['store', () => storeOnGpu(command)],
+    ['store in CUDA graphs', () => storeInGraphs(command)],
     [nccl, () => ncclOnGpus(nccl, all, command)],
     ['NCCL, several ranks on one GPU', () => ncclOnOneGpu(command)],
+    ...copyCases.map(
+      (name) => [`${name}, beside nvbandwidth`, () => besideNvbandwidth(name, command)] as const,
+    ),
+    ['all_reduce, beside nccl-tests', () => besideNcclTests(all, command)],
   ];
   const head = headOf('gpu', given, {}, describeGpus(machine.gpus));
   events.onStart?.(head, []);
@@ -62,7 +80,10 @@ export async function run(
   for (const [name, measure] of parts) {
     let results: CaseResult[];
     try {
-      results = await measure();
+      results =
+        left() > 1
+          ? await measure()
+          : [waivedCase({ name, parameters: { gpu } }, 'the eight minutes of a run were over')];
     } catch (error) {
       results = [failedCase({ name, parameters: { gpu } }, error)];
     }

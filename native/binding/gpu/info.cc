@@ -140,6 +140,15 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuPeer& peer) {
       .object();
 }
 
+Napi::Object toObject(Napi::Env env, const cuda::InstalledGpu& gpu) {
+  return Fields(env)
+      .set("pciBusId", gpu.pciBusId)
+      .set("name", gpu.name)
+      .set("uuid", gpu.uuid)
+      .set("isPartitioned", gpu.isPartitioned)
+      .object();
+}
+
 Napi::Object toObject(Napi::Env env, const cuda::GpuLibraries& libraries) {
   const Nccl nccl;
   return Fields(env)

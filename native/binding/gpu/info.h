@@ -10,6 +10,7 @@ namespace gradlink::binding {
 Napi::Object toObject(Napi::Env, const cuda::GpuInfo&);
 Napi::Object toObject(Napi::Env, const cuda::GpuHealth&);
 Napi::Object toObject(Napi::Env, const cuda::GpuPeer&);
+Napi::Object toObject(Napi::Env, const cuda::InstalledGpu&);
 Napi::Object toObject(Napi::Env, const cuda::GpuLibraries&);
 
 }  // namespace gradlink::binding

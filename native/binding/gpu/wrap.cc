@@ -46,6 +46,15 @@ Napi::Value gpuPeer(const Napi::CallbackInfo& info) {
   });
 }
 
+Napi::Value installedGpus(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::vector<cuda::InstalledGpu> gpus = cuda::installedGpus();
+    const Napi::Array list = Napi::Array::New(info.Env(), gpus.size());
+    for (std::uint32_t i = 0; i < gpus.size(); ++i) list.Set(i, toObject(info.Env(), gpus[i]));
+    return list;
+  });
+}
+
 Napi::Value gpuLibraries(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] { return toObject(info.Env(), cuda::gpuLibraries()); });
 }
@@ -68,6 +77,7 @@ void exportGpu(Napi::Env env, Napi::Object exports) {
   exports.Set("gpuInfo", Napi::Function::New<gpuInfo>(env, "gpuInfo"));
   exports.Set("gpuHealth", Napi::Function::New<gpuHealth>(env, "gpuHealth"));
   exports.Set("gpuPeer", Napi::Function::New<gpuPeer>(env, "gpuPeer"));
+  exports.Set("installedGpus", Napi::Function::New<installedGpus>(env, "installedGpus"));
   exports.Set("gpuLibraries", Napi::Function::New<gpuLibraries>(env, "gpuLibraries"));
   exports.Set("allocPinned", Napi::Function::New<allocPinned>(env, "allocPinned"));
 }

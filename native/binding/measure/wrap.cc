@@ -91,6 +91,9 @@ GpuCollectiveOptions gpuCollectiveOptions(const Napi::Object& all) {
   const Napi::Object given = objectArg(all.Get("gpu"), "gpu");
   options.graphLaunches = intOf(given, "graphLaunches", 0);
   options.waiting = enumOf<measure::Waiting>(given, "waiting", 4);
+  const Napi::Value aggregate = given.Get("aggregate");
+  if (!aggregate.IsUndefined()) options.aggregate = booleanArg(aggregate, "aggregate");
+  if (given.Has("unalign")) options.unalign = countArg(given.Get("unalign"), "unalign");
   const int registration = intOf(given, "registration", 0, 2);
   if (registration != 0) options.registration = static_cast<RegistrationKind>(registration - 1);
   return options;
@@ -104,6 +107,9 @@ Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
   object.Set("wrongAfter", static_cast<double>(result.wrongAfter));
   object.Set("expectedSeconds", result.expectedSeconds
                                     ? Napi::Value(Napi::Number::New(env, *result.expectedSeconds))
+                                    : env.Null());
+  object.Set("queueingSeconds", result.queueingSeconds
+                                    ? Napi::Value(Napi::Number::New(env, *result.queueingSeconds))
                                     : env.Null());
   object.Set("registration", result.registered ? static_cast<int>(*result.registered) + 1 : 0);
   return object;
@@ -130,7 +136,7 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
                 .withOp("timeCollective")
                 .stillUsable();
           } else {
-            *result = {measure::timeCollective(communicator, options), {}, {}};
+            *result = {measure::timeCollective(communicator, options), {}, {}, {}};
           }
         },
         [result](Napi::Env ended) -> Napi::Value { return resultObject(ended, *result); },

@@ -75,6 +75,7 @@ class GpuCollectiveMeasurement {
     if (options_.graphLaunches > 0) capture();
     for (int sample = 0; sample < options_.samples; ++sample) takeSample(sample);
     if (options_.verify) result_.wrongAfter = sumOverJob(data_.countWrong());
+    if (queued_ > 0) result_.queueingSeconds = queueing_.count() / queued_;
     combine();
     comm_.barrier(call_);
     return std::move(result_);
@@ -87,6 +88,13 @@ class GpuCollectiveMeasurement {
 
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
+    // Scans are made of copies to scratch memory, which the calls share.
+    const bool scans = record_.kind == Kind::scan || record_.kind == Kind::exscan;
+    if (options_.aggregate && !isRing() && !scans) {
+      const std::vector<nccl::Launch> launches(static_cast<std::size_t>(times), launch);
+      if (times > 0) comm_.enqueue(launches, data_.streams(), call_);
+      return;
+    }
     for (int i = 0; i < times; ++i) {
       if (isRing()) {
         comm_.enqueueRing(launch.buffers, shape_.count, shape_.dtype, data_.streams(), call_);
@@ -143,6 +151,7 @@ class GpuCollectiveMeasurement {
   double timeQueued(int batch, bool graph) {
     const std::span<cuda::Stream* const> streams = data_.streams();
     for (std::size_t i = 0; i < streams.size(); ++i) starts_[i]->record(*streams[i]);
+    const Clock::time_point begin = Clock::now();
     if (graph) {
       for (int i = 0; i < options_.graphLaunches; ++i) {
         for (const auto& one : graphs_) one->launch();
@@ -150,6 +159,8 @@ class GpuCollectiveMeasurement {
     } else {
       enqueue(batch);
     }
+    queueing_ += Clock::now() - begin;
+    queued_ += graph ? batch * options_.graphLaunches : batch;
     for (std::size_t i = 0; i < streams.size(); ++i) stops_[i]->record(*streams[i]);
     wait();
     double longest = 0;
@@ -215,6 +226,8 @@ class GpuCollectiveMeasurement {
   std::vector<std::unique_ptr<cuda::Event>> starts_;
   std::vector<std::unique_ptr<cuda::Event>> stops_;
   std::vector<std::unique_ptr<cuda::Graph>> graphs_;
+  Seconds queueing_{0};
+  int queued_ = 0;
   GpuCollectiveResult result_;
 };
 

@@ -26,11 +26,18 @@ struct GpuCollectiveOptions : CollectiveOptions {
   Waiting waiting = Waiting::none;
   /// Make the memory known to NCCL beforehand.
   std::optional<nccl::RegistrationKind> registration;
+  /// The calls of a batch are one group of the library, which may then join them; not those of
+  /// sendReceive, which are groups themselves, and of scans.
+  bool aggregate = false;
+  /// Elements before each array in its memory.
+  std::size_t unalign = 0;
 };
 
 struct GpuCollectiveResult : CollectiveResult {
   /// What NCCL expects one call to take, where it has a model of it.
   std::optional<double> expectedSeconds;
+  /// The host's, of queueing one call, where the host does not wait for each.
+  std::optional<double> queueingSeconds;
   /// What the registration became; none where none was asked for.
   std::optional<nccl::RegistrationKind> registered;
 };

@@ -53,8 +53,9 @@ std::size_t GpuCollectiveData::bytesOf(std::size_t blocks) const {
 }
 
 char* GpuCollectiveData::add(cuda::Device& device, std::size_t bytes) {
-  memory_.emplace_back(device, bytes);
-  return static_cast<char*>(memory_.back().data());
+  const std::size_t before = options_.unalign * sizeOf(options_.dtype);
+  memory_.emplace_back(device, before + bytes);
+  return static_cast<char*>(memory_.back().data()) + before;
 }
 
 void GpuCollectiveData::synchronize() {

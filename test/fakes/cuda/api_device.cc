@@ -64,7 +64,7 @@ FAKE_EXPORT(Status, cuInit, (unsigned flags)) {
   if (flags != 0) return kInvalidValue;
   if (const auto code = faultNumber("init")) return static_cast<Status>(*code);
   World& world = World::get();
-  if (world.contexts.empty()) return kNoDevice;
+  if (Machine::get().visible().empty()) return kNoDevice;
   world.initialized = true;
   return kOk;
 }
@@ -88,13 +88,15 @@ FAKE_EXPORT(Status, cuGetErrorString, (Status status, const char** string)) {
 
 FAKE_EXPORT(Status, cuDeviceGetCount, (int* count)) {
   if (const Status status = enter()) return status;
-  *count = Machine::get().count();
+  *count = static_cast<int>(Machine::get().visible().size());
   return kOk;
 }
 
 FAKE_EXPORT(Status, cuDeviceGet, (DeviceHandle * device, int ordinal)) {
-  if (const Status status = enterDevice(ordinal)) return status;
-  *device = ordinal;
+  if (const Status status = enter()) return status;
+  const std::vector<int> visible = Machine::get().visible();
+  if (ordinal < 0 || ordinal >= static_cast<int>(visible.size())) return kInvalidDevice;
+  *device = visible[ordinal];
   return kOk;
 }
 
@@ -106,12 +108,15 @@ FAKE_EXPORT(Status, cuDeviceGetName, (char* name, int length, DeviceHandle devic
 
 FAKE_EXPORT(Status, cuDeviceGetUuid_v2, (Uuid * uuid, DeviceHandle device)) {
   if (const Status status = enterDevice(device)) return status;
-  std::memcpy(uuid->bytes, Machine::get().gpu(device).uuid, sizeof uuid->bytes);
+  const std::array<unsigned char, 16> part = Machine::get().partUuid(device);
+  std::memcpy(uuid->bytes, part.data(), part.size());
   return kOk;
 }
 
 FAKE_EXPORT(Status, cuDeviceGetUuid, (Uuid * uuid, DeviceHandle device)) {
-  return fake_cuDeviceGetUuid_v2(uuid, device);
+  if (const Status status = enterDevice(device)) return status;
+  std::memcpy(uuid->bytes, Machine::get().gpu(device).uuid, sizeof uuid->bytes);
+  return kOk;
 }
 
 FAKE_EXPORT(Status, cuDeviceTotalMem_v2, (std::size_t * bytes, DeviceHandle device)) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <type_traits>
 
@@ -74,6 +75,12 @@ Status write(unsigned* to, unsigned value) {
   return kOk;
 }
 
+Status write(char* to, unsigned length, const std::string& text) {
+  if (length <= text.size()) return kInsufficientSize;
+  std::memcpy(to, text.c_str(), text.size() + 1);
+  return kOk;
+}
+
 /// "0000:1b:00.0" and "00000000:1B:00.0" are one.
 bool sameBusId(std::string_view id, const Gpu& gpu) {
   unsigned domain = 0;
@@ -126,6 +133,44 @@ FAKE_EXPORT(Status, nvmlSystemGetDriverVersion, (char* text, unsigned length)) {
   if (!initialized) return kUninitialized;
   if (length < sizeof kDriverRelease) return kInsufficientSize;
   std::memcpy(text, kDriverRelease, sizeof kDriverRelease);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetCount_v2, (unsigned* count)) {
+  return initialized ? write(count, static_cast<unsigned>(Machine::get().count())) : kUninitialized;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetHandleByIndex_v2, (unsigned index, Device* device)) {
+  if (!initialized) return kUninitialized;
+  if (index >= static_cast<unsigned>(Machine::get().count())) return kInvalidArgument;
+  const Gpu& gpu = Machine::get().gpu(static_cast<int>(index));
+  *device = reinterpret_cast<Device>(const_cast<Gpu*>(&gpu));
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetName, (Device device, char* text, unsigned length)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  return write(text, length, "gradlink fake GPU");
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetUUID, (Device device, char* text, unsigned length)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  return write(text, length, "GPU-" + uuidText(gpu->uuid));
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetPciInfo_v3, (Device device, cuda::NvmlPci* pci)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  describe(*gpu, pci);
+  return kOk;
+}
+
+FAKE_EXPORT(Status, nvmlDeviceGetMigMode, (Device device, unsigned* mode, unsigned* pending)) {
+  const Gpu* gpu = nullptr;
+  if (const Status status = enter(device, gpu)) return status;
+  *pending = *mode = isFaulty("mig", *gpu) ? 1 : 0;
   return kOk;
 }
 

@@ -86,6 +86,49 @@ Machine::Machine() {
   readRates();
 }
 
+std::string uuidText(const unsigned char* uuid) {
+  std::string text;
+  for (int i = 0; i < 16; ++i) {
+    char byte[4];
+    std::snprintf(byte, sizeof byte, "%02x", unsigned{uuid[i]});
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += byte;
+  }
+  return text;
+}
+
+std::array<unsigned char, 16> Machine::partUuid(int index) const {
+  std::array<unsigned char, 16> uuid;
+  const bool isPart = hasFault("mig", std::to_string(index));
+  for (int b = 0; b < 16; ++b) {
+    uuid[b] = static_cast<unsigned char>(gpus_[index].uuid[b] ^ (isPart ? 0xff : 0));
+  }
+  return uuid;
+}
+
+std::vector<int> Machine::visible() const {
+  constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
+  std::vector<int> shown;
+  if (std::getenv(kVariable) == nullptr) {
+    for (int i = 0; i < count(); ++i) shown.push_back(i);
+    return shown;
+  }
+  for (const std::string& item : listOf(kVariable)) {
+    int found = -1;
+    for (int i = 0; i < count(); ++i) {
+      const bool isPart = hasFault("mig", std::to_string(i));
+      const std::string part = "MIG-" + uuidText(partUuid(i).data());
+      const std::string whole = "GPU-" + uuidText(gpus_[i].uuid);
+      const bool named =
+          item.size() > 4 && (whole.starts_with(item) || (isPart && part.starts_with(item)));
+      if (item == std::to_string(i) || named) found = i;
+    }
+    if (found < 0) break;
+    shown.push_back(found);
+  }
+  return shown;
+}
+
 bool Machine::canReach(int from, int to) const { return reach_[from * count() + to] != 0; }
 
 double Machine::rate(int from, int to, bool direct) const {

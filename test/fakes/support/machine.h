@@ -5,6 +5,7 @@
 // README.md lists the settings that change it.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,6 +35,9 @@ struct Gpu {
   bool throttled = false;
 };
 
+/// "8f2e0000-..."
+std::string uuidText(const unsigned char* uuid);
+
 class Machine {
  public:
   /// Read from the environment at the first call.
@@ -52,6 +56,11 @@ class Machine {
   static int computeCapability();
 
   int count() const { return static_cast<int>(gpus_.size()); }
+  /// Of these, the ones that CUDA_VISIBLE_DEVICES shows, by ordinal: numbers and beginnings of
+  /// "GPU-..." or, of a GPU with the fault `mig`, "MIG-...", up to the first that is none.
+  std::vector<int> visible() const;
+  /// What the driver calls a GPU's part, where it has one; else its own.
+  std::array<unsigned char, 16> partUuid(int index) const;
   const Gpu& gpu(int index) const { return gpus_[index]; }
   /// Whether `from` can be given direct access to the memory of `to`.
   bool canReach(int from, int to) const;
