@@ -114,7 +114,7 @@ export class GradientReducer {
     return (this.#next ?? this.#layout).plan;
   }
 
-  /** The buckets of the pass that is open or, between passes, was the last, with their arrays. */
+  /** @internal The buckets of the pass that is open or, between passes, was the last, with their arrays. */
   get buckets(): readonly Bucket[] {
     return this.#layout.buckets;
   }
