@@ -3,6 +3,7 @@
 export { benchMain as main } from './cli/gpu.js';
 export { nativeOf } from './communicator/communicator.js';
 export { reduceOpNumber } from './communicator/reduce-op.js';
+export { chartSvg } from './report/charts/render.js';
 export { describeEnvironment } from './results/environment.js';
 export { native } from './native/load.js';
 export { nativeCombine, nativeMemoryLoops } from './native/measure.js';

@@ -9,6 +9,7 @@ import { callback, notConstructed, optionNames, optionsObject } from '../validat
 import { broadcastVariables } from './broadcast.js';
 import { GradientReducer } from './buckets/reducer.js';
 import type { BucketPlan, BucketTimes } from './buckets/types.js';
+import { reducedTensors } from './gradient-gather.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';
 import { assertRankOnHost } from './ranks.js';
 import { tf } from './tfjs.js';
@@ -32,6 +33,7 @@ const parallelNames = optionNames<DataParallelOptions>({
   hook: true,
   timeoutMs: true,
   findUnused: true,
+  gather: true,
   broadcast: true,
   timeline: true,
 });
@@ -196,7 +198,7 @@ export class DistributedDataParallel {
     const { samples } = optionsObject(options, gradientNames, 'gradients');
     callback(loss, 'loss');
     const reduce = this.#syncing;
-    const { findUnused = false, timeline } = this.#options;
+    const { findUnused = false, gather, timeline } = this.#options;
     this.#busy = true;
     try {
       const scale = await this.#scaleFor(samples);
@@ -204,6 +206,7 @@ export class DistributedDataParallel {
       const sink = sinkOf(this.#reducer, this.#comm, {
         scale,
         reduce,
+        gather,
         onForward: (used) => {
           // Before the buckets, on every rank.
           if (findUnused && reduce)
@@ -241,11 +244,11 @@ export class DistributedDataParallel {
   }
 
   #gather(used: Uint8Array | undefined, keep: boolean): NamedTensor[] {
-    return this.variables.map(({ name, shape }, index) => {
-      if (used?.[index] === 0) return { name, tensor: null as unknown as Tensor };
-      const view = this.#reducer.gradient(index);
-      // The cpu backend keeps the very array it is given, which the next pass overwrites.
-      return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
+    const gradients = reducedTensors(this.#reducer, this.variables, keep, this.#options.gather);
+    return gradients.map(({ name, tensor }, index) => {
+      if (used?.[index] !== 0) return { name, tensor };
+      tensor.dispose();
+      return { name, tensor: null as unknown as Tensor };
     });
   }
 }

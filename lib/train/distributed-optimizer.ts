@@ -10,6 +10,7 @@ import type { Averaging } from './averaging.js';
 import { GradientReducer } from './buckets/reducer.js';
 import { monotonicSeconds } from './clock.js';
 import { FlatWeights } from './flat-weights.js';
+import { reducedTensors } from './gradient-gather.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';
 import type { PassUnderway } from './gradient-pass.js';
 import { assertRankOnHost } from './ranks.js';
@@ -21,7 +22,7 @@ import type {
   Trainable,
   TrainingAlgorithm,
 } from './types.js';
-import { specsOf, trainableVariables } from './variables.js';
+import { registeredVariables, specsOf, trainableVariables } from './variables.js';
 
 const algorithms: readonly TrainingAlgorithm[] = [
   'gradient-allreduce',
@@ -41,6 +42,7 @@ const optimizerNames = optionNames<DistributedOptimizerOptions>({
   groups: true,
   stepsPerCommunication: true,
   neighbors: true,
+  gather: true,
   timeline: true,
   timeoutMs: true,
 });
@@ -143,7 +145,7 @@ export class DistributedOptimizer extends tf.Optimizer {
    * thread to get on.
    */
   override minimize(f: () => Scalar, returnCost = false, varList?: Variable[]): Scalar | null {
-    const training = this.#for(varList ?? registered());
+    const training = this.#for(varList ?? registeredVariables());
     const average = this.#averagesNow();
     if (average?.place === 'before') training.weights!.read();
     const pass = this.#pass(f, training);
@@ -166,7 +168,7 @@ export class DistributedOptimizer extends tf.Optimizer {
     returnCost = false,
     varList?: Variable[],
   ): Promise<Scalar | null> {
-    const training = this.#for(varList ?? registered());
+    const training = this.#for(varList ?? registeredVariables());
     const average = this.#averagesNow();
     let met: Promise<void> | undefined;
     if (average?.place === 'before') {
@@ -206,7 +208,7 @@ export class DistributedOptimizer extends tf.Optimizer {
         { usable: true },
       );
     }
-    const training = this.#for(varList ?? registered());
+    const training = this.#for(varList ?? registeredVariables());
     callback(f, 'f');
     if (training.reducer === undefined) return tf.variableGrads(f, [...training.variables]);
     const pass = this.#pass(f, training);
@@ -282,7 +284,7 @@ export class DistributedOptimizer extends tf.Optimizer {
     const cap =
       groups === undefined ? undefined : Math.ceil(bytes / integer(groups, 'groups', 1, maxInt32));
     const averages = this.#averaging !== undefined;
-    const weights = averages ? new FlatWeights(list, this.#comm) : undefined;
+    const weights = averages ? new FlatWeights(list, this.#comm, this.#options.gather) : undefined;
     this.#training = {
       variables: list,
       weights,
@@ -316,16 +318,18 @@ export class DistributedOptimizer extends tf.Optimizer {
     this.#passes++;
     if (reducer === undefined) return ownPass(f, variables);
     const reduce = this.#passes % this.#passesPerStep === 0;
-    return runPass(sinkOf(reducer, this.#comm, { reduce }), variables, f);
+    return runPass(
+      sinkOf(reducer, this.#comm, { reduce, gather: this.#options.gather }),
+      variables,
+      f,
+    );
   }
 
   /** Of every variable, in their order: reduced, or the rank's own. */
   #gradientsOf({ reducer, variables }: Training, pass: OwnPass, keep: boolean): NamedTensor[] {
-    return variables.map(({ name, shape }, index) => {
-      if (reducer === undefined) return { name, tensor: pass.grads![name]! };
-      const view = reducer.gradient(index);
-      return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
-    });
+    return reducer === undefined
+      ? variables.map(({ name }) => ({ name, tensor: pass.grads![name]! }))
+      : reducedTensors(reducer, variables, keep, this.#options.gather);
   }
 
   #applyLocally(
@@ -391,9 +395,4 @@ function returned({ value }: PassUnderway, wanted: boolean): Scalar | null {
   if (wanted) return value;
   value.dispose();
   return null;
-}
-
-/** All trainable variables there are, as `tf.variableGrads` takes them. */
-function registered(): Variable[] {
-  return Object.values(tf.engine().registeredVariables).filter(({ trainable }) => trainable);
 }

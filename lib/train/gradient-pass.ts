@@ -8,15 +8,18 @@ import { monotonicSeconds } from './clock.js';
 import { tf } from './tfjs.js';
 import type { Timeline } from './timeline.js';
 import type { PassTimes } from './types.js';
-import { liveValues } from './variables.js';
+import { gatherOf } from './gradient-gather.js';
 
 /** Where gradients go. */
 export interface GradientSink {
-  /** Whether {@link add} is done with the array when it returns; else the array is its own. */
-  readonly copiesAtOnce: boolean;
+  /** Seconds of {@link add} and {@link end} that went into copying. */
+  readonly copySeconds: number;
   /** Between the passes: for each variable 1 where a gradient will come, else 0. */
   begin(used: Uint8Array): void;
-  add(index: number, gradient: Float32Array): void;
+  /** The tensor lives until {@link end} has returned. */
+  add(index: number, gradient: Tensor): void;
+  /** The backward pass has run. */
+  end(): void;
   /** The backward pass has failed after {@link begin}. */
   fail(cause: unknown): void;
 }
@@ -27,6 +30,8 @@ export interface ReducerRequest {
   readonly scale?: number | undefined;
   /** False: gradients are only added up. */
   readonly reduce: boolean;
+  /** Whether a bucket's gradients are read at once; where that is cheaper when absent. */
+  readonly gather?: boolean | undefined;
   /** Called between the passes, before anything is reduced, with 1 for each variable that the loss depends on. */
   readonly onForward?: ((used: Uint8Array) => void) | undefined;
 }
@@ -35,16 +40,23 @@ export interface ReducerRequest {
 export function sinkOf(
   reducer: GradientReducer,
   comm: Communicator,
-  { scale, reduce, onForward }: ReducerRequest,
+  { scale, reduce, gather, onForward }: ReducerRequest,
 ): GradientSink {
+  const into = gatherOf(reducer, reduce, gather);
   return {
-    copiesAtOnce: reducer.mode === 'overlap' || !reduce,
+    get copySeconds() {
+      return into.copySeconds;
+    },
     begin: (uses) => {
       onForward?.(uses);
       reducer.begin({ uses, scale, reduce });
+      into.begin(uses);
     },
     add: (index, gradient) => {
-      reducer.add(index, gradient);
+      into.add(index, gradient);
+    },
+    end: () => {
+      into.end();
     },
     fail: (cause) => {
       // Other ranks may already wait for this one's buckets, and nobody can make up for what is missing.
@@ -77,12 +89,8 @@ export function runPass(
   variables: readonly Variable[],
   loss: () => Scalar,
 ): PassUnderway {
-  let copySeconds = 0;
-  const read = sink.copiesAtOnce ? liveValues : copyOf;
   const caught = (index: number, gradient: Tensor): void => {
-    const start = monotonicSeconds();
-    sink.add(index, read(gradient));
-    copySeconds += monotonicSeconds() - start;
+    sink.add(index, gradient);
   };
   const state = { begun: false, forwardEnd: 0 };
   const forwardStart = monotonicSeconds();
@@ -97,8 +105,10 @@ export function runPass(
       state.forwardEnd = monotonicSeconds();
       return result;
     }, [...variables]);
+    sink.end();
     tf.dispose(grads);
     const { forwardEnd } = state;
+    const { copySeconds } = sink;
     return { value, forwardStart, forwardEnd, backwardEnd: monotonicSeconds(), copySeconds };
   } catch (cause) {
     if (state.begun) sink.fail(cause);
@@ -127,10 +137,6 @@ export function endPass(
     waitSeconds: end - pass.backwardEnd,
     copySeconds: pass.copySeconds,
   };
-}
-
-function copyOf(tensor: Tensor): Float32Array {
-  return tensor.dataSync() as Float32Array;
 }
 
 function identity(

@@ -5,6 +5,8 @@ import { aFunction, aNumber, aString, having, orAbsent } from '../kinds.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { callback, instanceOf, notConstructed, optionNames, optionsObject } from '../validate.js';
+import { monotonicSeconds } from './clock.js';
+import { liveValues, settle } from './crossing.js';
 import { endPass, runPass } from './gradient-pass.js';
 import type { GradientSink } from './gradient-pass.js';
 import { tf } from './tfjs.js';
@@ -183,8 +185,11 @@ export class KVStoreTrainer {
       done.catch(() => undefined);
       exchanges.push(done);
     };
+    const pass = { copySeconds: 0 };
     return {
-      copiesAtOnce: true,
+      get copySeconds() {
+        return pass.copySeconds;
+      },
       begin: (used) => {
         used.forEach((uses, index) => {
           if (uses > 0) return;
@@ -194,10 +199,15 @@ export class KVStoreTrainer {
         });
       },
       add: (index, gradient) => {
+        settle(gradient);
+        const start = monotonicSeconds();
+        const values = liveValues(gradient);
         const sent = this.#sent[index]!;
-        for (let i = 0; i < sent.length; ++i) sent[i] = gradient[i]! * this.#scale;
+        for (let i = 0; i < sent.length; ++i) sent[i] = values[i]! * this.#scale;
         exchange(index);
+        pass.copySeconds += monotonicSeconds() - start;
       },
+      end: () => undefined,
       // What was pushed stays pushed: the others' rounds wait for the rest until this worker steps again or leaves.
       fail: () => undefined,
     };

@@ -26,6 +26,12 @@ export interface DataParallelOptions extends ReducerOptions {
    * left alone by the optimizer; costs one small all-reduce. False: a variable without gradient counts as zeros.
    */
   readonly findUnused?: boolean | undefined;
+  /**
+   * Whether the gradients of a bucket are gathered on the device, read with one call and given back with one; else each
+   * crosses by itself. True when absent where the backend computes on a GPU, where each read waits for all computing
+   * before it.
+   */
+  readonly gather?: boolean | undefined;
   /** Whether all ranks start from rank 0's values; true when absent. */
   readonly broadcast?: boolean | undefined;
   /** Told when the passes ran and when buckets travelled. */
@@ -104,6 +110,8 @@ export interface DistributedOptimizerOptions {
   readonly stepsPerCommunication?: number | undefined;
   /** Whom a step averages with, by the number of the averaging from 0; the communicator's topology when absent. */
   readonly neighbors?: ((step: number) => StepNeighbors) | undefined;
+  /** As in {@link DataParallelOptions}; where weights are averaged, all of them cross at once. */
+  readonly gather?: boolean | undefined;
   /** Told when the passes ran and when buckets travelled. */
   readonly timeline?: Timeline | undefined;
   /** Of each collective, in milliseconds; the communicator's own when absent. */

@@ -1,5 +1,5 @@
 // What there is to train, as a list of variables.
-import type { Tensor, Variable } from '@tensorflow/tfjs-core';
+import type { Variable } from '@tensorflow/tfjs-core';
 
 import { argumentError } from '../errors.js';
 import { arrayOf } from '../validate.js';
@@ -41,6 +41,11 @@ export function trainableVariables(given: Trainable): Variable[] {
   return variables;
 }
 
+/** All trainable variables there are, as `tf.variableGrads` takes them. */
+export function registeredVariables(): Variable[] {
+  return Object.values(tf.engine().registeredVariables).filter(({ trainable }) => trainable);
+}
+
 /** All variables, also those that are not trained. */
 export function allVariables(given: Trainable): Variable[] {
   const list: unknown = isModel(given) ? given.weights.map((w) => w.read()) : given;
@@ -50,14 +55,4 @@ export function allVariables(given: Trainable): Variable[] {
 
 export function specsOf(variables: readonly Variable[]): GradientSpec[] {
   return variables.map(({ name, shape }) => ({ name, shape }));
-}
-
-/**
- * Values of a float32 tensor without a copy, where the backend shows its memory: until the tensor is disposed or
- * anything else is computed.
- */
-export function liveValues(tensor: Tensor): Float32Array {
-  const backend = tf.backend() as unknown as { typedArrayFromHeap?(tensor: Tensor): unknown };
-  const live = backend.typedArrayFromHeap?.(tensor);
-  return live instanceof Float32Array ? live : (tensor.dataSync() as Float32Array);
 }

@@ -36,6 +36,10 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/gradlink build\b/, 'compiles for minutes; test/process/pack-build.test.ts does'],
   [/^npx esbuild /, 'test/process/bundlers.test.ts bundles'],
   [/^npm run bench:gpu$/, 'test/gpu/bench-gpu.test.ts runs it'],
+  [
+    /^node bench\/convergence\/run\.js$/,
+    'trains for minutes; test/process/convergence.test.ts trains in small',
+  ],
   [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
   [
     /^gradlink watch train\.log$/,

@@ -10,6 +10,7 @@ import { feedsBack, parseHook, plainHook } from './hooks.js';
 import { bucketLimits, elementsOf, gradientsKind, planBuckets, planGiven } from './plan.js';
 import { reduceModes } from './types.js';
 import type {
+  Bucket,
   BucketPlan,
   BucketTimes,
   GradientSpec,
@@ -33,7 +34,7 @@ const passNames = optionNames<PassOptions>({ uses: true, scale: true, reduce: tr
 /** Gradients dealt out to arrays that every rank of the host maps, with their native side. */
 interface Layout {
   readonly plan: readonly BucketPlan[];
-  readonly arrays: readonly Float32Array[];
+  readonly buckets: readonly Bucket[];
   /** Each gradient's place in them. */
   readonly views: readonly Float32Array[];
   readonly native: NativeBuckets;
@@ -113,6 +114,11 @@ export class GradientReducer {
     return (this.#next ?? this.#layout).plan;
   }
 
+  /** @internal The buckets of the pass that is open or, between passes, was the last, with their arrays. */
+  get buckets(): readonly Bucket[] {
+    return this.#layout.buckets;
+  }
+
   #lay(plan: readonly BucketPlan[], hook: NativeBucketHook): Layout {
     const arrays = plan.map(({ elements }) => this.#communicator.allocShared('float32', elements));
     const slots = new Float64Array(this.gradients.length * 4);
@@ -131,7 +137,7 @@ export class GradientReducer {
     const { NativeBuckets } = native();
     return {
       plan,
-      arrays,
+      buckets: plan.map(({ gradients }, at) => ({ gradients, data: arrays[at]! })),
       views,
       native: new NativeBuckets(
         nativeOf(this.#communicator),

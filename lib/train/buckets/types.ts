@@ -20,6 +20,13 @@ export interface BucketPlan {
   readonly bytes: number;
 }
 
+/** The memory of one bucket. */
+export interface Bucket {
+  /** In the order in which they lie in {@link data}. */
+  readonly gradients: readonly number[];
+  readonly data: Float32Array;
+}
+
 /** Half the bytes: rounded to the nearest, divided by the number of ranks before the sum, so that it cannot overflow. */
 export interface HalfHook {
   readonly type: 'float16' | 'bfloat16';

@@ -1,0 +1,141 @@
+// The gradients of one pass on their way into a reducer: each by itself, or a bucket's at once.
+import type { Tensor, Variable } from '@tensorflow/tfjs-core';
+import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
+
+import type { GradientReducer } from './buckets/reducer.js';
+import { monotonicSeconds } from './clock.js';
+import { crossingCosts, gathered, liveValues, ownValues, scattered, settle } from './crossing.js';
+import { tf } from './tfjs.js';
+
+/** Takes gradients from the backend to the reducer. */
+export interface GradientGather {
+  /** What was read, and the seconds that reading took, the wait for computing left out. */
+  readonly copySeconds: number;
+  /** For each gradient 1 where one will come, else 0. */
+  begin(uses: Uint8Array): void;
+  /** The tensor lives until {@link end} has returned. */
+  add(index: number, gradient: Tensor): void;
+  /** All have come. */
+  end(): void;
+}
+
+/**
+ * @param reduces - false: the pass only adds up.
+ * @param gather - a bucket's at once; where that is cheaper when undefined.
+ */
+export function gatherOf(
+  reducer: GradientReducer,
+  reduces: boolean,
+  gather = crossingCosts(),
+): GradientGather {
+  const direct = reducer.mode === 'overlap' || !reduces;
+  return gather ? new BucketGather(reducer, direct) : new EachGather(reducer, direct);
+}
+
+/** Where reading is looking. */
+class EachGather implements GradientGather {
+  copySeconds = 0;
+  readonly #reducer: GradientReducer;
+  readonly #read: (gradient: Tensor) => Float32Array;
+
+  constructor(reducer: GradientReducer, direct: boolean) {
+    this.#reducer = reducer;
+    // What is held until the pass has ended must be an array of its own.
+    this.#read = direct ? liveValues : ownValues;
+  }
+
+  begin(): void {
+    // Nothing to prepare.
+  }
+
+  add(index: number, gradient: Tensor): void {
+    const start = monotonicSeconds();
+    this.#reducer.add(index, this.#read(gradient));
+    this.copySeconds += monotonicSeconds() - start;
+  }
+
+  end(): void {
+    // All are there.
+  }
+}
+
+/** One read for each bucket: inside the backward pass once it is full, or after it. */
+class BucketGather implements GradientGather {
+  copySeconds = 0;
+  readonly #reducer: GradientReducer;
+  readonly #direct: boolean;
+  /** The bucket of each gradient. */
+  readonly #bucketOf: number[] = [];
+  /** Of each bucket, gradients that are still to come. */
+  #missing: number[] = [];
+  readonly #came = new Map<number, Tensor>();
+
+  constructor(reducer: GradientReducer, direct: boolean) {
+    this.#reducer = reducer;
+    this.#direct = direct;
+  }
+
+  begin(uses: Uint8Array): void {
+    this.#missing = this.#reducer.buckets.map(({ gradients }, bucket) => {
+      for (const index of gradients) this.#bucketOf[index] = bucket;
+      return gradients.filter((index) => uses[index]! > 0).length;
+    });
+  }
+
+  add(index: number, gradient: Tensor): void {
+    const bucket = this.#bucketOf[index]!;
+    this.#came.set(index, gradient);
+    this.#missing[bucket]!--;
+    if (this.#direct && this.#missing[bucket] === 0) this.#cross(bucket);
+  }
+
+  end(): void {
+    if (!this.#direct) this.#missing.forEach((_, bucket) => this.#cross(bucket));
+  }
+
+  #cross(bucket: number): void {
+    const indices = this.#reducer.buckets[bucket]!.gradients.filter((i) => this.#came.has(i));
+    const tensors = indices.map((index) => this.#came.get(index)!);
+    if (tensors.length === 0) return;
+    settle(tensors.at(-1)!);
+    const start = monotonicSeconds();
+    const values = gathered(tensors);
+    let offset = 0;
+    indices.forEach((index, i) => {
+      const { size } = tensors[i]!;
+      this.#reducer.add(index, values.subarray(offset, offset + size));
+      offset += size;
+      this.#came.delete(index);
+    });
+    this.copySeconds += monotonicSeconds() - start;
+  }
+}
+
+/**
+ * The reduced gradients as tensors, in the order of the variables: by one write for each bucket with `gather`.
+ *
+ * @param keep - whether they outlive the next pass.
+ * @param gather - as {@link gatherOf} has it.
+ */
+export function reducedTensors(
+  reducer: GradientReducer,
+  variables: readonly Variable[],
+  keep: boolean,
+  gather = crossingCosts(),
+): NamedTensor[] {
+  if (!gather) {
+    return variables.map(({ name, shape }, index) => {
+      const view = reducer.gradient(index);
+      // The cpu backend keeps the very array it is given, which the next pass overwrites.
+      return { name, tensor: tf.tensor(keep ? view.slice() : view, shape) };
+    });
+  }
+  const tensors: Tensor[] = [];
+  for (const { gradients, data } of reducer.buckets) {
+    const shapes = gradients.map((index) => variables[index]!.shape);
+    scattered(data, shapes).forEach((tensor, i) => {
+      tensors[gradients[i]!] = tensor;
+    });
+  }
+  return variables.map(({ name }, index) => ({ name, tensor: tensors[index]! }));
+}
