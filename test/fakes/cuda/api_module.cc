@@ -1,5 +1,5 @@
-// Modules and launches. A module's text is looked at only for the names of its kernels; what they
-// compute comes from the host's build of the same source (kernel_table.h).
+// Modules and launches. What kernels compute comes from the host's build of the same source
+// (kernel_table.h), or from the module's text itself (ptx_kernels.h).
 #include <cstdio>
 #include <set>
 #include <string>
@@ -13,6 +13,7 @@
 #include "cuda/faults.h"
 #include "cuda/handles.h"
 #include "cuda/kernel_table.h"
+#include "cuda/ptx_kernels.h"
 #include "support/export.h"
 
 namespace gradlink::fake {
@@ -20,11 +21,13 @@ namespace gradlink::fake {
 struct Function {
   Context* context = nullptr;
   const Kernel* kernel = nullptr;
+  std::shared_ptr<const ptx::Program> program;
 };
 
 struct Module {
   Context* context = nullptr;
   std::set<std::string, std::less<>> entries;
+  ptx::Programs programs;
   std::mutex mutex;
   std::vector<FunctionHandle> functions;
 };
@@ -62,6 +65,14 @@ static Status loadModule(ModuleHandle* handle, const void* image) {
   auto module = std::make_shared<Module>();
   module->context = context;
   module->entries = entriesOf(ptx);
+  if (runsPtx()) {
+    try {
+      module->programs = ptx::parse(ptx);
+    } catch (const ptx::BadPtx& bad) {
+      std::fprintf(stderr, "fake CUDA: %s\n", bad.what());
+      return kInvalidPtx;
+    }
+  }
   *handle = World::get().modules.add(std::move(module));
   return kOk;
 }
@@ -93,8 +104,12 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
   if (!module) return kInvalidHandle;
   const Kernel* const kernel = module->entries.contains(name) ? findKernel(name) : nullptr;
   if (!kernel) return kNotFound;
-  *handle = World::get().functions.add(
-      std::make_shared<Function>(Function{.context = module->context, .kernel = kernel}));
+  std::shared_ptr<const ptx::Program> program;
+  if (const auto found = module->programs.find(name); found != module->programs.end()) {
+    program = {module, &found->second};
+  }
+  *handle = World::get().functions.add(std::make_shared<Function>(
+      Function{.context = module->context, .kernel = kernel, .program = std::move(program)}));
   const std::lock_guard lock(module->mutex);
   module->functions.push_back(*handle);
   return kOk;
@@ -139,7 +154,8 @@ FAKE_EXPORT(Status, cuLaunchKernel,
   }
   // Which our kernels do not use.
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared != 0) return kNotSupported;
-  Work work = function->kernel->bind({.blocks = gridX, .threads = blockX}, parameters);
+  const Grid grid{.blocks = gridX, .threads = blockX};
+  Work work = function->kernel->bind(grid, parameters, bindPtx(function->program, grid, parameters));
   switch (nextFault(Counted::launches)) {
     case Ordinal::none:
     case Ordinal::spoils:

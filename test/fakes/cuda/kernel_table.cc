@@ -102,11 +102,11 @@ constexpr double kHostLatency = 1500e-9;
 /// A chase is timed by the kernel itself, with a clock that is not simulated; the result is made
 /// so.
 struct Chase {
-  static Work bind(Grid, void** parameters) {
+  static Work bind(Grid, void** parameters, KernelBody body) {
     const void* const list = *static_cast<const void**>(parameters[0]);
     const std::uint32_t steps = *static_cast<std::uint32_t*>(parameters[1]);
     std::uint64_t* const result = *static_cast<std::uint64_t**>(parameters[2]);
-    return [list, steps, result](Execution& execution) -> Status {
+    return [list, steps, result, body = std::move(body)](Execution& execution) -> Status {
       Traffic traffic(execution.context);
       if (const Status status = traffic.write(result, 2 * sizeof *result)) return status;
       const void* at = list;
@@ -114,7 +114,11 @@ struct Chase {
         if (const Status status = traffic.read(at, sizeof(void*))) return status;
         at = *static_cast<const void* const*>(at);
       }
-      kernels::gradlinkChase(list, steps, result);
+      if (body) {
+        if (const Status status = body(execution.context)) return status;
+      } else {
+        kernels::gradlinkChase(list, steps, result);
+      }
       const int place = Memory::get().placeOf(cuda::addressOf(list), 1).value_or(kPageable);
       double each = place == execution.context.device() ? kLocalLatency : kPeerLatency;
       if (place == kHost) each = kHostLatency;
