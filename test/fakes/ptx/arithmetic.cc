@@ -117,16 +117,19 @@ void fused(Thread& thread, const Instruction& i) {
                             get<T>(thread, i.from[2]))));
 }
 
+__extension__ using Signed = __int128;
+__extension__ using Unsigned = unsigned __int128;
+
 /// Of 64 bits and less, as 128 would hold it.
 template <class T>
 auto product(const Thread& thread, const Instruction& i) {
-  using Wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+  using Wide = std::conditional_t<std::is_signed_v<T>, Signed, Unsigned>;
   return static_cast<Wide>(get<T>(thread, i.from[0])) * static_cast<Wide>(get<T>(thread, i.from[1]));
 }
 enum class Part { low, high, wide };
 template <class T, Part part, bool adds>
 void multiply(Thread& thread, const Instruction& i) {
-  auto value = static_cast<unsigned __int128>(product<T>(thread, i));
+  auto value = static_cast<Unsigned>(product<T>(thread, i));
   if constexpr (part == Part::high) value >>= 8 * sizeof(T);
   auto bits = static_cast<std::uint64_t>(value);
   if constexpr (adds) bits += thread.registers[i.from[2]];
@@ -184,7 +187,6 @@ Operation arithmeticOf(const Parts& parts) {
     if (name == "mul") return byFloat(type, asBinary<Mul>);
     if (name == "div") return byFloat(type, asBinary<Div>);
     if (name == "sqrt") return byFloat(type, asUnary<Sqrt>);
-    if (name == "rcp") return nullptr;
     if (name == "fma") {
       return byFloat(type, [](auto of) -> Operation { return &fused<decltype(of)>; });
     }
