@@ -155,7 +155,8 @@ FAKE_EXPORT(Status, cuLaunchKernel,
   // Which our kernels do not use.
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared != 0) return kNotSupported;
   const Grid grid{.blocks = gridX, .threads = blockX};
-  Work work = function->kernel->bind(grid, parameters, bindPtx(function->program, grid, parameters));
+  Work work =
+      function->kernel->bind(grid, parameters, bindPtx(function->program, grid, parameters));
   switch (nextFault(Counted::launches)) {
     case Ordinal::none:
     case Ordinal::spoils:

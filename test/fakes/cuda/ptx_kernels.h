@@ -1,4 +1,5 @@
-// Kernels as a module's text has them, run by the interpreter of ptx/: with GRADLINK_FAKE_KERNELS=ptx.
+// Kernels as a module's text has them, run by the interpreter of ptx/: with
+// GRADLINK_FAKE_KERNELS=ptx.
 #pragma once
 
 #include <memory>

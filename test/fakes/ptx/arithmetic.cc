@@ -24,22 +24,28 @@ std::make_unsigned_t<T> bare(T value) {
 struct Add {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a + b;
-    else return static_cast<T>(std::uint64_t{bare(a)} + bare(b));
+    if constexpr (std::is_floating_point_v<T>)
+      return a + b;
+    else
+      return static_cast<T>(std::uint64_t{bare(a)} + bare(b));
   }
 };
 struct Sub {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a - b;
-    else return static_cast<T>(std::uint64_t{bare(a)} - bare(b));
+    if constexpr (std::is_floating_point_v<T>)
+      return a - b;
+    else
+      return static_cast<T>(std::uint64_t{bare(a)} - bare(b));
   }
 };
 struct Mul {
   template <class T>
   T operator()(T a, T b) const {
-    if constexpr (std::is_floating_point_v<T>) return a * b;
-    else return static_cast<T>(std::uint64_t{bare(a)} * bare(b));
+    if constexpr (std::is_floating_point_v<T>)
+      return a * b;
+    else
+      return static_cast<T>(std::uint64_t{bare(a)} * bare(b));
   }
 };
 template <class T>
@@ -89,20 +95,26 @@ void binary(Thread& thread, const Instruction& i) {
 struct Neg {
   template <class T>
   T operator()(T a) const {
-    if constexpr (std::is_floating_point_v<T>) return -a;
-    else return static_cast<T>(0 - std::uint64_t{bare(a)});
+    if constexpr (std::is_floating_point_v<T>)
+      return -a;
+    else
+      return static_cast<T>(0 - std::uint64_t{bare(a)});
   }
 };
 struct Abs {
   template <class T>
   T operator()(T a) const {
-    if constexpr (std::is_floating_point_v<T>) return std::fabs(a);
-    else return a < 0 ? Neg()(a) : a;
+    if constexpr (std::is_floating_point_v<T>)
+      return std::fabs(a);
+    else
+      return a < 0 ? Neg()(a) : a;
   }
 };
 struct Sqrt {
   template <class T>
-  T operator()(T a) const { return canonical(std::sqrt(a)); }
+  T operator()(T a) const {
+    return canonical(std::sqrt(a));
+  }
 };
 
 template <class T, class Of>
@@ -124,7 +136,8 @@ __extension__ using Unsigned = unsigned __int128;
 template <class T>
 auto product(const Thread& thread, const Instruction& i) {
   using Wide = std::conditional_t<std::is_signed_v<T>, Signed, Unsigned>;
-  return static_cast<Wide>(get<T>(thread, i.from[0])) * static_cast<Wide>(get<T>(thread, i.from[1]));
+  return static_cast<Wide>(get<T>(thread, i.from[0])) *
+         static_cast<Wide>(get<T>(thread, i.from[1]));
 }
 enum class Part { low, high, wide };
 template <class T, Part part, bool adds>
@@ -133,9 +146,12 @@ void multiply(Thread& thread, const Instruction& i) {
   if constexpr (part == Part::high) value >>= 8 * sizeof(T);
   auto bits = static_cast<std::uint64_t>(value);
   if constexpr (adds) bits += thread.registers[i.from[2]];
-  if constexpr (part != Part::wide) put<T>(thread, i.to[0], static_cast<T>(bits));
-  else if constexpr (sizeof(T) == 2) thread.registers[i.to[0]] = static_cast<std::uint32_t>(bits);
-  else thread.registers[i.to[0]] = bits;
+  if constexpr (part != Part::wide)
+    put<T>(thread, i.to[0], static_cast<T>(bits));
+  else if constexpr (sizeof(T) == 2)
+    thread.registers[i.to[0]] = static_cast<std::uint32_t>(bits);
+  else
+    thread.registers[i.to[0]] = bits;
 }
 
 template <class Of>
@@ -156,9 +172,8 @@ Operation multiplyOf(const Parts& parts) {
     });
   }
   if (parts[1] != "wide" || parts[2].ends_with("64")) return nullptr;
-  return byInteger(parts[2], [](auto type) -> Operation {
-    return &multiply<decltype(type), Part::wide, adds>;
-  });
+  return byInteger(
+      parts[2], [](auto type) -> Operation { return &multiply<decltype(type), Part::wide, adds>; });
 }
 
 }  // namespace

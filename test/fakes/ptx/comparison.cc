@@ -4,14 +4,54 @@
 namespace gradlink::fake::ptx {
 namespace {
 
-struct Equal { template <class T> bool operator()(T a, T b) const { return a == b; } };
-struct Unequal { template <class T> bool operator()(T a, T b) const { return a != b; } };
-struct Less { template <class T> bool operator()(T a, T b) const { return a < b; } };
-struct LessEqual { template <class T> bool operator()(T a, T b) const { return a <= b; } };
-struct Greater { template <class T> bool operator()(T a, T b) const { return a > b; } };
-struct GreaterEqual { template <class T> bool operator()(T a, T b) const { return a >= b; } };
-struct Always { template <class T> bool operator()(T, T) const { return true; } };
-struct Never { template <class T> bool operator()(T, T) const { return false; } };
+struct Equal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a == b;
+  }
+};
+struct Unequal {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a != b;
+  }
+};
+struct Less {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a < b;
+  }
+};
+struct LessEqual {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a <= b;
+  }
+};
+struct Greater {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a > b;
+  }
+};
+struct GreaterEqual {
+  template <class T>
+  bool operator()(T a, T b) const {
+    return a >= b;
+  }
+};
+struct Always {
+  template <class T>
+  bool operator()(T, T) const {
+    return true;
+  }
+};
+struct Never {
+  template <class T>
+  bool operator()(T, T) const {
+    return false;
+  }
+};
 
 template <class T, class Of, bool unordered>
 void compare(Thread& thread, const Instruction& i) {

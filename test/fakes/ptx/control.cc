@@ -57,7 +57,8 @@ Operation operationOf(std::string_view opcode) {
     parts.push_back(opcode.substr(at, end - at));
     at = end + 1;
   }
-  for (const auto of : {&controlOf, &memoryOf, &arithmeticOf, &bitsOf, &comparisonOf, &conversionOf}) {
+  for (const auto of :
+       {&controlOf, &memoryOf, &arithmeticOf, &bitsOf, &comparisonOf, &conversionOf}) {
     if (const Operation found = of(parts)) return found;
   }
   return nullptr;

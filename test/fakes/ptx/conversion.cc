@@ -95,9 +95,8 @@ Operation roundedOf(std::string_view to, std::string_view from) {
   return byFloat(from, [&](auto of) -> Operation {
     using From = decltype(of);
     if (to == from) return &toWhole<From, round>;
-    return byInteger(to, [](auto out) -> Operation {
-      return &toInteger<decltype(out), From, round>;
-    });
+    return byInteger(to,
+                     [](auto out) -> Operation { return &toInteger<decltype(out), From, round>; });
   });
 }
 

@@ -45,8 +45,10 @@ void Decoder::parameter(std::string_view declaration, std::uint32_t line) {
       const std::size_t bracket = word.find('[');
       const bool array = bracket != word.npos;
       if (bytes == 0) {
-        if (alignment != 0 && !array) alignment = std::strtoul(word.c_str(), nullptr, 10);
-        else fail("a parameter without a type");
+        if (alignment != 0 && !array)
+          alignment = std::strtoul(word.c_str(), nullptr, 10);
+        else
+          fail("a parameter without a type");
         continue;
       }
       if (array) bytes *= std::strtoul(word.c_str() + bracket + 1, nullptr, 10);
@@ -133,7 +135,7 @@ void Decoder::operands(Instruction& instruction, std::string_view opcode, std::s
   std::vector<std::string_view> all = splitOperands(rest);
   if (all.empty()) return;
   if (opcode.starts_with("st")) std::swap(all.front(), all.back());
-  const auto spread = [&](std::string_view text, std::uint16_t (&into)[4]) {
+  const auto spread = [&](std::string_view text, std::uint16_t(&into)[4]) {
     std::size_t at = 0;
     if (!text.starts_with('{')) {
       into[at] = operand(text, type);
@@ -177,7 +179,8 @@ void Decoder::statement(std::string_view text, std::uint32_t line) {
   std::string form(opcode);
   if (opcode.starts_with("bra")) {
     jumps_.push_back({.at = program_.instructions.size(), .label = std::string(rest)});
-  } else if (opcode.starts_with("mov") && (rest.ends_with("%globaltimer") || rest.ends_with("%clock64"))) {
+  } else if (opcode.starts_with("mov") &&
+             (rest.ends_with("%globaltimer") || rest.ends_with("%clock64"))) {
     form += ".clock";
     instruction.to[0] = registerOf(trimmed(rest.substr(0, rest.find(','))));
   } else {

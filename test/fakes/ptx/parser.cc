@@ -73,8 +73,10 @@ class Parser {
   void statement(Decoder& decoder) {
     const std::uint32_t at = line();
     const std::string_view text = until(";:");
-    if (text_[at_++] == ':') decoder.label(text);
-    else decoder.statement(text, at);
+    if (text_[at_++] == ':')
+      decoder.label(text);
+    else
+      decoder.statement(text, at);
   }
 
   std::string text_;

@@ -1,4 +1,5 @@
-// PTX, decoded once a module: operands are indexes of registers, labels are numbers of instructions.
+// PTX, decoded once a module: operands are indexes of registers, labels are numbers of
+// instructions.
 #pragma once
 
 #include <cstddef>
