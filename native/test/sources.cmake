@@ -77,10 +77,21 @@ add_layer_tests(nccl gradlink_nccl gradlink_shm)
 if(GRADLINK_FAKES)
   # Of the stand-ins themselves.
   add_layer_tests(fake gradlink_cuda)
+  file(GLOB ptx_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/../test/fakes/ptx/*.cc)
+  unite(fake_test ptx ${ptx_sources})
+  target_include_directories(fake_test PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/../test/fakes)
 endif()
 add_layer_tests(kvstore gradlink_kvstore gradlink_shm gradlink_cuda)
 add_layer_tests(measure gradlink_measure gradlink_shm gradlink_cuda)
 add_layer_tests(train gradlink_train gradlink_shm)
+if(GRADLINK_FAKES)
+  # The kernels once more, as the package's PTX has them: what is shipped is what is tested.
+  foreach(layer cuda kvstore)
+    add_test(NAME ptx.${layer} COMMAND ${layer}_test "--gtest_filter=Device*:*/Device*")
+    set_tests_properties(ptx.${layer} PROPERTIES TIMEOUT 600 LABELS ptx
+      ENVIRONMENT "LD_LIBRARY_PATH=${test_libraries};GRADLINK_FAKE_KERNELS=ptx")
+  endforeach()
+endif()
 set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_LIST_DIR}/ranks.cmake)
 
 # All of them, with what they load.

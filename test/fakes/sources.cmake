@@ -34,6 +34,16 @@ add_fake(fake_cuda cuda 1
   ${fakes}/cuda/kernel_table.cc
   ${fakes}/cuda/leaks.cc
   ${fakes}/cuda/memory.cc
+  ${fakes}/cuda/ptx_kernels.cc
+  ${fakes}/ptx/arithmetic.cc
+  ${fakes}/ptx/bits.cc
+  ${fakes}/ptx/comparison.cc
+  ${fakes}/ptx/control.cc
+  ${fakes}/ptx/conversion.cc
+  ${fakes}/ptx/decoder.cc
+  ${fakes}/ptx/memory.cc
+  ${fakes}/ptx/parser.cc
+  ${fakes}/ptx/run.cc
   ${fakes}/cuda/step_kernel_table.cc
   ${fakes}/cuda/stream.cc)
 add_fake(fake_nvml nvidia-ml 1 ${fakes}/nvml/nvml.cc)

@@ -1,5 +1,5 @@
-// Modules and launches. A module's text, or code, is looked at only for the names of its kernels;
-// what they compute comes from the host's build of the same source (kernel_table.h).
+// Modules and launches. Of code only the names of kernels are read. What kernels compute comes from the
+// host's build of the same source (kernel_table.h), or from the module's text itself (ptx_kernels.h).
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -18,6 +18,7 @@
 #include "cuda/faults.h"
 #include "cuda/handles.h"
 #include "cuda/kernel_table.h"
+#include "cuda/ptx_kernels.h"
 #include "support/export.h"
 #include "support/machine.h"
 
@@ -26,11 +27,13 @@ namespace gradlink::fake {
 struct Function {
   Context* context = nullptr;
   const Kernel* kernel = nullptr;
+  std::shared_ptr<const ptx::Program> program;
 };
 
 struct Module {
   Context* context = nullptr;
   std::set<std::string, std::less<>> entries;
+  ptx::Programs programs;
   std::mutex mutex;
   std::vector<FunctionHandle> functions;
 };
@@ -55,6 +58,8 @@ std::set<std::string, std::less<>> entriesOf(std::string_view ptx) {
 Status takes(const Cubin& cubin) {
   if (const auto status = faultNumber("cubin")) return static_cast<Status>(*status);
   const int own = Machine::computeCapability();
+  // Whose kernels shall be those of the PTX cannot run machine code.
+  if (runsPtx()) return kNoBinaryForGpu;
   const bool runs = cubin.architecture / 10 == own / 10 && cubin.architecture <= own;
   return runs ? kOk : kNoBinaryForGpu;
 }
@@ -98,6 +103,14 @@ static Status loadModule(ModuleHandle* handle, const void* image) {
   auto module = std::make_shared<Module>();
   module->context = context;
   module->entries = cubin ? cubin->entries : entriesOf(ptx);
+  if (runsPtx()) {
+    try {
+      module->programs = ptx::parse(ptx);
+    } catch (const ptx::BadPtx& bad) {
+      std::fprintf(stderr, "fake CUDA: %s\n", bad.what());
+      return kInvalidPtx;
+    }
+  }
   *handle = World::get().modules.add(std::move(module));
   return kOk;
 }
@@ -129,8 +142,12 @@ FAKE_EXPORT(Status, cuModuleGetFunction,
   if (!module) return kInvalidHandle;
   const Kernel* const kernel = module->entries.contains(name) ? findKernel(name) : nullptr;
   if (!kernel) return kNotFound;
-  *handle = World::get().functions.add(
-      std::make_shared<Function>(Function{.context = module->context, .kernel = kernel}));
+  std::shared_ptr<const ptx::Program> program;
+  if (const auto found = module->programs.find(name); found != module->programs.end()) {
+    program = {module, &found->second};
+  }
+  *handle = World::get().functions.add(std::make_shared<Function>(
+      Function{.context = module->context, .kernel = kernel, .program = std::move(program)}));
   const std::lock_guard lock(module->mutex);
   module->functions.push_back(*handle);
   return kOk;
@@ -175,7 +192,9 @@ FAKE_EXPORT(Status, cuLaunchKernel,
   }
   // Which our kernels do not use.
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared != 0) return kNotSupported;
-  Work work = function->kernel->bind({.blocks = gridX, .threads = blockX}, parameters);
+  const Grid grid{.blocks = gridX, .threads = blockX};
+  Work work =
+      function->kernel->bind(grid, parameters, bindPtx(function->program, grid, parameters));
   switch (nextFault(Counted::launches)) {
     case Ordinal::none:
     case Ordinal::spoils:

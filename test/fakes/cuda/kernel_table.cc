@@ -105,13 +105,13 @@ constexpr std::uint32_t kLooked = 256;
 /// A chase is timed by the kernel itself, with a clock that is not simulated; the result is made
 /// so.
 struct Chase {
-  static Work bind(Grid grid, void** parameters) {
+  static Work bind(Grid grid, void** parameters, KernelBody body) {
     const void* const list = *static_cast<const void**>(parameters[0]);
     const std::uint32_t steps = *static_cast<std::uint32_t*>(parameters[1]);
     const std::uint32_t block = *static_cast<std::uint32_t*>(parameters[2]);
     std::uint64_t* const result = *static_cast<std::uint64_t**>(parameters[3]);
     if (block >= grid.blocks) return [](Execution&) -> Status { return kOk; };
-    return [list, steps, block, result](Execution& execution) -> Status {
+    return [list, steps, block, result, body = std::move(body)](Execution& execution) -> Status {
       Traffic traffic(execution.context);
       if (const Status status = traffic.write(result, 2 * sizeof *result)) return status;
       const void* at = list;
@@ -120,8 +120,12 @@ struct Chase {
         if (const Status status = traffic.read(at, sizeof(void*))) return status;
         at = *static_cast<const void* const*>(at);
       }
-      kernels::blockIdx.x = block;
-      kernels::gradlinkChase(list, steps, block, result);
+      if (body) {
+        if (const Status status = body(execution.context)) return status;
+      } else {
+        kernels::blockIdx.x = block;
+        kernels::gradlinkChase(list, steps, block, result);
+      }
       const int place = Memory::get().placeOf(cuda::addressOf(list), 1).value_or(kPageable);
       double each = place == execution.context.device() ? kLocalLatency : kPeerLatency;
       if (place == kHost) each = kHostLatency;

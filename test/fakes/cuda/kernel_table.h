@@ -2,6 +2,7 @@
 // cuModuleGetFunction and cuLaunchKernel work with.
 #pragma once
 
+#include <functional>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -18,10 +19,14 @@ struct Grid {
   unsigned threads;
 };
 
+/// What computes in the place of the host's build; see ptx_kernels.h.
+using KernelBody = std::function<Status(Context&)>;
+
 struct Kernel {
   std::string_view name;
-  /// Reads the arguments, as cuLaunchKernel does when it is called.
-  Work (*bind)(Grid grid, void** parameters);
+  /// Reads the arguments, as cuLaunchKernel does when it is called. Without a body the host's build
+  /// of the kernel runs.
+  Work (*bind)(Grid grid, void** parameters, KernelBody body);
 };
 
 template <std::size_t count>
@@ -46,30 +51,36 @@ struct Bound;
 template <class... Arguments, void (*kernel)(Arguments...),
           Status (*traffic)(Traffic&, Arguments...)>
 struct Bound<kernel, traffic> {
-  static Work bind(Grid grid, void** parameters) {
-    return bindAll(grid, parameters, std::index_sequence_for<Arguments...>());
+  static Work bind(Grid grid, void** parameters, KernelBody body) {
+    return bindAll(grid, parameters, std::move(body), std::index_sequence_for<Arguments...>());
   }
 
  private:
   template <std::size_t... index>
-  static Work bindAll(Grid grid, void** parameters, std::index_sequence<index...>) {
+  static Work bindAll(Grid grid, void** parameters, KernelBody body,
+                      std::index_sequence<index...>) {
     const std::tuple<Arguments...> arguments(*static_cast<Arguments*>(parameters[index])...);
-    return [grid, arguments](Execution& execution) -> Status {
+    return [grid, arguments, body = std::move(body)](Execution& execution) -> Status {
       Traffic moved(execution.context);
-      const Status status =
+      Status status =
           std::apply([&](const auto&... each) { return traffic(moved, each...); }, arguments);
+      if (status == kOk) status = body ? body(execution.context) : onHost(grid, arguments);
       if (status != kOk) return status;
-      kernels::gridDim.x = grid.blocks;
-      for (unsigned block = 0; block < grid.blocks; ++block) {
-        kernels::blockIdx.x = block;
-        for (unsigned thread = 0; thread < grid.threads; ++thread) {
-          kernels::threadIdx.x = thread;
-          std::apply(kernel, arguments);
-        }
-      }
       execution.now += moved.seconds();
       return kOk;
     };
+  }
+
+  static Status onHost(Grid grid, const std::tuple<Arguments...>& arguments) {
+    kernels::gridDim.x = grid.blocks;
+    for (unsigned block = 0; block < grid.blocks; ++block) {
+      kernels::blockIdx.x = block;
+      for (unsigned thread = 0; thread < grid.threads; ++thread) {
+        kernels::threadIdx.x = thread;
+        std::apply(kernel, arguments);
+      }
+    }
+    return kOk;
   }
 };
 

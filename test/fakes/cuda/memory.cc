@@ -141,6 +141,16 @@ std::optional<int> Memory::placeOf(Address address, std::size_t bytes) const {
   return arena->place;
 }
 
+std::optional<Memory::Allocation> Memory::blockOf(Address address) const {
+  const std::shared_lock lock(mutex_);
+  const Arena* const arena = arenaOf(address);
+  if (!arena) return std::nullopt;
+  const auto after = arena->blocks.upper_bound(address);
+  if (after == arena->blocks.begin()) return std::nullopt;
+  const auto& [begin, block] = *std::prev(after);
+  return Allocation{.place = arena->place, .begin = begin, .bytes = block.bytes};
+}
+
 std::size_t Memory::freeBytes(int gpu) const {
   const std::lock_guard lock(mutex_);
   const Arena& arena = arenas_[gpu + 1];

@@ -33,6 +33,13 @@ class Memory {
   /// The place of `bytes` bytes; nothing where they are not all inside one allocation but begin in
   /// its address range: freed memory, or past an end.
   std::optional<int> placeOf(Address address, std::size_t bytes) const;
+  struct Allocation {
+    int place;
+    Address begin;
+    std::size_t bytes;
+  };
+  /// The allocation that the address is in.
+  std::optional<Allocation> blockOf(Address address) const;
   std::size_t freeBytes(int gpu) const;
   /// One line for each allocation that is left and for each that was written past its end.
   std::vector<std::string> left() const;

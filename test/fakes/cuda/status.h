@@ -47,6 +47,7 @@ using cuda::Uuid;
   X(kPeerNotEnabled, 705, "CUDA_ERROR_PEER_ACCESS_NOT_ENABLED",                                    \
     "peer access has not been enabled")                                                            \
   X(kTooManyPeers, 711, "CUDA_ERROR_TOO_MANY_PEERS", "peer mapping resources exhausted")           \
+  X(kMisalignedAddress, 716, "CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address")                \
   X(kLaunchFailed, 719, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure")                  \
   X(kNotPermitted, 800, "CUDA_ERROR_NOT_PERMITTED", "operation not permitted")                     \
   X(kNotSupported, 801, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported")                     \
