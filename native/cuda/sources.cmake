@@ -28,6 +28,7 @@ unite(gradlink_cuda device
   health.cc
   info.cc
   kernel_module.cc
+  put_off.cc
   kernels.cc
   memory.cc
   nvml.cc

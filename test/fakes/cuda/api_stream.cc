@@ -229,6 +229,13 @@ FAKE_CONTROL int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream) {
   return found && found->captured().capture ? 1 : 0;
 }
 
+FAKE_CONTROL void gradlinkFakeMap(int from, int to) {
+  auto& contexts = gradlink::fake::World::get().contexts;
+  if (from != to && gradlink::fake::Machine::get().canReach(from, to)) contexts[from]->map(to);
+}
+
+FAKE_CONTROL int gradlinkFakeFreeing() { return gradlink::fake::waitingForUsers(); }
+
 FAKE_CONTROL int gradlinkFakeCurrentDevice() {
   const auto* context = gradlink::fake::currentContext();
   return context ? context->device() : -1;

@@ -107,6 +107,7 @@ Status submit(Stream& stream, Work work) {
   if (const Status status = stream.context().status()) return status;
   const Stream::Captured captured = stream.captured();
   if (captured.capture) return captured.capture->add(captured.lane, std::move(work));
+  const std::shared_lock lock(stream.context().launches());
   stream.push(std::move(work));
   return kOk;
 }

@@ -37,6 +37,12 @@ int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream);
 /// The GPU of the calling thread's current context, -1 without one.
 int gradlinkFakeCurrentDevice();
 
+/// NCCL of GPU `from` has mapped memory of `to`, where it can be.
+void gradlinkFakeMap(int from, int to);
+
+/// How many threads wait in a free.
+int gradlinkFakeFreeing();
+
 /// Queues `function(data)` on the stream; both fakes use it, gradlink itself does not.
 gradlink::cuda::Status cuLaunchHostFunc(gradlink::cuda::StreamHandle stream,
                                         void (*function)(void*), void* data);
