@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <shared_mutex>
 #include <utility>
 
 namespace gradlink::fake {

@@ -40,6 +40,9 @@ int gradlinkFakeCurrentDevice();
 /// NCCL of GPU `from` has mapped memory of `to`, where it can be.
 void gradlinkFakeMap(int from, int to);
 
+/// The blocks of the latest launch of a kernel.
+int gradlinkFakeBlocks();
+
 /// How many threads wait in a free.
 int gradlinkFakeFreeing();
 
