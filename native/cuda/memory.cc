@@ -5,12 +5,18 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/put_off.h"
 
 namespace gradlink::cuda {
 namespace {
 
 constexpr unsigned kHostPortable = 1;
 constexpr unsigned kHostMapped = 2;
+
+Status allocate(Address& address, std::size_t bytes) {
+  const Allocating now;
+  return Driver::get().memAlloc(&address, bytes);
+}
 
 }  // namespace
 
@@ -19,7 +25,11 @@ DeviceMemory::DeviceMemory(Device& device, std::size_t bytes) : device_(&device)
   const Driver& driver = Driver::get();
   device.makeCurrent();
   Address address = 0;
-  const Status status = driver.memAlloc(&address, bytes);
+  Status status = allocate(address, bytes);
+  if (status == kOutOfMemory && freeWhatWasPutOff()) {
+    device.makeCurrent();
+    status = allocate(address, bytes);
+  }
   if (status != kSuccess) {
     std::string doing = "cannot allocate " + std::to_string(bytes) + " bytes on " + device.label();
     std::size_t free = 0;
@@ -37,13 +47,14 @@ DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
   // A destructor cannot throw: what fails here is a context that is broken or a driver that has
   // gone, and both have freed the memory.
-  const Driver& driver = Driver::get();
-  if (driver.setCurrent(device_->context()) == kSuccess) driver.memFree(addressOf(data_));
+  freeOrPutOff(device_->context(), data_,
+               [](void* memory) { Driver::get().memFree(addressOf(memory)); });
 }
 
 PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) return;
   Device::any().makeCurrent();
+  const Allocating now;
   const Status status = Driver::get().hostAlloc(&data_, bytes, kHostPortable | kHostMapped);
   if (status != kSuccess) {
     data_ = nullptr;
@@ -53,7 +64,15 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
 }
 
 PinnedMemory::~PinnedMemory() {
-  if (data_ != nullptr) Driver::get().hostFree(data_);
+  if (data_ == nullptr) return;
+  freeOrPutOff(nullptr, data_, [](void* memory) {
+    try {
+      Device::any().makeCurrent();
+    } catch (const Error&) {
+      // Then the driver says so, and has no memory any more.
+    }
+    Driver::get().hostFree(memory);
+  });
 }
 
 }  // namespace gradlink::cuda

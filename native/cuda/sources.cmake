@@ -35,6 +35,7 @@ unite(gradlink_cuda device
   kept_lists.cc
   installed.cc
   kernel_module.cc
+  put_off.cc
   kernels.cc
   memory.cc
   nvml.cc

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "cuda/put_off.h"
 
 namespace gradlink::nccl {
 namespace {
@@ -129,6 +130,7 @@ void Comms::open(const abi::UniqueId& id, const Watch& watch, bool blocking) {
 }
 
 void Comms::group(const Watch& watch, const std::function<abi::Result(std::size_t)>& queue) {
+  const cuda::Launching noAllocations(watch.deadline);
   Group group(library_);
   abi::Result first = abi::kSuccess;
   int blamed = -1;

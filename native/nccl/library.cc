@@ -74,6 +74,10 @@ struct Loaded {
   }
 };
 
+/// Where the library's ranks of one machine meet; its own words name the file that it could not
+/// make.
+constexpr const char* kSharedMemory = "/dev/shm";
+
 ErrorCode codeOf(abi::Result result) {
   switch (result) {
     case abi::kInvalidArgument:
@@ -103,6 +107,11 @@ Error Library::failure(abi::Result result, const std::string& doing) const {
   text += name != nullptr ? name : "result " + std::to_string(result);
   const char* last = getLastError != nullptr ? getLastError(nullptr) : nullptr;
   if (last != nullptr && last[0] != '\0') text += ": " + std::string(last);
+  if (result == abi::kSystemError && std::strstr(text.c_str(), kSharedMemory) != nullptr) {
+    text += std::string(". ") + kSharedMemory +
+            " may be full or too small: give it more room, in a container with docker run "
+            "--shm-size=1g or --ipc=host, in a pod with an emptyDir of medium Memory there";
+  }
   if (std::strstr(text.c_str(), "NCCL_DEBUG") == nullptr) {
     text += " (NCCL_DEBUG=WARN makes NCCL tell more)";
   }

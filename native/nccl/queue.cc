@@ -198,6 +198,13 @@ abi::Result queuePart(const Library& library, const Comms::Member& member, int s
   return abi::kInvalidUsage;
 }
 
+void reserveFor(const Comms::Member& member, int size, const Shape& shape,
+                cuda::StreamHandle stream) {
+  if (!isScan(shape.kind) || shape.count == 0) return;
+  roomForScan(member, stream, static_cast<std::size_t>(size) * shape.count * sizeOf(shape.dtype));
+  someIdentity(member, shape);
+}
+
 bool hasFunction(const Library& library, Kind kind) {
   switch (kind) {
     case Kind::allToAll:

@@ -20,6 +20,9 @@ struct RankCall {
 /// receives. Not for barrier, split and neighborAllReduce.
 abi::Result queuePart(const Library&, const Comms::Member&, int size, const RankCall&);
 
+/// Allocates what queuing this shape there needs of memory: before others wait for this rank.
+void reserveFor(const Comms::Member&, int size, const Shape&, cuda::StreamHandle);
+
 /// Whether the library has a function for it, which queuePart then takes.
 bool hasFunction(const Library&, Kind);
 

@@ -13,6 +13,12 @@ namespace {
 /// NCCL has no sums of float8 for what is older.
 constexpr int kFloat8SumMajor = 9;
 
+/// What an exchange of ids, or of neighbors' weights, takes of memory.
+std::size_t exchangedBytes(int size) {
+  const auto ranks = static_cast<std::size_t>(size);
+  return (ranks + 1) * std::max(sizeof(UniqueId), (1 + 2 * ranks) * sizeof(double));
+}
+
 }  // namespace
 
 Ranks::Ranks(HeldRanks held, const UniqueId& id, const Options& options)
@@ -34,6 +40,9 @@ Ranks::Ranks(HeldRanks held, const UniqueId& id, const Options& options)
   abi::UniqueId raw{};
   std::copy(id.begin(), id.end(), raw.bytes);
   try {
+    if (!control_ && !holdsAll()) {
+      exchanged_ = cuda::DeviceMemory(*devices_.front(), exchangedBytes(size_));
+    }
     core_->comms.open(raw, watch);
   } catch (const Error& error) {
     if (control_) control_->abort(error.what());
@@ -119,6 +128,19 @@ void Ranks::checkLaunch(const Launch& launch) const {
   }
 }
 
+void Ranks::reserve(std::span<const Launch> launches, std::span<cuda::Stream* const> streams) {
+  try {
+    for (std::size_t i = 0; i < streams.size(); ++i) {
+      for (const Launch& each : launches) {
+        reserveFor(*core_->comms.members()[i], size_, each.shape, streams[i]->handle());
+      }
+    }
+  } catch (Error& error) {
+    error.usable = false;  // the others wait for this rank's part
+    throw;
+  }
+}
+
 void Ranks::launch(std::span<const Launch> launches, std::span<cuda::Stream* const> streams,
                    const Watch& watch) {
   Comms& comms = core_->comms;
@@ -139,6 +161,7 @@ void Ranks::run(std::span<const Launch> launches, const CallOptions& options) {
   const char* op = launches.empty() ? "run" : nameOf(launches.front().shape.kind);
   guarded(op, options, [&](const Watch& watch) {
     for (const Launch& each : launches) checkLaunch(each);
+    reserve(launches, streams_);
     agree(launches, watch);
     launch(launches, streams_, watch);
     core_->comms.finish(watch, streams_);
@@ -157,6 +180,7 @@ void Ranks::enqueue(std::span<const Launch> launches, std::span<cuda::Stream* co
   guarded(op, options, [&](const Watch& watch) {
     checkStreams(op, streams);
     for (const Launch& each : launches) checkLaunch(each);
+    reserve(launches, streams);
     launch(launches, streams, watch);
   });
 }

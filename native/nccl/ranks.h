@@ -12,6 +12,7 @@
 #include "core/window.h"
 #include "core/windows/wire_windows.h"
 #include "cuda/kernels.h"
+#include "cuda/put_off.h"
 #include "nccl/comms.h"
 #include "nccl/nccl.h"
 #include "nccl/verdict.h"
@@ -118,6 +119,8 @@ class Ranks final : public NcclCommunicator {
   void checkLaunch(const Launch&) const;
   void checkStreams(const char* op, std::span<cuda::Stream* const>) const;
   void checkBuffers(const Shape&, const Buffers&) const;
+  /// Before anybody launches, and so before a kernel of another rank waits for this one's.
+  void reserve(std::span<const Launch>, std::span<cuda::Stream* const>);
   void launch(std::span<const Launch>, std::span<cuda::Stream* const>, const Watch&);
   /// Every rank hears what the others are about to do; throws mismatch where they differ.
   void agree(std::span<const Launch>, const Watch&);
@@ -145,6 +148,9 @@ class Ranks final : public NcclCommunicator {
   std::vector<cuda::Stream*> streams_;
   Verdict verdict_;
   std::atomic<bool> closed_{false};
+  /// Where NCCL alone is there: what ranks tell each other. Made ahead: an allocation may wait for
+  /// who has come first.
+  cuda::DeviceMemory exchanged_;
   /// Made at the first use.
   std::unique_ptr<Neighbors> neighbors_;
   /// Windows travel over the control communicator.
@@ -157,9 +163,11 @@ template <class Body>
 void Ranks::guarded(const char* op, const CallOptions& options, const Body& body) {
   {
     const std::lock_guard lock(core_->calls);
+    const Deadline deadline = Deadline::in(timeoutOf(options));
+    const cuda::FreesPutOff noFrees(deadline);
     checkOpen(op);
     try {
-      body(Watch{op, Deadline::in(timeoutOf(options)), [this, op] { look(op); }});
+      body(Watch{op, deadline, [this, op] { look(op); }});
     } catch (const Error& error) {
       if (error.usable) throw;
       verdict_.pronounce(error, true);

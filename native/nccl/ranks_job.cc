@@ -122,8 +122,9 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
     return;
   }
   cuda::Stream& stream = *streams_.front();
-  const cuda::DeviceMemory memory(*devices_.front(), (static_cast<std::size_t>(size_) + 1) * bytes);
-  auto* gathered = static_cast<char*>(memory.data());
+  const std::size_t needed = (static_cast<std::size_t>(size_) + 1) * bytes;
+  if (exchanged_.bytes() < needed) exchanged_ = cuda::DeviceMemory(*devices_.front(), needed);
+  auto* gathered = static_cast<char*>(exchanged_.data());
   char* mine = gathered + static_cast<std::size_t>(size_) * bytes;
   stream.copy(mine, own, bytes);
   const void* const in[] = {mine};

@@ -65,11 +65,13 @@ Memory::Memory(cuda::Device& device, std::size_t bytes) : device_(&device), byte
   if (bytes == 0) return;
   const Library& library = Library::get();
   device.makeCurrent();
-  if (library.memAlloc == nullptr || library.memAlloc(&own_, bytes) != abi::kSuccess) {
-    // Where there is no room this says so better than the library.
+  if (library.memAlloc != nullptr) {
+    const cuda::Allocating now;
+    if (library.memAlloc(&own_, bytes) == abi::kSuccess) return;
     own_ = nullptr;
-    plain_ = cuda::DeviceMemory(device, bytes);
   }
+  // Where there is no room this says so better than the library.
+  plain_ = cuda::DeviceMemory(device, bytes);
 }
 
 Memory::Memory(Memory&& other) noexcept
@@ -88,12 +90,8 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 Memory::~Memory() {
   if (own_ == nullptr) return;
-  try {
-    device_->makeCurrent();
-    Library::get().memFree(own_);
-  } catch (const Error&) {
-    // A broken context has no memory any more.
-  }
+  cuda::freeOrPutOff(device_->context(), own_,
+                     [](void* memory) { Library::get().memFree(memory); });
 }
 
 // A one-rank communicator copies at the call, without a group; a non-blocking one runs the group

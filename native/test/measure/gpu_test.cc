@@ -180,6 +180,24 @@ TEST_F(GpuHostTimesDeathTest, AreThoseOfTheHostAndNotOfTheDevice) {
       testing::ExitedWithCode(0), "");
 }
 
+// Half of what fits: the second copy would not begin before the first is done.
+TEST_F(GpuHostTimesDeathTest, ShareTheirGpuByWhatItsMultiprocessorsHold) {
+  if (!onFakes()) GTEST_SKIP() << "needs a GPU whose multiprocessors can be smaller";
+  const auto body = [] {
+    GpuCopiesOptions options = quick({toGpu(0, true), toHost(0, true)});
+    options.bytes = 1 << 24;
+    options.verify = false;
+    timeGpuCopies(options);
+    const char* named = std::getenv("GRADLINK_CUDA_LIBRARY");
+    void* driver = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_LAZY);
+    const auto blocks = reinterpret_cast<int (*)()>(dlsym(driver, "gradlinkFakeBlocks"));
+    const int fit = Device::get(0).multiprocessors() * (1024 / 256);
+    EXPECT_EQ(blocks(), fit / 2);
+  };
+  EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_FAULTS", "multiprocessor-threads=1024"}}, body),
+              testing::ExitedWithCode(0), "");
+}
+
 TEST(GpuCopies, StageWithoutPeerAccessAndGiveItBack) {
   if (Device::count() < 2) GTEST_SKIP() << "needs two GPUs";
   Device& one = Device::get(0);

@@ -302,6 +302,16 @@ TEST_F(NcclFaults, Float8IsMovedOnGpusThatCannotAddIt) {
 }
 
 // The stand-in ends the process where two members of such a version end at once.
+TEST_F(NcclFaults, ASmallShmIsExplained) {
+  EXPECT_EQ(inProcess(
+                [] {
+                  return expectError(ErrorCode::system, -2, "--shm-size",
+                                     [] { nccl::openLocal(firstGpus(2), {.timeoutMs = 20000}); });
+                },
+                fault("nccl-init=fails")),
+            "");
+}
+
 TEST_F(NcclFaults, MembersOfAnOldLibraryEndOneAfterTheOther) {
   EXPECT_EQ(inProcess(
                 [] {

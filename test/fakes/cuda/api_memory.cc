@@ -72,8 +72,7 @@ FAKE_EXPORT(Status, cuMemFree_v2, (Address address)) {
   if (const Status status = checkUnsafeCall()) return status;
   const auto place = Memory::get().placeOf(address, 1);
   if (!place || *place < 0) return kInvalidValue;
-  // As the driver: what is freed is in nobody's use.
-  World::get().contexts[*place]->synchronize();
+  waitForUsers(*place);
   const Status status = Memory::get().release(true, address);
   // A broken context's memory is gone all the same, so that the leak report names what nobody
   // freed.
@@ -96,7 +95,7 @@ FAKE_EXPORT(Status, cuMemFreeHost, (void* memory)) {
   if (const Status status = enter()) return status;
   if (!currentContext()) return kInvalidContext;
   if (const Status status = checkUnsafeCall()) return status;
-  for (const auto& each : World::get().contexts) each->synchronize();
+  waitForUsers(kHost);
   const Status status = Memory::get().release(false, cuda::addressOf(memory));
   return status ? status : currentContext()->status();
 }

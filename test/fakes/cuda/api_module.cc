@@ -1,5 +1,6 @@
-// Modules and launches. Of code only the names of kernels are read. What kernels compute comes from the
-// host's build of the same source (kernel_table.h), or from the module's text itself (ptx_kernels.h).
+// Modules and launches. Of code only the names of kernels are read. What kernels compute comes from
+// the host's build of the same source (kernel_table.h), or from the module's text (ptx_kernels.h).
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -13,6 +14,7 @@
 
 #include "cuda/capture.h"
 #include "cuda/context.h"
+#include "cuda/control.h"
 #include "cuda/cubin.h"
 #include "cuda/exports.h"
 #include "cuda/faults.h"
@@ -41,6 +43,7 @@ struct Module {
 namespace {
 
 constexpr unsigned kMostThreads = 1024;
+std::atomic<int> latestBlocks{0};
 constexpr int kRegisters = 32;
 
 /// The word after each ".entry", up to its parameters.
@@ -193,6 +196,7 @@ FAKE_EXPORT(Status, cuLaunchKernel,
   // Which our kernels do not use.
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || shared != 0) return kNotSupported;
   const Grid grid{.blocks = gridX, .threads = blockX};
+  latestBlocks = static_cast<int>(gridX);
   Work work =
       function->kernel->bind(grid, parameters, bindPtx(function->program, grid, parameters));
   switch (nextFault(Counted::launches)) {
@@ -213,3 +217,7 @@ FAKE_EXPORT(Status, cuLaunchKernel,
 }
 
 }  // namespace gradlink::fake
+
+extern "C" __attribute__((visibility("default"))) int gradlinkFakeBlocks() {
+  return gradlink::fake::latestBlocks;
+}

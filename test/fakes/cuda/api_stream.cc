@@ -246,6 +246,13 @@ FAKE_CONTROL std::uint64_t gradlinkFakeQueued(gradlink::cuda::StreamHandle strea
 
 FAKE_CONTROL std::uint64_t gradlinkFakeSpun() { return gradlink::fake::spun.load(); }
 
+FAKE_CONTROL void gradlinkFakeMap(int from, int to) {
+  auto& contexts = gradlink::fake::World::get().contexts;
+  if (from != to && gradlink::fake::Machine::get().canReach(from, to)) contexts[from]->map(to);
+}
+
+FAKE_CONTROL int gradlinkFakeFreeing() { return gradlink::fake::waitingForUsers(); }
+
 FAKE_CONTROL int gradlinkFakeCurrentDevice() {
   const auto* context = gradlink::fake::currentContext();
   return context ? context->device() : -1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <shared_mutex>
 #include <utility>
 
 namespace gradlink::fake {
@@ -108,6 +109,7 @@ Status submit(Stream& stream, Work work) {
   stream.countQueued();
   const Stream::Captured captured = stream.captured();
   if (captured.capture) return captured.capture->add(captured.lane, std::move(work));
+  const std::shared_lock lock(stream.context().launches());
   stream.push(std::move(work));
   return kOk;
 }

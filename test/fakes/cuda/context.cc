@@ -7,6 +7,7 @@ namespace {
 
 thread_local Context* currentOfThread = nullptr;
 thread_local Execution* hostFunction = nullptr;
+std::atomic<int> waiting{0};
 
 }  // namespace
 
@@ -85,6 +86,21 @@ Context* contextOf(ContextHandle handle) {
   }
   return nullptr;
 }
+
+void waitForUsers(int place) {
+  ++waiting;
+  std::vector<std::unique_lock<std::shared_mutex>> locks;
+  std::vector<Context*> users;
+  for (const auto& each : World::get().contexts) {
+    if (place >= 0 && !each->maps(place)) continue;
+    users.push_back(each.get());
+    locks.emplace_back(each->launches());
+  }
+  for (Context* user : users) user->synchronize();
+  --waiting;
+}
+
+int waitingForUsers() { return waiting; }
 
 HostFunctionScope::HostFunctionScope(Execution& execution) { hostFunction = &execution; }
 HostFunctionScope::~HostFunctionScope() { hostFunction = nullptr; }

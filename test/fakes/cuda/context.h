@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,10 @@ class Context {
   bool reaches(int device) const { return device == device_ || (peers_ >> device & 1) != 0; }
   void enable(int device) { peers_ |= 1u << device; }
   void disable(int device) { peers_ &= ~(1u << device); }
+  /// What NCCL has mapped of another GPU: no access for others, but a free there waits for this
+  /// one.
+  void map(int device) { mapped_ |= 1u << device; }
+  bool maps(int device) const { return reaches(device) || (mapped_ >> device & 1) != 0; }
   int enabled() const { return std::popcount(peers_.load()); }
 
   /// The null stream: one like others here, which does not wait for the rest.
@@ -35,11 +40,15 @@ class Context {
   std::shared_ptr<Stream> startStream();
   /// Waits for all work that is queued now.
   void synchronize();
+  /// Held to queue work; by a free, alone.
+  std::shared_mutex& launches() { return launches_; }
 
  private:
   const int device_;
   std::atomic<Status> status_{kOk};
   std::atomic<unsigned> peers_{0};
+  std::atomic<unsigned> mapped_{0};
+  std::shared_mutex launches_;
   std::mutex mutex_;
   std::shared_ptr<Stream> null_;
   std::vector<std::weak_ptr<Stream>> streams_;
@@ -113,6 +122,12 @@ Context* currentContext();
 void setCurrentContext(Context* context);
 Context* contextOf(ContextHandle handle);
 inline ContextHandle handleOf(Context* context) { return reinterpret_cast<ContextHandle>(context); }
+
+/// As the driver: what is freed is in nobody's use. Waits for the contexts that reach the memory of
+/// a GPU, of all for the host's, and lets none of them queue anything meanwhile.
+void waitForUsers(int place);
+/// Threads that are in there.
+int waitingForUsers();
 
 /// While one lives, its thread is inside a host function of a stream.
 class HostFunctionScope {

@@ -46,6 +46,15 @@ std::uint64_t gradlinkFakeSpun();
 /// The GPU of the calling thread's current context, -1 without one.
 int gradlinkFakeCurrentDevice();
 
+/// NCCL of GPU `from` has mapped memory of `to`, where it can be.
+void gradlinkFakeMap(int from, int to);
+
+/// The blocks of the latest launch of a kernel.
+int gradlinkFakeBlocks();
+
+/// How many threads wait in a free.
+int gradlinkFakeFreeing();
+
 /// Queues `function(data)` on the stream; both fakes use it, gradlink itself does not.
 gradlink::cuda::Status cuLaunchHostFunc(gradlink::cuda::StreamHandle stream,
                                         void (*function)(void*), void* data);

@@ -96,7 +96,6 @@ FAKE_NCCL(20300, ncclCommDestroy, (CommHandle handle)) {
 FAKE_NCCL(20402, ncclCommAbort, (CommHandle handle)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
   if (!comm) return complain(abi::kInvalidArgument, "comm is not a communicator");
-  settleLaunches();
   // Before this version members of one group may not end beside each other: two threads would join
   // one. An abort takes a moment, so that another that is under way is met.
   static std::atomic<int> underWay{0};
@@ -107,6 +106,8 @@ FAKE_NCCL(20402, ncclCommAbort, (CommHandle handle)) {
   }
   if (libraryVersion() < kTogetherFrom) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   comm->abort();
+  // A launch may stand still until then.
+  settleLaunches();
   underWay.fetch_sub(1);
   Comm::remove(handle);
   return abi::kSuccess;

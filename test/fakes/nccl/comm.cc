@@ -113,7 +113,10 @@ abi::Result Comm::join() {
   }
   const RankInfo info{rank, size, device, libraryVersion(), static_cast<std::int32_t>(getpid())};
   const Joining joining = port_->join(info, devices_);
-  if (joining == Joining::joined) return abi::kSuccess;
+  if (joining == Joining::joined) {
+    for (const int other : devices_) DriverLink::get()->map(device, other);
+    return abi::kSuccess;
+  }
   if (joining == Joining::cut) return abi::kInternalError;
   return complain(abi::kInvalidUsage, textOf(joining));
 }

@@ -25,6 +25,8 @@ const DriverLink* load() {
                         bind(library, link.deviceOf, "gradlinkFakeDeviceOf") &&
                         bind(library, link.currentDevice, "gradlinkFakeCurrentDevice") &&
                         bind(library, link.isCapturing, "gradlinkFakeIsCapturing") &&
+                        bind(library, link.map, "gradlinkFakeMap") &&
+                        bind(library, link.freeing, "gradlinkFakeFreeing") &&
                         bind(library, link.memAlloc, "cuMemAlloc_v2") &&
                         bind(library, link.memFree, "cuMemFree_v2");
   return complete ? &link : nullptr;

@@ -14,6 +14,8 @@ struct DriverLink {
   decltype(&gradlinkFakeDeviceOf) deviceOf = nullptr;
   decltype(&gradlinkFakeCurrentDevice) currentDevice = nullptr;
   decltype(&gradlinkFakeIsCapturing) isCapturing = nullptr;
+  decltype(&gradlinkFakeMap) map = nullptr;
+  decltype(&gradlinkFakeFreeing) freeing = nullptr;
   cuda::Status (*memAlloc)(cuda::Address*, std::size_t) = nullptr;
   cuda::Status (*memFree)(cuda::Address) = nullptr;
 

@@ -1,6 +1,7 @@
 #include "nccl/group.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "nccl/driver_link.h"
+#include "support/environment.h"
 #include "support/machine.h"
 
 namespace gradlink::fake {
@@ -168,9 +170,18 @@ abi::Result joinAll(const std::vector<std::shared_ptr<Comm>>& comms) {
   return result;
 }
 
+/// As if the launches took so long; no longer than until a free has begun between them.
+void takeTime() {
+  static const double milliseconds = faultNumber("nccl-launches-apart").value_or(0);
+  for (int i = 0; i < milliseconds && DriverLink::get()->freeing() == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 abi::Result launchAll(std::vector<std::unique_ptr<Work>>& works) {
   abi::Result result = abi::kSuccess;
   for (auto& work : works) {
+    if (&work != &works.front()) takeTime();
     const std::shared_ptr<Comm> comm = work->comm;
     if (comm->aborted()) continue;
     const abi::Result one = comm->launch(std::move(work));
