@@ -53,7 +53,18 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
 }
 
 PinnedMemory::~PinnedMemory() {
-  if (data_ != nullptr) Driver::get().hostFree(data_);
+  if (data_ == nullptr) return;
+  const Driver& driver = Driver::get();
+  // A thread that has worked on no GPU has no context, and without one nothing is freed.
+  ContextHandle current = nullptr;
+  if (driver.getCurrent(&current) == kSuccess && current == nullptr) {
+    try {
+      Device::any().makeCurrent();
+    } catch (const Error&) {
+      return;  // no GPU works any more
+    }
+  }
+  driver.hostFree(data_);
 }
 
 }  // namespace gradlink::cuda
