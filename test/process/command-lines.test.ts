@@ -150,7 +150,8 @@ describe('a command line', () => {
       encoding: 'utf8',
       env: {
         ...walkEnvironment(folder),
-        ...(how.gpus === true ? fakesEnvironment : {}),
+        // Hidden from all others: vitest.config.ts.
+        ...(how.gpus === true ? { ...fakesEnvironment, CUDA_VISIBLE_DEVICES: undefined } : {}),
         // Open MPI refuses root and more ranks than cores.
         OMPI_ALLOW_RUN_AS_ROOT: '1',
         OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1',
