@@ -14,6 +14,9 @@ namespace {
 /// Ended before the time is up; only a deadlock waits it out.
 constexpr double kDeadlockMs = 10000;
 
+/// More than are freed in the time of a test, one a millisecond.
+constexpr int kGiven = 1000;
+
 std::size_t freeBytes(cuda::Device& device) {
   device.makeCurrent();
   std::size_t free = 0;
@@ -36,7 +39,8 @@ class GpuFrees : public testing::Test {
           auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = kDeadlockMs});
           using Memory = decltype(make(*comm->devices()[0]));
           std::vector<Memory> given;
-          for (int i = 0; i < 1000; ++i) given.push_back(make(*comm->devices()[0]));
+          given.reserve(kGiven);
+          for (int i = 0; i < kGiven; ++i) given.push_back(make(*comm->devices()[0]));
           std::atomic<bool> over{false};
           std::future<void> other = std::async(std::launch::async, [&] {
             while (!over && !given.empty()) {
