@@ -40,10 +40,10 @@ unite(gradlink_cuda device
   memory.cc
   nvml.cc
   shared_library.cc
-  staged_communicator.cc
+  ranks/staged_communicator.cc
   step.cc
   stream.cc
   task_ring.cc
-  window_memory.cc)
+  ranks/window_memory.cc)
 target_link_libraries(gradlink_cuda PUBLIC gradlink_core PRIVATE ${CMAKE_DL_LIBS})
 precompile_standard_headers(gradlink_cuda)

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "cuda/window_memory.h"
+#include "cuda/ranks/window_memory.h"
 #include "nccl/ranks.h"
 
 namespace gradlink::nccl {

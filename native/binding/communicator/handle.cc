@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "cuda/staged_communicator.h"
+#include "cuda/ranks/staged_communicator.h"
 #include "nccl/nccl.h"
 
 namespace gradlink::binding {

@@ -12,7 +12,7 @@
 #include "binding/communicator/mpi_join.h"
 #include "binding/communicator/wrap.h"
 #include "binding/errors.h"
-#include "cuda/staged_communicator.h"
+#include "cuda/ranks/staged_communicator.h"
 #include "nccl/nccl.h"
 #include "shm/shm.h"
 

@@ -1,4 +1,4 @@
-#include "cuda/window_memory.h"
+#include "cuda/ranks/window_memory.h"
 
 #include <algorithm>
 #include <utility>

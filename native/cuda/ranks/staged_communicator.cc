@@ -1,4 +1,4 @@
-#include "cuda/staged_communicator.h"
+#include "cuda/ranks/staged_communicator.h"
 
 #include <string>
 #include <utility>
@@ -6,8 +6,8 @@
 #include "core/neighbors.h"
 #include "core/window.h"
 #include "cuda/memory.h"
+#include "cuda/ranks/window_memory.h"
 #include "cuda/stream.h"
-#include "cuda/window_memory.h"
 
 namespace gradlink::cuda {
 namespace {
