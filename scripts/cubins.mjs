@@ -5,7 +5,7 @@
 //   node scripts/cubins.mjs            makes what is missing in build/cubins, and lists it; exit status 3 where something
 //                                      is missing and cannot be made
 //
-// They are deflated, to a fifth. A cubin is named after the digest of its PTX: an addon that was built with other kernels
+// They are compressed, to a fifth. A cubin is named after the digest of its PTX: an addon that was built with other kernels
 // does not find it.
 // GRADLINK_CUBINS=build/cubins has a checkout's own addon use them.
 import { spawnSync } from 'node:child_process';
@@ -23,7 +23,7 @@ import {
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { deflateRawSync } from 'node:zlib';
+import { deflateSync } from 'node:zlib';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, 'build', 'cubins');
@@ -66,7 +66,7 @@ function make(ptx, architecture, file) {
   );
   if (status !== 0) throw new Error(`ptxas failed on ${ptx}:\n${stderr}`);
   writeFileSync(`${file}.json`, JSON.stringify(resourcesOf(stderr)));
-  writeFileSync(scratch, deflateRawSync(readFileSync(scratch), { level: 9 }));
+  writeFileSync(scratch, deflateSync(readFileSync(scratch), { level: 9 }));
   // Whole, or not there.
   renameSync(scratch, file);
 }

@@ -21,7 +21,7 @@ unite(gradlink_core calls
   hosts/rank_names.cc)
 unite(gradlink_core kernels
   direct.cc
-  inflate.cc
+  uncompress.cc
   kernels/reduce_kernels.cc
   kernels/simd/level.cc
   sha256.cc

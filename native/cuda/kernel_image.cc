@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/inflate.h"
+#include "core/uncompress.h"
 #include "cuda/device.h"
 #include "cuda/kernels_ptx.h"
 
@@ -34,7 +34,7 @@ std::optional<std::vector<char>> readCubin(const std::string& path) {
   constexpr std::size_t kMost = std::size_t{64} << 20;
   std::ifstream file(path, std::ios::binary);
   const std::vector<char> packed{std::istreambuf_iterator<char>(file), {}};
-  return inflate(packed, kMost);
+  return uncompress(packed, kMost);
 }
 
 /// The driver's compiler writes why it failed into a buffer that it is given.

@@ -23,7 +23,7 @@ struct KernelCode {
 };
 
 struct Cubin {
-  /// Raw deflate data.
+  /// Compressed by zlib.
   std::string file;
   /// "sm_90".
   std::string architecture;

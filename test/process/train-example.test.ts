@@ -42,7 +42,7 @@ it('examples/train.js learns, and resumes, also with another number of ranks', (
   expect(lossesOf(second)[0]).toBeLessThan(early / 4);
 });
 
-it('examples/train.js leaves the saved model whole where writing fails', () => {
+it('examples/train.js goes on where a run was ended while it saved', () => {
   train(1, 1);
   const { mtimeMs } = statSync(join(folder, 'model.json'));
   writeFileSync(join(folder, 'model.json.new'), 'a run that was ended while it wrote');

@@ -66,13 +66,23 @@ std::string cubinOf(const std::vector<std::string>& kernels, unsigned architectu
   return file;
 }
 
-/// Deflate data in one block that is not compressed.
+/// Data of zlib's in one block that is not compressed, with its checksum (Adler-32).
 std::string stored(const std::string& data) {
   const auto length = static_cast<std::uint16_t>(data.size());
-  std::string file(1, '\1');
+  std::string file = "\x78\x01\x01";
   append(file, length);
   append(file, static_cast<std::uint16_t>(~length));
-  return file + data;
+  file += data;
+  std::uint32_t sum = 1;
+  std::uint32_t sums = 0;
+  for (const char byte : data) {
+    sum = (sum + static_cast<unsigned char>(byte)) % 65521;
+    sums = (sums + sum) % 65521;
+  }
+  for (const std::uint32_t part : {sums >> 8, sums, sum >> 8, sum}) {
+    file += static_cast<char>(part & 0xff);
+  }
+  return file;
 }
 
 class KernelImageDeathTest : public FreshProcesses {
