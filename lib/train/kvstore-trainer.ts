@@ -1,14 +1,14 @@
-import type { Scalar, Variable } from '@tensorflow/tfjs-core';
+import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import { GradlinkError } from '../errors.js';
-import { aFunction, aNumber, aString, having, orAbsent } from '../kinds.js';
+import { aBoolean, aFunction, aNumber, aString, having, orAbsent } from '../kinds.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { callback, instanceOf, notConstructed, optionNames, optionsObject } from '../validate.js';
-import { monotonicSeconds } from './clock.js';
-import { liveValues, settle } from './crossing.js';
+import { crossingCosts, scattered } from './crossing.js';
 import { endPass, runPass } from './gradient-pass.js';
 import type { GradientSink } from './gradient-pass.js';
+import { StoreSink } from './store-sink.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, PassTimes, Trainable } from './types.js';
 import type { Timeline } from './timeline.js';
@@ -28,6 +28,11 @@ export interface KVStoreTrainerOptions {
   readonly scale?: number | undefined;
   /** What the store's keys begin with, before the number of the variable; `'variable-'` when absent. */
   readonly prefix?: string | undefined;
+  /**
+   * Whether gradients are gathered on the device, up to 25 MiB read with one call, and what comes back is given to it with
+   * one; else each by itself. True where a GPU computes when absent. With it, pushes begin when so much has come.
+   */
+  readonly gather?: boolean | undefined;
   /** Told when the passes ran and how long the store was waited for. */
   readonly timeline?: Timeline | undefined;
 }
@@ -36,6 +41,7 @@ const trainerNames = optionNames<KVStoreTrainerOptions>({
   optimizer: true,
   scale: true,
   prefix: true,
+  gather: true,
   timeline: true,
 });
 
@@ -47,6 +53,7 @@ const optimizerKind = having({
   },
   scale: orAbsent(aNumber),
   prefix: orAbsent(aString),
+  gather: orAbsent(aBoolean),
 });
 
 /**
@@ -70,6 +77,9 @@ export class KVStoreTrainer {
   /** What is pushed, and what comes back. */
   readonly #sent: readonly Float32Array[];
   readonly #came: readonly Float32Array[];
+  /** What comes back, of all variables. */
+  readonly #all: Float32Array;
+  readonly #gather: boolean;
   #times: PassTimes | undefined;
   #busy = false;
 
@@ -88,7 +98,10 @@ export class KVStoreTrainer {
     this.#keys = variables.map((_, index) => `${prefix}${index}`);
     this.#scale = scale ?? (isAsync ? 1 : 1 / kv.numWorkers);
     this.#sent = variables.map(({ size }) => new Float32Array(size));
-    this.#came = variables.map(({ size }) => new Float32Array(size));
+    this.#all = new Float32Array(variables.reduce((sum, { size }) => sum + size, 0));
+    let offset = 0;
+    this.#came = variables.map(({ size }) => this.#all.subarray(offset, (offset += size)));
+    this.#gather = options.gather ?? crossingCosts();
     if (isAsync && !this.#inStore) {
       throw new GradlinkError(
         'ERR_UNSUPPORTED',
@@ -161,12 +174,11 @@ export class KVStoreTrainer {
       if (optimizer instanceof Optimizer) {
         this.#assign();
       } else {
-        const gradients = this.variables.map(({ name, shape }, i) => ({
-          name,
-          tensor: tf.tensor(this.#came[i]!, shape),
-        }));
-        optimizer.applyGradients(gradients);
-        tf.dispose(gradients.map(({ tensor }) => tensor));
+        const tensors = this.#tensors(false);
+        optimizer.applyGradients(
+          this.variables.map(({ name }, i) => ({ name, tensor: tensors[i]! })),
+        );
+        tf.dispose(tensors);
       }
       return pass.value;
     } finally {
@@ -185,37 +197,34 @@ export class KVStoreTrainer {
       done.catch(() => undefined);
       exchanges.push(done);
     };
-    const pass = { copySeconds: 0 };
-    return {
-      get copySeconds() {
-        return pass.copySeconds;
-      },
-      begin: (used) => {
-        used.forEach((uses, index) => {
-          if (uses > 0) return;
-          // A round closes when every worker has pushed.
-          this.#sent[index]!.fill(0);
-          exchange(index);
-        });
-      },
-      add: (index, gradient) => {
-        settle(gradient);
-        const start = monotonicSeconds();
-        const values = liveValues(gradient);
-        const sent = this.#sent[index]!;
-        for (let i = 0; i < sent.length; ++i) sent[i] = values[i]! * this.#scale;
-        exchange(index);
-        pass.copySeconds += monotonicSeconds() - start;
-      },
-      end: () => undefined,
-      // What was pushed stays pushed: the others' rounds wait for the rest until this worker steps again or leaves.
-      fail: () => undefined,
-    };
+    return new StoreSink({
+      sent: this.#sent,
+      scale: this.#scale,
+      gather: this.#gather,
+      exchange,
+    });
+  }
+
+  /**
+   * What came, as tensors, with one write where writing costs a transfer; the caller's to dispose.
+   *
+   * @param keep - whether they outlive this step.
+   */
+  #tensors(keep: boolean): Tensor[] {
+    if (this.#gather) {
+      const shapes = this.variables.map(({ shape }) => shape);
+      return scattered(this.#all, shapes);
+    }
+    return this.variables.map(({ shape }, i) => {
+      const came = this.#came[i]!;
+      // The cpu backend keeps the very array it is given, which the next step overwrites.
+      return tf.tensor(keep ? came.slice() : came, shape);
+    });
   }
 
   #assign(): void {
-    this.variables.forEach((variable, i) => {
-      tf.tidy(() => variable.assign(tf.tensor(this.#came[i]!.slice(), variable.shape)));
-    });
+    const tensors = this.#tensors(true);
+    this.variables.forEach((variable, i) => variable.assign(tensors[i]!));
+    tf.dispose(tensors);
   }
 }

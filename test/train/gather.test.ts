@@ -5,7 +5,13 @@ import '@tensorflow/tfjs-backend-cpu';
 import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 
 import { useBackend } from '../../lib/train/backends.js';
-import { DistributedDataParallel, DistributedOptimizer } from '../../lib/train/index.js';
+import { KVStore } from '../../lib/kvstore/index.js';
+import { SGD } from '../../lib/optimizers/index.js';
+import {
+  DistributedDataParallel,
+  DistributedOptimizer,
+  KVStoreTrainer,
+} from '../../lib/train/index.js';
 import type { DataParallelOptions, DistributedOptimizerOptions } from '../../lib/train/index.js';
 import { asRanks, Network, samples } from './support.js';
 
@@ -147,6 +153,41 @@ test('weights cross at once where they are averaged', async () => {
       return network.values();
     });
   expect(await run({ gather: true })).toEqual(await run({ gather: false }));
+});
+
+describe('over a store', () => {
+  test.each([
+    ['stepped there', () => new SGD({ learningRate: 0.1 })],
+    ['stepped here', () => tf.train.sgd(0.1)],
+  ])('gathered gradients train as each by itself does, %s', async (_, optimizer) => {
+    const trained = async (gather: boolean) => {
+      await using kv = await KVStore.create('local');
+      const network = new Network();
+      const options = { optimizer: optimizer(), gather };
+      const trainer = await KVStoreTrainer.create(network.variables, kv, options);
+      for (let step = 0; step < 5; ++step) {
+        (await trainer.step(() => network.loss(samples(0, 8)))).dispose();
+      }
+      return network.values();
+    };
+    expect(await trained(true)).toEqual(await trained(false));
+  });
+
+  test.each([
+    [true, 1],
+    [false, 30],
+  ])('a step with gather %s reads %d times, and leaves nothing', async (gather, reads) => {
+    await using kv = await KVStore.create('local');
+    const { variables, loss } = chain(30);
+    const optimizer = new SGD({ learningRate: 0.1 });
+    const trainer = await KVStoreTrainer.create(variables, kv, { optimizer, gather });
+    (await trainer.step(loss)).dispose();
+    const before = tf.memory().numTensors;
+    const counted = crossings();
+    (await trainer.step(loss)).dispose();
+    expect(counted).toEqual({ reads, bytes: 30 * 16 * 4 });
+    expect(tf.memory().numTensors).toBe(before);
+  });
 });
 
 test('on a GPU buckets are gathered unasked, and waiting for computing is not copying', async () => {

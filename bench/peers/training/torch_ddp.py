@@ -39,7 +39,7 @@ for step in range(-10, STEPS):
     loss = torch.nn.functional.cross_entropy(model(x), y)
     loss.backward()
     optimizer.step()
-    value = float(loss)
+    value = float(loss.detach())
     if step >= 0:
         seconds.append(time.perf_counter() - begin)
 print(json.dumps({"rank": rank, "seconds": seconds, "loss": value}), flush=True)
