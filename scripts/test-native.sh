@@ -5,7 +5,7 @@
 #   test-native.sh plain [--quick]  the plain run alone; --quick leaves out the two cases that move more than 2 GiB, and of
 #                                   MPI's jobs the ones of many ranks
 #   test-native.sh address --all    all cases under AddressSanitizer and UndefinedBehaviorSanitizer
-#   test-native.sh thread --all     all cases under ThreadSanitizer, except ranks that are processes
+#   test-native.sh thread --all     all cases under ThreadSanitizer, except ranks that are processes and PTX
 #   --addon                         builds the addon of each named kind too, in the same build
 #   --build                         builds, and runs nothing; --build --addon --no-tests: the addon alone
 #
@@ -82,8 +82,9 @@ check() {
   fi
   if [ "$kind" = thread ]; then
     # Ranks that are processes share no memory that ThreadSanitizer could follow; the shm layer has them as threads. An
-    # MPI's own synchronisation is not instrumented, so that what goes through it looks like races.
-    select+=(-LE '^(process|mpi)$')
+    # MPI's own synchronisation is not instrumented, so that what goes through it looks like races. The PTX's interpreter
+    # runs a grid's threads one after the other, and takes ten times as long.
+    select+=(-LE '^(process|mpi|ptx)$')
     # ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
     if setarch -R true 2>/dev/null; then launcher=(setarch -R); fi
   fi

@@ -94,8 +94,10 @@ TEST_F(GpuStagingOnFakes, PiecesOfBothDirectionsOverlap) {
             const Floats values(kCount, 1);
             const GpuBytes here(0, values.data(), kBytes);
             const GpuBytes there(1, values.data(), kBytes);
-            const GpuSpread spreads[] = {{{here.data(), 0}, {{there.data(), 1}}, kBytes},
-                                         {{there.data(), 1}, {{here.data(), 0}}, kBytes}};
+            const GpuBytes fromHere(1, values.data(), kBytes);
+            const GpuBytes fromThere(0, values.data(), kBytes);
+            const GpuSpread spreads[] = {{{here.data(), 0}, {{fromHere.data(), 1}}, kBytes},
+                                         {{there.data(), 1}, {{fromThere.data(), 0}}, kBytes}};
             cuda::Event begun(*two.devices[0], true);
             cuda::Event ended(*two.devices[0], true);
             begun.record(two.stream);
