@@ -47,7 +47,7 @@ DeviceMemory::~DeviceMemory() {
   if (data_ == nullptr) return;
   // A destructor cannot throw: what fails here is a context that is broken or a driver that has
   // gone, and both have freed the memory.
-  freeOrPutOff(device_->context(), data_,
+  freeOrPutOff(device_->context(), data_, bytes_,
                [](void* memory) { Driver::get().memFree(addressOf(memory)); });
 }
 
@@ -65,7 +65,7 @@ PinnedMemory::PinnedMemory(std::size_t bytes) : bytes_(bytes) {
 
 PinnedMemory::~PinnedMemory() {
   if (data_ == nullptr) return;
-  freeOrPutOff(nullptr, data_, [](void* memory) {
+  freeOrPutOff(nullptr, data_, bytes_, [](void* memory) {
     try {
       Device::any().makeCurrent();
     } catch (const Error&) {

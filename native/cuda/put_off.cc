@@ -1,21 +1,32 @@
 #include "cuda/put_off.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
 #include <vector>
 
 namespace gradlink::cuda {
 namespace {
 
-/// How long an allocation waits for what others do: who they wait for may be its own thread.
+using Clock = std::chrono::steady_clock;
+
+/// How long one waits for what others do: who they wait for may be its own thread.
 constexpr std::chrono::seconds kPatience(1);
+/// What may be put off before new calls wait for it to be freed.
+constexpr std::size_t kBytesPutOff = std::size_t{256} << 20;
+constexpr std::size_t kBlocksPutOff = 1024;
+/// After calls that waited in vain, how long none waits again.
+constexpr std::chrono::seconds kPause(10);
 
 struct Given {
   ContextHandle context;
   void* memory;
+  std::size_t bytes;
   Free free;
 };
 
@@ -28,6 +39,11 @@ struct State {
   int launching = 0;
   int allocating = 0;
   std::vector<Given> given;
+  std::size_t bytesGiven = 0;
+  /// New calls wait to here for those under way to end, so that what was put off can be freed:
+  /// calls that overlap for ever would keep it for ever.
+  Clock::time_point drainUntil = Clock::time_point::min();
+  Clock::time_point noDrainBefore = Clock::time_point::min();
 };
 
 State& state() {
@@ -52,24 +68,47 @@ void waitUntil(std::unique_lock<std::mutex>& lock, const Deadline& deadline, con
   }
 }
 
-void freeOne(const Given& one) noexcept {
-  if (one.context == nullptr || Driver::get().setCurrent(one.context) == kSuccess) {
-    one.free(one.memory);
-  }
-}
-
 /// With `freeing` counted up. The driver waits in a free: not with the mutex held.
-void freeCounted(const std::vector<Given>& given) noexcept {
-  for (const Given& one : given) freeOne(one);
+void freeCounted(std::span<const Given> given) noexcept {
+  for (const Given& one : given) {
+    if (one.context == nullptr || Driver::get().setCurrent(one.context) == kSuccess) {
+      one.free(one.memory);
+    }
+  }
   const std::lock_guard lock(state().mutex);
   --state().freeing;
   state().changed.notify_all();
+}
+
+/// What was put off, to be freed: counts `freeing` up. With the mutex held.
+std::vector<Given> takeGiven() noexcept {
+  state().bytesGiven = 0;
+  state().drainUntil = Clock::time_point::min();
+  ++state().freeing;
+  return std::exchange(state().given, {});
+}
+
+/// With the mutex held.
+void drain() {
+  const Clock::time_point now = Clock::now();
+  if (now < state().noDrainBefore) return;
+  state().drainUntil = now + kPatience;
+  state().noDrainBefore = state().drainUntil + kPause;
+}
+
+/// A call within a call of this thread is part of it.
+void waitForDrain(std::unique_lock<std::mutex>& lock, const Deadline& deadline) {
+  if (own.holders > 0) return;
+  while (state().holders > 0 && Clock::now() < std::min(state().drainUntil, deadline.at())) {
+    state().changed.wait_until(lock, std::min(state().drainUntil, deadline.at()));
+  }
 }
 
 }  // namespace
 
 FreesPutOff::FreesPutOff(const Deadline& deadline) {
   std::unique_lock lock(state().mutex);
+  waitForDrain(lock, deadline);
   ++state().holders;
   ++own.holders;
   waitUntil(lock, deadline, [] { return state().freeing == 0; });
@@ -83,8 +122,7 @@ FreesPutOff::~FreesPutOff() {
     --state().holders;
     state().changed.notify_all();
     if (state().holders > 0 || state().given.empty()) return;
-    given.swap(state().given);
-    ++state().freeing;
+    given = takeGiven();
   }
   freeCounted(given);
 }
@@ -115,13 +153,15 @@ Allocating::~Allocating() {
   state().changed.notify_all();
 }
 
-void freeOrPutOff(ContextHandle context, void* memory, Free free) noexcept {
-  const Given one{context, memory, free};
+void freeOrPutOff(ContextHandle context, void* memory, std::size_t bytes, Free free) noexcept {
+  const Given one{context, memory, bytes, free};
   {
     const std::lock_guard lock(state().mutex);
     if (state().holders > 0) {
       try {
         state().given.push_back(one);
+        state().bytesGiven += bytes;
+        if (state().bytesGiven > kBytesPutOff || state().given.size() > kBlocksPutOff) drain();
         return;
       } catch (const std::bad_alloc&) {
         // Then now, whatever it waits for.
@@ -129,10 +169,7 @@ void freeOrPutOff(ContextHandle context, void* memory, Free free) noexcept {
     }
     ++state().freeing;
   }
-  freeOne(one);
-  const std::lock_guard lock(state().mutex);
-  --state().freeing;
-  state().changed.notify_all();
+  freeCounted({&one, 1});
 }
 
 bool freeWhatWasPutOff() noexcept {
@@ -140,12 +177,12 @@ bool freeWhatWasPutOff() noexcept {
   {
     std::unique_lock lock(state().mutex);
     if (state().given.empty()) return false;
+    drain();
     const auto othersGone = [] { return state().holders == own.holders; };
     if (!state().changed.wait_for(lock, kPatience, othersGone)) return false;
     // The last of the others may have freed it meanwhile.
     if (state().given.empty()) return true;
-    given.swap(state().given);
-    ++state().freeing;
+    given = takeGiven();
   }
   freeCounted(given);
   return true;

@@ -6,13 +6,15 @@
 // waits for the kernels.
 #pragma once
 
+#include <cstddef>
+
 #include "core/deadline.h"
 #include "cuda/driver.h"
 
 namespace gradlink::cuda {
 
 /// While any of these lives, memory of this process that is given back stays allocated. The last to
-/// go frees it.
+/// go frees it. Where much has come together, new ones wait a while for those that live to go.
 class FreesPutOff {
  public:
   /// Waits for frees that are under way; at the deadline it goes on without.
@@ -44,7 +46,7 @@ class Allocating {
 using Free = void (*)(void* memory);
 
 /// Frees memory, with this context current unless it is null; now or later.
-void freeOrPutOff(ContextHandle context, void* memory, Free free) noexcept;
+void freeOrPutOff(ContextHandle context, void* memory, std::size_t bytes, Free free) noexcept;
 
 /// Where memory has run out: frees what was put off once nobody else needs that, or after a while
 /// nothing.

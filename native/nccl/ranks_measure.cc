@@ -90,7 +90,7 @@ Memory& Memory::operator=(Memory&& other) noexcept {
 
 Memory::~Memory() {
   if (own_ == nullptr) return;
-  cuda::freeOrPutOff(device_->context(), own_,
+  cuda::freeOrPutOff(device_->context(), own_, bytes_,
                      [](void* memory) { Library::get().memFree(memory); });
 }
 

@@ -106,6 +106,49 @@ TEST_F(GpuFrees, ComeEarlierWhereThereIsNoRoom) {
             "");
 }
 
+/// Gives back as much as makes new calls wait for it; `freed` is set when it is freed.
+void giveBackMuch(std::atomic<bool>& freed) {
+  cuda::freeOrPutOff(nullptr, &freed, std::size_t{1} << 30,
+                     [](void* memory) { *static_cast<std::atomic<bool>*>(memory) = true; });
+}
+
+TEST_F(GpuFrees, DoNotStarveWhereCallsOverlapForEver) {
+  EXPECT_EQ(inProcess([]() -> std::string {
+              std::atomic<bool> freed{false};
+              std::promise<void> begun;
+              std::string result = "not run";
+              std::thread next;
+              {
+                const cuda::FreesPutOff first(Deadline::never());
+                giveBackMuch(freed);
+                next = std::thread([&] {
+                  begun.set_value();
+                  const cuda::FreesPutOff second(Deadline::never());
+                  result = freed ? "" : "a call began before what was put off was freed";
+                });
+                begun.get_future().wait();
+                for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+              }
+              next.join();
+              return result;
+            }),
+            "");
+}
+
+TEST_F(GpuFrees, DoNotStopCallsThatOthersWaitFor) {
+  EXPECT_EQ(inProcess([]() -> std::string {
+              std::atomic<bool> freed{false};
+              const cuda::FreesPutOff first(Deadline::never());
+              giveBackMuch(freed);
+              { const cuda::FreesPutOff within(Deadline::never()); }
+              // The first call ends when the second has begun.
+              std::thread second([] { const cuda::FreesPutOff now(Deadline::never()); });
+              second.join();
+              return freed ? "freed in a call" : "";
+            }),
+            "");
+}
+
 TEST_F(GpuFrees, WaitNoLongerThanTheDeadlineOfACall) {
   EXPECT_EQ(inProcess([]() -> std::string {
               std::promise<void> begun;
@@ -116,7 +159,7 @@ TEST_F(GpuFrees, WaitNoLongerThanTheDeadlineOfACall) {
               gone = go.get_future().share();
               int anything = 0;
               std::thread other([&] {
-                cuda::freeOrPutOff(nullptr, &anything, [](void*) {
+                cuda::freeOrPutOff(nullptr, &anything, 1, [](void*) {
                   said->set_value();
                   gone.wait();
                 });
