@@ -92,13 +92,17 @@ export interface NativeTiming {
   /** Wrong elements on all ranks before the timing, and of the last timed call; 0 without `verify`. */
   readonly wrongBefore: number;
   readonly wrongAfter: number;
-  /** Of one call, as NCCL expects it; null where it has no model of it, and elsewhere. */
-  readonly expectedSeconds: number | null;
   /** The host's, of queueing one call; null where calls are not queued. */
   readonly queueingSeconds: number | null;
   /** What the registration became: an old library makes local of symmetric. */
   readonly registration: number;
 }
+
+/** A call whose time is asked of NCCL. */
+export type NativeEstimated = Pick<
+  NativeTimingOptions,
+  'collective' | 'count' | 'dtype' | 'op' | 'root'
+>;
 
 /** Test data whose reductions are exact in any order: native/measure/pattern.h. */
 export interface NativePattern {
@@ -121,6 +125,15 @@ export interface MeasureNatives {
     communicator: NativeCommunicator,
     options: NativeTimingOptions,
   ): Promise<NativeTiming>;
+  /**
+   * Of each call the seconds that NCCL expects; null where it has no model of it, and elsewhere. All ranks must call it,
+   * with the same calls.
+   */
+  estimateCollectives(
+    communicator: NativeCommunicator,
+    calls: readonly NativeEstimated[],
+    timeoutMs: number,
+  ): Promise<(number | null)[]>;
   /** Writes elements first, first + 1, ... of `rank`'s input into the whole array. */
   fillPattern(array: StorageArray, pattern: NativePattern, first: number, rank: number): void;
   /** Elements that are not `rank`'s input or, for rank -1, not the reduction of all ranks' inputs. */

@@ -11,6 +11,7 @@ unite(gradlink_measure loops
   gpu/kernel_times.cc
   gpu/latency.cc
   gpu/peers.cc
+  gpu/stream_hold.cc
   memory_bandwidth.cc
   pattern.cc)
 target_link_libraries(gradlink_measure PUBLIC gradlink_core PRIVATE gradlink_cuda gradlink_nccl)

@@ -16,6 +16,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "core/communicator.h"
 #include "cuda/device.h"
@@ -112,9 +113,14 @@ class NcclCommunicator : public Communicator {
   /// the streams come free; then and later throws why.
   void check(const char* op) override = 0;
 
-  /// What the library expects a collective to take, in seconds; nothing where it has no model of
-  /// it (what is made of sends and receives) or no way to tell. Collective.
-  virtual std::optional<double> estimateSeconds(const Shape&, const CallOptions& = {}) = 0;
+  /// Whether `barrier` needs no GPU: it does not wait for what streams are held for.
+  virtual bool barrierOnHost() const = 0;
+
+  /// What the library expects each of these to take, in seconds; nothing where it has no model of
+  /// it (what is made of sends and receives) or no way to tell. Collective. Opens a communicator of
+  /// its own, and closes it: ask for all at once.
+  virtual std::vector<std::optional<double>> estimateSeconds(std::span<const Shape>,
+                                                             const CallOptions& = {}) = 0;
 
   /// Makes bytes of device memory of each held rank known. Symmetric is collective, and wants
   /// Memory of the same size on all ranks. Error(unsupported) where the library cannot register at

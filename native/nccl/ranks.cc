@@ -77,7 +77,6 @@ void Ranks::abortUnlessBusy() {
   if (!verdict_.pronounced()) return;
   const std::unique_lock lock(core_->calls, std::try_to_lock);
   if (!lock.owns_lock()) return;
-  if (simulated_) simulated_->abort();
   core_->comms.abort();
 }
 
@@ -96,14 +95,22 @@ void Ranks::checkBuffers(const Shape& shape, const Buffers& buffers) const {
   }
 }
 
+bool Ranks::takesType(DType dtype, bool adds) const {
+  if (!isFloat8(dtype)) return true;
+  return library_.info.float8 &&
+         (!adds || std::ranges::all_of(devices_, [](const cuda::Device* device) {
+           return device->capabilityMajor() >= kFloat8SumMajor;
+         }));
+}
+
 void Ranks::checkType(const char* op, DType dtype, bool adds) const {
-  if (!isFloat8(dtype)) return;
+  if (takesType(dtype, adds)) return;
   if (!library_.info.float8) {
     throw unsupported(op, "NCCL " + versionText(library_.info.version) + " has no " +
                               nameOf(dtype) + " (since 2.24)");
   }
   for (const cuda::Device* device : devices_) {
-    if (!adds || device->capabilityMajor() >= kFloat8SumMajor) continue;
+    if (device->capabilityMajor() >= kFloat8SumMajor) continue;
     throw unsupported(op, device->label() + " cannot add " + nameOf(dtype) +
                               ": compute capability 9.0 or above is needed");
   }
@@ -286,10 +293,8 @@ void Ranks::close() {
   const std::lock_guard lock(core_->calls);
   const Deadline deadline = Deadline::in(options_.timeoutMs);
   if (verdict_.there()) {
-    if (simulated_) simulated_->abort();
     core_->comms.abort();
   } else {
-    if (simulated_) simulated_->close(deadline);
     core_->comms.close(deadline);
   }
   neighbors_.reset();

@@ -95,7 +95,9 @@ class Ranks final : public NcclCommunicator {
                    const CallOptions&) override;
   void run(std::span<const Launch>, const CallOptions&) override;
   void check(const char* op) override;
-  std::optional<double> estimateSeconds(const Shape&, const CallOptions&) override;
+  bool barrierOnHost() const override { return holdsAll() || control_ != nullptr; }
+  std::vector<std::optional<double>> estimateSeconds(std::span<const Shape>,
+                                                     const CallOptions&) override;
   std::unique_ptr<Registration> registerMemory(std::span<void* const>, std::size_t bytes,
                                                RegistrationKind, const CallOptions&) override;
 
@@ -114,6 +116,7 @@ class Ranks final : public NcclCommunicator {
   void needOneRank(const char* op) const;
   void checkMessage(const char* op, DType, int peer, int tag) const;
   /// `adds`: the call computes with it.
+  bool takesType(DType, bool adds) const;
   void checkType(const char* op, DType, bool adds) const;
 
   void checkLaunch(const Launch&) const;
@@ -132,6 +135,9 @@ class Ranks final : public NcclCommunicator {
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
   /// Rank 0's id, on all ranks.
   UniqueId shareId(const Watch&);
+  /// What the library expects this to take, on blocking handles of the same ranks.
+  double simulate(const Comms&, const Shape&, std::span<const cuda::DeviceMemory> places,
+                  const Watch&);
   /// Both of a pair hear what the other brings; throws mismatch where they differ.
   void agreeWith(int peer, const Shape&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const WeightRow> rows, const Watch&);
@@ -155,8 +161,6 @@ class Ranks final : public NcclCommunicator {
   std::unique_ptr<Neighbors> neighbors_;
   /// Windows travel over the control communicator.
   WireWindows windows_;
-  /// Blocking handles of the same ranks, made at the first estimate.
-  std::unique_ptr<Comms> simulated_;
 };
 
 template <class Body>
@@ -173,7 +177,6 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
       verdict_.pronounce(error, true);
       // The peers wait for this rank in vain.
       if (control_) control_->abort(error.what());
-      if (simulated_) simulated_->abort();
       core_->comms.abort();
       throw;
     }

@@ -94,38 +94,51 @@ Memory::~Memory() {
                      [](void* memory) { Library::get().memFree(memory); });
 }
 
+double Ranks::simulate(const Comms& comms, const Shape& shape,
+                       std::span<const cuda::DeviceMemory> places, const Watch& watch) {
+  abi::Simulation simulation;
+  Group group(library_);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Comms::Member& member = *comms.members()[i];
+    auto* place = static_cast<char*>(places[i].data());
+    member.device.makeCurrent();
+    const RankCall part{shape, place, place + 256, abi::opOf(shape.op), member.stream.handle()};
+    const abi::Result result = queuePart(library_, member, size_, part);
+    if (isFailure(result)) throw library_.failure(result, watch.op).withRank(member.rank);
+  }
+  const abi::Result end = group.simulate(simulation);
+  if (isFailure(end)) throw library_.failure(end, watch.op);
+  return simulation.estimatedTime * 1e-6;
+}
+
 // A one-rank communicator copies at the call, without a group; a non-blocking one runs the group
 // in the background as if it were no simulation. So neither may be simulated.
-std::optional<double> Ranks::estimateSeconds(const Shape& shape, const CallOptions& options) {
-  std::optional<double> seconds;
+std::vector<std::optional<double>> Ranks::estimateSeconds(std::span<const Shape> shapes,
+                                                          const CallOptions& options) {
+  std::vector<std::optional<double>> seconds(shapes.size());
   guarded("estimateSeconds", options, [&](const Watch& watch) {
-    checkShape(shape, size_, true);
-    if (library_.groupSimulateEnd == nullptr || size_ == 1 || !hasModel(library_, shape)) return;
-    agree(shape, watch);
-    if (!simulated_) {
-      const UniqueId id = shareId(watch);
-      abi::UniqueId raw{};
-      std::copy(id.begin(), id.end(), raw.bytes);
-      auto comms = std::make_unique<Comms>(ranks_, devices_, size_);
-      comms->open(raw, watch, true);
-      simulated_ = std::move(comms);
-    }
+    for (const Shape& shape : shapes) checkShape(shape, size_, true);
+    if (library_.groupSimulateEnd == nullptr || size_ == 1) return;
+    const auto known = [this](const Shape& shape) {
+      return hasModel(library_, shape) && takesType(shape.dtype, hasOp(shape.kind));
+    };
+    if (std::ranges::none_of(shapes, known)) return;
+    for (const Shape& shape : shapes) agree(shape, watch);
+    const UniqueId id = shareId(watch);
+    abi::UniqueId raw{};
+    std::copy(id.begin(), id.end(), raw.bytes);
+    // Its buffers are as large as the communicator's own: it lives no longer than the estimates.
+    Comms comms(ranks_, devices_, size_);
+    comms.open(raw, watch, true);
     // Addresses that are looked at, of memory that is not.
     std::vector<cuda::DeviceMemory> places;
     for (cuda::Device* device : devices_) places.emplace_back(*device, 512);
-    abi::Simulation simulation;
-    Group group(library_);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      Comms::Member& member = *simulated_->members()[i];
-      auto* place = static_cast<char*>(places[i].data());
-      member.device.makeCurrent();
-      const RankCall part{shape, place, place + 256, abi::opOf(shape.op), member.stream.handle()};
-      const abi::Result result = queuePart(library_, member, size_, part);
-      if (isFailure(result)) throw library_.failure(result, watch.op).withRank(member.rank);
+    for (std::size_t i = 0; i < shapes.size(); ++i) {
+      if (!known(shapes[i])) continue;
+      const double estimated = simulate(comms, shapes[i], places, watch);
+      if (estimated > 0) seconds[i] = estimated;
     }
-    const abi::Result end = group.simulate(simulation);
-    if (isFailure(end)) throw library_.failure(end, watch.op);
-    if (simulation.estimatedTime > 0) seconds = simulation.estimatedTime * 1e-6;
+    comms.close(watch.deadline);
   });
   return seconds;
 }

@@ -43,6 +43,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   gpuLoop: 'function',
   fillPattern: 'function',
   countWrong: 'function',
+  estimateCollectives: 'function',
 };
 
 const communicator: Members<NativeCommunicator> = {

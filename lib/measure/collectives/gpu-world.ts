@@ -5,7 +5,7 @@ import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import { gatherNumbers, jobSize } from '../job.js';
-import { timeOnAll, type SweepWorld } from './world.js';
+import { estimateOnAll, timeOnAll, type SweepWorld } from './world.js';
 
 export interface GpuWorldOptions {
   /** One for each rank of this process; in a job the one of this process, or none: then they are dealt out by rank. */
@@ -59,6 +59,7 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
     processes: world.size,
     ranks,
     time: (call) => native().timeCollective(nativeOf(world), call),
+    estimate: (calls, ms) => native().estimateCollectives(nativeOf(world), calls, ms),
     barrier: () => control.barrier(),
     gather: (values) => gatherNumbers(control, values),
     close: async () => {
@@ -77,6 +78,7 @@ async function ofProcess({ gpus, threads, timeoutMs }: GpuWorldOptions): Promise
     processes: 1,
     ranks: gpus.map((gpu, rank) => ({ rank, pid: process.pid, host, device: deviceName(gpu) })),
     time: (call) => timeOnAll(members, call),
+    estimate: (calls, ms) => estimateOnAll(members, calls, ms),
     barrier: () => Promise.resolve(),
     gather: (values) => Promise.resolve([values]),
     close: async () => {

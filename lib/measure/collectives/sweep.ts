@@ -1,7 +1,11 @@
 // Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
 import { reduceOps, type ReduceOp } from '../../communicator/reduce-op.js';
 import { GradlinkError } from '../../errors.js';
-import { nativeCombine, type NativeGpuTimingOptions } from '../../native/measure.js';
+import {
+  nativeCombine,
+  type NativeEstimated,
+  type NativeGpuTimingOptions,
+} from '../../native/measure.js';
 import { deviceDtypes, elementSize, type DeviceDType } from '../../tensor/dtype.js';
 import {
   collectiveVolume,
@@ -150,11 +154,30 @@ function identity(
   };
 }
 
+/** What the collective is called with. */
+function callOf({ collective }: Sweep, { count, dtype, op, root }: Point): NativeEstimated {
+  return {
+    collective: traitsOf(collective).native,
+    count,
+    dtype: deviceDtypes.indexOf(dtype),
+    op: reduceOps.indexOf(op ?? 'sum'),
+    root: root ?? 0,
+  };
+}
+
+const placements: readonly Placement[] = ['out-of-place', 'in-place'];
+
+function isWaived({ collective }: Sweep, { op }: Point): boolean {
+  const { waived } = traitsOf(collective);
+  return placements.every((placement) => waived?.(placement, op) !== undefined);
+}
+
 async function runCase(
   sweep: Sweep,
   point: Point,
   placement: Placement,
   context: Context,
+  ncclSeconds: number | null,
 ): Promise<CaseResult> {
   const traits = traitsOf(sweep.collective);
   const name = identity(sweep, point, placement, context);
@@ -169,11 +192,7 @@ async function runCase(
   });
   const batch = sweep.batch ?? batchFor(volume.bytes);
   const timing = await world.time({
-    collective: traits.native,
-    count: point.count,
-    dtype: deviceDtypes.indexOf(point.dtype),
-    op: reduceOps.indexOf(point.op ?? 'sum'),
-    root: point.root ?? 0,
+    ...callOf(sweep, point),
     inPlace: placement === 'in-place',
     shared: sweep.shared,
     warmup: sweep.warmup,
@@ -197,7 +216,7 @@ async function runCase(
     warmupIterations: sweep.warmup,
     volume,
     copyBytesPerSecond: onHost?.copyBytesPerSecond ?? null,
-    expected: 'gpus' in limit ? expectedOf(volume, limit, timing.expectedSeconds) : undefined,
+    expected: 'gpus' in limit ? expectedOf(volume, limit, ncclSeconds) : undefined,
     check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
     context: {
       threads: onHost?.threads ?? null,
@@ -243,11 +262,17 @@ export async function runSweep(
   onRow: (row: SweepRow) => void,
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
-  for (const point of points(sweep, context.world.size)) {
+  const all = [...points(sweep, context.world.size)];
+  // All at once and ahead: NCCL estimates on a communicator of its own, whose memory is not to lie beside what is timed.
+  const timed = all.filter((point) => !isWaived(sweep, point));
+  const calls = timed.map((point) => callOf(sweep, point));
+  const estimates = await context.world.estimate(calls, sweep.timeoutMs ?? -1);
+  const expected = new Map(timed.map((point, index) => [point, estimates[index] ?? null]));
+  for (const point of all) {
     const communicator = { usable: true };
     const run = async (placement: Placement): Promise<CaseResult> => {
       try {
-        return await runCase(sweep, point, placement, context);
+        return await runCase(sweep, point, placement, context, expected.get(point) ?? null);
       } catch (error) {
         communicator.usable &&= error instanceof GradlinkError ? error.usable : true;
         return failedCase(identity(sweep, point, placement, context), error);

@@ -5,7 +5,7 @@ import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { hostsOfRanks } from '../../communicator/hosts.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
-import type { NativeTiming, NativeTimingOptions } from '../../native/measure.js';
+import type { NativeEstimated, NativeTiming, NativeTimingOptions } from '../../native/measure.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import type { RankInfo } from '../run.js';
 
@@ -22,6 +22,11 @@ export interface SweepWorld {
   readonly ranks: readonly RankInfo[];
   /** Runs one measurement on all ranks that this process holds. */
   time(options: NativeTimingOptions): Promise<NativeTiming>;
+  /** What NCCL expects each of these calls to take; null where nobody knows. */
+  estimate(
+    calls: readonly NativeEstimated[],
+    timeoutMs: number,
+  ): Promise<readonly (number | null)[]>;
   /** Waits for all processes. */
   barrier(): Promise<void>;
   /** What the first rank of each process brings, in the order of ranks; all bring equally many. */
@@ -34,8 +39,20 @@ export async function timeOnAll(
   members: readonly NativeCommunicator[],
   options: NativeTimingOptions,
 ): Promise<NativeTiming> {
-  const all = members.map((one) => native().timeCollective(one, options));
-  // All are awaited, so that a failure leaves none behind.
+  return firstOf(members.map((one) => native().timeCollective(one, options)));
+}
+
+/** Asks all communicators of this process at once; every rank gets the same estimates. */
+export async function estimateOnAll(
+  members: readonly NativeCommunicator[],
+  calls: readonly NativeEstimated[],
+  timeoutMs: number,
+): Promise<readonly (number | null)[]> {
+  return firstOf(members.map((one) => native().estimateCollectives(one, calls, timeoutMs)));
+}
+
+/** All are awaited, so that a failure leaves none behind. */
+async function firstOf<T>(all: readonly Promise<T>[]): Promise<T> {
   const settled = await Promise.allSettled(all);
   const failed = settled.find((one) => one.status === 'rejected');
   if (failed !== undefined) throw failed.reason;
@@ -43,6 +60,10 @@ export async function timeOnAll(
   if (first?.status !== 'fulfilled') throw new RangeError('a world has at least one rank');
   return first.value;
 }
+
+/** Of ranks in the memory of the host. */
+const noEstimates = (calls: readonly NativeEstimated[]): Promise<readonly null[]> =>
+  Promise.resolve(calls.map(() => null));
 
 /**
  * Opens the ranks: those of the job where there is one, else `size` of this process.
@@ -67,6 +88,7 @@ export async function openWorld(
       processes: world.size,
       ranks: [...pids].map((pid, rank) => ({ rank, pid, host: hosts[rank] ?? host })),
       time: (options) => native().timeCollective(nativeOf(world), options),
+      estimate: noEstimates,
       barrier: () => world.barrier(),
       gather: (values) => gatherNumbers(world, values),
       close: () => world.close(),
@@ -80,6 +102,7 @@ export async function openWorld(
     processes: 1,
     ranks: Array.from({ length: size }, (_, rank) => ({ rank, pid: process.pid, host })),
     time: (options) => timeOnAll(members.map(nativeOf), options),
+    estimate: noEstimates,
     barrier: () => Promise.resolve(),
     gather: (values) => Promise.resolve([values]),
     close: () => local.close(),

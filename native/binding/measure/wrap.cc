@@ -105,9 +105,6 @@ Napi::Object resultObject(Napi::Env env, const GpuCollectiveResult& result) {
   object.Set("totalSeconds", result.totalSeconds);
   object.Set("wrongBefore", static_cast<double>(result.wrongBefore));
   object.Set("wrongAfter", static_cast<double>(result.wrongAfter));
-  object.Set("expectedSeconds", result.expectedSeconds
-                                    ? Napi::Value(Napi::Number::New(env, *result.expectedSeconds))
-                                    : env.Null());
   object.Set("queueingSeconds", result.queueingSeconds
                                     ? Napi::Value(Napi::Number::New(env, *result.queueingSeconds))
                                     : env.Null());
@@ -136,10 +133,62 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
                 .withOp("timeCollective")
                 .stillUsable();
           } else {
-            *result = {measure::timeCollective(communicator, options), {}, {}, {}};
+            *result = {measure::timeCollective(communicator, options), {}, {}};
           }
         },
         [result](Napi::Env ended) -> Napi::Value { return resultObject(ended, *result); },
+        std::move(kept));
+  });
+}
+
+/// A shape for each call; a call that is no collective has none.
+std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
+  std::vector<std::optional<Shape>> shapes(calls.Length());
+  for (std::uint32_t i = 0; i < calls.Length(); ++i) {
+    const Napi::Object call = objectArg(calls.Get(i), "call");
+    const auto& record = measure::recordNamed(stringArg(call.Get("collective"), "collective"));
+    if (!record.kind) continue;
+    shapes[i] = record.shape(countArg(call.Get("count"), "count"),
+                             enumOf<DType>(call, "dtype", kGpuDTypeCount),
+                             enumOf<ReduceOp>(call, "op", kReduceOpCount), intOf(call, "root", 0));
+  }
+  return shapes;
+}
+
+/// (communicator, calls, timeoutMs): of each call the seconds that NCCL expects, or null.
+Napi::Value estimateCollectives(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+    handle->open();
+    const auto shapes = shapesOf(arrayArg(info[1], "calls"));
+    const CallOptions call{numberArg(info[2], "timeoutMs")};
+    auto seconds = std::make_shared<std::vector<std::optional<double>>>(shapes.size());
+    Kept kept;
+    keep(kept, info[0]);  // and with it the handle
+    return PendingOp::start(
+        env, handle->queue(),
+        [handle, shapes, call, seconds] {
+          auto* const onGpus = dynamic_cast<nccl::NcclCommunicator*>(&handle->communicator());
+          if (onGpus == nullptr) return;
+          std::vector<Shape> asked;
+          for (const auto& shape : shapes) {
+            if (shape) asked.push_back(*shape);
+          }
+          const auto estimates = onGpus->estimateSeconds(asked, call);
+          std::size_t next = 0;
+          for (std::size_t i = 0; i < shapes.size(); ++i) {
+            if (shapes[i]) (*seconds)[i] = estimates[next++];
+          }
+        },
+        [seconds](Napi::Env ended) -> Napi::Value {
+          Napi::Array array = Napi::Array::New(ended, seconds->size());
+          for (std::uint32_t i = 0; i < seconds->size(); ++i) {
+            const std::optional<double>& one = (*seconds)[i];
+            array.Set(i, one ? Napi::Value(Napi::Number::New(ended, *one)) : ended.Null());
+          }
+          return array;
+        },
         std::move(kept));
   });
 }
@@ -193,6 +242,8 @@ void exportMeasure(Napi::Env env, Napi::Object exports) {
                                        return startMemoryBandwidth(info, *thread);
                                      },
                                      "memoryBandwidth"));
+  exports.Set("estimateCollectives",
+              Napi::Function::New<estimateCollectives>(env, "estimateCollectives"));
   exports.Set("timeCollective", Napi::Function::New<timeCollective>(env, "timeCollective"));
   exports.Set("fillPattern", Napi::Function::New<fillPattern>(env, "fillPattern"));
   exports.Set("countWrong", Napi::Function::New<countWrong>(env, "countWrong"));

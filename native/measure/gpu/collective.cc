@@ -6,13 +6,18 @@
 
 #include "core/error.h"
 #include "cuda/graph.h"
+#include "cuda/kernels.h"
 #include "measure/gpu/collective_data.h"
+#include "measure/gpu/stream_hold.h"
 
 namespace gradlink::measure {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
+
+/// A stream takes about a thousand launches, and then who launches waits for it.
+constexpr int kMostHeldCalls = 256;
 
 [[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
   throw Error(code, message).withOp("timeCollective").stillUsable();
@@ -55,6 +60,7 @@ class GpuCollectiveMeasurement {
         shape_(record_.shape(options.count, options.dtype, options.op, options.root)),
         data_(comm, options, record_) {
     for (cuda::Stream* stream : data_.streams()) {
+      cuda::Kernels::of(stream->device());
       starts_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
       stops_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
     }
@@ -63,7 +69,6 @@ class GpuCollectiveMeasurement {
   GpuCollectiveResult run() {
     if (options_.registration)
       result_.registered = data_.registerAll(*options_.registration, call_);
-    if (!isRing()) result_.expectedSeconds = comm_.estimateSeconds(shape_, call_);
     comm_.barrier(call_);
     if (options_.verify) {
       callAndWait(1);
@@ -85,12 +90,22 @@ class GpuCollectiveMeasurement {
   double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
 
   bool isRing() const { return !record_.kind; }
+  /// Made of copies to scratch memory.
+  bool isScan() const { return record_.kind == Kind::scan || record_.kind == Kind::exscan; }
+
+  /// Whether the streams wait until the batch is queued on all GPUs: the library takes tens of
+  /// microseconds to launch a call that can be aborted. What it does at a first call (it connects,
+  /// and asks for memory) must not wait for what is held.
+  bool holdsFor(int batch) const {
+    const bool warm = options_.warmup > 0 || options_.verify;
+    return holding_ && warm && !options_.aggregate && !isScan() && batch <= kMostHeldCalls &&
+           comm_.barrierOnHost();
+  }
 
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
-    // Scans are made of copies to scratch memory, which the calls share.
-    const bool scans = record_.kind == Kind::scan || record_.kind == Kind::exscan;
-    if (options_.aggregate && !isRing() && !scans) {
+    // The calls of a scan share their scratch memory.
+    if (options_.aggregate && !isRing() && !isScan()) {
       const std::vector<nccl::Launch> launches(static_cast<std::size_t>(times), launch);
       if (times > 0) comm_.enqueue(launches, data_.streams(), call_);
       return;
@@ -147,8 +162,7 @@ class GpuCollectiveMeasurement {
     result_.totalSeconds += seconds;
   }
 
-  /// By the devices' clocks, the slowest of those held.
-  double timeQueued(int batch, bool graph) {
+  void queueTimed(int batch, bool graph) {
     const std::span<cuda::Stream* const> streams = data_.streams();
     for (std::size_t i = 0; i < streams.size(); ++i) starts_[i]->record(*streams[i]);
     const Clock::time_point begin = Clock::now();
@@ -162,6 +176,30 @@ class GpuCollectiveMeasurement {
     queueing_ += Clock::now() - begin;
     queued_ += graph ? batch * options_.graphLaunches : batch;
     for (std::size_t i = 0; i < streams.size(); ++i) stops_[i]->record(*streams[i]);
+  }
+
+  void queueHeld(int batch) {
+    hold_.begin();
+    try {
+      for (cuda::Stream* stream : data_.streams()) hold_.hold(*stream);
+      queueTimed(batch, false);
+      comm_.barrier(call_);
+    } catch (...) {
+      hold_.end();
+      throw;
+    }
+    // Where queueing takes so long, its time counts, and nothing is gained by holding.
+    holding_ = hold_.end();
+  }
+
+  /// By the devices' clocks, the slowest of those held.
+  double timeQueued(int batch, bool graph) {
+    const std::span<cuda::Stream* const> streams = data_.streams();
+    if (!graph && holdsFor(batch)) {
+      queueHeld(batch);
+    } else {
+      queueTimed(batch, graph);
+    }
     wait();
     double longest = 0;
     for (std::size_t i = 0; i < streams.size(); ++i) {
@@ -226,6 +264,8 @@ class GpuCollectiveMeasurement {
   std::vector<std::unique_ptr<cuda::Event>> starts_;
   std::vector<std::unique_ptr<cuda::Event>> stops_;
   std::vector<std::unique_ptr<cuda::Graph>> graphs_;
+  StreamHold hold_;
+  bool holding_ = true;
   Seconds queueing_{0};
   int queued_ = 0;
   GpuCollectiveResult result_;

@@ -34,8 +34,6 @@ struct GpuCollectiveOptions : CollectiveOptions {
 };
 
 struct GpuCollectiveResult : CollectiveResult {
-  /// What NCCL expects one call to take, where it has a model of it.
-  std::optional<double> expectedSeconds;
   /// The host's, of queueing one call, where the host does not wait for each.
   std::optional<double> queueingSeconds;
   /// What the registration became; none where none was asked for.

@@ -1,7 +1,6 @@
 #include "measure/gpu/copies.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <set>
 #include <string>
@@ -9,15 +8,13 @@
 #include "core/error.h"
 #include "measure/gpu/buffers.h"
 #include "measure/gpu/peers.h"
+#include "measure/gpu/stream_hold.h"
 
 namespace gradlink::measure {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Streams are held no longer than this, so that a host that stops in between leaves no GPU busy.
-/// Queueing takes milliseconds.
-constexpr double kLongestHold = 10;
 /// Larger copies that the driver stages are queued piece by piece: who queues them behind a kernel
 /// that waits for him waits for ever. At the rate of staged copies the host's time is no matter.
 constexpr std::size_t kMostStagedBehindKernel = 64 << 10;
@@ -170,25 +167,21 @@ class GpuCopiesMeasurement {
   }
 
   void takeSample() {
-    auto* const flag = static_cast<std::uint32_t*>(flag_.data());
-    const std::atomic_ref released(*flag);
-    released.store(0);
-    const Clock::time_point began = Clock::now();
+    hold_.begin();
     try {
-      queueSample(flag);
+      queueSample();
     } catch (...) {
-      released.store(1);
+      hold_.end();
       finish();
       throw;
     }
-    released.store(1);
-    const std::chrono::duration<double> held = Clock::now() - began;
+    const bool heldToTheEnd = hold_.end();
     finish();
     // The copies have ended and the memory is free: no timeout, after which it would be given up.
-    if (holds_ && held.count() >= kLongestHold) {
+    if (holds_ && !heldToTheEnd) {
       throw Error(ErrorCode::system,
                   "queueing the copies took longer than the " +
-                      std::to_string(static_cast<int>(kLongestHold)) +
+                      std::to_string(static_cast<int>(StreamHold::kLongestSeconds)) +
                       " s for which their streams are held: fewer or smaller copies are needed")
           .withOp("timeGpuCopies")
           .stillUsable();
@@ -201,10 +194,10 @@ class GpuCopiesMeasurement {
     result_.spanSeconds.push_back(span / options_.loops);
   }
 
-  void queueSample(const std::uint32_t* flag) {
+  void queueSample() {
     for (const auto& lane : lanes_) {
       cuda::Stream& stream = lane->stream();
-      if (holds_) cuda::Kernels::of(stream.device()).spin(stream, flag, kLongestHold);
+      if (holds_) hold_.hold(stream);
       lane->copyTimes(options_.warmup);
     }
     // The first lane begins when all are warm, the others with it.
@@ -273,7 +266,7 @@ class GpuCopiesMeasurement {
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::unique_ptr<cuda::Event> end_;
   GpuChecker checker_;
-  cuda::PinnedMemory flag_{sizeof(std::uint32_t)};
+  StreamHold hold_;
   GpuCopiesResult result_;
 };
 

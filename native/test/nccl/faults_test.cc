@@ -212,25 +212,24 @@ TEST_F(NcclFaults, OldLibrariesDoTheSameWithMessages) {
 }
 
 TEST_F(NcclFaults, WhatAnOldLibraryCannotDoIsSaid) {
-  EXPECT_EQ(
-      inProcess(
-          []() -> std::string {
-            const nccl::LibraryInfo& info = nccl::libraryInfo();
-            if (info.simulation || info.registration || info.windows || info.float8) return "info";
-            if (nccl::versionText(info.version) != "2.18.5") return "version";
-            auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
-            if (comm->estimateSeconds({Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100})) {
-              return "an estimate from nowhere";
-            }
-            const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
-                                           nccl::Memory(*comm->devices()[1], 4096)};
-            void* const places[] = {memory[0].data(), memory[1].data()};
-            return expectError(ErrorCode::unsupported, -1, "2.18.5 cannot register", [&] {
-              comm->registerMemory(places, 4096, nccl::RegistrationKind::local);
-            });
-          },
-          fault("nccl-version=21805")),
-      "");
+  EXPECT_EQ(inProcess(
+                []() -> std::string {
+                  const nccl::LibraryInfo& info = nccl::libraryInfo();
+                  if (info.simulation || info.registration || info.windows || info.float8)
+                    return "info";
+                  if (nccl::versionText(info.version) != "2.18.5") return "version";
+                  auto comm = nccl::openLocal(firstGpus(2), {.timeoutMs = 20000});
+                  const Shape shapes[] = {{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100}};
+                  if (comm->estimateSeconds(shapes).front()) return "an estimate from nowhere";
+                  const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
+                                                 nccl::Memory(*comm->devices()[1], 4096)};
+                  void* const places[] = {memory[0].data(), memory[1].data()};
+                  return expectError(ErrorCode::unsupported, -1, "2.18.5 cannot register", [&] {
+                    comm->registerMemory(places, 4096, nccl::RegistrationKind::local);
+                  });
+                },
+                fault("nccl-version=21805")),
+            "");
   EXPECT_EQ(inProcess(
                 [] {
                   auto comm = nccl::openLocal(firstGpus(1), {.timeoutMs = 20000});

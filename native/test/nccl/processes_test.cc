@@ -74,8 +74,8 @@ TEST_F(GpuPairs, WorkWithAnIdAlone) {
         if (!wrong.empty()) return wrong;
       }
       comm->barrier();
-      const Shape shape{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 1 << 20};
-      const bool estimated = comm->estimateSeconds(shape).has_value();
+      const Shape shapes[] = {{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 1 << 20}};
+      const bool estimated = comm->estimateSeconds(shapes).front().has_value();
       if (estimated != nccl::libraryInfo().simulation) return "estimate";
       auto part = comm->split(r == 0 ? -1 : 7, -r);
       if (r == 0) return part == nullptr ? "" : "a part for who takes none";

@@ -182,6 +182,11 @@ FAKE_NCCL(22703, ncclCommWindowDeregister, (CommHandle handle, abi::WindowHandle
 
 extern "C" {
 
+/// Of this process, to tests.
+__attribute__((visibility("default"))) std::size_t gradlinkFakeNcclHandles() {
+  return gradlink::fake::Comm::left();
+}
+
 __attribute__((visibility("default"))) const char* ncclGetErrorString(
     gradlink::nccl::abi::Result result) {
   constexpr const char* kTexts[] = {"no error",

@@ -1,0 +1,33 @@
+// Holds streams until the host has queued all that is timed, so that its speed does not enter.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "cuda/memory.h"
+#include "cuda/stream.h"
+
+namespace gradlink::measure {
+
+/// Load the kernels of the streams' devices before anything is held (cuda::Kernels::of): loading
+/// waits for what runs.
+class StreamHold {
+ public:
+  /// Streams are held no longer than this, so that a host that stops in between leaves no GPU busy.
+  /// Queueing takes milliseconds.
+  static constexpr double kLongestSeconds = 10;
+
+  /// What is held from here on waits for `end`.
+  void begin();
+  /// What is queued on the stream from here on waits.
+  void hold(cuda::Stream&) const;
+  /// Lets all go.
+  /// @returns false when streams had to go before, because it took too long
+  bool end();
+
+ private:
+  cuda::PinnedMemory flag_{sizeof(std::uint32_t)};
+  std::chrono::steady_clock::time_point began_;
+};
+
+}  // namespace gradlink::measure

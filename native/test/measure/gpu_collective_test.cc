@@ -1,0 +1,136 @@
+// When the calls of a timed collective may run: not before all of a batch are queued on all ranks.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/error.h"
+#include "measure/gpu/collective.h"
+#include "measure/gpu/stream_hold.h"
+
+namespace gradlink::measure {
+namespace {
+
+using cuda::Device;
+
+/// Rank 0 of two, on one GPU; calls do nothing but note what the stream has done.
+class Watched final : public nccl::NcclCommunicator {
+ public:
+  explicit Watched(bool barrierOnHost) : onHost_(barrierOnHost) {}
+
+  /// Whether the stream was at its end, at each barrier that followed calls.
+  std::vector<bool> doneAtBarriers;
+
+  int size() const override { return 2; }
+  std::span<const int> heldRanks() const override { return {ranks_, 1}; }
+  const char* backend() const override { return "nccl"; }
+  std::span<Device* const> devices() const override { return {devices_, 1}; }
+  bool barrierOnHost() const override { return onHost_; }
+  void enqueue(std::span<const nccl::Launch>, std::span<cuda::Stream* const> streams,
+               const CallOptions&) override {
+    queued_ = streams.front();
+  }
+  void collective(const Shape& shape, const Buffers&, const CallOptions&) override {
+    if (shape.kind != Kind::barrier || queued_ == nullptr) return;
+    doneAtBarriers.push_back(queued_->done());
+    queued_ = nullptr;
+  }
+  void check(const char*) override {}
+  void abort(const std::string&) override {}
+  void close() override {}
+
+  std::vector<std::optional<double>> estimateSeconds(std::span<const Shape>,
+                                                     const CallOptions&) override {
+    return refuse();
+  }
+  void enqueueRing(const Buffers&, std::size_t, DType, std::span<cuda::Stream* const>,
+                   const CallOptions&) override {
+    refuse();
+  }
+  void run(std::span<const nccl::Launch>, const CallOptions&) override { refuse(); }
+  std::unique_ptr<nccl::Registration> registerMemory(std::span<void* const>, std::size_t,
+                                                     nccl::RegistrationKind,
+                                                     const CallOptions&) override {
+    return refuse();
+  }
+  void neighborAllReduce(const Buffers&, std::size_t, DType, std::span<const Neighborhood>,
+                         const CallOptions&) override {
+    refuse();
+  }
+  void send(const void*, std::size_t, DType, int, int, const CallOptions&) override { refuse(); }
+  Received receive(void*, std::size_t, DType, int, int, const CallOptions&) override {
+    refuse();
+    return {};
+  }
+  void* allocShared(std::size_t) override { return refuse(); }
+  void freeShared(void*) override {}
+  std::unique_ptr<Communicator> split(int, int, const CallOptions&) override { return refuse(); }
+
+ private:
+  /// Of a call that measuring does not make.
+  struct Nothing {
+    template <class T>
+    operator T() const {  // NOLINT(google-explicit-constructor)
+      return T{};
+    }
+  };
+  static Nothing refuse() {
+    ADD_FAILURE() << "an unexpected call";
+    return {};
+  }
+
+  bool onHost_;
+  int ranks_[1] = {0};
+  Device* devices_[1] = {&Device::get(0)};
+  cuda::Stream* queued_ = nullptr;
+};
+
+GpuCollectiveOptions twoSamples() {
+  GpuCollectiveOptions options;
+  options.collective = &recordNamed("allReduce");
+  options.count = 16;
+  options.warmup = 1;
+  options.samples = 2;
+  options.batch = 3;
+  options.combine = Combine::own;
+  options.verify = false;
+  return options;
+}
+
+TEST(GpuCollectives, BeginWhenAllAreQueuedOnAllRanks) {
+  Watched comm(true);
+  timeGpuCollective(comm, twoSamples());
+  // After the warm-up, and within each sample.
+  EXPECT_EQ(comm.doneAtBarriers, (std::vector<bool>{true, false, false}));
+}
+
+TEST(GpuCollectives, BeginAtOnceWhereThatCouldWaitForEver) {
+  Watched onGpus(false);
+  timeGpuCollective(onGpus, twoSamples());
+  EXPECT_EQ(onGpus.doneAtBarriers, (std::vector<bool>{true, true, true}));
+
+  // A first call connects, and a long batch is more than a stream takes.
+  for (const auto& [warmup, batch] : {std::pair{0, 3}, std::pair{1, 2000}}) {
+    Watched comm(true);
+    GpuCollectiveOptions options = twoSamples();
+    options.warmup = warmup;
+    options.batch = batch;
+    timeGpuCollective(comm, options);
+    for (const bool done : comm.doneAtBarriers) EXPECT_TRUE(done) << warmup << ' ' << batch;
+  }
+}
+
+TEST(GpuStreamHold, LetsGoWhenToldAndSaysThatItHeld) {
+  Device& device = Device::get(0);
+  cuda::Stream stream(device);
+  StreamHold hold;
+  for (int i = 0; i < 2; ++i) {
+    hold.begin();
+    hold.hold(stream);
+    EXPECT_FALSE(stream.done());
+    EXPECT_TRUE(hold.end());
+    stream.synchronize();
+  }
+}
+
+}  // namespace
+}  // namespace gradlink::measure
