@@ -4,15 +4,12 @@
 #include <memory>
 
 #include "core/error.h"
+#include "cuda/abi_numbers.h"
 #include "cuda/shared_library.h"
 
 namespace gradlink::cuda {
 namespace {
 
-constexpr int kMultiprocessorCount = 16;
-constexpr int kThreadsOfMultiprocessor = 39;
-constexpr int kCapabilityMajor = 75;
-constexpr int kCapabilityMinor = 76;
 constexpr Status kPeerAccessUnsupported = 217;
 
 /// The devices that were asked for, by ordinal. Never destroyed: contexts last as long as the

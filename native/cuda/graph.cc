@@ -1,13 +1,11 @@
 #include "cuda/graph.h"
 
 #include "core/error.h"
+#include "cuda/abi_numbers.h"
 #include "cuda/driver.h"
 
 namespace gradlink::cuda {
 namespace {
-
-/// NCCL's calls inside a capture may be ones that other modes forbid.
-constexpr int kRelaxed = 2;
 
 const Driver& driverWithGraphs() {
   const Driver& driver = Driver::get();
@@ -27,7 +25,8 @@ void checkGraphs() { driverWithGraphs(); }
 Graph::Graph(Stream& stream) : stream_(stream) {
   const Driver& driver = driverWithGraphs();
   stream.device().makeCurrent();
-  check(driver.beginCapture(stream.handle(), kRelaxed), "cannot begin to capture a graph");
+  // NCCL's calls inside a capture may be ones that other modes forbid.
+  check(driver.beginCapture(stream.handle(), kCaptureRelaxed), "cannot begin to capture a graph");
   capturing_ = true;
 }
 

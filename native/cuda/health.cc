@@ -6,27 +6,12 @@
 #include <fstream>
 #include <iterator>
 
+#include "cuda/abi_numbers.h"
 #include "cuda/info.h"
 #include "cuda/nvml.h"
 
 namespace gradlink::cuda {
 namespace {
-
-// nvmlClockType_t.
-constexpr int kSmClock = 1;
-constexpr int kMemoryClock = 2;
-// As many as NVML knows of; those that a GPU has not fail.
-constexpr unsigned kMostLinks = 36;
-// nvmlIntNvLinkDeviceType_t.
-constexpr int kRemoteSwitch = 2;
-// Field ids of nvmlDeviceGetFieldValues.
-constexpr unsigned kFieldCommonLinkSpeed = 90;  // MB/s
-constexpr unsigned kFieldLinkSpeed = 164;       // MB/s
-// NVLink 5 counts malformed packets, overrun buffers, receive errors of three kinds, broken link
-// integrity and failed recoveries instead of replays and CRC errors.
-constexpr std::array<unsigned, 7> kLinkErrorFields{206, 207, 208, 209, 210, 211, 214};
-// nvmlNvLinkErrorCounter_t: replays, recoveries, CRC errors of flits and of data.
-constexpr int kLinkErrorCounters = 4;
 
 using Unsigned = NvmlStatus (*NvmlTable::*)(NvmlDevice, unsigned*);
 
@@ -54,18 +39,18 @@ class Reader {
     field.scope = scope;
     if (!call(&NvmlTable::fields, 1, &field) || field.status != kNvmlSuccess) return std::nullopt;
     switch (field.type) {
-      case 0:
+      case nvml::kDouble:
         return static_cast<std::uint64_t>(field.value.asDouble);
-      case 1:
+      case nvml::kUnsigned:
         return field.value.asU32;
-      case 2:
-      case 3:
+      case nvml::kUnsignedLong:
+      case nvml::kUnsignedLongLong:
         return field.value.asU64;
-      case 4:
+      case nvml::kLongLong:
         return static_cast<std::uint64_t>(field.value.asI64);
-      case 5:
+      case nvml::kInt:
         return static_cast<std::uint64_t>(field.value.asI32);
-      case 6:
+      case nvml::kUnsignedShort:
         return field.value.asU16;
       default:
         return std::nullopt;
@@ -87,9 +72,8 @@ std::optional<int> clockOf(const Reader& reader,
 
 std::optional<int> numaNodeOf(const Reader& reader, const std::string& pciBusId) {
   constexpr unsigned kWords = 16;
-  constexpr int kNearestNode = 0;  // nvmlAffinityScope_t
   unsigned long nodes[kWords] = {};
-  if (reader.call(&NvmlTable::memoryAffinity, kWords, nodes, kNearestNode)) {
+  if (reader.call(&NvmlTable::memoryAffinity, kWords, nodes, nvml::kNearestNode)) {
     std::optional<int> only;
     int count = 0;
     for (unsigned word = 0; word < kWords; ++word) {
@@ -108,13 +92,11 @@ std::optional<int> numaNodeOf(const Reader& reader, const std::string& pciBusId)
 }
 
 std::optional<std::uint64_t> eccErrorsOf(const Reader& reader) {
-  constexpr int kCorrected = 0;
-  constexpr int kUncorrected = 1;
-  constexpr int kSinceDriverLoad = 0;
   unsigned long long corrected = 0;
   unsigned long long uncorrected = 0;
-  if (!reader.call(&NvmlTable::eccErrors, kCorrected, kSinceDriverLoad, &corrected) ||
-      !reader.call(&NvmlTable::eccErrors, kUncorrected, kSinceDriverLoad, &uncorrected)) {
+  if (!reader.call(&NvmlTable::eccErrors, nvml::kCorrected, nvml::kSinceDriverLoad, &corrected) ||
+      !reader.call(&NvmlTable::eccErrors, nvml::kUncorrected, nvml::kSinceDriverLoad,
+                   &uncorrected)) {
     return std::nullopt;
   }
   return corrected + uncorrected;
@@ -130,12 +112,12 @@ std::optional<std::string> versionOf(unsigned number) {
 
 std::optional<std::uint64_t> linkErrorsOf(const Reader& reader, unsigned link) {
   std::optional<std::uint64_t> sum;
-  for (int counter = 0; counter < kLinkErrorCounters; ++counter) {
+  for (int counter = 0; counter < nvml::kLinkErrorCounters; ++counter) {
     unsigned long long count = 0;
     if (reader.call(&NvmlTable::linkErrors, link, counter, &count)) sum = sum.value_or(0) + count;
   }
   if (sum) return sum;
-  for (const unsigned id : kLinkErrorFields) {
+  for (const unsigned id : nvml::kLinkErrorFields) {
     if (const auto count = reader.field(id, link)) sum = sum.value_or(0) + *count;
   }
   return sum;
@@ -143,7 +125,7 @@ std::optional<std::uint64_t> linkErrorsOf(const Reader& reader, unsigned link) {
 
 std::vector<GpuLink> linksOf(const Reader& reader) {
   std::vector<GpuLink> links;
-  for (unsigned index = 0; index < kMostLinks; ++index) {
+  for (unsigned index = 0; index < nvml::kMostLinks; ++index) {
     int active = 0;
     if (!reader.call(&NvmlTable::linkState, index, &active)) continue;
     GpuLink& link = links.emplace_back();
@@ -151,8 +133,8 @@ std::vector<GpuLink> linksOf(const Reader& reader) {
     link.active = active != 0;
     unsigned version = 0;
     if (reader.call(&NvmlTable::linkVersion, index, &version)) link.version = versionOf(version);
-    std::optional<std::uint64_t> speed = reader.field(kFieldLinkSpeed, index);
-    if (!speed) speed = reader.field(kFieldCommonLinkSpeed);
+    std::optional<std::uint64_t> speed = reader.field(nvml::kFieldLinkSpeed, index);
+    if (!speed) speed = reader.field(nvml::kFieldCommonLinkSpeed);
     // A link that is down has no speed, and may say 0.
     if (link.active && speed && *speed > 0) {
       link.bytesPerSecond = static_cast<double>(*speed) * 1e6;
@@ -161,7 +143,7 @@ std::vector<GpuLink> linksOf(const Reader& reader) {
     if (!link.active) continue;
     int type = 0;
     link.remoteIsSwitch =
-        reader.call(&NvmlTable::linkRemoteType, index, &type) && type == kRemoteSwitch;
+        reader.call(&NvmlTable::linkRemoteType, index, &type) && type == nvml::kRemoteSwitch;
     NvmlPci pci{};
     if (!link.remoteIsSwitch && reader.call(&NvmlTable::linkRemotePci, index, &pci)) {
       pci.busId[sizeof(pci.busId) - 1] = '\0';
@@ -185,11 +167,11 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId) {
   health.pcieWidth = reader.number(&NvmlTable::pcieWidth);
   health.maxPcieGeneration = reader.number(&NvmlTable::maxPcieGeneration);
   health.maxPcieWidth = reader.number(&NvmlTable::maxPcieWidth);
-  health.smClockMHz = clockOf(reader, &NvmlTable::clock, kSmClock);
-  health.maxSmClockMHz = clockOf(reader, &NvmlTable::maxClock, kSmClock);
-  health.memoryClockMHz = clockOf(reader, &NvmlTable::clock, kMemoryClock);
+  health.smClockMHz = clockOf(reader, &NvmlTable::clock, nvml::kSmClock);
+  health.maxSmClockMHz = clockOf(reader, &NvmlTable::maxClock, nvml::kSmClock);
+  health.memoryClockMHz = clockOf(reader, &NvmlTable::clock, nvml::kMemoryClock);
   unsigned celsius = 0;
-  if (reader.call(&NvmlTable::temperature, 0, &celsius)) {
+  if (reader.call(&NvmlTable::temperature, nvml::kGpuSensor, &celsius)) {
     health.temperatureC = static_cast<int>(celsius);
   }
   if (const auto milliwatts = reader.number(&NvmlTable::power)) health.powerW = *milliwatts * 1e-3;
@@ -209,12 +191,8 @@ std::optional<GpuHealth> gpuHealth(const std::string& pciBusId) {
 }
 
 std::vector<std::string> throttleReasonNames(std::uint64_t bits) {
-  constexpr std::pair<std::uint64_t, const char*> kNames[] = {
-      {0x4, "softwarePowerCap"}, {0x8, "hardwareSlowdown"}, {0x10, "syncBoost"},
-      {0x20, "softwareThermal"}, {0x40, "hardwareThermal"}, {0x80, "hardwarePowerBrake"},
-  };
   std::vector<std::string> names;
-  for (const auto& [bit, name] : kNames) {
+  for (const auto& [bit, name] : nvml::kClockReasons) {
     if ((bits & bit) != 0) names.emplace_back(name);
   }
   return names;

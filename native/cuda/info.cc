@@ -4,20 +4,13 @@
 #include <cstdio>
 #include <utility>
 
+#include "cuda/abi_numbers.h"
 #include "cuda/device.h"
 #include "cuda/kernel_module.h"
 #include "cuda/nvml.h"
 
 namespace gradlink::cuda {
 namespace {
-
-// CUdevice_attribute.
-constexpr int kMemoryClockKHz = 36;
-constexpr int kMemoryBusBits = 37;
-constexpr int kL2Bytes = 38;
-constexpr int kCopyEngines = 40;
-// CUdevice_P2PAttribute.
-constexpr int kPerformanceRank = 1;
 
 /// 0 where the driver does not tell.
 int attributeOf(const Device& device, int id) {
@@ -58,17 +51,17 @@ std::string pciBusIdOf(const Device& device) {
 /// nvmlGpuTopologyLevel_t, in the words of nvidia-smi topo.
 std::optional<std::string> pathOf(int level) {
   switch (level) {
-    case 0:
+    case nvml::kSameBoard:
       return "X";
-    case 10:
+    case nvml::kOneSwitch:
       return "PIX";
-    case 20:
+    case nvml::kManySwitches:
       return "PXB";
-    case 30:
+    case nvml::kHostBridge:
       return "PHB";
-    case 40:
+    case nvml::kSameNode:
       return "NODE";
-    case 50:
+    case nvml::kSystem:
       return "SYS";
     default:
       return std::nullopt;
@@ -116,7 +109,7 @@ GpuPeer gpuPeer(int from, int to) {
   }
   const Nvml* nvml = Nvml::get();
   if (from == to) {
-    peer.path = pathOf(0);
+    peer.path = pathOf(nvml::kSameBoard);
   } else if (nvml != nullptr) {
     const std::optional<NvmlDevice> a = nvml->device(pciBusIdOf(source));
     const std::optional<NvmlDevice> b = nvml->device(pciBusIdOf(target));

@@ -5,13 +5,11 @@
 #include <string>
 
 #include "core/error.h"
+#include "cuda/abi_numbers.h"
 #include "cuda/put_off.h"
 
 namespace gradlink::cuda {
 namespace {
-
-constexpr unsigned kHostPortable = 1;
-constexpr unsigned kHostMapped = 2;
 
 Status allocate(Address& address, std::size_t bytes) {
   const Allocating now;

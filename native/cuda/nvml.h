@@ -66,7 +66,7 @@ struct NvmlUtilization {
   X(nvmlDeviceGetMigMode, migMode, (NvmlDevice, unsigned*, unsigned*))                             \
   X(nvmlDeviceGetHandleByPciBusId_v2, byPciBusId, (const char*, NvmlDevice*))                      \
   X(nvmlDeviceGetTopologyCommonAncestor, commonAncestor, (NvmlDevice, NvmlDevice, int*))           \
-  X(nvmlDeviceGetMemoryAffinity, memoryAffinity, (NvmlDevice, unsigned, unsigned long*, int))      \
+  X(nvmlDeviceGetMemoryAffinity, memoryAffinity, (NvmlDevice, unsigned, unsigned long*, unsigned)) \
   X(nvmlDeviceGetCurrPcieLinkGeneration, pcieGeneration, (NvmlDevice, unsigned*))                  \
   X(nvmlDeviceGetCurrPcieLinkWidth, pcieWidth, (NvmlDevice, unsigned*))                            \
   X(nvmlDeviceGetMaxPcieLinkGeneration, maxPcieGeneration, (NvmlDevice, unsigned*))                \

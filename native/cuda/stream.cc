@@ -6,13 +6,10 @@
 #include <thread>
 
 #include "core/error.h"
+#include "cuda/abi_numbers.h"
 
 namespace gradlink::cuda {
 namespace {
-
-constexpr unsigned kNonBlocking = 1;
-constexpr unsigned kBlockingSync = 1;
-constexpr unsigned kDisableTiming = 2;
 
 /// Most waits are over within this; a thread that slept would wake later than that.
 constexpr auto kPolling = std::chrono::microseconds(200);

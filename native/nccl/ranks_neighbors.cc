@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "cuda/kernel_module.h"
 #include "cuda/ranks/window_memory.h"
 #include "nccl/ranks.h"
 
@@ -46,9 +47,9 @@ void Ranks::neighborAllReduce(const Buffers& buffers, std::size_t count, DType d
     }
     // Before the others go on: their kernels may spin, and an allocation would wait for them.
     if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
+    cuda::loadKernels(devices_, false);
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       neighbors_->inbox(i, *devices_[i], neighborhoods[i].sources.size() * count * sizeOf(dtype));
-      static_cast<void>(cuda::Kernels::of(*devices_[i]));
     }
     agree(shape, watch);
     const std::vector<WeightRow> rows = resolveNeighbors(allNeighborhoods(neighborhoods, watch));

@@ -6,7 +6,6 @@
 
 #include "core/error.h"
 #include "cuda/graph.h"
-#include "cuda/kernels.h"
 #include "measure/gpu/collective_data.h"
 #include "measure/gpu/stream_hold.h"
 
@@ -60,7 +59,6 @@ class GpuCollectiveMeasurement {
         shape_(record_.shape(options.count, options.dtype, options.op, options.root)),
         data_(comm, options, record_) {
     for (cuda::Stream* stream : data_.streams()) {
-      cuda::Kernels::of(stream->device());
       starts_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
       stops_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
     }

@@ -87,6 +87,8 @@ inline constexpr RecordedNumber kCudaNumbers[] = {
     {"CU_EVENT_DISABLE_TIMING", 2, "13.0"},
     {"CU_EVENT_BLOCKING_SYNC", 1, "13.0"},
     {"CU_MEMHOSTALLOC_PORTABLE", 1, "13.0"},
+    {"CU_MEMHOSTALLOC_DEVICEMAP", 2, "13.0"},
+    {"CUDA_ERROR_PEER_ACCESS_UNSUPPORTED", 217, "13.0"},
     {"CU_STREAM_CAPTURE_MODE_RELAXED", 2, "13.0"},
 };
 // clang-format on

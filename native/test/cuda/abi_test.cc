@@ -2,6 +2,7 @@
 // where this machine has cuda.h, against that: all of it at compile time.
 #include <gtest/gtest.h>
 
+#include "cuda/abi_numbers.h"
 #include "cuda/driver.h"
 #include "test/abi/cuda.h"
 
@@ -41,6 +42,22 @@ static_assert(isNumber("CUDA_ERROR_NOT_READY", cuda::kNotReady));
 static_assert(isNumber("CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", cuda::kPeerAccessAlreadyEnabled));
 static_assert(isNumber("CUDA_ERROR_PEER_ACCESS_NOT_ENABLED", cuda::kPeerAccessNotEnabled));
 static_assert(isNumber("CUDA_ERROR_TOO_MANY_PEERS", cuda::kTooManyPeers));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT", cuda::kMultiprocessorCount));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE", cuda::kMemoryClockKHz));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH", cuda::kMemoryBusBits));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE", cuda::kL2Bytes));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR",
+                       cuda::kThreadsOfMultiprocessor));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT", cuda::kCopyEngines));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR", cuda::kCapabilityMajor));
+static_assert(isNumber("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", cuda::kCapabilityMinor));
+static_assert(isNumber("CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK", cuda::kPerformanceRank));
+static_assert(isNumber("CU_STREAM_NON_BLOCKING", cuda::kNonBlocking));
+static_assert(isNumber("CU_EVENT_DISABLE_TIMING", cuda::kDisableTiming));
+static_assert(isNumber("CU_EVENT_BLOCKING_SYNC", cuda::kBlockingSync));
+static_assert(isNumber("CU_MEMHOSTALLOC_PORTABLE", cuda::kHostPortable));
+static_assert(isNumber("CU_MEMHOSTALLOC_DEVICEMAP", cuda::kHostMapped));
+static_assert(isNumber("CU_STREAM_CAPTURE_MODE_RELAXED", cuda::kCaptureRelaxed));
 
 #ifdef GRADLINK_HAS_CUDA_H
 // A name without a version is a macro of the header for its newest one.

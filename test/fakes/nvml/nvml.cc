@@ -197,7 +197,7 @@ FAKE_EXPORT(Status, nvmlDeviceGetTopologyCommonAncestor, (Device one, Device oth
 }
 
 FAKE_EXPORT(Status, nvmlDeviceGetMemoryAffinity,
-            (Device device, unsigned words, unsigned long* nodes, int)) {
+            (Device device, unsigned words, unsigned long* nodes, unsigned)) {
   const Gpu* gpu = nullptr;
   if (const Status status = enter(device, gpu)) return status;
   if (words == 0) return kInvalidArgument;

@@ -1,0 +1,82 @@
+// Numbers of cuda.h and nvml.h that our calls pass or get. What the headers say of each is recorded
+// in native/test/abi, and compared at compile time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <utility>
+
+namespace gradlink::cuda {
+
+// CUdevice_attribute.
+inline constexpr int kMultiprocessorCount = 16;
+inline constexpr int kMemoryClockKHz = 36;
+inline constexpr int kMemoryBusBits = 37;
+inline constexpr int kL2Bytes = 38;
+inline constexpr int kThreadsOfMultiprocessor = 39;
+inline constexpr int kCopyEngines = 40;
+inline constexpr int kCapabilityMajor = 75;
+inline constexpr int kCapabilityMinor = 76;
+// CUdevice_P2PAttribute.
+inline constexpr int kPerformanceRank = 1;
+// Flags of streams, events, captures and page-locked memory.
+inline constexpr unsigned kNonBlocking = 1;
+inline constexpr unsigned kBlockingSync = 1;
+inline constexpr unsigned kDisableTiming = 2;
+inline constexpr int kCaptureRelaxed = 2;
+inline constexpr unsigned kHostPortable = 1;
+inline constexpr unsigned kHostMapped = 2;
+
+namespace nvml {
+
+// nvmlClockType_t.
+inline constexpr int kSmClock = 1;
+inline constexpr int kMemoryClock = 2;
+// nvmlTemperatureSensors_t.
+inline constexpr int kGpuSensor = 0;
+// nvmlAffinityScope_t.
+inline constexpr unsigned kNearestNode = 0;
+// nvmlMemoryErrorType_t and nvmlEccCounterType_t.
+inline constexpr int kCorrected = 0;
+inline constexpr int kUncorrected = 1;
+inline constexpr int kSinceDriverLoad = 0;
+// As many as NVML knows of; those that a GPU has not fail.
+inline constexpr unsigned kMostLinks = 36;
+// nvmlIntNvLinkDeviceType_t.
+inline constexpr int kRemoteSwitch = 2;
+// nvmlNvLinkErrorCounter_t: replays, recoveries, CRC errors of flits and of data, ECC errors.
+inline constexpr int kLinkErrorCounters = 5;
+
+// Field ids of nvmlDeviceGetFieldValues.
+inline constexpr unsigned kFieldCommonLinkSpeed = 90;  // MB/s
+inline constexpr unsigned kFieldLinkSpeed = 164;       // MB/s
+// NVLink 5 counts malformed packets, overrun buffers, receive errors of three kinds, broken link
+// integrity and failed recoveries instead of replays and CRC errors.
+inline constexpr std::array<unsigned, 7> kLinkErrorFields{206, 207, 208, 209, 210, 211, 214};
+
+// nvmlValueType_t.
+inline constexpr int kDouble = 0;
+inline constexpr int kUnsigned = 1;
+inline constexpr int kUnsignedLong = 2;
+inline constexpr int kUnsignedLongLong = 3;
+inline constexpr int kLongLong = 4;
+inline constexpr int kInt = 5;
+inline constexpr int kUnsignedShort = 6;
+
+// nvmlGpuTopologyLevel_t.
+inline constexpr int kSameBoard = 0;
+inline constexpr int kOneSwitch = 10;
+inline constexpr int kManySwitches = 20;
+inline constexpr int kHostBridge = 30;
+inline constexpr int kSameNode = 40;
+inline constexpr int kSystem = 50;
+
+/// nvmlClocksEventReasons, by what health calls them.
+inline constexpr std::pair<std::uint64_t, const char*> kClockReasons[] = {
+    {0x4, "softwarePowerCap"}, {0x8, "hardwareSlowdown"}, {0x10, "syncBoost"},
+    {0x20, "softwareThermal"}, {0x40, "hardwareThermal"}, {0x80, "hardwarePowerBrake"},
+};
+
+}  // namespace nvml
+
+}  // namespace gradlink::cuda
