@@ -1,4 +1,4 @@
-// The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, TianShu's over a grid.
+// The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, and both over a plan.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -19,13 +19,15 @@ import { readReport } from '../results/read-report.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
 import { trainIdentity } from '../measure/train/case.js';
 import {
+  elasticDlMarkdown,
+  elasticDlRecords,
   elasticDlTable,
   gridMarkdown,
   gridRecords,
   gridRows,
   gridTable,
 } from '../report/train-tables.js';
-import { parsePlan, type GridCell, type GridPlan } from '../measure/train/plan.js';
+import { parsePlan, type GridCell, type GridPlan, type GridStyle } from '../measure/train/plan.js';
 
 /** Options that are about jobs or reports, not about one run. */
 const notOfOneRun = ['workers', 'plan', 'output-dir', 'output', 'format', 'style'];
@@ -121,12 +123,12 @@ export async function runElasticDl(
   return cases;
 }
 
-function readPlan(file: string, command: Command): GridPlan {
+function readPlan(file: string, command: Command, style: GridStyle): GridPlan {
   const known = command.options
     .map(({ long }) => longName(long))
     .filter((name) => !notOfOneRun.includes(name));
   try {
-    return parsePlan(readInput(file, 'a plan of runs'), known);
+    return parsePlan(readInput(file, 'a plan of runs'), known, style);
   } catch (error) {
     throw new UsageError(`--plan ${file}: ${(error as Error).message}.`);
   }
@@ -188,52 +190,85 @@ function finishedBefore(
   }
 }
 
+/** Of one run in the grid. */
+interface GridRun extends GridCell {
+  readonly model: string;
+  readonly batchSize: number;
+  readonly repeat: number;
+}
+
+function* runsOf(plan: GridPlan, otherwise: string): Generator<GridRun> {
+  const models = plan.models.length > 0 ? plan.models : [otherwise];
+  for (const model of models) {
+    for (const batchSize of plan.batchSizes) {
+      for (const cell of plan.cells) {
+        for (let repeat = 1; repeat <= plan.repeats; ++repeat) {
+          yield { ...cell, model, batchSize, repeat };
+        }
+      }
+    }
+  }
+}
+
+/** TianShu's table, as text, Markdown and CSV. */
+function writeTianshu(folder: string, cases: readonly CaseResult[], target: number): string[] {
+  const rows = gridRows(cases, target);
+  writeFileAtomic(join(folder, 'summary.md'), [gridMarkdown(rows, target)]);
+  const records = stringify(gridRecords(rows).map((row) => [...row]));
+  writeFileAtomic(join(folder, 'summary.csv'), [records]);
+  return gridTable(rows);
+}
+
+/** ElasticDL's table, as text, Markdown and CSV. */
+function writeElasticDl(folder: string, cases: readonly CaseResult[]): string[] {
+  writeFileAtomic(join(folder, 'summary.md'), [elasticDlMarkdown(cases)]);
+  const records = stringify(elasticDlRecords(cases).map((row) => [...row]));
+  writeFileAtomic(join(folder, 'summary.csv'), [records]);
+  return elasticDlTable(cases);
+}
+
 /**
- * Runs the grid, each run in a folder of its own with its report and what it printed, and writes `summary.md` and
- * `summary.csv`. Runs that are there already are kept, so that a grid that was interrupted goes on.
+ * Runs the grid of a plan, each run in a folder of its own with its report and what it printed, and writes `summary.md`
+ * and `summary.csv`. Runs that are there already are kept, so that a grid that was interrupted goes on.
  */
-export async function runTianshu(
+export async function runPlan(
   command: Command,
   options: TrainOptions,
+  style: GridStyle,
   folder: string,
   io: Io,
   print: (text: string) => void,
 ): Promise<CaseResult[]> {
-  const plan = readPlan(options.plan ?? '', command);
+  const plan = readPlan(options.plan ?? '', command, style);
+  const all = [...runsOf(plan, options.model)];
   const cases: CaseResult[] = [];
   mkdirSync(folder, { recursive: true });
-  const runs = new Runs(io, plan.batchSizes.length * plan.cells.length * plan.repeats);
+  const runs = new Runs(io, all.length);
   try {
-    for (const batchSize of plan.batchSizes) {
-      for (const cell of plan.cells) {
-        for (let repeat = 1; repeat <= plan.repeats; ++repeat) {
-          cases.push(await runCell(command, plan, cell, batchSize, repeat, folder, runs));
-        }
-      }
-    }
+    for (const one of all) cases.push(await runCell(command, plan, style, one, folder, runs));
   } finally {
     runs.stop();
   }
-  const rows = gridRows(cases, plan.target);
-  writeFileAtomic(join(folder, 'summary.md'), [gridMarkdown(rows, plan.target)]);
-  const records = stringify(gridRecords(rows).map((row) => [...row]));
-  writeFileAtomic(join(folder, 'summary.csv'), [records]);
-  print(`${gridTable(rows).join('\n')}\n`);
+  const table =
+    style === 'tianshu' ? writeTianshu(folder, cases, plan.target) : writeElasticDl(folder, cases);
+  print(`${table.join('\n')}\n`);
   return cases;
 }
 
 async function runCell(
   command: Command,
   plan: GridPlan,
-  cell: GridCell,
-  batchSize: number,
-  repeat: number,
+  style: GridStyle,
+  run: GridRun,
   folder: string,
   runs: Runs,
 ): Promise<CaseResult> {
-  const model = plan.options.model ?? String(command.getOptionValue('model'));
+  const { model, batchSize, repeat, ...cell } = run;
   const method = plan.options['dist-optimizer'] ?? String(command.getOptionValue('distOptimizer'));
-  const where = { machines: cell.machines, devicesPerMachine: cell.devices, repeat };
+  const where =
+    style === 'tianshu'
+      ? { machines: cell.machines, devicesPerMachine: cell.devices, repeat }
+      : { repeat };
   const workers = cell.machines * cell.devices;
   const identity = { name: 'train', parameters: { model, batchSize, workers, ...where } };
   if (cell.machines > Math.max(1, plan.hosts.length)) {
@@ -249,8 +284,8 @@ async function runCell(
     ...Object.entries(plan.options).flatMap(([name, value]) =>
       value === 'true' ? [`--${name}`] : [`--${name}`, value],
     ),
-    ...['--style', 'tianshu', '--batch-size', String(batchSize), '--steps', String(plan.steps)],
-    ...['--num-warmup-batches', String(plan.warmupSteps)],
+    ...['--style', style, '--model', model, '--batch-size', String(batchSize)],
+    ...plan.measuring,
   ];
   const servers = Math.max(plan.servers, serversOf(method));
   const launch = launchArguments(plan, cell, servers);

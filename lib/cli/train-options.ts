@@ -96,6 +96,7 @@ Examples:
   $ gradlink launch -n 4 node bench/train.js --style bluefog --dist-optimizer neighbor_allreduce
   $ gradlink train --style elasticdl --workers 1,2,4 --model mobilenetv2 --batch-size 64
   $ gradlink train --style tianshu --plan plan.yaml --output-dir runs
+  $ gradlink train --style elasticdl --plan examples/elasticdl.yaml --output-dir runs
   $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir /tmp/run --checkpoint-every 100 --steps 1000
 
 Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;
@@ -181,8 +182,8 @@ export function addTrainOptions(command: Command): Command {
       'of elasticdl: start a job of each of these sizes, 1,2,4',
       list(positive),
     )
-    .option('--plan <file>', 'of tianshu: the grid to run, in YAML')
-    .option('--output-dir <folder>', 'of tianshu: a folder for each run, and the tables');
+    .option('--plan <file>', 'of tianshu and elasticdl: the grid to run, in YAML')
+    .option('--output-dir <folder>', 'with --plan: a folder for each run, and the tables');
   return addReportOptions(command).addHelpText('after', examples);
 }
 

@@ -5,7 +5,7 @@ import type { Io } from './io.js';
 import { exitCodeOf, measured } from './measured-command.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
-import { runElasticDl, runTianshu } from './train-grid.js';
+import { runElasticDl, runPlan } from './train-grid.js';
 import { addTrainOptions, trainConfig, type TrainOptions } from './train-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
@@ -54,13 +54,22 @@ async function trainHere(
   );
 }
 
+const isGridStyle = (style: string): boolean => style === 'tianshu' || style === 'elasticdl';
+
 /** Options that start jobs of their own, each with the style that has it. */
 function refuseMeaningless(options: TrainOptions): void {
   if (options.workers !== undefined && options.style !== 'elasticdl') {
     throw UsageError.of('--workers', 'an option of --style elasticdl', `it with ${options.style}`);
   }
-  if (options.plan !== undefined && options.style !== 'tianshu') {
-    throw UsageError.of('--plan', 'an option of --style tianshu', `it with ${options.style}`);
+  if (options.plan !== undefined && !isGridStyle(options.style)) {
+    throw UsageError.of(
+      '--plan',
+      'an option of --style tianshu and elasticdl',
+      `it with ${options.style}`,
+    );
+  }
+  if (options.plan !== undefined && options.workers !== undefined) {
+    throw UsageError.of('--workers', 'an entry of the plan, workers: [1, 2]', 'it with --plan');
   }
   if ((options.plan === undefined) !== (options.outputDir === undefined)) {
     throw UsageError.of('--plan and --output-dir', 'both or none', 'one of them');
@@ -82,6 +91,7 @@ export const registerTrain: Register = (program, io, done, argv) => {
     refuseMeaningless(options);
     const output = new ReportOutput(options, io);
     const { workers, plan, outputDir } = options;
+    const gridStyle = options.style === 'elasticdl' ? 'elasticdl' : 'tianshu';
     if (workers === undefined && plan === undefined) {
       done(await trainHere(command, options, argv, output, io));
       return;
@@ -92,7 +102,7 @@ export const registerTrain: Register = (program, io, done, argv) => {
     const cases =
       plan === undefined
         ? await runElasticDl(command, options, io, print)
-        : await runTianshu(command, options, outputDir ?? '', io, print);
+        : await runPlan(command, options, gridStyle, outputDir ?? '', io, print);
     const asked = { commandLine: argv, options: flatOptions(command.opts()) };
     const report = {
       ...headOf('train', { asked }, { workers: Math.max(...(workers ?? [1])) }),

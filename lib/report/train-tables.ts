@@ -54,9 +54,36 @@ const elasticDlTitles = [
  * copies between the backend and the memory that travels, which have a column of their own.
  */
 export function elasticDlTable(cases: readonly CaseResult[]): string[] {
-  const base = cases.filter(hasMeasurement).find(({ parameters }) => parameters.workers === 1);
-  const rows = cases.map((one): readonly string[] => {
+  return tableLines(columnsOf(elasticDlTitles, 2), elasticDlCells(cases));
+}
+
+/** What the figures are, and the table. */
+export function elasticDlMarkdown(cases: readonly CaseResult[]): string {
+  return [
+    '# Training by tasks',
+    '',
+    'Seconds of a task, the mean of those measured; samples of all workers a second; speedup against one worker of the same model and batch.',
+    '',
+    ...markdownTable(columnsOf(elasticDlTitles, 2), elasticDlCells(cases)),
+    '',
+  ].join('\n');
+}
+
+/** Titles and cells, for CSV. */
+export function elasticDlRecords(cases: readonly CaseResult[]): Rows {
+  return [elasticDlTitles, ...elasticDlCells(cases)];
+}
+
+function elasticDlCells(cases: readonly CaseResult[]): Rows {
+  const measured = cases.filter(hasMeasurement);
+  return cases.map((one): readonly string[] => {
     const { model, workers, batchSize } = one.parameters;
+    const base = measured.find(
+      ({ parameters }) =>
+        parameters.workers === 1 &&
+        parameters.model === model &&
+        parameters.batchSize === batchSize,
+    );
     if (!hasMeasurement(one)) {
       const cells = elasticDlTitles.map(() => none);
       cells.splice(0, 3, String(model), `${one.status}: ${one.reason}`, String(workers));
@@ -99,7 +126,6 @@ export function elasticDlTable(cases: readonly CaseResult[]): string[] {
       base === undefined ? none : (rate / throughput(base)).toFixed(2),
     ];
   });
-  return tableLines(columnsOf(elasticDlTitles, 2), rows);
 }
 
 /** A report as text: the grid where it is one, else a row a run. */

@@ -40,6 +40,10 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     /^node bench\/convergence\/run\.js$/,
     'trains for minutes; test/process/convergence.test.ts trains in small',
   ],
+  [
+    /train --style elasticdl --plan /,
+    'trains for hours; test/process/train.test.ts has a small plan',
+  ],
   [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
   [
     /^gradlink watch train\.log$/,

@@ -129,6 +129,30 @@ describe('gradlink train', () => {
     expect(more).toEqual([]);
   });
 
+  it("has ElasticDL's table of a plan, and makes no run twice", () => {
+    const plan = join(scratch, 'elasticdl.yaml');
+    const folder = join(scratch, 'elasticdl');
+    writeFileSync(
+      plan,
+      `{model: [mlp, lenet], dataset: mnist, image-size: 16, batch-size: 4, workers: [1, 2],
+        num-batches-per-iter: 2, num-iters: 1, num-warmup-batches: 1}`,
+    );
+    const args = ['--style', 'elasticdl', '--plan', plan, '--output-dir', folder];
+    const first = alone(args);
+    expect(first.status, first.stderr).toBe(0);
+    const rows = first.stdout.trimEnd().split('\n').slice(1);
+    expect(rows.map((row) => row.split(/ +/).slice(0, 3).join(' '))).toEqual([
+      ...['mlp ok 1', 'mlp ok 2', 'lenet ok 1', 'lenet ok 2'],
+    ]);
+    for (const row of [rows[0], rows[2]]) expect(row).toMatch(/ 1\.00$/);
+    for (const row of [rows[1], rows[3]]) expect(row).toMatch(/ 10:[\d.]+ +[\d.]+ % /);
+    const summary = readFileSync(join(folder, 'summary.md'), 'utf8');
+    expect(summary).toMatch(/^\| lenet \| ok \| 2 \|/m);
+    const second = alone(args);
+    expect(second.stdout).toBe(first.stdout);
+    expect(second.stderr).not.toContain('…');
+  });
+
   it("runs TianShu's grid, and goes on where it was interrupted", () => {
     const plan = join(scratch, 'plan.yaml');
     const folder = join(scratch, 'grid');

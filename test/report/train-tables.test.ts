@@ -126,6 +126,19 @@ describe('elasticDlTable', () => {
     expect(rows[2]).toMatchObject({ 'compute:comm': '10:5.6', speedup: '1.98' });
   });
 
+  it('compares each model and batch with its own single worker', () => {
+    const other = { ...config, model: 'resnet50' as const };
+    const rows = cells(
+      elasticDlTable([
+        trainCase(config, run(1, 100, 0, 100)),
+        trainCase(other, run(1, 1000, 0, 1000)),
+        trainCase(other, run(2, 1000, 0, 1000)),
+        trainCase({ ...other, batchSize: 8 }, run(2, 1000, 0, 1000)),
+      ]),
+    );
+    expect(rows.map(({ speedup }) => speedup)).toEqual(['1.00', '1.00', '2.00', '-']);
+  });
+
   it('shows runs that failed', () => {
     const failed = failedCase(
       { name: 'train', parameters: { model: 'mlp', workers: 8, batchSize: 64 } },

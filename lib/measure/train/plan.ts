@@ -1,4 +1,4 @@
-// A grid of training runs, as a YAML file has it.
+// A grid of training runs, as a YAML file has it: of TianShu or of ElasticDL, whose tables differ.
 import { parse } from 'yaml';
 
 /** Machines, and devices on each. */
@@ -7,14 +7,19 @@ export interface GridCell {
   readonly devices: number;
 }
 
+/** Whose table the runs make. */
+export type GridStyle = 'tianshu' | 'elasticdl';
+
 export interface GridPlan {
+  /** Networks; none: that of the command line. */
+  readonly models: readonly string[];
   readonly cells: readonly GridCell[];
   readonly batchSizes: readonly number[];
-  /** Runs of each cell, whose median counts. */
+  /** Runs of each cell; TianShu counts their median. */
   readonly repeats: number;
-  readonly warmupSteps: number;
-  readonly steps: number;
-  /** Efficiency that is asked for. */
+  /** How each run measures, as options of `gradlink train`. */
+  readonly measuring: readonly string[];
+  /** Efficiency that TianShu asks for. */
   readonly target: number;
   /** Names of machines; without any, cells of several machines cannot run. */
   readonly hosts: readonly string[];
@@ -29,13 +34,15 @@ export interface GridPlan {
   readonly options: Readonly<Record<string, string>>;
 }
 
+/** What TianShu's protocol alone has. */
+const tianshuKeys = ['warmup', 'steps', 'target'];
 const ownKeys = [
+  'model',
   'grid',
+  'workers',
   'batch-size',
   'repeats',
-  'warmup',
-  'steps',
-  'target',
+  ...tianshuKeys,
   'hosts',
   'launcher',
   'launch',
@@ -47,9 +54,14 @@ const ownKeys = [
  * Reads a plan. What is no word of a plan is an option of `gradlink train`.
  *
  * @param known the long names of those options, without the dashes
+ * @param style whose table it makes: ElasticDL times tasks, by the options of the same names
  * @throws Error that says which entry is wrong and what it should be.
  */
-export function parsePlan(text: string, known: readonly string[]): GridPlan {
+export function parsePlan(
+  text: string,
+  known: readonly string[],
+  style: GridStyle = 'tianshu',
+): GridPlan {
   const root: unknown = parse(text);
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
     throw new Error('expected entries such as "model: resnet50" and "grid: [[1, 1], [1, 2]]"');
@@ -61,6 +73,12 @@ export function parsePlan(text: string, known: readonly string[]): GridPlan {
     const value = entries.get(name) ?? fallback;
     return wholeNumber(value, name, least);
   };
+  const other = style === 'tianshu' ? undefined : tianshuKeys.find((key) => entries.has(key));
+  if (other !== undefined) {
+    const expected =
+      'num-warmup-batches, num-batches-per-iter and num-iters for how tasks are timed';
+    throw new Error(`expected ${expected}, got ${other}, which --style tianshu has`);
+  }
   const options: Record<string, string> = {};
   for (const [key, value] of entries) {
     if (ownKeys.includes(key)) continue;
@@ -94,14 +112,23 @@ export function parsePlan(text: string, known: readonly string[]): GridPlan {
     throw new Error(`expected ${expected}, got ${JSON.stringify(launcher)}`);
   }
   const batch = entries.get('batch-size') ?? 32;
+  const model = entries.get('model') ?? [];
+  const models =
+    typeof model === 'string' ? [model] : texts(model, 'a name or a list of names for model');
   return {
-    cells: cellsOf(entries.get('grid')),
+    models,
+    cells: cellsOf(entries.get('grid'), entries.get('workers')),
     batchSizes: (Array.isArray(batch) ? batch : [batch]).map((size) =>
       wholeNumber(size, 'batch-size', 1),
     ),
-    repeats: integer('repeats', 5),
-    warmupSteps: integer('warmup', 20, 0),
-    steps: integer('steps', 100),
+    repeats: integer('repeats', style === 'tianshu' ? 5 : 1),
+    measuring:
+      style === 'tianshu'
+        ? [
+            ...['--steps', String(integer('steps', 100))],
+            ...['--num-warmup-batches', String(integer('warmup', 20, 0))],
+          ]
+        : [],
     target,
     hosts,
     launcher,
@@ -128,9 +155,16 @@ function wholeNumber(value: unknown, name: string, least: number): number {
   return value;
 }
 
-function cellsOf(grid: unknown): GridCell[] {
+function cellsOf(grid: unknown, workers: unknown): GridCell[] {
+  if (workers !== undefined) {
+    if (grid !== undefined) throw new Error('expected grid or workers, got both');
+    const counts = Array.isArray(workers) ? workers : [workers];
+    return counts.map((count) => ({ machines: 1, devices: wholeNumber(count, 'workers', 1) }));
+  }
   if (!Array.isArray(grid) || grid.length === 0) {
-    throw new Error('expected a list of [machines, devices on each] for grid');
+    throw new Error(
+      'expected a list of [machines, devices on each] for grid, or a list of numbers for workers',
+    );
   }
   return grid.map((cell: unknown) => {
     if (!Array.isArray(cell) || cell.length !== 2) {

@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+
 import { describe, expect, it } from 'vitest';
 
 import { parsePlan } from '../../../lib/measure/train/plan.js';
@@ -7,11 +9,11 @@ const known = ['model', 'dataset', 'dist-optimizer', 'atc-style', 'lr'];
 describe('parsePlan', () => {
   it('has the protocol for what is not said', () => {
     expect(parsePlan('grid: [[1, 1]]', known)).toEqual({
+      models: [],
       cells: [{ machines: 1, devices: 1 }],
       batchSizes: [32],
       repeats: 5,
-      warmupSteps: 20,
-      steps: 100,
+      measuring: ['--steps', '100', '--num-warmup-batches', '20'],
       target: 0.8,
       hosts: [],
       launcher: 'local',
@@ -40,14 +42,14 @@ describe('parsePlan', () => {
       timeout: 600
       servers: 2`;
     expect(parsePlan(text, known)).toEqual({
+      models: ['resnet50'],
       cells: [
         { machines: 1, devices: 1 },
         { machines: 12, devices: 8 },
       ],
       batchSizes: [64, 128],
       repeats: 7,
-      warmupSteps: 0,
-      steps: 10,
+      measuring: ['--steps', '10', '--num-warmup-batches', '0'],
       target: 0.9,
       hosts: ['node1', 'node2'],
       launcher: 'mpi',
@@ -55,12 +57,29 @@ describe('parsePlan', () => {
       timeoutSeconds: 600,
       launch: ['--remote-shell', 'ssh -p 2222'],
       options: {
-        model: 'resnet50',
         'dist-optimizer': 'neighbor_allreduce',
         'atc-style': 'true',
         lr: '0.5',
       },
     });
+  });
+
+  it("times tasks for ElasticDL's table, of several networks and numbers of workers", () => {
+    const plan = parsePlan('{model: [a, b], workers: [1, 3], lr: 0.5}', known, 'elasticdl');
+    expect(plan).toMatchObject({ models: ['a', 'b'], repeats: 1, measuring: [] });
+    expect(plan.cells).toEqual([
+      { machines: 1, devices: 1 },
+      { machines: 1, devices: 3 },
+    ]);
+    expect(() => parsePlan('{workers: 1, steps: 5}', known, 'elasticdl')).toThrow(
+      'how tasks are timed, got steps, which --style tianshu has',
+    );
+  });
+
+  it('reads the plan of the examples', () => {
+    const text = readFileSync(new URL('../../../examples/elasticdl.yaml', import.meta.url), 'utf8');
+    const options = ['dataset', 'num-batches-per-iter', 'num-iters', 'num-warmup-batches'];
+    expect(parsePlan(text, options, 'elasticdl').models).toEqual(['mobilenetv2', 'resnet50']);
   });
 
   it('goes to hosts over ssh', () => {
@@ -85,7 +104,10 @@ describe('parsePlan', () => {
     ['{grid: [[1, 1]], launch: --tag-output}', 'for launch, got "--tag-output"'],
     ['{grid: [[1, 1]], launch: [--tag-output]}', 'the output of a run, got --tag-output'],
     ['{grid: [[1, 1]], modle: mlp}', 'got the entry modle'],
-    ['{grid: [[1, 1]], model: [mlp]}', 'expected text, a number or true for model, got ["mlp"]'],
+    ['{grid: [[1, 1]], model: 1}', 'expected a name or a list of names for model, got 1'],
+    ['{grid: [[1, 1]], lr: [1]}', 'expected text, a number or true for lr, got [1]'],
+    ['{grid: [[1, 1]], workers: [1]}', 'expected grid or workers, got both'],
+    ['{workers: [0]}', 'expected a whole number of at least 1 for workers, got 0'],
   ])('refuses %s', (text, message) => {
     expect(() => parsePlan(text, known)).toThrow(message);
   });
