@@ -42,7 +42,7 @@ const onTensorFlow = (
     [
       'node-gpu',
       [
-        'test/tfjs-node/{backend,doctor,guide}.test.ts',
+        'test/tfjs-node/{backend,doctor,gathering,guide}.test.ts',
         'test/process/{ddp-model,train,training}.test.ts',
       ],
     ],

@@ -49,6 +49,7 @@ class EachGather implements GradientGather {
   }
 
   add(index: number, gradient: Tensor): void {
+    settle(gradient);
     const start = monotonicSeconds();
     this.#reducer.add(index, this.#read(gradient));
     this.copySeconds += monotonicSeconds() - start;

@@ -3,6 +3,8 @@
 // 2, a core and a thread for each. What a step takes longer with 2 is communication and whatever else they cost each other.
 //
 //   node bench/peers/training/run.js [--rounds N] [--steps N] [--markdown] [--output FILE]
+//
+// Status 1: a contender failed, and is named; the figures of the others, and what it had, are printed all the same.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -149,8 +151,21 @@ function slowest(records, workers) {
   );
 }
 
+/** One job; the figures go to the contender's. */
+async function take(one, workers, round) {
+  const records = await runJob(await one.programs(workers), { timeoutMs: 300_000 });
+  const samples = slowest(records, workers);
+  one.samples[workers].push(samples);
+  one.losses.push(records[0].loss);
+  console.error(
+    `round ${round + 1} of ${rounds}: ${one.label}, ${workers}: ${(1e3 * median(samples)).toFixed(1)} ms`,
+  );
+}
+
+/** A contender that fails is left alone from then on; what it and the others have stays. */
 async function measure() {
   const waived = new Map();
+  const failed = new Map();
   const taken = [];
   for (const one of contenders) {
     const reason = one.waived();
@@ -160,35 +175,36 @@ async function measure() {
   for (let round = 0; round < rounds; ++round) {
     for (const workers of [1, 2]) {
       for (const one of taken) {
-        const programs = await one.programs(workers);
-        const records = await runJob(programs, { timeoutMs: 300_000 });
-        one.samples[workers].push(slowest(records, workers));
-        one.losses.push(records[0].loss);
-        console.error(
-          `round ${round + 1} of ${rounds}: ${one.label}, ${workers}: ${(1e3 * median(one.samples[workers].at(-1))).toFixed(1)} ms`,
-        );
+        if (failed.has(one.label)) continue;
+        try {
+          await take(one, workers, round);
+        } catch (error) {
+          failed.set(one.label, `${workers} in round ${round + 1}: ${error.message}`);
+        }
       }
     }
   }
-  return { taken, waived };
+  return { taken, waived, failed };
 }
 
 function rowsOf(taken) {
   return taken.map(({ label, samples, losses }) => {
     const [alone, together] = [1, 2].map((workers) => median(samples[workers].flat()));
+    const shown = (number, digits, unit = '') =>
+      Number.isFinite(number) ? `${number.toFixed(digits)}${unit}` : '-';
     return [
       label,
-      `${(1e3 * alone).toFixed(2)} ms`,
-      `${(1e3 * together).toFixed(2)} ms`,
-      `${(1e3 * (together - alone)).toFixed(2)} ms`,
-      `${(100 * (1 - alone / together)).toFixed(1)} %`,
-      ((2 * alone) / together).toFixed(2),
-      losses.at(-1).toFixed(3),
+      shown(1e3 * alone, 2, ' ms'),
+      shown(1e3 * together, 2, ' ms'),
+      shown(1e3 * (together - alone), 2, ' ms'),
+      shown(100 * (1 - alone / together), 1, ' %'),
+      shown((2 * alone) / together, 2),
+      shown(losses.at(-1), 3),
     ];
   });
 }
 
-function print(rows, waived) {
+function print(rows, { waived, failed }) {
   const header = ['training', '1 worker', '2 workers', 'more', 'share', 'scaling', 'loss'];
   const widths = header.map((text, i) =>
     Math.max(text.length, ...rows.map((row) => row[i].length)),
@@ -204,6 +220,7 @@ function print(rows, waived) {
   if (values.markdown) console.log(line(widths.map((width) => '-'.repeat(width))));
   for (const row of rows) console.log(show(row));
   for (const [label, reason] of waived) console.log(`${label}: waived, ${reason}`);
+  for (const [label, reason] of failed) console.log(`${label}: failed with ${reason}`);
 }
 
 if (availableParallelism() < 2 || spawnSync('taskset', ['--version']).status !== 0) {
@@ -211,13 +228,17 @@ if (availableParallelism() < 2 || spawnSync('taskset', ['--version']).status !==
   process.exit(1);
 }
 try {
-  const { taken, waived } = await measure();
-  print(rowsOf(taken), waived);
+  const { taken, waived, failed } = await measure();
+  print(rowsOf(taken), { waived, failed });
   if (values.output !== undefined) {
     const machine = { cpu: cpus()[0]?.model, cores: cpus().length, node: process.version };
     const raw = taken.map(({ id, label, samples, losses }) => ({ id, label, samples, losses }));
-    writeFileSync(values.output, JSON.stringify({ machine, rounds, steps, raw }, null, 1));
+    writeFileSync(
+      values.output,
+      JSON.stringify({ machine, rounds, steps, raw, failed: [...failed] }, null, 1),
+    );
   }
+  if (failed.size > 0) process.exitCode = 1;
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }
