@@ -86,6 +86,12 @@ describe('runCollectives', () => {
     [{ collective: 'all_reduce', sizes: [-1] }, 'ERR_OUT_OF_RANGE', 'sizes'],
     [{ collective: 'reduce', ranks: 2, roots: [2] }, 'ERR_OUT_OF_RANGE', 'roots'],
     [{ collective: 'all_reduce', timeoutMs: 0 }, 'ERR_OUT_OF_RANGE', 'timeoutMs'],
+    [{ collective: 'all_reduce', iterations: 0 }, 'ERR_OUT_OF_RANGE', 'iterations'],
+    [{ collective: 'all_reduce', perIteration: 'x' }, 'ERR_INVALID_ARG_TYPE', 'perIteration'],
+    [{ collective: 'all_reduce', perIterationSkip: -3 }, 'ERR_OUT_OF_RANGE', 'perIterationSkip'],
+    [{ collective: 'all_reduce', perIterationSkip: 20 }, 'ERR_OUT_OF_RANGE', 'from 0 to 19'],
+    [{ collective: 'all_reduce', cpuTime: 1 }, 'ERR_INVALID_ARG_TYPE', 'cpuTime'],
+    [{ collective: 'all_reduce', timestamps: 'x' }, 'ERR_INVALID_ARG_TYPE', 'timestamps'],
     ['all_reduce', 'ERR_INVALID_ARG_TYPE', 'options'],
   ])('refuses %j', async (options, code, word) => {
     const running = runCollectives(options as never);

@@ -1,6 +1,7 @@
 // Figures of a case that are told only where they are asked for.
 import { standardDeviation } from 'simple-statistics';
 
+import { flag, integer } from '../../validate.js';
 import { describe } from '../../results/statistics.js';
 import type { NativeTiming } from '../../native/measure.js';
 
@@ -22,6 +23,17 @@ export const askedValueNames = [
   'cpuTime',
   'timestamps',
 ] as const;
+
+/**
+ * @param samples what a case has
+ * @throws TypeError or RangeError for what cannot be asked for
+ */
+export function checkAsked(asked: AskedValues, samples: number): void {
+  for (const name of ['perIteration', 'cpuTime', 'timestamps'] as const) {
+    flag(asked[name], name, false);
+  }
+  integer(asked.perIterationSkip ?? 0, 'perIterationSkip', 0, samples - 1);
+}
 
 /** By name, as a report has them; undefined where nothing was asked for. */
 export function caseValues(

@@ -21,7 +21,7 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../run.js';
-import { askedValueNames } from './case-values.js';
+import { askedValueNames, checkAsked, type AskedValues } from './case-values.js';
 import { openGpuWorld } from './gpu-world.js';
 import { withChoices, type NcclChoices } from './nccl-choices.js';
 import { runSweep, sweepRows, type Sweep } from './sweep.js';
@@ -97,17 +97,24 @@ function onGpus(gpus: readonly number[], threads: boolean): Place {
   };
 }
 
-function check({ collective, sizes, roots, timeoutMs, cycles }: Checked, ranks: number): void {
+function check(options: Checked, ranks: number): void {
+  const { collective, sizes, roots, timeoutMs, cycles, iterations } = options;
   oneOf(collective, 'collective', collectives);
   for (const bytes of sizes) integer(bytes, 'sizes', 0, Number.MAX_SAFE_INTEGER);
   for (const root of roots) integer(root, 'roots', 0, ranks - 1);
   milliseconds(timeoutMs, 'timeoutMs', defaults.timeoutMs);
   integer(cycles, 'cycles', 1, 2 ** 31);
+  integer(iterations, 'iterations', 1, 2 ** 31);
+  checkAsked(options, iterations);
 }
 
-type Checked = Required<
-  Pick<CollectivesOptions, 'collective' | 'sizes' | 'roots' | 'timeoutMs' | 'cycles'>
->;
+type Checked = AskedValues &
+  Required<
+    Pick<
+      CollectivesOptions,
+      'collective' | 'sizes' | 'roots' | 'timeoutMs' | 'cycles' | 'iterations'
+    >
+  >;
 
 /** What ranks can reach: by the links of their GPUs, or by what all their cores copy together. */
 async function limitOf(
