@@ -19,6 +19,7 @@ import { StoreOperations } from './operations.js';
 import { compressionNames, openingOptions, saveNames, storeNames } from './options.js';
 import type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 import type { ShardPlace } from '../native/dist.js';
+import { nativeOrder } from './pending.js';
 import { reportOf } from './report.js';
 import type { StoreReport } from './report.js';
 import { rowsOf } from './rows.js';
@@ -40,10 +41,11 @@ const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
  * result.
  *
  * Operations on one key run in the order of their calls; operations on different keys run side by side, higher
- * priority first. A push without an optimizer **assigns** the sum of that push; with one, the optimizer updates the
- * stored value. Every method that returns a promise rejects rather than throws. Until the promise settles, arrays that
- * were given may not be written, and those being filled may not be read; afterwards they are the caller's again: the
- * store never keeps them.
+ * priority first; operations on one array too run in the order of their calls, so that none but the last need be
+ * awaited. A push without an optimizer **assigns** the sum of that push; with one, the optimizer updates the stored
+ * value. Every method that returns a promise rejects rather than throws. Until the promise settles, only the store
+ * itself may write arrays that were given or read those being filled; afterwards they are the caller's again: the store
+ * never keeps them.
  *
  * @example
  * ```ts
@@ -81,7 +83,8 @@ export class KVStore implements AsyncDisposable {
     this.devices = rules.devices.names;
     this.#native = backend.native;
     this.#rules = rules;
-    this.#operations = new StoreOperations(backend.native, rules);
+    const order = nativeOrder(type.kind, rules.devices.gpus !== null);
+    this.#operations = new StoreOperations(backend.native, rules, order);
   }
 
   /**
@@ -212,10 +215,12 @@ export class KVStore implements AsyncDisposable {
       const expected = 'an optimizer (new SGD() for example) or null';
       instanceOf(optimizer, Optimizer, 'optimizer', expected);
     }
-    this.#native.setOptimizer(optimizer === null ? null : optimizer.spec);
-    this.#operations.updater = undefined;
-    if (hasServers(this.#kind)) await this.barrier();
-    await Promise.resolve();
+    const spec = optimizer === null ? null : optimizer.spec;
+    const set = this.#operations.pending.inTurn(() => {
+      this.#native.setOptimizer(spec);
+      this.#operations.updater = undefined;
+    });
+    await Promise.all([set, hasServers(this.#kind) ? this.barrier() : undefined]);
   }
 
   /**
@@ -240,9 +245,10 @@ export class KVStore implements AsyncDisposable {
       throw argumentError('ERR_INVALID_ARG_TYPE', 'updater', 'a function or null', updater);
     }
     const calls = updater === null ? undefined : new UpdaterCalls(this.#operations.keys);
-    this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
-    this.#operations.updater = calls;
-    await Promise.resolve();
+    await this.#operations.pending.inTurn(() => {
+      this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
+      this.#operations.updater = calls;
+    });
   }
 
   /**
@@ -362,6 +368,7 @@ export class KVStore implements AsyncDisposable {
       // Who has left an all-reduce still takes part in the others' sums, until they close too.
       if (this.#left && !hasServers(this.#kind)) await this.#native.barrier();
     } else {
+      await pending.inTurn(() => undefined);
       await this.#native.barrier();
     }
     await this.#native.close();
