@@ -87,6 +87,11 @@ export class StoreOperations {
     });
   }
 
+  /** An operation of one key that is not one of those above. */
+  run(op: string, call: KeyCall, start: () => Promise<void> | undefined): Promise<void> {
+    return this.pending.run(op, [call], () => this.#rethrowing(op, [call.info.id], start()));
+  }
+
   #repeat(
     op: 'push' | 'pull' | 'pushPull',
     { native, leases, ids }: RepeatedCall,

@@ -33,6 +33,7 @@ unite(gradlink_kvstore gpu
 unite(gradlink_kvstore local
   base/aligned_buffer.cc
   base/compression.cc
+  base/rows.cc
   base/whole_file.cc
   local/key_lane.cc
   local/key_work.cc

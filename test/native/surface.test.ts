@@ -103,6 +103,7 @@ const kvstore: Members<NativeKVStore> = {
   prepare: 'method',
   submitPrepared: 'method',
   rowSparsePull: 'method',
+  pushRows: 'method',
   setOptimizer: 'method',
   setLearningRate: 'method',
   setUpdater: 'method',
