@@ -3,6 +3,7 @@ import { argumentError } from '../errors.js';
 import { dtypeNumber } from '../tensor/any-array.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
+import { optionNames, optionsObject } from '../validate.js';
 import { readRowNumbers, rowLengthOf } from './rows.js';
 import type { RowIds } from './rows.js';
 
@@ -15,6 +16,8 @@ export interface RowSparseParts<A extends NumericArray = NumericArray> {
   /** Of the whole array: rows first. */
   readonly shape: readonly number[];
 }
+
+const partNames = optionNames<RowSparseParts>({ indices: true, data: true, shape: true });
 
 let fill: <A extends NumericArray>(of: RowSparse<A>, indices: Float64Array, data: A) => void;
 
@@ -47,7 +50,8 @@ export class RowSparse<A extends NumericArray = NumericArray> {
    * @throws TypeError for a shape that is none, and for data that are not `indices.length` rows; RangeError for a row
    *   that the shape does not have.
    */
-  constructor({ indices, data, shape }: RowSparseParts<A>) {
+  constructor(parts: RowSparseParts<A>) {
+    const { indices, data, shape } = optionsObject(parts, partNames, 'new RowSparse');
     const count = product(shape);
     this.rowLength = rowLengthOf(shape, count);
     this.shape = Object.freeze([...shape]);

@@ -34,6 +34,7 @@ unite(gradlink_kvstore local
   base/aligned_buffer.cc
   base/compression.cc
   base/rows.cc
+  protocol/piece_rows.cc
   base/whole_file.cc
   local/key_lane.cc
   local/key_work.cc

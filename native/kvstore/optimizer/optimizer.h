@@ -188,6 +188,8 @@ class UpdateRun {
   void runOnPool(int phase, std::size_t first, std::size_t end);
   void endPhase(int phase);
 
+  /// Of the optimizer.
+  bool lazy() const;
   /// Instead of all blocks, for optimizers that are lazy: elements from `first` on alone, whose
   /// gradient lies at `grad`.
   void runElements(const void* grad, std::size_t first, std::size_t count);

@@ -279,6 +279,8 @@ void UpdateRun::runBlocks(int phase, std::size_t first, std::size_t end) {
   if (from < to) impl_->run(phase, from, to);
 }
 
+bool UpdateRun::lazy() const { return impl_->math.lazy; }
+
 void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t count) {
   const auto at = reinterpret_cast<std::uintptr_t>(grad);
   // Where element 0 would be.
