@@ -12,10 +12,16 @@ import type { Keys } from './calls.js';
 import type { StoreDevices } from './devices.js';
 import { duplicateKey } from './keys.js';
 import type { Key, KeyTable } from './keys.js';
+import { RowSparse } from './row-sparse.js';
 import { rowLengthOf } from './rows.js';
 
-/** One value for one key, a list for a list: TypedArrays, or DeviceBuffers on the store's GPUs. */
-export type InitValues<K extends Keys> = K extends readonly Key[] ? readonly AnyArray[] : AnyArray;
+/**
+ * One value for one key, a list for a list: TypedArrays, or DeviceBuffers on the store's GPUs, or {@link RowSparse}
+ * arrays, whose other rows begin as 0.
+ */
+export type InitValues<K extends Keys> = K extends readonly Key[]
+  ? readonly (AnyArray | RowSparse)[]
+  : AnyArray | RowSparse;
 
 /** Options of init. */
 export interface InitOptions {
@@ -48,7 +54,7 @@ export function readInit(
 ): NewKey[] {
   const isList = Array.isArray(keys);
   const seen = new Set<Key>();
-  return pairsOf(keys, values, 'values').map(([given, value], index) => {
+  return pairsOf(keys, values, 'values').map(([given, one], index) => {
     const key = table.check(given);
     const [first] = seen;
     if (first !== undefined && typeof first !== typeof key) {
@@ -57,6 +63,7 @@ export function readInit(
     }
     if (table.has(key) || seen.has(key)) throw duplicateKey(key);
     seen.add(key);
+    const value: unknown = one instanceof RowSparse ? one.toDense() : one;
     assertPlace(value, 'value', devices);
     const dtype = dtypeNumber(value, options.dtype, 'value');
     if (dtype >= dtypes.length) {
@@ -67,7 +74,8 @@ export function readInit(
     const array = value as AnyArray;
     assertFixedLength(array, 'value');
     const shapes = options.shape;
-    const shape: unknown = isList && Array.isArray(shapes?.[0]) ? shapes[index] : shapes;
+    const own: unknown = isList && Array.isArray(shapes?.[0]) ? shapes[index] : shapes;
+    const shape: unknown = own === undefined && one instanceof RowSparse ? one.shape : own;
     return { key, value: array, dtype, rowLength: rowLengthOf(shape, array.length) };
   });
 }

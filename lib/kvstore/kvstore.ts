@@ -5,10 +5,8 @@ import type { NativeKVStore } from '../native/kvstore.js';
 import { native } from '../native/load.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
-import { arraysOf, assertApart, storagesOf } from './arrays.js';
-import type { ArrayRules, DeviceArrays } from './arrays.js';
+import type { ArrayRules } from './arrays.js';
 import { openBackend } from './backends.js';
-import { pairsOf, priorityOf } from './calls.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
 import { parseDevices } from './devices.js';
 import { forget } from './distributed.js';
@@ -19,10 +17,12 @@ import { StoreOperations } from './operations.js';
 import { compressionNames, openingOptions, saveNames, storeNames } from './options.js';
 import type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 import type { ShardPlace } from '../native/dist.js';
+import { nativeOrder } from './pending.js';
 import { reportOf } from './report.js';
 import type { StoreReport } from './report.js';
-import { rowsOf } from './rows.js';
-import type { RowIds } from './rows.js';
+import type { NestedRowIds } from './rows.js';
+import { bringsRows, SparseCalls } from './sparse-calls.js';
+import type { PullOptions, PullTargets, PushValues } from './sparse-calls.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
 import type { StoreBackend, StoreKind, StoreType, StoreTypeName } from './types.js';
 import { UpdaterCalls } from './updater.js';
@@ -40,10 +40,11 @@ const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
  * result.
  *
  * Operations on one key run in the order of their calls; operations on different keys run side by side, higher
- * priority first. A push without an optimizer **assigns** the sum of that push; with one, the optimizer updates the
- * stored value. Every method that returns a promise rejects rather than throws. Until the promise settles, arrays that
- * were given may not be written, and those being filled may not be read; afterwards they are the caller's again: the
- * store never keeps them.
+ * priority first; operations on one array too run in the order of their calls, so that none but the last need be
+ * awaited. A push without an optimizer **assigns** the sum of that push; with one, the optimizer updates the stored
+ * value. Every method that returns a promise rejects rather than throws. Until the promise settles, only the store
+ * itself may write arrays that were given or read those being filled; afterwards they are the caller's again: the store
+ * never keeps them.
  *
  * @example
  * ```ts
@@ -67,6 +68,7 @@ export class KVStore implements AsyncDisposable {
   readonly #kind: StoreKind;
   readonly #rules: ArrayRules;
   readonly #operations: StoreOperations;
+  readonly #sparse: SparseCalls;
   #left = false;
   #closing: Promise<void> | undefined;
 
@@ -81,7 +83,9 @@ export class KVStore implements AsyncDisposable {
     this.devices = rules.devices.names;
     this.#native = backend.native;
     this.#rules = rules;
-    this.#operations = new StoreOperations(backend.native, rules);
+    const order = nativeOrder(type.kind, rules.devices.gpus !== null);
+    this.#operations = new StoreOperations(backend.native, rules, order);
+    this.#sparse = new SparseCalls(backend.native, this.#operations, rules);
   }
 
   /**
@@ -125,13 +129,19 @@ export class KVStore implements AsyncDisposable {
     await this.#operations.submit('init', calls, 0);
   }
 
-  /** Sums what the devices bring; the sum is assigned, or given to the optimizer or updater. */
-  push<K extends Keys>(keys: K, values: ArraysFor<K>, options?: StoreCallOptions): Promise<void> {
+  /**
+   * Sums what the devices bring; the sum is assigned, or given to the optimizer or updater. Of {@link RowSparse} arrays,
+   * rows that several bring add up; the others count as 0, or are left alone by an optimizer that updates lazily.
+   */
+  push<K extends Keys>(keys: K, values: PushValues<K>, options?: StoreCallOptions): Promise<void> {
+    if (bringsRows(keys, values)) return this.#sparse.push(keys, values, options);
     return this.#operations.call('push', keys, values, undefined, options);
   }
 
   /** Copies the stored value to every output. */
-  pull<K extends Keys>(keys: K, outs: ArraysFor<K>, options?: StoreCallOptions): Promise<void> {
+  pull<K extends Keys>(keys: K, outs: PullTargets<K>, options?: PullOptions): Promise<void> {
+    const wantsRows = options?.ignoreSparse !== undefined || bringsRows(keys, outs);
+    if (wantsRows) return this.#sparse.pull(keys, outs, options);
     return this.#operations.call('pull', keys, undefined, outs, options);
   }
 
@@ -167,38 +177,18 @@ export class KVStore implements AsyncDisposable {
   /**
    * Copies some rows of the stored value; the other rows of the output become 0.
    *
-   * @param outs - as long as the value.
-   * @param rowIds - rows, in any order, repeats allowed: one list for all outputs, or a list for each. A row has the
-   *   product of all but the first number of the shape given to init (1 element without a shape).
+   * @param outs - as long as the value; or {@link RowSparse} arrays, which then hold these rows alone, in order, each
+   *   once, in new memory.
+   * @param rowIds - rows, in any order, repeats allowed, of any shape: one list for all outputs, or a list for each. A
+   *   row has the product of all but the first number of the shape given to init (1 element without a shape).
    */
-  async rowSparsePull(
+  rowSparsePull(
     key: Key | readonly Key[],
-    outs: DeviceArrays | readonly DeviceArrays[],
-    rowIds: RowIds | readonly RowIds[],
+    outs: PullTargets<Key> | PullTargets<readonly Key[]>,
+    rowIds: NestedRowIds | readonly NestedRowIds[],
     options?: StoreCallOptions,
   ): Promise<void> {
-    this.#operations.pending.assertOpen('rowSparsePull');
-    const priority = priorityOf(options, 'rowSparsePull');
-    const calls = pairsOf(key, outs, 'outs').map(([one, given], index) => {
-      const info = this.#operations.keys.find(one);
-      const outputs = arraysOf(given, info, 'out', this.#rules);
-      const ids: unknown = Array.isArray(key) ? (rowIds as readonly unknown[])[index] : rowIds;
-      return { info, inputs: [], outputs, rows: rowsOf(ids, info, outputs.length) };
-    });
-    assertApart(calls);
-    await Promise.all(
-      calls.map((call) =>
-        this.#operations.pending.run('rowSparsePull', [call], () =>
-          this.#native.rowSparsePull(
-            call.info.id,
-            storagesOf(call.outputs),
-            call.rows,
-            priority,
-            this.#operations.pending.none,
-          ),
-        ),
-      ),
-    );
+    return this.#sparse.rowSparsePull(key, outs, rowIds, options);
   }
 
   /**
@@ -212,10 +202,12 @@ export class KVStore implements AsyncDisposable {
       const expected = 'an optimizer (new SGD() for example) or null';
       instanceOf(optimizer, Optimizer, 'optimizer', expected);
     }
-    this.#native.setOptimizer(optimizer === null ? null : optimizer.spec);
-    this.#operations.updater = undefined;
-    if (hasServers(this.#kind)) await this.barrier();
-    await Promise.resolve();
+    const spec = optimizer === null ? null : optimizer.spec;
+    const set = this.#operations.pending.inTurn(() => {
+      this.#native.setOptimizer(spec);
+      this.#operations.updater = undefined;
+    });
+    await Promise.all([set, hasServers(this.#kind) ? this.barrier() : undefined]);
   }
 
   /**
@@ -240,9 +232,10 @@ export class KVStore implements AsyncDisposable {
       throw argumentError('ERR_INVALID_ARG_TYPE', 'updater', 'a function or null', updater);
     }
     const calls = updater === null ? undefined : new UpdaterCalls(this.#operations.keys);
-    this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
-    this.#operations.updater = calls;
-    await Promise.resolve();
+    await this.#operations.pending.inTurn(() => {
+      this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
+      this.#operations.updater = calls;
+    });
   }
 
   /**
@@ -362,6 +355,7 @@ export class KVStore implements AsyncDisposable {
       // Who has left an all-reduce still takes part in the others' sums, until they close too.
       if (this.#left && !hasServers(this.#kind)) await this.#native.barrier();
     } else {
+      await pending.inTurn(() => undefined);
       await this.#native.barrier();
     }
     await this.#native.close();

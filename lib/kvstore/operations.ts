@@ -8,6 +8,7 @@ import { priorityOf, readCall } from './calls.js';
 import type { KeyCall, StoreCallOptions } from './calls.js';
 import { KeyTable } from './keys.js';
 import { PendingOperations } from './pending.js';
+import type { NativeOrder } from './pending.js';
 import { RepeatedCalls } from './repeated.js';
 import type { RepeatedCall } from './repeated.js';
 import type { UpdaterCalls } from './updater.js';
@@ -15,7 +16,7 @@ import type { UpdaterCalls } from './updater.js';
 /** The operations of one store on its keys. */
 export class StoreOperations {
   readonly keys = new KeyTable();
-  readonly pending = new PendingOperations();
+  readonly pending: PendingOperations;
   /** The JavaScript function that updates values, where there is one. */
   updater: UpdaterCalls | undefined;
   readonly #native: NativeKVStore;
@@ -23,10 +24,11 @@ export class StoreOperations {
   /** Of stores on GPUs. */
   readonly #repeated: RepeatedCalls | undefined;
 
-  constructor(native: NativeKVStore, rules: ArrayRules) {
+  constructor(native: NativeKVStore, rules: ArrayRules, orders: NativeOrder) {
     this.#native = native;
     this.#rules = rules;
-    this.#repeated = rules.devices.gpus === null ? undefined : new RepeatedCalls();
+    this.pending = new PendingOperations(orders);
+    this.#repeated = rules.devices.gpus === null ? undefined : new RepeatedCalls(this.pending);
   }
 
   /** One push, pull or pushPull as its caller gave it. Rejects rather than throws. */
@@ -83,6 +85,11 @@ export class StoreOperations {
         started,
       );
     });
+  }
+
+  /** An operation of one key that is not one of those above. */
+  run(op: string, call: KeyCall, start: () => Promise<void> | undefined): Promise<void> {
+    return this.pending.run(op, [call], () => this.#rethrowing(op, [call.info.id], start()));
   }
 
   #repeat(

@@ -1,20 +1,77 @@
-// Operations on their way: their leases, how many there are, and where their errors point.
+// Operations on their way: their leases, which of them waits for which, how many there are, and where their errors point.
 import { GradlinkError } from '../errors.js';
-import { lease, release } from '../tensor/leases.js';
-import type { LeaseGroup } from '../tensor/leases.js';
+import { leaseParts, release } from '../tensor/leases.js';
+import type { Holder, LeasedPart, LeaseGroup, LeaseOwner, Use } from '../tensor/leases.js';
 import { readOnly } from './arrays.js';
-import type { KeyArrays } from './arrays.js';
+import type { KeyCall } from './calls.js';
+import type { StoreKind } from './types.js';
 
 const done = Promise.resolve();
 
-export class PendingOperations {
+/**
+ * Which operations of one key on the same array are in order because the native store runs them one after another:
+ * all, or only those that write what earlier ones read. A value that is handed out has been made of all that was
+ * pushed, while an array that a pull has filled may be read on another thread or device than the one that filled it.
+ */
+export type NativeOrder = 'all' | 'writesAfterReads';
+
+/** One operation. */
+class Pending implements Holder {
+  readonly owner: LeaseOwner;
+  /** What must have ended before it begins. */
+  readonly #needs = new Set<Holder>();
+  ended = false;
+
+  constructor(owner: LeaseOwner) {
+    this.owner = owner;
+  }
+
+  waitFor(other: Holder): void {
+    if (other !== this) this.#needs.add(other);
+  }
+
+  get ready(): boolean {
+    for (const one of this.#needs) {
+      if (one instanceof Pending && !one.ended) return false;
+      this.#needs.delete(one);
+    }
+    return true;
+  }
+}
+
+interface Deferred {
+  readonly pending: Pending;
+  readonly start: () => void;
+}
+
+type Start = () => Promise<void> | undefined;
+
+/**
+ * As in MXNet, operations of one store on the same array follow one another as they were called. Where the native store
+ * does not see to that, an operation begins when those that it shares memory with have ended, and those called after it
+ * begin after it.
+ */
+export class PendingOperations implements LeaseOwner {
+  readonly #order: NativeOrder;
   #count = 0;
   #closed = false;
   readonly #waiting: (() => void)[] = [];
+  /** Not begun, in the order of their calls. */
+  readonly #deferred: Deferred[] = [];
+
+  constructor(order: NativeOrder) {
+    this.#order = order;
+  }
 
   /** Whether every earlier operation has settled, as far as its caller can know. */
   get none(): boolean {
     return this.#count === 0;
+  }
+
+  inOrder(wanted: Use, pending: Use): boolean {
+    const same =
+      wanted.part === pending.part && wanted.start === pending.start && wanted.end === pending.end;
+    return same && (this.#order === 'all' || (wanted.writes && !pending.writes));
   }
 
   /** Resolves once no operation is on its way. */
@@ -42,26 +99,57 @@ export class PendingOperations {
    *
    * @param start - undefined where it is done already.
    */
-  run(
-    op: string,
-    keys: readonly KeyArrays[],
-    start: () => Promise<void> | undefined,
-  ): Promise<void> {
-    const leases = lease(op, keys.flatMap(readOnly), keys.flatMap(outputsOf));
-    return this.#start(start, () => {
+  run(op: string, calls: readonly KeyCall[], start: Start): Promise<void> {
+    const pending = new Pending(this);
+    const leases = leaseParts(op, partsOf(calls), pending);
+    return this.#begin(pending, start, () => {
       release(leases);
     });
   }
 
   /** {@link run} for arrays that are leased as one. */
-  runGroup(leases: LeaseGroup, start: () => Promise<void> | undefined): Promise<void> {
-    leases.lease();
-    return this.#start(start, () => {
-      leases.release();
+  runGroup(leases: LeaseGroup, start: Start): Promise<void> {
+    const pending = new Pending(this);
+    leases.lease(pending);
+    return this.#begin(pending, start, () => {
+      leases.release(pending);
     });
   }
 
-  #start(start: () => Promise<void> | undefined, end: () => void): Promise<void> {
+  /**
+   * A change of the store that takes effect between the operations called before and those called after.
+   *
+   * @throws whatever `change` throws where nothing is to be waited for, else the promise rejects.
+   */
+  inTurn(change: () => void): Promise<void> {
+    return this.run('', [], () => {
+      change();
+      return undefined;
+    });
+  }
+
+  #begin(pending: Pending, start: Start, release: () => void): Promise<void> {
+    const end = (): void => {
+      pending.ended = true;
+      release();
+    };
+    if (this.#deferred.length > 0 || !pending.ready) {
+      const started = new Promise<void>((resolve, reject) => {
+        this.#deferred.push({
+          pending,
+          // At once: what is called next may not begin before it.
+          start: () => {
+            try {
+              resolve(start());
+            } catch (error) {
+              // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- as it was thrown
+              reject(error);
+            }
+          },
+        });
+      });
+      return this.#settle(started, end);
+    }
     let started: Promise<void> | undefined;
     try {
       started = start();
@@ -87,11 +175,29 @@ export class PendingOperations {
     } finally {
       this.#count--;
       end();
+      this.#startDeferred();
       if (this.#count === 0) for (const resolve of this.#waiting.splice(0)) resolve();
+    }
+  }
+
+  #startDeferred(): void {
+    for (let first = this.#deferred[0]; first?.pending.ready === true; first = this.#deferred[0]) {
+      this.#deferred.shift();
+      first.start();
     }
   }
 }
 
-function outputsOf(arrays: KeyArrays): KeyArrays['outputs'] {
-  return arrays.outputs;
+/** The arrays of a call, key by key. */
+export function partsOf(calls: readonly KeyCall[]): LeasedPart[] {
+  return calls.map((call) => ({
+    part: call.info.id,
+    reads: readOnly(call),
+    writes: call.outputs,
+  }));
+}
+
+/** @param onGpus - whether the store's devices are GPUs. */
+export function nativeOrder(kind: StoreKind, onGpus: boolean): NativeOrder {
+  return onGpus || kind === 'allreduce' ? 'writesAfterReads' : 'all';
 }

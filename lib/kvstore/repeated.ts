@@ -5,7 +5,8 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { LeaseGroup } from '../tensor/leases.js';
 import type { KeyCall } from './calls.js';
-import { readOnly } from './arrays.js';
+import { partsOf } from './pending.js';
+import type { PendingOperations } from './pending.js';
 
 /** A call as it was checked: what it brought, element by element, and what native code made of it. */
 export interface RepeatedCall {
@@ -29,6 +30,11 @@ type List = readonly unknown[];
 export class RepeatedCalls {
   /** By the list of arrays, then by operation. */
   readonly #known = new WeakMap<object, Map<string, Known>>();
+  readonly #owner: PendingOperations;
+
+  constructor(owner: PendingOperations) {
+    this.#owner = owner;
+  }
 
   /** The same call, if it was remembered and brings the same arrays for the same keys. */
   find(op: string, keys: unknown, values: unknown, outs: unknown): RepeatedCall | undefined {
@@ -63,11 +69,7 @@ export class RepeatedCalls {
     if (!calls.every(({ inputs, outputs }) => onGpus(inputs) && onGpus(outputs))) return undefined;
     const known: Known = {
       native: prepare(),
-      leases: new LeaseGroup(
-        op,
-        calls.flatMap(readOnly),
-        calls.flatMap(({ outputs }) => outputs),
-      ),
+      leases: new LeaseGroup(op, partsOf(calls), this.#owner),
       ids: calls.map(({ info }) => info.id),
       keys: [...(keys as List)],
       values: copied(values),

@@ -17,15 +17,16 @@ export type RowIds =
   | Float32Array
   | Float64Array;
 
+/** Row numbers of any shape: lists of lists are one after another, as MXNet has it. */
+export type NestedRowIds = RowIds | readonly NestedRowIds[];
+
 /**
  * One list of rows for each of `outputs` outputs: as given, or the one list for all.
  *
  * @throws TypeError or RangeError for what is no row of the key.
  */
 export function rowsOf(given: unknown, info: KeyInfo, outputs: number): Float64Array[] {
-  const isListOfLists =
-    Array.isArray(given) && given.length > 0 && given.every((item) => typeof item === 'object');
-  if (!isListOfLists) {
+  if (!isListOfLists(given) || (outputs === 1 && given.length !== 1)) {
     const rows = readRows(given, info);
     return Array.from({ length: outputs }, () => rows);
   }
@@ -40,27 +41,55 @@ export function rowsOf(given: unknown, info: KeyInfo, outputs: number): Float64A
   return Array.from(given, (rows) => readRows(rows, info));
 }
 
+function isListOfLists(given: unknown): given is readonly unknown[] {
+  return (
+    Array.isArray(given) && given.length > 0 && given.every((item) => typeof item === 'object')
+  );
+}
+
 function readRows(given: unknown, info: KeyInfo): Float64Array {
+  const height = info.count / info.rowLength;
+  const why = `key ${String(info.key)} has ${height} rows of ${info.rowLength}`;
+  return readRowNumbers(given, height, 'rowIds', why);
+}
+
+/** @throws TypeError or RangeError for what is no list, of whatever depth, of numbers from 0 to height - 1. */
+export function readRowNumbers(
+  given: unknown,
+  height: number,
+  name: string,
+  why: string,
+): Float64Array {
   const isArray = Array.isArray(given) || (ArrayBuffer.isView(given) && 'length' in given);
   if (!isArray) {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'rowIds', 'an array of row numbers', given);
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an array of row numbers', given);
   }
-  const height = info.count / info.rowLength;
+  const flat =
+    Array.isArray(given) && given.some((item) => typeof item === 'object')
+      ? flattened(given)
+      : given;
   // Symbols and objects do not become numbers.
   const asNumber = (row: unknown): number =>
     typeof row === 'number' || typeof row === 'bigint' ? Number(row) : NaN;
-  const rows = Float64Array.from(given as ArrayLike<unknown>, asNumber);
+  const rows = Float64Array.from(flat as ArrayLike<unknown>, asNumber);
   for (const row of rows) {
     if (!Number.isInteger(row) || row < 0 || row >= height) {
-      throw argumentError(
-        'ERR_OUT_OF_RANGE',
-        'rowIds',
-        `rows from 0 to ${height - 1} (key ${String(info.key)} has ${height} rows of ${info.rowLength})`,
-        row,
-      );
+      throw argumentError('ERR_OUT_OF_RANGE', name, `rows from 0 to ${height - 1} (${why})`, row);
     }
   }
   return rows;
+}
+
+function flattened(given: readonly unknown[]): unknown[] {
+  return given.flatMap((item): unknown[] => {
+    if (ArrayBuffer.isView(item) && 'length' in item) return Array.from(item as never);
+    return Array.isArray(item) ? flattened(item) : [item];
+  });
+}
+
+/** In order, each once. */
+export function sortedOnce(rows: Float64Array): Float64Array {
+  return Float64Array.from(new Set(rows)).sort();
 }
 
 /**

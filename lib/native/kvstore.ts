@@ -62,10 +62,22 @@ export interface NativeKVStore extends NativeDistCalls {
   ): NativeStoreCall;
   /** @throws TypeError where one of the buffers was disposed of. */
   submitPrepared(call: NativeStoreCall, priority: number): Promise<void> | undefined;
-  /** @param rows - the rows wanted, for each output. */
+  /**
+   * @param rows - the rows wanted, for each output.
+   * @param compact - whether the outputs have room for these rows alone, which are sorted then, each once.
+   */
   rowSparsePull(
     key: number,
     outputs: readonly NativeBuffer[],
+    rows: readonly Float64Array[],
+    priority: number,
+    compact: boolean,
+    here: boolean,
+  ): Promise<void> | undefined;
+  /** @param rows - which rows each input holds, one after another. */
+  pushRows(
+    key: number,
+    inputs: readonly NativeBuffer[],
     rows: readonly Float64Array[],
     priority: number,
     here: boolean,

@@ -10,6 +10,11 @@ export interface AdamOptions extends OptimizerOptions {
   readonly beta2?: number;
   /** Keeps the denominator from 0. Default 1e-8; AdamW and LAMB 1e-6. */
   readonly epsilon?: number;
+  /**
+   * Whether a push of rows leaves the other rows and their moments as they are; otherwise their gradient is 0, and decay
+   * and moments go on. Default true, as in MXNet 1.9.1.
+   */
+  readonly lazyUpdate?: boolean;
 }
 
 /**
@@ -25,7 +30,7 @@ export class Adam extends Optimizer {
 }
 
 /** Options of {@link AdamW}. */
-export interface AdamWOptions extends AdamOptions {
+export interface AdamWOptions extends Omit<AdamOptions, 'lazyUpdate'> {
   /** Default true. */
   readonly biasCorrection?: boolean;
 }

@@ -8,6 +8,11 @@ export interface SGDOptions extends OptimizerOptions {
   readonly momentum?: number;
   /** Nesterov's momentum: MXNet's NAG. Without momentum it changes nothing. Default false. */
   readonly nesterov?: boolean;
+  /**
+   * Whether a push of rows leaves the other rows and their momentum as they are; otherwise their gradient is 0, and
+   * decay and momentum go on. Default true, as in MXNet 1.9.1.
+   */
+  readonly lazyUpdate?: boolean;
 }
 
 /**

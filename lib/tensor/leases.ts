@@ -10,6 +10,32 @@ interface Lease {
   readonly writes: boolean;
   /** The operation that has it, for messages. */
   readonly op: string;
+  /** Of a holder's: what it is used for; a store's key. */
+  readonly part: number;
+  readonly holder: Holder | undefined;
+}
+
+/** Memory that an operation uses, as its owner sees it. */
+export type Use = Omit<Lease, 'buffer' | 'op' | 'holder'>;
+
+/** Whoever keeps its own operations in order, so that memory they share is no conflict: a store. */
+export interface LeaseOwner {
+  /** Whether the two, which overlap, are in order by themselves; else `wanted` has to wait. */
+  inOrder(wanted: Use, pending: Use): boolean;
+}
+
+/** An operation of an owner. */
+export interface Holder {
+  readonly owner: LeaseOwner;
+  /** It begins when the other, a pending operation of the same owner, has ended. */
+  waitFor(other: Holder): void;
+}
+
+/** The arrays of one part of an operation. What is both read and written is given as written only. */
+export interface LeasedPart {
+  readonly part: number;
+  readonly reads: LeasedArrays;
+  readonly writes: LeasedArrays;
 }
 
 /** What one operation has leased. */
@@ -29,6 +55,24 @@ export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Le
   const made: Lease[] = [];
   add(made, op, writes, true);
   if (reads !== writes) add(made, op, reads, false);
+  return take(made);
+}
+
+/**
+ * {@link lease} for an operation whose owner orders what it does itself.
+ *
+ * @throws TypeError ERR_BUFFER_IN_USE when what somebody else does is in the way
+ */
+export function leaseParts(op: string, parts: readonly LeasedPart[], holder: Holder): Leases {
+  const made: Lease[] = [];
+  for (const { part, reads, writes } of parts) {
+    add(made, op, writes, true, part, holder);
+    add(made, op, reads, false, part, holder);
+  }
+  return take(made);
+}
+
+function take(made: readonly Lease[]): Leases {
   if (active.size > 0 || groups.size > 0) made.forEach(assertFree);
   for (const one of made) {
     const others = active.get(one.buffer);
@@ -44,16 +88,19 @@ export function lease(op: string, reads: LeasedArrays, writes: LeasedArrays): Le
 export class LeaseGroup {
   /** By allocation. */
   readonly #leases = new Map<object, Lease[]>();
+  readonly #owner: LeaseOwner;
   readonly #writes: boolean;
-  /** Groups that were found to share nothing that one of them writes. */
+  /** Groups that need not wait for one another: nothing they share is written, or it is in order. */
   readonly #apart = new WeakSet<LeaseGroup>();
 
-  /** What is both read and written is given as written only. */
-  constructor(op: string, reads: LeasedArrays, writes: LeasedArrays) {
+  constructor(op: string, parts: readonly LeasedPart[], owner: LeaseOwner) {
+    this.#owner = owner;
     const made: Lease[] = [];
-    add(made, op, writes, true);
-    this.#writes = made.length > 0;
-    add(made, op, reads, false);
+    for (const { part, reads, writes } of parts) {
+      add(made, op, writes, true, part);
+      add(made, op, reads, false, part);
+    }
+    this.#writes = made.some(({ writes }) => writes);
     for (const one of made) {
       const others = this.#leases.get(one.buffer);
       if (others === undefined) this.#leases.set(one.buffer, [one]);
@@ -61,21 +108,24 @@ export class LeaseGroup {
     }
   }
 
-  /** @throws TypeError ERR_BUFFER_IN_USE as {@link lease} */
-  lease(): void {
-    for (const other of groups.keys()) this.#assertApart(other);
+  /** @throws TypeError ERR_BUFFER_IN_USE as {@link leaseParts} */
+  lease(holder: Holder): void {
+    for (const [other, holders] of groups) this.#meet(other, holder, holders);
     if (active.size > 0) {
       for (const leases of this.#leases.values()) {
-        for (const one of leases) assertApart(one, active.get(one.buffer));
+        for (const one of leases) assertApart(one, active.get(one.buffer), holder);
       }
     }
-    groups.set(this, (groups.get(this) ?? 0) + 1);
+    const holders = groups.get(this);
+    if (holders === undefined) groups.set(this, [holder]);
+    else holders.push(holder);
   }
 
-  release(): void {
-    const left = (groups.get(this) ?? 0) - 1;
-    if (left > 0) groups.set(this, left);
-    else groups.delete(this);
+  release(holder: Holder): void {
+    const holders = groups.get(this) ?? [];
+    const at = holders.indexOf(holder);
+    if (at >= 0) holders.splice(at, 1);
+    if (holders.length === 0) groups.delete(this);
   }
 
   /** Its leases of an allocation. */
@@ -83,17 +133,25 @@ export class LeaseGroup {
     return this.#leases.get(buffer);
   }
 
-  #assertApart(other: LeaseGroup): void {
+  #meet(other: LeaseGroup, holder: Holder, holders: readonly Holder[]): void {
     if (this.#apart.has(other) || !(this.#writes || other.#writes)) return;
+    let waits = false;
     for (const leases of this.#leases.values()) {
-      for (const one of leases) assertApart(one, other.of(one.buffer));
+      for (const one of leases) {
+        for (const theirs of other.of(one.buffer) ?? []) {
+          if (!conflicts(one, theirs)) continue;
+          if (other.#owner !== this.#owner) throw inUse(one, theirs);
+          waits ||= !this.#owner.inOrder(one, theirs);
+        }
+      }
     }
-    this.#apart.add(other);
+    if (!waits) this.#apart.add(other);
+    else for (const one of holders) holder.waitFor(one);
   }
 }
 
-/** Groups that are leased, and how many times. */
-const groups = new Map<LeaseGroup, number>();
+/** Groups that are leased, and the operations that have them. */
+const groups = new Map<LeaseGroup, Holder[]>();
 
 /** Gives leases back. */
 export function release(leases: Leases): void {
@@ -119,15 +177,23 @@ export function assertUsable(op: string, reads: LeasedArrays, writes: LeasedArra
   wanted.forEach(assertFree);
 }
 
-function add(to: Lease[], op: string, arrays: LeasedArrays, writes: boolean): void {
+function add(
+  to: Lease[],
+  op: string,
+  arrays: LeasedArrays,
+  writes: boolean,
+  part = 0,
+  holder?: Holder,
+): void {
   if (arrays === null) return;
   if (isList(arrays)) {
-    for (const array of arrays) add(to, op, array, writes);
+    for (const array of arrays) add(to, op, array, writes, part, holder);
     return;
   }
   if (arrays.byteLength === 0) return;
   const start = arrays.byteOffset;
-  to.push({ buffer: arrays.buffer, start, end: start + arrays.byteLength, writes, op });
+  const end = start + arrays.byteLength;
+  to.push({ buffer: arrays.buffer, start, end, writes, op, part, holder });
 }
 
 function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (Region | null)[] {
@@ -135,21 +201,41 @@ function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (Region |
 }
 
 function assertFree(wanted: Lease): void {
-  assertApart(wanted, active.get(wanted.buffer));
-  for (const group of groups.keys()) assertApart(wanted, group.of(wanted.buffer));
+  assertApart(wanted, active.get(wanted.buffer), wanted.holder);
+  for (const [group, holders] of groups) {
+    for (const other of holders) {
+      assertApart(wanted, group.of(wanted.buffer), wanted.holder, other);
+    }
+  }
 }
 
-function assertApart(wanted: Lease, others: readonly Lease[] | undefined): void {
+/** @param of - whose `others` are, where they do not say so themselves. */
+function assertApart(
+  wanted: Lease,
+  others: readonly Lease[] | undefined,
+  holder: Holder | undefined,
+  of?: Holder,
+): void {
   for (const other of others ?? []) {
-    const overlaps = wanted.start < other.end && other.start < wanted.end;
-    if (!overlaps || !(wanted.writes || other.writes)) continue;
-    throw argumentError(
-      'ERR_BUFFER_IN_USE',
-      `what ${wanted.op} ${wanted.writes ? 'writes' : 'reads'}`,
-      'memory that no pending operation uses',
-      {
-        text: `memory that ${other.op} is ${other.writes ? 'writing' : 'reading'}: await that first`,
-      },
-    );
+    if (!conflicts(wanted, other)) continue;
+    const theirs = of ?? other.holder;
+    if (holder === undefined || theirs?.owner !== holder.owner) throw inUse(wanted, other);
+    if (!holder.owner.inOrder(wanted, other)) holder.waitFor(theirs);
   }
+}
+
+function conflicts(wanted: Lease, other: Lease): boolean {
+  const overlaps = wanted.start < other.end && other.start < wanted.end;
+  return overlaps && (wanted.writes || other.writes);
+}
+
+function inUse(wanted: Lease, other: Lease): Error {
+  return argumentError(
+    'ERR_BUFFER_IN_USE',
+    `what ${wanted.op} ${wanted.writes ? 'writes' : 'reads'}`,
+    'memory that no pending operation uses',
+    {
+      text: `memory that ${other.op} is ${other.writes ? 'writing' : 'reading'}: await that first`,
+    },
+  );
 }

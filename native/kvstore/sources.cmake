@@ -33,6 +33,8 @@ unite(gradlink_kvstore gpu
 unite(gradlink_kvstore local
   base/aligned_buffer.cc
   base/compression.cc
+  base/rows.cc
+  protocol/piece_rows.cc
   base/whole_file.cc
   local/key_lane.cc
   local/key_work.cc

@@ -70,6 +70,12 @@ struct Operation {
   std::vector<int> outGpus;
   /// rowSparsePull: the rows wanted, in any order, repeats allowed.
   std::vector<std::int64_t> rows;
+  /// rowSparsePull: `out` has room for these rows alone, which are sorted, each once. Otherwise it
+  /// is of the key's length, and its other rows become 0.
+  bool compact = false;
+  /// push: the rows that in[i] holds, one after another, in any order, repeats allowed. Empty: the
+  /// arrays are whole.
+  std::vector<std::vector<std::int64_t>> inRows;
   std::shared_ptr<Ticket> ticket;
 };
 

@@ -21,12 +21,27 @@ void checkOperation(const Operation& operation, const std::string& name, std::si
                       " input array");
   }
   const auto rows = static_cast<std::int64_t>(count / rowLength);
-  for (const std::int64_t row : operation.rows) {
-    if (row < 0 || row >= rows) {
+  const auto check = [&](const std::vector<std::int64_t>& wanted) {
+    for (const std::int64_t row : wanted) {
+      if (row >= 0 && row < rows) continue;
       throw storeMisuse("key " + name + " has " + std::to_string(rows) + " rows, there is no row " +
                         std::to_string(row));
     }
-  }
+  };
+  check(operation.rows);
+  for (const auto& list : operation.inRows) check(list);
+}
+
+Error noRows(const std::string& store) {
+  return storeUnsupported(store +
+                          " takes whole arrays, not rows alone: use the store type 'local', "
+                          "'device' or 'dist_sync' on CPU devices, or push the array in full");
+}
+
+Error noCompressedRows(const std::string& name) {
+  return storeUnsupported("key " + name +
+                          ": pushes of rows are not compressed; open the store without "
+                          "setGradientCompression, or push the array in full");
 }
 
 std::exception_ptr needsFloats(const std::string& name, DType dtype) {

@@ -28,6 +28,11 @@ inline bool isFloat(DType dtype) {
 /// Rows must divide the elements.
 void checkRowLength(const std::string& name, std::size_t count, std::size_t rowLength);
 
+/// What a store says that takes no pushes of rows.
+Error noRows(const std::string& store);
+/// Gradient compression is of whole arrays.
+Error noCompressedRows(const std::string& name);
+
 /// Inputs where the kind takes them and only there; rows that exist.
 void checkOperation(const Operation&, const std::string& name, std::size_t count,
                     std::size_t rowLength);

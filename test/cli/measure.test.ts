@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from 'vitest';
 
+import type { Keys, StoreCallOptions } from '../../lib/kvstore/calls.js';
 import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { optimizerNames } from '../../lib/optimizers/index.js';
 import { gradlink } from '../support/cli.js';
@@ -220,9 +221,9 @@ describe('what is run', () => {
       const original = KVStore.prototype[name];
       vi.spyOn(KVStore.prototype, name).mockImplementation(function (
         this: KVStore,
-        key,
-        arrays,
-        options,
+        key: Keys,
+        arrays: unknown,
+        options?: StoreCallOptions,
       ) {
         order.push([name, key, options?.priority, (arrays as unknown[]).length]);
         return original.call(this, key, arrays as never, options);

@@ -257,10 +257,13 @@ describe('list calls that come again', () => {
     await kv.pull(keys, outs);
     const inUse = { code: 'ERR_BUFFER_IN_USE' };
     const pulled = kv.pull(keys, outs);
-    await expect(kv.pull(keys, outs)).rejects.toMatchObject(inUse);
-    await expect(kv.push(keys, outs)).rejects.toMatchObject(inUse);
     await expect(outs[0]![0]!.fill(1)).rejects.toMatchObject(inUse);
     await pulled;
+    const other = await aStore();
+    const first = kv.pull(keys, outs);
+    await expect(other.kv.pull(keys, outs)).rejects.toMatchObject(inUse);
+    await expect(other.kv.push(keys, outs)).rejects.toMatchObject(inUse);
+    await first;
     const filling = outs[0]![1]!.fill(1);
     await expect(kv.pull(keys, outs)).rejects.toMatchObject(inUse);
     await filling;

@@ -197,19 +197,21 @@ describe('arrays', () => {
     const [value, out] = [filled(4, 1), filled(4, 0)];
     // The updater runs on this thread, so all that is issued together stays pending until the first await.
     await kv.setUpdater((_, received, stored) => stored.set(received as never));
-    const fitting = [kv.push('a', value), kv.push('a', value), kv.pull('a', out)];
+    const pending = [kv.push('a', value), kv.pull('a', out)];
+    const other = await open('local');
+    await other.init('a', filled(4, 0));
     const refused = [
-      kv.pull('a', value), // being read
-      kv.push('a', out), // being written
-      kv.pull('a', out),
-      kv.pushPull('a', filled(4, 0), out.subarray()),
+      other.pull('a', value), // being read
+      other.push('a', out), // being written
+      other.pull('a', out),
+      other.pushPull('a', filled(4, 0), out.subarray()),
     ];
     for (const one of await Promise.allSettled(refused)) {
       expect(one).toMatchObject({ reason: { code: 'ERR_BUFFER_IN_USE' } });
     }
-    await Promise.all(fitting);
+    await Promise.all(pending);
     expect(out).toEqual(value);
-    await kv.pushPull('a', out, value);
+    await other.pushPull('a', out, value);
   });
 
   it('that are written may not overlap', async () => {

@@ -54,6 +54,9 @@ export const instances: Readonly<Record<string, Maker>> = {
   Communicator: () => ofRank((rank) => rank),
   NeighborWindow: () => ofRank((rank) => rank.createWindow(new Float32Array(2))),
   KVStore: () => ofStore((kv) => kv),
+  RowSparse: plain(
+    () => new main.RowSparse({ indices: [0], data: new Float32Array(2), shape: [3, 2] }),
+  ),
   ...Object.fromEntries(
     (
       [

@@ -104,6 +104,7 @@ const kvstore: Members<NativeKVStore> = {
   prepare: 'method',
   submitPrepared: 'method',
   rowSparsePull: 'method',
+  pushRows: 'method',
   setOptimizer: 'method',
   setLearningRate: 'method',
   setUpdater: 'method',

@@ -16,7 +16,20 @@ namespace {
 /// Where the arrays of an operation may be.
 enum class Memory : std::uint8_t { host, either };
 
-/// `gpus` gets the GPU of each array where they need not be on the host.
+/// `gpus` gets the GPU of the array where it need not be on the host.
+template <class Pointer>
+void readArray(const Napi::Value& item, const KeyShape& shape, const char* name, Memory memory,
+               std::vector<Pointer>& into, std::vector<int>& gpus) {
+  const BufferView view =
+      memory == Memory::host ? viewOf(item, shape.dtype, name) : viewOfAny(item, shape.dtype, name);
+  if (view.length != shape.count) {
+    throw argumentError(item.Env(), name, std::to_string(shape.count) + " elements",
+                        std::to_string(view.length));
+  }
+  into.push_back(view.data);
+  if (memory != Memory::host) gpus.push_back(view.device);
+}
+
 template <class Pointer>
 void readArrays(const Napi::Value& value, const KeyShape& shape, const char* name, Memory memory,
                 std::vector<Pointer>& into, std::vector<int>& gpus) {
@@ -26,16 +39,23 @@ void readArrays(const Napi::Value& value, const KeyShape& shape, const char* nam
   into.reserve(length);
   if (memory != Memory::host) gpus.reserve(length);
   for (std::uint32_t i = 0; i < length; ++i) {
-    const Napi::Value item = list.Get(i);
-    const BufferView view = memory == Memory::host ? viewOf(item, shape.dtype, name)
-                                                   : viewOfAny(item, shape.dtype, name);
-    if (view.length != shape.count) {
-      throw argumentError(value.Env(), name, std::to_string(shape.count) + " elements",
-                          std::to_string(view.length));
-    }
-    into.push_back(view.data);
-    if (memory != Memory::host) gpus.push_back(view.device);
+    readArray(list.Get(i), shape, name, memory, into, gpus);
   }
+}
+
+std::vector<std::int64_t> rowsOf(const Napi::Value& value) {
+  const BufferView view = viewOf(value, DType::float64, "rowIds");
+  const auto* numbers = static_cast<const double*>(view.data);
+  std::vector<std::int64_t> rows;
+  rows.reserve(view.length);
+  for (std::size_t i = 0; i < view.length; ++i) {
+    // Written so that NaN fails too; what is left converts without overflow.
+    if (!(numbers[i] >= 0 && numbers[i] < 9e15)) {
+      throw argumentError(value.Env(), "rowIds", "row numbers", std::to_string(numbers[i]));
+    }
+    rows.push_back(static_cast<std::int64_t>(numbers[i]));
+  }
+  return rows;
 }
 
 Memory storeMemory(const KVStoreHandle& handle) {
@@ -109,31 +129,40 @@ std::vector<Operation> rowOperationsArg(const Napi::CallbackInfo& info,
                                         const KVStoreHandle& handle) {
   const KeyId key = keyArg(info[0]);
   const KeyShape& shape = handle.shapeOf(key);
-  std::vector<void*> outputs;
-  std::vector<int> gpus;
-  readArrays(info[1], shape, "out", storeMemory(handle), outputs, gpus);
+  const Napi::Array outputs = arrayArg(info[1], "out");
   const Napi::Array rows = arrayArg(info[2], "rowIds");
+  const bool compact = booleanArg(info[4], "compact");
   std::vector<Operation> operations;
-  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
-    const BufferView view = viewOf(rows.Get(i), DType::float64, "rowIds");
-    const auto* numbers = static_cast<const double*>(view.data);
+  for (std::uint32_t i = 0; i < outputs.Length(); ++i) {
     Operation operation;
     operation.kind = OperationKind::rowSparsePull;
     operation.key = key;
     operation.priority = priorityArg(info[3]);
-    operation.out = {outputs[i]};
-    if (!gpus.empty()) operation.outGpus = {gpus[i]};
-    operation.rows.reserve(view.length);
-    for (std::size_t j = 0; j < view.length; ++j) {
-      // Written so that NaN fails too; what is left converts without overflow.
-      if (!(numbers[j] >= 0 && numbers[j] < 9e15)) {
-        throw argumentError(info.Env(), "rowIds", "row numbers", std::to_string(numbers[j]));
-      }
-      operation.rows.push_back(static_cast<std::int64_t>(numbers[j]));
-    }
+    operation.rows = rowsOf(rows.Get(i));
+    operation.compact = compact;
+    KeyShape own = shape;
+    if (compact) own.count = operation.rows.size() * shape.rowLength;
+    readArray(outputs.Get(i), own, "out", storeMemory(handle), operation.out, operation.outGpus);
     operations.push_back(std::move(operation));
   }
   return operations;
+}
+
+Operation rowPushArg(const Napi::CallbackInfo& info, const KVStoreHandle& handle) {
+  Operation operation;
+  operation.kind = OperationKind::push;
+  operation.key = keyArg(info[0]);
+  operation.priority = priorityArg(info[3]);
+  const KeyShape& shape = handle.shapeOf(operation.key);
+  const Napi::Array inputs = arrayArg(info[1], "value");
+  const Napi::Array rows = arrayArg(info[2], "indices");
+  for (std::uint32_t i = 0; i < inputs.Length(); ++i) {
+    operation.inRows.push_back(rowsOf(rows.Get(i)));
+    KeyShape own = shape;
+    own.count = operation.inRows.back().size() * shape.rowLength;
+    readArray(inputs.Get(i), own, "value", Memory::host, operation.in, operation.inGpus);
+  }
+  return operation;
 }
 
 void keepArrays(const Napi::Value& lists, Kept& kept) {

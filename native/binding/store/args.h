@@ -25,6 +25,9 @@ std::int32_t priorityArg(const Napi::Value&);
 /// Reads (key, outputs, rows, priority): for each output a Float64Array of row numbers.
 std::vector<Operation> rowOperationsArg(const Napi::CallbackInfo&, const KVStoreHandle&);
 
+/// pushRows(key, inputs, rows of each, priority)
+Operation rowPushArg(const Napi::CallbackInfo&, const KVStoreHandle&);
+
 /// The arrays that operationsArg or rowOperationsArg read, for keeping.
 void keepArrays(const Napi::Value& lists, Kept&);
 

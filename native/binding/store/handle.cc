@@ -94,8 +94,8 @@ void KVStoreHandle::join() {
   functions_.clear();
 }
 
-KeyId KVStoreHandle::define(const std::string& name, const KeyShape& shape, std::size_t rowLength) {
-  const KeyId key = open().define(name, shape.dtype, shape.count, rowLength);
+KeyId KVStoreHandle::define(const std::string& name, const KeyShape& shape) {
+  const KeyId key = open().define(name, shape.dtype, shape.count, shape.rowLength);
   shapes_.emplace(key, shape);
   const auto bytes = static_cast<std::int64_t>(shape.count * sizeOf(shape.dtype));
   accountedBytes_ += bytes;

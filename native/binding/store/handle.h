@@ -16,6 +16,7 @@ namespace gradlink::binding {
 struct KeyShape {
   DType dtype;
   std::size_t count;
+  std::size_t rowLength;
 };
 
 /// Made and destroyed on the JavaScript thread. Pending operations keep the object that owns it.
@@ -47,7 +48,7 @@ class KVStoreHandle final : public Resident {
     return kind_ == Kind::distributed || kind_ == Kind::distributedGpus;
   }
 
-  KeyId define(const std::string& name, const KeyShape&, std::size_t rowLength);
+  KeyId define(const std::string& name, const KeyShape&);
   /// Throws a TypeError where there is no such key.
   const KeyShape& shapeOf(KeyId) const;
 

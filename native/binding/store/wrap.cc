@@ -75,6 +75,7 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
                    InstanceMethod<&Wrap::prepare>("prepare"),
                    InstanceMethod<&Wrap::submitPrepared>("submitPrepared"),
                    InstanceMethod<&Wrap::rowSparsePull>("rowSparsePull"),
+                   InstanceMethod<&Wrap::pushRows>("pushRows"),
                    InstanceMethod<&Wrap::setOptimizer>("setOptimizer"),
                    InstanceMethod<&Wrap::setLearningRate>("setLearningRate"),
                    InstanceMethod<&Wrap::setUpdater>("setUpdater"),
@@ -132,8 +133,9 @@ KVStoreWrap::KVStoreWrap(const Napi::CallbackInfo& info) : Napi::ObjectWrap<KVSt
 Napi::Value KVStoreWrap::defineKey(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
     const std::string name = stringArg(info[0], "name");
-    const KeyShape shape{dtypeArg(info[1]), countArg(info[2], "count")};
-    const KeyId key = handle_->define(name, shape, countArg(info[3], "rowLength"));
+    const KeyShape shape{dtypeArg(info[1]), countArg(info[2], "count"),
+                         countArg(info[3], "rowLength")};
+    const KeyId key = handle_->define(name, shape);
     return Napi::Number::New(info.Env(), key);
   });
 }
@@ -203,6 +205,16 @@ Napi::Value KVStoreWrap::rowSparsePull(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
     return await(
         info, [&](Kept& kept) { keepArrays(info[1], kept); }, rowOperationsArg(info, *handle_),
+        booleanArg(info[5], "here"));
+  });
+}
+
+Napi::Value KVStoreWrap::pushRows(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    std::vector<Operation> operations;
+    operations.push_back(rowPushArg(info, *handle_));
+    return await(
+        info, [&](Kept& kept) { keepArrays(info[1], kept); }, std::move(operations),
         booleanArg(info[4], "here"));
   });
 }

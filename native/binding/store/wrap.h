@@ -27,6 +27,7 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   Napi::Value prepare(const Napi::CallbackInfo&);
   Napi::Value submitPrepared(const Napi::CallbackInfo&);
   Napi::Value rowSparsePull(const Napi::CallbackInfo&);
+  Napi::Value pushRows(const Napi::CallbackInfo&);
   Napi::Value setOptimizer(const Napi::CallbackInfo&);
   Napi::Value setLearningRate(const Napi::CallbackInfo&);
   Napi::Value setUpdater(const Napi::CallbackInfo&);

@@ -32,6 +32,7 @@ class Allreduce final : public AllreduceStore {
     for (const Operation& operation : operations) {
       const Key& key = keys_.at(operation.key);
       checkOperation(operation, key.name, key.count, key.rowLength);
+      if (!operation.inRows.empty()) throw noRows("an allreduce store");
     }
     engine_.submit(std::move(operations), here);
   }

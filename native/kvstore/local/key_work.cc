@@ -50,6 +50,8 @@ void KeyWork::prepare() {
   } else if (kind == OperationKind::pull) {
     stages_ = {Stage::copyOut};
   } else {
+    sparse_ = !first.operation.inRows.empty();
+    if (sparse_) return addRowStages();
     compress_ = kind != OperationKind::init && key_.compresses();
     if (first.external) {
       if (compress_ || inputs_.size() > 1) stages_.push_back(Stage::merge);
@@ -62,6 +64,22 @@ void KeyWork::prepare() {
       stages_ = {Stage::assign};
     }
   }
+}
+
+void KeyWork::addRowStages() {
+  const KeyItem& first = head();
+  stages_ = {Stage::gather};
+  if (first.external) {
+    stages_.insert(stages_.end(), {Stage::spread, Stage::external});
+  } else if (!first.state) {
+    stages_.push_back(Stage::assignRows);
+  } else if (first.state->optimizer->lazy()) {
+    stages_.push_back(Stage::updateRows);
+  } else {
+    stages_.insert(stages_.end(), {Stage::spread, Stage::update});
+    return;
+  }
+  if (!outputs_.empty()) stages_.push_back(Stage::copyOut);
 }
 
 std::optional<Work::Phase> KeyWork::next() {
@@ -101,10 +119,19 @@ Work::Phase KeyWork::begin(Stage stage) {
     }
     case Stage::copyOut:
       return cut(outputs_.size() + 1);
+    case Stage::spread:
+      if (key_.merged.size() < key_.bytes()) key_.merged = AlignedBuffer(key_.bytes());
+      return {1};
+    case Stage::updateRows:
+      if (key_.count == 0) return {0};
+      beginUpdate();
+      return {1};
+    case Stage::gather:
+    case Stage::assignRows:
+      return {1};
     case Stage::rows:
       rows_ = head().operation.rows;
-      std::sort(rows_.begin(), rows_.end());
-      rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
+      sortEachOnce(rows_);
       partRows_ = std::max<std::size_t>(
           1, kPartBytes / 2 / std::max<std::size_t>(1, key_.rowLength * sizeOf(key_.dtype)));
       return {key_.count == 0 ? 0 : ceilDivide(key_.count / key_.rowLength, partRows_)};
@@ -131,7 +158,11 @@ void KeyWork::beginUpdate() {
     state.state->arrays = std::move(fresh->arrays);
     state.made = true;
   }
-  if (compress_) inputs_ = {key_.merged.data()};
+  if (stages_[stage_] == Stage::updateRows) {
+    inputs_ = {touched_.data.data()};
+  } else if (compress_ || sparse_) {
+    inputs_ = {key_.merged.data()};
+  }
   update_ = std::make_unique<UpdateRun>(*state.optimizer, *state.state, head().numbers,
                                         key_.value(), inputs_);
   update_->handOut(outputs_, streaming_);
@@ -153,9 +184,44 @@ void KeyWork::run(std::size_t part) {
       return copyOut(rangeOf(part));
     case Stage::rows:
       return copyRows(part);
+    case Stage::gather:
+      return gather();
+    case Stage::spread:
+      return spreadInto(key_.merged.data());
+    case Stage::assignRows:
+      return spreadInto(key_.value());
+    case Stage::updateRows:
+      return updateRows();
     case Stage::external:
       return;
   }
+}
+
+void KeyWork::gather() {
+  std::vector<SomeRows> parts;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) {
+    parts.push_back({inputs_[i], head().operation.inRows[i]});
+  }
+  touched_ = sumRows(parts, key_.rowLength, key_.dtype);
+}
+
+void KeyWork::spreadInto(void* to) const {
+  if (key_.count == 0) return;
+  std::memset(to, 0, key_.bytes());
+  const std::size_t rowBytes = key_.rowLength * sizeOf(key_.dtype);
+  const auto* const from = static_cast<const std::byte*>(touched_.data.data());
+  forEachRun(touched_.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
+    std::memcpy(static_cast<std::byte*>(to) + first * rowBytes, from + at * rowBytes,
+                rows * rowBytes);
+  });
+}
+
+void KeyWork::updateRows() {
+  const std::size_t length = key_.rowLength;
+  const auto* const grads = static_cast<const std::byte*>(touched_.data.data());
+  forEachRun(touched_.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
+    update_->runElements(grads + at * length * sizeOf(key_.dtype), first * length, rows * length);
+  });
 }
 
 void KeyWork::sumInto(const std::vector<void*>& targets, Range range) {
@@ -215,11 +281,13 @@ void KeyWork::copyRows(std::size_t part) {
   const auto* value = static_cast<const std::byte*>(key_.value());
   for (void* output : outputs_) {
     auto* out = static_cast<std::byte*>(output);
-    std::memset(out + first * rowBytes, 0, (end - first) * rowBytes);
+    const bool compact = head().operation.compact;
+    if (!compact) std::memset(out + first * rowBytes, 0, (end - first) * rowBytes);
     auto row = std::lower_bound(rows_.begin(), rows_.end(), static_cast<std::int64_t>(first));
     for (; row != rows_.end() && *row < static_cast<std::int64_t>(end); ++row) {
       const std::size_t at = static_cast<std::size_t>(*row) * rowBytes;
-      std::memcpy(out + at, value + at, rowBytes);
+      const auto index = static_cast<std::size_t>(row - rows_.begin());
+      std::memcpy(out + (compact ? index * rowBytes : at), value + at, rowBytes);
     }
   }
 }

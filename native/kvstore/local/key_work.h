@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "kvstore/base/rows.h"
 #include "kvstore/local/key_lane.h"
 #include "kvstore/local/scheduler.h"
 
@@ -24,12 +25,16 @@ class KeyWork final : public Work {
 
  private:
   enum class Stage : std::uint8_t {
-    assign,    // value and outputs := sum of the inputs
-    merge,     // merged := sum of the inputs
-    update,    // value := optimizer(value, inputs or merged), outputs := value
-    external,  // somebody else updates the value
-    copyOut,   // outputs := value
-    rows,      // output := the wanted rows of value, the rest 0
+    assign,      // value and outputs := sum of the inputs
+    merge,       // merged := sum of the inputs
+    update,      // value := optimizer(value, inputs or merged), outputs := value
+    external,    // somebody else updates the value
+    copyOut,     // outputs := value
+    gather,      // touched := sum of the rows of the inputs
+    spread,      // merged := touched, and 0 elsewhere
+    assignRows,  // value := touched, and 0 elsewhere
+    updateRows,  // the same rows of value := optimizer(value, touched)
+    rows,        // output := the wanted rows of value, the rest 0
   };
   struct Range {
     std::size_t first;
@@ -47,6 +52,10 @@ class KeyWork final : public Work {
   void updateBlocks(std::size_t part);
   void copyOut(Range range);
   void copyRows(std::size_t part);
+  void addRowStages();
+  void gather();
+  void spreadInto(void* to) const;
+  void updateRows();
 
   KeyLane& key_;
   std::vector<const void*> inputs_;
@@ -57,11 +66,13 @@ class KeyWork final : public Work {
   std::size_t stage_ = 0;
   bool begun_ = false;
   bool compress_ = false;
+  bool sparse_ = false;
   bool streaming_ = false;
   std::size_t partBlocks_ = 1;  // blocks (kUpdateBlock elements) of one part
   std::unique_ptr<UpdateRun> update_;
   int updatePhase_ = 0;
   std::vector<std::int64_t> rows_;  // wanted, sorted, each once
+  SortedRows touched_;              // of a push of rows
   std::size_t partRows_ = 1;
 };
 

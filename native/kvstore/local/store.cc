@@ -48,6 +48,7 @@ void LocalStore::submit(std::vector<Operation> operations, bool here) {
     for (Operation& operation : operations) {
       KeyLane& lane = lanes_.at(operation.key);
       checkOperation(operation, lane.name, lane.count, lane.rowLength);
+      if (!operation.inRows.empty() && lane.compresses()) throw noCompressedRows(lane.name);
       auto item = std::make_unique<KeyItem>();
       item->priority = operation.priority;
       item->bytes = lane.bytes() * (operation.in.size() + operation.out.size() + 1);

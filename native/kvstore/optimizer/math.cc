@@ -60,6 +60,7 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
   } else {
     kernel = StepKernel::addScaled;
   }
+  lazy = flag("lazyUpdate") || name == "adagrad" || name == "ftrl";
   if (kernel == StepKernel::ftrl && value("learningRate") == 0 && !spec.scheduler) {
     throw Error(ErrorCode::invalidArgument, "ftrl: learningRate must not be 0, it divides by it");
   }

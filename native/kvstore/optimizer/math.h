@@ -30,6 +30,8 @@ struct OptimizerMath {
   std::map<std::string, double> values;
   StepKernel kernel;
   TrustRatio ratio = TrustRatio::none;
+  /// Which of them are, and where it is an option, as in MXNet 1.9.1.
+  bool lazy = false;
   std::vector<const char*> stateNames;
 };
 

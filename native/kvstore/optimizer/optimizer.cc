@@ -48,6 +48,8 @@ std::unique_ptr<Optimizer> Optimizer::create(const OptimizerSpec& spec) {
   return std::unique_ptr<Optimizer>(new Optimizer(spec));
 }
 
+bool Optimizer::lazy() const { return math_->lazy; }
+
 std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, const void* weight,
                                                        std::size_t count, DType dtype) const {
   const bool half = dtype == DType::float16 || dtype == DType::bfloat16;

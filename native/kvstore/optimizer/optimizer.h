@@ -103,6 +103,10 @@ class Optimizer {
   /// For whoever runs its steps: kvstore/optimizer_math.h.
   const OptimizerMath& math() const { return *math_; }
 
+  /// Whether an update of some rows leaves the others, and what is kept for them, as they are;
+  /// otherwise their gradient is 0.
+  bool lazy() const;
+
   /// State for one key, zeroed; `weight` is read where the state starts as a copy of it
   /// (multi-precision's master). Throws Error(invalidArgument) for a dtype that is not a float
   /// type.
@@ -183,6 +187,12 @@ class UpdateRun {
   /// The same on the shared thread pool and the calling thread.
   void runOnPool(int phase, std::size_t first, std::size_t end);
   void endPhase(int phase);
+
+  /// Of the optimizer.
+  bool lazy() const;
+  /// Instead of all blocks, for optimizers that are lazy: elements from `first` on alone, whose
+  /// gradient lies at `grad`.
+  void runElements(const void* grad, std::size_t first, std::size_t count);
 
  private:
   struct Impl;

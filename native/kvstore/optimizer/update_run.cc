@@ -125,6 +125,16 @@ struct UpdateRun::Impl {
     return scratch;
   }
 
+  void run(int phase, std::size_t start, std::size_t end) {
+    if (half()) {
+      runHalf(phase, start, end);
+    } else if (state.dtype == DType::float32) {
+      runFull<float>(phase, start, end);
+    } else {
+      runFull<double>(phase, start, end);
+    }
+  }
+
   template <class T>
   void runFull(int phase, std::size_t start, std::size_t end) {
     auto* weights = static_cast<T*>(weight);
@@ -266,16 +276,16 @@ std::size_t UpdateRun::blocks() const {
 void UpdateRun::runBlocks(int phase, std::size_t first, std::size_t end) {
   const std::size_t from = first * kUpdateBlock;
   const std::size_t to = std::min(end * kUpdateBlock, impl_->state.count);
-  if (from >= to) {
-    return;
-  }
-  if (impl_->half()) {
-    impl_->runHalf(phase, from, to);
-  } else if (impl_->state.dtype == DType::float32) {
-    impl_->runFull<float>(phase, from, to);
-  } else {
-    impl_->runFull<double>(phase, from, to);
-  }
+  if (from < to) impl_->run(phase, from, to);
+}
+
+bool UpdateRun::lazy() const { return impl_->math.lazy; }
+
+void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t count) {
+  const auto at = reinterpret_cast<std::uintptr_t>(grad);
+  // Where element 0 would be.
+  impl_->grads.assign(1, reinterpret_cast<const void*>(at - first * sizeOf(impl_->state.dtype)));
+  if (count > 0) impl_->run(0, first, first + count);
 }
 
 void UpdateRun::endPhase(int phase) {

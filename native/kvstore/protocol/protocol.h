@@ -25,6 +25,7 @@ enum class MessageType : std::uint8_t {
   init,             // payload: piece of worker 0's value
   push,             // payload: piece, as `encoding` says
   pull,             // answered with `value` for each piece, once `round` rounds of it have closed
+  pullRows,         // payload: ShardRuns; answered for the pieces that have some of them, likewise
   setOptimizer,     // payload: the encoded spec; empty: none. From worker 0; the rest wait
   setLearningRate,  // payload: one float64
   setCompression,   // payload: encoded type and threshold
@@ -50,6 +51,7 @@ enum class Encoding : std::uint8_t {
   oneBit = 2,
   float16 = 3,  // float32 keys sent as halves
   bfloat16 = 4,
+  rows = 5,  // of some rows: protocol/piece_rows.h
 };
 
 struct Header {

@@ -35,6 +35,10 @@ class Replies {
   /// Memory of the wire itself: not to be written until `ticket` is told as sent.
   void value(int worker, const Header& header, const void* data, std::size_t bytes,
              std::uint64_t ticket);
+  /// A copy of some of it.
+  void rows(int worker, const Header& header, const std::vector<std::byte>& data) {
+    send(worker, header, data.data(), data.size());
+  }
   /// `text` may be empty.
   void answer(int worker, MessageType type, std::uint64_t request, const void* data = nullptr,
               std::size_t bytes = 0);

@@ -138,6 +138,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
     case MessageType::init:
     case MessageType::push:
     case MessageType::pull:
+    case MessageType::pullRows:
       return toShard(header, message);
     case MessageType::define:
       define(header, message);

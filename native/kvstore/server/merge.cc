@@ -6,6 +6,7 @@
 
 #include "core/deadline.h"
 #include "core/kernels/reduce_kernels.h"
+#include "kvstore/protocol/piece_rows.h"
 
 namespace gradlink::dist {
 namespace {
@@ -19,6 +20,8 @@ bool arePlain(std::span<const PushedPiece> pieces) {
   return std::all_of(pieces.begin(), pieces.end(),
                      [](const PushedPiece& p) { return p.encoding == Encoding::plain; });
 }
+
+bool isOfRows(const PushedPiece& piece) { return piece.encoding == Encoding::rows; }
 
 // Where element 0 would be of an array whose element `first` is at `data`.
 const void* arrayOf(const void* data, std::size_t first, DType dtype) {
@@ -34,6 +37,7 @@ void Merger::assign(void* to, std::span<const PushedPiece> pieces, std::size_t c
   const bool styled = bytes >= kFewestStreamedBytes;
   const bool streaming = styled && assignStyle_.streaming();
   const auto begin = Clock::now();
+  pieces = whole(pieces, count, dtype);
   sum(to, pieces, count, dtype, compression, streaming);
   const double seconds = secondsSince(begin);
   merge_ += seconds;
@@ -42,6 +46,46 @@ void Merger::assign(void* to, std::span<const PushedPiece> pieces, std::size_t c
     assignStyle_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
   }
   assignStyle_.advance();
+}
+
+std::span<const PushedPiece> Merger::whole(std::span<const PushedPiece> pieces, std::size_t count,
+                                           DType dtype) {
+  if (std::ranges::none_of(pieces, isOfRows)) return pieces;
+  whole_.assign(pieces.begin(), pieces.end());
+  if (rooms_.size() < pieces.size()) rooms_.resize(pieces.size());
+  const std::size_t bytes = count * sizeOf(dtype);
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    if (!isOfRows(pieces[i])) continue;
+    if (rooms_[i].size() == 0) rooms_[i] = AlignedBuffer(kPieceBytes);
+    std::memset(rooms_[i].data(), 0, bytes);
+    scatter(*readPush(pieces[i].data, pieces[i].bytes, count, dtype), dtype, rooms_[i].data());
+    whole_[i] = {rooms_[i].data(), Encoding::plain, bytes};
+  }
+  return whole_;
+}
+
+void Merger::updateRows(UpdateRun& run, std::span<const PushedPiece> pieces, std::size_t first,
+                        std::size_t count, DType dtype) {
+  const std::size_t size = sizeOf(dtype);
+  std::vector<ElementRun> touched;
+  for (const PushedPiece& piece : pieces) {
+    const PushedRuns read = *readPush(piece.data, piece.bytes, count, dtype);
+    touched.insert(touched.end(), read.runs.begin(), read.runs.end());
+  }
+  if (touched.empty()) return;
+  if (summed_.size() == 0) summed_ = AlignedBuffer(kPieceBytes);
+  sum(summed_.data(), whole(pieces, count, dtype), count, dtype, nullptr, false);
+  std::ranges::sort(touched, {}, &ElementRun::first);
+  std::size_t done = 0;
+  for (const ElementRun& one : touched) {
+    // Rows that several workers pushed count once.
+    const std::size_t from = std::max<std::size_t>(one.first, done);
+    const std::size_t end = std::size_t{one.first} + one.count;
+    if (from >= end) continue;
+    run.runElements(static_cast<const std::byte*>(summed_.data()) + from * size, first + from,
+                    end - from);
+    done = end;
+  }
 }
 
 void Merger::sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
@@ -89,6 +133,12 @@ void Merger::update(UpdateRun& run, int phase, void* weight, std::span<const Pus
                     std::size_t first, std::size_t count, DType dtype,
                     const GradientCompression* compression) {
   const auto begin = Clock::now();
+  if (run.lazy() && std::ranges::all_of(pieces, isOfRows)) {
+    updateRows(run, pieces, first, count, dtype);
+    update_ += secondsSince(begin);
+    return;
+  }
+  pieces = whole(pieces, count, dtype);
   if (arePlain(pieces)) {
     sources_.resize(pieces.size());
     for (std::size_t i = 0; i < pieces.size(); ++i) {

@@ -20,6 +20,7 @@ namespace gradlink::dist {
 struct PushedPiece {
   const void* data;
   Encoding encoding;
+  std::size_t bytes;
 };
 
 class Merger {
@@ -38,6 +39,11 @@ class Merger {
   double updateSeconds() const { return update_; }
 
  private:
+  /// The pieces, those of rows in full.
+  std::span<const PushedPiece> whole(std::span<const PushedPiece> pieces, std::size_t count, DType);
+  /// Of rows alone, where the optimizer is lazy.
+  void updateRows(UpdateRun& run, std::span<const PushedPiece> pieces, std::size_t first,
+                  std::size_t count, DType);
   void sum(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
            const GradientCompression* compression, bool streaming);
 
@@ -47,6 +53,9 @@ class Merger {
   StoreStyle assignStyle_;
   StoreStyle updateStyle_;
   std::vector<const void*> sources_;
+  /// Pieces of rows in full.
+  std::vector<AlignedBuffer> rooms_;
+  std::vector<PushedPiece> whole_;
   AlignedBuffer decoded_;
   AlignedBuffer summed_;
   AlignedBuffer aside_;

@@ -91,7 +91,11 @@ void Pipeline::perform(const ShardTask& task) {
         const Header header = headerOf(task.received);
         if (header.type == MessageType::init) return shard.init(header, task.received);
         if (header.type == MessageType::push) return shard.push(header, task.received);
-        shard.pull(header, task.received.source);
+        if (header.type == MessageType::pullRows) {
+          shard.pullRows(header, task.received);
+        } else {
+          shard.pull(header, task.received.source);
+        }
         context_.wire.release(task.received.token);
         return;
       }

@@ -55,9 +55,15 @@ std::size_t ServerShard::wireBytes(const Header& header) const {
   return agreed->compressedBytes(header.count);
 }
 
+bool ServerShard::hasRightSize(const Header& header, const WireMessage& message) const {
+  if (header.encoding != Encoding::rows) return message.bytes == wireBytes(header);
+  return header.type == MessageType::push &&
+         readPush(message.payload, message.bytes, header.count, dtype_).has_value();
+}
+
 void ServerShard::check(const Header& header, const WireMessage& message) const {
   if (header.piece >= pieces_.size() || header.count != countOf(header.piece) ||
-      header.dtype != dtype_ || message.payload == nullptr || message.bytes != wireBytes(header)) {
+      header.dtype != dtype_ || message.payload == nullptr || !hasRightSize(header, message)) {
     throw mismatch("key " + name_ + ": what worker " + std::to_string(message.source) +
                    " sent is not a piece of its " + std::to_string(count_) + " elements of " +
                    nameOf(dtype_));
@@ -88,7 +94,32 @@ void ServerShard::push(const Header& header, const WireMessage& message) {
 
 void ServerShard::pull(const Header& header, int worker) {
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
-    pieces_[p].pulls.push_back({worker, header.request, header.round});
+    pieces_[p].pulls.push_back({worker, header.request, header.round, {}});
+    answerPulls(p);
+  }
+}
+
+void ServerShard::pullRows(const Header& header, const WireMessage& message) {
+  const std::span runs(static_cast<const ShardRun*>(message.payload),
+                       message.bytes / sizeof(ShardRun));
+  std::vector<std::vector<ElementRun>> wanted(pieces_.size());
+  std::uint64_t end = 0;
+  for (const ShardRun& run : runs) {
+    const std::uint64_t piece = run.first / step_;
+    const std::uint64_t first = run.first % step_;
+    if (run.first < end || run.first >= count_ || run.count == 0 ||
+        run.count > countOf(piece) - first) {
+      throw mismatch("key " + name_ + ": worker " + std::to_string(message.source) +
+                     " asked for rows that it has not");
+    }
+    end = run.first + run.count;
+    wanted[piece].push_back(
+        {static_cast<std::uint32_t>(first), static_cast<std::uint32_t>(run.count)});
+  }
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    if (wanted[p].empty()) continue;
+    pieces_[p].pulls.push_back(
+        {message.source, header.request, header.round, std::move(wanted[p])});
     answerPulls(p);
   }
 }
@@ -174,7 +205,8 @@ bool ServerShard::valueRead(std::size_t index) {
 const std::vector<PushedPiece>& ServerShard::pushedOf(const ShardPiece& piece, const Batch& batch) {
   pushed_.clear();
   for (const std::size_t i : batch) {
-    pushed_.push_back({piece.held[i].data, piece.held[i].header.encoding});
+    const HeldPush& held = piece.held[i];
+    pushed_.push_back({held.data, held.header.encoding, held.bytes});
   }
   return pushed_;
 }
@@ -287,12 +319,16 @@ void ServerShard::answerPulls(std::size_t index) {
     const std::uint64_t rounds =
         context_.asynchronous ? piece.applied[static_cast<std::size_t>(pull.worker)] : piece.closed;
     if (rounds < pull.round) return false;
-    sendValue(index, pull.worker, pull.request);
+    if (pull.runs.empty()) {
+      sendValue(index, pull.worker, pull.request);
+    } else {
+      sendRows(index, pull);
+    }
     return true;
   });
 }
 
-void ServerShard::sendValue(std::size_t index, int worker, std::uint64_t request) {
+Header ServerShard::valueHeader(std::size_t index, std::uint64_t request) const {
   Header header{};
   header.type = MessageType::value;
   header.dtype = dtype_;
@@ -301,6 +337,23 @@ void ServerShard::sendValue(std::size_t index, int worker, std::uint64_t request
   header.count = countOf(index);
   header.round = pieces_[index].closed;
   header.request = request;
+  return header;
+}
+
+void ServerShard::sendRows(std::size_t index, const Waiting& pull) {
+  const std::size_t size = sizeOf(dtype_);
+  std::vector<std::byte> rows;
+  for (const ElementRun& run : pull.runs) {
+    const std::byte* const from = valueOf(index) + run.first * size;
+    rows.insert(rows.end(), from, from + run.count * size);
+  }
+  Header header = valueHeader(index, pull.request);
+  header.encoding = Encoding::rows;
+  context_.replies.rows(pull.worker, header, rows);
+}
+
+void ServerShard::sendValue(std::size_t index, int worker, std::uint64_t request) {
+  const Header header = valueHeader(index, request);
   pieces_[index].readers.fetch_add(1, std::memory_order_seq_cst);
   const std::uint64_t ticket = (std::uint64_t{number_} + 1) << 32 | header.piece;
   context_.replies.value(worker, header, valueOf(index), header.count * sizeOf(dtype_), ticket);

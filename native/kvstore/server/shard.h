@@ -10,6 +10,7 @@
 
 #include "core/deadline.h"
 #include "kvstore/base/aligned_buffer.h"
+#include "kvstore/protocol/piece_rows.h"
 #include "kvstore/server/context.h"
 #include "kvstore/server/merge.h"
 
@@ -34,6 +35,7 @@ class ServerShard {
   void init(const Header&, const WireMessage&);
   void push(const Header&, const WireMessage&);
   void pull(const Header&, int worker);
+  void pullRows(const Header&, const WireMessage&);
   /// Looks again at a piece whose value nobody reads any more, or at all after somebody left.
   void advance(std::size_t piece);
   void advanceAll();
@@ -64,6 +66,8 @@ class ServerShard {
     int worker;
     std::uint64_t request;
     std::uint64_t round;
+    /// Elements that are wanted; none: all.
+    std::vector<ElementRun> runs;
   };
   struct ShardPiece {
     bool ready = false;
@@ -110,7 +114,10 @@ class ServerShard {
   Step* findStep(int worker, std::uint64_t round);
   void finish(std::size_t piece, const Batch& batch, const Error* failure = nullptr);
   void answerPulls(std::size_t piece);
+  Header valueHeader(std::size_t piece, std::uint64_t request) const;
   void sendValue(std::size_t piece, int worker, std::uint64_t request);
+  void sendRows(std::size_t piece, const Waiting& pull);
+  bool hasRightSize(const Header&, const WireMessage&) const;
   [[noreturn]] void tooLate(const ShardPiece& piece, double timeoutMs) const;
   const GradientCompression* compression() const {
     return context_.compression ? &*context_.compression : nullptr;

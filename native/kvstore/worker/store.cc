@@ -126,6 +126,7 @@ void DistStoreOfWorker::submit(std::vector<Operation> operations, bool /*here*/)
     for (const Operation& operation : operations) {
       const DistKey& key = keys_.at(operation.key);
       checkOperation(operation, key.name, key.count, key.rowLength);
+      if (!operation.inRows.empty() && key.compression) throw noCompressedRows(key.name);
     }
     for (Operation& operation : operations) {
       checked.emplace_back(&keys_.at(operation.key), std::move(operation));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/kernels/reduce_kernels.h"
+#include "kvstore/base/rows.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink::dist {
@@ -57,19 +58,53 @@ Transfer::Transfer(DistKey& key, std::uint64_t request)
     : key_(key), request_(request), kind_(key.queue.front().kind), cursor_(key.shards, key.dtype) {
   inputs_ = std::move(key.queue.front().in);
   rows_ = std::move(key.queue.front().rows);
+  compact_ = key.queue.front().compact;
+  const std::vector<std::vector<std::int64_t>> inRows = std::move(key.queue.front().inRows);
   take();
   // Pulls that wait behind a push (or a pull) ride along: the server answers each piece as soon as
   // it has it, and nobody need ask.
   const bool carries = isPush(kind_) || kind_ == OperationKind::pull;
   while (carries && !key.queue.empty() && key.queue.front().kind == OperationKind::pull) take();
-  if (!rows_.empty()) {
-    std::sort(rows_.begin(), rows_.end());
-    rows_.erase(std::unique(rows_.begin(), rows_.end()), rows_.end());
-  }
+  sortEachOnce(rows_);
   if (isPush(kind_)) ++key.rounds;
-  const bool feedsBack = encoding() != Encoding::plain && key.compression->feedsBack();
+  encoding_ = chooseEncoding();
+  if (!inRows.empty()) sumInputs(inRows);
+  const bool compresses = encoding_ != Encoding::plain && encoding_ != Encoding::rows;
+  const bool feedsBack = compresses && key.compression->feedsBack();
   if (feedsBack && key.residual.size() == 0) key.residual = AlignedBuffer(key.bytes());
-  if (wantsValue()) valuesLeft_ = cursor_.total();
+  if (kind_ == OperationKind::rowSparsePull) {
+    expectRows();
+  } else if (wantsValue()) {
+    valuesLeft_ = cursor_.total();
+  }
+}
+
+/// The rows of all devices, added up, are what is pushed.
+void Transfer::sumInputs(const std::vector<std::vector<std::int64_t>>& rows) {
+  std::vector<SomeRows> parts;
+  for (std::size_t i = 0; i < inputs_.size(); ++i) parts.push_back({inputs_[i], rows[i]});
+  SortedRows sum = sumRows(parts, key_.rowLength, key_.dtype);
+  rows_ = std::move(sum.rows);
+  rowData_ = std::move(sum.data);
+  encoding_ = Encoding::rows;
+}
+
+/// Only pieces that have some of the rows are answered.
+void Transfer::expectRows() {
+  for (PieceCursor cursor(key_.shards, key_.dtype); cursor.next();) {
+    if (!runsIn(cursor.take()).empty()) ++valuesLeft_;
+  }
+  if (compact_ || key_.count == 0) return;
+  for (void* const output : outputs_) std::memset(output, 0, key_.bytes());
+}
+
+std::vector<RowRun> Transfer::runsIn(const Piece& piece) const {
+  return runsOf(rows_, key_.rowLength, piece.first, piece.count);
+}
+
+bool Transfer::expects(const Piece& piece, std::size_t bytes) const {
+  return kind_ != OperationKind::rowSparsePull ||
+         bytes == elementsOf(runsIn(piece)) * sizeOf(key_.dtype);
 }
 
 /// The first operation of the queue joins.
@@ -82,7 +117,7 @@ void Transfer::take() {
   key_.queue.pop_front();
 }
 
-Encoding Transfer::encoding() const {
+Encoding Transfer::chooseEncoding() const {
   if (!isPush(kind_) || key_.compression == nullptr) return Encoding::plain;
   switch (key_.compression->type()) {
     case CompressionType::twoBit:
@@ -115,12 +150,14 @@ Piece Transfer::pieceOf(const Header& header) const {
 }
 
 std::size_t Transfer::wireBytes(const Piece& piece) const {
+  if (isOfRows()) return pushBytes(runsIn(piece), key_.dtype);
   if (encoding() != Encoding::plain) return key_.compression->compressedBytes(piece.count);
   return piece.count * sizeOf(key_.dtype);
 }
 
 void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
   const std::size_t size = sizeOf(key_.dtype);
+  if (isOfRows()) return writePush(runsIn(piece), rowData_.data(), key_.dtype, to);
   if (encoding() == Encoding::plain) {
     void* const target[] = {to};
     if (inputs_.size() == 1) {
@@ -164,19 +201,12 @@ void Transfer::deliver(const Piece& piece, const void* value, bool streaming) co
 /// Rows may begin or end in another piece.
 void Transfer::deliverRows(const Piece& piece, const std::byte* value) const {
   const std::size_t size = sizeOf(key_.dtype);
-  const std::size_t end = piece.first + piece.count;
-  for (void* output : outputs_) {
-    auto* const out = static_cast<std::byte*>(output);
-    std::memset(out + piece.first * size, 0, piece.count * size);
-    auto row = std::lower_bound(rows_.begin(), rows_.end(),
-                                static_cast<std::int64_t>(piece.first / key_.rowLength));
-    for (; row != rows_.end(); ++row) {
-      const std::size_t rowFirst = static_cast<std::size_t>(*row) * key_.rowLength;
-      if (rowFirst >= end) break;
-      const std::size_t from = std::max(rowFirst, piece.first);
-      const std::size_t to = std::min(rowFirst + key_.rowLength, end);
-      std::memcpy(out + from * size, value + (from - piece.first) * size, (to - from) * size);
+  for (const auto& [run, at] : runsIn(piece)) {
+    const std::size_t place = compact_ ? at : piece.first + run.first;
+    for (void* const output : outputs_) {
+      std::memcpy(static_cast<std::byte*>(output) + place * size, value, run.count * size);
     }
+    value += run.count * size;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "core/deadline.h"
 #include "kvstore/base/aligned_buffer.h"
 #include "kvstore/base/compression.h"
+#include "kvstore/protocol/piece_rows.h"
 #include "kvstore/protocol/protocol.h"
 #include "kvstore/store.h"
 #include "kvstore/worker/placement.h"
@@ -101,10 +102,16 @@ class Transfer {
   Piece pieceOf(const Header&) const;
   /// Bytes that a piece takes on the wire.
   std::size_t wireBytes(const Piece&) const;
-  Encoding encoding() const;
+  Encoding encoding() const { return encoding_; }
   /// Writes what is sent of a piece: the devices' sum, compressed where the key is. Different
   /// pieces may be written at the same time.
   void encode(const Piece&, void* to, bool streaming) const;
+
+  /// Of a push or pull of rows: what a piece has of them.
+  std::vector<RowRun> runsIn(const Piece&) const;
+  /// Of a pull of rows: whether so many bytes are what is wanted of the piece.
+  bool expects(const Piece&, std::size_t bytes) const;
+  bool isOfRows() const { return encoding_ == Encoding::rows; }
 
   /// Copies a piece of the stored value to where it is wanted. Likewise.
   void deliver(const Piece&, const void* value, bool streaming) const;
@@ -122,6 +129,9 @@ class Transfer {
 
  private:
   void take();
+  Encoding chooseEncoding() const;
+  void sumInputs(const std::vector<std::vector<std::int64_t>>& rows);
+  void expectRows();
   void deliverRows(const Piece&, const std::byte* value) const;
 
   DistKey& key_;
@@ -130,7 +140,11 @@ class Transfer {
   PieceCursor cursor_;
   std::vector<const void*> inputs_;
   std::vector<void*> outputs_;
+  Encoding encoding_ = Encoding::plain;
   std::vector<std::int64_t> rows_;  // sorted, each once
+  /// What is pushed of them.
+  AlignedBuffer rowData_;
+  bool compact_ = false;
   std::vector<std::shared_ptr<Ticket>> pushes_;
   std::vector<std::shared_ptr<Ticket>> pulls_;
   std::size_t valuesLeft_ = 0;

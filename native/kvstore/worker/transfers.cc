@@ -109,7 +109,31 @@ bool Transfers::begin(DistKey& key) {
   return true;
 }
 
+/// Asks each server for what it has of the rows.
+void Transfers::askForRows(const Transfer& transfer) {
+  const DistKey& key = transfer.key();
+  const std::size_t step = pieceElements(key.dtype);
+  for (const Shard& shard : key.shards) {
+    std::vector<ShardRun> wanted;
+    for (std::size_t first = 0; first < shard.count; first += step) {
+      const Piece piece{&shard, 0, shard.first + first, std::min(step, shard.count - first)};
+      for (const RowRun& one : transfer.runsIn(piece)) {
+        wanted.push_back({first + one.run.first, one.run.count});
+      }
+    }
+    if (wanted.empty()) continue;
+    Header header{.type = MessageType::pullRows, .dtype = key.dtype, .shard = shard.number};
+    header.count = shard.count;
+    header.round = key.rounds;
+    header.request = transfer.request();
+    link_.send(shard.server, header,
+               std::span(reinterpret_cast<const std::uint8_t*>(wanted.data()),
+                         wanted.size() * sizeof(ShardRun)));
+  }
+}
+
 void Transfers::askForValue(Transfer& transfer) {
+  if (transfer.kind() == OperationKind::rowSparsePull) return askForRows(transfer);
   Header header{.type = MessageType::pull, .dtype = transfer.key().dtype};
   header.round = transfer.key().rounds;
   header.request = transfer.request();
@@ -135,7 +159,8 @@ std::size_t Transfers::stage(Transfer& transfer, std::size_t budget) {
       }
       WireBuffer* const buffer = link_.buffers().take(bytes, true);
       outgoing_.push_back({transfer.takePiece(), buffer, bytes});
-      used += outgoing_.back().piece.count * sizeOf(transfer.key().dtype);
+      used +=
+          transfer.isOfRows() ? bytes : outgoing_.back().piece.count * sizeOf(transfer.key().dtype);
     }
     if (outgoing_.empty()) break;
     encodeAll(transfer);
@@ -206,7 +231,13 @@ void Transfers::value(const Header& header, const WireMessage& message) {
     return;
   }
   try {
-    incoming_.push_back({found->second, found->second->pieceOf(header), message});
+    const Piece piece = found->second->pieceOf(header);
+    if (!found->second->expects(piece, message.bytes)) {
+      throw Error(ErrorCode::mismatch,
+                  "key " + found->second->key().name +
+                      ": a server answered with other rows than were asked for");
+    }
+    incoming_.push_back({found->second, piece, message});
   } catch (...) {
     link_.release(message);
     throw;

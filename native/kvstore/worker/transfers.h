@@ -81,6 +81,7 @@ class Transfers {
   void makeReady(DistKey&);
   void unready(DistKey&);
   bool begin(DistKey&);
+  void askForRows(const Transfer&);
   void askForValue(Transfer&);
   std::size_t stage(Transfer&, std::size_t budget);
   void encodeAll(Transfer&);

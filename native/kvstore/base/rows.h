@@ -1,0 +1,47 @@
+// Arrays of which only some rows are there: gradients of an embedding, of which a batch touches few
+// rows.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/kernels/dtype.h"
+#include "kvstore/base/aligned_buffer.h"
+
+namespace gradlink {
+
+/// Some rows of an array, one after another at `data`: rows[i] is the number of the i-th. In any
+/// order, repeats allowed.
+struct SomeRows {
+  const void* data;
+  std::span<const std::int64_t> rows;
+};
+
+/// The same, in order and each once.
+struct SortedRows {
+  std::vector<std::int64_t> rows;
+  AlignedBuffer data;
+};
+
+/// What the parts hold for each row that any of them has, added up in the order of the parts.
+SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType);
+
+void sortEachOnce(std::vector<std::int64_t>& rows);
+
+/// Calls `body(first row, rows, where the first is in the list)` for each run of rows that follow
+/// one another in a list that is sorted, each once.
+template <class Body>
+void forEachRun(std::span<const std::int64_t> rows, Body body) {
+  for (std::size_t i = 0; i < rows.size();) {
+    std::size_t run = 1;
+    while (i + run < rows.size() && rows[i + run] == rows[i] + static_cast<std::int64_t>(run)) {
+      ++run;
+    }
+    body(static_cast<std::size_t>(rows[i]), run, i);
+    i += run;
+  }
+}
+
+}  // namespace gradlink

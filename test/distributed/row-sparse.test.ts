@@ -1,0 +1,185 @@
+// MXNet's nightly cases of row_sparse keys (dist_sync_kvstore.py: check_row_sparse_keys and its kin; dist_async), and what
+// travels of them.
+import { afterAll, describe, expect, it } from 'vitest';
+
+import { Scripts, well } from '../support/processes.js';
+import { helpers, runJob } from './support.js';
+
+const scripts = new Scripts();
+afterAll(() => scripts.remove());
+
+const size = { workers: 2, servers: 2 };
+// `big` is cut over both servers, in pieces that rows of 24 elements do not fit.
+const common = `
+  ${helpers}
+  import { Adam, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+  const shapes = { small: [9, 24], big: [20_000, 24] };
+  const rows = (name, indices, value) => new RowSparse({
+    indices, data: filled(24 * indices.length, value), shape: shapes[name],
+  });
+  const empty = (name) => rows(name, [], 0);
+  const open = async (type, options) => {
+    const kv = await KVStore.create(type, { devices: 2, ...options });
+    for (const name of ['small', 'big']) await kv.init(name, empty(name));
+    return kv;
+  };
+  // Of each row its value, where all of the row has it.
+  const heads = ({ indices, data }) => Object.fromEntries([...indices].map((row, at) => {
+    const own = data.subarray(24 * at, 24 * (at + 1));
+    return [row, own.every((one) => one === own[0]) ? own[0] : NaN];
+  }));
+`;
+
+const everyWorker = (reports: unknown[]) =>
+  Array.from(
+    { length: size.workers },
+    () => expect.objectContaining({ ...well, reports }) as unknown,
+  );
+
+describe.each(['dist_sync', 'dist_sync_device'])('%s', (type) => {
+  it('adds up the rows of all devices and workers, and gives each worker its own', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${common}
+      const kv = await open('${type}', { bigArrayBound: 10_000 });
+      await kv.setOptimizer(new Test());
+      for (let round = 0; round < 3; ++round) {
+        for (const [name, last] of [['small', 8], ['big', 19_999]]) {
+          // Row 1 of both workers, twice of one device; one row of each worker alone; one of nobody.
+          const mine = [rows(name, [1, kv.rank + 2, 1], 1), rows(name, [last], 10)];
+          await kv.push(name, mine);
+          const out = empty(name);
+          await kv.rowSparsePull(name, out, [[last, 1], [kv.rank + 2, 0]]);
+          const right = { 0: 0, 1: 4, [kv.rank + 2]: 1, [last]: 20 };
+          for (const row of Object.keys(right)) right[row] *= round + 1;
+          report(JSON.stringify(heads(out)) === JSON.stringify(right));
+        }
+      }
+      // Rows that nobody asks for, and none at all.
+      const none = rows('big', [3], 7);
+      await kv.rowSparsePull('big', none, []);
+      const whole = new Float32Array(20_000 * 24);
+      await kv.push('big', [empty('big'), empty('big')]);
+      await kv.pull('big', whole);
+      const some = filled(20_000 * 24, 5);
+      await kv.rowSparsePull('big', some, [1]);
+      report([none.indices.length, whole[24], whole[24 * 10], some[24], some[0], some.at(-1)]);
+      await kv.close();`,
+    );
+    expect(workers).toEqual(
+      everyWorker([true, true, true, true, true, true, [0, 12, 0, 12, 0, 0]]),
+    );
+  });
+
+  it('assigns without an optimizer: rows that nobody pushed become 0', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${common}
+      const kv = await open('${type}', { bigArrayBound: 10_000 });
+      const out = new Float32Array(20_000 * 24);
+      const seen = [];
+      for (const row of [5, 12_345]) {
+        await kv.push('big', rows('big', [row], kv.rank + 1));
+        await kv.pull('big', out);
+        seen.push(out[5 * 24], out[12_345 * 24 + 23], out.reduce((a, b) => a + b));
+      }
+      // One worker in full, the other in rows.
+      await kv.push('big', kv.rank === 0 ? filled(20_000 * 24, 1) : rows('big', [7], 2));
+      await kv.pull('big', out);
+      report([...seen, out[7 * 24], out[8 * 24]]);
+      await kv.close();`,
+    );
+    expect(workers).toEqual(everyWorker([[3, 0, 72, 0, 3, 72, 3, 1]]));
+  });
+});
+
+it.each([
+  ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01 }'],
+  ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01, lazyUpdate: false }'],
+  ['Adam', '{ wd: 0.01 }'],
+])('%s of servers, %s, is that of a store of one process', async (name, options) => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `${common}
+    const type = 'dist_sync';
+    const kv = await KVStore.create(type, { bigArrayBound: 10_000 });
+    const start = Float32Array.from({ length: 20_000 * 24 }, (_, i) => Math.sin(i));
+    const alone = await KVStore.create('local', { devices: kv.numWorkers });
+    for (const one of [kv, alone]) {
+      await one.init('w', start, { shape: shapes.big });
+      await one.setOptimizer(new ${name}(${options}));
+    }
+    const gradientOf = (rank, step) => {
+      const indices = Array.from({ length: 40 }, (_, i) => (i * 487 + rank * 3 + step * 10_007) % 20_000);
+      const data = Float32Array.from({ length: 40 * 24 }, (_, i) => Math.cos(i + rank + step));
+      return new RowSparse({ indices: [...indices, 1, 10_000], data: Float32Array.from([...data, ...filled(48, rank + 1)]), shape: shapes.big });
+    };
+    const [mine, right] = [start.slice(), start.slice()];
+    for (let step = 0; step < 4; ++step) {
+      await kv.push('w', gradientOf(kv.rank, step));
+      await alone.push('w', [gradientOf(0, step), gradientOf(1, step)]);
+    }
+    await kv.pull('w', mine);
+    await alone.pull('w', right);
+    report([mine.every((one, i) => one === right[i]), mine.some((one, i) => one !== start[i])]);
+    await alone.close();
+    await kv.close();`,
+  );
+  expect(workers).toEqual(everyWorker([[true, true]]));
+});
+
+it('dist_async updates by the rows of each worker', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `${common}
+    const kv = await open('dist_async', { bigArrayBound: 10_000 });
+    await kv.setOptimizer(new SGD({ learningRate: 1 }));
+    for (let round = 0; round < 5; ++round) {
+      await kv.push('big', [rows('big', [kv.rank + 1, 9], -1), rows('big', [19_999], -2)]);
+    }
+    await kv.rowSparsePull('big', empty('big'), [0]); // what was pushed has been applied
+    await kv.barrier();
+    const out = empty('big');
+    await kv.rowSparsePull('big', out, [1, 2, 9, 19_999, 0]);
+    report(heads(out));
+    await kv.close();`,
+  );
+  expect(workers).toEqual(everyWorker([{ 0: 0, 1: 5, 2: 5, 9: 10, 19999: 20 }]));
+});
+
+it('only the rows travel', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `${common}
+    const kv = await open('dist_sync', { bigArrayBound: 10_000 });
+    await kv.setOptimizer(new SGD());
+    const moved = async () => {
+      const { worker } = await kv.report();
+      const sum = (list) => list.reduce((a, b) => a + b, 0);
+      return [sum(worker.bytesSent), sum(worker.bytesReceived)];
+    };
+    const ids = Array.from({ length: 10 }, (_, i) => i * 1999);
+    const before = await moved();
+    for (let step = 0; step < 10; ++step) {
+      await kv.push('big', rows('big', ids, 1));
+      await kv.rowSparsePull('big', empty('big'), ids);
+    }
+    const after = await moved();
+    report(after.map((bytes, i) => bytes - before[i]));
+    await kv.close();`,
+  );
+  expect(workers).toEqual(workers.map(() => expect.objectContaining(well) as unknown));
+  for (const { reports } of workers) {
+    const [[sent, received]] = reports as [[number, number]];
+    // Ten times ten rows of 96 bytes, of 1.9 MB.
+    expect(sent).toBeGreaterThanOrEqual(9600);
+    expect(sent).toBeLessThan(50_000);
+    expect(received).toBeGreaterThanOrEqual(9600);
+    expect(received).toBeLessThan(50_000);
+  }
+});

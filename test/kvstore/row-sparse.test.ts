@@ -1,0 +1,263 @@
+// MXNet's row_sparse cases (test_kvstore.py: row_sparse_pull, sparse_aggregator; test_optimizer.py: lazy updates), exact.
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+import type { KVStore } from '../../lib/kvstore/kvstore.js';
+import { RowSparse } from '../../lib/kvstore/row-sparse.js';
+import { Adam, AdaGrad, Ftrl, RMSProp, SGD } from '../../lib/optimizers/index.js';
+import type { Optimizer } from '../../lib/optimizers/index.js';
+import { closeAll, filled, open, random } from './support.js';
+
+afterEach(closeAll);
+
+const shape = [6, 4] as const;
+const [height, width] = shape;
+const length = height * width;
+
+/** Some rows, each of one value. */
+function ofRows(indices: readonly number[], values: readonly number[]): RowSparse<Float32Array> {
+  const data = Float32Array.from(
+    values.flatMap((value) => Array.from({ length: width }, () => value)),
+  );
+  return new RowSparse({ indices, data, shape });
+}
+
+/** The first element of each row. */
+const heads = (array: ArrayLike<number>): number[] =>
+  Array.from({ length: height }, (_, row) => array[row * width]!);
+
+async function whole(kv: KVStore, key: string): Promise<Float32Array> {
+  const out = filled(length, -1);
+  await kv.pull(key, out);
+  return out;
+}
+
+describe.each(['local', 'device'] as const)('on %s', (type) => {
+  it('starts from rows, the others 0', async () => {
+    const kv = await open(type);
+    await kv.init('e', ofRows([4, 1], [4, 1]));
+    expect(heads(await whole(kv, 'e'))).toEqual([0, 1, 0, 0, 4, 0]);
+    const out = new RowSparse({ indices: [], data: new Float32Array(0), shape });
+    await kv.rowSparsePull('e', out, [4, 0]);
+    expect([...out.indices]).toEqual([0, 4]);
+    expect([...out.data]).toEqual([0, 0, 0, 0, 4, 4, 4, 4]);
+  });
+
+  it.each([
+    ['repeated, unsorted', [5, 0, 5, 2], [0, 2, 5]],
+    [
+      'two-dimensional',
+      [
+        [1, 3],
+        [3, 0],
+      ],
+      [0, 1, 3],
+    ],
+    ['typed', Int32Array.of(3, 3), [3]],
+    ['none', [], []],
+  ] as const)('pulls rows by ids that are %s', async (_, ids, rows) => {
+    const kv = await open(type);
+    const value = Float32Array.from({ length }, (_, i) => i);
+    await kv.init('e', value, { shape });
+    const sparse = new RowSparse({ indices: [], data: new Float32Array(0), shape });
+    const dense = filled(length, -1);
+    await kv.rowSparsePull('e', sparse, ids as never);
+    await kv.rowSparsePull('e', dense, ids as never);
+    expect([...sparse.indices]).toEqual(rows);
+    expect(sparse.toDense()).toEqual(dense);
+    expect(dense).toEqual(
+      value.map((x, i) => ((rows as readonly number[]).includes(Math.floor(i / width)) ? x : 0)),
+    );
+  });
+
+  it('gives each device the rows that it asks for', async () => {
+    const kv = await open(type, { devices: 2 });
+    await kv.init(['a', 'b'], [ofRows([1], [1]), ofRows([2], [2])]);
+    const outs = [0, 1, 2].map(
+      () => new RowSparse({ indices: [], data: new Float32Array(0), shape }),
+    );
+    await kv.rowSparsePull(['a', 'b'], [[outs[0]!, outs[1]!], outs[2]!], [[[1], [0, 2]], [2]]);
+    expect(outs.map(({ indices, data }) => [[...indices], data[0]])).toEqual([
+      [[1], 1],
+      [[0, 2], 0],
+      [[2], 2],
+    ]);
+  });
+
+  it('aggregates rows over devices: the union, and what comes twice adds up', async () => {
+    const kv = await open(type, { devices: 3 });
+    await kv.init('a', ofRows([], []));
+    await kv.push('a', [ofRows([0, 3], [1, 2]), ofRows([3, 5, 3], [10, 20, 30]), ofRows([], [])]);
+    expect(heads(await whole(kv, 'a'))).toEqual([1, 0, 0, 42, 0, 20]);
+    // Without an optimizer a push assigns: what it does not bring is 0.
+    await kv.push('a', ofRows([1], [7]));
+    expect(heads(await whole(kv, 'a'))).toEqual([0, 7, 0, 0, 0, 0]);
+  });
+
+  it('sums many rows of many devices as whole arrays are summed', async () => {
+    const [rows, columns, devices] = [500, 17, 4];
+    const next = random(7);
+    const kv = await open(type, { devices });
+    const zeros = new Float64Array(rows * columns);
+    await kv.init(['sparse', 'dense'], [zeros, zeros], { shape: [rows, columns] });
+    const parts = Array.from({ length: devices }, () => {
+      const indices = Array.from({ length: 80 }, () => Math.floor(next() * rows));
+      const data = Float64Array.from({ length: 80 * columns }, () => Math.round(next() * 1000));
+      return new RowSparse({ indices, data, shape: [rows, columns] });
+    });
+    await kv.push(['sparse', 'dense'], [parts, parts.map((part) => part.toDense())]);
+    const outs = [zeros.slice(), zeros.slice()] as const;
+    await kv.pull(['sparse', 'dense'], outs);
+    expect(outs[0]).toEqual(outs[1]);
+    expect(outs[0].some((value) => value > 0)).toBe(true);
+  });
+
+  it('an updater gets the whole sum', async () => {
+    const kv = await open(type, { devices: 2 });
+    await kv.init('a', filled(length, 1), { shape });
+    await kv.setUpdater((_, received, stored) => {
+      received.forEach((value, i) => ((stored as Float32Array)[i]! += 2 * Number(value)));
+    });
+    await kv.push('a', [ofRows([2], [3]), ofRows([2, 4], [1, 1])]);
+    expect(heads(await whole(kv, 'a'))).toEqual([1, 1, 9, 1, 3, 1]);
+  });
+
+  const common = { learningRate: 0.1, wd: 0.01, clipGradient: 5 };
+  const lazy: readonly [string, () => Optimizer][] = [
+    ['SGD', () => new SGD(common)],
+    ['SGD with momentum', () => new SGD({ ...common, momentum: 0.9 })],
+    ['Adam', () => new Adam(common)],
+    ['AdaGrad', () => new AdaGrad(common)],
+    ['Ftrl', () => new Ftrl(common)],
+  ];
+
+  // The rows of a store are keys of their own in another: those that are pushed are updated, with the same states.
+  it.each(lazy)('%s updates the rows that are pushed alone', async (_, make) => {
+    const kv = await open(type, { devices: 2 });
+    const rows = await open(type, { devices: 2 });
+    const names = Array.from({ length: height }, (_, row) => String(row));
+    const start = Float32Array.from({ length }, (_, i) => Math.sin(i));
+    const rowOf = (array: Float32Array, row: number) => array.slice(row * width, (row + 1) * width);
+    await kv.init('w', start, { shape });
+    await rows.init(
+      names,
+      names.map((_, row) => rowOf(start, row)),
+    );
+    await kv.setOptimizer(make());
+    await rows.setOptimizer(make());
+    // Every row in each second step, so that the step counts of rows and of the key agree.
+    const pushed = [0, 2, 5];
+    for (let step = 0; step < 3; step++) {
+      const data = Float32Array.from({ length: pushed.length * width }, (_, i) =>
+        Math.cos(i + step),
+      );
+      const gradient = new RowSparse({ indices: pushed, data, shape });
+      await kv.push('w', [gradient, gradient]);
+      for (const [at, row] of pushed.entries()) {
+        const own = rowOf(data, at);
+        await rows.push(String(row), [own, own]);
+      }
+    }
+    const value = await whole(kv, 'w');
+    for (let row = 0; row < height; row++) {
+      const own = filled(width, 0);
+      await rows.pull(String(row), own);
+      expect(rowOf(value, row)).toEqual(own);
+      if (!pushed.includes(row)) expect(own).toEqual(rowOf(start, row));
+    }
+  });
+
+  it.each([
+    ['SGD', () => new SGD({ ...common, momentum: 0.9, lazyUpdate: false })],
+    ['Adam', () => new Adam({ ...common, lazyUpdate: false })],
+    ['RMSProp, which has no lazy update', () => new RMSProp(common)],
+  ])('%s takes the other rows for 0 where it is not lazy', async (_, make) => {
+    const kv = await open(type);
+    const start = Float32Array.from({ length }, (_, i) => Math.sin(i));
+    await kv.init(['sparse', 'dense'], [start, start], { shape });
+    await kv.setOptimizer(make());
+    for (const gradient of [ofRows([1, 4], [1, -2]), ofRows([0], [3])]) {
+      await kv.push(['sparse', 'dense'], [gradient, gradient.toDense()]);
+    }
+    expect(await whole(kv, 'sparse')).toEqual(await whole(kv, 'dense'));
+  });
+
+  it('pulls into rows are passed over, with a warning, unless asked for', async () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
+    const kv = await open(type);
+    await kv.init(['a', 'b'], [ofRows([1], [1]), filled(2, 2)]);
+    const out = ofRows([3], [9]);
+    const dense = filled(2, 0);
+    await kv.pull(['a', 'b'], [out, dense]);
+    await kv.pull('a', out);
+    expect([[...out.indices], dense]).toEqual([[3], filled(2, 2)]);
+    expect(warn).toHaveBeenCalledTimes(1);
+    expect(warn.mock.calls[0]![0]).toMatch(/key a.*rowSparsePull/);
+    await kv.pull('a', out, { ignoreSparse: false });
+    expect(heads(out.toDense())).toEqual([0, 1, 0, 0, 0, 0]);
+    expect(out.indices.length).toBe(height);
+    warn.mockRestore();
+  });
+
+  it('rows that are pushed and pulled are in the order of the calls', async () => {
+    const kv = await open(type);
+    await kv.init('a', ofRows([], []));
+    const gradient = ofRows([1, 2], [1, 1]);
+    const out = filled(length, 0);
+    const calls: Promise<void>[] = [];
+    for (let round = 0; round < 50; round++) {
+      calls.push(kv.push('a', gradient), kv.rowSparsePull('a', out, [2]), kv.push('a', out));
+    }
+    calls.push(kv.pull('a', out));
+    await Promise.all(calls);
+    expect(heads(out)).toEqual([0, 0, 1, 0, 0, 0]);
+  });
+});
+
+describe('what does not fit', () => {
+  const code = (name: string) => ({ code: name });
+
+  it('is no RowSparse', () => {
+    const data = new Float32Array(4);
+    const make = (parts: object) => () => new RowSparse(parts as never);
+    expect(make({ indices: [6], data, shape })).toThrow(
+      expect.objectContaining(code('ERR_OUT_OF_RANGE')) as Error,
+    );
+    expect(make({ indices: [0.5], data, shape })).toThrow(RangeError);
+    expect(make({ indices: [0, 1], data, shape })).toThrow(/8 elements: 2 rows of 4/);
+    expect(make({ indices: [0], data: [1, 2, 3, 4], shape })).toThrow(/a TypedArray/);
+    expect(make({ indices: [0], data, shape: 'x' })).toThrow(TypeError);
+    expect(make({ indices: [0], data, shape: [-6, 4] })).toThrow(TypeError);
+    expect(make({ indices: 3, data, shape })).toThrow(/indices/);
+  });
+
+  it('is refused by the store', async () => {
+    const kv = await open('device', { devices: 2 });
+    await kv.init(['a', 'b'], [filled(length, 0), filled(length, 0)], { shape });
+    const rows = ofRows([1], [1]);
+    const flat = new RowSparse({ indices: [1], data: new Float32Array(3), shape: [8, 3] });
+    const doubles = new RowSparse({ indices: [1], data: new Float64Array(4), shape });
+    const value = code('ERR_INVALID_ARG_VALUE');
+    await expect(kv.push('a', flat)).rejects.toMatchObject(value);
+    await expect(kv.push('a', doubles)).rejects.toBeInstanceOf(TypeError);
+    await expect(kv.push('a', [rows, rows, rows])).rejects.toMatchObject(value);
+    await expect(kv.push('a', [rows, filled(length, 1)] as never)).rejects.toMatchObject(
+      code('ERR_INVALID_ARG_TYPE'),
+    );
+    await expect(kv.push(['a', 'a'], [rows, filled(length, 1)])).rejects.toMatchObject(value);
+    await expect(kv.push('c', rows)).rejects.toMatchObject(value);
+    await expect(kv.pushPull('a', rows as never)).rejects.toBeInstanceOf(TypeError);
+    await expect(kv.pull('a', rows, { ignoreSparse: 1 as never })).rejects.toBeInstanceOf(
+      TypeError,
+    );
+  });
+
+  it('compression is of whole arrays', async () => {
+    const kv = await open('device');
+    await kv.setGradientCompression({ type: '2bit' });
+    await kv.init('a', filled(length, 0), { shape });
+    await expect(kv.push('a', ofRows([1], [1]))).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED',
+      message: expect.stringContaining('key a: pushes of rows are not compressed') as string,
+    });
+  });
+});
