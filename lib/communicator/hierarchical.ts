@@ -65,6 +65,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       await this.#sameForAll(place.perNode, calls);
       const node = await this.split(place.node, place.local, calls);
       const leaders = await this.split(place.local === 0 ? 0 : null, place.node, calls);
+      // Who waits in a part of its own hears through this one of a rank that gave up in another.
+      for (const part of [node, leaders]) part?.executor.native.follow(this.executor.native);
       this.#nodes = {
         place,
         node: node!,
