@@ -96,6 +96,7 @@ export const machineTopologyNames = optionNames<MachineTopologyOptions>({
   timeoutMs: true,
 });
 export const windowNames = optionNames<WindowOptions & DTyped>({
+  name: true,
   zeroInit: true,
   associatedP: true,
   timeoutMs: true,

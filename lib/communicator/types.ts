@@ -176,6 +176,8 @@ export interface HierarchicalOptions {
 
 /** Options of {@link Communicator.createWindow}. */
 export interface WindowOptions {
+  /** What {@link Communicator.window} finds it by, the same on all ranks; it can be found by none when absent. */
+  name?: string | undefined;
   /** Whether the buffers hold zeros at first instead of a copy of the data; false when absent. */
   zeroInit?: boolean | undefined;
   /** Whether a number p goes through the same sums as the array, for push-sum; false when absent. */
