@@ -58,15 +58,16 @@ export interface OpOptions {
   op?: ReduceOp | undefined;
 }
 
-/** For sums of float types where ranks are GPUs. */
+/** For sums of float types, in the memory of the host also for averages. */
 export interface ScaleOptions<D> {
   /** What a rank's data is multiplied by before it is added, which saves a pass over it; of a group also one a rank. */
   scale?: (D extends readonly unknown[] ? number | readonly number[] : number) | undefined;
+  /** What the result is multiplied by. GPUs multiply the data by both before it is added. */
+  postscale?: number | undefined;
 }
 
-/** {@link OpOptions}, where ranks are GPUs with {@link ScaleOptions}. */
-export type ReduceOptions<D> = OpOptions &
-  ([ArrayOfRank<D>] extends [DeviceBuffer] ? ScaleOptions<D> : unknown);
+/** {@link OpOptions} with {@link ScaleOptions}. */
+export type ReduceOptions<D> = OpOptions & ScaleOptions<D>;
 
 /** For operations with one special rank. */
 export interface RootOptions {

@@ -75,7 +75,7 @@ export interface NativeCommunicator {
   /**
    * @param call - see encodeCall
    * @param count - in elements, as native/core/communicator.h defines it
-   * @param scales - for each held rank what its input is multiplied by first; ranks that are GPUs only
+   * @param scales - for each held rank what its input is multiplied by first; in host memory one more, for the results
    */
   run(
     call: number,
