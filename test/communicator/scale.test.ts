@@ -7,11 +7,8 @@ const open = ranksOfTests();
 
 describe('scale and postscale in the memory of the host', () => {
   const n = 3;
-  const values = (
-    rank: number,
-    length: number,
-    Type: Float64ArrayConstructor | Float32ArrayConstructor,
-  ) => Type.from({ length }, (_, i) => (rank + 1) * ((i % 7) - 3));
+  const values = (rank: number, length: number, Type: unknown) =>
+    (Type as Float64ArrayConstructor).from({ length }, (_, i) => (rank + 1) * ((i % 7) - 3));
 
   it.each([1, 1000, 9001])('multiply data and result, of %i elements', async (length) => {
     const ranks = await open(n);
