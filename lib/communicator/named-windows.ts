@@ -2,6 +2,7 @@
 import { GradlinkError, argumentError } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { nonEmpty } from '../validate.js';
+import { hashOf } from './hash.js';
 import type { NeighborWindow } from './window.js';
 
 const op = 'createWindow';
@@ -50,9 +51,7 @@ export class NamedWindows {
 
 /** What ranks compare of a name. */
 export function nameHash(name: string): Int32Array<ArrayBuffer> {
-  let hash = 0x811c9dc5 | 0;
-  for (const byte of new TextEncoder().encode(name)) hash = Math.imul(hash ^ byte, 0x01000193);
-  return Int32Array.of(hash);
+  return Int32Array.of(hashOf(name));
 }
 
 /** @throws GradlinkError ERR_MISMATCH, on every rank, where not all hashes are equal. */
