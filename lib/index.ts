@@ -35,6 +35,10 @@ export type { Messages } from './communicator/messages.js';
 export type { Collectives } from './communicator/collectives.js';
 export { allGatherObject, broadcastObject } from './communicator/objects.js';
 export type { BroadcastObjectOptions, ObjectOptions } from './communicator/objects.js';
+export { allReduceMany } from './communicator/grouped.js';
+export type { ManyOptions } from './communicator/grouped.js';
+export { sparseAllReduce } from './communicator/sparse.js';
+export type { SparseOptions, SparseRows } from './communicator/sparse.js';
 export { NeighborWindow } from './communicator/window.js';
 export type {
   WindowGetOptions,

@@ -31,7 +31,7 @@ export interface CollectiveCall {
   readonly timeoutMs: number;
   /** Bytes that one rank brings. */
   readonly bytes: number;
-  /** Of a sum, for each rank held here what its input is multiplied by first. */
+  /** Of a sum, for each rank held here what its input is multiplied by first, on the host also what results are. */
   readonly scales: Float64Array | undefined;
   /** What the caller gets. */
   readonly result: unknown;
@@ -106,7 +106,7 @@ export function prepare(
     count: arrays.count,
     root,
     timeoutMs,
-    scales: form.reduces ? scalesOf(group, op, arrays.dtype, reduceOp, options.scale) : undefined,
+    scales: form.reduces ? scalesOf(group, arrays.dtype, reduceOp, options) : undefined,
     bytes: arrays.count * (elementBytes[arrays.dtype] ?? 8) * (form.inAll ? group.size : 1),
     result: arrays.result,
   };

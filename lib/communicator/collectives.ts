@@ -1,7 +1,9 @@
 // The collectives, of one rank or of all: what they take and give, each as a promise and as its blocking twin. How their
 // arguments are checked stands in collective-call.ts.
 import type { AnyArray } from '../tensor/any-array.js';
+import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
+import { adasum, adasumHere, adasumOf, prepareAdasum } from './adasum.js';
 import { CommunicatorBase } from './base.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
@@ -28,6 +30,11 @@ interface AsyncRaw extends RawOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** {@link ReduceOptions} of all-reduce, which has one op more where arrays are in the memory of the host. */
+type AllReduceOptions<D> = Omit<ReduceOptions<D>, 'op'> & {
+  op?: ReduceOp | ([ArrayOfRank<D>] extends [DeviceBuffer] ? never : 'adasum') | undefined;
+};
+
 /** {@link ReduceOptions} of scans: what the mean of the ranks so far is counted over is left to the caller. */
 type ScanOptions<D> = ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undefined };
 
@@ -51,21 +58,32 @@ export abstract class Collectives<
   /**
    * Combines everybody's data; every rank gets the same bits.
    *
+   * With op `'adasum'` floats are averaged as far as they point the same way and added up as far as they do not, pair by
+   * pair: `(1 - a·b / 2a²) a + (1 - a·b / 2b²) b`. Where ranks are apart that is several steps: await it before the next call.
+   *
    * @param data - `count` elements, the result's place when there is no `out`.
    * @param options - `op`, `out` of `count` elements, `dtype`, `timeoutMs`, `signal`.
    * @returns `out`, or `data`.
    */
   async allReduce<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ReduceOptions<D> & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & AsyncOptions>
   ): Promise<O> {
+    if (options?.op === adasum) {
+      const call = prepareAdasum(this.executor, data, options, false);
+      if (this.executor.holdsAll) return adasumHere(call) as O;
+      return (await adasumOf(this.executor, call, options.signal)) as O;
+    }
     return this.#run(prepare(this.executor, 'allReduce', data, options, false), options);
   }
   /** {@link allReduce}, blocking. */
   allReduceSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ReduceOptions<D> & OutOptions<O> & CallOptions>
+    ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & CallOptions>
   ): O {
+    if (options?.op === adasum) {
+      return adasumHere(prepareAdasum(this.executor, data, options, true)) as O;
+    }
     return this.#runSync(prepare(this.executor, 'allReduce', data, options, true));
   }
 

@@ -10,6 +10,7 @@ import type { Rank } from '../topology/rank.js';
 import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../validate.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
+import { hashOf } from './hash.js';
 import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining.js';
 import type {
   GpuWorldOptions,
@@ -19,6 +20,7 @@ import type {
   WorldOptions,
 } from './joining.js';
 import { Messages } from './messages.js';
+import { distinctRanks } from './rank-list.js';
 import { callNames } from './option-names.js';
 import type { ArrayIn, CallOptions, Memory } from './types.js';
 
@@ -130,6 +132,28 @@ export class Communicator<out M extends Memory = 'host'>
       undefined,
     );
     return part === null ? null : new Communicator(part, this.memory);
+  }
+
+  /**
+   * Collective: {@link split} by a list, as Horovod's process sets. All ranks give the same.
+   *
+   * @param ranks - of this communicator, in the order they have in the new one.
+   * @returns the new communicator, or null on ranks that are not in the list. Close it on its own.
+   * @throws GradlinkError ERR_MISMATCH, on the ranks of the list, where they were given different ones.
+   */
+  async subset(ranks: readonly Rank[], options?: CallOptions): Promise<Communicator<M> | null> {
+    const list = distinctRanks(ranks, this.size);
+    const place = list.indexOf(this.rank);
+    const given = optionsObject(options, callNames, 'subset');
+    const color = hashOf(list.join()) >>> 1;
+    const part = await this.split(place < 0 ? null : color, place, given);
+    if (part === null || part.size === list.length) return part;
+    await part.close();
+    throw new GradlinkError(
+      'ERR_MISMATCH',
+      `subset: ranks gave different lists: only ${part.size} of the ${list.length} ranks ${list.join(', ')} gave this one`,
+      { op: 'subset', usable: true },
+    );
   }
 
   /**

@@ -2,15 +2,17 @@
 // which node stands in nodes.ts.
 import { GradlinkError } from '../errors.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
+import type { Node } from '../topology/rank.js';
 import type { Topology } from '../topology/topology.js';
 import { milliseconds, optionsObject } from '../validate.js';
+import { hostsOfRanks } from './hosts.js';
 import { checkedTopology, NeighborOperations } from './neighbors.js';
 import { prepareNeighbor, undivided } from './neighbor-call.js';
 import { runNeighborSync, submitNeighbor } from './neighbor-run.js';
-import { machineNeighborhood, placeInNodes } from './nodes.js';
-import type { Nodes } from './nodes.js';
+import { alikeInRuns, machineNeighborhood, placeInNodes } from './nodes.js';
+import type { Nodes, PlaceInNodes } from './nodes.js';
 import { errorOf, nodesEnded, nodesFailure, reasonOf } from './nodes-failure.js';
-import { machineTopologyNames, neighborNames } from './option-names.js';
+import { callNames, machineTopologyNames, neighborNames } from './option-names.js';
 import type {
   ArrayIn,
   AsyncOptions,
@@ -33,6 +35,42 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   /** Hierarchical operations follow each other: each is several steps on communicators of its own. */
   #lane: Promise<unknown> = Promise.resolve();
   #inLane = 0;
+
+  /** This rank's place in its node: after {@link setMachineTopology} as that formed them, before as it would by default. */
+  get localRank(): number {
+    return this.#place().local;
+  }
+  /** Ranks of each node. */
+  get localSize(): number {
+    return this.#place().perNode;
+  }
+  /** This rank's node. */
+  get machineRank(): Node {
+    return this.#place().node;
+  }
+  /** How many nodes there are. */
+  get machineSize(): number {
+    return this.#place().nodes;
+  }
+  #place(): PlaceInNodes {
+    return this.#nodes?.place ?? placeInNodes(this.executor, undefined);
+  }
+
+  /**
+   * Collective: whether each host runs as many ranks as any other, which follow each other, so that nodes are hosts where
+   * `ranksPerNode` is that many.
+   */
+  async isHomogeneous(
+    this: HierarchicalOperations<'host'>,
+    options?: CallOptions,
+  ): Promise<boolean> {
+    const calls = optionsObject(options, callNames, 'isHomogeneous');
+    if (this.gpus.length > 0) {
+      const message = 'isHomogeneous: for ranks in the memory of the host';
+      throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'isHomogeneous', usable: true });
+    }
+    return alikeInRuns(await hostsOfRanks(this, calls));
+  }
 
   /** See {@link Communicator.split}. */
   abstract split(
@@ -65,6 +103,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
       await this.#sameForAll(place.perNode, calls);
       const node = await this.split(place.node, place.local, calls);
       const leaders = await this.split(place.local === 0 ? 0 : null, place.node, calls);
+      // Who waits in a part of its own hears through this one of a rank that gave up in another.
+      for (const part of [node, leaders]) part?.executor.native.follow(this.executor.native);
       this.#nodes = {
         place,
         node: node!,

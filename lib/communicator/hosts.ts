@@ -1,16 +1,21 @@
 // Which host each rank runs on.
 import { hostname } from 'node:os';
 
-import type { Communicator } from './communicator.js';
+import type { CallOptions } from './types.js';
 
 /** Linux has no longer names of hosts. */
 const mostNameBytes = 64;
 
+interface Ranks {
+  readonly size: number;
+  allGather(data: Uint8Array, options?: CallOptions): Promise<Uint8Array>;
+}
+
 /** The host of each rank, in the order of ranks; every rank calls it. */
-export async function hostsOfRanks(communicator: Communicator): Promise<string[]> {
+export async function hostsOfRanks(communicator: Ranks, options?: CallOptions): Promise<string[]> {
   const name = new Uint8Array(mostNameBytes);
   new TextEncoder().encodeInto(hostname(), name);
-  const all = await communicator.allGather(name);
+  const all = await communicator.allGather(name, options);
   return Array.from({ length: communicator.size }, (_, rank) =>
     new TextDecoder()
       .decode(all.subarray(rank * mostNameBytes, (rank + 1) * mostNameBytes))

@@ -74,7 +74,7 @@ export function oneRank(
   const dtype = dtypeNumber(given, options.dtype, 'data');
   if (!isWeighable(dtype)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'an array of floats', {
-      text: deviceDtypes[dtype] ?? '',
+      text: `${deviceDtypes[dtype] ?? ''}, whose weighted sums would round: convert it, or add up with allReduce`,
     });
   }
   const data = given as AnyArray;

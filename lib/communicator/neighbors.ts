@@ -5,8 +5,9 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { assertUsable } from '../tensor/leases.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
 import { Topology } from '../topology/topology.js';
-import { optionsObject } from '../validate.js';
+import { nonEmpty, optionsObject } from '../validate.js';
 import { Collectives } from './collectives.js';
+import { NamedWindows, assertSameName, nameHash } from './named-windows.js';
 import { prepareNeighbor, readNeighborhood } from './neighbor-call.js';
 import type { NeighborCall, StaticTopology } from './neighbor-call.js';
 import { runNeighborSync, submitNeighbor } from './neighbor-run.js';
@@ -39,6 +40,7 @@ type RawNeighborOptions = NeighborOptions & OutOptions<unknown> & AsyncOptions &
 /** The operations of a {@link Communicator} with its neighbours. */
 export abstract class NeighborOperations<M extends Memory> extends Collectives<M, ArrayIn<M>> {
   #static: StaticTopology | undefined;
+  readonly #windows = new NamedWindows();
 
   /** The graph that calls without weights follow; {@link exponentialTwoGraph} until one was set. */
   get topology(): Topology {
@@ -216,6 +218,8 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
    * Where ranks are GPUs the array is a new {@link DeviceBuffer} and the sums are the GPU's; what neighbours write
    * travels through the memory of the hosts, and a thread of each rank serves them.
    *
+   * Await one with a `name` before the next call: ranks compare the names first.
+   *
    * @param data - copied: what the window's array, and unless `zeroInit` the buffers, hold at first.
    * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or dtypes differ.
    */
@@ -224,7 +228,30 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
     ...[options]: Options<A, WindowOptions>
   ): Promise<NeighborWindow<NewArray<A> & AnyArray>> {
     const given = optionsObject<WindowOptions & Typed>(options, windowNames, 'createWindow');
-    return openWindow(this.executor, this.#followed(), data, given);
+    const by = this.#followed();
+    if (given.name === undefined) return openWindow(this.executor, by, data, given);
+    const name = nonEmpty(given.name, 'name');
+    return this.#windows.open(name, async (onFree) => {
+      if (this.executor.gpus.length === 0) {
+        const calls = given.timeoutMs === undefined ? {} : { timeoutMs: given.timeoutMs };
+        const hashes: unknown = await this.allGather(nameHash(name) as never, calls as never);
+        assertSameName(name, hashes as Int32Array);
+      }
+      return openWindow(this.executor, by, data, given, onFree);
+    });
+  }
+
+  /**
+   * The open window that {@link createWindow} was given this name for.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED where there is none.
+   */
+  window<A extends ArrayIn<M> & AnyArray = ArrayIn<M> & AnyArray>(name: string): NeighborWindow<A> {
+    return this.#windows.find(name) as unknown as NeighborWindow<A>;
+  }
+  /** The names of open windows, in the order they were made. */
+  get windowNames(): readonly string[] {
+    return this.#windows.names;
   }
 }
 

@@ -57,6 +57,13 @@ function fromEnvironment(size: number): [string, number] {
   return ['ranksPerNode', size];
 }
 
+/** Whether equal ones follow each other, all as many: hosts of ranks. */
+export function alikeInRuns(hosts: readonly string[]): boolean {
+  const different = new Set(hosts).size;
+  const each = hosts.length / different;
+  return hosts.every((host, rank) => host === hosts[Math.floor(rank / each) * each]);
+}
+
 interface RawMachineWeights {
   readonly selfWeight?: unknown;
   readonly srcMachineWeights?: unknown;

@@ -94,7 +94,8 @@ export async function allGatherObject<T>(
   );
 }
 
-function hostRank(communicator: unknown): { rank: number; size: number } {
+/** @throws TypeError for anything but one rank whose arrays are on the host. */
+export function hostRank(communicator: unknown): { rank: number; size: number } {
   if (!(communicator instanceof Communicator)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'communicator', 'a Communicator', communicator);
   }

@@ -46,7 +46,7 @@ function both<O extends object>(names: Readonly<Record<keyof (O & CallOptions), 
 function namesOf({ name, hasOp, hasRoot }: NativeCollective): NamesOfBoth {
   if (name === 'barrier') return both<object>(calls);
   const names: Record<string, true> = { ...(name === 'broadcast' ? data : toOut) };
-  if (hasOp) Object.assign(names, { op: true, scale: true });
+  if (hasOp) Object.assign(names, { op: true, scale: true, postscale: true });
   if (hasRoot) names['root'] = true;
   if (name === 'scatter') names['count'] = true;
   return both<Record<string, unknown>>(names);
@@ -96,6 +96,7 @@ export const machineTopologyNames = optionNames<MachineTopologyOptions>({
   timeoutMs: true,
 });
 export const windowNames = optionNames<WindowOptions & DTyped>({
+  name: true,
   zeroInit: true,
   associatedP: true,
   timeoutMs: true,

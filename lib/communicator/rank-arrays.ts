@@ -14,6 +14,7 @@ import { assertPlace } from './place.js';
 export interface RawOptions {
   readonly op?: unknown;
   readonly scale?: unknown;
+  readonly postscale?: unknown;
   readonly root?: unknown;
   readonly out?: unknown;
   readonly dtype?: string | undefined;

@@ -1,32 +1,46 @@
-// The factors of a scaled sum.
-import { GradlinkError, argumentError } from '../errors.js';
+// The factors of a scaled sum: of what goes in, and of what comes out.
+import { argumentError } from '../errors.js';
 import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
+import { finiteNumber } from '../validate.js';
 import type { Group } from './group.js';
 
+interface RawScales {
+  readonly scale?: unknown;
+  readonly postscale?: unknown;
+}
+
+const sum = 0;
+const average = 4;
+
 /**
- * One factor for each rank held here; undefined when none was given.
+ * One factor for each rank held here, and one more for the result where ranks have host memory: GPUs take both in one. Undefined
+ * when none was given.
  *
- * @throws GradlinkError ERR_UNSUPPORTED where ranks are not GPUs; TypeError for anything but a sum of floats.
+ * @throws TypeError for anything but sums (on the host also averages) of floats.
  */
 export function scalesOf(
   group: Group,
-  op: string,
   dtype: number,
   reduceOp: number,
-  given: unknown,
+  { scale, postscale }: RawScales,
 ): Float64Array | undefined {
-  if (given === undefined) return undefined;
-  if (group.gpus.length === 0) {
-    const message = `${op}: scale is for ranks that are GPUs; multiply the data before the call`;
-    throw new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
-  }
-  if (reduceOp !== 0) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' with a scale", { text: 'another' });
+  if (scale === undefined && postscale === undefined) return undefined;
+  const onHost = group.gpus.length === 0;
+  if (reduceOp !== sum && !(onHost && reduceOp === average)) {
+    const expected = onHost ? "'sum' or 'avg' with a scale" : "'sum' with a scale";
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', expected, { text: 'another' });
   }
   if (!isWeighable(dtype)) {
     const text = deviceDtypes[dtype] ?? '';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', 'floats with a scale', { text });
   }
+  const after = postscale === undefined ? 1 : finiteNumber(postscale, 'postscale');
+  const before =
+    scale === undefined ? new Array<number>(group.heldRanks.length).fill(1) : listed(group, scale);
+  return Float64Array.from(onHost ? [...before, after] : before.map((one) => one * after));
+}
+
+function listed(group: Group, given: unknown): readonly number[] {
   const held = group.heldRanks.length;
   const list: readonly unknown[] =
     group.holdsAll && Array.isArray(given) ? given : new Array<unknown>(held).fill(given);
@@ -36,5 +50,5 @@ export function scalesOf(
       : 'a finite number';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', expected, given);
   }
-  return Float64Array.from(list as readonly number[]);
+  return list as readonly number[];
 }

@@ -58,15 +58,16 @@ export interface OpOptions {
   op?: ReduceOp | undefined;
 }
 
-/** For sums of float types where ranks are GPUs. */
+/** For sums of float types, in the memory of the host also for averages. */
 export interface ScaleOptions<D> {
   /** What a rank's data is multiplied by before it is added, which saves a pass over it; of a group also one a rank. */
   scale?: (D extends readonly unknown[] ? number | readonly number[] : number) | undefined;
+  /** What the result is multiplied by. GPUs multiply the data by both before it is added. */
+  postscale?: number | undefined;
 }
 
-/** {@link OpOptions}, where ranks are GPUs with {@link ScaleOptions}. */
-export type ReduceOptions<D> = OpOptions &
-  ([ArrayOfRank<D>] extends [DeviceBuffer] ? ScaleOptions<D> : unknown);
+/** {@link OpOptions} with {@link ScaleOptions}. */
+export type ReduceOptions<D> = OpOptions & ScaleOptions<D>;
 
 /** For operations with one special rank. */
 export interface RootOptions {
@@ -176,6 +177,8 @@ export interface HierarchicalOptions {
 
 /** Options of {@link Communicator.createWindow}. */
 export interface WindowOptions {
+  /** What {@link Communicator.window} finds it by, the same on all ranks; it can be found by none when absent. */
+  name?: string | undefined;
   /** Whether the buffers hold zeros at first instead of a copy of the data; false when absent. */
   zeroInit?: boolean | undefined;
   /** Whether a number p goes through the same sums as the array, for push-sum; false when absent. */

@@ -18,6 +18,7 @@ export async function openWindow<A extends AnyArray>(
   by: StaticTopology,
   data: A,
   given: WindowOptions & { readonly dtype?: string | undefined },
+  onFree: () => void = () => undefined,
 ): Promise<NeighborWindow<NewArray<A> & AnyArray>> {
   const { zeroInit = false, associatedP = false } = given;
   const dtype = dtypeNumber(data, given.dtype, 'data');
@@ -59,5 +60,6 @@ export async function openWindow<A extends AnyArray>(
     by,
     withP: associatedP,
     timeoutMs,
+    onFree,
   });
 }

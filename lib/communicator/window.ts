@@ -87,6 +87,7 @@ export interface WindowParts {
   readonly by: StaticTopology;
   readonly withP: boolean;
   readonly timeoutMs: number;
+  readonly onFree: () => void;
 }
 
 interface Move {
@@ -256,6 +257,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     this.#assertOpen('free');
     const given = optionsObject(options, callNames, 'free');
     this.#freed = true;
+    this.#parts.onFree();
     const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
     const start = () => this.#parts.native.free(timeoutMs);
     await this.#parts.executor.submit({ op: 'free', reads: null, writes: null, start }, undefined);

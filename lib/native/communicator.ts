@@ -75,7 +75,7 @@ export interface NativeCommunicator {
   /**
    * @param call - see encodeCall
    * @param count - in elements, as native/core/communicator.h defines it
-   * @param scales - for each held rank what its input is multiplied by first; ranks that are GPUs only
+   * @param scales - for each held rank what its input is multiplied by first; in host memory one more, for the results
    */
   run(
     call: number,
@@ -191,6 +191,11 @@ export interface NativeCommunicator {
     timeoutMs: number,
   ): NativeReceived;
   split(color: number, key: number, timeoutMs: number): Promise<NativeCommunicator | null>;
+  /**
+   * Calls here that wait end with what ended `above`, which all ranks of this one belong to. Ranks of an MPI job and GPUs
+   * follow nobody.
+   */
+  follow(above: NativeCommunicator): void;
   /** Memory that every rank of the host can map; freed when the ArrayBuffer is collected. */
   allocShared(bytes: number): ArrayBuffer;
   /** True: the operation had not begun and never will. False: it is running or done. */

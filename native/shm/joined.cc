@@ -280,6 +280,10 @@ void Joined::fail(const Error& error) {
   session_.pronounce(error.code, error.rank, error.op.c_str(), error.what());
 }
 
+void Joined::follow(Communicator& above) {
+  if (const auto* joined = dynamic_cast<Joined*>(&above)) session_.follow(joined->session_);
+}
+
 void Joined::check(const char* op) {
   checkOpen(op);
   const int lost = session_.deadPeer();

@@ -47,6 +47,7 @@ class Joined final : public OneRank {
   std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
   void abort(const std::string& reason) override;
   void fail(const Error& error) override;
+  void follow(Communicator& above) override;
   void check(const char* op) override;
   /// Who left in good order has no part in it any more: the others may go on among themselves.
   void leave() override {

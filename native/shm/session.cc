@@ -116,27 +116,46 @@ void Session::end(ErrorCode code, int rank, const char* op, const std::string& m
   throwVerdict(op);
 }
 
-void Session::throwVerdict(const char* op) {
+Error Session::verdict(const char* op) const {
+  Verdict& verdict = segment_.header().verdict;
+  // Its writer may have been killed while writing: then it says nothing for ever.
+  const Deadline patience = Deadline::in(100);
+  while (verdict.state.load(std::memory_order_acquire) != Verdict::written) {
+    if (patience.passed()) {
+      return Error(ErrorCode::peerLost, "a rank was lost while it ended the communicator")
+          .withOp(op);
+    }
+    cpuRelax();
+  }
+  return Error(static_cast<ErrorCode>(verdict.code), verdict.message)
+      .withRank(verdict.rank)
+      .withOp(op);
+}
+
+void Session::throwVerdict(const char* op) const {
   if (leaving()) {
     throw Error(ErrorCode::closed,
                 std::string(op) + ": rank " + std::to_string(rank_) + " has left the communicator")
         .withRank(rank_)
         .withOp(op);
   }
-  Verdict& verdict = segment_.header().verdict;
-  // Its writer may have been killed while writing: then it says nothing for ever.
-  const Deadline patience = Deadline::in(100);
-  while (verdict.state.load(std::memory_order_acquire) != Verdict::written) {
-    if (patience.passed()) {
-      throw Error(ErrorCode::peerLost,
-                  std::string(op) + ": a rank was lost while it ended the communicator")
-          .withOp(op);
-    }
-    cpuRelax();
+  const Error told = verdict(op);
+  throw Error(told.code, std::string(op) + ": " + told.what()).withRank(told.rank).withOp(op);
+}
+
+bool Session::aboveEnded() const {
+  const Session* above = above_.load(std::memory_order_acquire);
+  return above != nullptr && above->ended();
+}
+
+void Session::endAsAbove(const char* op) {
+  const Session& above = *above_.load(std::memory_order_acquire);
+  if (above.leaving()) {
+    end(ErrorCode::aborted, -1, op, "the communicator that this one is part of was left");
   }
-  throw Error(static_cast<ErrorCode>(verdict.code), std::string(op) + ": " + verdict.message)
-      .withRank(verdict.rank)
-      .withOp(op);
+  const Error told = above.verdict(op);
+  // Ranks there have other numbers.
+  end(told.code, -1, op, told.what());
 }
 
 void Session::leave() {
@@ -158,7 +177,7 @@ int Session::deadPeer() {
 
 // A passed deadline comes last: who was lost is the better answer to it.
 bool CallWatch::troubled() {
-  if (session_.ended()) return true;
+  if (session_.ended() || session_.aboveEnded()) return true;
   if (awaited_ != kEverybody && session_.hasLeft(awaited_)) {
     lost_ = awaited_;
     return true;
@@ -178,6 +197,7 @@ int CallWatch::lateRank() const {
 
 void CallWatch::fail() {
   if (session_.ended()) session_.throwVerdict(op_);
+  if (session_.aboveEnded()) session_.endAsAbove(op_);
   const std::string me = std::to_string(session_.rank());
   if (lost_ >= 0) {
     const bool left = session_.hasLeft(lost_);

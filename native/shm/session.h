@@ -87,7 +87,14 @@ class Session {
   /// Ends the communicator on all ranks, unless something else did first; throws what did.
   [[noreturn]] void end(ErrorCode code, int rank, const char* op, const std::string& message);
   void pronounce(ErrorCode code, int rank, const char* op, const std::string& message);
-  [[noreturn]] void throwVerdict(const char* op);
+  [[noreturn]] void throwVerdict(const char* op) const;
+
+  /// What ends `above` ends this one too, once a call of this one waits. It outlives this one.
+  void follow(const Session& above) { above_.store(&above, std::memory_order_release); }
+  /// Whether what this one follows has ended.
+  bool aboveEnded() const;
+  /// Ends this communicator as the one it follows ended; throws what did.
+  [[noreturn]] void endAsAbove(const char* op);
 
   /// Own calls end with ERR_CLOSED, those of peers that need this rank with peerLost. From any
   /// thread.
@@ -109,6 +116,8 @@ class Session {
  private:
   Post& post(int rank, std::uint32_t call) const { return segment_.rank(rank).posts[call & 1]; }
   void agree(const Shape& shape, std::uint32_t call);
+  /// The verdict, once it is there: its message names no call.
+  Error verdict(const char* op) const;
 
   std::shared_ptr<void> memory_;
   Segment segment_;
@@ -119,6 +128,7 @@ class Session {
   std::uint32_t calls_ = 0;
   float told_[2] = {0, 0};
   std::atomic<bool> leaving_{false};
+  std::atomic<const Session*> above_{nullptr};
 };
 
 /// The watch of a wait inside a collective: whatever goes wrong ends the communicator.

@@ -188,4 +188,28 @@ describe('a mismatch within hierarchicalNeighborAllReduce', () => {
     const after = await Promise.allSettled(ranks.map((one) => one.barrier()));
     expect(after.map(codeOf)).toEqual(ranks.map(() => 'ERR_ABORTED'));
   });
+
+  it('tells the other nodes where the rank that speaks for a node does not come', async () => {
+    await make(6);
+    await Promise.all(ranks.map((one) => one.setMachineTopology(undefined, { ranksPerNode: 2 })));
+    const came = ranks.filter((one) => one.rank !== 2);
+    const ended = await Promise.allSettled(
+      came.map((one) =>
+        one.hierarchicalNeighborAllReduce(new Float32Array(3), {
+          timeoutMs: one.rank === 3 ? 50 : timeoutMs,
+        }),
+      ),
+    );
+    expect(ended.map(codeOf)).toEqual(came.map(() => 'ERR_TIMEOUT'));
+    for (const one of ended) {
+      const { reason } = one as PromiseRejectedResult;
+      expect(reason).toMatchObject({
+        rank: 3,
+        usable: false,
+        message: expect.stringMatching(
+          /^hierarchicalNeighborAllReduce: rank 3: .*gave up waiting/s,
+        ) as string,
+      });
+    }
+  });
 });

@@ -69,8 +69,8 @@ describe('types', () => {
       one.allReduce(data, { Op: 'max' }),
       // @ts-expect-error -- everybody's
       one.allReduce(data, { root: 0 }),
-      // @ts-expect-error -- an all-reduce has a GPU's scale, not one of the host
-      one.allReduce(data, { scale: 2 }),
+      // @ts-expect-error -- one rank has one factor
+      one.allReduce(data, { scale: [2] }),
       // @ts-expect-error -- it is called timeoutMs
       one.barrier({ timeout: 1 }),
       // @ts-expect-error -- it is called tag

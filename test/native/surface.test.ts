@@ -55,6 +55,7 @@ const communicator: Members<NativeCommunicator> = {
   runSync: 'method',
   neighborAllReduce: 'method',
   setFusion: 'method',
+  follow: 'method',
   neighborAllReduceSync: 'method',
   neighborAllGather: 'method',
   neighborAllGatherSync: 'method',

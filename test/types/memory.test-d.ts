@@ -43,8 +43,7 @@ export async function whatOnlyOneHas(): Promise<void> {
   await gpuGroup.allReduce([buffer], { scale: [0.5] });
   // @ts-expect-error -- one rank has one factor
   await onGpu.allReduce(buffer, { scale: [0.5] });
-  // @ts-expect-error -- multiply before the call
-  await onHost.allReduce(array, { scale: 0.5 });
+  await onHost.allReduce(array, { scale: 0.5, postscale: 2 });
   onHost.setFusion();
   hostGroup.setFusion();
   // @ts-expect-error -- of ranks in the memory of the host

@@ -56,15 +56,13 @@ void read(const Napi::Value& value, const Side& side, const NeededBy& neededBy, 
   }
 }
 
-/// One factor for each held rank.
+/// One factor for each held rank; one more for the result where ranks have host memory.
 std::vector<double> readScales(const Napi::Value& value, const Side& side) {
   const BufferView view = viewOf(value, DType::float64, "scales");
-  const std::size_t held = side.communicator.heldRanks().size();
-  if (side.gpus.empty() || view.length != held) {
-    throw argumentError(
-        value.Env(), "scales",
-        side.gpus.empty() ? "none but for ranks that are GPUs" : std::to_string(held) + " numbers",
-        std::to_string(view.length));
+  const std::size_t held = side.communicator.heldRanks().size() + (side.gpus.empty() ? 1 : 0);
+  if (view.length != held) {
+    throw argumentError(value.Env(), "scales", std::to_string(held) + " numbers",
+                        std::to_string(view.length));
   }
   const auto* first = static_cast<const double*>(view.data);
   return {first, first + held};
@@ -127,10 +125,38 @@ CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value
   };
   read(info[1], side, inNeeded, shape_.dtype, "data", in_, kept);
   read(info[2], side, outNeeded, shape_.dtype, "out", out_, kept);
-  if (!scales.IsUndefined()) scales_ = readScales(scales, side);
+  if (scales.IsUndefined()) return;
+  scales_ = readScales(scales, side);
+  if (!side.gpus.empty()) return;
+  postscale_ = scales_.back();
+  scales_.pop_back();
+}
+
+void CollectiveCall::scaled(Communicator& communicator) const {
+  const std::span<const int> ranks = communicator.heldRanks();
+  const int size = communicator.size();
+  const auto scale = [this](void* to, const void* from, double factor, std::size_t blocks) {
+    weightedSum(to, {&from, 1}, {&factor, 1}, blocks * shape_.count, shape_.dtype);
+  };
+  RankPointers<const void*> in = in_;
+  std::vector<std::vector<std::byte>> scratch(ranks.size());
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    if (scales_[i] == 1) continue;
+    const std::size_t blocks = inBlocks(shape_, size, ranks[i]);
+    scratch[i].resize(blocks * shape_.count * sizeOf(shape_.dtype));
+    scale(scratch[i].data(), in_.span()[i], scales_[i], blocks);
+    in[i] = scratch[i].data();
+  }
+  communicator.collective(shape_, {in.span(), out_.span()}, options_);
+  if (*postscale_ == 1) return;
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    void* const out = out_.span()[i];
+    if (out != nullptr) scale(out, out, *postscale_, outBlocks(shape_, size, ranks[i]));
+  }
 }
 
 void CollectiveCall::operator()(Communicator& communicator) const {
+  if (postscale_) return scaled(communicator);
   const Buffers buffers{in_.span(), out_.span()};
   if (!scales_.empty()) {
     const nccl::Launch launch{shape_, buffers, scales_};

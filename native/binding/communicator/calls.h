@@ -49,8 +49,9 @@ struct Side {
 /// What run and runSync do.
 class CollectiveCall {
  public:
-  /// Reads (call, input, output, count, root, timeoutMs) and scales. Checks lengths and devices;
-  /// appends the arrays to `kept` unless it is null.
+  /// Reads (call, input, output, count, root, timeoutMs) and scales: one for each held rank, and
+  /// where ranks have host memory one more for the result. Checks lengths and devices; appends the
+  /// arrays to `kept` unless it is null.
   CollectiveCall(const Napi::CallbackInfo&, const Napi::Value& scales, const Side&, Kept* kept);
   void operator()(Communicator&) const;
   /// Nothing where it is no plain sum.
@@ -61,8 +62,13 @@ class CollectiveCall {
   CallOptions options_;
   RankPointers<const void*> in_;
   RankPointers<void*> out_;
+  /// On ranks with host memory: inputs are multiplied in memory of the call's own.
+  void scaled(Communicator&) const;
+
   /// One for each held rank, or none.
   std::vector<double> scales_;
+  /// What results are multiplied by, where ranks have host memory.
+  std::optional<double> postscale_;
 };
 
 /// What neighborAllReduce and its twin do.

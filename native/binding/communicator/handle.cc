@@ -51,6 +51,11 @@ Communicator& CommunicatorHandle::open() {
   return *communicator_;
 }
 
+void CommunicatorHandle::follow(std::shared_ptr<CommunicatorHandle> above) {
+  communicator_->follow(above->communicator());
+  above_ = std::move(above);
+}
+
 void CommunicatorHandle::runNow(const std::function<void(Communicator&)>& call) {
   if (queue_.idle()) {
     call(*communicator_);

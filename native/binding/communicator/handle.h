@@ -56,6 +56,8 @@ class CommunicatorHandle final : public Resident {
   /// What small sums go through; open() ends what is in a row there.
   Fusion& fusion() { return fusion_; }
   void markClosed() { closed_ = true; }
+  /// Calls that wait end once `above` has: see Communicator::follow.
+  void follow(std::shared_ptr<CommunicatorHandle> above);
 
   /// Runs on the caller's thread when nothing is pending, else on the queue when its turn comes,
   /// and waits.
@@ -78,6 +80,8 @@ class CommunicatorHandle final : public Resident {
   std::optional<std::vector<int>> gpus_;
   /// Guards communicator_ while connect(), on the queue's thread, and abandon() may meet.
   std::mutex connecting_;
+  /// What communicator_ follows, and so outlives it.
+  std::shared_ptr<CommunicatorHandle> above_;
   std::unique_ptr<Communicator> communicator_;
   Fusion fusion_;
   /// Last, so destroyed first: its thread uses everything above.

@@ -93,6 +93,7 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceMethod<&Wrap::receive>("receive"),
                       InstanceMethod<&Wrap::receiveSync>("receiveSync"),
                       InstanceMethod<&Wrap::split>("split"),
+                      InstanceMethod<&Wrap::follow>("follow"),
                       InstanceMethod<&Wrap::allocShared>("allocShared"),
                       InstanceMethod<&Wrap::setFusion>("setFusion"),
                       InstanceMethod<&Wrap::cancel>("cancel"),
@@ -318,6 +319,17 @@ Napi::Value CommunicatorWrap::split(const Napi::CallbackInfo& info) {
                       std::make_shared<CommunicatorHandle>(Environment::of(at), std::move(*part)));
         },
         std::move(kept));
+  });
+}
+
+/// (above). Links of MPI are read by the thread of their own calls alone: such ranks follow nobody.
+Napi::Value CommunicatorWrap::follow(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const std::shared_ptr<CommunicatorHandle> above = unwrap(info[0]);
+    if (std::string_view(handle_->communicator().backend()) == "shm") {
+      handle_->follow(above);
+    }
+    return info.Env().Undefined();
   });
 }
 

@@ -50,6 +50,7 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value receive(const Napi::CallbackInfo&);
   Napi::Value receiveSync(const Napi::CallbackInfo&);
   Napi::Value split(const Napi::CallbackInfo&);
+  Napi::Value follow(const Napi::CallbackInfo&);
   Napi::Value allocShared(const Napi::CallbackInfo&);
   Napi::Value setFusion(const Napi::CallbackInfo&);
   Napi::Value cancel(const Napi::CallbackInfo&);

@@ -1,0 +1,8 @@
+// A number for a text, by which ranks see that they were given the same.
+
+/** FNV-1a. */
+export function hashOf(text: string): number {
+  let hash = 0x811c9dc5 | 0;
+  for (const byte of new TextEncoder().encode(text)) hash = Math.imul(hash ^ byte, 0x01000193);
+  return hash;
+}

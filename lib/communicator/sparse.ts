@@ -1,0 +1,139 @@
+// Sums of few rows of a large table: as all-gather of indices and rows, of which each rank brings as many as it has.
+import { argumentError } from '../errors.js';
+import { assertFixedLength } from '../tensor/memory.js';
+import { integer, milliseconds, nonEmpty, optionNames, optionsObject } from '../validate.js';
+import { agree } from './agreement.js';
+import type { Communicator } from './communicator.js';
+import { hostRank } from './objects.js';
+import type { CallOptions } from './types.js';
+
+/** Rows of a table: row `indices[i]` is `values` from `i * rowLength` on. */
+export interface SparseRows<V extends Float32Array | Float64Array | Int32Array> {
+  readonly indices: Int32Array;
+  readonly values: V;
+}
+
+/** Options of {@link sparseAllReduce}. */
+export interface SparseOptions extends CallOptions {
+  /** Elements of a row, the same on all ranks; 1 when absent. */
+  rowLength?: number | undefined;
+  /** `'avg'` divides by the number of ranks, whether they brought a row or not; `'sum'` when absent. Averages are for floats. */
+  op?: 'sum' | 'avg' | undefined;
+  /** The same on all ranks, such as `'grad/embedding'`: errors of all ranks show it. */
+  name?: string | undefined;
+}
+
+const sparseNames = optionNames<SparseOptions>({
+  rowLength: true,
+  op: true,
+  name: true,
+  timeoutMs: true,
+});
+
+const op = 'sparseAllReduce';
+
+/**
+ * Collective: the sum of rows of which each rank brings any, none or some twice. Every rank gets the same: each index that
+ * anybody brought once, ascending, with the sum of its rows in the order of ranks. What travels is what the ranks bring, padded
+ * to the longest.
+ *
+ * Await it before the next call of this communicator.
+ *
+ * @throws GradlinkError ERR_MISMATCH, on every rank, where names, types, row lengths or ops differ.
+ */
+export async function sparseAllReduce<V extends Float32Array | Float64Array | Int32Array>(
+  communicator: Communicator,
+  rows: SparseRows<V>,
+  options?: SparseOptions,
+): Promise<SparseRows<V>> {
+  const given = optionsObject(options, sparseNames, op);
+  const { size } = hostRank(communicator);
+  const rowLength = integer(given.rowLength ?? 1, 'rowLength', 1, 2 ** 31 - 1);
+  const { indices, values } = checkedRows(rows, rowLength);
+  const reduceOp = opOf(given.op, values);
+  const name = given.name === undefined ? '' : nonEmpty(given.name, 'name');
+  milliseconds(given.timeoutMs, 'timeoutMs', -1);
+  const calls = given.timeoutMs === undefined ? {} : { timeoutMs: given.timeoutMs };
+
+  const brings = `rows of ${rowLength} in a ${values.constructor.name}, ${reduceOp}`;
+  const counts = await agree(communicator, { op, name, brings, count: indices.length }, calls);
+  const longest = Math.max(...counts);
+  const allIndices = await communicator.allGather(padded(indices, longest), calls);
+  const blocks: unknown = await communicator.allGather(
+    padded(values, longest * rowLength) as Float32Array,
+    calls,
+  );
+  const sum = added(allIndices, blocks as V, counts, longest, rowLength);
+  if (reduceOp === 'avg') sum.values.forEach((value, i) => (sum.values[i] = value / size));
+  return sum;
+}
+
+function checkedRows<V extends Float32Array | Float64Array | Int32Array>(
+  rows: SparseRows<V>,
+  rowLength: number,
+): SparseRows<V> {
+  const { indices, values } = optionsObject<SparseRows<V>>(
+    rows,
+    new Set(['indices', 'values']),
+    op,
+  );
+  if (!(indices instanceof Int32Array)) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'indices', 'an Int32Array', indices);
+  }
+  const known = [Float32Array, Float64Array, Int32Array];
+  if (!known.some((type) => (values as unknown) instanceof type)) {
+    const expected = 'a Float32Array, Float64Array or Int32Array';
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'values', expected, values);
+  }
+  assertFixedLength(indices, 'indices');
+  assertFixedLength(values, 'values');
+  if (values.length !== indices.length * rowLength) {
+    const expected = `${indices.length} rows of ${rowLength} (option rowLength)`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'values', expected, {
+      text: `${values.length} elements`,
+    });
+  }
+  const negative = indices.find((index) => index < 0);
+  if (negative !== undefined) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'indices', 'rows from 0 on', negative);
+  }
+  return { indices, values };
+}
+
+function opOf(given: unknown, values: object): 'sum' | 'avg' {
+  if (given !== undefined && given !== 'sum' && given !== 'avg') {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' or 'avg'", given);
+  }
+  if (given === 'avg' && values instanceof Int32Array) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' of integers", given);
+  }
+  return given ?? 'sum';
+}
+
+function padded<V extends Float32Array | Float64Array | Int32Array>(array: V, length: number): V {
+  const block = new (array.constructor as new (length: number) => V)(length);
+  block.set(array);
+  return block;
+}
+
+function added<V extends Float32Array | Float64Array | Int32Array>(
+  allIndices: Int32Array,
+  allValues: V,
+  counts: readonly number[],
+  longest: number,
+  rowLength: number,
+): SparseRows<V> {
+  const brought = counts.flatMap((count, rank) =>
+    Array.from({ length: count }, (_, i) => rank * longest + i),
+  );
+  const indices = Int32Array.from(new Set(brought.map((at) => allIndices[at]!))).sort();
+  const places = new Map(Array.from(indices, (index, place) => [index, place]));
+  const values = new (allValues.constructor as new (length: number) => V)(
+    indices.length * rowLength,
+  );
+  for (const at of brought) {
+    const to = places.get(allIndices[at]!)! * rowLength;
+    for (let i = 0; i < rowLength; ++i) values[to + i]! += allValues[at * rowLength + i]!;
+  }
+  return { indices, values };
+}

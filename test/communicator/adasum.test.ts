@@ -1,0 +1,132 @@
+import { describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { halfTable, toHalf } from '../../lib/tensor/half.js';
+import { codeOf, ranksOfTests } from '../support/ranks.js';
+
+const open = ranksOfTests();
+const op = 'adasum';
+
+/** The formula, on whole vectors in float64. */
+function pair(a: readonly number[], b: readonly number[]): number[] {
+  const dot = (x: readonly number[], y: readonly number[]) =>
+    x.reduce((sum, value, i) => sum + value * y[i]!, 0);
+  const share = (own: readonly number[]) => {
+    const squared = dot(own, own);
+    return squared === 0 ? 1 : 1 - dot(a, b) / (2 * squared);
+  };
+  return a.map((value, i) => share(a) * value + share(b) * b[i]!);
+}
+
+/** What is more than a power of two joins the first ranks; then pairs, pairs of pairs, and so on. */
+function reference(vectors: readonly (readonly number[])[]): number[] {
+  const power = 2 ** Math.floor(Math.log2(vectors.length));
+  let level = vectors
+    .slice(0, power)
+    .map((one, rank) =>
+      rank + power < vectors.length ? pair(one, vectors[rank + power]!) : [...one],
+    );
+  while (level.length > 1) {
+    level = Array.from({ length: level.length / 2 }, (_, i) =>
+      pair(level[2 * i]!, level[2 * i + 1]!),
+    );
+  }
+  return level[0]!;
+}
+
+const vector = (rank: number, length: number) =>
+  Array.from({ length }, (_, i) => Math.sin((rank + 2) * (i + 1)) + rank / 4);
+const vectors = (n: number, length: number) =>
+  Array.from({ length: n }, (_, rank) => vector(rank, length));
+
+function expectNear(got: ArrayLike<number>, want: readonly number[], tolerance: number): void {
+  const most = Math.max(...want.map(Math.abs), 1);
+  expect(got).toHaveLength(want.length);
+  const apart = want.map((value, i) => Math.abs(value - got[i]!) / most);
+  expect(Math.max(0, ...apart)).toBeLessThan(tolerance);
+}
+
+describe("allReduce with op 'adasum'", () => {
+  const sizes = [1, 2, 3, 4, 5, 6, 7, 8];
+
+  it.each(sizes)('is the formula over pairs, of %i ranks', async (n) => {
+    const ranks = await open(n);
+    await using group = Communicator.local(n);
+    for (const length of [1, 2, 5, 1000]) {
+      const inputs = vectors(n, length);
+      const want = reference(inputs);
+      const doubles = await Promise.all(
+        ranks.map((one, rank) => one.allReduce(Float64Array.from(inputs[rank]!), { op })),
+      );
+      for (const one of doubles) {
+        expectNear(one, want, 1e-12);
+        expect(one).toEqual(doubles[0]);
+      }
+      const data = inputs.map((one) => Float32Array.from(one));
+      const out = data.map(() => new Float32Array(length));
+      const singles = await Promise.all(
+        ranks.map((one, rank) => one.allReduce(data[rank]!, { op, out: out[rank]! })),
+      );
+      expect(singles).toEqual(out);
+      for (const one of out) expectNear(one, want, 1e-5);
+      expect(data).toEqual(inputs.map((one) => Float32Array.from(one)));
+      const here = group.allReduceSync(
+        inputs.map((one) => Float64Array.from(one)),
+        { op },
+      );
+      for (const one of here) expectNear(one, want, 1e-12);
+    }
+  });
+
+  it.each(['float16', 'bfloat16'] as const)('of %s in float32', async (dtype) => {
+    const ranks = await open(3);
+    const table = halfTable(dtype);
+    const inputs = vectors(3, 33).map((one) => Uint16Array.from(one, (x) => toHalf(dtype, x)));
+    const want = reference(inputs.map((one) => Array.from(one, (bits) => table[bits]!)));
+    const got = await Promise.all(
+      ranks.map((one, rank) => one.allReduce(inputs[rank]!, { op, dtype })),
+    );
+    for (const one of got) {
+      const values = Array.from(one, (bits) => table[bits]!);
+      expectNear(values, want, dtype === 'float16' ? 1e-3 : 1e-2);
+    }
+  });
+
+  it('averages what is parallel and adds what is orthogonal', async () => {
+    const ranks = await open(2);
+    const parallel = await Promise.all(
+      ranks.map((one) => one.allReduce(Float64Array.of(3, 4), { op })),
+    );
+    expect(parallel).toEqual(ranks.map(() => Float64Array.of(3, 4)));
+    const apart = await Promise.all(
+      ranks.map((one, rank) =>
+        one.allReduce(rank === 0 ? Float64Array.of(1, 0) : Float64Array.of(0, 1), { op }),
+      ),
+    );
+    expect(apart).toEqual(ranks.map(() => Float64Array.of(1, 1)));
+    const zero = await Promise.all(
+      ranks.map((one, rank) => one.allReduce(Float64Array.of(rank, 0), { op })),
+    );
+    expect(zero).toEqual(ranks.map(() => Float64Array.of(1, 0)));
+  });
+
+  it('is ERR_MISMATCH on every rank where counts differ, and the ranks go on', async () => {
+    const ranks = await open(3);
+    const ended = await Promise.allSettled(
+      ranks.map((one, rank) => one.allReduce(new Float32Array(rank === 1 ? 2 : 3), { op })),
+    );
+    expect(ended.map(codeOf)).toEqual(ranks.map(() => 'ERR_MISMATCH'));
+    await Promise.all(ranks.map((one) => one.barrier()));
+  });
+
+  it('refuses integers, scales, and to block', async () => {
+    const [one] = await open(2);
+    await expect(one!.allReduce(new Int32Array(1), { op })).rejects.toThrow(
+      /floats with op 'adasum'/,
+    );
+    await expect(one!.allReduce(new Float32Array(1), { op, scale: 2 })).rejects.toThrow(
+      /none with/,
+    );
+    expect(() => one!.allReduceSync(new Float32Array(1), { op })).toThrow(/await allReduce/);
+  });
+});
