@@ -52,6 +52,8 @@ const communicator: Members<NativeCommunicator> = {
   gpus: 'property',
   run: 'method',
   runSync: 'method',
+  counted: 'method',
+  countedSync: 'method',
   neighborAllReduce: 'method',
   setFusion: 'method',
   neighborAllReduceSync: 'method',
