@@ -33,6 +33,18 @@ export type {
 } from './communicator/joining.js';
 export type { Messages } from './communicator/messages.js';
 export type { Collectives } from './communicator/collectives.js';
+export type { CountedCollectives } from './communicator/counted.js';
+export type {
+  Counted,
+  CountedResult,
+  Counts,
+  CountsOf,
+  CountsOptions,
+  ScatterCountsOptions,
+  ScatterDType,
+  ShareOptions,
+  SplitOptions,
+} from './communicator/counted-types.js';
 export { allGatherObject, broadcastObject } from './communicator/objects.js';
 export type { BroadcastObjectOptions, ObjectOptions } from './communicator/objects.js';
 export { allReduceMany } from './communicator/grouped.js';

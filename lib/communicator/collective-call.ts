@@ -204,7 +204,7 @@ function onlyAt(index: number, length: number, value: unknown): readonly unknown
   return Array.from({ length }, (_, i) => (i === index ? value : undefined));
 }
 
-function oneEach(group: Group, value: unknown, name: string): readonly unknown[] {
+export function oneEach(group: Group, value: unknown, name: string): readonly unknown[] {
   const { length } = group.heldRanks;
   if (!Array.isArray(value) || value.length !== length) {
     const one = group.gpus.length > 0 ? 'DeviceBuffer' : 'TypedArray';
@@ -216,7 +216,7 @@ function oneEach(group: Group, value: unknown, name: string): readonly unknown[]
 }
 
 /** What one rank writes may not be what another reads or writes. */
-function assertRanksApart(
+export function assertRanksApart(
   input: readonly (NativeBuffer | null)[],
   output: readonly (NativeBuffer | null)[],
 ): void {

@@ -4,9 +4,9 @@ import type { AnyArray } from '../tensor/any-array.js';
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { adasum, adasumHere, adasumOf, prepareAdasum } from './adasum.js';
-import { CommunicatorBase } from './base.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
+import { CountedCollectives } from './counted.js';
 import type { RawOptions } from './rank-arrays.js';
 import type { ReduceOp } from './reduce-op.js';
 import type {
@@ -51,10 +51,10 @@ type ScanOptions<D> = ReduceOptions<D> & { op?: Exclude<ReduceOp, 'avg'> | undef
  * a `code` for misuse, which leaves the communicator usable. Until the promise settles the arrays belong to the
  * operation: what it writes may not be touched, what it reads may not be written.
  */
-export abstract class Collectives<
-  M extends Memory,
-  A extends RankData,
-> extends CommunicatorBase<M> {
+export abstract class Collectives<M extends Memory, A extends RankData> extends CountedCollectives<
+  M,
+  A
+> {
   /**
    * Combines everybody's data; every rank gets the same bits.
    *

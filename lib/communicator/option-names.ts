@@ -4,6 +4,12 @@ import type { NativeCollective, NativeOpName } from '../collectives.js';
 import { optionNames } from '../validate.js';
 import type { KnownOptions } from '../validate.js';
 import type {
+  CountsOptions,
+  ScatterCountsOptions,
+  ShareOptions,
+  SplitOptions,
+} from './counted-types.js';
+import type {
   AsyncOptions,
   CallOptions,
   GossipOptions,
@@ -11,7 +17,9 @@ import type {
   MachineTopologyOptions,
   NeighborGatherOptions,
   NeighborOptions,
+  OpOptions,
   ReceiveOptions,
+  RootOptions,
   SendOptions,
   TopologyOptions,
   WindowOptions,
@@ -55,6 +63,32 @@ function namesOf({ name, hasOp, hasRoot }: NativeCollective): NamesOfBoth {
 export const collectiveNames = Object.fromEntries(
   nativeCollectives.map((row) => [row.name, namesOf(row)]),
 ) as Readonly<Record<NativeOpName, NamesOfBoth>>;
+
+/** As native/core/counted.h numbers them. */
+export const countedOps = [
+  'allToAllV',
+  'allGatherV',
+  'gatherV',
+  'scatterV',
+  'reduceScatterV',
+] as const;
+export type CountedOp = (typeof countedOps)[number];
+
+export const countedNames: Readonly<Record<CountedOp, NamesOfBoth>> = {
+  allToAllV: both<SplitOptions<unknown> & DTyped & Out>({
+    ...toOut,
+    splits: true,
+    receiveSplits: true,
+  }),
+  allGatherV: both<CountsOptions & DTyped & Out>({ ...toOut, counts: true }),
+  gatherV: both<CountsOptions & RootOptions & DTyped & Out>({ ...toOut, counts: true, root: true }),
+  scatterV: both<ScatterCountsOptions & DTyped & Out>({ ...toOut, counts: true, root: true }),
+  reduceScatterV: both<ShareOptions & OpOptions & DTyped & Out>({
+    ...toOut,
+    counts: true,
+    op: true,
+  }),
+};
 
 const weights = { selfWeight: true, srcWeights: true, dstWeights: true } as const;
 

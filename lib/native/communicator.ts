@@ -62,6 +62,13 @@ export interface NativeReceived {
   readonly count: number;
 }
 
+export interface NativeCounted {
+  /** What came from each rank, for each held rank in a row. */
+  readonly counts: Float64Array;
+  /** The memory that was made for each held rank; null where there was a place, or nothing came. */
+  readonly made: readonly (ArrayBuffer | null)[];
+}
+
 /**
  * One native communicator with its own thread. In every call `timeoutMs` below 0 takes the communicator's own
  * default, and a `ticket` other than 0 names the operation for cancel().
@@ -97,6 +104,37 @@ export interface NativeCommunicator {
     timeoutMs: number,
     scales?: Float64Array,
   ): void;
+  /**
+   * A collective with counts.
+   *
+   * @param kind - as native/core/counted.h numbers them
+   * @param sent - elements for each rank, for each held rank in a row
+   * @param expected - likewise from each rank; null: as many as come
+   * @param output - null: the place is made
+   */
+  counted(
+    kind: number,
+    dtype: number,
+    reduceOp: number,
+    root: number,
+    input: readonly (NativeBuffer | null)[],
+    sent: Float64Array,
+    expected: Float64Array | null,
+    output: readonly (NativeBuffer | null)[],
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<NativeCounted>;
+  countedSync(
+    kind: number,
+    dtype: number,
+    reduceOp: number,
+    root: number,
+    input: readonly (NativeBuffer | null)[],
+    sent: Float64Array,
+    expected: Float64Array | null,
+    output: readonly (NativeBuffer | null)[],
+    timeoutMs: number,
+  ): NativeCounted;
   neighborAllReduce(
     dtype: number,
     input: NativeBuffers,

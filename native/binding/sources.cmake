@@ -20,6 +20,7 @@ unite(gradlink base
 unite(gradlink communicator
   communicator/buckets_wrap.cc
   communicator/calls.cc
+  communicator/counted_calls.cc
   communicator/handle.cc
   communicator/job_join.cc
   communicator/join.cc

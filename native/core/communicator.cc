@@ -1,11 +1,16 @@
 #include "core/communicator.h"
 
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/neighbors.h"
 #include "core/window.h"
 #include "core/wire.h"
 
 namespace gradlink {
+
+void Communicator::counted(CountedCall& call, const CallOptions& options) {
+  runCounted(*this, call, options);
+}
 
 void Communicator::neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
                                      std::span<const NeighborBlock> sources,

@@ -21,6 +21,7 @@ namespace gradlink {
 
 class Window;
 class Wire;
+struct CountedCall;
 struct NeighborBlock;
 struct WindowSpec;
 
@@ -130,6 +131,10 @@ class Communicator {
   /// in and out: count, float types only. One neighborhood for each held rank.
   virtual void neighborAllReduce(const Buffers&, std::size_t count, DType,
                                  std::span<const Neighborhood>, const CallOptions& = {}) = 0;
+
+  /// allToAllV, allGatherV, gatherV, scatterV, reduceScatterV: what core/counted.h says and does,
+  /// except where a backend has a way of its own.
+  virtual void counted(CountedCall&, const CallOptions& = {});
 
   // ---- exchanges with some of the ranks, for communicators that hold one rank: what
   // core/neighbors.h says and does, except where a backend has a way of its own.

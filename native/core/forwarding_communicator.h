@@ -19,6 +19,7 @@ class ForwardingCommunicator : public Communicator {
   void collective(const Shape& shape, const Buffers& b, const CallOptions& o = {}) override {
     inner_->collective(shape, b, o);
   }
+  void counted(CountedCall& call, const CallOptions& o = {}) override { inner_->counted(call, o); }
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions& = {}) override;
   void neighborAllGather(const void* in, std::size_t count, DType, void* out,

@@ -5,6 +5,7 @@ unite(gradlink_core calls
   call_differences.cc
   collective.cc
   communicator.cc
+  counted.cc
   envelope.cc
   error.cc
   forwarding_communicator.cc

@@ -68,7 +68,7 @@ void Agreement::meet(const Shape& shape, std::span<const std::byte> payload, Wai
   }
   wait.as(Wait::Kind::data).came();
   for (int r = 0; r < n; ++r) {
-    if (r != link_.rank() && at(r).shape != own.shape) mismatch(shape);
+    if (r != link_.rank() && at(r).shape != own.shape) mismatch(wait.op());
   }
 }
 
@@ -138,15 +138,16 @@ std::span<const std::byte> Agreement::payload(int rank) const {
   return {reinterpret_cast<const std::byte*>(&announcement + 1), announcement.bytes};
 }
 
-void Agreement::mismatch(const Shape& shape) const {
+void Agreement::mismatch(const char* op) const {
   CallGroups groups;
   for (int r = 0; r < link_.size(); ++r) {
     const Shape theirs = at(r).shape.shape();
     groups.add(r, theirs == kNodesCall      ? "nodes"
                   : theirs == kOpenWireCall ? "openWire"
+                  : theirs == kCountedCall  ? "a collective with counts"
                                             : describe(theirs));
   }
-  throw differentCalls(nameOf(shape.kind), groups);
+  throw differentCalls(op, groups);
 }
 
 std::vector<std::vector<std::byte>> Agreement::exchange(std::span<const std::byte> own,

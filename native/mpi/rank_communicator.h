@@ -31,6 +31,7 @@ class RankCommunicator final : public MpiCommunicator {
   const std::vector<int>& nodes(const CallOptions&) override;
 
   void collective(const Shape&, const Buffers&, const CallOptions&) override;
+  void counted(CountedCall&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,

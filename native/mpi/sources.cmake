@@ -3,6 +3,7 @@
 add_library(gradlink_mpi STATIC)
 unite(gradlink_mpi calls
   agreement.cc
+  counted.cc
   messages.cc
   moves.cc
   rank_communicator.cc

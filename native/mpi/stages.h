@@ -6,6 +6,7 @@
 #include <span>
 
 #include "core/call.h"
+#include "core/counted.h"
 #include "mpi/agreement.h"
 #include "mpi/link.h"
 #include "mpi/scratch.h"
@@ -30,6 +31,9 @@ void runBroadcast(Link& link, const StagedCall& call, Wait& wait);
 
 /// allGather, gather, scatter, allToAll: blocks go straight where they belong.
 void runMoves(Link& link, const StagedCall& call, Wait& wait);
+
+/// allToAllV, allGatherV, gatherV, scatterV, of which everybody has told the counts.
+void runCountedMoves(Link& link, const CountedCall& call, const CountedTable& table, Wait& wait);
 
 /// neighborAllReduce, with everybody's rows.
 void runNeighbors(Link& link, const StagedCall& call, std::span<const WeightRow> rows,

@@ -13,10 +13,11 @@ namespace {
 /// NCCL has no sums of float8 for what is older.
 constexpr int kFloat8SumMajor = 9;
 
-/// What an exchange of ids, or of neighbors' weights, takes of memory.
+/// What an exchange of ids, of neighbors' weights, or of counts, takes of memory.
 std::size_t exchangedBytes(int size) {
   const auto ranks = static_cast<std::size_t>(size);
-  return (ranks + 1) * std::max(sizeof(UniqueId), (1 + 2 * ranks) * sizeof(double));
+  const std::size_t weights = (1 + 2 * ranks) * sizeof(double);
+  return (ranks + 1) * std::max({sizeof(UniqueId), weights, CountedTable::bytesOf(size)});
 }
 
 }  // namespace

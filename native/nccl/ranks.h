@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/call.h"
+#include "core/counted.h"
 #include "core/error.h"
 #include "core/neighbors.h"
 #include "core/window.h"
@@ -69,6 +70,7 @@ class Ranks final : public NcclCommunicator {
   std::span<cuda::Device* const> devices() const override { return devices_; }
 
   void collective(const Shape&, const Buffers&, const CallOptions&) override;
+  void counted(CountedCall&, const CallOptions&) override;
   void neighborAllReduce(const Buffers&, std::size_t count, DType, std::span<const Neighborhood>,
                          const CallOptions&) override;
   void neighborAllGather(const void* in, std::size_t count, DType, void* out,
@@ -140,6 +142,7 @@ class Ranks final : public NcclCommunicator {
                   const Watch&);
   /// Both of a pair hear what the other brings; throws mismatch where they differ.
   void agreeWith(int peer, const Shape&, const Watch&);
+  void runCounted(const CountedCall&, const CountedTable&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const WeightRow> rows, const Watch&);
   std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
 

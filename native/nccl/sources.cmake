@@ -5,6 +5,7 @@ unite(gradlink_nccl ranks
   library.cc
   queue.cc
   ranks.cc
+  ranks_counted.cc
   ranks_job.cc
   ranks_measure.cc
   ranks_neighbors.cc

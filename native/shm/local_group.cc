@@ -12,6 +12,7 @@
 
 #include "core/call.h"
 #include "core/communicator.h"
+#include "core/counted.h"
 #include "core/direct.h"
 #include "core/error.h"
 #include "core/free_memory.h"
@@ -45,6 +46,10 @@ class LocalGroup final : public Communicator {
   void collective(const Shape& shape, const Buffers& buffers, const CallOptions&) override {
     if (shape.kind == Kind::barrier) return checkOpen("barrier");
     run(shape, buffers, {});
+  }
+  void counted(CountedCall& call, const CallOptions& options) override {
+    checkOpen(nameOf(call.kind));
+    runCounted(*this, call, options);
   }
   void neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
                          std::span<const Neighborhood> neighborhoods, const CallOptions&) override {

@@ -53,6 +53,8 @@ const communicator: Members<NativeCommunicator> = {
   gpus: 'property',
   run: 'method',
   runSync: 'method',
+  counted: 'method',
+  countedSync: 'method',
   neighborAllReduce: 'method',
   setFusion: 'method',
   follow: 'method',

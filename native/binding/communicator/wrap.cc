@@ -8,6 +8,7 @@
 
 #include "binding/args.h"
 #include "binding/communicator/calls.h"
+#include "binding/communicator/counted_calls.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/external_memory.h"
@@ -82,6 +83,8 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceAccessor<&Wrap::gpus>("gpus"),
                       InstanceMethod<&Wrap::run>("run"),
                       InstanceMethod<&Wrap::runSync>("runSync"),
+                      InstanceMethod<&Wrap::counted>("counted"),
+                      InstanceMethod<&Wrap::countedSync>("countedSync"),
                       InstanceMethod<&Wrap::neighborAllReduce>("neighborAllReduce"),
                       InstanceMethod<&Wrap::neighborAllReduceSync>("neighborAllReduceSync"),
                       InstanceMethod<&Wrap::neighborAllGather>("neighborAllGather"),
@@ -217,6 +220,24 @@ Napi::Value CommunicatorWrap::runSync(const Napi::CallbackInfo& info) {
     const CollectiveCall call(info, info[6], side(), nullptr);
     handle_->runNow(std::cref(call));
     return info.Env().Undefined();
+  });
+}
+
+Napi::Value CommunicatorWrap::counted(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    Kept kept;
+    auto call = std::make_shared<CountedOperation>(info, side(), &kept);
+    return start(
+        info.Env(), info[9], [call](Communicator& at) { call->run(at); },
+        [call](Napi::Env at) { return call->result(at); }, std::move(kept));
+  });
+}
+
+Napi::Value CommunicatorWrap::countedSync(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    CountedOperation call(info, side(), nullptr);
+    handle_->runNow([&](Communicator& at) { call.run(at); });
+    return call.result(info.Env());
   });
 }
 

@@ -39,6 +39,8 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
 
   Napi::Value run(const Napi::CallbackInfo&);
   Napi::Value runSync(const Napi::CallbackInfo&);
+  Napi::Value counted(const Napi::CallbackInfo& info);
+  Napi::Value countedSync(const Napi::CallbackInfo& info);
   Napi::Value neighborAllReduce(const Napi::CallbackInfo&);
   Napi::Value neighborAllReduceSync(const Napi::CallbackInfo&);
   Napi::Value neighborAllGather(const Napi::CallbackInfo&);

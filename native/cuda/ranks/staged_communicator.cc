@@ -1,8 +1,10 @@
 #include "cuda/ranks/staged_communicator.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "core/counted.h"
 #include "core/neighbors.h"
 #include "core/window.h"
 #include "cuda/memory.h"
@@ -43,6 +45,24 @@ class Staged final : public StagedCommunicator {
     staged(buffers, {count, count}, dtype, [&](const Buffers& own) {
       inner().neighborAllReduce(own, count, dtype, neighborhoods, call);
     });
+  }
+  void counted(CountedCall& call, const CallOptions& options) override {
+    if (call.reduces()) checkReducible(call.dtype, nameOf(call.kind));
+    const std::size_t element = sizeOf(call.dtype);
+    CountedCall own = call;
+    CountedPart& part = own.parts.front();
+    own.dtype = movedAs(call.dtype);
+    std::size_t length = 0;
+    for (const std::size_t count : part.sent) {
+      length = sendsWhole(call.kind) ? std::max(length, count) : length + count;
+    }
+    part.in = room(in_, length * element);
+    copy(in_.data(), call.parts.front().in, length * element);
+    part.out = room(out_, part.capacity * element);
+    inner().counted(own, options);
+    call.parts.front().counts = part.counts;
+    // What lies behind the result stays as it was.
+    copy(call.parts.front().out, part.out, part.got * element);
   }
   void neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
                          std::span<const NeighborBlock> sources, std::span<const int> destinations,

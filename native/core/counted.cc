@@ -1,0 +1,288 @@
+#include "core/counted.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "core/call_differences.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+
+namespace gradlink {
+namespace {
+
+// Above what programs use; messages of one tag and pair keep their order anyway.
+constexpr int kCountedTag = std::numeric_limits<int>::max() - 8;
+// Below this many bytes, waking a pool thread costs more than the second core saves.
+constexpr std::size_t kInlineMoveBytes = 64 << 10;
+
+constexpr const char* kNames[kCountedKindCount] = {"allToAllV", "allGatherV", "gatherV", "scatterV",
+                                                   "reduceScatterV"};
+
+[[noreturn]] void disagree(CountedKind kind, int rank, const std::string& text) {
+  throw harmless(ErrorCode::mismatch, nameOf(kind), text).withRank(rank);
+}
+
+/// The calls that it is made of are told in its name.
+template <class Body>
+void inNameOf(CountedKind kind, const Body& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    Error ours(error.code, std::string(nameOf(kind)) + ": " + error.what());
+    ours.usable = error.usable;
+    throw ours.withRank(error.rank).withOp(nameOf(kind));
+  }
+}
+
+}  // namespace
+
+const char* nameOf(CountedKind kind) {
+  return static_cast<int>(kind) < kCountedKindCount ? kNames[static_cast<int>(kind)]
+                                                    : "an unknown operation";
+}
+
+CountedTable::CountedTable(const CountedCall& call, std::span<const int> held, int size,
+                           const Exchange& exchange)
+    : kind_(call.kind), size_(size), cells_(static_cast<std::size_t>(size) * widthOf(size)) {
+  const std::size_t width = widthOf(size);
+  std::vector<std::int64_t> own(width * held.size(), kAny);
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const CountedPart& part = call.parts[i];
+    std::int64_t* const row = own.data() + i * width;
+    row[kCall] = static_cast<std::int64_t>(call.kind) | static_cast<std::int64_t>(call.dtype) << 8 |
+                 static_cast<std::int64_t>(call.op) << 16;
+    row[kRoot] = call.root;
+    if (part.hasPlace) row[kRoom] = static_cast<std::int64_t>(part.capacity);
+    row[kKnows] = part.expected.empty() ? 0 : 1;
+    for (std::size_t r = 0; r < static_cast<std::size_t>(size); ++r) {
+      row[kSent + r] = static_cast<std::int64_t>(part.sent[r]);
+      if (part.expected.empty()) continue;
+      row[kSent + static_cast<std::size_t>(size) + r] = static_cast<std::int64_t>(part.expected[r]);
+    }
+  }
+  if (held.size() == static_cast<std::size_t>(size)) {
+    cells_ = std::move(own);
+  } else {
+    exchange(own.data(), cells_.data(), bytesOf(size));
+  }
+  check();
+}
+
+std::string CountedTable::callOf(int rank) const {
+  const std::int64_t call = at(rank, kCall);
+  const auto kind = static_cast<CountedKind>(call & 0xFF);
+  std::string text = std::string(nameOf(kind)) + "(" + nameOf(static_cast<DType>(call >> 8 & 0xFF));
+  if (kind == CountedKind::reduceScatterV) {
+    text += std::string(", ") + nameOf(static_cast<ReduceOp>(call >> 16));
+  }
+  if (kind == CountedKind::gatherV || kind == CountedKind::scatterV) {
+    text += ", root " + std::to_string(at(rank, kRoot));
+  }
+  return text + ")";
+}
+
+// The first disagreement in the order of ranks: the same on all.
+void CountedTable::check() const {
+  CallGroups groups;
+  for (int r = 0; r < size_; ++r) groups.add(r, callOf(r));
+  if (groups.odd() >= 0) throw differentCalls(nameOf(kind_), groups);
+  for (int to = 0; to < size_; ++to) {
+    for (int from = 0; from < size_; ++from) {
+      if (kind_ == CountedKind::reduceScatterV && at(from, kSent + to) != at(0, kSent + to)) {
+        disagree(kind_, from,
+                 "rank " + std::to_string(from) + " says that rank " + std::to_string(to) +
+                     " gets " + std::to_string(at(from, kSent + to)) + " elements, rank 0 says " +
+                     std::to_string(at(0, kSent + to)) + ". All ranks must give the same counts");
+      }
+      const std::int64_t expected = at(to, kSent + size_ + from);
+      if (at(to, kKnows) != 0 && expected != at(from, kSent + to)) {
+        disagree(kind_, from,
+                 "rank " + std::to_string(from) + " sends " + std::to_string(sent(from, to)) +
+                     " elements to rank " + std::to_string(to) + ", which expects " +
+                     std::to_string(expected));
+      }
+    }
+    const std::int64_t room = at(to, kRoom);
+    if (room != kAny && static_cast<std::size_t>(room) < total(to)) {
+      disagree(kind_, to,
+               "rank " + std::to_string(to) + " gets " + std::to_string(total(to)) +
+                   " elements, and its out has room for " + std::to_string(room));
+    }
+  }
+}
+
+std::size_t CountedTable::inBegin(int from, int to) const {
+  std::size_t begin = 0;
+  for (int r = 0; !sendsWhole(kind_) && r < to; ++r) begin += sent(from, r);
+  return begin;
+}
+
+std::size_t CountedTable::outBegin(int from, int to) const {
+  std::size_t begin = 0;
+  for (int r = 0; r < from; ++r) begin += sent(r, to);
+  return begin;
+}
+
+std::size_t CountedTable::total(int to) const {
+  return kind_ == CountedKind::reduceScatterV ? sent(0, to) : outBegin(size_, to);
+}
+
+std::size_t CountedTable::length(int from) const {
+  if (!sendsWhole(kind_)) return inBegin(from, size_);
+  std::size_t most = 0;
+  for (int to = 0; to < size_; ++to) most = std::max(most, sent(from, to));
+  return most;
+}
+
+void CountedTable::place(CountedCall& call, std::span<const int> held) const {
+  const bool tellsAll = kind_ == CountedKind::scatterV || kind_ == CountedKind::reduceScatterV;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    CountedPart& part = call.parts[i];
+    part.counts.clear();
+    for (int r = 0; r < size_; ++r) {
+      part.counts.push_back(tellsAll ? sent(call.root, r) : sent(r, held[i]));
+    }
+    part.got = total(held[i]);
+    if (!part.hasPlace && part.got > 0) part.out = call.makePlace(i, part.got);
+  }
+}
+
+void moveHeld(const CountedCall& call, const CountedTable& table) {
+  const std::size_t element = sizeOf(call.dtype);
+  const auto ranks = static_cast<std::size_t>(table.size());
+  const auto fill = [&](std::size_t to) {
+    auto* next = static_cast<std::byte*>(call.parts[to].out);
+    for (std::size_t from = 0; from < ranks; ++from) {
+      const int source = static_cast<int>(from);
+      const int target = static_cast<int>(to);
+      const std::size_t bytes = table.sent(source, target) * element;
+      if (bytes == 0) continue;
+      const auto* const in = static_cast<const std::byte*>(call.parts[from].in);
+      std::memcpy(next, in + table.inBegin(source, target) * element, bytes);
+      next += bytes;
+    }
+  };
+  std::size_t bytes = 0;
+  for (std::size_t to = 0; to < ranks; ++to) bytes += table.total(static_cast<int>(to)) * element;
+  if (bytes >= kInlineMoveBytes) return ThreadPool::shared().parallel(ranks, fill);
+  for (std::size_t to = 0; to < ranks; ++to) fill(to);
+}
+
+namespace {
+
+/// The parts of a call whose communicator holds one rank.
+class Moves {
+ public:
+  Moves(Communicator& communicator, const CountedCall& call, const CountedTable& table,
+        const CallOptions& options)
+      : communicator_(communicator),
+        call_(call),
+        table_(table),
+        options_(options),
+        rank_(communicator.heldRanks()[0]) {}
+
+  /// Every rank's block goes to all: a call that each backend has a fast way for.
+  void broadcasts() {
+    for (int root = 0; root < table_.size(); ++root) {
+      const std::size_t count = table_.sent(root, rank_);
+      if (count == 0) continue;
+      const void* const in[] = {root == rank_ ? part().in : nullptr};
+      void* const out[] = {place(root)};
+      communicator_.broadcast({in, out}, count, call_.dtype, root, options_);
+    }
+  }
+
+  // All ranks go through the messages in one order (by distance, even senders first, then by
+  // sender), so that the first unfinished one always finds both of its ranks ready.
+  void messages() {
+    const std::size_t own = table_.sent(rank_, rank_) * sizeOf(call_.dtype);
+    if (own > 0) std::memcpy(place(rank_), input(rank_), own);
+    const int size = table_.size();
+    for (int distance = 1; distance < size; ++distance) {
+      const int to = (rank_ + distance) % size;
+      const int from = (rank_ + size - distance) % size;
+      const bool sendFirst = from % 2 != rank_ % 2 ? rank_ % 2 == 0 : rank_ < from;
+      if (sendFirst) send(to);
+      receive(from);
+      if (!sendFirst) send(to);
+    }
+  }
+
+ private:
+  const CountedPart& part() const { return call_.parts[0]; }
+  const std::byte* input(int to) const {
+    return static_cast<const std::byte*>(part().in) +
+           table_.inBegin(rank_, to) * sizeOf(call_.dtype);
+  }
+  std::byte* place(int from) const {
+    return static_cast<std::byte*>(part().out) + table_.outBegin(from, rank_) * sizeOf(call_.dtype);
+  }
+  void send(int to) {
+    const std::size_t count = table_.sent(rank_, to);
+    if (count == 0) return;
+    communicator_.send(input(to), count, call_.dtype, to, kCountedTag, options_);
+  }
+  void receive(int from) {
+    const std::size_t count = table_.sent(from, rank_);
+    if (count == 0) return;
+    communicator_.receive(place(from), count, call_.dtype, from, kCountedTag, options_);
+  }
+
+  Communicator& communicator_;
+  const CountedCall& call_;
+  const CountedTable& table_;
+  const CallOptions& options_;
+  int rank_;
+};
+
+/// One sum to each rank.
+void reduceEach(Communicator& communicator, const CountedCall& call, const CountedTable& table,
+                const CallOptions& options) {
+  const auto held = communicator.heldRanks();
+  for (int root = 0; root < table.size(); ++root) {
+    const std::size_t count = table.total(root);
+    if (count == 0) continue;
+    std::vector<const void*> in;
+    std::vector<void*> out;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      const auto* const data = static_cast<const std::byte*>(call.parts[i].in);
+      in.push_back(data + table.inBegin(held[i], root) * sizeOf(call.dtype));
+      out.push_back(held[i] == root ? call.parts[i].out : nullptr);
+    }
+    communicator.reduce({in, out}, count, call.dtype, call.op, root, options);
+  }
+}
+
+}  // namespace
+
+void runCounted(Communicator& communicator, CountedCall& call, const CallOptions& options) {
+  const auto held = communicator.heldRanks();
+  const int size = communicator.size();
+  const CountedTable table(call, held, size, [&](const void* own, void* all, std::size_t bytes) {
+    const void* const given[] = {own};
+    void* const gathered[] = {all};
+    inNameOf(call.kind, [&] {
+      communicator.allGather({given, gathered}, bytes, DType::uint8, options);
+    });
+  });
+  try {
+    table.place(call, held);
+  } catch (const std::exception& error) {
+    // The others wait for this rank's part.
+    if (size > 1) communicator.abort(error.what());
+    throw;
+  }
+  inNameOf(call.kind, [&] {
+    if (call.reduces()) return reduceEach(communicator, call, table, options);
+    if (held.size() == static_cast<std::size_t>(size)) return moveHeld(call, table);
+    Moves moves(communicator, call, table, options);
+    if (call.kind == CountedKind::allGatherV) {
+      moves.broadcasts();
+    } else {
+      moves.messages();
+    }
+  });
+}
+
+}  // namespace gradlink

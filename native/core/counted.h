@@ -1,0 +1,114 @@
+// Collectives with counts: what ranks bring and get differs in length. How much comes is not known
+// before the ranks have told one another, so that the place of a result may be made in the middle
+// of the call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/communicator.h"
+#include "core/kernels/dtype.h"
+#include "core/kernels/reduce_op.h"
+
+namespace gradlink {
+
+enum class CountedKind : std::uint8_t { allToAllV, allGatherV, gatherV, scatterV, reduceScatterV };
+inline constexpr int kCountedKindCount = 5;
+
+const char* nameOf(CountedKind kind);
+/// Whether a rank sends all of its input to whomever it sends to, instead of one part to each.
+constexpr bool sendsWhole(CountedKind kind) {
+  return kind == CountedKind::allGatherV || kind == CountedKind::gatherV;
+}
+
+/// What one held rank brings and gets.
+struct CountedPart {
+  const void* in = nullptr;
+  /// Elements for each rank. They lie in `in` one after the other, unless the kind sends the whole.
+  /// reduceScatterV: the same on all ranks.
+  std::vector<std::size_t> sent;
+  /// Elements that each rank is to send here; empty: as many as come.
+  std::vector<std::size_t> expected;
+  /// Where the result goes, and how much fits there. Without a place one is made.
+  void* out = nullptr;
+  std::size_t capacity = 0;
+  bool hasPlace = false;
+  /// Set by the call: elements that came from each rank; of scatterV and reduceScatterV those that
+  /// each rank got.
+  std::vector<std::size_t> counts;
+  /// Set by the call: elements of the result.
+  std::size_t got = 0;
+};
+
+struct CountedCall {
+  CountedKind kind = CountedKind::allToAllV;
+  DType dtype = DType::uint8;
+  ReduceOp op = ReduceOp::sum;
+  int root = 0;
+  /// In the order of the held ranks.
+  std::vector<CountedPart> parts;
+  /// A place for so many elements, one at the least, of a part that has none.
+  std::function<void*(std::size_t part, std::size_t elements)> makePlace;
+
+  bool reduces() const { return kind == CountedKind::reduceScatterV; }
+};
+
+/// Who sends how much to whom, as all ranks have told one another.
+class CountedTable {
+ public:
+  /// Puts what each rank tells (`bytes` each) one after the other into `all`.
+  using Exchange = std::function<void(const void* own, void* all, std::size_t bytes)>;
+
+  /// What a rank tells.
+  static std::size_t bytesOf(int size) { return widthOf(size) * sizeof(std::int64_t); }
+
+  /// Where all ranks are held nothing is exchanged. Where ranks made different calls, or what comes
+  /// is not what is expected or fits, the same mismatch on all of them.
+  CountedTable(const CountedCall& call, std::span<const int> held, int size,
+               const Exchange& exchange);
+
+  int size() const { return size_; }
+  std::size_t sent(int from, int to) const {
+    return static_cast<std::size_t>(at(from, kSent + to));
+  }
+  /// Where it lies in the sender's input, and in the receiver's output.
+  std::size_t inBegin(int from, int to) const;
+  std::size_t outBegin(int from, int to) const;
+  /// Elements that a rank gets.
+  std::size_t total(int to) const;
+  /// Elements of a rank's input.
+  std::size_t length(int from) const;
+
+  /// Makes the places that are missing, and sets what the parts' counts are.
+  void place(CountedCall& call, std::span<const int> held) const;
+
+ private:
+  // Of each rank: what it calls, the root, the room it has, whether it knows what comes; how much
+  // it sends to each, and how much it expects from each.
+  enum Column { kCall, kRoot, kRoom, kKnows, kSent };
+  static constexpr std::int64_t kAny = -1;
+
+  static std::size_t widthOf(int size) { return kSent + 2 * static_cast<std::size_t>(size); }
+  std::int64_t at(int rank, int column) const {
+    return cells_[static_cast<std::size_t>(rank) * widthOf(size_) +
+                  static_cast<std::size_t>(column)];
+  }
+  std::string callOf(int rank) const;
+  void check() const;
+
+  CountedKind kind_;
+  int size_;
+  std::vector<std::int64_t> cells_;
+};
+
+/// One part of each rank to each, where all ranks are held in the host's memory.
+void moveHeld(const CountedCall& call, const CountedTable& table);
+
+/// What Communicator::counted is where a backend has no way of its own: over its other calls.
+void runCounted(Communicator& communicator, CountedCall& call, const CallOptions& options);
+
+}  // namespace gradlink
