@@ -140,7 +140,11 @@ export async function run(options: CollectivesOptions, events: RunEvents = {}): 
     const head = headOf(
       'collectives',
       given,
-      { collective, ranks: world.size },
+      {
+        collective,
+        ranks: world.size,
+        hosts: new Set(world.ranks.map(({ host }) => host)).size,
+      },
       place.gpus === undefined ? undefined : describeGpus(place.gpus.machine.gpus),
     );
     const { environment } = head;
