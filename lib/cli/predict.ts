@@ -24,6 +24,7 @@ import {
   type Validation,
   type Workload,
 } from '../predict/index.js';
+import { mostWorkers } from '../predict/reach.js';
 import { renderPrediction, renderValidations, type PredictionFormat } from '../report/index.js';
 import { readInput } from '../results/input-file.js';
 import { parseJson } from '../results/json-text.js';
@@ -128,10 +129,11 @@ function workloadOf(options: PredictOptions): Workload {
   };
 }
 
-/** The usual ones that fill their hosts. */
-function defaultWorkers(perHost: number | undefined): number[] {
-  if (perHost === undefined) return [...usualWorkers];
-  return usualWorkers.filter((count) => count <= perHost || count % perHost === 0);
+/** The usual ones that fill their hosts, as far as the links reach. */
+function defaultWorkers(perHost: number | undefined, most: number): number[] {
+  const usual = usualWorkers.filter((count) => count <= most);
+  if (perHost === undefined) return usual;
+  return usual.filter((count) => count <= perHost || count % perHost === 0);
 }
 
 function forecast(
@@ -142,11 +144,12 @@ function forecast(
   const inside = insideLink(run, options, io);
   const between = betweenLink(options, io);
   const { perHost, servers } = options;
+  const reach = mostWorkers({ inside, ...(between === undefined ? {} : { between }) });
   return asUsage(() =>
     predict({
       workload: workloadOf(options),
       batchSize: options.batchSize,
-      workers: options.workers ?? defaultWorkers(perHost),
+      workers: options.workers ?? defaultWorkers(perHost, reach),
       inside,
       ...(between === undefined ? {} : { between }),
       ...(perHost === undefined ? {} : { perHost }),

@@ -6,6 +6,7 @@ export {
   predictUnseen,
   type HeldOut,
   type Link,
+  type LinkOrigin,
   type Point,
   type Regime,
 } from './link.js';

@@ -21,8 +21,20 @@ export interface Regime {
   readonly betaSecondsPerByte: number;
 }
 
+/** Where a link was measured. */
+export interface LinkOrigin {
+  /** `2 ranks in one memory (AMD EPYC, 2 cores)`. */
+  readonly text: string;
+  /** Whether messages crossed a network. */
+  readonly network: boolean;
+  /** Of a memory: the cores that work in it. */
+  readonly cores?: number;
+}
+
 /** What messages between two workers take, by their size. */
 export interface Link {
+  /** Absent where nobody knows. */
+  readonly origin?: LinkOrigin;
   /** In ascending order of bytes, without gaps; the first begins at 0. */
   readonly regimes: readonly Regime[];
   /** Measured sizes in ascending order, each once; empty when only a latency and a rate are known. */

@@ -2,7 +2,15 @@
 import { argumentError } from '../errors.js';
 import { aNumber, aPositive, having, listOf, oneOfWords, orAbsent, someOf } from '../kinds.js';
 import { linkKind, messageSeconds, type Link, type Regime } from './link.js';
-import { exchangeSeconds, hostsOf, schemes, type Cluster, type Scheme } from './schemes.js';
+import { checkReach, isBeyondCores, mostWorkers } from './reach.js';
+import {
+  exchangeSeconds,
+  hostsOf,
+  isAllReduce,
+  schemes,
+  type Cluster,
+  type Scheme,
+} from './schemes.js';
 import { stepTime, workloadKind, type StepTime, type Workload } from './step.js';
 
 /** Version of the JSON layout. */
@@ -47,7 +55,7 @@ export interface PredictedStep extends StepTime {
   readonly speedup: Banded;
   /** speedup / workers. */
   readonly efficiency: Banded;
-  /** Whether no other scheme is faster at this number of workers. */
+  /** Whether no other scheme that gives every worker the mean of all is faster at this number of workers. */
   readonly best: boolean;
 }
 
@@ -79,7 +87,7 @@ export interface Prediction {
 /** No link is known better than to this. */
 const leastError = 0.1;
 const mostError = 0.9;
-const searchedWorkers = 1000;
+const mostSearched = 1000;
 
 /** Relative error of exchange times: that of unseen sizes, half as much again for each doubling of the workers. */
 function exchangeError(links: readonly Link[], workers: number, measured: number): number {
@@ -132,10 +140,14 @@ function possible(workers: number, perHost: number): boolean {
   return workers <= perHost || workers % perHost === 0;
 }
 
+function searchedOf(options: PredictOptions): number {
+  return Math.min(mostSearched, mostWorkers(options));
+}
+
 function crossingOf(options: PredictOptions, scheme: Scheme): Crossing {
   const { workload, perHost = Infinity } = options;
   const alone = workload.forwardSeconds + workload.backwardSeconds;
-  for (let workers = 2; workers <= searchedWorkers; workers += 1) {
+  for (let workers = 2; workers <= searchedOf(options); workers += 1) {
     if (!possible(workers, perHost)) continue;
     const cluster = clusterOf(options, workers);
     const { stepSeconds } = stepTime(workload, workers, (bytes) =>
@@ -149,7 +161,10 @@ function crossingOf(options: PredictOptions, scheme: Scheme): Crossing {
 function assumptionsOf(options: PredictOptions): string[] {
   const { workload, inside, between, perHost } = options;
   const link = (one: Link, name: string): string =>
-    `${name}: a small message takes ${(messageSeconds(one, 8) * 1e6).toPrecision(3)} us`;
+    [
+      `${name}: a small message takes ${(messageSeconds(one, 8) * 1e6).toPrecision(3)} us`,
+      ...(one.origin === undefined ? [] : [`measured with ${one.origin.text}`]),
+    ].join(', ');
   return [
     perHost === undefined
       ? 'all workers are linked alike, as those that were measured'
@@ -160,6 +175,7 @@ function assumptionsOf(options: PredictOptions): string[] {
       ? 'exchanges run beside the backward pass and do not slow it'
       : 'nothing is exchanged before the backward pass ends',
     'compute time is that of one worker, however many there are',
+    ...(isBeyondCores(options) ? ['every worker of a host has a core of its own'] : []),
   ];
 }
 
@@ -187,6 +203,7 @@ function check(options: PredictOptions): void {
   if (!workload.gradientBytes.some((bytes) => bytes > 0)) {
     refuse('gradientBytes', 'sizes above 0', workload.gradientBytes);
   }
+  checkReach(options);
   for (const count of workers) {
     if (!Number.isSafeInteger(count) || count < 1) refuse('workers', 'whole numbers from 1', count);
     if (!possible(count, perHost)) {
@@ -205,8 +222,12 @@ export function predict(options: PredictOptions): Prediction {
   const chosen = options.schemes ?? schemes;
   const steps = options.workers.flatMap((workers) => {
     const row = chosen.map((scheme) => predictOne(options, workers, scheme));
-    const quickest = Math.min(...row.map(({ stepSeconds }) => stepSeconds));
-    return row.map((one) => ({ ...one, best: one.stepSeconds === quickest }));
+    const alike = row.filter(({ scheme }) => isAllReduce(scheme));
+    const quickest = Math.min(...alike.map(({ stepSeconds }) => stepSeconds));
+    return row.map((one) => ({
+      ...one,
+      best: isAllReduce(one.scheme) && one.stepSeconds === quickest,
+    }));
   });
   return {
     predictionVersion,
@@ -217,7 +238,7 @@ export function predict(options: PredictOptions): Prediction {
     assumptions: assumptionsOf(options),
     steps,
     targetEfficiency,
-    searchedWorkers,
+    searchedWorkers: searchedOf(options),
     crossings: chosen.map((scheme) => crossingOf(options, scheme)),
   };
 }

@@ -14,6 +14,11 @@ export const schemes = [
 /** One of {@link schemes}. */
 export type Scheme = (typeof schemes)[number];
 
+/** Whether every worker gets the mean of all. One that averages with a neighbour needs more steps for the same. */
+export function isAllReduce(scheme: Scheme): boolean {
+  return scheme !== 'one-peer';
+}
+
 /** How the workers are linked. */
 export interface Cluster {
   readonly workers: number;

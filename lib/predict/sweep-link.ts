@@ -25,6 +25,21 @@ export interface MeasuredLink extends Link {
   readonly ranks: number;
 }
 
+/** Where a sweep was measured; reports of older versions do not tell their hosts. */
+function originOf({ run, environment, gpus }: Report, ranks: number): Link['origin'] {
+  const { hosts } = run.options;
+  if (typeof hosts !== 'number') return undefined;
+  const of = `${String(ranks)} ranks`;
+  if (hosts > 1) return { text: `${of} on ${String(hosts)} hosts`, network: true };
+  if (gpus !== undefined) return { text: `${of} on GPUs of one host`, network: false };
+  const cores = environment.onlineCores;
+  return {
+    text: `${of} in one memory (${environment.cpuModel}, ${String(cores)} cores)`,
+    network: false,
+    cores,
+  };
+}
+
 /**
  * The link that explains a sweep: of its first collective, number of ranks, element type and placement that ran.
  *
@@ -72,5 +87,11 @@ export function linkOfSweep(report: Report, name: string): MeasuredLink {
       { text: String(sizes) },
     );
   }
-  return { ...fitLink(points), collective: first.name, ranks };
+  const origin = originOf(report, ranks);
+  return {
+    ...fitLink(points),
+    collective: first.name,
+    ranks,
+    ...(origin === undefined ? {} : { origin }),
+  };
 }

@@ -1,5 +1,6 @@
 // A forecast in words. Every predicted figure has a tilde before it: none can be taken for one that was measured.
 import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
+import { isAllReduce } from '../predict/schemes.js';
 import type { Validation } from '../predict/validate.js';
 import { markdownTable, tableLines, type Column } from './table.js';
 import { percentText, sizeText, timeText } from '../results/units.js';
@@ -39,6 +40,7 @@ function cells(step: PredictedStep, target: number): string[] {
   const { efficiency, stepBand } = step;
   const notes = [
     ...(step.best ? ['best'] : []),
+    ...(isAllReduce(step.scheme) ? [] : ['no all-reduce: a neighbour only']),
     ...(efficiency.value < target ? [`below ${percentText(target)}`] : []),
   ];
   return [
@@ -58,8 +60,10 @@ function cells(step: PredictedStep, target: number): string[] {
 /** Of each number of workers the best scheme only. */
 function chosenSteps({ steps }: Prediction, all: boolean): PredictedStep[] {
   const seen = new Set<number>();
+  // Where no scheme is an all-reduce none is the best.
+  const show = all || !steps.some(({ best }) => best);
   return steps.filter(({ best, workers }) => {
-    if (all) return true;
+    if (show) return true;
     if (!best || seen.has(workers)) return false;
     seen.add(workers);
     return true;

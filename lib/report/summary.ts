@@ -134,9 +134,10 @@ function measurementLines(measurement: Measurement): string[] {
   return lines;
 }
 
-function limitText({ basis, copyBytesPerSecond, boundSeconds }: Limit): string {
+function limitText({ basis, copyBytesPerSecond, loopBytes, boundSeconds }: Limit): string {
   const rate =
-    basis ?? `${bandwidthText(copyBytesPerSecond)} read and written by this machine's copy`;
+    basis ??
+    `${bandwidthText(copyBytesPerSecond)} read and written by ${loopBytes === undefined ? "this machine's copy" : `a plain loop over ${sizeText(loopBytes)}`}`;
   return `${rate}, so at least ${timeText(boundSeconds)}`;
 }
 

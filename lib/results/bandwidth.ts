@@ -44,7 +44,12 @@ export interface Volume {
   /** Bytes that any implementation on one host must read plus those it must write. */
   mustMoveBytes: number;
   mustMoveFormula: string;
+  /** How memory is used; absent: written elsewhere than it is read. */
+  access?: MemoryAccess;
 }
+
+/** Written elsewhere than it is read, summed to less than is read, or written where it was read. */
+export type MemoryAccess = 'copy' | 'sum' | 'rewrite';
 
 interface CollectiveRule {
   native: NativeTimedName;
@@ -219,7 +224,15 @@ export function collectiveVolume(
     busFormula: bus.text,
     mustMoveBytes: bytes * mustMove.factor(ranks),
     mustMoveFormula: `read + write = ${mustMove.text}`,
+    access: accessOf(collective, placement),
   };
+}
+
+/** Only what every rank gets of a sum lies where the inputs lay; a root's sum is less than they are. */
+function accessOf(collective: Collective, placement: Placement): MemoryAccess {
+  if (collective === 'reduce' || collective === 'reduce_scatter') return 'sum';
+  const everywhere = collective === 'all_reduce' || collective.endsWith('scan');
+  return everywhere && placement === 'in-place' ? 'rewrite' : 'copy';
 }
 
 const knownCollective = oneOfWords(collectives);

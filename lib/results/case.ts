@@ -36,6 +36,8 @@ export interface CaseInput extends CaseIdentity {
   volume: Volume;
   /** Bytes read plus written in a second by the machine's own copy, measured in this run; null when not measured. */
   copyBytesPerSecond: number | null;
+  /** Bytes that the copy moved, where its size is that of the operation rather than beyond all caches. */
+  loopBytes?: number | undefined;
   /** Instead of the copy: what links, or a library that knows them, allow. */
   expected?: ExpectedTime | undefined;
   check: Check;
@@ -55,6 +57,7 @@ const own = having({
   volume: volumeKind,
   check: checkKind,
   copyBytesPerSecond: orNull(aNumber),
+  loopBytes: orAbsent(aNumber),
   expected: orAbsent(having({ bytes: aNumber, bytesPerSecond: aNumber })),
   context: orAbsent(contextKind),
   arrays: orAbsent(aNumber),
@@ -69,7 +72,7 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
   const statistics = describe(samplesSeconds);
   const limit =
     input.expected === undefined
-      ? limitOf(volume, statistics, input.copyBytesPerSecond)
+      ? limitOf(input, statistics)
       : expectedLimit(input.expected, statistics);
   const measurement: Measurement = {
     samplesSeconds,
@@ -164,9 +167,8 @@ function expectedLimit(expected: ExpectedTime, statistics: Statistics): Limit {
 }
 
 function limitOf(
-  volume: Volume,
+  { volume, copyBytesPerSecond, loopBytes }: CaseInput,
   statistics: Statistics,
-  copyBytesPerSecond: number | null,
 ): Limit | null {
   // One rank in place moves nothing: a limit of zero seconds says nothing about the call.
   if (copyBytesPerSecond === null || !(copyBytesPerSecond > 0) || volume.mustMoveBytes <= 0)
@@ -176,6 +178,7 @@ function limitOf(
     mustMoveBytes: volume.mustMoveBytes,
     formula: volume.mustMoveFormula,
     copyBytesPerSecond,
+    ...(loopBytes === undefined ? {} : { loopBytes }),
     boundSeconds,
     ratio: perSecond(boundSeconds, statistics.medianSeconds),
   };

@@ -41,6 +41,7 @@ export const limitKind = having({
   boundSeconds: aNumber,
   mustMoveBytes: aNumber,
   basis: orAbsent(aString),
+  loopBytes: orAbsent(aNumber),
 });
 
 export const sharesKind = having({ copy: aNumber, wire: aNumber, merge: aNumber, update: aNumber });

@@ -124,9 +124,11 @@ export interface Limit {
   copyBytesPerSecond: number;
   /** Where the rate comes from when it was not measured: `18 NVLinks x 26.56 GB/s`. */
   basis?: string;
+  /** Bytes that the plain loop moved whose rate this is; absent: more than any cache holds. */
+  loopBytes?: number;
   /** mustMoveBytes / copyBytesPerSecond. */
   boundSeconds: number;
-  /** boundSeconds / median time: 1 is the limit; above 1 the data came from a cache. */
+  /** boundSeconds / median time: 1 is the limit; what is above has its reason in the verdict. */
   ratio: number;
 }
 

@@ -130,10 +130,11 @@ const definitions = {
       formula: text,
       copyBytesPerSecond: positive,
       basis: text,
+      loopBytes: positive,
       boundSeconds: positive,
       ratio: positive,
     },
-    ['basis'],
+    ['basis', 'loopBytes'],
   ),
   check: object({
     kind: { enum: ['exact', 'error', 'none'] },

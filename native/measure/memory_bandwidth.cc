@@ -19,6 +19,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kLine = 64;
+
+/// Sums of zeros stay zeros: any number of passes over the same arrays leaves ordinary numbers.
+float contentOf(MemoryLoop loop) { return loop == MemoryLoop::reduceInPlace ? 0.0F : 1.0F; }
+
 // Results larger than this do not stay in any cache, so that storing past the caches saves reading
 // them first.
 constexpr std::size_t kStreamFrom = std::size_t{16} << 20;
@@ -76,8 +80,7 @@ struct Part {
         break;
       }
       case MemoryLoop::reduceInPlace:
-        // min, so that any number of passes leaves ordinary numbers; it costs what a sum costs.
-        reduceMany(all, sources, count, DType::float32, ReduceOp::min);
+        reduceMany(all, sources, count, DType::float32, ReduceOp::sum);
         break;
       case MemoryLoop::reduceOutOfPlace:
       case MemoryLoop::reduceToOne:
@@ -121,7 +124,8 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
     Part part{{}, partBytes};
     for (const PageBuffer& array : arrays) {
       part.arrays.push_back(static_cast<std::uint8_t*>(array.get()) + thread * partBytes);
-      std::fill_n(static_cast<float*>(part.arrays.back()), partBytes / sizeof(float), 1.0f);
+      std::fill_n(static_cast<float*>(part.arrays.back()), partBytes / sizeof(float),
+                  contentOf(options.loop));
     }
     gate.arrive_and_wait();
     if (cancelled) return;

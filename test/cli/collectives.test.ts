@@ -22,6 +22,9 @@ import { parseReport } from '../support/measure.js';
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
   measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
 }));
+vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
+  measureLoop: () => Promise.resolve(2e10),
+}));
 
 let scratch = '';
 beforeAll(() => {

@@ -26,6 +26,9 @@ import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 vi.mock('../../lib/measure/machine/memory-limit.js', () => ({
   measureMemoryLimit: () => Promise.resolve({ copyBytesPerSecond: 2e10, threads: 2 }),
 }));
+vi.mock('../../lib/measure/machine/plain-loops.js', () => ({
+  measureLoop: () => Promise.resolve(2e10),
+}));
 
 let folder: string;
 let run: string;

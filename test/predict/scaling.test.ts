@@ -112,9 +112,14 @@ describe('predict', () => {
   it('marks the best scheme of each number of workers', () => {
     const { steps } = predict(options);
     for (const workers of options.workers) {
-      const row = steps.filter((step) => step.workers === workers);
+      const all = steps.filter((step) => step.workers === workers);
+      const row = all.filter(({ scheme }) => scheme !== 'one-peer');
       const quickest = Math.min(...row.map(({ stepSeconds }) => stepSeconds));
       for (const { best, stepSeconds } of row) expect(best).toBe(stepSeconds === quickest);
+      // It is the quickest, and no all-reduce.
+      const peer = all.find(({ scheme }) => scheme === 'one-peer');
+      expect(peer?.stepSeconds).toBeLessThanOrEqual(quickest);
+      expect(peer?.best).toBe(false);
     }
   });
 

@@ -47,6 +47,16 @@ describe('level', () => {
     expect(judge(run(0.034)).text).toContain('3.4 %');
   });
 
+  it('is good at the loop of its size, and says why it is far above', () => {
+    const at = (ratio: number) => {
+      const context = run(ratio);
+      return judge({ ...context, limit: { ...context.limit!, loopBytes: 1e8 } });
+    };
+    expect(at(1.04)).toMatchObject({ level: 'good', likelyCause: null });
+    expect(at(1.2)).toMatchObject({ level: 'good' });
+    expect(at(1.2).likelyCause).toContain('disturbed');
+  });
+
   it('judges nothing without a limit, and nothing that a fixed cost decides', () => {
     expect(judge(run(0.9, { limit: null })).level).toBe('none');
     const limit: Limit = {

@@ -10,7 +10,8 @@ import { rankCount } from '../job.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import { readMachine, type Machine } from '../machine/gpus.js';
-import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
+import { measureSharedLimit } from '../machine/shared-limit.js';
+import { sizedLimit } from '../machine/sized-limit.js';
 import {
   checkEvents,
   headOf,
@@ -24,7 +25,7 @@ import {
 import { askedValueNames, checkAsked, type AskedValues } from './case-values.js';
 import { openGpuWorld } from './gpu-world.js';
 import { withChoices, type NcclChoices } from './nccl-choices.js';
-import { runSweep, sweepRows, type Sweep } from './sweep.js';
+import { runSweep, sweepRows, type HostSweepLimit, type Sweep } from './sweep.js';
 import { openWorld, type SweepWorld } from './world.js';
 
 /** What to measure, and on which ranks. In a job every process calls with the same options. */
@@ -121,10 +122,10 @@ async function limitOf(
   world: SweepWorld,
   { gpus }: Place,
   { lastLevelCacheBytes }: EnvironmentInfo,
-): Promise<SharedLimit | GpuSweepLimit> {
-  return gpus === undefined
-    ? measureSharedLimit(world, lastLevelCacheBytes)
-    : gpuSweepLimit(gpus.machine, gpus.ordinals);
+): Promise<HostSweepLimit | GpuSweepLimit> {
+  if (gpus !== undefined) return gpuSweepLimit(gpus.machine, gpus.ordinals);
+  const shared = await measureSharedLimit(world, lastLevelCacheBytes);
+  return { ...shared, sized: sizedLimit(world, shared, lastLevelCacheBytes) };
 }
 
 /**
@@ -146,7 +147,11 @@ export async function run(options: CollectivesOptions, events: RunEvents = {}): 
     const head = headOf(
       'collectives',
       given,
-      { collective, ranks: world.size },
+      {
+        collective,
+        ranks: world.size,
+        hosts: new Set(world.ranks.map(({ host }) => host)).size,
+      },
       place.gpus === undefined ? undefined : describeGpus(place.gpus.machine.gpus),
     );
     const { environment } = head;

@@ -11,11 +11,13 @@ import {
   collectiveVolume,
   traitsOf,
   type Collective,
+  type MemoryAccess,
   type Placement,
 } from '../../results/bandwidth.js';
 import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from '../../results/case.js';
 import { expectedOf, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
+import type { CaseLimit, SizedLimit } from '../machine/sized-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import { caseValues, type AskedValues } from './case-values.js';
 import type { SweepWorld } from './world.js';
@@ -117,9 +119,14 @@ export function batchFor(bytes: number): number {
   return bytes <= 2 ** 20 ? 10 : 1;
 }
 
+/** Of ranks in the memory of hosts. */
+export interface HostSweepLimit extends SharedLimit {
+  readonly sized: SizedLimit;
+}
+
 interface Context {
   readonly world: SweepWorld;
-  readonly limit: SharedLimit | GpuSweepLimit;
+  readonly limit: HostSweepLimit | GpuSweepLimit;
   readonly environment: EnvironmentInfo;
 }
 
@@ -172,6 +179,24 @@ function isWaived({ collective }: Sweep, { op }: Point): boolean {
   return placements.every((placement) => waived?.(placement, op) !== undefined);
 }
 
+/** Measures the limits of all sizes of a sweep, so that cases are timed one after the other. */
+async function prepareLimits(sweep: Sweep, { limit, world }: Context): Promise<void> {
+  if ('gpus' in limit) return;
+  const moved = new Map<MemoryAccess, number[]>();
+  for (const { count, dtype } of points(sweep, world.size)) {
+    for (const placement of placements) {
+      const { mustMoveBytes, access = 'copy' } = collectiveVolume(sweep.collective, {
+        countPerRank: count,
+        elementBytes: elementSize(dtype),
+        ranks: world.size,
+        placement,
+      });
+      moved.set(access, [...(moved.get(access) ?? []), mustMoveBytes]);
+    }
+  }
+  for (const [access, sizes] of moved) await limit.sized.prepare(sizes, access);
+}
+
 async function runCase(
   sweep: Sweep,
   point: Point,
@@ -207,25 +232,30 @@ async function runCase(
   const { seconds, wrongBefore, wrongAfter } = timing;
   const onHost = 'gpus' in limit ? null : limit;
   const registered = registrationNames[timing.registration] ?? null;
-  const result = completeCase({
-    name: name.name,
-    parameters:
-      registered === null ? name.parameters : { ...name.parameters, registration: registered },
-    samplesSeconds: [...seconds],
-    iterationsPerSample: batch,
-    warmupIterations: sweep.warmup,
-    volume,
-    copyBytesPerSecond: onHost?.copyBytesPerSecond ?? null,
-    expected: 'gpus' in limit ? expectedOf(volume, limit, ncclSeconds) : undefined,
-    check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
-    context: {
-      threads: onHost?.threads ?? null,
-      availableCores: onHost?.availableCores ?? environment.availableCores,
-      lastLevelCacheBytes: environment.lastLevelCacheBytes,
-      processes: world.processes,
-      sharedMemory: sweep.shared,
-    },
-  });
+  const complete = (sized: CaseLimit) =>
+    completeCase({
+      name: name.name,
+      parameters:
+        registered === null ? name.parameters : { ...name.parameters, registration: registered },
+      samplesSeconds: [...seconds],
+      iterationsPerSample: batch,
+      warmupIterations: sweep.warmup,
+      volume,
+      ...sized,
+      expected: 'gpus' in limit ? expectedOf(volume, limit, ncclSeconds) : undefined,
+      check: sweep.check ? exactCheck(wrongBefore + wrongAfter) : unchecked,
+      context: {
+        threads: onHost?.threads ?? null,
+        availableCores: onHost?.availableCores ?? environment.availableCores,
+        lastLevelCacheBytes: environment.lastLevelCacheBytes,
+        processes: world.processes,
+        sharedMemory: sweep.shared,
+      },
+    });
+  const result =
+    onHost === null
+      ? complete({ copyBytesPerSecond: null })
+      : await onHost.sized.complete(volume, complete);
   const values = caseValues(sweep, timing);
   return values === undefined ? result : { ...result, values };
 }
@@ -262,6 +292,7 @@ export async function runSweep(
   onRow: (row: SweepRow) => void,
 ): Promise<CaseResult[]> {
   const results: CaseResult[] = [];
+  await prepareLimits(sweep, context);
   const all = [...points(sweep, context.world.size)];
   // All at once and ahead: NCCL estimates on a communicator of its own, whose memory is not to lie beside what is timed.
   const timed = all.filter((point) => !isWaived(sweep, point));

@@ -1,12 +1,8 @@
 // The limit that stands beside every bandwidth: what the memory of this machine can copy, measured in the same run.
-import { mebibyte } from '../../results/units.js';
 import { native } from '../../native/load.js';
 import { nativeMemoryLoops } from '../../native/measure.js';
+import { beyondCaches } from './array-sizes.js';
 
-const smallestArray = 64 * mebibyte;
-const largestArray = 512 * mebibyte;
-// Four times the cache: less than a quarter of an array can be left from the pass before.
-const cacheMultiple = 4;
 const warmup = 1;
 const samples = 6;
 
@@ -35,8 +31,7 @@ export interface MemoryLimit {
 export async function measureMemoryLimit(lastLevelCacheBytes: number | null): Promise<MemoryLimit> {
   const addon = native();
   const threads = addon.numThreads();
-  const beyondCache = (lastLevelCacheBytes ?? 0) * cacheMultiple;
-  const bytes = Math.min(Math.max(smallestArray, beyondCache), largestArray);
+  const bytes = beyondCaches(lastLevelCacheBytes);
   let copyBytesPerSecond = 0;
   for (const { loop, arrays } of loops) {
     const timing = await addon.memoryBandwidth({

@@ -19,6 +19,9 @@ export interface Peers {
 export interface SharedLimit extends MemoryLimit {
   /** Of all processes together, on all their hosts. */
   readonly availableCores: number;
+  /** Whether this process measures for those that share its cores, and how many processes measure. */
+  readonly measures: boolean;
+  readonly measuring: number;
 }
 
 const wordBits = 32;
@@ -68,5 +71,7 @@ export async function measureSharedLimit(
     copyBytesPerSecond: sum(0),
     threads: sum(1),
     availableCores: new Set(places.flatMap(coresOf)).size,
+    measures,
+    measuring: new Set(keys).size,
   };
 }

@@ -7,6 +7,7 @@ import { defaultTimeoutMs } from '../../deadline.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
 import { measureSharedLimit } from '../machine/shared-limit.js';
+import { sizedLimit } from '../machine/sized-limit.js';
 import {
   checkEvents,
   headOf,
@@ -113,7 +114,10 @@ export async function run(options: NeighborsOptions, events: RunEvents = {}): Pr
       ranksPerNode,
     });
     const { environment } = head;
-    const limit = await measureSharedLimit(peersOf(ranks), environment.lastLevelCacheBytes);
+    const { lastLevelCacheBytes } = environment;
+    const peers = peersOf(ranks);
+    const shared = await measureSharedLimit(peers, lastLevelCacheBytes);
+    const limit = { ...shared, sized: sizedLimit(peers, shared, lastLevelCacheBytes) };
     tell.onStart?.(head, []);
     const steps = new Steps(tell, neighborRows(sweep));
     const cases: CaseResult[] = await runNeighborSweep(

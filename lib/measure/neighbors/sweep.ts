@@ -4,7 +4,7 @@ import { Communicator } from '../../communicator/communicator.js';
 import { allocate, elementBytes, parseDType } from '../../tensor/dtype.js';
 import type { Node } from '../../topology/rank.js';
 import { uniformWeights } from '../../topology/schedules.js';
-import { collectiveVolume, type Placement } from '../../results/bandwidth.js';
+import { collectiveVolume, type Placement, type Volume } from '../../results/bandwidth.js';
 import { completeCase, errorCheck, failedCase, unchecked } from '../../results/case.js';
 import {
   exchangesOf,
@@ -14,9 +14,9 @@ import {
   type NeighborPlan,
 } from './plan.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
-import type { SharedLimit } from '../machine/shared-limit.js';
+import type { CaseLimit } from '../machine/sized-limit.js';
 import { gatherNumbers, jobSize } from '../job.js';
-import { batchFor, type Average } from '../collectives/sweep.js';
+import { batchFor, type Average, type HostSweepLimit } from '../collectives/sweep.js';
 
 /** Types whose arrays JavaScript reads. */
 export const neighborDtypes = ['float32', 'float64'] as const;
@@ -75,7 +75,7 @@ const valueOf = (rank: number, i: number) => ((i * 7 + rank * 13) % patternLengt
 interface Bench {
   readonly ranks: NeighborRanks;
   readonly sweep: NeighborSweep;
-  readonly limit: SharedLimit;
+  readonly limit: HostSweepLimit;
   readonly environment: EnvironmentInfo;
 }
 
@@ -239,32 +239,36 @@ async function runPlacement(
   for (const operation of operations) {
     const { perRank, perHost } = sentBytes(plan, operation, bytes);
     const error = errors.get(operation);
-    const result = completeCase({
-      ...identity(operation),
-      samplesSeconds: await combined(ranks, samples.get(operation)!, sweep.average),
-      iterationsPerSample: batch,
-      warmupIterations: sweep.warmup,
-      volume: {
-        ...collectiveVolume('all_reduce', {
-          countPerRank: count,
-          ranks: ranks.size,
-          placement,
-          elementBytes: bytes / count,
-        }),
-        ...(operation === 'all_reduce'
-          ? {}
-          : { busFactor: perRank / bytes, busFormula: 'bytes that a rank sends / t' }),
-      },
-      copyBytesPerSecond: bench.limit.copyBytesPerSecond,
-      check: error === undefined ? unchecked : errorCheck(error, tolerances[dtype]),
-      context: {
-        threads: bench.limit.threads,
-        availableCores: bench.limit.availableCores,
-        lastLevelCacheBytes: bench.environment.lastLevelCacheBytes,
-        processes: ranks.processes,
-        sharedMemory: sweep.shared,
-      },
-    });
+    const volume: Volume = {
+      ...collectiveVolume('all_reduce', {
+        countPerRank: count,
+        ranks: ranks.size,
+        placement,
+        elementBytes: bytes / count,
+      }),
+      ...(operation === 'all_reduce'
+        ? {}
+        : { busFactor: perRank / bytes, busFormula: 'bytes that a rank sends / t' }),
+    };
+    const samplesSeconds = await combined(ranks, samples.get(operation)!, sweep.average);
+    const complete = (rate: CaseLimit) =>
+      completeCase({
+        ...identity(operation),
+        samplesSeconds,
+        iterationsPerSample: batch,
+        warmupIterations: sweep.warmup,
+        volume,
+        ...rate,
+        check: error === undefined ? unchecked : errorCheck(error, tolerances[dtype]),
+        context: {
+          threads: bench.limit.threads,
+          availableCores: bench.limit.availableCores,
+          lastLevelCacheBytes: bench.environment.lastLevelCacheBytes,
+          processes: ranks.processes,
+          sharedMemory: sweep.shared,
+        },
+      });
+    const result = await bench.limit.sized.complete(volume, complete);
     const median = result.statistics?.medianSeconds ?? null;
     const first = results[0];
     const base = first !== undefined && 'statistics' in first ? first.statistics : undefined;

@@ -16,6 +16,7 @@ import { drawGradient, type GradientArray, type GradientType } from './gradients
 import type { CaseResult, IterationLine } from '../../results/result.js';
 import { openStoreArrays, type StoreArrays } from './arrays.js';
 import { aloneInJob, isShared, type StoreJob } from './job.js';
+import type { CaseLimit } from '../machine/sized-limit.js';
 import type { StoreLimits } from './limit.js';
 import { StoreReference, type Compression } from './reference.js';
 import { storeTraffic } from './traffic.js';
@@ -299,44 +300,52 @@ export async function timeStore(
       : { workers: store.numWorkers, servers: after.servers.length > 0 }),
   });
   const limit = limits(options.kvStore, volume, merging.peer ?? true);
-  return completeCase({
-    name: 'kvstore',
-    parameters: {
-      kvStore: options.kvStore,
-      network: network.name,
-      devices: devices.length,
-      dtype,
-      mode,
-      optimizer: options.optimizer,
-      compression: options.compression?.type ?? null,
-      ...(merging.merge === undefined ? {} : { merge: merging.merge }),
-      ...(merging.peer === false ? { peer: false } : {}),
-      ...(merging.graph === true ? { graph: true } : {}),
-      ...(after === undefined ? {} : { workers: store.numWorkers, servers: after.servers.length }),
-    },
-    samplesSeconds: samples,
-    warmupIterations: options.warmup,
-    volume,
-    copyBytesPerSecond: limit.copyBytesPerSecond,
-    expected: limit.expected,
-    check: reference === undefined ? unchecked : errorCheck(worstError, reference.tolerance, wrong),
-    context: {
-      ...limit.context,
-      compressed: options.compression !== null,
-      optimizer: options.optimizer,
-      // The launcher binds each process to cores of its own; the job has them all.
-      ...(after === undefined
-        ? {}
-        : {
-            processes: store.numWorkers + after.servers.length,
-            threads: null,
-            availableCores: cpus().length,
-          }),
-    },
-    arrays: keys.length,
-    iterations: lines,
-    traffic,
-  });
+  const complete = (rate: CaseLimit): CaseResult =>
+    completeCase({
+      name: 'kvstore',
+      parameters: {
+        kvStore: options.kvStore,
+        network: network.name,
+        devices: devices.length,
+        dtype,
+        mode,
+        optimizer: options.optimizer,
+        compression: options.compression?.type ?? null,
+        ...(merging.merge === undefined ? {} : { merge: merging.merge }),
+        ...(merging.peer === false ? { peer: false } : {}),
+        ...(merging.graph === true ? { graph: true } : {}),
+        ...(after === undefined
+          ? {}
+          : { workers: store.numWorkers, servers: after.servers.length }),
+      },
+      samplesSeconds: samples,
+      warmupIterations: options.warmup,
+      volume,
+      ...rate,
+      expected: limit.expected,
+      check:
+        reference === undefined ? unchecked : errorCheck(worstError, reference.tolerance, wrong),
+      context: {
+        ...limit.context,
+        compressed: options.compression !== null,
+        optimizer: options.optimizer,
+        // The launcher binds each process to cores of its own; the job has them all.
+        ...(after === undefined
+          ? {}
+          : {
+              processes: store.numWorkers + after.servers.length,
+              threads: null,
+              availableCores: cpus().length,
+            }),
+      },
+      arrays: keys.length,
+      iterations: lines,
+      traffic,
+    });
+  const { sized, copyBytesPerSecond } = limit;
+  return sized === undefined
+    ? complete({ copyBytesPerSecond })
+    : await sized.complete(volume, complete);
 }
 
 /** A Uint16Array must be told which of the half types it holds. */

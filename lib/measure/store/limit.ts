@@ -8,6 +8,7 @@ import { hostLimit, narrowest } from '../machine/gpu-rates.js';
 import { readMachine, type Machine } from '../machine/gpus.js';
 import type { EnvironmentInfo } from '../../results/result.js';
 import { measureSharedLimit, type Peers } from '../machine/shared-limit.js';
+import { sizedLimit, type SizedLimit } from '../machine/sized-limit.js';
 
 /** What a case says of its limit. */
 export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
@@ -15,6 +16,8 @@ export type StoreLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'expected'> & {
     NonNullable<CaseInput['context']>,
     'threads' | 'availableCores' | 'lastLevelCacheBytes' | 'onGpus'
   >;
+  /** Of CPU devices, by size. */
+  readonly sized?: SizedLimit;
 };
 
 /** By the type of the store and what it moves. */
@@ -26,14 +29,13 @@ export async function measureHostLimits(
   environment: EnvironmentInfo,
 ): Promise<StoreLimits> {
   const { lastLevelCacheBytes } = environment;
-  const { copyBytesPerSecond, threads, availableCores } = await measureSharedLimit(
-    workers,
-    lastLevelCacheBytes,
-  );
+  const shared = await measureSharedLimit(workers, lastLevelCacheBytes);
+  const { copyBytesPerSecond, threads, availableCores } = shared;
   const limit: StoreLimit = {
     copyBytesPerSecond,
     expected: undefined,
     context: { threads, availableCores, lastLevelCacheBytes },
+    sized: sizedLimit(workers, shared, lastLevelCacheBytes),
   };
   return () => limit;
 }

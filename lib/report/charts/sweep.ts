@@ -232,7 +232,7 @@ export function sweepCharts(runs: readonly LabelledRun[]): Chart[] {
     const bandwidth: Chart = {
       id: `bandwidth-${id}`,
       title: `${sweep.name}: bandwidth over ${over}`,
-      note: `Bars are the interval of the median.${limited ? ' Dashed: what memory or links allow at that size; what fits in caches is faster.' : ''}`,
+      note: `Bars are the interval of the median.${limited ? ' Dashed: what caches, memory or links allow at that size.' : ''}`,
       spec: (width) => bandwidthSpec(sweep, width),
       table,
     };

@@ -68,7 +68,13 @@ describe('the limit of several processes', () => {
   it('is that of one process where there is only one', async () => {
     const { seen, all } = limits([[5]]);
     expect(await all).toEqual([
-      { copyBytesPerSecond: seen[0]?.[0], threads: seen[0]?.[1], availableCores: 1 },
+      {
+        copyBytesPerSecond: seen[0]?.[0],
+        threads: seen[0]?.[1],
+        availableCores: 1,
+        measures: true,
+        measuring: 1,
+      },
     ]);
   });
 });

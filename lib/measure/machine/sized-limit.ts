@@ -1,0 +1,115 @@
+// The limit of what fits in caches: what bare loops move at a size. Memory's bandwidth is no limit there.
+import type { MemoryAccess as Access, Volume } from '../../results/bandwidth.js';
+import type { CaseInput } from '../../results/case.js';
+import type { CaseResult } from '../../results/result.js';
+import { beyondCaches } from './array-sizes.js';
+import { measureLoop } from './plain-loops.js';
+import type { Peers, SharedLimit } from './shared-limit.js';
+
+const smallest = 4 * 2 ** 10;
+
+/** A size of the loop and its rate, both of bytes read plus written. */
+export interface SizedRate {
+  readonly bytes: number;
+  readonly bytesPerSecond: number;
+}
+
+/** Between two measured sizes on the straight line of their logarithms; before the first and beyond the last as those. */
+export function interpolateRate(rates: readonly SizedRate[], bytes: number): number {
+  const above = rates.findIndex((rate) => rate.bytes >= bytes);
+  if (above <= 0) return (above === 0 ? rates[0] : rates.at(-1))?.bytesPerSecond ?? 0;
+  const [low, high] = [rates[above - 1]!, rates[above]!];
+  const part = Math.log(bytes / low.bytes) / Math.log(high.bytes / low.bytes);
+  return low.bytesPerSecond * (high.bytesPerSecond / low.bytesPerSecond) ** part;
+}
+
+/** What a case says of the limit of its size. */
+export type CaseLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'loopBytes'>;
+
+const mostRefinements = 3;
+
+function isAbove(result: CaseResult): boolean {
+  return 'limit' in result && (result.limit?.ratio ?? 0) > 1;
+}
+
+/** Limits by size, of all processes together. Every process calls alike, and gets the same. */
+export class SizedLimit {
+  readonly #rates = new Map<Access, SizedRate[]>();
+
+  /**
+   * @param shared what memory gives, and which processes measure
+   * @param largest bytes beyond which nothing stays in a cache
+   */
+  constructor(
+    private readonly peers: Peers,
+    private readonly shared: Pick<SharedLimit, 'measures' | 'measuring'>,
+    private readonly largest: number,
+    private readonly loop: (bytes: number, access: Access) => Promise<number> = measureLoop,
+  ) {}
+
+  /** Measures a few sizes, so that {@link at} knows all from the smallest of these to the largest. */
+  async prepare(sizes: readonly number[], access: Access): Promise<void> {
+    const moved = sizes.filter((bytes) => bytes > 0).map((bytes) => this.within(bytes));
+    if (moved.length === 0) return;
+    const last = Math.max(...moved);
+    let bytes = Math.min(...moved);
+    for (; bytes < last; bytes *= 4) await this.refine(bytes, access);
+    await this.refine(last, access);
+  }
+
+  /** Measures this size, once more where it was measured: the best counts. */
+  async refine(bytes: number, access: Access): Promise<void> {
+    const size = this.within(bytes);
+    const own = this.shared.measures ? await this.loop(size / this.shared.measuring, access) : 0;
+    const told = await this.peers.gather([own]);
+    const together = told.reduce((sum, [rate = 0]) => sum + rate, 0);
+    const rates = this.#rates.get(access) ?? [];
+    const before = rates.find((rate) => rate.bytes === size)?.bytesPerSecond ?? 0;
+    const others = rates.filter((rate) => rate.bytes !== size);
+    const now = { bytes: size, bytesPerSecond: Math.max(before, together) };
+    this.#rates.set(
+      access,
+      [...others, now].sort((a, b) => a.bytes - b.bytes),
+    );
+  }
+
+  /** Bytes a second; 0 before anything was measured. */
+  at(bytes: number, access: Access): number {
+    return interpolateRate(this.#rates.get(access) ?? [], this.within(bytes));
+  }
+
+  /**
+   * Completes a case with the limit of its size. One that comes out faster shows that the loop was disturbed, or that
+   * its size lay between measured ones: the loop is measured again, and the case completed anew.
+   */
+  async complete<Case extends CaseResult>(
+    { mustMoveBytes, access = 'copy' }: Volume,
+    completed: (limit: CaseLimit) => Case,
+  ): Promise<Case> {
+    if (this.at(mustMoveBytes, access) === 0) await this.refine(mustMoveBytes, access);
+    const loopBytes = this.within(mustMoveBytes);
+    const now = (): Case =>
+      completed({ copyBytesPerSecond: this.at(mustMoveBytes, access), loopBytes });
+    let result = now();
+    for (let more = 0; more < mostRefinements && isAbove(result); more += 1) {
+      await this.refine(mustMoveBytes, access);
+      result = now();
+    }
+    return result;
+  }
+
+  /** The size of the loop that is the limit of these bytes. */
+  within(bytes: number): number {
+    return Math.min(Math.max(bytes, smallest), this.largest);
+  }
+}
+
+/** Of processes whose memory's limit was measured. */
+export function sizedLimit(
+  peers: Peers,
+  shared: SharedLimit,
+  lastLevelCacheBytes: number | null,
+): SizedLimit {
+  // Read and written: twice what no cache holds, by each that measures.
+  return new SizedLimit(peers, shared, 2 * beyondCaches(lastLevelCacheBytes) * shared.measuring);
+}

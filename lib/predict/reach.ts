@@ -1,0 +1,34 @@
+// How far measured links carry a forecast: what was measured in one memory says nothing of a network.
+import { argumentError } from '../errors.js';
+import type { PredictOptions } from './scaling.js';
+
+type Links = Pick<PredictOptions, 'inside' | 'between'>;
+
+/** The most workers that these links say something of. */
+export function mostWorkers({ inside, between }: Links): number {
+  return between === undefined ? (inside.origin?.cores ?? Infinity) : Infinity;
+}
+
+/** Whether hosts shall have more workers than the measured one has cores. */
+export function isBeyondCores({ inside, perHost = 0 }: PredictOptions): boolean {
+  return perHost > (inside.origin?.cores ?? Infinity);
+}
+
+/** @throws RangeError for more workers than the links reach, and for a link between hosts that was measured in one */
+export function checkReach(options: PredictOptions): void {
+  const { between } = options;
+  if (between?.origin?.network === false) {
+    throw argumentError('ERR_OUT_OF_RANGE', 'between', 'a sweep of ranks on several hosts', {
+      text: between.origin.text,
+    });
+  }
+  const most = mostWorkers(options);
+  const beyond = options.workers.find((count) => count > most);
+  if (beyond === undefined) return;
+  throw argumentError(
+    'ERR_OUT_OF_RANGE',
+    'workers',
+    `at most ${String(most)}, the cores of the memory that was measured (it says nothing of a network: for more, give a link between hosts)`,
+    beyond,
+  );
+}

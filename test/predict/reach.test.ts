@@ -1,0 +1,70 @@
+import { describe, expect, it } from 'vitest';
+
+import { plainLink, type Link } from '../../lib/predict/link.js';
+import { predict, type PredictOptions } from '../../lib/predict/scaling.js';
+import { linkOfSweep } from '../../lib/predict/sweep-link.js';
+import type { Report, Scalar } from '../../lib/results/result.js';
+import { madeRun } from '../support/comparing.js';
+
+function reportOf(options: Readonly<Record<string, Scalar>>): Report {
+  const report = madeRun({ seed: 1, sizes: [1024, 4096, 16_384, 65_536] });
+  const environment = { ...report.environment, cpuModel: 'Some CPU', onlineCores: 4 };
+  return { ...report, environment, run: { ...report.run, options } };
+}
+
+const memory = linkOfSweep(reportOf({ hosts: 1 }), 'run');
+const network = linkOfSweep(reportOf({ hosts: 2 }), 'run');
+
+function forecast(inside: Link, more: Partial<PredictOptions> = {}): ReturnType<typeof predict> {
+  return predict({
+    workload: {
+      gradientBytes: [1e6],
+      forwardSeconds: 0.01,
+      backwardSeconds: 0.02,
+      sigmaSeconds: 0,
+      bucketBytes: 1e6,
+      overlap: true,
+    },
+    workers: [2, 4],
+    inside,
+    ...more,
+  });
+}
+
+describe('a sweep in one memory', () => {
+  it('is named in the forecast', () => {
+    expect(forecast(memory).assumptions.join()).toContain(
+      'measured with 2 ranks in one memory (Some CPU, 4 cores)',
+    );
+  });
+
+  it('carries no more workers than its cores, and finds nothing beyond', () => {
+    expect(() => forecast(memory, { workers: [5] })).toThrow(
+      /expected at most 4, the cores .* link between hosts\) for workers, got 5/,
+    );
+    expect(forecast(memory).searchedWorkers).toBe(4);
+  });
+
+  it('carries more with a link between hosts, which it is not', () => {
+    const more = { perHost: 4, workers: [64] };
+    const { steps, searchedWorkers } = forecast(memory, { ...more, between: plainLink(1e-5, 1e9) });
+    expect([steps[0]?.workers, searchedWorkers]).toEqual([64, 1000]);
+    expect(() => forecast(memory, { ...more, between: memory })).toThrow(
+      /expected a sweep of ranks on several hosts for between, got 2 ranks in one memory/,
+    );
+  });
+
+  it('says when hosts are taken to have more cores', () => {
+    const between = plainLink(1e-5, 1e9);
+    const said = (perHost: number) =>
+      forecast(memory, { perHost, workers: [perHost], between }).assumptions.join();
+    expect(said(8)).toContain('a core of its own');
+    expect(said(4)).not.toContain('a core of its own');
+  });
+});
+
+it('a sweep between hosts, and one of an older version, carry any number', () => {
+  expect(forecast(network, { workers: [1000] }).assumptions.join()).toContain('2 ranks on 2 hosts');
+  const old = linkOfSweep(reportOf({}), 'run');
+  expect(forecast(old, { workers: [1000] }).searchedWorkers).toBe(1000);
+});
