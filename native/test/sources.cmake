@@ -73,7 +73,19 @@ if(GRADLINK_CUDA_HEADERS)
   set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/test/cuda/abi_test.cc PROPERTIES
     COMPILE_OPTIONS "-isystem;${GRADLINK_CUDA_HEADERS};-DGRADLINK_CUDA_HEADERS" SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
 endif()
+# nvml.h comes with CUDA, or with the driver's tools.
+find_path(GRADLINK_NVML_HEADERS nvml.h HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda /usr PATH_SUFFIXES include NO_DEFAULT_PATH)
+if(GRADLINK_NVML_HEADERS)
+  set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/test/cuda/nvml_abi_test.cc PROPERTIES
+    COMPILE_OPTIONS "-isystem;${GRADLINK_NVML_HEADERS};-DGRADLINK_NVML_HEADERS;-Wno-deprecated-declarations" SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+endif()
 add_layer_tests(nccl gradlink_nccl gradlink_shm)
+# nccl.h needs CUDA's headers.
+find_path(GRADLINK_NCCL_HEADERS nccl.h HINTS ENV NCCL_HOME PATHS /usr/local/cuda /usr/local /usr PATH_SUFFIXES include NO_DEFAULT_PATH)
+if(GRADLINK_NCCL_HEADERS AND GRADLINK_CUDA_HEADERS)
+  set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/test/nccl/abi_test.cc PROPERTIES
+    COMPILE_OPTIONS "-isystem;${GRADLINK_NCCL_HEADERS};-isystem;${GRADLINK_CUDA_HEADERS};-DGRADLINK_NCCL_HEADERS" SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
+endif()
 if(GRADLINK_FAKES)
   # Of the stand-ins themselves.
   add_layer_tests(fake gradlink_cuda)

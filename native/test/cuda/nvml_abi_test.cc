@@ -1,5 +1,5 @@
 // NVML's ABI as our table has it, against what its headers of 11.7 to 13.3 said when they were
-// recorded: all of it at compile time.
+// recorded and, where this machine has nvml.h, against that: all of it at compile time.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -7,6 +7,10 @@
 #include "cuda/abi_numbers.h"
 #include "cuda/nvml.h"
 #include "test/abi/nvml.h"
+
+#ifdef GRADLINK_NVML_HEADERS
+#include <nvml.h>
+#endif
 
 namespace gradlink::test {
 namespace {
@@ -90,6 +94,18 @@ static_assert(isNumber("nvmlClocksThrottleReasonHwThermalSlowdown",
                        cuda::nvml::kClockReasons[4].first));
 static_assert(isNumber("nvmlClocksThrottleReasonHwPowerBrakeSlowdown",
                        cuda::nvml::kClockReasons[5].first));
+
+// Older headers lack some of the functions.
+#if defined(GRADLINK_NVML_HEADERS) && NVML_API_VERSION >= 13
+#define GRADLINK_SAME(symbol, member, arguments)                                                \
+  static_assert(Signature<decltype(&::symbol)>::text() == signatureOf(kNvmlFunctions, #symbol), \
+                "the prototype of " #symbol);
+GRADLINK_NVML_FUNCTIONS(GRADLINK_SAME)
+#undef GRADLINK_SAME
+static_assert(isNumber("sizeof(nvmlPciInfo_t)", sizeof(nvmlPciInfo_t)));
+static_assert(isNumber("sizeof(nvmlFieldValue_t)", sizeof(nvmlFieldValue_t)));
+static_assert(isNumber("NVML_NVLINK_ERROR_COUNT", NVML_NVLINK_ERROR_COUNT));
+#endif
 
 TEST(NvmlAbi, IsThatOfTheRecordedHeaders) {
   EXPECT_EQ(signatureOf(kNvmlFunctions, "nvmlInit_v2"), "i4()");

@@ -1,10 +1,14 @@
 // NCCL's ABI as our tables have it, against what its headers of 2.18 to 2.30 said when they were
-// recorded: at compile time.
+// recorded and, where this machine has nccl.h, against that: at compile time.
 #include <gtest/gtest.h>
 
 #include "nccl/abi.h"
 #include "nccl/library.h"
 #include "test/abi/nccl.h"
+
+#ifdef GRADLINK_NCCL_HEADERS
+#include <nccl.h>
+#endif
 
 namespace gradlink::test {
 namespace {
@@ -88,6 +92,22 @@ static_assert(isNumber("offsetof(ncclSimInfo_t, magic)", offsetof(Simulation, ma
 static_assert(isNumber("offsetof(ncclSimInfo_t, version)", offsetof(Simulation, version)));
 static_assert(isNumber("offsetof(ncclSimInfo_t, estimatedTime)",
                        offsetof(Simulation, estimatedTime)));
+
+#ifdef GRADLINK_NCCL_HEADERS
+#define GRADLINK_SAME(symbol, member, arguments)                                                \
+  static_assert(Signature<decltype(&::symbol)>::text() == signatureOf(kNcclFunctions, #symbol), \
+                "the prototype of " #symbol);
+GRADLINK_NCCL_REQUIRED(GRADLINK_SAME)
+// Older headers lack some of these.
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 28, 3)
+GRADLINK_NCCL_OPTIONAL(GRADLINK_SAME)
+#endif
+#undef GRADLINK_SAME
+static_assert(isNumber("sizeof(ncclUniqueId)", sizeof(ncclUniqueId)));
+static_assert(isNumber("ncclBfloat16", ncclBfloat16));
+static_assert(isNumber("ncclAvg", ncclAvg));
+static_assert(isNumber("offsetof(ncclConfig_t, splitShare)", offsetof(ncclConfig_t, splitShare)));
+#endif
 
 TEST(NcclAbi, IsThatOfTheHeaders) { SUCCEED() << "compared at compile time"; }
 
