@@ -77,7 +77,7 @@ describe('runCollectives', () => {
       asked,
     });
     expect(run.commandLine).toEqual(asked.commandLine);
-    expect(run.options).toEqual({ collective: 'all_reduce', ranks: 2, minbytes: 8 });
+    expect(run.options).toEqual({ collective: 'all_reduce', ranks: 2, hosts: 1, minbytes: 8 });
   });
 
   it.each([
