@@ -18,8 +18,8 @@ export type NativeOrder = 'all' | 'writesAfterReads';
 /** One operation. */
 class Pending implements Holder {
   readonly owner: LeaseOwner;
-  /** What must have ended before it begins. */
-  readonly #needs = new Set<Holder>();
+  /** What must have ended before it begins; most need nothing. */
+  #needs: Set<Holder> | undefined;
   ended = false;
 
   constructor(owner: LeaseOwner) {
@@ -27,10 +27,11 @@ class Pending implements Holder {
   }
 
   waitFor(other: Holder): void {
-    if (other !== this) this.#needs.add(other);
+    if (other !== this) (this.#needs ??= new Set()).add(other);
   }
 
   get ready(): boolean {
+    if (this.#needs === undefined) return true;
     for (const one of this.#needs) {
       if (one instanceof Pending && !one.ended) return false;
       this.#needs.delete(one);

@@ -54,7 +54,8 @@ unite(gradlink_kvstore server
   server/merge.cc
   server/pipeline.cc
   server/replies.cc
-  server/shard.cc)
+  server/shard.cc
+  server/shard_answers.cc)
 target_link_libraries(gradlink_kvstore PUBLIC gradlink_core PRIVATE gradlink_nccl gradlink_cuda)
 precompile_standard_headers(gradlink_kvstore)
 

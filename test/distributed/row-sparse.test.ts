@@ -183,3 +183,20 @@ it('only the rows travel', async () => {
     expect(received).toBeLessThan(50_000);
   }
 });
+
+it('allreduce pulls rows, and refuses to sum them by name', async () => {
+  const { workers } = await runJob(
+    scripts,
+    { workers: 2, servers: 0 },
+    `${common}
+    const kv = await KVStore.create('allreduce');
+    await kv.init('small', rows('small', [3], 1));
+    report(await kv.push('small', rows('small', [1], 1)).catch(({ code, message }) => [code, /an allreduce store takes whole/.test(message)]));
+    const out = empty('small');
+    await kv.rowSparsePull('small', out, [3, 1]);
+    report(heads(out));
+    await kv.barrier();
+    await kv.close();`,
+  );
+  expect(workers).toEqual(everyWorker([['ERR_UNSUPPORTED', true], { 1: 0, 3: 1 }]));
+});

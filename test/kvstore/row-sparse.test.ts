@@ -60,8 +60,8 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     await kv.init('e', value, { shape });
     const sparse = new RowSparse({ indices: [], data: new Float32Array(0), shape });
     const dense = filled(length, -1);
-    await kv.rowSparsePull('e', sparse, ids as never);
-    await kv.rowSparsePull('e', dense, ids as never);
+    await kv.rowSparsePull('e', sparse, ids);
+    await kv.rowSparsePull('e', dense, ids);
     expect([...sparse.indices]).toEqual(rows);
     expect(sparse.toDense()).toEqual(dense);
     expect(dense).toEqual(
@@ -166,11 +166,12 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     }
   });
 
-  it.each([
+  const notLazy: readonly [string, () => Optimizer][] = [
     ['SGD', () => new SGD({ ...common, momentum: 0.9, lazyUpdate: false })],
     ['Adam', () => new Adam({ ...common, lazyUpdate: false })],
     ['RMSProp, which has no lazy update', () => new RMSProp(common)],
-  ])('%s takes the other rows for 0 where it is not lazy', async (_, make) => {
+  ];
+  it.each(notLazy)('%s takes the other rows for 0 where it is not lazy', async (_, make) => {
     const kv = await open(type);
     const start = Float32Array.from({ length }, (_, i) => Math.sin(i));
     await kv.init(['sparse', 'dense'], [start, start], { shape });

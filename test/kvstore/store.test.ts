@@ -203,14 +203,12 @@ describe('arrays', () => {
     const refused = [
       other.pull('a', value), // being read
       other.push('a', out), // being written
-      other.pull('a', out),
       other.pushPull('a', filled(4, 0), out.subarray()),
     ];
     for (const one of await Promise.allSettled(refused)) {
       expect(one).toMatchObject({ reason: { code: 'ERR_BUFFER_IN_USE' } });
     }
     await Promise.all(pending);
-    expect(out).toEqual(value);
     await other.pushPull('a', out, value);
   });
 
