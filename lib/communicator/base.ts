@@ -1,11 +1,14 @@
 // What every communicator has, whether it is one rank or holds all: its size and memory, arrays that ranks share, fusion.
 import { GradlinkError, argumentError } from '../errors.js';
+import type { Timeline } from '../files/timeline.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import { shownElements } from '../tensor/memory.js';
 import { integer, milliseconds, optionNames, optionsObject } from '../validate.js';
 import type { Executor } from './executor.js';
+import { CallTrace } from './call-trace.js';
+import { startTimeline } from './timeline.js';
 import type { FusionOptions, Memory } from './types.js';
 
 const fusionNames = optionNames<FusionOptions>({ thresholdBytes: true, cycleMs: true });
@@ -78,6 +81,21 @@ export abstract class CommunicatorBase<M extends Memory> {
   }
 
   /**
+   * Notes from now on when each operation had its turn, as a Chrome trace (chrome://tracing, Perfetto): valid JSON whenever it is
+   * looked at. Of one rank `trace.json` is `trace.rank-3.json`; `mergeTimelines` of `gradlink/tfjs` lays ranks side by side. The
+   * variable GRADLINK_TIMELINE names a file for {@link Communicator.world}.
+   *
+   * @throws GradlinkError ERR_SYSTEM where the file cannot be written; ERR_UNSUPPORTED while another is.
+   */
+  startTimeline(file: string): void {
+    startTimeline(this.executor, file);
+  }
+  /** Writes what was gathered and notes no more; so does closing. Idempotent. */
+  stopTimeline(): void {
+    this.executor.stopTrace();
+  }
+
+  /**
    * Ends pending and later operations on all ranks with ERR_ABORTED and this reason. At any time; the communicator can
    * only be closed afterwards.
    */
@@ -87,6 +105,11 @@ export abstract class CommunicatorBase<M extends Memory> {
     }
     this.executor.native.abort(reason);
   }
+}
+
+/** Notes a communicator's operations on a timeline that others write to, and close. */
+export function traceInto(communicator: CommunicatorBase<Memory>, timeline: Timeline): void {
+  executorOf(communicator).trace = new CallTrace(timeline, false);
 }
 
 /** The native side of a communicator, for other parts of this package. */

@@ -22,6 +22,7 @@ import type {
 import { Messages } from './messages.js';
 import { distinctRanks } from './rank-list.js';
 import { callNames } from './option-names.js';
+import { timelineVariable } from './timeline.js';
 import type { ArrayIn, CallOptions, Memory } from './types.js';
 
 /** Each has a thread of its own. */
@@ -96,6 +97,8 @@ export class Communicator<out M extends Memory = 'host'>
    * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
    * this order. Alone it is a world of one.
    *
+   * Where GRADLINK_TIMELINE names a file, its operations are noted there: see {@link startTimeline}.
+   *
    * In an MPI world an uncaught error and an exit status other than 0 end all processes of the job.
    *
    * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts with a backend that joins those of one;
@@ -107,7 +110,10 @@ export class Communicator<out M extends Memory = 'host'>
   static world(options: WorldOptions): Promise<Communicator<Memory>>;
   static async world(options?: WorldOptions): Promise<Communicator<Memory>> {
     const joined = await withCallStack(() => joinWorld(options));
-    return new Communicator<Memory>(joined, joined.gpus.length > 0 ? 'gpu' : 'host');
+    const world = new Communicator<Memory>(joined, joined.gpus.length > 0 ? 'gpu' : 'host');
+    const timeline = process.env[timelineVariable] ?? '';
+    if (timeline !== '') world.startTimeline(timeline);
+    return world;
   }
 
   /**

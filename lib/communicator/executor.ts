@@ -7,6 +7,7 @@ import type { NativeCommunicator } from '../native/communicator.js';
 import { assertUsable, lease, release } from '../tensor/leases.js';
 import type { LeasedArrays } from '../tensor/leases.js';
 import { assertSignal } from '../validate.js';
+import type { CallTrace } from './call-trace.js';
 import type { CollectiveCall } from './collective-call.js';
 import type { Group } from './group.js';
 
@@ -40,6 +41,8 @@ export class Executor implements Group {
   /** Never waits for a peer: all ranks are here, in the memory of the host. */
   readonly #local: boolean;
   #pending = 0;
+  /** Where operations are noted, while they are. */
+  trace: CallTrace | undefined;
   #lastTicket = 0;
   #closing: Promise<void> | undefined;
 
@@ -55,16 +58,29 @@ export class Executor implements Group {
   }
 
   runSync(call: CollectiveCall): void {
-    assertUsable(call.op, call.input, call.output);
-    this.native.runSync(
-      call.code,
-      call.input,
-      call.output,
-      call.count,
-      call.root,
-      call.timeoutMs,
-      call.scales,
-    );
+    this.blocking(call.op, call.input, call.output, () => {
+      this.native.runSync(
+        call.code,
+        call.input,
+        call.output,
+        call.count,
+        call.root,
+        call.timeoutMs,
+        call.scales,
+      );
+    });
+  }
+
+  /** Runs a blocking operation on arrays that no pending one may have. */
+  blocking<T>(op: string, reads: LeasedArrays, writes: LeasedArrays, run: () => T): T {
+    assertUsable(op, reads, writes);
+    if (this.trace === undefined) return run();
+    const ended = this.trace.begin(op, reads, writes);
+    try {
+      return run();
+    } finally {
+      ended();
+    }
   }
 
   async run(call: CollectiveCall, signal: AbortSignal | undefined): Promise<void> {
@@ -97,6 +113,7 @@ export class Executor implements Group {
   async submit<T>(submission: Submission<T>, signal: AbortSignal | undefined): Promise<T> {
     assertNotAborted(signal);
     const leases = lease(submission.op, submission.reads, submission.writes);
+    const traced = this.trace?.begin(submission.op, submission.reads, submission.writes);
     this.#pending++;
     try {
       return signal === undefined
@@ -109,6 +126,7 @@ export class Executor implements Group {
       throw error;
     } finally {
       this.#pending--;
+      traced?.();
       release(leases);
     }
   }
@@ -137,12 +155,20 @@ export class Executor implements Group {
     }
   }
 
+  /** Idempotent. */
+  stopTrace(): void {
+    const { trace } = this;
+    this.trace = undefined;
+    trace?.end();
+  }
+
   close(): Promise<void> {
     return (this.#closing ??= withCallStack(() => this.#close()));
   }
 
   async #close(): Promise<void> {
     await this.native.close();
+    this.stopTrace();
     // What ended with it may have been settled in the same turn: its callers go first.
     await turn();
   }

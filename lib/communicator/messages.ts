@@ -1,5 +1,4 @@
 // Messages from one rank to another. How their arguments are checked stands in message-call.ts.
-import { assertUsable } from '../tensor/leases.js';
 import { prepareReceive, prepareSend } from './message-call.js';
 import { HierarchicalOperations } from './hierarchical.js';
 import type {
@@ -42,8 +41,9 @@ export abstract class Messages<M extends Memory> extends HierarchicalOperations<
     ...[options]: RequiredOptions<A, SendOptions & CallOptions>
   ): void {
     const call = prepareSend(this.executor, data, options, true);
-    assertUsable('send', call.data, null);
-    this.executor.native.sendSync(call.dtype, call.data, call.peer, call.tag, call.timeoutMs);
+    this.executor.blocking('send', call.data, null, () => {
+      this.executor.native.sendSync(call.dtype, call.data, call.peer, call.tag, call.timeoutMs);
+    });
   }
 
   /**
@@ -70,8 +70,9 @@ export abstract class Messages<M extends Memory> extends HierarchicalOperations<
     ...[options]: Options<A, ReceiveOptions & CallOptions>
   ): Received {
     const call = prepareReceive(this.executor, data, options, true);
-    assertUsable('receive', null, call.data);
     const { dtype, peer, tag, timeoutMs } = call;
-    return this.executor.native.receiveSync(dtype, call.data, peer, tag, timeoutMs);
+    return this.executor.blocking('receive', null, call.data, () =>
+      this.executor.native.receiveSync(dtype, call.data, peer, tag, timeoutMs),
+    );
   }
 }

@@ -1,5 +1,4 @@
 // neighborAllReduce of a call that was checked, on one rank.
-import { assertUsable } from '../tensor/leases.js';
 import type { Executor } from './executor.js';
 import type { NeighborCall } from './neighbor-call.js';
 
@@ -26,6 +25,7 @@ export function runNeighborSync(
   executor: Executor,
   { dtype, data, out, count, neighborhoods, timeoutMs }: NeighborCall,
 ): void {
-  assertUsable('neighborAllReduce', data, out);
-  executor.native.neighborAllReduceSync(dtype, data, out, count, neighborhoods, timeoutMs);
+  executor.blocking('neighborAllReduce', data, out, () => {
+    executor.native.neighborAllReduceSync(dtype, data, out, count, neighborhoods, timeoutMs);
+  });
 }

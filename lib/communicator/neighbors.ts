@@ -2,7 +2,6 @@
 // stands in neighbor-call.ts and neighbor-messages.ts, nodes in hierarchical.ts, windows in window.ts.
 import { argumentError } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { assertUsable } from '../tensor/leases.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
 import { Topology } from '../topology/topology.js';
 import { nonEmpty, optionsObject } from '../validate.js';
@@ -151,16 +150,17 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
     const given = optionsObject<RawGatherOptions>(options, blocking, 'neighborAllGather');
     const call = prepareNeighborGather(this.executor, this.topology, data, given);
     const { dtype, out, sources, counts, destinations, timeoutMs } = call;
-    assertUsable('neighborAllGather', call.data, out);
-    this.executor.native.neighborAllGatherSync(
-      dtype,
-      call.data,
-      out,
-      sources,
-      counts,
-      destinations,
-      timeoutMs,
-    );
+    this.executor.blocking('neighborAllGather', call.data, out, () => {
+      this.executor.native.neighborAllGatherSync(
+        dtype,
+        call.data,
+        out,
+        sources,
+        counts,
+        destinations,
+        timeoutMs,
+      );
+    });
     return call.result as NewArray<A>;
   }
 
@@ -198,16 +198,17 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
     const given = optionsObject<RawGossipOptions>(options, blocking, 'pairGossip');
     const call = prepareGossip(this.executor, data, given);
     const { dtype, out, peer, selfWeight, pairWeight, timeoutMs } = call;
-    assertUsable('pairGossip', call.data, out);
-    this.executor.native.pairGossipSync(
-      dtype,
-      call.data,
-      out,
-      peer,
-      selfWeight,
-      pairWeight,
-      timeoutMs,
-    );
+    this.executor.blocking('pairGossip', call.data, out, () => {
+      this.executor.native.pairGossipSync(
+        dtype,
+        call.data,
+        out,
+        peer,
+        selfWeight,
+        pairWeight,
+        timeoutMs,
+      );
+    });
     return call.result as A;
   }
 

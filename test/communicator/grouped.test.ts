@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { allReduceMany, Communicator, sparseAllReduce } from '../../lib/index.js';
+import type { Communicator } from '../../lib/index.js';
+import { allReduceMany, sparseAllReduce } from '../../lib/index.js';
 import { codeOf, ranksOfTests } from '../support/ranks.js';
 
 const open = ranksOfTests();

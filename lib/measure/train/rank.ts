@@ -1,6 +1,7 @@
 // One rank of `gradlink train`: puts model, data and method together, trains, and gathers what all ranks have to say.
 import type * as Layers from '@tensorflow/tfjs-layers';
 
+import { traceInto } from '../../communicator/base.js';
 import { Communicator } from '../../communicator/communicator.js';
 import { hostsOfRanks } from '../../communicator/hosts.js';
 import { gpuShares } from '../machine/gpu-share.js';
@@ -45,6 +46,8 @@ export async function trainOnRank(
     config.timeline === undefined
       ? undefined
       : new Timeline(timelineFile(config.timeline, rank), { rank });
+  // What its own buckets and servers bring is there anyway.
+  if (timeline !== undefined) traceInto(communicator, timeline);
   try {
     const kind: ModelKind = modelKinds[config.model];
     const dataset = openDataset(config.dataset, {

@@ -1,0 +1,50 @@
+// The operations of one communicator on a timeline: when each had its turn, and how long it had waited for that.
+import { monotonicSeconds } from '../clock.js';
+import type { Timeline } from '../files/timeline.js';
+import type { LeasedArrays } from '../tensor/leases.js';
+
+export class CallTrace {
+  readonly #timeline: Timeline;
+  readonly #close: (() => void) | undefined;
+  /** Operations run one after the other: the next has its turn when the one before has ended. */
+  #lastEnd = 0;
+
+  /** @param owned - whether the timeline ends with this, or with the process. */
+  constructor(timeline: Timeline, owned: boolean) {
+    this.#timeline = timeline;
+    if (!owned) return;
+    // Else the last few are missing where nobody closes.
+    const close = () => {
+      timeline.close();
+    };
+    process.once('exit', close);
+    this.#close = () => {
+      process.off('exit', close);
+      close();
+    };
+  }
+
+  /** Writes the rest. */
+  end(): void {
+    this.#close?.();
+  }
+
+  /** @returns what is to be called at the operation's end. */
+  begin(op: string, reads: LeasedArrays, writes: LeasedArrays): () => void {
+    const issued = monotonicSeconds();
+    return () => {
+      const end = monotonicSeconds();
+      const start = Math.min(Math.max(issued, this.#lastEnd), end);
+      this.#lastEnd = end;
+      const waitedMs = Math.round((start - issued) * 1e6) / 1e3;
+      const bytes = bytesOf(reads) || bytesOf(writes);
+      this.#timeline.add('communication', op, start, end, { bytes, waitedMs });
+    };
+  }
+}
+
+function bytesOf(arrays: LeasedArrays): number {
+  if (arrays === null) return 0;
+  if (!Array.isArray(arrays)) return (arrays as { readonly byteLength: number }).byteLength;
+  return (arrays as readonly LeasedArrays[]).reduce((sum, one) => sum + bytesOf(one), 0);
+}

@@ -1,0 +1,115 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import { mergeTimelines } from '../../lib/train/timeline.js';
+import { ranksOfTests } from '../support/ranks.js';
+
+const open = ranksOfTests();
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'gradlink-timeline-'));
+});
+afterEach(() => {
+  vi.unstubAllEnvs();
+  rmSync(folder, { recursive: true });
+});
+
+interface Event {
+  readonly name: string;
+  readonly ph: string;
+  readonly pid: number;
+  readonly ts: number;
+  readonly dur: number;
+  readonly args: { readonly bytes: number };
+}
+const eventsIn = (file: string): Event[] =>
+  (JSON.parse(readFileSync(file, 'utf8')) as { traceEvents: Event[] }).traceEvents.filter(
+    ({ ph }) => ph === 'X',
+  );
+
+describe('the timeline of a communicator', () => {
+  it('has each operation of each rank, one after the other', async () => {
+    const ranks = await open(2);
+    const file = join(folder, 'trace.json');
+    for (const one of ranks) one.startTimeline(file);
+    await Promise.all(
+      ranks.flatMap((one) => [
+        one.allReduce(new Float32Array(1000)),
+        one.broadcast(new Float64Array(3)),
+        one.neighborAllReduce(new Float32Array(2)),
+        one.barrier(),
+      ]),
+    );
+    ranks[0]!.sendSync(new Uint8Array(5), { to: 1 });
+    ranks[1]!.receiveSync(new Uint8Array(5));
+    for (const one of ranks) one.stopTimeline();
+    for (const one of ranks) one.stopTimeline();
+    await Promise.all(ranks.map((one) => one.barrier()));
+    const files = ranks.map((_, rank) => join(folder, `trace.rank-${rank}.json`));
+    files.forEach((path, rank) => {
+      const events = eventsIn(path);
+      expect(events.map(({ name, args }) => [name, args.bytes])).toEqual([
+        ['allReduce', 4000],
+        ['broadcast', 24],
+        ['neighborAllReduce', 8],
+        ['barrier', 0],
+        [rank === 0 ? 'send' : 'receive', 5],
+      ]);
+      events.slice(1).forEach((event, i) => {
+        expect(event.pid).toBe(rank);
+        // In microseconds with three digits.
+        expect(event.ts).toBeGreaterThanOrEqual(events[i]!.ts + events[i]!.dur - 0.002);
+      });
+    });
+    const merged = join(folder, 'all.json');
+    mergeTimelines(files, merged);
+    expect(eventsIn(merged)).toHaveLength(10);
+  });
+
+  it('has what failed too, and ends with the communicator', async () => {
+    const group = Communicator.local(2);
+    const file = join(folder, 'group.json');
+    group.startTimeline(file);
+    expect(() => {
+      group.startTimeline(file);
+    }).toThrow(/call stopTimeline\(\) first/);
+    group.allReduceSync([new Float32Array(1), new Float32Array(1)]);
+    await group.allReduce([new Float32Array(70_000), new Float32Array(70_000)]);
+    expect(eventsIn(file)).toEqual([]);
+    await group.close();
+    expect(eventsIn(file).map(({ name }) => name)).toEqual(['allReduce', 'allReduce']);
+
+    const ranks = await open(2);
+    ranks[0]!.startTimeline(file);
+    await Promise.allSettled([
+      ranks[0]!.allReduce(new Float32Array(1)),
+      ranks[1]!.allReduce(new Float32Array(2)),
+    ]);
+    ranks[0]!.stopTimeline();
+    expect(eventsIn(join(folder, 'group.rank-0.json')).map(({ name }) => name)).toEqual([
+      'allReduce',
+    ]);
+  });
+
+  it('of the world is written where GRADLINK_TIMELINE says', async () => {
+    vi.stubEnv('GRADLINK_TIMELINE', join(folder, 'world.json'));
+    const world = await Communicator.world();
+    await world.barrier();
+    await world.close();
+    expect(eventsIn(join(folder, 'world.rank-0.json')).map(({ name }) => name)).toEqual([
+      'barrier',
+    ]);
+  });
+
+  it('says which file cannot be written', async () => {
+    const [one] = await open(1);
+    expect(() => {
+      one!.startTimeline(join(folder, 'no', 'trace.json'));
+    }).toThrow(expect.objectContaining({ code: 'ERR_SYSTEM' }) as Error);
+    one!.startTimeline(join(folder, 'trace.json'));
+  });
+});
