@@ -52,6 +52,19 @@ const calls: readonly (readonly [string, string, (wrong: object) => unknown])[] 
       (name) => [name, 'out', (wrong: object) => rank[name]?.(data(), wrong)] as const,
     ),
   ),
+  ...(
+    [
+      ['allToAllV', 'splits'],
+      ['allGatherV', 'counts'],
+      ['gatherV', 'root'],
+      ['scatterV', 'counts'],
+      ['reduceScatterV', 'op'],
+    ] as const
+  ).flatMap(([op, option]) =>
+    [op, `${op}Sync`].map(
+      (name) => [name, option, (wrong: object) => rank[name]?.(data(), wrong)] as const,
+    ),
+  ),
   ['barrier', 'timeoutMs', (wrong) => rank['barrier']?.(wrong)],
   ['barrierSync', 'timeoutMs', (wrong) => rank['barrierSync']?.(wrong)],
   ['group.allReduce', 'op', (wrong) => loose(group)['allReduce']?.([data()], wrong)],

@@ -1,0 +1,209 @@
+// Collectives with counts where ranks are GPUs: of one process as a group and as ranks, and of a process each.
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+
+import { Communicator } from '../../lib/communicator/communicator.js';
+import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import { gpuDevices } from '../../lib/gpu/devices.js';
+import { native } from '../../lib/native/load.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
+import { GpuScripts } from '../support/gpu-processes.js';
+import { well } from '../support/processes.js';
+
+const size = 4;
+const all = Array.from({ length: size }, (_, rank) => rank);
+const made: DeviceBuffer[] = [];
+afterEach(() => made.splice(0).forEach((one) => one.dispose()));
+
+const countOf = (from: number, to: number) => 300 * ((from * 2 + to) % 4);
+const block = (from: number, to: number) =>
+  Array.from({ length: countOf(from, to) }, (_, i) => (from * 31 + to * 7 + i) % 128);
+const splits = all.map((from) => all.map((to) => countOf(from, to)));
+const receiveSplits = all.map((to) => all.map((from) => countOf(from, to)));
+
+describe.skipIf(gpuDevices().length < size)('GPUs of one process', () => {
+  let group: LocalGroup<'gpu'>;
+  let ranks: readonly Communicator<'gpu'>[];
+  beforeAll(async () => {
+    group = await Communicator.nccl({ gpus: all });
+    ranks = await group.openRanks();
+  });
+  afterAll(() => group.close());
+
+  const filled = async (rank: number, values: readonly number[]) => {
+    const buffer = DeviceBuffer.alloc(rank, 'int32', values.length);
+    made.push(buffer);
+    await buffer.copyFrom(Int32Array.from(values));
+    return buffer;
+  };
+  const numbers = async (buffer: DeviceBuffer<'int32'>) => [...(await buffer.copyTo())];
+  const read = async (result: { data: DeviceBuffer; counts: number[] }) => {
+    made.push(result.data);
+    return { data: await numbers(result.data as DeviceBuffer<'int32'>), counts: result.counts };
+  };
+
+  it('exchange parts of their data', async () => {
+    const datas = await Promise.all(
+      all.map((from) =>
+        filled(
+          from,
+          all.flatMap((to) => block(from, to)),
+        ),
+      ),
+    );
+    const want = all.map((to) => ({
+      data: all.flatMap((from) => block(from, to)),
+      counts: all.map((from) => countOf(from, to)),
+    }));
+    const whole = await group.allToAllV(datas, { splits, receiveSplits });
+    expect(await Promise.all(whole.map(read))).toEqual(want);
+    const outs = await Promise.all(
+      all.map((to) =>
+        filled(
+          to,
+          want[to]!.data.map(() => -1),
+        ),
+      ),
+    );
+    const each = await Promise.all(
+      ranks.map((one, r) => one.allToAllV(datas[r]!, { splits: splits[r]!, out: outs[r]! })),
+    );
+    expect(each.map(({ data }) => data)).toEqual(outs);
+    expect(await Promise.all(each.map(read))).toEqual(want);
+  });
+
+  it('gather and scatter parts of any length', async () => {
+    const datas = await Promise.all(all.map((r) => filled(r, block(r, 1))));
+    const counts = all.map((r) => countOf(r, 1));
+    const want = { data: all.flatMap((r) => block(r, 1)), counts };
+    const gathered = await group.allGatherV(datas, { counts });
+    expect(await Promise.all(gathered.map(read))).toEqual(all.map(() => want));
+    const atRoot = await Promise.all(
+      ranks.map((one, r) => one.gatherV(datas[r]!, { counts, root: 2 })),
+    );
+    expect(await read(atRoot[2]!)).toEqual(want);
+    expect(atRoot[0]).toBeUndefined();
+    const outs = await Promise.all(
+      all.map((r) =>
+        filled(
+          r,
+          block(r, 1).map(() => -1),
+        ),
+      ),
+    );
+    const root = atRoot[2]!.data;
+    await Promise.all(
+      ranks.map((one, r) =>
+        r === 2
+          ? one.scatterV(root, { counts, root: 2, out: outs[r]! })
+          : one.scatterV(null, { root: 2, out: outs[r]! }),
+      ),
+    );
+    expect(await Promise.all(outs.map(numbers))).toEqual(all.map((r) => block(r, 1)));
+  });
+
+  it('leave the first ranks the remainder of a sum', async () => {
+    const datas = await Promise.all(
+      all.map((r) =>
+        filled(
+          r,
+          Array.from({ length: 1003 }, (_, i) => i * (r + 1)),
+        ),
+      ),
+    );
+    const whole = await Promise.all((await group.reduceScatterV(datas)).map(read));
+    expect(whole[0]?.counts).toEqual([251, 251, 251, 250]);
+    expect(whole.flatMap(({ data }) => data)).toEqual(
+      Array.from({ length: 1003 }, (_, i) => 10 * i),
+    );
+    const each = await Promise.all(
+      ranks.map((one, r) => one.reduceScatterV(datas[r]!, { counts: [0, 1000, 3, 0], op: 'max' })),
+    );
+    const read4 = await Promise.all(each.map(read));
+    expect(read4.map(({ data }) => data.length)).toEqual([0, 1000, 3, 0]);
+    expect(read4[2]?.data).toEqual([4000, 4004, 4008]);
+  });
+
+  it('move 8-bit floats', async (context) => {
+    if (!native().gpuLibraries().ncclFloat8) context.skip('this NCCL has no 8-bit floats');
+    const datas = all.map((r) => {
+      const buffer = DeviceBuffer.alloc(r, 'float8e4m3', r);
+      made.push(buffer);
+      return buffer;
+    });
+    await Promise.all(datas.map((one, r) => one.copyFrom(new Uint8Array(r).fill(r))));
+    const results = await group.allGatherV(datas, { counts: [0, 1, 2, 3] });
+    made.push(...results.map(({ data }) => data));
+    for (const { data } of results) {
+      expect([...(await data.copyTo())]).toEqual([1, 2, 2, 3, 3, 3]);
+    }
+  });
+
+  it('need to know how much comes, or a place for it', async () => {
+    const data = await filled(0, [1, 2]);
+    await expect(ranks[0]!.allGatherV(data)).rejects.toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringContaining('counts') as string,
+    });
+  });
+
+  it('hear of a mismatch what the others hear, and go on', async () => {
+    const datas = await Promise.all(all.map((r) => filled(r, block(r, 1))));
+    const settled = await Promise.allSettled(
+      ranks.map((one, r) => one.allGatherV(datas[r]!, { counts: [0, 0, 0, r] })),
+    );
+    const messages = settled.map((one) =>
+      one.status === 'rejected' ? (one.reason as Error).message : 'done',
+    );
+    expect(new Set(messages).size).toBe(1);
+    expect(messages[0]).toMatch(/rank 0 sends .* elements to rank \d/u);
+    const sums = await Promise.all(
+      ranks.map(async (one, r) => {
+        const ok = await filled(r, [1]);
+        await one.allReduce(ok);
+        return await numbers(ok);
+      }),
+    );
+    expect(sums).toEqual(all.map(() => [4]));
+  });
+});
+
+describe('a process for each GPU', () => {
+  let scripts: GpuScripts;
+  beforeEach((context) => {
+    scripts = new GpuScripts();
+    if (gpuDevices().length < size) context.skip(`needs ${size} GPUs`);
+  });
+  afterEach(() => scripts.remove());
+
+  it('exchanges parts with the others', async () => {
+    const started = scripts.startRanks(
+      size,
+      `const comm = await Communicator.world({ backend: 'nccl' });
+      const { rank, size, gpus: [gpu] } = comm;
+      const data = DeviceBuffer.alloc(gpu, 'float32', 4 * rank + 6);
+      await data.fill(rank);
+      const splits = Array.from({ length: size }, (_, to) => rank + to);
+      const out = DeviceBuffer.alloc(gpu, 'float32', 100);
+      const { counts } = await comm.allToAllV(data, { splits, out });
+      const host = await out.copyTo();
+      let at = 0;
+      report(counts.map((count, from) => {
+        const part = [...host.subarray(at, at += count)];
+        return part.length === count && part.every((one) => one === from);
+      }));
+      report(counts);
+      const sum = await comm.reduceScatterV(out, { counts: [97, 0, 2, 1] });
+      report(sum.data.length);
+      await comm.barrier();
+      await comm.close();`,
+      scripts.env(),
+    );
+    const ended = await Promise.all(started.map((one) => one.ended));
+    expect(ended).toMatchObject(ended.map(() => well));
+    scripts.expectNothingLeft();
+    const shares = [97, 0, 2, 1];
+    expect(ended.map(({ reports }) => reports.flat())).toEqual(
+      all.map((to) => [...all.map(() => true), ...all.map((from) => from + to), shares[to]]),
+    );
+  });
+});
