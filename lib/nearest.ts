@@ -14,6 +14,22 @@ function distance(one: string, other: string): number {
   return above[other.length]!;
 }
 
+/** What people take for the same letters: `AllReduce`, `all-reduce` and `all_reduce`. */
+export function plainLetters(word: string): string {
+  return word.toLowerCase().replaceAll(/[-_ ]/g, '');
+}
+
+/** A third of the letters wrong is another word. */
+const alike = 3;
+
+/** `Did you mean adam?` with a space before it; nothing where no word is near. */
+export function didYouMean(word: string, words: readonly string[]): string {
+  const near = nearest(word, words);
+  if (near === undefined) return '';
+  const wrong = distance(plainLetters(word), plainLetters(near));
+  return wrong * alike <= Math.max(word.length, alike) ? ` Did you mean ${near}?` : '';
+}
+
 /** The word of `words` that needs the fewest changes, upper and lower case taken as one; the first of several. */
 export function nearest(word: string, words: readonly string[]): string | undefined {
   const far = (other: string) => distance(word.toLowerCase(), other.toLowerCase());

@@ -3,12 +3,13 @@ import { totalmem } from 'node:os';
 
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
+import { didYouMean } from '../nearest.js';
 import {
   addNcclTestsOptions,
   ncclTestsSweep,
   type NcclTestsOptions,
 } from './collectives-nccl-tests.js';
-import { byteCount, choice, decimal, integer, ordinals } from './parse.js';
+import { byteCount, choice, decimal, integer, offering, ordinals } from './parse.js';
 import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
@@ -103,15 +104,15 @@ function oneOrAll<T extends string>(
   aliases: Readonly<Record<string, T>> = {},
 ): (text: string) => readonly T[] {
   const one = choice(names, aliases);
-  return (text) => {
+  return offering([...names, 'all'], (text) => {
     if (text === 'all') return names;
     try {
       return [one(text)];
     } catch {
       const all = [...names, ...Object.keys(aliases), 'all'];
-      throw new InvalidArgumentError(`Expected one of: ${all.join(', ')}.`);
+      throw new InvalidArgumentError(`Expected one of: ${all.join(', ')}.${didYouMean(text, all)}`);
     }
-  };
+  });
 }
 
 export function addOptions(command: Command): Command {

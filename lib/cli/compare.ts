@@ -1,4 +1,6 @@
 // `gradlink compare`: did it get slower?
+import { Option } from 'commander';
+
 import { extname } from 'node:path';
 
 import { exitCodes } from './io.js';
@@ -85,6 +87,7 @@ export const registerCompare: Register = (program, io, done) => {
       `${comparisonFormats.join(', ')} (default: text, or by the ending of --output)`,
       choice(comparisonFormats, { md: 'markdown' }),
     )
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .option('--output <file>', 'write the comparison to this file, in --format')
     .option('--junit <file>', "write JUnit's XML to this file too")
     .addHelpText('after', examples)

@@ -3,6 +3,7 @@ import { exitCodes } from './io.js';
 import { version } from '../version.js';
 import { list } from './parse.js';
 import type { Register } from './register.js';
+import { terminalLines } from './terminal.js';
 import { UsageError } from './usage-error.js';
 import { diagnose, topologyOf, type Finding } from '../doctor/index.js';
 import { doctorLines, topologyLines } from '../report/doctor-lines.js';
@@ -63,7 +64,10 @@ export const registerDoctor: Register = (program, io, done) => {
         const lines = required(found.findings, name);
         return lines.length === 0 || lines.some(({ status }) => status !== 'ok');
       });
-      const text = json === true ? JSON.stringify(found, null, 2) : doctorLines(found).join('\n');
+      const text =
+        json === true
+          ? JSON.stringify(found, null, 2)
+          : terminalLines(doctorLines(found), io.stdout, io.env).join('\n');
       io.stdout.write(`${text}\n`);
       for (const name of wanting) io.stderr.write(`gradlink: required, and not ok: ${name}\n`);
       done(wanting.length > 0 ? exitCodes.failure : exitCodes.ok);

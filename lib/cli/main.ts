@@ -1,5 +1,5 @@
 // The command-line program: parses, runs one command, turns errors into messages and exit codes. Never exits itself.
-import { Command, CommanderError } from 'commander';
+import { Command, CommanderError, type Option } from 'commander';
 
 import { commands, commandsFor, type Commands } from './commands.js';
 import { exitCodes, type Io } from './io.js';
@@ -42,6 +42,7 @@ export async function createProgram(
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
+    .configureHelp({ optionDescription: describeOption })
     // What follows the command of `launch` belongs to that command.
     .enablePositionalOptions()
     .exitOverride()
@@ -61,6 +62,14 @@ export async function createProgram(
   }
   program.showHelpAfterError('Run gradlink --help for the commands.');
   return program;
+}
+
+/** With the default as it would be typed: not `["float32"]`. */
+function describeOption({ description, defaultValue, negate }: Option): string {
+  const value: unknown = defaultValue;
+  const text = Array.isArray(value) ? value.join(',') : value;
+  const worth = typeof text === 'number' || (typeof text === 'string' && text !== '');
+  return worth && !negate ? `${description} (default: ${String(text)})` : description;
 }
 
 function describe(error: unknown): string {

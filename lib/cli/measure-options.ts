@@ -3,12 +3,21 @@ import { totalmem } from 'node:os';
 
 import { InvalidArgumentError, type Command } from 'commander';
 
-import { choice, decimal, deviceList, imageShape, integer, list, ordinals } from './parse.js';
+import {
+  choice,
+  decimal,
+  deviceList,
+  imageShape,
+  integer,
+  list,
+  offering,
+  ordinals,
+} from './parse.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
 import { mergeNames, type MergeName } from '../kvstore/options.js';
-import { parseStoreType, type StoreTypeName } from '../kvstore/types.js';
+import { parseStoreType, storeKinds, type StoreTypeName } from '../kvstore/types.js';
 import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
 import type { Compression } from '../measure/store/reference.js';
 import {
@@ -18,8 +27,9 @@ import {
   type BatchOptions,
 } from '../measure/store/batches.js';
 import { network, type ImageShape } from '../models/index.js';
-import { familyName } from '../models/names.js';
+import { familyName, networkNames } from '../models/names.js';
 import { native } from '../native/load.js';
+import { didYouMean } from '../nearest.js';
 import { optimizerNames } from '../optimizers/index.js';
 
 export interface MeasureOptions extends ReportOptions {
@@ -80,7 +90,8 @@ function storeType(text: string): StoreTypeName {
     return parseStoreType(text).name;
   } catch (error) {
     if (!(error instanceof GradlinkError)) throw error;
-    throw new InvalidArgumentError(`E${error.message.slice(1)}.`);
+    const meant = didYouMean(text, storeKinds);
+    throw new InvalidArgumentError(`E${error.message.slice(1)}.${meant}`);
   }
 }
 
@@ -99,7 +110,12 @@ function optimizerName(text: string): string {
 export function addMeasureOptions(command: Command): Command {
   const count = integer({ min: 1, max: 1e6 });
   command
-    .option('--network <name>', 'network whose arrays are moved: see gradlink models', 'resnet')
+    .option(
+      '--network <name>',
+      'network whose arrays are moved: see gradlink models',
+      offering(networkNames, String),
+      'resnet',
+    )
     .option(
       '--gpus <list>',
       'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all that are there, or CPU devices)',
@@ -111,7 +127,7 @@ export function addMeasureOptions(command: Command): Command {
       integer({ min: 1 }),
       152,
     )
-    .option('--kv-store <type>', 'type of the store', storeType, 'device')
+    .option('--kv-store <type>', 'type of the store', offering(storeKinds, storeType), 'device')
     .option(
       '--merge <how>',
       'what merges on GPUs, of the store device: nccl, peers (copies between GPUs), or auto, NCCL where it can start',

@@ -2,6 +2,7 @@
 import { exitCodes, type Io, type Output } from './io.js';
 import { ProgressBar } from './progress/bar.js';
 import type { ReportOutput } from './report-output.js';
+import { terminalLines } from './terminal.js';
 import { UsageError } from './usage-error.js';
 import { rankCount } from '../measure/job.js';
 import type { RunEvents } from '../measure/run.js';
@@ -39,7 +40,8 @@ export async function measured(
   const shown: { bar?: ProgressBar; told?: true } = {};
   const write = (text: readonly string[]): void => {
     shown.bar?.clear(lines);
-    lines.write(text.map((line) => `${line}\n`).join(''));
+    const told = terminalLines(text, lines, io.env);
+    lines.write(told.map((line) => `${line}\n`).join(''));
   };
   const print: Print = (text) => {
     if (always || output.showsText) write(text);

@@ -1,10 +1,10 @@
 // `gradlink models`: the networks whose gradients `gradlink measure` moves, and their arrays.
 import type { Io } from './io.js';
-import { choice, decimal, imageShape, integer } from './parse.js';
+import { choice, decimal, imageShape, integer, offering } from './parse.js';
 import type { Register } from './register.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
-import { familyName } from '../models/names.js';
+import { familyName, networkNames } from '../models/names.js';
 import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
 import { tableLines, type Column } from '../report/table.js';
 import { megabytes } from '../results/units.js';
@@ -145,7 +145,11 @@ export const registerModels: Register = (program, io) => {
   program
     .command('models')
     .description('list the networks that measure knows, or the arrays of one')
-    .argument('[network]', 'print the arrays of this network, in key order')
+    .argument(
+      '[network]',
+      'print the arrays of this network, in key order',
+      offering(networkNames, String),
+    )
     .option(
       '--num-layers <count>',
       'depth, where a network has several (default: 152, as in measure)',

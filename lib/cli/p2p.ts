@@ -11,6 +11,7 @@ import { p2pCases, type P2pCase } from '../measure/p2p/cases.js';
 import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { run } from '../measure/p2p/run.js';
 import { flatOptions } from '../measure/run.js';
+import { didYouMean } from '../nearest.js';
 import { native } from '../native/load.js';
 import { p2pTool } from '../report/index.js';
 import { mebibyte } from '../results/units.js';
@@ -20,6 +21,7 @@ interface P2pOptions extends ReportOptions {
   readonly testcase?: readonly string[];
   readonly prefix?: readonly string[];
   readonly matrix?: true;
+  readonly quick?: true;
   readonly bufferSize: number;
   readonly samples: number;
   readonly loopCount: number;
@@ -42,6 +44,7 @@ generation x width, memory bus), as NVML says, and what is likely at fault where
 
 Examples:
   $ gradlink p2p                                   all cases
+  $ gradlink p2p --quick                           the same in seconds, with figures that scatter more
   $ gradlink p2p --list
   $ gradlink p2p -t device_to_device_memcpy_write_ce host_to_device_memcpy_ce
   $ gradlink p2p -p device_to_device --samples 9 --format json --output links.json
@@ -56,6 +59,7 @@ function addOptions(command: Command): Command {
     .option('-t, --testcase <names...>', 'only these cases, by name or number')
     .option('-p, --prefix <prefixes...>', 'only cases whose names begin so')
     .option('--matrix', 'all pairs: bandwidth, both directions, latency; peer access off and on')
+    .option('--quick', 'a first look in seconds: as -b 16 -i 1 --loop-count 4')
     .option('-b, --buffer-size <MiB>', 'size of one copy', integer({ min: 1, max: 2 ** 20 }), 512)
     .option('-i, --samples <count>', 'samples of each figure', count, 3)
     .option('--loop-count <count>', 'copies that one sample times together', count, 16)
@@ -103,7 +107,10 @@ function caseOf(text: string): P2pCase {
       '--testcase',
       `a case or its number below ${p2pCases.length}`,
       text,
-      'See gradlink p2p --list.',
+      `See gradlink p2p --list.${didYouMean(
+        text,
+        p2pCases.map(({ name }) => name),
+      )}`,
     );
   }
   return found;
@@ -143,13 +150,23 @@ async function measure(options: P2pOptions, argv: readonly string[], io: Io): Pr
   );
 }
 
+/** Sizes and counts of a first look; what was typed beside it stays. */
+const quick = { bufferSize: 16, samples: 1, loopCount: 4 } as const;
+
+function quickly(options: P2pOptions, command: Command): P2pOptions {
+  const typed = (name: string): boolean => command.getOptionValueSource(name) !== 'default';
+  const few = Object.entries(quick).filter(([name]) => !typed(name));
+  return { ...options, ...Object.fromEntries(few) };
+}
+
 export const registerP2p: Register = (program, io, done, argv) => {
   const command = program
     .command('p2p')
     .description('bandwidth and latency between host memory and GPUs, and which link is slow');
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)
-    .action(async (options: P2pOptions) => {
+    .action(async (given: P2pOptions) => {
+      const options = given.quick === true ? quickly(given, command) : given;
       if (options.list === true) {
         io.stdout.write(
           listLines()

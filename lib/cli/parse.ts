@@ -1,6 +1,8 @@
 // Parsers of option values for commander: each takes the text and gives the value or says what was expected.
 import { InvalidArgumentError } from 'commander';
 
+import { didYouMean, plainLetters } from '../nearest.js';
+
 export interface Range {
   readonly min?: number;
   readonly max?: number;
@@ -52,7 +54,15 @@ export function percent(min: number, max: number): (text: string) => number {
   };
 }
 
-/** One of `names`; `aliases` maps further spellings to one of them. */
+/** A parser of anything, with words that a shell may offer. */
+export function offering<T>(
+  choices: readonly string[],
+  parse: (text: string) => T,
+): ((text: string) => T) & { readonly choices: readonly string[] } {
+  return Object.assign((text: string) => parse(text), { choices });
+}
+
+/** One of `names`, however its words are joined; `aliases` maps further spellings to one of them. */
 export function choice<T extends string>(
   names: readonly T[],
   aliases: Readonly<Record<string, T>> = {},
@@ -60,9 +70,11 @@ export function choice<T extends string>(
   const parse = (text: string): T => {
     const found =
       names.find((name) => name === text) ??
-      (Object.hasOwn(aliases, text) ? aliases[text] : undefined);
+      (Object.hasOwn(aliases, text) ? aliases[text] : undefined) ??
+      names.find((name) => plainLetters(name) === plainLetters(text));
     if (found === undefined) {
-      throw new InvalidArgumentError(`Expected one of: ${names.join(', ')}.`);
+      const meant = didYouMean(text, [...names, ...Object.keys(aliases)]);
+      throw new InvalidArgumentError(`Expected one of: ${names.join(', ')}.${meant}`);
     }
     return found;
   };

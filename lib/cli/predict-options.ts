@@ -1,9 +1,10 @@
 // Options of `gradlink predict`.
-import { InvalidArgumentError, type Command } from 'commander';
+import { InvalidArgumentError, Option, type Command } from 'commander';
 
-import { byteCount, choice, decimal, imageShape, integer, list } from './parse.js';
+import { byteCount, choice, decimal, imageShape, integer, list, offering } from './parse.js';
 import { dtypes, type DType } from '../tensor/dtype.js';
 import type { ImageShape } from '../models/index.js';
+import { networkNames } from '../models/names.js';
 import { publishedTables, schemes, type Scheme } from '../predict/index.js';
 import { predictionFormats, type PredictionFormat } from '../report/index.js';
 
@@ -64,7 +65,12 @@ export function addPredictOptions(command: Command): Command {
     .option('--per-host <count>', 'workers of a host (default: all)', integer({ min: 1, max: 1e6 }))
     .option('--link <us,gb>', 'in place of RUN: microseconds of a message and GB/s', linkPair)
     .option('--between-link <us,gb>', 'the same between hosts, in place of --between', linkPair)
-    .option('--network <name>', 'whose gradients are exchanged (gradlink models)', 'resnet')
+    .option(
+      '--network <name>',
+      'whose gradients are exchanged (gradlink models)',
+      offering(networkNames, String),
+      'resnet',
+    )
     .option('--num-layers <count>', 'depth, where a network has several', integer({ min: 1 }))
     .option('--image-shape <c,h,w>', 'channels, height and width', imageShape)
     .option('--num-classes <count>', 'outputs of the classifier', integer({ min: 1 }), 1000)
@@ -104,6 +110,7 @@ export function addPredictOptions(command: Command): Command {
       `${predictionFormats.join(', ')} (default: text, or by the ending of --output)`,
       choice(predictionFormats, { md: 'markdown' }),
     )
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .option('--output <file>', 'write to this file, in --format')
     .addHelpText('after', examples);
 }

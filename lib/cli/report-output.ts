@@ -2,7 +2,7 @@
 import { accessSync, constants } from 'node:fs';
 import { dirname, extname } from 'node:path';
 
-import type { Command } from 'commander';
+import { Option, type Command } from 'commander';
 
 import type { Io } from './io.js';
 import { choice } from './parse.js';
@@ -30,6 +30,7 @@ export function addReportOptions(command: Command): Command {
       `${reportFormats.join(', ')} (default: text, or by the ending of --output)`,
       choice(reportFormats, { md: 'markdown' }),
     )
+    .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .option('--output <file>', 'write the report to this file, in --format');
 }
 

@@ -1,4 +1,5 @@
 // Errors that are the caller's to mend: exit status 2.
+import { didYouMean } from '../nearest.js';
 
 /** A wrong option or combination of options. `message` says what was expected, what came and what to do. */
 export class UsageError extends Error {
@@ -40,6 +41,12 @@ export function asUsage<T>(check: () => T): T {
       / for (\w+)\b/,
       (text, name: string) => ` for ${optionNames[name] ?? text.slice(' for '.length)}`,
     );
-    throw new UsageError(`${named}.`);
+    throw new UsageError(`${named}.${meantOf(error.message)}`);
   }
+}
+
+/** Of a message that lists names and says what came. */
+function meantOf(message: string): string {
+  const [, names, got] = /expected one of (.+) for \w+, got '([^']*)'/.exec(message) ?? [];
+  return names === undefined || got === undefined ? '' : didYouMean(got, names.split(', '));
 }

@@ -63,10 +63,11 @@ function hostfileFinding(file: string): Finding {
   try {
     const hosts = parseHostfile(readInput(file, 'a list of hosts'));
     const slots = hosts.map((host) => host.slots);
-    const known = slots.every((one) => one !== undefined);
-    const sum = slots.reduce<number>((total, one) => total + (one ?? 0), 0);
+    const known = slots.some((one) => one !== undefined);
+    // Where some have slots a host without has one, as launch counts.
+    const sum = slots.reduce<number>((total, one) => total + (one ?? 1), 0);
     const count = `${String(hosts.length)} host${hosts.length === 1 ? '' : 's'}`;
-    const text = `${file}: ${count}${known ? `, ${String(sum)} slots` : ', slots not said'}`;
+    const text = `${file}: ${count}${known ? `, ${String(sum)} slots` : ', slots not said: all hosts take equal parts'}`;
     return { name, status: 'ok', text, advice: null };
   } catch (error) {
     return {
