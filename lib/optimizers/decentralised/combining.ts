@@ -159,7 +159,7 @@ function averagingBeside<V extends Vector>(
   const averaged = like(parameters);
   return {
     averaged,
-    async beside(): Promise<V> {
+    beside: async (): Promise<V> => {
       averaged.set(parameters);
       const [gradient] = await Promise.all([evaluate(), combine(averaged)]);
       return gradient;
