@@ -40,7 +40,7 @@ export function endLines(
   result: TrainResult,
 ): string[] {
   const { device } = result;
-  const { rank0, bluefog, horovod } = runStatistics(
+  const { ranks, rank0, bluefog, horovod } = runStatistics(
     result.iterationSeconds,
     config.batchSize * config.stepsPerIteration,
   );
@@ -53,6 +53,7 @@ export function endLines(
     '',
     `  BlueFog's statistic  ${spread(bluefog)} ${unit}: the ranks' rates of an iteration summed, mean +-1.96 deviations of the sums`,
     `  Horovod's statistic  ${spread(horovod)} ${unit}: rank 0's mean and interval, both times ${result.workers}`,
+    ...(ranks.length > 1 ? ranks.map((one, rank) => `  rank ${rank}  ${spread(one)} ${unit}`) : []),
     ...stepLines(config, result),
   ];
 }

@@ -2,7 +2,8 @@
 import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions } from '../communicator/types.js';
 import type { NeighborWindow } from '../communicator/window.js';
-import { GradlinkError } from '../errors.js';
+import { GradlinkError, argumentError } from '../errors.js';
+import { callback } from '../validate.js';
 import { adasum, adasumSync } from './adasum.js';
 import type { FlatWeights } from './flat-weights.js';
 import type { DistributedOptimizerOptions, StepNeighbors, TrainingAlgorithm } from './types.js';
@@ -21,13 +22,33 @@ export interface Averaging {
   close?(): Promise<void>;
 }
 
+/** @throws TypeError for neighbours that the algorithm has no use for. */
+export function assertNeighbors(
+  algorithm: TrainingAlgorithm,
+  options: DistributedOptimizerOptions,
+): void {
+  const uses = {
+    neighbors: ['adapt-with-combine', 'adapt-then-combine'],
+    machineNeighbors: ['hierarchical'],
+  } as const;
+  for (const name of ['neighbors', 'machineNeighbors'] as const) {
+    const given: unknown = options[name];
+    if (given === undefined) continue;
+    callback(given, name);
+    if ((uses[name] as readonly TrainingAlgorithm[]).includes(algorithm)) continue;
+    const text = `some with algorithm '${algorithm}'`;
+    const expected = `none but with ${uses[name].map((one) => `'${one}'`).join(' or ')}`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, { text });
+  }
+}
+
 /** What `algorithm` does besides the optimizer's own step; undefined where gradients are reduced instead. */
 export function averagingOf(
   algorithm: TrainingAlgorithm,
   comm: Communicator,
   options: DistributedOptimizerOptions,
 ): Averaging | undefined {
-  const { timeoutMs, neighbors } = options;
+  const { timeoutMs, neighbors, machineNeighbors } = options;
   const calls: CallOptions = timeoutMs === undefined ? {} : { timeoutMs };
   switch (algorithm) {
     case 'gradient-allreduce':
@@ -39,10 +60,11 @@ export function averagingOf(
     case 'hierarchical':
       return {
         place: 'before',
-        run: async ({ data }) => {
-          await comm.hierarchicalNeighborAllReduce(data, calls);
+        run: async ({ data }, step) => {
+          await comm.hierarchicalNeighborAllReduce(data, { ...machineNeighbors?.(step), ...calls });
         },
-        runSync: ({ data }) => comm.hierarchicalNeighborAllReduceSync(data, calls),
+        runSync: ({ data }, step) =>
+          comm.hierarchicalNeighborAllReduceSync(data, { ...machineNeighbors?.(step), ...calls }),
       };
     case 'local-sgd':
       return {

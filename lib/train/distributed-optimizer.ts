@@ -5,7 +5,7 @@ import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { anObject, having, someOf } from '../kinds.js';
 import { callback, integer, maxInt32, optionNames, optionsObject } from '../validate.js';
-import { averagingOf } from './averaging.js';
+import { assertNeighbors, averagingOf } from './averaging.js';
 import type { Averaging } from './averaging.js';
 import { GradientReducer } from './buckets/reducer.js';
 import { monotonicSeconds } from './clock.js';
@@ -42,6 +42,7 @@ const optimizerNames = optionNames<DistributedOptimizerOptions>({
   groups: true,
   stepsPerCommunication: true,
   neighbors: true,
+  machineNeighbors: true,
   gather: true,
   timeline: true,
   timeoutMs: true,
@@ -107,6 +108,7 @@ export class DistributedOptimizer extends tf.Optimizer {
       const expected = `none with algorithm '${algorithm}', which sends no gradients`;
       throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, given[name]);
     }
+    assertNeighbors(algorithm, given);
     const count = (name: 'backwardPassesPerStep' | 'stepsPerCommunication', fallback: number) =>
       integer(given[name] ?? fallback, name, 1, maxInt32);
     assertRankOnHost(comm, 'comm');

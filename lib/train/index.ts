@@ -45,6 +45,7 @@ export type {
   Gradients,
   InnerOptimizer,
   PassTimes,
+  StepMachineNeighbors,
   StepNeighbors,
   Trainable,
   TrainableModel,

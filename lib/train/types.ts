@@ -2,7 +2,7 @@
 import type { Scalar, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
-import type { RankWeights, Rank } from '../topology/rank.js';
+import type { Node, NodeWeights, RankWeights, Rank } from '../topology/rank.js';
 import type { BucketHook, BucketHookName, ReducerOptions } from './buckets/types.js';
 import type { Timeline } from './timeline.js';
 
@@ -94,6 +94,13 @@ export interface StepNeighbors {
   readonly dstWeights: RankWeights | readonly Rank[];
 }
 
+/** Which nodes one step averages with, as `hierarchicalNeighborAllReduce` has it. */
+export interface StepMachineNeighbors {
+  readonly selfWeight: number;
+  readonly srcMachineWeights: NodeWeights;
+  readonly dstMachineWeights: NodeWeights | readonly Node[];
+}
+
 /** Options of {@link DistributedOptimizer}. */
 export interface DistributedOptimizerOptions {
   /** `'gradient-allreduce'` when absent. */
@@ -108,8 +115,13 @@ export interface DistributedOptimizerOptions {
   readonly groups?: number | undefined;
   /** Steps from one averaging of weights to the next; 1 when absent, 8 for `'local-sgd'`. */
   readonly stepsPerCommunication?: number | undefined;
-  /** Whom a step averages with, by the number of the averaging from 0; the communicator's topology when absent. */
+  /**
+   * Whom a step of `'adapt-with-combine'` or `'adapt-then-combine'` averages with, by the number of the averaging from 0; the
+   * communicator's topology when absent.
+   */
   readonly neighbors?: ((step: number) => StepNeighbors) | undefined;
+  /** The same of nodes, for `'hierarchical'`; the topology of {@link Communicator.setMachineTopology} when absent. */
+  readonly machineNeighbors?: ((step: number) => StepMachineNeighbors) | undefined;
   /** As in {@link DataParallelOptions}; where weights are averaged, all of them cross at once. */
   readonly gather?: boolean | undefined;
   /** Told when the passes ran and when buckets travelled. */

@@ -1,7 +1,6 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { Communicator } from '../../lib/communicator/communicator.js';
-import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import type { Communicator } from '../../lib/communicator/communicator.js';
 import {
   exponentialTwoGraph,
   fullyConnectedGraph,
@@ -13,17 +12,13 @@ import {
 } from '../../lib/topology/index.js';
 import type { Topology } from '../../lib/topology/index.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
+import { ranksOfTests } from '../support/ranks.js';
 
-let group: LocalGroup | undefined;
+const open = ranksOfTests();
 let ranks: readonly Communicator[] = [];
 const make = async (n: number) => {
-  group = Communicator.local(n);
-  ranks = await group.openRanks();
+  ranks = await open(n);
 };
-afterEach(async () => {
-  await group?.close();
-  group = undefined;
-});
 
 const sizes = [1, 2, 3, 4, 7];
 const lengths = [0, 1, 1001, 70_001];
@@ -70,7 +65,6 @@ describe('neighborAllReduce by a topology', () => {
         expect(got).toEqual(want);
         expect(got.every((one, rank) => one === datas[rank])).toBe(true);
       }
-      await group?.close();
     }
   });
 
@@ -101,7 +95,6 @@ describe('neighborAllReduce by a topology', () => {
         expect(ranks[0]!.neighborAllReduceSync(data[0]!, options)).toBe(data[0]);
         await Promise.all(others);
         expect(data).toEqual(out);
-        await group?.close();
       }
     },
   );
@@ -117,7 +110,6 @@ describe('neighborAllReduce by a topology', () => {
       datas.forEach((data, rank) =>
         data.forEach((value, i) => expect(value).toBeCloseTo(want[rank]![i]!, 10)),
       );
-      await group?.close();
     }
   });
 
@@ -226,7 +218,6 @@ describe('neighborAllReduce on a changing graph', () => {
         b!.map((value) => value * 2),
         c!.map((value, i) => value + 3 * a![i]!),
       ]);
-      await group?.close();
     }
   });
 });
@@ -247,7 +238,6 @@ describe('neighborAllGather', () => {
           const want = ranks.map((_, rank) => graph.sources(rank).flatMap(row));
           expect(got.map((one) => valuesOf(dtype, one))).toEqual(want);
         }
-        await group?.close();
       }
     }
   });

@@ -1,19 +1,14 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { Communicator } from '../../lib/communicator/communicator.js';
-import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import type { Communicator } from '../../lib/communicator/communicator.js';
 import { exponentialTwoGraph } from '../../lib/topology/index.js';
+import { codeOf, ranksOfTests } from '../support/ranks.js';
 
-let group: LocalGroup | undefined;
+const open = ranksOfTests();
 let ranks: readonly Communicator[] = [];
 const make = async (n: number) => {
-  group = Communicator.local(n);
-  ranks = await group.openRanks();
+  ranks = await open(n);
 };
-afterEach(async () => {
-  await group?.close();
-  group = undefined;
-});
 
 /** Small integers that differ by rank and place. */
 const inputs = (n: number, length: number) =>
@@ -101,8 +96,6 @@ describe('hierarchicalNeighborAllReduce', () => {
 
 /** Long enough that nobody who hears of a failure at once meets it. */
 const timeoutMs = 600_000;
-const codeOf = (ended: PromiseSettledResult<unknown>): unknown =>
-  ended.status === 'rejected' ? (ended.reason as { code?: unknown }).code : ended.status;
 
 /** New nodes, and an average over all ranks of each and its source. */
 async function average(perNode: number): Promise<void> {

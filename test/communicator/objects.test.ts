@@ -1,18 +1,13 @@
-import { afterEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { allGatherObject, broadcastObject, Communicator } from '../../lib/index.js';
-import type { LocalGroup } from '../../lib/index.js';
+import { ranksOfTests } from '../support/ranks.js';
 
-let group: LocalGroup | undefined;
+const open = ranksOfTests();
 let ranks: readonly Communicator[] = [];
 const make = async (n: number) => {
-  group = Communicator.local(n);
-  ranks = await group.openRanks();
+  ranks = await open(n);
 };
-afterEach(async () => {
-  await group?.close();
-  group = undefined;
-});
 
 interface Settings {
   readonly name: string;
@@ -95,7 +90,7 @@ describe('allGatherObject', () => {
   });
 
   it('refuses what is no communicator of the host', async () => {
-    group = Communicator.local(2);
+    await using group = Communicator.local(2);
     await expect(allGatherObject(group as never, 1)).rejects.toThrow(/a Communicator/);
     await expect(allGatherObject({} as never, 1)).rejects.toThrow(/a Communicator/);
   });

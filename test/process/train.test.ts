@@ -12,7 +12,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { spawnSync } from 'node:child_process';
 
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 
 import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
@@ -26,6 +26,8 @@ afterAll(async () => {
   await launches.remove();
   rmSync(scratch, { recursive: true, force: true });
 });
+
+afterEach(() => vi.unstubAllEnvs());
 
 const tiny = [
   ...['--model', 'mlp', '--dataset', 'mnist', '--image-size', '4', '--batch-size', '4'],
@@ -71,6 +73,23 @@ describe('gradlink train', () => {
       expect(traceEvents.filter(({ name }) => name.startsWith('step '))).toHaveLength(4);
       expect(traceEvents.some(({ ph, tid }) => ph === 'X' && tid === 1)).toBe(true);
     }
+  });
+
+  it("takes BlueFog's neighbours over nodes, and shows them on the timeline", async () => {
+    const trace = join(scratch, 'nodes.json');
+    vi.stubEnv('GRADLINK_RANKS_PER_NODE', '3');
+    const args = ['--dist-optimizer', 'neighbor_allreduce', '--steps', '2', '--timeline', trace];
+    const { code, stdout, stderr } = await train(6, args);
+    expect(stderr).toBe('');
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^ {2}rank 5 {2}[\d.]+ \+-[\d.]+ img\/sec$/m);
+    const { traceEvents } = JSON.parse(
+      readFileSync(join(scratch, 'nodes.rank-5.json'), 'utf8'),
+    ) as { traceEvents: { name: string; tid: number }[] };
+    const shown = traceEvents.filter(({ tid, name }) => tid === 1 && name === 'neighborAllReduce');
+    expect(shown.length).toBeGreaterThanOrEqual(2);
+    const hierarchical = ['--dist-optimizer', 'hierarchical_neighbor_allreduce', '--steps', '1'];
+    expect(await train(6, hierarchical)).toMatchObject({ code: 0, stderr: '' });
   });
 
   it.each([

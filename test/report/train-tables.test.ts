@@ -240,6 +240,8 @@ describe('endLines', () => {
     const bluefog = endLines('bluefog', config, result);
     expect(bluefog[0]).toBe('Img/sec per CPU: 24.0 +-15.7');
     expect(bluefog[1]).toBe('Total img/sec on 2 CPU(s): 72.0 +-47.0');
+    expect(bluefog).toContain('  rank 0  24.0 +-15.7 img/sec');
+    expect(bluefog).toContain('  rank 1  48.0 +-31.4 img/sec');
     const horovod = endLines('horovod', config, result);
     expect(horovod[1]).toBe('Total img/sec on 2 CPU(s): 48.0 +-31.4');
     for (const lines of [bluefog, horovod]) {

@@ -74,7 +74,7 @@ async function regress(
     const inner = tf.train.sgd(0.2);
     const optimizer = new DistributedOptimizer(inner, comm, {
       ...options,
-      neighbors: neighborsOf?.(comm),
+      ...(neighborsOf === undefined ? {} : { neighbors: neighborsOf(comm) }),
     });
     for (let step = 0; step < 240; ++step) {
       // Ever smaller steps: with constant ones, ranks that average stay a little apart.
@@ -101,6 +101,22 @@ const onePeer = (comm: Communicator): ((step: number) => StepNeighbors) => {
     return neighbors!;
   };
 };
+
+describe('neighbours', () => {
+  test.each([
+    ['local-sgd', { neighbors: () => ({}) }, /none but with 'adapt-with-combine' or 'adapt-then/],
+    ['hierarchical', { neighbors: () => ({}) }, /for neighbors, got some with algorithm 'hier/],
+    ['adapt-then-combine', { machineNeighbors: () => ({}) }, /none but with 'hierarchical'/],
+    ['adapt-then-combine', { neighbors: [1] }, /a function/],
+  ] as const)('are refused where they mean nothing: %s', async (algorithm, options, message) => {
+    await asRanks(1, (comm) => {
+      const make = () =>
+        new DistributedOptimizer(tf.train.sgd(0.1), comm, { algorithm, ...options } as never);
+      expect(make).toThrow(message);
+      return Promise.resolve();
+    });
+  });
+});
 
 describe('linear regression comes down to the noise', () => {
   const ring = (comm: Communicator) => {

@@ -10,6 +10,8 @@ export interface Spread {
 export interface RunStatistics {
   /** Samples a second of each rank in each iteration. */
   readonly perRank: readonly (readonly number[])[];
+  /** Of each rank. */
+  readonly ranks: readonly Spread[];
   /** Of rank 0. */
   readonly rank0: Spread;
   /** BlueFog: the ranks' figures of an iteration are summed; mean and deviation are those of the sums. */
@@ -39,11 +41,12 @@ export function runStatistics(
   const sums = first.map((_, iteration) =>
     perRank.reduce((sum, rates) => sum + (rates[iteration] ?? 0), 0),
   );
-  const ranks = perRank.length;
+  const count = perRank.length;
   return {
     perRank,
+    ranks: perRank.map(spread),
     rank0,
     bluefog: spread(sums),
-    horovod: { mean: ranks * rank0.mean, halfWidth: ranks * rank0.halfWidth },
+    horovod: { mean: count * rank0.mean, halfWidth: count * rank0.halfWidth },
   };
 }

@@ -1,11 +1,18 @@
 // Methods that average weights instead of gradients.
 import type { Scalar } from '@tensorflow/tfjs-core';
 
+import type { Communicator } from '../../communicator/communicator.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
-import { onePeerSchedule, uniformWeights } from '../../topology/schedules.js';
+import type { Node } from '../../topology/rank.js';
+import {
+  exponentialMachineSchedule,
+  innerOuterExponentialSchedule,
+  onePeerSchedule,
+  uniformWeights,
+} from '../../topology/schedules.js';
 import { monotonicSeconds } from '../../train/clock.js';
 import { DistributedOptimizer } from '../../train/distributed-optimizer.js';
-import type { StepNeighbors, TrainingAlgorithm } from '../../train/types.js';
+import type { StepMachineNeighbors, StepNeighbors, TrainingAlgorithm } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';
 import {
   gradientSizes,
@@ -45,6 +52,32 @@ function onePeer(rank: number, size: number): (step: number) => StepNeighbors {
   return () => uniformWeights(schedule.next().value);
 }
 
+/** BlueFog's choice: over several hosts one rank of each exchanges outside, the others inside; else one neighbour a step. */
+async function dynamicNeighbors(
+  communicator: Communicator,
+): Promise<(step: number) => StepNeighbors> {
+  const { rank, size } = communicator;
+  const several = (await communicator.isHomogeneous()) && communicator.machineSize > 1;
+  // Of two ranks a node, nothing would ever pass from one to the other.
+  if (!several || communicator.localSize < 3) return onePeer(rank, size);
+  const place = { size, ranksPerNode: communicator.localSize, rank };
+  const schedule = innerOuterExponentialSchedule(place);
+  return () => uniformWeights(schedule.next().value);
+}
+
+/** One node a step, over the exponential graph of nodes. */
+function oneMachine({
+  rank,
+  size,
+  localSize,
+}: Communicator): (step: number) => StepMachineNeighbors {
+  const schedule = exponentialMachineSchedule({ size, ranksPerNode: localSize, rank });
+  return () => {
+    const { selfWeight, srcWeights, dstWeights } = uniformWeights<Node>(schedule.next().value);
+    return { selfWeight, srcMachineWeights: srcWeights, dstMachineWeights: dstWeights };
+  };
+}
+
 /** @returns undefined where `config.distOptimizer` names another kind of method. */
 export async function weightMethod({
   model,
@@ -54,16 +87,18 @@ export async function weightMethod({
 }: MethodOptions): Promise<TrainingMethod | undefined> {
   const algorithm = algorithmOf(config);
   if (algorithm === undefined) return undefined;
-  const { rank, size } = communicator;
-  const dynamic = config.distOptimizer === 'neighbor_allreduce' && config.dynamicTopology;
+  if (algorithm === 'hierarchical') await communicator.setMachineTopology();
+  const { distOptimizer, dynamicTopology } = config;
+  const overRanks = dynamicTopology && distOptimizer === 'neighbor_allreduce';
+  const overNodes = dynamicTopology && algorithm === 'hierarchical';
   const update = timedUpdate(makeOptimizer(config.optimizer, config.learningRate));
   const optimizer = new DistributedOptimizer(update.optimizer, communicator, {
     algorithm,
     timeline,
-    ...(dynamic ? { neighbors: onePeer(rank, size) } : {}),
+    ...(overRanks ? { neighbors: await dynamicNeighbors(communicator) } : {}),
+    ...(overNodes ? { machineNeighbors: oneMachine(communicator) } : {}),
     ...(config.distOptimizer === 'allreduce' ? { stepsPerCommunication: 1 } : {}),
   });
-  if (algorithm === 'hierarchical') await communicator.setMachineTopology();
   await optimizer.prepare(model);
   const variables = trainableVariables(model);
   return {

@@ -20,11 +20,10 @@ export function adaptWithCombine<V extends Vector>(
   options: CombiningOptions<V>,
 ): DecentralisedMethod {
   const { combine, parameters, evaluate, rate } = combining(options, 'adaptWithCombine');
-  const averaged = like(parameters);
+  const { averaged, beside } = averagingBeside(parameters, evaluate, combine);
   return {
     async step() {
-      averaged.set(parameters);
-      const [gradient] = await Promise.all([evaluate(), combine(averaged)]);
+      const gradient = await beside();
       const a = rate();
       for (let i = 0; i < parameters.length; ++i) {
         parameters[i] = averaged[i]! - a * gradient[i]!;
@@ -130,13 +129,12 @@ export function exactDiffusion<V extends Vector>(
  */
 export function extra<V extends Vector>(options: CombiningOptions<V>): DecentralisedMethod {
   const { combine, parameters, evaluate, rate } = combining(options, 'extra');
-  const averaged = like(parameters);
+  const { averaged, beside } = averagingBeside(parameters, evaluate, combine);
   const last = { parameters: like(parameters), averaged: like(parameters), step: like(parameters) };
   let first = true;
   return {
     async step() {
-      averaged.set(parameters);
-      const [gradient] = await Promise.all([evaluate(), combine(averaged)]);
+      const gradient = await beside();
       const a = rate();
       for (let i = 0; i < parameters.length; ++i) {
         const w = parameters[i]!;
@@ -148,6 +146,23 @@ export function extra<V extends Vector>(options: CombiningOptions<V>): Decentral
         last.step[i] = own;
       }
       first = false;
+    },
+  };
+}
+
+/** The average of the parameters as they are, while the gradient is taken. */
+function averagingBeside<V extends Vector>(
+  parameters: V,
+  evaluate: () => Promise<V>,
+  combine: (vector: V) => unknown,
+) {
+  const averaged = like(parameters);
+  return {
+    averaged,
+    beside: async (): Promise<V> => {
+      averaged.set(parameters);
+      const [gradient] = await Promise.all([evaluate(), combine(averaged)]);
+      return gradient;
     },
   };
 }
