@@ -12,6 +12,7 @@ unite(gradlink_measure loops
   gpu/latency.cc
   gpu/peers.cc
   memory_bandwidth.cc
+  message_calls.cc
   pattern.cc)
 target_link_libraries(gradlink_measure PUBLIC gradlink_core PRIVATE gradlink_cuda gradlink_nccl)
 precompile_standard_headers(gradlink_measure)

@@ -54,6 +54,7 @@ class GpuCollectiveMeasurement {
         call_{options.timeoutMs},
         shape_(record_.shape(options.count, options.dtype, options.op, options.root)),
         data_(comm, options, record_) {
+    if (isMessages()) messages_ = record_.made.messages(shape_.count, shape_.dtype, comm.size());
     for (cuda::Stream* stream : data_.streams()) {
       starts_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
       stops_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
@@ -63,7 +64,7 @@ class GpuCollectiveMeasurement {
   GpuCollectiveResult run() {
     if (options_.registration)
       result_.registered = data_.registerAll(*options_.registration, call_);
-    if (!isRing()) result_.expectedSeconds = comm_.estimateSeconds(shape_, call_);
+    if (!isMessages()) result_.expectedSeconds = comm_.estimateSeconds(shape_, call_);
     comm_.barrier(call_);
     if (options_.verify) {
       callAndWait(1);
@@ -84,20 +85,21 @@ class GpuCollectiveMeasurement {
  private:
   double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
 
-  bool isRing() const { return !record_.kind; }
+  bool isMessages() const { return !record_.kind; }
 
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
     // Scans are made of copies to scratch memory, which the calls share.
     const bool scans = record_.kind == Kind::scan || record_.kind == Kind::exscan;
-    if (options_.aggregate && !isRing() && !scans) {
+    if (options_.aggregate && !isMessages() && !scans) {
       const std::vector<nccl::Launch> launches(static_cast<std::size_t>(times), launch);
       if (times > 0) comm_.enqueue(launches, data_.streams(), call_);
       return;
     }
     for (int i = 0; i < times; ++i) {
-      if (isRing()) {
-        comm_.enqueueRing(launch.buffers, shape_.count, shape_.dtype, data_.streams(), call_);
+      if (isMessages()) {
+        comm_.enqueueMessages(record_.name, messages_, launch.buffers, shape_.dtype,
+                              data_.streams(), call_);
       } else {
         comm_.enqueue({&launch, 1}, data_.streams(), call_);
       }
@@ -223,6 +225,7 @@ class GpuCollectiveMeasurement {
   CallOptions call_;
   Shape shape_;
   GpuCollectiveData data_;
+  MessageSteps messages_;
   std::vector<std::unique_ptr<cuda::Event>> starts_;
   std::vector<std::unique_ptr<cuda::Event>> stops_;
   std::vector<std::unique_ptr<cuda::Graph>> graphs_;
