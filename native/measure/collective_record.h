@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "core/communicator.h"
-#include "core/message.h"
+#include "nccl/message.h"
 
 namespace gradlink::measure {
 

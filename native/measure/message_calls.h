@@ -5,7 +5,7 @@
 #include <cstddef>
 
 #include "core/communicator.h"
-#include "core/message.h"
+#include "nccl/message.h"
 
 namespace gradlink::measure {
 

@@ -18,10 +18,10 @@
 #include <string>
 
 #include "core/communicator.h"
-#include "core/message.h"
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
+#include "nccl/message.h"
 
 namespace gradlink::nccl {
 
