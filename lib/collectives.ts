@@ -31,8 +31,11 @@ export const nativeCollectives = [
 ] as const satisfies readonly NativeCollective[];
 export type NativeOpName = (typeof nativeCollectives)[number]['name'];
 
-/** What timeCollective knows: collectives that move data, the barrier, and a ring of messages to the next rank. */
-export type NativeTimedName = NativeOpName | 'sendReceive';
+/**
+ * What timeCollective knows: collectives that move data, the barrier, and what is made of messages: a ring, parts of
+ * different lengths, and an all-gather by doubling.
+ */
+export type NativeTimedName = NativeOpName | 'sendReceive' | 'allToAllV' | 'hypercube';
 
 /**
  * How values are combined. Sums and products of integers wrap; `avg` of integers truncates towards zero; `min` and

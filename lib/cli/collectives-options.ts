@@ -96,6 +96,7 @@ export const collectiveAliases: Readonly<Record<string, Collective>> =
     ...collectives.map((name) => [`${name}_perf`, name] as const),
     ['all_to_all', 'alltoall'],
     ['send_recv', 'sendrecv'],
+    ['all_to_all_v', 'alltoallv'],
   ]);
 
 /** One name, or `all` of them. */

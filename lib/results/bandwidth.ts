@@ -25,6 +25,8 @@ export const collectives = [
   'scan',
   'exscan',
   'sendrecv',
+  'alltoallv',
+  'hypercube',
 ] as const;
 
 /** One of {@link collectives}. */
@@ -54,7 +56,11 @@ export type MemoryAccess = 'copy' | 'sum' | 'rewrite';
 interface CollectiveRule {
   native: NativeTimedName;
   /** Why it does not run like this; undefined where it does. */
-  waived?: (placement: Placement, op: ReduceOp | null) => string | undefined;
+  waived?: (placement: Placement, op: ReduceOp | null, ranks: number) => string | undefined;
+  /** Of what is no collective of the engine's: whether each rank's count is one of n chunks. */
+  chunked?: boolean;
+  /** S, where it is not all chunks. */
+  size?: { text: string; bytes: (chunk: number, n: number) => number };
   bus: 'all-reduce' | 'others' | 'one';
   /** Reads plus writes, in units of S, of n ranks whose buffers share one memory. */
   mustMove: Record<Placement, { text: string; factor: (n: number) => number }>;
@@ -165,7 +171,47 @@ const rules: Readonly<Record<Collective, CollectiveRule>> = {
       'in-place': { text: 'n S + n S', factor: (n) => 2 * n },
     },
   },
+  alltoallv: {
+    native: 'allToAllV',
+    waived: outOfPlace('an all-to-all has no in-place form'),
+    chunked: true,
+    size: { text: 'the parts that a rank sends', bytes: unevenParts },
+    bus: 'others',
+    mustMove: {
+      'out-of-place': { text: 'n S + n S', factor: (n) => 2 * n },
+      'in-place': { text: 'n S + n S', factor: (n) => 2 * n },
+    },
+  },
+  // S counts what a rank gets of the others: n chunks are n/(n-1) S.
+  hypercube: {
+    native: 'hypercube',
+    waived: (_, __, ranks) =>
+      (ranks & (ranks - 1)) === 0 ? undefined : `${ranks} ranks are not a power of two`,
+    chunked: true,
+    size: { text: 'count per rank * element size * (n-1)', bytes: (chunk, n) => chunk * (n - 1) },
+    bus: 'one',
+    mustMove: {
+      'out-of-place': {
+        text: 'n/(n-1) S + n n/(n-1) S',
+        factor: (n) => (n > 1 ? ((n + 1) * n) / (n - 1) : 0),
+      },
+      'in-place': {
+        text: 'n/(n-1) S + n S',
+        factor: (n) => (n > 1 ? n / (n - 1) + n : 0),
+      },
+    },
+  },
 };
+
+// As nccl-tests has them: a part is the longer the farther apart the ranks are, and a whole multiple of 16 bytes.
+function unevenParts(chunk: number, n: number): number {
+  const total = chunk * n;
+  const whole = (bytes: number) => Math.floor(bytes / 16) * 16;
+  if (n === 1) return whole(total);
+  const distances = (n * (n - 1)) / 2;
+  const parts = Array.from({ length: n }, (_, distance) => whole((distance * total) / distances));
+  return parts.reduce((sum, part) => sum + part, 0);
+}
 
 /** What a sweep must know of a collective. */
 export interface CollectiveTraits {
@@ -179,12 +225,12 @@ export interface CollectiveTraits {
 }
 
 export function traitsOf(collective: Collective): CollectiveTraits {
-  const { native, waived } = rules[collective];
+  const { native, waived, chunked } = rules[collective];
   const row = nativeCollectives.find(({ name }) => name === native);
   const sides = row === undefined ? [] : [row.in, row.out];
   return {
     native,
-    chunked: sides.some((blocks) => blocks === 'each' || blocks === 'eachAtRoot'),
+    chunked: chunked ?? sides.some((blocks) => blocks === 'each' || blocks === 'eachAtRoot'),
     reduces: row?.hasOp ?? false,
     rooted: row?.hasRoot ?? false,
     ...(waived === undefined ? {} : { waived }),
@@ -214,12 +260,12 @@ export function collectiveVolume(
   const { chunked } = traitsOf(collective);
   const bus = busRules[rule.bus];
   const mustMove = rule.mustMove[placement];
-  const bytes = countPerRank * elementBytes * (chunked ? ranks : 1);
+  const chunk = countPerRank * elementBytes;
+  const bytes = rule.size?.bytes(chunk, ranks) ?? chunk * (chunked ? ranks : 1);
+  const usual = chunked ? 'count per rank * element size * n' : 'count * element size';
   return {
     bytes,
-    algorithmFormula: chunked
-      ? 'S / t, S = count per rank * element size * n'
-      : 'S / t, S = count * element size',
+    algorithmFormula: `S / t, S = ${rule.size?.text ?? usual}`,
     busFactor: bus.factor(ranks),
     busFormula: bus.text,
     mustMoveBytes: bytes * mustMove.factor(ranks),

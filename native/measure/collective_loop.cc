@@ -93,19 +93,19 @@ class CollectiveArrays {
   }
 
   std::uint64_t countWrong() const {
+    const Shape shape = record_.shape(options_.count, options_.dtype, options_.op, options_.root);
     std::uint64_t wrong = 0;
     for (std::size_t i = 0; i < comm_.heldRanks().size(); ++i) {
       const int rank = comm_.heldRanks()[i];
       if (!record_.receives(rank, options_.root)) continue;
       for (std::size_t block = 0; block < record_.outputBlocks(comm_.size()); ++block) {
-        const auto* got = static_cast<const std::uint8_t*>(out_[i]) +
-                          block * options_.count * sizeOf(options_.dtype);
-        const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
-        const std::size_t first = origin.block * options_.count;
-        wrong +=
-            origin.reducedRanks
-                ? countWrongReduction(got, first, options_.count, pattern_, *origin.reducedRanks)
-                : countWrongInput(got, first, options_.count, pattern_, origin.rank);
+        const Segment part = record_.segment(rank, block, shape, options_.root, comm_.size());
+        const auto* got =
+            static_cast<const std::uint8_t*>(out_[i]) + part.begin * sizeOf(options_.dtype);
+        wrong += part.origin.reducedRanks
+                     ? countWrongReduction(got, part.first, part.count, pattern_,
+                                           *part.origin.reducedRanks)
+                     : countWrongInput(got, part.first, part.count, pattern_, part.origin.rank);
       }
     }
     return wrong;

@@ -1,11 +1,11 @@
 #include "measure/collective_record.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 #include <string>
 
 #include "core/error.h"
+#include "measure/message_calls.h"
 
 namespace gradlink::measure {
 namespace {
@@ -40,33 +40,17 @@ BlockOrigin scanned(int rank, std::size_t, int, int) {
   return {static_cast<int>(scannedRanks(kind, rank)), 0, 0};
 }
 
-void passRound(Communicator& comm, const Shape& shape, const Buffers& buffers,
-               const CallOptions& options) {
-  constexpr int kTag = 0;
-  const int n = comm.size();
-  const int rank = comm.heldRanks()[0];
-  // A ring of one needs no message.
-  if (n == 1) {
-    if (shape.count != 0)
-      std::memcpy(buffers.out[0], buffers.in[0], shape.count * sizeOf(shape.dtype));
-    return;
-  }
-  const auto send = [&] {
-    comm.send(buffers.in[0], shape.count, shape.dtype, (rank + 1) % n, kTag, options);
-  };
-  const auto receive = [&] {
-    comm.receive(buffers.out[0], shape.count, shape.dtype, (rank + n - 1) % n, kTag, options);
-  };
-  // Odd ranks receive first: a send may wait for its receive, and a ring of sends would wait for
-  // ever.
-  if (rank % 2 != 0) {
-    receive();
-    send();
-  } else {
-    send();
-    receive();
-  }
+Segment partFrom(int rank, std::size_t block, std::size_t count, DType dtype, int n) {
+  const int from = static_cast<int>(block);
+  return {partTarget(from, rank, count, dtype, n),
+          partSource(from, rank, count, dtype, n),
+          partOf(from, rank, count, dtype, n),
+          {std::nullopt, from, 0}};
 }
+
+constexpr MessageCall kRing{Blocks::one, Blocks::one, ringMessages, passRing};
+constexpr MessageCall kParts{Blocks::each, Blocks::each, partMessages, passParts, partFrom};
+constexpr MessageCall kCube{Blocks::one, Blocks::each, cubeMessages, passCube};
 
 constexpr CollectiveRecord kRecords[] = {
     {"allReduce", Kind::allReduce, InPlace::same, everybody, reduced},
@@ -80,9 +64,11 @@ constexpr CollectiveRecord kRecords[] = {
     {"scan", Kind::scan, InPlace::same, everybody, scanned<Kind::scan>},
     {"exscan", Kind::exscan, InPlace::same, everybody, scanned<Kind::exscan>},
     {"barrier", Kind::barrier, InPlace::none, nobody, reduced},
-    {"sendReceive", std::nullopt, InPlace::none, everybody, blockOfPrevious},
+    {"sendReceive", std::nullopt, InPlace::none, everybody, blockOfPrevious, kRing},
+    {"allToAllV", std::nullopt, InPlace::none, everybody, transposed, kParts},
+    {"hypercube", std::nullopt, InPlace::inInsideOut, everybody, blockOfEach, kCube},
 };
-static_assert(std::size(kRecords) == kCollectiveCount + 1);
+static_assert(std::size(kRecords) == kCollectiveCount + 3);
 
 }  // namespace
 
@@ -91,6 +77,13 @@ Shape CollectiveRecord::shape(std::size_t count, DType dtype, ReduceOp op, int r
   if (hasOp(shape.kind)) shape.op = op;
   if (hasRoot(shape.kind)) shape.root = root;
   return shape;
+}
+
+Segment CollectiveRecord::segment(int rank, std::size_t block, const Shape& shape, int root,
+                                  int n) const {
+  if (made.segment != nullptr) return made.segment(rank, block, shape.count, shape.dtype, n);
+  const BlockOrigin from = origin(rank, block, root, n);
+  return {block * shape.count, from.block * shape.count, shape.count, from};
 }
 
 const CollectiveRecord& recordOf(Kind kind) { return kRecords[static_cast<std::size_t>(kind)]; }
@@ -107,7 +100,7 @@ const CollectiveRecord& recordNamed(std::string_view name) {
 void runRecord(const CollectiveRecord& record, Communicator& comm, const Shape& shape,
                const Buffers& buffers, const CallOptions& options) {
   if (record.kind) return comm.collective(shape, buffers, options);
-  passRound(comm, shape, buffers, options);
+  record.made.run(comm, shape, buffers, options);
 }
 
 }  // namespace gradlink::measure

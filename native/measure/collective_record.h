@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/communicator.h"
+#include "nccl/message.h"
 
 namespace gradlink::measure {
 
@@ -21,6 +22,26 @@ struct BlockOrigin {
   std::size_t block;
 };
 
+/// A part of a rank's output.
+struct Segment {
+  /// Where it begins in the output, and where it comes from in the input.
+  std::size_t begin;
+  std::size_t first;
+  std::size_t count;
+  BlockOrigin origin;
+};
+
+/// How a call is made that Communicator::collective is not.
+struct MessageCall {
+  Blocks in;
+  Blocks out;
+  MessageSteps (*messages)(std::size_t count, DType, int n);
+  /// In the host's memory.
+  void (*run)(Communicator&, const Shape&, const Buffers&, const CallOptions&);
+  /// Parts of different lengths; null where all have `count`.
+  Segment (*segment)(int rank, std::size_t block, std::size_t count, DType, int n) = nullptr;
+};
+
 /// How input and output share memory in place.
 enum class InPlace : std::uint8_t {
   none,         // cannot
@@ -31,20 +52,26 @@ enum class InPlace : std::uint8_t {
 
 struct CollectiveRecord {
   const char* name;
-  /// What Communicator::collective makes of it; nothing for the ring of messages.
+  /// What Communicator::collective makes of it; nothing for what is made of messages.
   std::optional<Kind> kind;
   InPlace inPlace;
   /// Whether this rank's output is defined after the call, and by what.
   bool (*receives)(int rank, int root);
   BlockOrigin (*origin)(int rank, std::size_t block, int root, int n);
+  /// Where it has no kind.
+  MessageCall made = {};
 
   bool reduces() const { return kind && hasOp(*kind); }
+  /// What must come out.
+  Segment segment(int rank, std::size_t block, const Shape& shape, int root, int n) const;
   /// The shape of one call, whose fields that mean nothing for the kind are at their defaults; of
-  /// the ring the barrier's, with dtype and count.
+  /// messages the barrier's, with dtype and count.
   Shape shape(std::size_t count, DType dtype, ReduceOp op, int root) const;
   /// Blocks of `count` elements in the arrays of every rank of n, needed there or not.
-  std::size_t inputBlocks(int n) const { return kind ? largest(traitsOf(*kind).in, n) : 1; }
-  std::size_t outputBlocks(int n) const { return kind ? largest(traitsOf(*kind).out, n) : 1; }
+  std::size_t inputBlocks(int n) const { return largest(kind ? traitsOf(*kind).in : made.in, n); }
+  std::size_t outputBlocks(int n) const {
+    return largest(kind ? traitsOf(*kind).out : made.out, n);
+  }
 
  private:
   static std::size_t largest(Blocks blocks, int n) { return blocksOf(blocks, n, true); }

@@ -13,6 +13,7 @@ unite(gradlink_measure loops
   gpu/peers.cc
   gpu/stream_hold.cc
   memory_bandwidth.cc
+  message_calls.cc
   pattern.cc)
 target_link_libraries(gradlink_measure PUBLIC gradlink_core PRIVATE gradlink_cuda gradlink_nccl)
 precompile_standard_headers(gradlink_measure)

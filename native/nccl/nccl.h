@@ -22,6 +22,7 @@
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
+#include "nccl/message.h"
 
 namespace gradlink::nccl {
 
@@ -102,11 +103,9 @@ class NcclCommunicator : public Communicator {
   /// that they do is not checked. While streams are waited for, call `check` now and then.
   virtual void enqueue(std::span<const Launch>, std::span<cuda::Stream* const> streams,
                        const CallOptions& = {}) = 0;
-  /// One message of `count` elements from each held rank to the rank after it and one from the rank
-  /// before it (the last's is rank 0), as one group; else as enqueue. A single rank sends to
-  /// itself.
-  virtual void enqueueRing(const Buffers&, std::size_t count, DType,
-                           std::span<cuda::Stream* const> streams, const CallOptions& = {}) = 0;
+  /// These messages, each step one group; else as enqueue. All ranks' are given.
+  virtual void enqueueMessages(const char* op, const MessageSteps&, const Buffers&, DType,
+                               std::span<cuda::Stream* const> streams, const CallOptions& = {}) = 0;
   /// As enqueue on streams of its own, and waits. Ranks agree first, as in every call.
   virtual void run(std::span<const Launch>, const CallOptions& = {}) = 0;
   /// Ends the communicator when the library, a peer or an abort has ended what is queued, so that

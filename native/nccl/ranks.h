@@ -93,8 +93,8 @@ class Ranks final : public NcclCommunicator {
 
   void enqueue(std::span<const Launch>, std::span<cuda::Stream* const>,
                const CallOptions&) override;
-  void enqueueRing(const Buffers&, std::size_t count, DType, std::span<cuda::Stream* const>,
-                   const CallOptions&) override;
+  void enqueueMessages(const char* op, const MessageSteps&, const Buffers&, DType,
+                       std::span<cuda::Stream* const>, const CallOptions&) override;
   void run(std::span<const Launch>, const CallOptions&) override;
   void check(const char* op) override;
   bool barrierOnHost() const override { return holdsAll() || control_ != nullptr; }

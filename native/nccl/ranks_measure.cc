@@ -143,25 +143,50 @@ std::vector<std::optional<double>> Ranks::estimateSeconds(std::span<const Shape>
   return seconds;
 }
 
-void Ranks::enqueueRing(const Buffers& buffers, std::size_t count, DType dtype,
-                        std::span<cuda::Stream* const> streams, const CallOptions& options) {
-  constexpr const char* kOp = "sendReceive";
-  guarded(kOp, options, [&](const Watch& watch) {
-    checkStreams(kOp, streams);
+void Ranks::enqueueMessages(const char* op, const MessageSteps& steps, const Buffers& buffers,
+                            DType dtype, std::span<cuda::Stream* const> streams,
+                            const CallOptions& options) {
+  const std::size_t element = sizeOf(dtype);
+  const auto place = [&](const void* base, std::size_t at) {
+    return static_cast<const char*>(base) + at * element;
+  };
+  guarded(op, options, [&](const Watch& watch) {
+    checkType(op, dtype, false);
+    checkStreams(op, streams);
     if (buffers.in.size() != ranks_.size() || buffers.out.size() != ranks_.size()) {
-      throw misuse(kOp, "expected an input and an output for each rank held");
+      throw misuse(op, "expected an input and an output for each rank held");
     }
-    if (count == 0) return;
-    core_->comms.group(watch, [&](std::size_t i) {
-      const int next = (ranks_[i] + 1) % size_;
-      const int before = (ranks_[i] + size_ - 1) % size_;
-      abi::CommHandle comm = core_->comms.members()[i]->handle;
-      const abi::Result sent = library_.send(buffers.in[i], count, abi::movedAs(dtype), next, comm,
-                                             streams[i]->handle());
-      if (isFailure(sent)) return sent;
-      return library_.recv(buffers.out[i], count, abi::movedAs(dtype), before, comm,
-                           streams[i]->handle());
-    });
+    for (const std::vector<Message>& step : steps) {
+      bool sends = false;
+      for (const Message& one : step) {
+        sends = sends || !one.isCopy;
+        if (!one.isCopy) continue;
+        for (std::size_t i = 0; i < ranks_.size(); ++i) {
+          void* const to = static_cast<char*>(buffers.out[i]) + one.target * element;
+          const void* const from = place(buffers.in[i], one.source);
+          if (one.to == ranks_[i] && to != from) streams[i]->copy(to, from, one.count * element);
+        }
+      }
+      if (!sends) continue;
+      core_->comms.group(watch, [&](std::size_t i) {
+        abi::CommHandle comm = core_->comms.members()[i]->handle;
+        cuda::StreamHandle stream = streams[i]->handle();
+        abi::Result result = abi::kSuccess;
+        for (const Message& one : step) {
+          if (one.isCopy) continue;
+          if (one.from == ranks_[i] && !isFailure(result)) {
+            const void* const base = one.ofOutput ? buffers.out[i] : buffers.in[i];
+            result = library_.send(place(base, one.source), one.count, abi::movedAs(dtype), one.to,
+                                   comm, stream);
+          }
+          if (one.to == ranks_[i] && !isFailure(result)) {
+            result = library_.recv(static_cast<char*>(buffers.out[i]) + one.target * element,
+                                   one.count, abi::movedAs(dtype), one.from, comm, stream);
+          }
+        }
+        return result;
+      });
+    }
   });
 }
 

@@ -125,9 +125,10 @@ describe('the table', () => {
 
 describe('what is run', () => {
   it.each(collectives)('%s, right on every rank, in place where there is such', async (name) => {
-    const { code, cases } = await report(name, '-n', '3', '-b', '4K', '-e', '4K');
+    const ranks = name === 'hypercube' ? '4' : '3';
+    const { code, cases } = await report(name, '-n', ranks, '-b', '4K', '-e', '4K');
     expect(code).toBe(0);
-    const outOnly = name === 'alltoall' || name === 'sendrecv';
+    const outOnly = ['alltoall', 'alltoallv', 'sendrecv'].includes(name);
     expect(cases.map(({ parameters, status }) => [parameters['placement'], status])).toEqual([
       ['out-of-place', 'ok'],
       ['in-place', outOnly ? 'waived' : 'ok'],
@@ -136,6 +137,14 @@ describe('what is run', () => {
       if (one.status === 'ok')
         expect(one.check).toMatchObject({ kind: 'exact', wrong: 0, passed: true });
     }
+  });
+
+  it('waives a hypercube of ranks that are no power of two', async () => {
+    const { code, cases } = await report('hypercube', '-n', '3', '-b', '64', '-e', '64');
+    // Nothing ran.
+    expect(code).toBe(1);
+    for (const one of cases)
+      expect(one).toMatchObject({ status: 'waived', reason: /power of two/ });
   });
 
   it('waives what a collective has no operation for', async () => {

@@ -47,6 +47,9 @@ describe('volume of a collective', () => {
     ['scan', 4000, 1],
     ['exscan', 4000, 1],
     ['sendrecv', 4000, 1],
+    // Of 16000 bytes a sixth, two and three sixths, cut to multiples of 16.
+    ['alltoallv', 2656 + 5328 + 8000, 0.75],
+    ['hypercube', 12000, 1],
   ])('%s: %i bytes, factor %d', (collective, bytes, factor) => {
     const volume = collectiveVolume(collective, { ...call, placement: 'out-of-place' });
     expect(volume.bytes).toBe(bytes);
@@ -66,6 +69,7 @@ describe('volume of a collective', () => {
     ['scan', 4 + 4, 4 + 3],
     ['exscan', 3 + 4, 3 + 4],
     ['sendrecv', 8, 8],
+    ['hypercube', 4 + 16, 4 + 12],
   ])('%s must move %i buffers, %i in place', (collective, outOfPlace, inPlace) => {
     const moved = (['out-of-place', 'in-place'] as const).map(
       (placement) => collectiveVolume(collective, { ...call, placement }).mustMoveBytes / 4000,

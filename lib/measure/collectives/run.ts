@@ -82,7 +82,8 @@ interface Place {
 
 function onHost({ collective, ranks, threads }: CollectivesOptions): Place {
   const size = rankCount(ranks, defaultRanks);
-  const engine = threads === true || collective === 'sendrecv' ? 'threads' : 'local';
+  const ofMessages = collective === 'sendrecv' || collective === 'hypercube';
+  const engine = threads === true || ofMessages ? 'threads' : 'local';
   return { ranks: size, open: (timeoutMs) => openWorld(size, engine, timeoutMs) };
 }
 

@@ -206,7 +206,7 @@ async function runCase(
 ): Promise<CaseResult> {
   const traits = traitsOf(sweep.collective);
   const name = identity(sweep, point, placement, context);
-  const reason = traits.waived?.(placement, point.op);
+  const reason = traits.waived?.(placement, point.op, context.world.size);
   if (reason !== undefined) return waivedCase(name, reason);
   const { world, limit, environment } = context;
   const volume = collectiveVolume(sweep.collective, {

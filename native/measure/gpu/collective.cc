@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 /// A stream takes about a thousand launches, and then who launches waits for it.
-constexpr int kMostHeldCalls = 256;
+constexpr std::size_t kMostHeldGroups = 256;
 
 [[noreturn]] void refuseGpuCollective(ErrorCode code, const std::string& message) {
   throw Error(code, message).withOp("timeCollective").stillUsable();
@@ -58,6 +58,7 @@ class GpuCollectiveMeasurement {
         call_{options.timeoutMs},
         shape_(record_.shape(options.count, options.dtype, options.op, options.root)),
         data_(comm, options, record_) {
+    if (isMessages()) messages_ = record_.made.messages(shape_.count, shape_.dtype, comm.size());
     for (cuda::Stream* stream : data_.streams()) {
       starts_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
       stops_.push_back(std::make_unique<cuda::Event>(stream->device(), true));
@@ -87,7 +88,7 @@ class GpuCollectiveMeasurement {
  private:
   double timeoutMs() const { return call_.timeoutMs < 0 ? kDefaultTimeoutMs : call_.timeoutMs; }
 
-  bool isRing() const { return !record_.kind; }
+  bool isMessages() const { return !record_.kind; }
   /// Made of copies to scratch memory.
   bool isScan() const { return record_.kind == Kind::scan || record_.kind == Kind::exscan; }
 
@@ -96,21 +97,23 @@ class GpuCollectiveMeasurement {
   /// and asks for memory) must not wait for what is held.
   bool holdsFor(int batch) const {
     const bool warm = options_.warmup > 0 || options_.verify;
-    return holding_ && warm && !options_.aggregate && !isScan() && batch <= kMostHeldCalls &&
-           comm_.barrierOnHost();
+    const std::size_t groups = std::max<std::size_t>(messages_.size(), 1);
+    return holding_ && warm && !options_.aggregate && !isScan() &&
+           groups * static_cast<std::size_t>(batch) <= kMostHeldGroups && comm_.barrierOnHost();
   }
 
   void enqueue(int times) {
     const nccl::Launch launch{shape_, data_.buffers()};
     // The calls of a scan share their scratch memory.
-    if (options_.aggregate && !isRing() && !isScan()) {
+    if (options_.aggregate && !isMessages() && !isScan()) {
       const std::vector<nccl::Launch> launches(static_cast<std::size_t>(times), launch);
       if (times > 0) comm_.enqueue(launches, data_.streams(), call_);
       return;
     }
     for (int i = 0; i < times; ++i) {
-      if (isRing()) {
-        comm_.enqueueRing(launch.buffers, shape_.count, shape_.dtype, data_.streams(), call_);
+      if (isMessages()) {
+        comm_.enqueueMessages(record_.name, messages_, launch.buffers, shape_.dtype,
+                              data_.streams(), call_);
       } else {
         comm_.enqueue({&launch, 1}, data_.streams(), call_);
       }
@@ -259,6 +262,7 @@ class GpuCollectiveMeasurement {
   CallOptions call_;
   Shape shape_;
   GpuCollectiveData data_;
+  MessageSteps messages_;
   std::vector<std::unique_ptr<cuda::Event>> starts_;
   std::vector<std::unique_ptr<cuda::Event>> stops_;
   std::vector<std::unique_ptr<cuda::Graph>> graphs_;

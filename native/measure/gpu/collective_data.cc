@@ -80,23 +80,25 @@ void GpuCollectiveData::fill() {
 
 std::uint64_t GpuCollectiveData::countWrong() {
   auto* const wrong = static_cast<std::uint64_t*>(wrong_.data());
+  const Shape shape = record_.shape(options_.count, options_.dtype, options_.op, options_.root);
   std::uint64_t all = 0;
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     const int rank = comm_.heldRanks()[i];
     if (!record_.receives(rank, options_.root)) continue;
     *wrong = 0;
     for (std::size_t block = 0; block < record_.outputBlocks(comm_.size()); ++block) {
+      const Segment part = record_.segment(rank, block, shape, options_.root, comm_.size());
       const auto* const got =
-          static_cast<const char*>(out_[i]) + block * options_.count * sizeOf(options_.dtype);
-      const BlockOrigin origin = record_.origin(rank, block, options_.root, comm_.size());
+          static_cast<const char*>(out_[i]) + part.begin * sizeOf(options_.dtype);
+      const BlockOrigin& origin = part.origin;
+      if (part.count == 0) continue;
       if (origin.reducedRanks && *origin.reducedRanks != comm_.size()) {
         all += countWrongOnHost(*streams_[i], got, origin);
         continue;
       }
       cuda::Kernels::of(streams_[i]->device())
-          .countWrong(*streams_[i], got, origin.block * options_.count, options_.count,
-                      options_.dtype, patternOp_, comm_.size(), options_.seed,
-                      origin.reducedRanks ? -1 : origin.rank, wrong);
+          .countWrong(*streams_[i], got, part.first, part.count, options_.dtype, patternOp_,
+                      comm_.size(), options_.seed, origin.reducedRanks ? -1 : origin.rank, wrong);
     }
     streams_[i]->synchronize();
     all += *wrong;

@@ -42,8 +42,8 @@ class Watched final : public nccl::NcclCommunicator {
                                                      const CallOptions&) override {
     return refuse();
   }
-  void enqueueRing(const Buffers&, std::size_t, DType, std::span<cuda::Stream* const>,
-                   const CallOptions&) override {
+  void enqueueMessages(const char*, const MessageSteps&, const Buffers&, DType,
+                       std::span<cuda::Stream* const>, const CallOptions&) override {
     refuse();
   }
   void run(std::span<const nccl::Launch>, const CallOptions&) override { refuse(); }
