@@ -195,6 +195,9 @@ export class KVStore implements AsyncDisposable {
    * From the next push on, pushes update the stored values through this optimizer, natively; null: pushes assign
    * again. The optimizer is taken as it is at the call: later changes to the object do not reach the store (see
    * {@link setLearningRate}). States start anew. Takes effect at the call.
+   *
+   * With servers worker 0's call is enough, and resolves when the servers have the optimizer. Another worker's call brings
+   * none: it resolves when worker 0's has.
    */
   async setOptimizer(optimizer: Optimizer | null): Promise<void> {
     this.#operations.pending.assertOpen('setOptimizer');
@@ -207,7 +210,14 @@ export class KVStore implements AsyncDisposable {
       this.#native.setOptimizer(spec);
       this.#operations.updater = undefined;
     });
-    await Promise.all([set, hasServers(this.#kind) ? this.barrier() : undefined]);
+    // Answered after it, by every server.
+    await Promise.all([set, hasServers(this.#kind) ? this.#ask('setOptimizer') : undefined]);
+  }
+
+  async #ask(name: string): Promise<void> {
+    await this.#operations.pending.run(name, [], async () => {
+      await this.#native.serverReports();
+    });
   }
 
   /**

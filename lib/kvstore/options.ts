@@ -39,7 +39,7 @@ export interface KVStoreOptions {
   startTimeoutMs?: number | undefined;
   /**
    * Of stores with servers: a key of at least so many elements is cut evenly over all servers; a smaller one lies on
-   * one. 1 000 000 when absent. The same on all workers.
+   * one. The same on all workers. When absent MXNET_KVSTORE_BIGARRAY_BOUND, and without that 1 000 000.
    */
   bigArrayBound?: number | undefined;
 }
@@ -91,8 +91,18 @@ export interface OpeningOptions {
 }
 
 const defaultStartTimeoutMs = 60_000;
-/** MXNet's MXNET_KVSTORE_BIGARRAY_BOUND. */
+/** MXNet's variable, and its default. */
+const bigArrayVariable = 'MXNET_KVSTORE_BIGARRAY_BOUND';
 const defaultBigArrayBound = 1_000_000;
+
+function bigArrayBoundOf(given: number | undefined): number {
+  const text = process.env[bigArrayVariable];
+  const [value, name] =
+    given !== undefined || text === undefined || text === ''
+      ? [given ?? defaultBigArrayBound, 'bigArrayBound']
+      : [Number(text), bigArrayVariable];
+  return integer(value, name, 1, Number.MAX_SAFE_INTEGER);
+}
 
 const ofDevicesOnGpus = ['merge', 'peer', 'graph'] as const;
 
@@ -102,7 +112,7 @@ export function openingOptions(
   { kind }: StoreType,
   { gpus }: StoreDevices,
 ): OpeningOptions {
-  const { timeoutMs, startTimeoutMs, bigArrayBound = defaultBigArrayBound, merge } = options;
+  const { timeoutMs, startTimeoutMs, bigArrayBound, merge } = options;
   if (merge !== undefined && !mergeNames.includes(merge)) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', `one of ${mergeNames.join(', ')}`, merge);
   }
@@ -119,6 +129,6 @@ export function openingOptions(
     graph,
     timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
     startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),
-    bigArrayBound: integer(bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER),
+    bigArrayBound: bigArrayBoundOf(bigArrayBound),
   };
 }

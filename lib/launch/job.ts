@@ -18,6 +18,8 @@ export interface JobSpec {
   readonly servers: number;
   /** Variables of every process of the job, on top of the launcher's environment. */
   readonly env: Readonly<Record<string, string>>;
+  /** More for the workers alone, and for the servers. */
+  readonly roleEnv?: Readonly<Record<Role, Readonly<Record<string, string>>>>;
   /** Cores to share out among the processes of this host; none: they run where the kernel puts them. */
   readonly cores: readonly number[];
   /** Whether each worker sees one GPU of its host; absent: all that the launcher sees. */

@@ -39,7 +39,12 @@ export const local: Launcher = {
           role: 'server' as const,
           label: labelOf('server', index),
           command: serverCommand(),
-          env: { ...common, GRADLINK_ROLE: 'server', GRADLINK_SERVER_RANK: String(index) },
+          env: {
+            ...common,
+            ...job.roleEnv?.server,
+            GRADLINK_ROLE: 'server',
+            GRADLINK_SERVER_RANK: String(index),
+          },
         };
       }
       return {
@@ -51,6 +56,7 @@ export const local: Launcher = {
         // Communicator.world() reads these. Ranks follow launch order, and one host holds them all.
         env: {
           ...common,
+          ...job.roleEnv?.worker,
           ...gpuVariables(job, place, outer),
           GRADLINK_ROLE: 'worker',
           GRADLINK_RANK: String(place),

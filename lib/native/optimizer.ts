@@ -71,6 +71,8 @@ export interface NativeOptimizerOption {
 /** An optimizer's options, those of every optimizer among them. */
 export interface NativeOptimizerDefinition {
   readonly name: string;
+  /** Its rate replaces a schedule's even where the caller gave none; the others take the schedule's. */
+  readonly hasOwnRate: boolean;
   readonly options: readonly NativeOptimizerOption[];
 }
 

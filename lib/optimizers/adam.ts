@@ -67,3 +67,37 @@ export class LAMB extends Optimizer {
     super('lamb', options);
   }
 }
+
+/** Options of {@link AdaMax}. */
+export type AdaMaxOptions = Omit<AdamOptions, 'epsilon'>;
+
+/**
+ * Adam with the largest gradient in place of the variance. Learning rate 0.002 by default. Not on GPUs.
+ *
+ * With g and m as {@link Adam}'s: `u = max(beta2 * u, |g|)`, `w -= lr / (1 - beta1^t) * m / u`; where u is 0, which MXNet
+ * divides by, the weight stays.
+ */
+export class AdaMax extends Optimizer {
+  constructor(options: AdaMaxOptions = {}) {
+    super('adamax', options);
+  }
+}
+
+/** Options of {@link Nadam}. */
+export interface NadamOptions extends AdamOptions {
+  /** How fast the momentum rises to beta1. Default 0.004. */
+  readonly scheduleDecay?: number;
+}
+
+/**
+ * Adam with Nesterov's momentum. Learning rate 0.001 by default. Not on GPUs.
+ *
+ * With g, m and v as {@link Adam}'s, `mu(t) = beta1 * (1 - 0.5 * 0.96^(t * scheduleDecay))` and P the product of mu(1) to mu(t):
+ * `d = (1 - mu(t)) * g / (1 - P) + mu(t + 1) * m / (1 - P * mu(t + 1))`, `w -= lr * d / (sqrt(v / (1 - beta2^t)) + epsilon)`.
+ * The product is that of the key, where MXNet multiplies those of all keys.
+ */
+export class Nadam extends Optimizer {
+  constructor(options: NadamOptions = {}) {
+    super('nadam', options);
+  }
+}

@@ -77,3 +77,26 @@ export class Ftrl extends Optimizer {
     super('ftrl', options);
   }
 }
+
+/** Options of {@link FTML}. */
+export interface FTMLOptions extends OptimizerOptions {
+  /** Default 0.6. */
+  readonly beta1?: number;
+  /** Decay of the squares. Default 0.999. */
+  readonly beta2?: number;
+  /** Default 1e-8. */
+  readonly epsilon?: number;
+}
+
+/**
+ * Follow the moving leader. Learning rate 0.01 by default. Not on GPUs.
+ *
+ * With g = clip(rescaleGrad * gradient + wd * w) and `v = beta2 * v + (1 - beta2) * g^2`:
+ * `d' = (1 - beta1^t) / lr * (sqrt(v / (1 - beta2^t)) + epsilon)`, `z = beta1 * z + (1 - beta1) * g - (d' - beta1 * d) * w`,
+ * `w = -z / d'`.
+ */
+export class FTML extends Optimizer {
+  constructor(options: FTMLOptions = {}) {
+    super('ftml', options);
+  }
+}

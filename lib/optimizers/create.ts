@@ -1,22 +1,38 @@
 // Optimizers by their names.
 import { argumentError } from '../errors.js';
-import { Adam, AdamW, LAMB } from './adam.js';
-import type { AdamOptions, AdamWOptions, LAMBOptions } from './adam.js';
-import { AdaDelta, AdaGrad, Ftrl, RMSProp } from './adaptive.js';
-import type { AdaDeltaOptions, AdaGradOptions, FtrlOptions, RMSPropOptions } from './adaptive.js';
+import { Adam, AdaMax, AdamW, LAMB, Nadam } from './adam.js';
+import type {
+  AdaMaxOptions,
+  AdamOptions,
+  AdamWOptions,
+  LAMBOptions,
+  NadamOptions,
+} from './adam.js';
+import { AdaDelta, AdaGrad, FTML, Ftrl, RMSProp } from './adaptive.js';
+import type {
+  AdaDeltaOptions,
+  AdaGradOptions,
+  FTMLOptions,
+  FtrlOptions,
+  RMSPropOptions,
+} from './adaptive.js';
 import type { Optimizer, OptimizerOptions } from './optimizer.js';
-import { LARS, SGD, Signum, Test } from './sgd.js';
-import type { LARSOptions, SGDOptions, SignumOptions } from './sgd.js';
+import { DCASGD, LARS, SGD, Signum, Test } from './sgd.js';
+import type { DCASGDOptions, LARSOptions, SGDOptions, SignumOptions } from './sgd.js';
 
 /** The options each optimizer takes, by its name. */
 export interface OptimizerOptionsByName {
   adadelta: AdaDeltaOptions;
   adagrad: AdaGradOptions;
   adam: AdamOptions;
+  adamax: AdaMaxOptions;
   adamw: AdamWOptions;
+  dcasgd: DCASGDOptions;
+  ftml: FTMLOptions;
   ftrl: FtrlOptions;
   lamb: LAMBOptions;
   lars: LARSOptions;
+  nadam: NadamOptions;
   nag: Omit<SGDOptions, 'nesterov'>;
   rmsprop: RMSPropOptions;
   sgd: SGDOptions;
@@ -33,10 +49,14 @@ const makers: {
   adadelta: (options) => new AdaDelta(options),
   adagrad: (options) => new AdaGrad(options),
   adam: (options) => new Adam(options),
+  adamax: (options) => new AdaMax(options),
   adamw: (options) => new AdamW(options),
+  dcasgd: (options) => new DCASGD(options),
+  ftml: (options) => new FTML(options),
   ftrl: (options) => new Ftrl(options),
   lamb: (options) => new LAMB(options),
   lars: (options) => new LARS(options),
+  nadam: (options) => new Nadam(options),
   nag: (options) => new SGD({ ...options, nesterov: true }),
   rmsprop: (options) => new RMSProp(options),
   sgd: (options) => new SGD(options),

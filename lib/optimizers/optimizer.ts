@@ -60,19 +60,6 @@ const updateNames = optionNames<{ dtype?: string }>({ dtype: true });
 /** Options that are no numbers, which the addon's table has. */
 const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
 
-/**
- * Those whose rate replaces the schedule's even where the caller gave none: MXNet's classes hand their default on. The
- * others take the schedule's.
- */
-const withRateOfTheirOwn: ReadonlySet<string> = new Set([
-  'adam',
-  'adamw',
-  'ftrl',
-  'lamb',
-  'rmsprop',
-  'signum',
-]);
-
 let definitions: ReadonlyMap<string, NativeOptimizerDefinition> | undefined;
 
 /** What the addon says of an optimizer's options; it knows every name that a class here has. */
@@ -107,7 +94,7 @@ export abstract class Optimizer {
   protected constructor(name: string, options: OptimizerOptions) {
     assertConcrete(new.target, Optimizer, 'new SGD(…), or createOptimizer(name, …)');
     const given = checkedObject(options, 'options');
-    const known = definitionOf(name).options;
+    const { options: known, hasOwnRate } = definitionOf(name);
     refuseUnknown(given, [...known.map((option) => option.name), ...otherOptions], name);
     const numbers: Record<string, number> = {};
     for (const option of known) {
@@ -128,8 +115,7 @@ export abstract class Optimizer {
     this.lrScheduler = scheduler;
     const ownRate = fallbackOf(known, 'learningRate');
     this.#learningRate =
-      numbers['learningRate'] ??
-      (scheduler === null || withRateOfTheirOwn.has(name) ? ownRate : scheduler.baseLr);
+      numbers['learningRate'] ?? (scheduler === null || hasOwnRate ? ownRate : scheduler.baseLr);
     if (scheduler !== null) warnOfTwoRates(name, this.#learningRate, scheduler);
     this.#rescaleGrad = numbers['rescaleGrad'] ?? fallbackOf(known, 'rescaleGrad');
     this.#options = {

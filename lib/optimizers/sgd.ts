@@ -74,6 +74,25 @@ export class LARS extends Optimizer {
   }
 }
 
+/** Options of {@link DCASGD}. */
+export interface DCASGDOptions extends OptimizerOptions {
+  /** Default 0. */
+  readonly momentum?: number;
+  /** How much of the delay is compensated (MXNet's `lamda`). Default 0.04. */
+  readonly lambda?: number;
+}
+
+/**
+ * Gradient descent that compensates delayed gradients of asynchronous workers. Learning rate 0.01 by default. Not on GPUs.
+ *
+ * With w' the weights before the last update: `m = momentum * m - lr * (g + wd * w + lambda * g^2 * (w - w'))`, `w += m`.
+ */
+export class DCASGD extends Optimizer {
+  constructor(options: DCASGDOptions = {}) {
+    super('dcasgd', options);
+  }
+}
+
 /** `w += rescaleGrad * gradient`: MXNet 1.9.1's optimizer for tests of stores. Nothing else has an effect. */
 export class Test extends Optimizer {
   constructor(options: OptimizerOptions = {}) {

@@ -8,7 +8,7 @@ export {
 export { ddpTool } from './ddp-tables.js';
 export { gpuTool } from './gpu-table.js';
 export { toJunit } from './junit.js';
-export { arraysLine, iterationLine, optionsLine, storeTool } from './mxnet-lines.js';
+export { arraysLine, iterationLine, optionsLines, storeTool } from './mxnet-lines.js';
 export {
   predictionFormats,
   renderPrediction,

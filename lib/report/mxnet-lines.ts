@@ -14,12 +14,37 @@ import type { Tool } from './tool.js';
  */
 const prefix = 'INFO:root:';
 
-/** The options as argparse shows them: names in alphabetical order, values as Python writes them. */
-export function optionsLine(options: Readonly<Record<string, Scalar>>): string {
+/** The original's options, all of which its first line has. */
+const original: ReadonlySet<string> = new Set([
+  'disp_batches',
+  'gc_threshold',
+  'gc_type',
+  'gpus',
+  'image_shape',
+  'kv_store',
+  'network',
+  'num_batches',
+  'num_classes',
+  'num_layers',
+  'optimizer',
+  'test_results',
+]);
+
+/**
+ * The original's options as argparse shows them, names in alphabetical order, values as Python writes them; and ours on a
+ * line of their own, which no reader of the original's looks for.
+ */
+export function optionsLines(options: Readonly<Record<string, Scalar>>): string[] {
   const entries = Object.entries(options)
     .map(([name, value]) => [pythonName(name), pythonValue(value)] as const)
     .sort(([a], [b]) => (a < b ? -1 : 1));
-  return `${prefix}Namespace(${entries.map(([name, value]) => `${name}=${value}`).join(', ')})`;
+  const listed = (isOriginal: boolean): string =>
+    entries
+      .filter(([name]) => original.has(name) === isOriginal)
+      .map(([name, value]) => `${name}=${value}`)
+      .join(', ');
+  const own = listed(false);
+  return [`${prefix}Namespace(${listed(true)})`, ...(own === '' ? [] : [`${prefix}also ${own}`])];
 }
 
 export function arraysLine(arrays: number, bytes: number): string {
@@ -51,7 +76,7 @@ function rows(cases: readonly CaseResult[]): string[] {
 
 export const storeTool: Tool = {
   name: 'measure',
-  head: ({ run }) => [optionsLine(run.options)],
+  head: ({ run }) => optionsLines(run.options),
   groups: (cases) => [cases],
   rows,
   foot: reportSummary,

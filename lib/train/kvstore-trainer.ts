@@ -1,7 +1,7 @@
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 
-import { GradlinkError } from '../errors.js';
-import { aBoolean, aFunction, aNumber, aString, having, orAbsent } from '../kinds.js';
+import { argumentError, GradlinkError } from '../errors.js';
+import { aBoolean, aFunction, aNumber, aString, having, oneOfWords, orAbsent } from '../kinds.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { callback, instanceOf, notConstructed, optionNames, optionsObject } from '../validate.js';
@@ -22,9 +22,11 @@ export interface KVStoreTrainerOptions {
    */
   readonly optimizer: Optimizer | Pick<InnerOptimizer, 'applyGradients'>;
   /**
-   * What each worker's gradients are multiplied by; 1 / workers when absent, so that the sum of all is their average, and
-   * 1 where every push is a step of its own (`dist_async`).
+   * What a step takes of the workers' gradients: their `'mean'`, or their `'sum'`, as gluon's Trainer. `'mean'` when absent,
+   * but `'sum'` where every push is a step of its own (`dist_async`).
    */
+  readonly reduction?: 'mean' | 'sum' | undefined;
+  /** In place of `reduction`: what each worker's gradients are multiplied by before they are summed. */
   readonly scale?: number | undefined;
   /** What the store's keys begin with, before the number of the variable; `'variable-'` when absent. */
   readonly prefix?: string | undefined;
@@ -39,6 +41,7 @@ export interface KVStoreTrainerOptions {
 
 const trainerNames = optionNames<KVStoreTrainerOptions>({
   optimizer: true,
+  reduction: true,
   scale: true,
   prefix: true,
   gather: true,
@@ -51,10 +54,25 @@ const optimizerKind = having({
   optimizer: (value, name) => {
     if (!(value instanceof Optimizer)) having({ applyGradients: aFunction })(value, name);
   },
+  reduction: orAbsent(oneOfWords(['mean', 'sum'])),
   scale: orAbsent(aNumber),
   prefix: orAbsent(aString),
   gather: orAbsent(aBoolean),
 });
+
+function scaleOf(
+  { reduction, scale }: KVStoreTrainerOptions,
+  isAsync: boolean,
+  workers: number,
+): number {
+  if (reduction !== undefined && scale !== undefined) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', 'either reduction or scale', {
+      text: 'both',
+    });
+  }
+  const sums = reduction === 'sum' || (reduction === undefined && isAsync);
+  return scale ?? (sums ? 1 : 1 / workers);
+}
 
 /**
  * Trains over a {@link KVStore} of any type: each gradient is pushed the moment the backward pass has made it, the first
@@ -90,13 +108,13 @@ export class KVStoreTrainer {
     options: KVStoreTrainerOptions,
   ) {
     if (key !== making) throw notConstructed('KVStoreTrainer', 'KVStoreTrainer.create(…)');
-    const { prefix = 'variable-', scale } = options;
+    const { prefix = 'variable-' } = options;
     const isAsync = kv.type.includes('async');
     this.variables = variables;
     this.#kv = kv;
     this.#options = options;
     this.#keys = variables.map((_, index) => `${prefix}${index}`);
-    this.#scale = scale ?? (isAsync ? 1 : 1 / kv.numWorkers);
+    this.#scale = scaleOf(options, isAsync, kv.numWorkers);
     this.#sent = variables.map(({ size }) => new Float32Array(size));
     this.#all = new Float32Array(variables.reduce((sum, { size }) => sum + size, 0));
     let offset = 0;

@@ -18,7 +18,7 @@ using kernels::StepData;
 using kernels::TrustData;
 
 #define GRADLINK_FORMULA_NAME(none, kernel, Formula) #Formula,
-/// In the order of StepKernel, whose last has no kernel of its own.
+/// In the order of StepKernel, whose first these are.
 constexpr const char* kFormulas[] = {GRADLINK_STEP_FORMULAS(GRADLINK_FORMULA_NAME, )};
 #undef GRADLINK_FORMULA_NAME
 
@@ -185,6 +185,9 @@ void prepareSteps(Device& device) { stepKernels(device); }
 
 void step(Stream& stream, TaskRing& ring, DType dtype, StepKernel kernel, TrustRatio ratio,
           std::span<const StepTask> tasks) {
+  if (!runsOnGpus(kernel)) {
+    throw Error(ErrorCode::unsupported, "an optimizer's step that GPUs have no kernel of");
+  }
   if (kernel == StepKernel::lambMoments ||
       (kernel == StepKernel::lambApply) != (ratio == TrustRatio::lamb)) {
     throw Error(ErrorCode::invalidArgument, "lamb's step is lambApply with lamb's trust ratio");

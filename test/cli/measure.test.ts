@@ -40,11 +40,12 @@ describe('text output', () => {
       '2',
     );
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    const [first, second, ...rest] = stderr.split('\n');
-    // argparse's order is alphabetical; the original's options are all there, with its names.
+    const [first, own, second, ...rest] = stderr.split('\n');
+    // argparse's order is alphabetical; the original's options are all there, with its names, and no other.
     expect(first).toMatch(
-      /^INFO:root:Namespace\(.*disp_batches=2, .*gc_type='none', gpus=None, image_shape='1,28,28', kv_store='device', .*network='mlp', num_batches=4, num_classes=10, num_layers=152, optimizer='None', .*test_results=1.*\)$/,
+      /^INFO:root:Namespace\(disp_batches=2, gc_threshold=0\.5, gc_type='none', gpus=None, image_shape='1,28,28', kv_store='device', network='mlp', num_batches=4, num_classes=10, num_layers=152, optimizer='None', test_results=1\)$/,
     );
+    expect(own).toMatch(/^INFO:root:also cpus=2, .*dtype='float32'/);
     expect(second).toBe('INFO:root:num of arrays = 6, total size = 0.437544 MB');
     const lines = iterations(rest.join('\n'));
     expect(lines.map(([iteration]) => iteration)).toEqual([2, 4]);

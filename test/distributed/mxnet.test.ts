@@ -144,3 +144,40 @@ it('dist_async: every push is a step of its own', async () => {
   );
   expect(workers).toEqual(allWell(3, [[true, true]]));
 });
+
+it('set_optimizer: worker 0 alone, as its nightly tests have it; a barrier of another worker is none of it', async () => {
+  const { workers } = await runJob(
+    scripts,
+    { workers: 2, servers: 2 },
+    `
+    ${keys}
+    const kv = await KVStore.create('dist_sync');
+    await kv.init(3, filled(small, 1));
+    const out = filled(small, 0);
+    if (kv.rank === 0) await kv.setOptimizer(new Test({ rescaleGrad: rate }));
+    for (let i = 0; i < 3; i++) await kv.push(3, filled(small, 1));
+    await kv.pull(3, out);
+    const right = [same(out, 1 + 3 * 2 * rate)];
+    await kv.close();
+
+    const late = await KVStore.create('dist_async');
+    await late.init(3, filled(small, 1));
+    if (late.rank === 0) {
+      await late.setOptimizer(new Test({ rescaleGrad: rate }));
+      await late.push(3, filled(small, 1));
+    }
+    await late.barrier();
+    await late.pull(3, out);
+    right.push(same(out, 1 + rate));
+    // Worker 0's first call was its own affair: this one of worker 1 means worker 0's second.
+    await late.setOptimizer(new Test({ rescaleGrad: -rate }));
+    if (late.rank === 1) await late.push(3, filled(small, 1));
+    await late.barrier();
+    await late.pull(3, out);
+    right.push(same(out, 1));
+    report(right);
+    await late.close();
+    `,
+  );
+  expect(workers).toEqual(allWell(2, [[true, true, true]]));
+});

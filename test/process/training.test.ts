@@ -88,14 +88,26 @@ describe('two processes follow one', () => {
       report(distance(stored));
       await kv.close();
 
+      // gluon's Trainer: the sum over the workers.
+      const summed = makeModel();
+      const sums = await KVStore.create('allreduce');
+      const gluons = await training.KVStoreTrainer.create(summed, sums, {
+        optimizer: new SGD({ learningRate: 0.1 / size }),
+        reduction: 'sum',
+      });
+      for (let step = 0; step < 4; ++step) (await gluons.step(lossOf(summed, mine))).dispose();
+      report(distance(summed));
+      await sums.close();
+
       // So that the figures above mean something.
       report(distance(makeModel()));
       `,
     );
-    for (const [together, fitted, stored, untrained] of reports as number[][]) {
+    for (const [together, fitted, stored, summed, untrained] of reports as number[][]) {
       expect(together).toBeLessThan(1e-5);
       expect(fitted).toBeLessThan(1e-5);
       expect(stored).toBeLessThan(1e-5);
+      expect(summed).toBeLessThan(1e-5);
       expect(untrained).toBeGreaterThan(1e-2);
     }
   });

@@ -117,6 +117,58 @@ export function referenceOptimizer(
         });
       };
     }
+    case 'adamax': {
+      const [b1, b2] = [num('beta1', 0.9), num('beta2', 0.999)];
+      return each((i, w, g, t) => {
+        const grad = clip(g * rescale + wd * w, limit);
+        a[i] = b1 * at(a, i) + (1 - b1) * grad;
+        b[i] = Math.max(b2 * at(b, i), Math.abs(grad));
+        return w - ((num('learningRate', 0.002) / (1 - b1 ** t)) * at(a, i)) / at(b, i);
+      });
+    }
+    case 'nadam': {
+      const [b1, b2] = [num('beta1', 0.9), num('beta2', 0.999)];
+      const mu = (t: number): number => b1 * (1 - 0.5 * 0.96 ** (t * num('scheduleDecay', 0.004)));
+      let product = 1;
+      return (w, grad, t) => {
+        product *= mu(t);
+        for (let i = 0; i < count; i += 1) {
+          const g = clip(at(grad, i) * rescale + wd * at(w, i), limit);
+          a[i] = b1 * at(a, i) + (1 - b1) * g;
+          b[i] = b2 * at(b, i) + (1 - b2) * g * g;
+          const mean = at(a, i) / (1 - product * mu(t + 1));
+          const direction = ((1 - mu(t)) * g) / (1 - product) + mu(t + 1) * mean;
+          const root = Math.sqrt(at(b, i) / (1 - b2 ** t)) + num('epsilon', 1e-8);
+          w[i] = at(w, i) - (num('learningRate', 0.001) * direction) / root;
+        }
+      };
+    }
+    case 'ftml': {
+      const [b1, b2] = [num('beta1', 0.6), num('beta2', 0.999)];
+      return each((i, w, g, t) => {
+        const grad = clip(g * rescale + wd * w, limit);
+        const before = at(a, i);
+        b[i] = b2 * at(b, i) + (1 - b2) * grad * grad;
+        const root = Math.sqrt(at(b, i) / (1 - b2 ** t)) + num('epsilon', 1e-8);
+        a[i] = ((1 - b1 ** t) / num('learningRate', 0.01)) * root;
+        c[i] = b1 * at(c, i) + (1 - b1) * grad - (at(a, i) - b1 * before) * w;
+        return -at(c, i) / at(a, i);
+      });
+    }
+    case 'dcasgd': {
+      let before: number[] | undefined;
+      return (w, grad) => {
+        const last = (before ??= w.slice());
+        for (let i = 0; i < count; i += 1) {
+          const [weight, g] = [at(w, i), plain(at(grad, i))];
+          const late = num('lambda', 0.04) * g * g * (weight - at(last, i));
+          a[i] =
+            num('momentum', 0) * at(a, i) - num('learningRate', 0.01) * (g + wd * weight + late);
+          last[i] = weight;
+          w[i] = weight + at(a, i);
+        }
+      };
+    }
     case 'adagrad':
       return each((i, w, g) => {
         const grad = plain(g);

@@ -14,9 +14,9 @@ import {
   readLaunch,
   type LaunchOptions,
 } from './options.js';
+import { launcherName } from './mxnet.js';
 import { explain, gpuNotes, shellLine } from './report.js';
 import { Control } from '../../launch/control.js';
-import { launchers } from '../../launch/launchers.js';
 import {
   jobVariable,
   type Command,
@@ -160,9 +160,8 @@ export const registerLaunch: Register = (program, io, done) => {
     )
     .option(
       '-s, --num-servers <count>',
-      'processes that keep the distributed store (dist_sync, dist_async); they run gradlink serve',
+      'processes that keep the distributed store; they run gradlink serve (default: as many as workers where the command names a store dist_…, else 0)',
       integer({ min: 0, max: 4096 }),
-      0,
     )
     .option(
       '-H, --hostfile <file>',
@@ -171,7 +170,7 @@ export const registerLaunch: Register = (program, io, done) => {
     .option(
       '--launcher <name>',
       'how they are started; local: on this host; mpi: by mpirun; ssh: by mpirun over ssh; slurm: by srun',
-      choice(Object.keys(launchers)),
+      launcherName,
       'local',
     )
     .option(
@@ -180,6 +179,19 @@ export const registerLaunch: Register = (program, io, done) => {
       environment,
       {},
     )
+    .option(
+      '--env-worker <NAME=VALUE>',
+      'set a variable in every worker (NAME:VALUE too); may be repeated',
+      environment,
+      {},
+    )
+    .option(
+      '--env-server <NAME=VALUE>',
+      'set a variable in every server (NAME:VALUE too); may be repeated',
+      environment,
+      {},
+    )
+    .option('--p3', "MXNet's; changes nothing: every store sends pieces by priority")
     .option(
       '--sync-dst-dir <dir>',
       'first copy the current folder there on every host of the hostfile, and run there (rsync)',

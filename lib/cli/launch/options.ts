@@ -3,6 +3,7 @@ import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
 
 import { InvalidArgumentError } from 'commander';
 
+import { refuseVariables, serversOf } from './mxnet.js';
 import { UsageError } from '../usage-error.js';
 import { allowedCores } from '../../launch/cores.js';
 import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
@@ -15,7 +16,8 @@ export const bindings = ['core', 'none'] as const;
 
 export interface LaunchOptions {
   readonly numWorkers: number;
-  readonly numServers: number;
+  /** Absent: as many as workers where the command names a store with servers, else none. */
+  readonly numServers?: number;
   readonly launcher: string;
   readonly hostfile?: string;
   readonly syncDstDir?: string;
@@ -23,6 +25,9 @@ export interface LaunchOptions {
   readonly mpirun?: string;
   readonly launcherArg: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  readonly envWorker: Readonly<Record<string, string>>;
+  readonly envServer: Readonly<Record<string, string>>;
+  readonly p3?: true;
   readonly bindTo: (typeof bindings)[number];
   readonly gpuPerWorker?: true;
   readonly timeout?: number;
@@ -39,12 +44,12 @@ export interface LaunchOptions {
 
 type Env = Readonly<Record<string, string | undefined>>;
 
-/** Collects NAME=VALUE options. */
+/** Collects NAME=VALUE options; MXNet writes NAME:VALUE. */
 export function environment(
   text: string,
   previous: Readonly<Record<string, string>>,
 ): Readonly<Record<string, string>> {
-  const match = /^([A-Za-z_]\w*)=(.*)$/s.exec(text);
+  const match = /^([A-Za-z_]\w*)[=:](.*)$/s.exec(text);
   const [, name, value] = match ?? [];
   if (name === undefined || value === undefined) {
     throw new InvalidArgumentError('Expected NAME=VALUE, such as GRADLINK_NUM_THREADS=1.');
@@ -77,7 +82,7 @@ export function prepareDirectory(directory: string): void {
   }
 }
 
-function readHosts({ hostfile, numWorkers, numServers }: LaunchOptions): readonly string[] {
+function readHosts({ hostfile, numWorkers }: LaunchOptions, numServers: number): readonly string[] {
   const file = hostfile ?? '';
   try {
     // bfrun's and horovodrun's -H has the hosts themselves.
@@ -101,6 +106,8 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
     ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
     ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
     ['--elastic', options.elastic === true, ['local']],
+    ['--env-worker', Object.keys(options.envWorker).length > 0, ['local']],
+    ['--env-server', Object.keys(options.envServer).length > 0, ['local']],
   ];
   for (const [name, there, names] of given) {
     if (there && !names.includes(launcher.name)) {
@@ -134,19 +141,22 @@ export function readLaunch(
   const launcher = launchers[options.launcher];
   if (launcher === undefined) throw new Error(`launcher ${options.launcher} is not registered`);
   refuseMeaningless(launcher, options);
+  refuseVariables(env);
+  const servers = serversOf(options.numServers, options.numWorkers, command);
   const { hostfile, remoteShell, mpirun, syncDstDir } = options;
   const job: JobSpec = {
     command,
     workers: options.numWorkers,
-    servers: options.numServers,
+    servers,
     env: options.env,
+    roleEnv: { worker: options.envWorker, server: options.envServer },
     cores: options.bindTo === 'core' ? allowedCores() : [],
     ...(options.gpuPerWorker === true ? { gpuPerWorker: true } : {}),
     tolerateWorkerLoss: options.tolerateWorkerLoss === true,
     graceMs: options.grace * 1000,
     outerEnv: withoutOuterJob(env),
     starterArguments: options.launcherArg,
-    ...(hostfile === undefined ? {} : { hosts: readHosts(options) }),
+    ...(hostfile === undefined ? {} : { hosts: readHosts(options, servers) }),
     ...(remoteShell === undefined ? {} : { remoteShell }),
     ...(mpirun === undefined ? {} : { mpirun }),
     ...(syncDstDir === undefined ? {} : { directory: syncDstDir }),

@@ -39,6 +39,7 @@ Napi::Value definitionsOf(const Napi::CallbackInfo& info) {
     }
     Napi::Object object = Napi::Object::New(env);
     object["name"] = definition.name;
+    object["hasOwnRate"] = Napi::Boolean::New(env, definition.hasOwnRate);
     object["options"] = options;
     all[all.Length()] = object;
   }

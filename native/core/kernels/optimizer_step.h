@@ -26,15 +26,27 @@ namespace gradlink {
   X(argument, lambApply, LambApply)             \
   X(argument, addScaled, AddScaled)
 
+// Formulas of host_formulas.h, which only the host's loops have: X as above.
+#define GRADLINK_HOST_FORMULAS(X, argument) \
+  X(argument, adamax, Adamax)               \
+  X(argument, nadam, Nadam)                 \
+  X(argument, ftml, Ftml)                   \
+  X(argument, dcasgd, Dcasgd)
+
 enum class StepKernel : std::uint8_t {
 #define GRADLINK_STEP_NAME(none, kernel, Formula) kernel,
-  GRADLINK_STEP_FORMULAS(GRADLINK_STEP_NAME, )
+  GRADLINK_STEP_FORMULAS(GRADLINK_STEP_NAME, ) GRADLINK_HOST_FORMULAS(GRADLINK_STEP_NAME, )
 #undef GRADLINK_STEP_NAME
   /// The first half of lamb's step: moments, and the direction for its norm.
   lambMoments,
 };
 inline constexpr std::size_t kStepKernelCount =
     static_cast<std::size_t>(StepKernel::lambMoments) + 1;
+
+/// Whether GPUs have kernels of it.
+constexpr bool runsOnGpus(StepKernel kernel) {
+  return kernel <= StepKernel::addScaled || kernel == StepKernel::lambMoments;
+}
 
 /// Which norm, if any, scales the rate of a whole array.
 enum class TrustRatio : std::uint8_t { none, lars, lamb };

@@ -10,6 +10,7 @@
 #include "kvstore/gpu/engine.h"
 #include "kvstore/gpu/host_site.h"
 #include "kvstore/gpu/keys.h"
+#include "kvstore/optimizer/math.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
@@ -28,6 +29,11 @@ class GpuStore final : public Store {
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
+    if (optimizer && !onHost_ && !runsOnGpus(optimizer->math().kernel)) {
+      throw storeUnsupported(optimizer->spec().name +
+                             " has no kernels for GPUs: use a store of type 'local', which steps "
+                             "on the host, or one with servers");
+    }
     engine_.apply([this, optimizer = std::move(optimizer)] { rule_ = {optimizer, nullptr}; });
   }
   void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {

@@ -15,6 +15,22 @@ constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
 double orNoBound(double value) { return std::isnan(value) ? kNoBound : value; }
 
+/// nadam's momentum at a step, which rises to beta1.
+double nadamMomentum(double beta1, double decay, double t) {
+  return beta1 * (1 - 0.5 * std::pow(0.96, t * decay));
+}
+
+/// The product of nadam's momenta of all steps after `before` and up to t. What is too small to
+/// change 1 minus it is not multiplied further.
+double nadamProduct(double beta1, double decay, double before, double t) {
+  constexpr double kTooSmall = 1e-20;
+  double product = 1;
+  for (double step = before + 1; step <= t && product > kTooSmall; ++step) {
+    product *= nadamMomentum(beta1, decay, step);
+  }
+  return product;
+}
+
 }  // namespace
 
 OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)) {
@@ -57,12 +73,26 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
     kernel = StepKernel::lambApply;
     ratio = TrustRatio::lamb;
     stateNames = {"mean", "variance"};
+  } else if (name == "adamax") {
+    kernel = StepKernel::adamax;
+    stateNames = {"mean", "bound"};
+  } else if (name == "nadam") {
+    kernel = StepKernel::nadam;
+    stateNames = {"mean", "variance"};
+  } else if (name == "ftml") {
+    kernel = StepKernel::ftml;
+    stateNames = {"d", "v", "z"};
+  } else if (name == "dcasgd") {
+    kernel = StepKernel::dcasgd;
+    stateNames = {"before", "momentum"};
   } else {
     kernel = StepKernel::addScaled;
   }
   lazy = flag("lazyUpdate") || name == "adagrad" || name == "ftrl";
-  if (kernel == StepKernel::ftrl && value("learningRate") == 0 && !spec.scheduler) {
-    throw Error(ErrorCode::invalidArgument, "ftrl: learningRate must not be 0, it divides by it");
+  const bool dividesByRate = kernel == StepKernel::ftrl || kernel == StepKernel::ftml;
+  if (dividesByRate && value("learningRate") == 0 && !spec.scheduler) {
+    throw Error(ErrorCode::invalidArgument,
+                name + ": learningRate must not be 0, it divides by it");
   }
 }
 
@@ -117,6 +147,29 @@ StepScalars<double> OptimizerMath::scalars(const UpdateNumbers& numbers) const {
     case StepKernel::ftrl:
       c.lambda1 = value("lambda1");
       c.ftrlBeta = value("beta");
+      break;
+    case StepKernel::adamax:
+      averages(value("beta1"), value("beta2"));
+      c.lr /= 1 - std::pow(c.beta1, t);
+      break;
+    case StepKernel::nadam: {
+      averages(value("beta1"), value("beta2"));
+      c.correction2 = 1 - std::pow(c.beta2, t);
+      const double decay = value("scheduleDecay");
+      const double now = nadamMomentum(c.beta1, decay, t);
+      const double next = nadamMomentum(c.beta1, decay, t + 1);
+      const double product = nadamProduct(c.beta1, decay, value("beginNumUpdate"), t);
+      c.momentum = (1 - now) / (1 - product);
+      c.onePlusMomentum = next / (1 - product * next);
+      break;
+    }
+    case StepKernel::ftml:
+      averages(value("beta1"), value("beta2"));
+      c.correction1 = 1 - std::pow(c.beta1, t);
+      c.correction2 = 1 - std::pow(c.beta2, t);
+      break;
+    case StepKernel::dcasgd:
+      c.lambda1 = value("lambda");
       break;
     case StepKernel::sgd:
     case StepKernel::sgdMomentum:

@@ -21,6 +21,19 @@ StateArray makeArray(std::string name, DType dtype, std::size_t count) {
   return {std::move(name), dtype, count, AlignedBuffer(count * sizeOf(dtype))};
 }
 
+/// The weights in the precision of the step.
+void copyWeights(void* to, const void* weight, std::size_t count, DType dtype) {
+  if (count == 0) return;
+  const KvKernels& kernels = kvKernels();
+  if (dtype == DType::float16) {
+    kernels.fromFloat16(static_cast<const std::uint16_t*>(weight), static_cast<float*>(to), count);
+  } else if (dtype == DType::bfloat16) {
+    kernels.fromBfloat16(static_cast<const std::uint16_t*>(weight), static_cast<float*>(to), count);
+  } else {
+    std::memcpy(to, weight, count * sizeOf(dtype));
+  }
+}
+
 }  // namespace
 
 Optimizer::Optimizer(const OptimizerSpec& spec)
@@ -67,10 +80,10 @@ std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, c
   }
   if (half && math_->flag("multiPrecision")) {
     state->arrays.push_back(makeArray("master", DType::float32, count));
-    const auto* from = static_cast<const std::uint16_t*>(weight);
-    auto* master = static_cast<float*>(state->arrays.back().data.data());
-    const KvKernels& kernels = kvKernels();
-    (dtype == DType::float16 ? kernels.fromFloat16 : kernels.fromBfloat16)(from, master, count);
+    copyWeights(state->arrays.back().data.data(), weight, count, dtype);
+  }
+  if (math_->kernel == StepKernel::dcasgd) {
+    copyWeights(state->arrays.front().data.data(), weight, count, dtype);
   }
   return state;
 }

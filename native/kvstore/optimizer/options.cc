@@ -14,11 +14,19 @@ using Range = OptionRange;
 
 constexpr double kOff = std::numeric_limits<double>::quiet_NaN();
 
+struct Rate {
+  double value;
+  bool isOwn;
+};
+/// Of MXNet's base class: a schedule's base rate counts before it.
+constexpr Rate kBaseRate = {0.01, false};
+constexpr Rate ownRate(double value) { return {value, true}; }
+
 /// An optimizer's own options after those of every optimizer.
-OptimizerDefinition define(const char* name, double learningRate,
-                           const std::vector<OptimizerOption>& own) {
+OptimizerDefinition define(const char* name, Rate rate, const std::vector<OptimizerOption>& own) {
   OptimizerDefinition definition{name,
-                                 {{"learningRate", learningRate, Range::finite},
+                                 rate.isOwn,
+                                 {{"learningRate", rate.value, Range::finite},
                                   {"wd", 0, Range::finite},
                                   {"rescaleGrad", 1, Range::finite},
                                   {"clipGradient", kOff, Range::positiveOrOff},
@@ -121,43 +129,59 @@ const char* nameOf(OptionRange range) {
 // MXNet's later class.
 std::span<const OptimizerDefinition> optimizerDefinitions() {
   static const std::vector<OptimizerDefinition> kDefinitions = {
-      define("adadelta", 0.01, {{"rho", 0.9, Range::unit}, {"epsilon", 1e-5, Range::positive}}),
-      define("adagrad", 0.01, {{"epsilon", 1e-7, Range::notNegative}}),
-      define("adam", 0.001,
+      define("adadelta", kBaseRate,
+             {{"rho", 0.9, Range::unit}, {"epsilon", 1e-5, Range::positive}}),
+      define("adagrad", kBaseRate, {{"epsilon", 1e-7, Range::notNegative}}),
+      define("adam", ownRate(0.001),
              {{"beta1", 0.9, Range::unit},
               {"beta2", 0.999, Range::unit},
               {"epsilon", 1e-8, Range::notNegative},
               {"lazyUpdate", 1, Range::flag}}),
-      define("adamw", 0.001,
+      define("adamax", ownRate(0.002),
+             {{"beta1", 0.9, Range::unit}, {"beta2", 0.999, Range::unit}}),
+      define("adamw", ownRate(0.001),
              {{"beta1", 0.9, Range::unit},
               {"beta2", 0.999, Range::unit},
               {"epsilon", 1e-6, Range::notNegative},
               {"biasCorrection", 1, Range::flag}}),
-      define("ftrl", 0.1, {{"lambda1", 0.01, Range::notNegative}, {"beta", 1, Range::notNegative}}),
-      define("lamb", 0.001,
+      define("dcasgd", kBaseRate,
+             {{"momentum", 0, Range::clampedAtZero}, {"lambda", 0.04, Range::finite}}),
+      define("ftml", kBaseRate,
+             {{"beta1", 0.6, Range::unit},
+              {"beta2", 0.999, Range::unit},
+              {"epsilon", 1e-8, Range::notNegative}}),
+      define("ftrl", ownRate(0.1),
+             {{"lambda1", 0.01, Range::notNegative}, {"beta", 1, Range::notNegative}}),
+      define("lamb", ownRate(0.001),
              {{"beta1", 0.9, Range::unit},
               {"beta2", 0.999, Range::unit},
               {"epsilon", 1e-6, Range::notNegative},
               {"lowerBound", kOff, Range::positiveOrOff},
               {"upperBound", kOff, Range::positiveOrOff},
               {"biasCorrection", 1, Range::flag}}),
-      define("lars", 0.01,
+      define("lars", kBaseRate,
              {{"momentum", 0, Range::clampedAtZero},
               {"eta", 0.001, Range::positive},
               {"epsilon", 0, Range::notNegative},
               {"momentumCorrection", 1, Range::flag}}),
-      define("rmsprop", 0.001,
+      define("nadam", ownRate(0.001),
+             {{"beta1", 0.9, Range::unit},
+              {"beta2", 0.999, Range::unit},
+              {"epsilon", 1e-8, Range::notNegative},
+              {"scheduleDecay", 0.004, Range::finite}}),
+      define("rmsprop", ownRate(0.001),
              {{"gamma1", 0.9, Range::unit},
               {"gamma2", 0.9, Range::unit},
               {"epsilon", 1e-8, Range::notNegative},
               {"centered", 0, Range::flag},
               {"clipWeights", kOff, Range::positiveOrOff}}),
-      define("sgd", 0.01,
+      define("sgd", kBaseRate,
              {{"momentum", 0, Range::clampedAtZero},
               {"nesterov", 0, Range::flag},
               {"lazyUpdate", 1, Range::flag}}),
-      define("signum", 0.01, {{"momentum", 0.9, Range::clampedAtZero}, {"wdLh", 0, Range::finite}}),
-      define("test", 0.01, {}),
+      define("signum", ownRate(0.01),
+             {{"momentum", 0.9, Range::clampedAtZero}, {"wdLh", 0, Range::finite}}),
+      define("test", kBaseRate, {}),
   };
   return kDefinitions;
 }

@@ -39,6 +39,9 @@ struct OptimizerOption {
 
 struct OptimizerDefinition {
   const char* name;
+  /// Its rate replaces a schedule's even where the caller gave none: MXNet's class hands its
+  /// default on. The others take the schedule's.
+  bool hasOwnRate;
   /// Of every optimizer and then its own.
   std::vector<OptimizerOption> options;
 };

@@ -252,6 +252,8 @@ void ServerLoop::checkBarrier() {
   }
   if (!asked) return;
   for (int worker = 0; worker < options_.workers; ++worker) {
+    // What worker 0 has set before is known to all: a call of theirs after it means the next.
+    stream(worker).rules = rules_.size();
     if (!stream(worker).barrier) continue;
     context_.replies.done(worker, *stream(worker).barrier);
     stream(worker).barrier.reset();

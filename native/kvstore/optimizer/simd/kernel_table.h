@@ -20,10 +20,14 @@ constexpr FusedFunction<T> kFusedAll = Fused<T, stepAll<Formula, T>>::run;
 constexpr KvKernels tableOf(const char* level) {
   return KvKernels{
       .level = level,
-      .step32 = {GRADLINK_STEP_FORMULAS(GRADLINK_STEP_LOOP, float) stepLambMoments<float>},
-      .step64 = {GRADLINK_STEP_FORMULAS(GRADLINK_STEP_LOOP, double) stepLambMoments<double>},
-      .fused32 = {GRADLINK_STEP_FORMULAS(GRADLINK_FUSED_LOOP, float) nullptr},
-      .fused64 = {GRADLINK_STEP_FORMULAS(GRADLINK_FUSED_LOOP, double) nullptr},
+      .step32 = {GRADLINK_STEP_FORMULAS(GRADLINK_STEP_LOOP, float)
+                     GRADLINK_HOST_FORMULAS(GRADLINK_STEP_LOOP, float) stepLambMoments<float>},
+      .step64 = {GRADLINK_STEP_FORMULAS(GRADLINK_STEP_LOOP, double)
+                     GRADLINK_HOST_FORMULAS(GRADLINK_STEP_LOOP, double) stepLambMoments<double>},
+      .fused32 = {GRADLINK_STEP_FORMULAS(GRADLINK_FUSED_LOOP, float)
+                      GRADLINK_HOST_FORMULAS(GRADLINK_FUSED_LOOP, float) nullptr},
+      .fused64 = {GRADLINK_STEP_FORMULAS(GRADLINK_FUSED_LOOP, double)
+                      GRADLINK_HOST_FORMULAS(GRADLINK_FUSED_LOOP, double) nullptr},
       .sumOfSquares32 = sumOfSquares<float>,
       .sumOfSquares64 = sumOfSquares<double>,
       .fromFloat16 = fromFloat16,

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "kvstore/optimizer/math.h"
 #include "test/kvstore/gpu/support.h"
 
 namespace gradlink::test {
@@ -106,6 +107,13 @@ void wait(const std::function<void(std::shared_ptr<Ticket>)>& begin) {
 TEST_P(GpuStoreUpdates, EveryOptimizerStepsToTheBitsOfTheHost) {
   for (const char* name : optimizerNames()) {
     const auto store = open();
+    if (GetParam().merge != GpuMerge::host && !runsOnGpus(optimizerOf(name)->math().kernel)) {
+      EXPECT_NE(
+          cuda::messageOf(ErrorCode::unsupported, [&] { store->setOptimizer(optimizerOf(name)); })
+              .find(std::string(name) + " has no kernels for GPUs"),
+          std::string::npos);
+      continue;
+    }
     Twins twins(*store, gpus);
     twins.define();
     std::map<std::string, double> numbers;
