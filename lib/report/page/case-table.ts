@@ -111,7 +111,9 @@ export function caseTable(runs: readonly LabelledRun[]): CaseTable {
     columns.push({ title, align: 'right' });
     cells.push(({ result }) => of(result));
   }
-  columns.push({ title: 'verdict', align: 'left' });
-  cells.push(({ result }) => verdictCell(result));
+  if (rows.some(({ result }) => verdictCell(result).text !== '')) {
+    columns.push({ title: 'verdict', align: 'left' });
+    cells.push(({ result }) => verdictCell(result));
+  }
   return { columns, rows: rows.map((row) => cells.map((of) => of(row))), constants };
 }

@@ -40,9 +40,10 @@ function isLatency({ parameters }: CaseResult): boolean {
 }
 
 function speedOf(result: Measured): string {
-  const { statistics, busBandwidth } = result;
+  const { statistics, busBandwidth, limit } = result;
   const time = timeText(statistics.medianSeconds);
-  const isTime = isLatency(result) || busBandwidth.bytesPerSecond <= 0;
+  // Where nothing limits it, such as a training's step, bandwidth is not what is asked for.
+  const isTime = isLatency(result) || limit === null || busBandwidth.bytesPerSecond <= 0;
   return isTime ? time : bandwidthText(busBandwidth.bytesPerSecond);
 }
 

@@ -7,7 +7,7 @@ import { escaped } from './escape.js';
 import { headline } from './headline.js';
 import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
-import { formulas, remarks, runFacts } from './words.js';
+import { formulas, isWanting, remarks, runFacts } from './words.js';
 import { groupBy } from '../charts/series.js';
 
 const widths = { wide: 860, narrow: 344 } as const;
@@ -47,12 +47,20 @@ function runSection({ label, report }: LabelledRun): string {
   return `<div class="run"><h3>${escaped(label)}</h3><dl>\n${facts.join('\n')}\n</dl></div>`;
 }
 
+/** What wants attention, and the rest folded. */
 function wordsSection({ label, report }: LabelledRun, several: boolean): string {
-  const items = remarks(report).map(
-    ({ level, text }) =>
-      `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${escaped(text)}</li>`,
-  );
-  return `${several ? `<h3>${escaped(label)}</h3>\n` : ''}<ul>\n${items.join('\n')}\n</ul>`;
+  const [wanting, others]: [string[], string[]] = [[], []];
+  for (const { level, text } of remarks(report)) {
+    const item = `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${escaped(text)}</li>`;
+    (isWanting(level) ? wanting : others).push(item);
+  }
+  const lines = (items: readonly string[]): string => `<ul>\n${items.join('\n')}\n</ul>`;
+  const title = wanting.length === 0 ? 'Nothing wants attention' : 'The others';
+  return [
+    ...(several ? [`<h3>${escaped(label)}</h3>`] : []),
+    ...(wanting.length === 0 ? [] : [lines(wanting)]),
+    ...(others.length === 0 ? [] : [folded(title, lines(others))]),
+  ].join('\n');
 }
 
 /** A table for each tool, whose cases have columns in common. */
