@@ -108,6 +108,39 @@ describe('the page in a browser', () => {
     await page.context().close();
   });
 
+  it('sorts by what cells mean at a click, and back at the next', async () => {
+    const { page, complaints } = await open(file, { viewport: { width: 1280, height: 800 } });
+    await page.locator('#cases summary').first().click();
+    const table = page.locator('#cases table').first();
+    const title = table.locator('th', { hasText: 'median' });
+    const column = await title.evaluate((cell) => Number(Reflect.get(cell, 'cellIndex')));
+    const medians = async (): Promise<number[]> => {
+      const cells = table.locator(`td:nth-child(${String(column + 1)})[data-value]`);
+      const values = await cells.evaluateAll((all) =>
+        all.map((cell) => Number(cell.getAttribute('data-value'))),
+      );
+      return values;
+    };
+    const ascending = (await medians()).toSorted((a, b) => a - b);
+    await title.locator('button').click();
+    expect(await medians()).toEqual(ascending);
+    await title.locator('button').click();
+    expect(await medians()).toEqual(ascending.toReversed());
+    expect(await title.getAttribute('aria-sort')).toBe('descending');
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  });
+
+  it('begins with the answer: of each group what, how fast, of what limit, verdict', async () => {
+    const { page } = await open(file, { viewport: { width: 1280, height: 800 } });
+    const rows = await page.locator('#answer tbody tr').allInnerTexts();
+    expect(rows[0]).toMatch(/before\s+all_reduce, 16 MiB\s+14.98 GB\/s\s+133 %\s+good/);
+    const links = rows.find((row) => row.startsWith('links'));
+    expect(links).toMatch(/25\.00 GB\/s to 144\.00 GB\/s\s+16 % at gpu:0 to gpu:\d\s+poor/);
+    expect(await page.locator('section').first().getAttribute('id')).toBe('answer');
+    await page.context().close();
+  });
+
   it('shows a name as it was typed, whatever is in it', async () => {
     const { page } = await open(file, { viewport: { width: 1280, height: 800 } });
     expect(await page.locator('.run h3').allTextContents()).toEqual(runs.map(({ label }) => label));

@@ -34,8 +34,16 @@ function sides(entries: readonly Entry[], name: 'from' | 'to'): string[] {
   );
 }
 
+/** Figures this near to the largest look alike. */
+const evenFrom = 0.8;
+
 function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
-  const most = Math.max(...entries.map(({ result }) => figure(result)));
+  // What stays within a place is another kind of figure: its range would hide what lies between places.
+  const between = entries.filter(({ result }) => side(result, 'from') !== side(result, 'to'));
+  const figures = (between.length > 0 ? between : entries).map(({ result }) => figure(result));
+  const [least, most] = [Math.min(...figures), Math.max(...figures)];
+  const domain = [Math.min(least, most * evenFrom), most];
+  const middle = (domain[0]! + most) / 2;
   const values = entries.map(({ result }): Datum => {
     const value = figure(result);
     return {
@@ -43,7 +51,8 @@ function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
       to: side(result, 'to'),
       value,
       text: shown(result),
-      light: value > most * 0.5,
+      light: value > middle,
+      slow: result.verdict.level === 'poor',
     };
   });
   const rows = sides(entries, 'from');
@@ -74,10 +83,15 @@ function matrixSpec(entries: readonly Entry[], width: number): VegaLiteSpec {
           color: {
             field: 'value',
             type: 'quantitative',
-            scale: { range: [...heat.range], domain: [0, most] },
+            scale: { range: [...heat.range], domain, clamp: true },
             legend: null,
           },
         },
+      },
+      {
+        transform: [{ filter: 'datum.slow' }],
+        mark: { type: 'rect', filled: false, stroke: heat.slow, strokeWidth: 3 },
+        encoding: { x, y },
       },
       {
         mark: { type: 'text', fontSize: cell < 44 ? 9 : 12 },
@@ -135,7 +149,7 @@ export function matrixCharts(runs: readonly LabelledRun[]): Chart[] {
       {
         id: `matrix-${String(index)}-${slug(result.name)}`,
         title: `${result.name}: ${unit}${totals}${of}`,
-        note: 'Data goes from the place of the row to the place of the column. Medians.',
+        note: `Data goes from the place of the row to the place of the column. Medians.${entries.some(({ result: one }) => one.verdict.level === 'poor') ? ' A red frame: far below its limit.' : ''}`,
         spec: (width: number) => matrixSpec(entries, width),
         table: tableOf(entries),
       },

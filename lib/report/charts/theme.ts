@@ -21,6 +21,8 @@ export const heat = {
   range: ['#d6e6f5', '#0b4a8f'],
   darkWords: '#10243a',
   lightWords: '#ffffff',
+  /** Frame of what is far below its limit. */
+  slow: '#d92d20',
 } as const;
 
 export const fonts = 'system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';

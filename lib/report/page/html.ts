@@ -1,19 +1,16 @@
-// One self-contained page: no script, nothing from a network.
+// One self-contained page, with nothing from a network: the answer, the charts, and the rest folded.
 import type { Report } from '../../results/result.js';
 import { chartSvg, chartsOf, type Chart, type LabelledRun } from '../charts/index.js';
-import { caseCells, caseColumns } from '../render.js';
-import type { Column } from '../table.js';
+import { caseTable } from './case-table.js';
+import { tableHtml, textTable } from './cells.js';
 import { escaped } from './escape.js';
+import { headline } from './headline.js';
+import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
-import { formulas, remarks, runFacts } from './words.js';
+import { formulas, isWanting, remarks, runFacts } from './words.js';
+import { groupBy } from '../charts/series.js';
 
 const widths = { wide: 860, narrow: 344 } as const;
-/** A table of more rows is folded up on screens. */
-const mostOpenRows = 40;
-
-/** What the reader's program may fetch or run: nothing. */
-const policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:";
-
 async function pictures(chart: Chart): Promise<string> {
   const drawn = await Promise.all(
     (['wide', 'narrow'] as const).map(async (kind) => {
@@ -25,29 +22,21 @@ async function pictures(chart: Chart): Promise<string> {
   return drawn.join('\n');
 }
 
-function table(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
-  const cell = (tag: 'th' | 'td', text: string, column: Column | undefined): string =>
-    `<${tag}${column?.align === 'right' ? ' class="right"' : ''}>${escaped(text)}</${tag}>`;
-  const head = columns.map((column) => cell('th', column.title, column)).join('');
-  const body = rows.map(
-    (row) => `<tr>${row.map((text, index) => cell('td', text, columns[index])).join('')}</tr>`,
-  );
-  return `<div class="scroll" tabindex="0"><table><thead><tr>${head}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table></div>`;
+/** Folded up on a screen; the style opens it on paper. */
+function folded(title: string, content: string): string {
+  return `<details><summary>${escaped(title)}</summary>\n${content}\n</details>`;
 }
 
-/** Folded up where it is long; open in the file where it is short, so that it is printed. */
-function folded(title: string, content: string, rows: number): string {
-  return `<details${rows <= mostOpenRows ? ' open' : ''}><summary>${escaped(title)}</summary>\n${content}\n</details>`;
-}
-
-async function chartSection(chart: Chart): Promise<string> {
+/** @param told whether its figures are those of the table of all cases */
+async function chartSection(chart: Chart, told: boolean): Promise<string> {
   const { columns, rows } = chart.table;
+  const figures = tableHtml(textTable(columns, rows), `Figures of ${chart.title}`);
   return `<section id="${chart.id}"><h2>${escaped(chart.title)}</h2>
 <figure>
 ${await pictures(chart)}
 <figcaption class="quiet">${escaped(chart.note)}</figcaption>
 </figure>
-${folded('Figures', table(columns, rows), rows.length)}</section>`;
+${told ? '' : folded('Figures', figures)}</section>`;
 }
 
 function runSection({ label, report }: LabelledRun): string {
@@ -58,23 +47,33 @@ function runSection({ label, report }: LabelledRun): string {
   return `<div class="run"><h3>${escaped(label)}</h3><dl>\n${facts.join('\n')}\n</dl></div>`;
 }
 
+/** What wants attention, and the rest folded. */
 function wordsSection({ label, report }: LabelledRun, several: boolean): string {
-  const items = remarks(report).map(
-    ({ level, text }) =>
-      `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${escaped(text)}</li>`,
-  );
-  return `${several ? `<h3>${escaped(label)}</h3>\n` : ''}<ul>\n${items.join('\n')}\n</ul>`;
+  const [wanting, others]: [string[], string[]] = [[], []];
+  for (const { level, text } of remarks(report)) {
+    const item = `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${escaped(text)}</li>`;
+    (isWanting(level) ? wanting : others).push(item);
+  }
+  const lines = (items: readonly string[]): string => `<ul>\n${items.join('\n')}\n</ul>`;
+  const title = wanting.length === 0 ? 'Nothing wants attention' : 'The others';
+  return [
+    ...(several ? [`<h3>${escaped(label)}</h3>`] : []),
+    ...(wanting.length === 0 ? [] : [lines(wanting)]),
+    ...(others.length === 0 ? [] : [folded(title, lines(others))]),
+  ].join('\n');
 }
 
+/** A table for each tool, whose cases have columns in common. */
 function allCases(runs: readonly LabelledRun[]): string {
-  const several = runs.length > 1;
-  const columns: Column[] = several
-    ? [{ title: 'run', align: 'left' }, ...caseColumns]
-    : [...caseColumns];
-  const rows = runs.flatMap(({ label, report }) =>
-    report.cases.map((result) => [...(several ? [label] : []), ...caseCells(result)]),
-  );
-  return folded(`All ${String(rows.length)} cases`, table(columns, rows), rows.length);
+  return [...groupBy(runs, ({ report }) => report.run.tool)]
+    .map(([tool, own]) => {
+      const { constants, ...table } = caseTable(own);
+      const same =
+        constants.length === 0 ? '' : `<p>Everywhere: ${escaped(constants.join(', '))}.</p>`;
+      const title = `${tool}: ${String(table.rows.length)} cases`;
+      return folded(title, `${same}\n${tableHtml(table, title)}`);
+    })
+    .join('\n');
 }
 
 function titleOf(runs: readonly LabelledRun[]): string {
@@ -86,7 +85,9 @@ function titleOf(runs: readonly LabelledRun[]): string {
 export async function toPage(runs: readonly LabelledRun[]): Promise<string> {
   const title = titleOf(runs);
   const sections: string[] = [];
-  for (const chart of chartsOf(runs)) sections.push(await chartSection(chart));
+  for (const chart of chartsOf(runs)) {
+    sections.push(await chartSection(chart, /^(bandwidth|time|matrix)-/.test(chart.id)));
+  }
   const reports: Report[] = runs.map(({ report }) => report);
   return `<!doctype html>
 <html lang="en">
@@ -102,18 +103,22 @@ ${style}
 </head>
 <body>
 <header><h1>${escaped(title)}</h1>
-<p class="quiet">Written by gradlink report. GB is 1e9 bytes; bandwidths are those of the median time.</p></header>
+<p class="quiet">Written by gradlink report. GB is 1e9 bytes, KiB 1024; bandwidths are those of the median time. A click on a column sorts.</p></header>
 <main>
-${runs.map(runSection).join('\n')}
+<section id="answer"><h2>Result</h2>
+${tableHtml(headline(runs), 'Result')}</section>
+${sections.join('\n')}
 <section id="words"><h2>In words</h2>
 ${runs.map((run) => wordsSection(run, runs.length > 1)).join('\n')}</section>
-${sections.join('\n')}
 <section id="cases"><h2>All figures</h2>
 ${allCases(runs)}
 ${formulas(reports)
   .map((text) => `<p class="quiet">${escaped(text)}</p>`)
   .join('\n')}</section>
+<section id="runs"><h2>What ran where</h2>
+${runs.map(runSection).join('\n')}</section>
 </main>
+<script>${sortScript}</script>
 </body>
 </html>
 `;

@@ -33,12 +33,16 @@ figure .narrow { display: none; }
 table { border-collapse: collapse; font-size: .85rem; overflow-wrap: normal; }
 th, td { padding: .2rem .6rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
 th { color: var(--quiet); font-weight: 600; }
-td:not(.right) { min-width: 8rem; }
+th button { all: unset; cursor: pointer; } th button:focus-visible { outline: 2px solid currentColor; }
+th[aria-sort=ascending] button::after { content: " ↑"; } th[aria-sort=descending] button::after { content: " ↓"; }
+#answer table { font-size: 1rem; } #answer th, #answer td { padding: .3rem .9rem .3rem 0; }
+td:not(.level) { white-space: nowrap; } td.level { max-width: 30rem; }
 .right { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
 @media (max-width: ${String(narrowBelow - 1)}px) {
   body { padding: 1rem .75rem 2rem; }
   figure .wide { display: none; } figure .narrow { display: block; }
+  #answer table { font-size: .85rem; } #answer th, #answer td { padding-right: .5rem; white-space: normal; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .3rem; } }
 @media print {
   :root { color-scheme: light; --back: #ffffff; --fore: #000000; --quiet: #444444; --line: #bbbbbb; --panel: #ffffff;
@@ -47,7 +51,6 @@ summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
   figure .wide { display: block; } figure .narrow { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
   .scroll { overflow: visible; } table { font-size: 7pt; }
-  td:not(.right) { min-width: 0; }
-  th, td, .right { padding: .1rem .25rem; overflow-wrap: anywhere; white-space: normal; }
+  th, td, .right { padding: .1rem .25rem; } td:not(.right) { white-space: normal; overflow-wrap: break-word; }
   figure, tr, .run { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 `.trim();

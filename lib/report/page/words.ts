@@ -70,6 +70,11 @@ const plainWords: Readonly<Record<Remark['level'], string>> = {
   none: 'not judged: no limit applies',
 };
 
+/** Whether somebody should look at it. */
+export function isWanting(level: Remark['level']): boolean {
+  return gravity[level] <= gravity.fair;
+}
+
 /** The worst first. Of many cases: how many there are of each kind, then those that want attention. */
 export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
   const all = cases.map(remarkOf).sort((a, b) => gravity[a.level] - gravity[b.level]);
@@ -78,7 +83,7 @@ export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
     const like = all.filter((one) => one.level === level).length;
     return { level, text: `${String(like)} of ${String(all.length)} cases ${plainWords[level]}` };
   });
-  const wanting = all.filter(({ level }) => gravity[level] <= gravity.fair);
+  const wanting = all.filter(({ level }) => isWanting(level));
   const told = wanting.slice(0, mostTold);
   const left = wanting.length - told.length;
   return [

@@ -1,0 +1,48 @@
+// Tables of the page: cells that are sorted by what they mean, not by how they are written.
+import { escaped } from './escape.js';
+import type { Column } from '../table.js';
+
+export interface Cell {
+  readonly text: string;
+  /** What it is sorted by; absent: the text. */
+  readonly value?: number | undefined;
+  /** A verdict, in its colour. */
+  readonly level?: string;
+}
+
+/** Columns with the cells below them. */
+export interface PageTable {
+  readonly columns: readonly Column[];
+  readonly rows: readonly (readonly Cell[])[];
+}
+
+export function textTable(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+): PageTable {
+  return { columns, rows: rows.map((row) => row.map((text) => ({ text }))) };
+}
+
+function classes(column: Column | undefined, level?: string): string {
+  const names = [
+    ...(column?.align === 'right' ? ['right'] : []),
+    ...(level === undefined ? [] : ['level', level]),
+  ];
+  return names.length === 0 ? '' : ` class="${names.join(' ')}"`;
+}
+
+function bodyCell({ text, value, level }: Cell, column: Column | undefined): string {
+  const key = value === undefined ? '' : ` data-value="${String(value)}"`;
+  return `<td${classes(column, level)}${key}>${escaped(text)}</td>`;
+}
+
+/** In a box that scrolls sideways where the table is wider than the page. */
+export function tableHtml({ columns, rows }: PageTable, name: string): string {
+  const head = columns.map(
+    (column) => `<th scope="col"${classes(column)}>${escaped(column.title)}</th>`,
+  );
+  const body = rows.map(
+    (row) => `<tr>${row.map((cell, index) => bodyCell(cell, columns[index])).join('')}</tr>`,
+  );
+  return `<div class="scroll" tabindex="0" role="region" aria-label="${escaped(name)}"><table class="sorted"><thead><tr>${head.join('')}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table></div>`;
+}

@@ -1,0 +1,30 @@
+// The page's only script: a click on a column's title sorts by it. It is named by its hash, so that no other runs.
+import { createHash } from 'node:crypto';
+
+export const sortScript = `
+for (const table of document.querySelectorAll('table.sorted')) {
+  const body = table.tBodies[0];
+  const titles = [...table.tHead.rows[0].cells];
+  titles.forEach((title, column) => {
+    const button = document.createElement('button');
+    button.textContent = title.textContent;
+    title.replaceChildren(button);
+    button.addEventListener('click', () => {
+      const down = title.getAttribute('aria-sort') === 'ascending';
+      for (const one of titles) one.removeAttribute('aria-sort');
+      title.setAttribute('aria-sort', down ? 'descending' : 'ascending');
+      const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
+      const compare = (a, b) => key(a).localeCompare(key(b), 'en', { numeric: true });
+      const number = (row) => Number(row.cells[column].dataset.value);
+      const order = (a, b) => {
+        const apart = number(a) - number(b);
+        return Number.isFinite(apart) ? apart : compare(a, b);
+      };
+      body.append(...[...body.rows].sort((a, b) => (down ? order(b, a) : order(a, b))));
+    });
+  });
+}
+`;
+
+/** What the reader's program may fetch or run: nothing but this script. */
+export const policy = `default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-${createHash('sha256').update(sortScript).digest('base64')}'`;
