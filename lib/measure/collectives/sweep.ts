@@ -174,9 +174,9 @@ function callOf({ collective }: Sweep, { count, dtype, op, root }: Point): Nativ
 
 const placements: readonly Placement[] = ['out-of-place', 'in-place'];
 
-function isWaived({ collective }: Sweep, { op }: Point): boolean {
+function isWaived({ collective }: Sweep, { op }: Point, ranks: number): boolean {
   const { waived } = traitsOf(collective);
-  return placements.every((placement) => waived?.(placement, op) !== undefined);
+  return placements.every((placement) => waived?.(placement, op, ranks) !== undefined);
 }
 
 /** Measures the limits of all sizes of a sweep, so that cases are timed one after the other. */
@@ -295,7 +295,7 @@ export async function runSweep(
   await prepareLimits(sweep, context);
   const all = [...points(sweep, context.world.size)];
   // All at once and ahead: NCCL estimates on a communicator of its own, whose memory is not to lie beside what is timed.
-  const timed = all.filter((point) => !isWaived(sweep, point));
+  const timed = all.filter((point) => !isWaived(sweep, point, context.world.size));
   const calls = timed.map((point) => callOf(sweep, point));
   const estimates = await context.world.estimate(calls, sweep.timeoutMs ?? -1);
   const expected = new Map(timed.map((point, index) => [point, estimates[index] ?? null]));
