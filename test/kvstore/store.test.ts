@@ -49,17 +49,6 @@ describe('types', () => {
     await expect(KVStore.create('allreduce', options)).rejects.toThrow(name);
   });
 
-  it("takes MXNet's bound of arrays, and names the variable where it is none", async () => {
-    vi.stubEnv('MXNET_KVSTORE_BIGARRAY_BOUND', 'many');
-    try {
-      await expect(KVStore.create('allreduce')).rejects.toThrow('MXNET_KVSTORE_BIGARRAY_BOUND');
-      const kv = await KVStore.create('allreduce', { bigArrayBound: 5 });
-      await kv.close();
-    } finally {
-      vi.unstubAllEnvs();
-    }
-  });
-
   it('of one process has nothing to leave, to tell and to report', async () => {
     const kv = await open('local');
     expect(kv.numServers).toBe(0);
