@@ -6,6 +6,7 @@ import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { aFunction, having } from '../kinds.js';
 import { callback, notConstructed, optionNames, optionsObject } from '../validate.js';
+import { syncLayersOf } from './batch-norm/models.js';
 import { broadcastVariables } from './broadcast.js';
 import { GradientReducer } from './buckets/reducer.js';
 import type { BucketPlan, BucketTimes } from './buckets/types.js';
@@ -18,6 +19,7 @@ import type {
   GradientOptions,
   Gradients,
   InnerOptimizer,
+  JoinTrainingOptions,
   PassTimes,
   Trainable,
 } from './types.js';
@@ -34,10 +36,12 @@ const parallelNames = optionNames<DataParallelOptions>({
   timeoutMs: true,
   findUnused: true,
   gather: true,
+  uneven: true,
   broadcast: true,
   timeline: true,
 });
 const gradientNames = optionNames<GradientOptions>({ samples: true });
+const joinNames = optionNames<JoinTrainingOptions>({ optimizer: true });
 
 /** What create() alone has. */
 const making = Symbol('create');
@@ -65,6 +69,7 @@ const applies = having({ applyGradients: aFunction });
 export class DistributedDataParallel {
   /** What is trained, in the order in which every rank has it. */
   readonly variables: readonly Variable[];
+  readonly #model: Trainable;
   readonly #comm: Communicator;
   readonly #reducer: GradientReducer;
   readonly #options: DataParallelOptions;
@@ -75,6 +80,7 @@ export class DistributedDataParallel {
 
   private constructor(
     key: typeof making,
+    model: Trainable,
     variables: readonly Variable[],
     comm: Communicator,
     options: DataParallelOptions,
@@ -82,6 +88,7 @@ export class DistributedDataParallel {
     if (key !== making) {
       throw notConstructed('DistributedDataParallel', 'DistributedDataParallel.create(…)');
     }
+    this.#model = model;
     this.variables = variables;
     this.#comm = comm;
     this.#options = options;
@@ -112,8 +119,18 @@ export class DistributedDataParallel {
   ): Promise<DistributedDataParallel> {
     const given = optionsObject(options, parallelNames, 'DistributedDataParallel');
     const variables = trainableVariables(model);
+    const [sync] = given.uneven === true ? syncLayersOf(model) : [];
+    if (sync !== undefined) {
+      const why = `layer ${sync.name} needs a batch of every rank in every pass`;
+      throw argumentError(
+        'ERR_INVALID_ARG_VALUE',
+        'uneven',
+        `none with SyncBatchNormalization: ${why}`,
+        true,
+      );
+    }
     assertRankOnHost(comm, 'comm');
-    const ddp = new DistributedDataParallel(making, variables, comm, given);
+    const ddp = new DistributedDataParallel(making, model, variables, comm, given);
     if (given.broadcast ?? true) await broadcastVariables(model, comm);
     return ddp;
   }
@@ -157,15 +174,18 @@ export class DistributedDataParallel {
   ): Promise<Scalar> {
     applies(optimizer, 'optimizer');
     const { value, tensors } = await this.#run(loss, options, false);
-    if (tensors.length > 0) {
-      const apply = () => {
-        optimizer.applyGradients(tensors);
-      };
-      if (this.#options.timeline === undefined) apply();
-      else this.#options.timeline.span('compute', 'apply', apply);
-      tf.dispose(tensors.map(({ tensor }) => tensor));
-    }
+    this.#apply(optimizer, tensors);
     return value;
+  }
+
+  #apply(optimizer: Pick<InnerOptimizer, 'applyGradients'>, tensors: NamedTensor[]): void {
+    if (tensors.length === 0) return;
+    const apply = () => {
+      optimizer.applyGradients(tensors);
+    };
+    if (this.#options.timeline === undefined) apply();
+    else this.#options.timeline.span('compute', 'apply', apply);
+    tf.dispose(tensors.map(({ tensor }) => tensor));
   }
 
   /**
@@ -183,25 +203,54 @@ export class DistributedDataParallel {
     }
   }
 
+  /**
+   * Collective, for ranks whose data end at different times (`uneven`): a rank that has no more calls this and takes part
+   * in the passes of the others with nothing of its own, until all have joined. Then every rank gets the values of the
+   * one that joined last, those that are not trained included.
+   *
+   * @returns the rank that joined last; of several the highest.
+   * @throws GradlinkError ERR_UNSUPPORTED without `uneven`; else as a collective does, ERR_PEER_LOST above all.
+   */
+  async join(options?: JoinTrainingOptions): Promise<number> {
+    const { optimizer } = optionsObject(options, joinNames, 'join');
+    if (optimizer !== undefined) applies(optimizer, 'optimizer');
+    this.#assertIdle();
+    const { findUnused = false, uneven = false } = this.#options;
+    if (!uneven) throw unsupported('join() needs the option uneven, on every rank');
+    this.#busy = true;
+    try {
+      let used: Promise<Uint8Array> | undefined;
+      const last = await this.#reducer.join({
+        before: () => {
+          // Looked after below, once the buckets are reduced, as the others do.
+          used = findUnused ? this.#anyUses(new Uint8Array(this.variables.length)) : undefined;
+          used?.catch(() => undefined);
+        },
+        after: async () => {
+          const seen = await used;
+          if (optimizer !== undefined) this.#apply(optimizer, this.#gather(seen, false));
+        },
+      });
+      await broadcastVariables(this.#model, this.#comm, { root: last, ...this.#calls() });
+      return last;
+    } finally {
+      this.#busy = false;
+    }
+  }
+
   async #run(
     loss: () => Scalar,
     options: GradientOptions | undefined,
     keep: boolean,
   ): Promise<{ value: Scalar; tensors: NamedTensor[] }> {
-    if (this.#busy) {
-      throw new GradlinkError(
-        'ERR_UNSUPPORTED',
-        'DistributedDataParallel: a pass is under way; await it before the next',
-        { usable: true },
-      );
-    }
+    this.#assertIdle();
     const { samples } = optionsObject(options, gradientNames, 'gradients');
     callback(loss, 'loss');
     const reduce = this.#syncing;
     const { findUnused = false, gather, timeline } = this.#options;
     this.#busy = true;
     try {
-      const scale = await this.#scaleFor(samples);
+      const scale = await this.#scaleFor(samples, reduce);
       let usedByAny: Promise<Uint8Array> | undefined;
       const sink = sinkOf(this.#reducer, this.#comm, {
         scale,
@@ -209,8 +258,7 @@ export class DistributedDataParallel {
         gather,
         onForward: (used) => {
           // Before the buckets, on every rank.
-          if (findUnused && reduce)
-            usedByAny = this.#comm.allReduce(used.slice(), { op: 'max', ...this.#calls() });
+          if (findUnused && reduce) usedByAny = this.#anyUses(used.slice());
         },
       });
       const pass = runPass(sink, this.variables, loss);
@@ -225,7 +273,8 @@ export class DistributedDataParallel {
   }
 
   /** What this rank's gradients count, where batches differ. */
-  async #scaleFor(samples: number | undefined): Promise<number> {
+  async #scaleFor(samples: number | undefined, reduce: boolean): Promise<number> {
+    if (this.#options.uneven === true) return await this.#reducer.attend({ samples, reduce });
     if (samples === undefined) return 1;
     if (!(typeof samples === 'number' && samples >= 0 && samples < Infinity)) {
       throw argumentError('ERR_OUT_OF_RANGE', 'samples', 'a number of at least 0', samples);
@@ -236,6 +285,15 @@ export class DistributedDataParallel {
     }
     const [total = 0] = await this.#comm.allReduce(Float64Array.of(samples), this.#calls());
     return total === 0 ? 0 : (samples * this.#comm.size) / total;
+  }
+
+  #assertIdle(): void {
+    if (this.#busy) throw unsupported('a pass or join() is under way; await it before the next');
+  }
+
+  /** Collective. For each variable whether any rank has used it. */
+  #anyUses(own: Uint8Array<ArrayBuffer>): Promise<Uint8Array> {
+    return this.#comm.allReduce(own, { op: 'max', ...this.#calls() });
   }
 
   #calls(): { timeoutMs?: number } {
@@ -251,4 +309,10 @@ export class DistributedDataParallel {
       return { name, tensor: null as unknown as Tensor };
     });
   }
+}
+
+function unsupported(message: string): GradlinkError {
+  return new GradlinkError('ERR_UNSUPPORTED', `DistributedDataParallel: ${message}`, {
+    usable: true,
+  });
 }

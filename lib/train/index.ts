@@ -10,6 +10,7 @@ export type { GpuShare } from '../launch/gpus.js';
 export { backendNames, type BackendName } from './names.js';
 export { broadcastOptimizerState, broadcastVariables } from './broadcast.js';
 export type { BroadcastOptions } from './broadcast.js';
+export * from './batch-norm/index.js';
 export * from './buckets/index.js';
 export { monotonicSeconds } from './clock.js';
 export { completeCheckpoints, loadCheckpoint, saveCheckpoint } from './checkpoint.js';
@@ -44,6 +45,7 @@ export type {
   GradientOptions,
   Gradients,
   InnerOptimizer,
+  JoinTrainingOptions,
   PassTimes,
   StepMachineNeighbors,
   StepNeighbors,

@@ -1,5 +1,6 @@
 // The one place that loads TensorFlow.js, which is an optional peer: its absence is told with what to install.
 import type * as Core from '@tensorflow/tfjs-core';
+import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { GradlinkError } from '../errors.js';
 
@@ -36,7 +37,7 @@ export async function importPackage(name: string, install = name): Promise<unkno
 }
 
 // Tells TensorFlow.js the gradients of its operations, which the core alone does not know in Node.
-await importPackage('@tensorflow/tfjs-layers', packages);
+export const layers = (await importPackage('@tensorflow/tfjs-layers', packages)) as typeof Layers;
 
 /** TensorFlow.js. Awaited here once, so that everything behind can be synchronous. */
 export const tf = (await importPackage('@tensorflow/tfjs-core', packages)) as typeof Core;

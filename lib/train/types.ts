@@ -32,6 +32,11 @@ export interface DataParallelOptions extends ReducerOptions {
    * before it.
    */
   readonly gather?: boolean | undefined;
+  /**
+   * Whether ranks may run out of data at different times: one that has no more calls {@link DistributedDataParallel.join},
+   * and only those that make a pass count in its average. Costs one small all-gather a pass. The same on every rank.
+   */
+  readonly uneven?: boolean | undefined;
   /** Whether all ranks start from rank 0's values; true when absent. */
   readonly broadcast?: boolean | undefined;
   /** Told when the passes ran and when buckets travelled. */
@@ -45,6 +50,15 @@ export interface GradientOptions {
    * gradient of the mean over all samples. Without it all ranks count the same.
    */
   readonly samples?: number | undefined;
+}
+
+/** Options of {@link DistributedDataParallel.join}. */
+export interface JoinTrainingOptions {
+  /**
+   * This rank's own: it makes the steps of the others, so that its state is theirs afterwards. Without it variables alone
+   * follow, once all have joined.
+   */
+  readonly optimizer?: Pick<InnerOptimizer, 'applyGradients'> | undefined;
 }
 
 /** What a backward pass gave. */

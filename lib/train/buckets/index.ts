@@ -12,12 +12,14 @@ export {
 export { GradientReducer } from './reducer.js';
 export { reduceModes } from './types.js';
 export type {
+  AttendOptions,
   BucketHook,
   BucketHookName,
   BucketPlan,
   BucketTimes,
   GradientSpec,
   HalfHook,
+  JoinedPasses,
   PassOptions,
   PowerSgdHook,
   ReduceMode,

@@ -6,14 +6,17 @@ import { native } from '../../native/load.js';
 import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
 import { integer, milliseconds, optionNames, optionsObject } from '../../validate.js';
 import { assertRankOnHost } from '../ranks.js';
+import { Attendance, joinedPasses } from './attendance.js';
 import { feedsBack, parseHook, plainHook } from './hooks.js';
 import { bucketLimits, elementsOf, gradientsKind, planBuckets, planGiven } from './plan.js';
 import { reduceModes } from './types.js';
 import type {
+  AttendOptions,
   Bucket,
   BucketPlan,
   BucketTimes,
   GradientSpec,
+  JoinedPasses,
   PassOptions,
   ReduceMode,
   ReducerOptions,
@@ -65,6 +68,7 @@ export class GradientReducer {
   readonly #op: number;
   readonly #hook: NativeBucketHook;
   readonly #timeoutMs: number;
+  readonly #attendance: Attendance;
   #layout: Layout;
   /** Takes the other's place when the next pass begins: until then gradients are read from that one. */
   #next: Layout | undefined;
@@ -72,6 +76,7 @@ export class GradientReducer {
   #order: number[] | undefined;
   #pass: Pass | undefined;
   #finishing = false;
+  #joined = false;
 
   /**
    * @throws GradlinkError ERR_UNSUPPORTED for a group, and for a communicator whose arrays are on GPUs.
@@ -101,6 +106,7 @@ export class GradientReducer {
     this.#op = op === 'sum' ? 0 : 1;
     this.#hook = parseHook(given.hook);
     this.#timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+    this.#attendance = new Attendance(communicator, op === 'avg', this.#timeoutMs);
     this.#order = rebuild ? [] : undefined;
     // What a hook could not send of a bucket belongs to that bucket: it begins with the layout that stays.
     this.#layout = this.#lay(
@@ -156,6 +162,11 @@ export class GradientReducer {
    * @throws GradlinkError ERR_UNSUPPORTED while a pass is open.
    */
   begin(options?: PassOptions): void {
+    if (this.#joined) throw misused('begin() after join(), which is not over; await it first');
+    this.#begin(options);
+  }
+
+  #begin(options?: PassOptions): void {
     const { uses, scale = 1, reduce = true } = optionsObject(options, passNames, 'begin');
     if (this.#pass !== undefined || this.#finishing) {
       throw misused('begin() while a pass is open; finish() it, and wait for it, first');
@@ -262,6 +273,47 @@ export class GradientReducer {
     const order = this.#takeOrder();
     if (order !== undefined) this.#rebuild(this.#communicator.broadcastSync(order));
     return timesOf(times);
+  }
+
+  /**
+   * Collective, of ranks whose data may end at different times: before the {@link begin} of each pass, also of one that
+   * does not reduce. Ranks without data are in {@link join} meanwhile.
+   *
+   * @returns the `scale` for that pass: with it only ranks that make the pass count in the average.
+   */
+  async attend(options?: AttendOptions): Promise<number> {
+    this.#assertIdle('attend()');
+    return await this.#attendance.attend(options);
+  }
+
+  /**
+   * Collective, of a rank that has no more data: takes part in the passes of the others, who {@link attend} each, with
+   * nothing of its own, until all have joined. The reduced gradients of these passes can be read in `after`.
+   *
+   * @returns the rank that joined last; of several the highest.
+   * @throws GradlinkError as a collective does, ERR_PEER_LOST above all. Where `before` or `after` throws, the communicator
+   *   is aborted on all ranks.
+   */
+  async join(passes?: JoinedPasses): Promise<number> {
+    const given = joinedPasses(passes);
+    this.#assertIdle('join()');
+    this.#joined = true;
+    const uses = new Uint32Array(this.gradients.length);
+    try {
+      return await this.#attendance.join(given, async () => {
+        this.#begin({ uses });
+        await this.finish();
+      });
+    } finally {
+      this.#joined = false;
+    }
+  }
+
+  #assertIdle(what: string): void {
+    if (this.#joined) throw misused(`${what} after join(), which is not over; await it first`);
+    if (this.#pass !== undefined || this.#finishing) {
+      throw misused(`${what} while a pass is open; finish() it, and wait for it, first`);
+    }
   }
 
   /**

@@ -95,6 +95,22 @@ export interface PassOptions {
   readonly reduce?: boolean | undefined;
 }
 
+/** Options of {@link GradientReducer.attend}. */
+export interface AttendOptions {
+  /** Samples in this rank's batch, on all ranks or on none: ranks count by their samples. The same each when absent. */
+  readonly samples?: number | undefined;
+  /** As in the {@link PassOptions} of the pass that follows. */
+  readonly reduce?: boolean | undefined;
+}
+
+/** What a rank that has joined does besides, in each pass of the others. */
+export interface JoinedPasses {
+  /** Called before the buckets are reduced: for collectives that the others make there. */
+  readonly before?: (() => unknown) | undefined;
+  /** Called when they are. */
+  readonly after?: (() => unknown) | undefined;
+}
+
 /** One bucket's collective, in seconds of the monotonic clock of {@link monotonicSeconds}. */
 export interface BucketTimes {
   readonly bucket: number;

@@ -1,0 +1,98 @@
+// Who makes a pass and who has no data left: one small all-gather before each pass.
+import type { Communicator } from '../../communicator/communicator.js';
+import { argumentError } from '../../errors.js';
+import { callback, optionNames, optionsObject } from '../../validate.js';
+import type { AttendOptions, JoinedPasses } from './types.js';
+
+const attendNames = optionNames<AttendOptions>({ samples: true, reduce: true });
+const joinedNames = optionNames<JoinedPasses>({ before: true, after: true });
+
+/** What a rank says before a pass: without data since now or before, or that it makes one, which reduces or not. */
+const states = ['away', 'left', 'kept', 'pass'] as const;
+type State = (typeof states)[number];
+
+interface Round {
+  /** Ranks that make the pass. */
+  readonly active: number;
+  /** Samples of all of them. */
+  readonly samples: number;
+  readonly reduces: boolean;
+  /** The highest of those who have just joined; below 0 for none. */
+  readonly lastLeft: number;
+}
+
+export class Attendance {
+  readonly #comm: Communicator;
+  readonly #averages: boolean;
+  readonly #calls: { timeoutMs?: number };
+
+  constructor(comm: Communicator, averages: boolean, timeoutMs: number) {
+    this.#comm = comm;
+    this.#averages = averages;
+    this.#calls = timeoutMs < 0 ? {} : { timeoutMs };
+  }
+
+  /** What the gradients of this rank's next pass are multiplied by. */
+  async attend(options: AttendOptions | undefined): Promise<number> {
+    const { samples, reduce = true } = optionsObject(options, attendNames, 'attend');
+    if (
+      samples !== undefined &&
+      !(typeof samples === 'number' && samples >= 0 && samples < Infinity)
+    ) {
+      throw argumentError('ERR_OUT_OF_RANGE', 'samples', 'a number of at least 0', samples);
+    }
+    if (samples !== undefined && !this.#averages) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'samples', "none with op 'sum'", samples);
+    }
+    const own = samples ?? 1;
+    const { samples: total } = await this.#meet(reduce ? 'pass' : 'kept', own);
+    if (!this.#averages) return 1;
+    return total === 0 ? 0 : (own * this.#comm.size) / total;
+  }
+
+  /** Makes `pass` with the others until all have joined. */
+  async join(options: JoinedPasses | undefined, pass: () => Promise<unknown>): Promise<number> {
+    const { before, after } = joinedPasses(options);
+    for (let state: State = 'left'; ; state = 'away') {
+      const { active, reduces, lastLeft } = await this.#meet(state, 0);
+      if (active === 0) return lastLeft;
+      if (!reduces) continue;
+      await this.#told(before);
+      await pass();
+      await this.#told(after);
+    }
+  }
+
+  /** Others already wait for this rank where what it is asked to do fails. */
+  async #told(ask: (() => unknown) | undefined): Promise<void> {
+    try {
+      await ask?.();
+    } catch (cause) {
+      this.#comm.abort(`join() of rank ${this.#comm.rank} failed: ${String(cause)}`);
+      throw cause;
+    }
+  }
+
+  async #meet(state: State, samples: number): Promise<Round> {
+    const own = Float64Array.of(states.indexOf(state), samples);
+    const said = await this.#comm.allGather(own, this.#calls);
+    const all = Array.from({ length: this.#comm.size }, (_, rank) => ({
+      state: states[said[2 * rank]!],
+      samples: said[2 * rank + 1]!,
+    }));
+    const active = all.filter((one) => one.state === 'pass' || one.state === 'kept');
+    return {
+      active: active.length,
+      samples: active.reduce((sum, one) => sum + one.samples, 0),
+      reduces: all.some((one) => one.state === 'pass'),
+      lastLeft: all.findLastIndex((one) => one.state === 'left'),
+    };
+  }
+}
+
+export function joinedPasses(options: JoinedPasses | undefined): JoinedPasses {
+  const given = optionsObject(options, joinedNames, 'join');
+  if (given.before !== undefined) callback(given.before, 'before');
+  if (given.after !== undefined) callback(given.after, 'after');
+  return given;
+}
