@@ -288,7 +288,11 @@ export class KVStore implements AsyncDisposable {
   /** Resolves when every operation issued before is done, on all workers. */
   async barrier(): Promise<void> {
     this.#operations.pending.assertOpen('barrier');
-    await this.#operations.pending.run('barrier', [], () => this.#native.barrier());
+    const { pending } = this.#operations;
+    const earlier = pending.earlierSettled();
+    await pending.run('barrier', [], () => this.#native.barrier());
+    // The barrier may be told of first.
+    await earlier;
   }
 
   /** Whether the store can do something; `'optimizer'` (run optimizers itself) is what there is to ask. */

@@ -57,6 +57,7 @@ export class PendingOperations implements LeaseOwner {
   #count = 0;
   #closed = false;
   readonly #waiting: (() => void)[] = [];
+  readonly #live = new Set<Promise<void>>();
   /** Not begun, in the order of their calls. */
   readonly #deferred: Deferred[] = [];
 
@@ -73,6 +74,11 @@ export class PendingOperations implements LeaseOwner {
     const same =
       wanted.part === pending.part && wanted.start === pending.start && wanted.end === pending.end;
     return same && (this.#order === 'all' || (wanted.writes && !pending.writes));
+  }
+
+  /** Resolves when what was called before has settled, also for its caller. */
+  async earlierSettled(): Promise<void> {
+    await Promise.allSettled(this.#live);
   }
 
   /** Resolves once no operation is on its way. */
@@ -165,7 +171,17 @@ export class PendingOperations implements LeaseOwner {
     return this.#settle(started, end);
   }
 
-  async #settle(started: Promise<void>, end: () => void): Promise<void> {
+  #settle(started: Promise<void>, end: () => void): Promise<void> {
+    const settled = this.#settled(started, end);
+    this.#live.add(settled);
+    const ended = (): void => {
+      this.#live.delete(settled);
+    };
+    settled.then(ended, ended);
+    return settled;
+  }
+
+  async #settled(started: Promise<void>, end: () => void): Promise<void> {
     this.#count++;
     try {
       await started;
