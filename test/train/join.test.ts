@@ -198,7 +198,7 @@ describe('what is refused or fails', () => {
       }
       return await reducer.join().then(
         () => 'joined',
-        ({ code }: { code: string }) => code,
+        (error: unknown) => (error as { code: string }).code,
       );
     });
     expect(told).toEqual(['ERR_PEER_LOST', 'ERR_PEER_LOST', 'ERR_PEER_LOST']);

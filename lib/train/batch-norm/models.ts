@@ -10,7 +10,10 @@ import { SyncBatchNormalization } from './layer.js';
 /** A model's layers, those of models and wrappers inside included. */
 function layersOf(holder: unknown): readonly unknown[] {
   const { layers, layer } = Object(holder) as { layers?: unknown; layer?: unknown };
-  const own = [...(Array.isArray(layers) ? layers : []), ...(layer === undefined ? [] : [layer])];
+  const own: unknown[] = [
+    ...(Array.isArray(layers) ? (layers as unknown[]) : []),
+    ...(layer === undefined ? [] : [layer]),
+  ];
   return own.flatMap((one) => [one, ...layersOf(one)]);
 }
 

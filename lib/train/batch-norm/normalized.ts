@@ -1,5 +1,5 @@
 // Batch normalisation as one operation with a gradient of its own: each direction needs the others' sums.
-import type { Tensor, Tensor1D } from '@tensorflow/tfjs-core';
+import type { Tensor } from '@tensorflow/tfjs-core';
 
 import { tf } from '../tfjs.js';
 import { fromSums, toSums } from './statistics.js';
@@ -70,7 +70,7 @@ export function normalized(
       return [tf.mul(centred, slope), tf.tensor1d(dGamma), tf.tensor1d(dBeta)];
     };
     const value = tf.add(tf.mul(hat, byChannel(scale)), byChannel(offset));
-    return { value, gradFunc: gradFunc as (dy: Tensor, saved: Tensor[]) => Tensor1D[] };
+    return { value, gradFunc: gradFunc };
   });
   const value = operation(x, gamma, beta);
   return { value, mean, variance };
