@@ -42,6 +42,7 @@ export type {
   CountsOptions,
   ScatterCountsOptions,
   ScatterDType,
+  ScatterOut,
   ShareOptions,
   SplitOptions,
 } from './communicator/counted-types.js';

@@ -1,6 +1,6 @@
 // The types of collectives with counts.
 import type { DeviceDType } from '../tensor/dtype.js';
-import type { RootOptions } from './types.js';
+import type { NewArrays, RootOptions } from './types.js';
 
 /** Elements for or from each rank, in the order of the ranks. */
 export type Counts = readonly number[];
@@ -52,3 +52,6 @@ export interface ScatterCountsOptions extends RootOptions {
 export interface ScatterDType<K extends DeviceDType> extends RootOptions {
   dtype: K;
 }
+
+/** What `scatterV` gives: an array for each rank held. */
+export type ScatterOut<A, D> = A extends readonly unknown[] ? NewArrays<D[]> : NewArrays<D>;

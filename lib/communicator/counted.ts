@@ -12,6 +12,7 @@ import type {
   CountsOptions,
   ScatterCountsOptions,
   ScatterDType,
+  ScatterOut,
   ShareOptions,
   SplitOptions,
 } from './counted-types.js';
@@ -218,6 +219,3 @@ export abstract class CountedCollectives<
     ) as R;
   }
 }
-
-/** What ranks get of an array of the root's. */
-type ScatterOut<A, D> = A extends readonly unknown[] ? NewArrays<D[]> : NewArrays<D>;

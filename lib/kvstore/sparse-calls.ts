@@ -14,12 +14,10 @@ import { copyable, emptyLike, isRowSparse, refill, rowSparsesOf } from './row-sp
 import type { RowSparse } from './row-sparse.js';
 import { rowsOf, sortedOnce } from './rows.js';
 
-type OfRows = RowSparse | readonly RowSparse[];
-
 /** What a push brings for `K`: whole arrays, or {@link RowSparse} arrays, one or one a device. */
 export type PushValues<K extends Keys> = K extends readonly Key[]
-  ? readonly (DeviceArrays | OfRows)[]
-  : DeviceArrays | OfRows;
+  ? readonly (DeviceArrays | RowSparse | readonly RowSparse[])[]
+  : DeviceArrays | RowSparse | readonly RowSparse[];
 
 /** What a pull fills for `K`. */
 export type PullTargets<K extends Keys> = PushValues<K>;
@@ -156,7 +154,7 @@ export class SparseCalls {
   }
 
   /** Into arrays of our own, which take the place of the old ones when they are full. */
-  #rowsInto(given: OfRows, info: KeyInfo, ids: unknown): RowPull {
+  #rowsInto(given: RowSparse | readonly RowSparse[], info: KeyInfo, ids: unknown): RowPull {
     const targets = this.#read(given, 'out', info);
     const rows = rowsOf(ids, info, targets.length).map(sortedOnce);
     const compact = this.#rules.devices.gpus === null;

@@ -45,6 +45,7 @@ export {
   perSecond,
   storeVolume,
   type Collective,
+  type MemoryAccess,
   type Placement,
   type StoreCall,
   type Volume,

@@ -134,7 +134,7 @@ export interface DistributedOptimizerOptions {
    * communicator's topology when absent.
    */
   readonly neighbors?: ((step: number) => StepNeighbors) | undefined;
-  /** The same of nodes, for `'hierarchical'`; the topology of {@link Communicator.setMachineTopology} when absent. */
+  /** The same of nodes, for `'hierarchical'`; the topology that `setMachineTopology` of the communicator set when absent. */
   readonly machineNeighbors?: ((step: number) => StepMachineNeighbors) | undefined;
   /** As in {@link DataParallelOptions}; where weights are averaged, all of them cross at once. */
   readonly gather?: boolean | undefined;
