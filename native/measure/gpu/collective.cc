@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "cuda/graph.h"
+#include "cuda/put_off.h"
 #include "measure/gpu/collective_data.h"
 #include "measure/gpu/stream_hold.h"
 
@@ -66,6 +67,9 @@ class GpuCollectiveMeasurement {
   }
 
   GpuCollectiveResult run() {
+    // Between two calls of a batch too: what is queued waits for what another rank has yet to
+    // queue, and a free for what is queued.
+    const cuda::FreesPutOff noFrees(Deadline::in(timeoutMs()));
     if (options_.registration)
       result_.registered = data_.registerAll(*options_.registration, call_);
     comm_.barrier(call_);

@@ -1,9 +1,12 @@
 // When the calls of a timed collective may run: not before all of a batch are queued on all ranks.
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <vector>
 
 #include "core/error.h"
+#include "cuda/put_off.h"
 #include "measure/gpu/collective.h"
 #include "measure/gpu/stream_hold.h"
 
@@ -19,6 +22,7 @@ class Watched final : public nccl::NcclCommunicator {
 
   /// Whether the stream was at its end, at each barrier that followed calls.
   std::vector<bool> doneAtBarriers;
+  std::function<void()> onEnqueue;
 
   int size() const override { return 2; }
   std::span<const int> heldRanks() const override { return {ranks_, 1}; }
@@ -28,6 +32,7 @@ class Watched final : public nccl::NcclCommunicator {
   void enqueue(std::span<const nccl::Launch>, std::span<cuda::Stream* const> streams,
                const CallOptions&) override {
     queued_ = streams.front();
+    if (onEnqueue) onEnqueue();
   }
   void collective(const Shape& shape, const Buffers&, const CallOptions&) override {
     if (shape.kind != Kind::barrier || queued_ == nullptr) return;
@@ -117,6 +122,18 @@ TEST(GpuCollectives, BeginAtOnceWhereThatCouldWaitForEver) {
     timeGpuCollective(comm, options);
     for (const bool done : comm.doneAtBarriers) EXPECT_TRUE(done) << warmup << ' ' << batch;
   }
+}
+
+TEST(GpuCollectives, FreeNothingBetweenTheirCalls) {
+  std::atomic<bool> freed{false};
+  Watched comm(true);
+  comm.onEnqueue = [&] {
+    EXPECT_FALSE(freed);
+    cuda::freeOrPutOff(nullptr, &freed, 1,
+                       [](void* memory) { *static_cast<std::atomic<bool>*>(memory) = true; });
+  };
+  timeGpuCollective(comm, twoSamples());
+  EXPECT_TRUE(freed);
 }
 
 TEST(GpuStreamHold, LetsGoWhenToldAndSaysThatItHeld) {
