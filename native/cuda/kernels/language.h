@@ -141,7 +141,8 @@ inline std::uint64_t nanoseconds() {
   return static_cast<std::uint64_t>(
       std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
-inline void pauseBriefly() { std::this_thread::yield(); }
+/// A stream's thread that holds others up leaves them the cores.
+inline void pauseBriefly() { std::this_thread::sleep_for(std::chrono::microseconds(20)); }
 
 #endif
 
