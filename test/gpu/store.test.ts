@@ -256,14 +256,20 @@ describe('list calls that come again', () => {
     await kv.push(keys, grads);
     await kv.pull(keys, outs);
     const inUse = { code: 'ERR_BUFFER_IN_USE' };
-    const pulled = kv.pull(keys, outs);
-    await expect(outs[0]![0]!.fill(1)).rejects.toMatchObject(inUse);
-    await pulled;
+    const whilePulling = async (use: () => Promise<unknown>): Promise<unknown> => {
+      // A pull that is done when its call returns is in nobody's way.
+      for (let again = 0; again < 100; ++again) {
+        const pulled = kv.pull(keys, outs);
+        const refusal = await use().catch((error: unknown) => error);
+        await pulled;
+        if (refusal instanceof Error) return refusal;
+      }
+      return 'every use was let';
+    };
     const other = await aStore();
-    const first = kv.pull(keys, outs);
-    await expect(other.kv.pull(keys, outs)).rejects.toMatchObject(inUse);
-    await expect(other.kv.push(keys, outs)).rejects.toMatchObject(inUse);
-    await first;
+    expect(await whilePulling(() => outs[0]![0]!.fill(1))).toMatchObject(inUse);
+    expect(await whilePulling(() => other.kv.pull(keys, outs))).toMatchObject(inUse);
+    expect(await whilePulling(() => other.kv.push(keys, outs))).toMatchObject(inUse);
     const filling = outs[0]![1]!.fill(1);
     await expect(kv.pull(keys, outs)).rejects.toMatchObject(inUse);
     await filling;
