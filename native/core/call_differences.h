@@ -26,6 +26,9 @@ class CallGroups {
   std::vector<std::pair<std::string, std::vector<int>>> groups_;
 };
 
+/// "rank 3", "ranks 1, 2 and 5"; the first so many of many.
+std::string listOfRanks(const std::vector<int>& ranks);
+
 /// The mismatch that all ranks throw, each for its own call; the communicator stays usable, as
 /// nothing was moved. `groups`: CallGroups::text().
 Error differentCalls(const char* op, const std::string& groups, int odd);

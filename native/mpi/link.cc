@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/call_differences.h"
 #include "mpi/tags.h"
 
 namespace gradlink::mpi {
@@ -27,17 +28,6 @@ struct Telling {
   std::uint32_t reserved;
   std::uint64_t call;
 };
-
-std::string listOf(const std::vector<int>& ranks) {
-  constexpr std::size_t kMost = 16;
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size() && i < kMost; ++i) {
-    if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
-    text += std::to_string(ranks[i]);
-  }
-  if (ranks.size() > kMost) text += " and " + std::to_string(ranks.size() - kMost) + " more";
-  return text;
-}
 
 }  // namespace
 
@@ -80,7 +70,11 @@ void Link::giveUp(std::vector<RequestHandle>& receives, std::vector<RequestHandl
              "); ending the job");
   }
   drop(sends, kGiveUpSendsMs);
-  if (!sends.empty()) clean_ = false;
+  if (mpi_.release != nullptr) {
+    for (RequestHandle& request : sends) mpi_.release(&request);
+  } else if (!sends.empty()) {
+    clean_ = false;
+  }
   sends.clear();
 }
 
@@ -103,7 +97,27 @@ void Link::setVerdict(Error error) {
   ended_.store(true, std::memory_order_release);
 }
 
+/// Of a job that goes on without who dies: its processes are watched here.
+void Link::notice() {
+  if (mpi_.goneAbove == nullptr) return;
+  std::vector<int> gone;
+  for (int r = mpi_.goneAbove(comm_, -1); r >= 0; r = mpi_.goneAbove(comm_, r)) gone.push_back(r);
+  // What it said last has come before its end.
+  hear();
+  for (const int rank : gone) {
+    if (hasLeft(rank)) continue;
+    pronounce(ErrorCode::peerLost, rank, "",
+              "rank " + std::to_string(rank) + " was lost: its connection closed");
+    return;
+  }
+}
+
 void Link::listen() {
+  hear();
+  if (!ended()) notice();
+}
+
+void Link::hear() {
   if (above_ != nullptr) {
     above_->listen();
     if (above_->ended()) {
@@ -256,7 +270,7 @@ void Wait::timeout() {
   if (missing.empty() && awaited_ >= 0) missing = {awaited_};
   link_.end(ErrorCode::timeout, missing.empty() ? -1 : missing[0], op_,
             "rank " + std::to_string(link_.rank()) + " gave up waiting for " +
-                (missing.empty() ? std::string("the other ranks") : listOf(missing)) + " in " +
+                (missing.empty() ? std::string("the other ranks") : listOfRanks(missing)) + " in " +
                 op_ +
                 ": the deadline has passed. Did every rank make this call? timeoutMs sets the "
                 "deadline");

@@ -96,6 +96,8 @@ class Link {
  private:
   static constexpr std::uint64_t kHere = ~std::uint64_t{0};
 
+  void hear();
+  void notice();
   void tellAll(const void* data, std::size_t bytes, int tag);
   void setVerdict(Error error);
 

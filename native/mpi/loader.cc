@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "mpi/tcp/shim.h"
 
 namespace gradlink::mpi {
 namespace {
@@ -66,9 +68,17 @@ std::string firstLine(const char* text) {
 /// 2 cores; none of 45 without). What it is for, registered memory of RDMA, is slower without.
 void keepUcxFromTheHeap() { setenv("UCX_MEM_EVENTS", "no", 0); }
 
+/// Set by useTcp(), before the first load.
+std::atomic<bool> tcpWanted{false};
+
 Loaded load() {
+  const Choice choice =
+      tcpWanted.load() ? Choice{tcp::kFlavour, "the program"} : chooseMpi(fromEnvironment);
+  if (choice.what == tcp::kFlavour) {
+    const Shim& shim = tcp::shim();
+    return {&shim, {shim.flavour, shim.libraryVersion(), "", choice.variable}};
+  }
   keepUcxFromTheHeap();
-  const Choice choice = chooseMpi(fromEnvironment);
   std::vector<std::string> candidates;
   if (choice.what.empty()) {
     candidates = {"openmpi", "mpich"};
@@ -96,7 +106,7 @@ Loaded load() {
       "): where the MPI's own library is missing, install it (apt-get install openmpi-bin or "
       "mpich); where gradlink's part for it is missing or does not fit, install what compiles for "
       "it (libopenmpi-dev or libmpich-dev) and run npx gradlink build; or name another with "
-      "GRADLINK_MPI (openmpi, mpich or the path of a shim)");
+      "GRADLINK_MPI (openmpi, mpich, tcp for ranks without MPI, or the path of a shim)");
 }
 
 struct Result {
@@ -124,6 +134,9 @@ Choice chooseMpi(const char* (*get)(const char* name)) {
   if (given("OMPI_COMM_WORLD_RANK")) return {"openmpi", "OMPI_COMM_WORLD_RANK"};
   if (given("PMI_RANK")) return {"mpich", "PMI_RANK"};
   if (given("PMIX_RANK")) return {"openmpi", "PMIX_RANK"};
+  if (given("RANK") && given("WORLD_SIZE") && given("MASTER_ADDR") && given("MASTER_PORT")) {
+    return {tcp::kFlavour, "MASTER_ADDR"};
+  }
   return {};
 }
 
@@ -132,6 +145,19 @@ const Loaded& loaded() {
   static const Result* const result = new Result;
   if (result->failure) throw Error(*result->failure);
   return result->loaded;
+}
+
+const char* nameOfTransport() {
+  return std::strcmp(shim().flavour, tcp::kFlavour) == 0 ? "tcp" : "mpi";
+}
+
+void useTcp(const tcp::Settings& settings) {
+  tcp::set(settings);
+  tcpWanted.store(true);
+  const LibraryInfo& used = libraryInfo();
+  if (used.flavour == tcp::kFlavour) return;
+  throw misuse("join", "this process uses " + used.version +
+                           " already, and one process has one transport between hosts");
 }
 
 const LibraryInfo& libraryInfo() { return loaded().info; }

@@ -17,9 +17,12 @@ const Loaded& loaded();
 
 inline const Shim& shim() { return *loaded().shim; }
 
+/// "mpi", or "tcp" where there is none.
+const char* nameOfTransport();
+
 /// Which flavour an environment asks for. `get` gives a variable's value or null.
 struct Choice {
-  /// "openmpi", "mpich", or, in a value of GRADLINK_MPI, the path of a shim. Empty: any.
+  /// "openmpi", "mpich", "tcp", or, in a value of GRADLINK_MPI, the path of a shim. Empty: any.
   std::string what;
   /// The variable that told; empty when none did.
   std::string variable;

@@ -72,14 +72,16 @@ std::unique_ptr<MpiCommunicator> RankCommunicator::splitRanks(int color, int key
     }
     CommHandle made;
     Runtime::get().sweep();
-    checkMpi("split", shim().split(link_.comm(), color, key, &made));
     if (color < 0) return nullptr;
     std::sort(members.begin(), members.end());
+    std::vector<int> ranks;
     std::vector<int> world;
-    world.reserve(members.size());
     for (const auto& [theirKey, rank] : members) {
+      ranks.push_back(rank);
       world.push_back(worldRanks_[static_cast<std::size_t>(rank)]);
     }
+    checkMpi("split", shim().createGroup(link_.comm(), ranks.data(), static_cast<int>(ranks.size()),
+                                         0, &made));
     return std::make_unique<RankCommunicator>(made, std::move(world), timeoutMs_);
   });
 }

@@ -13,12 +13,13 @@
 #include <vector>
 
 #include "core/one_rank.h"
+#include "mpi/tcp/settings.h"
 
 namespace gradlink::mpi {
 
 /// Which MPI this process uses.
 struct LibraryInfo {
-  /// "openmpi" or "mpich".
+  /// "openmpi", "mpich", or "tcp" for ranks without MPI.
   std::string flavour;
   /// "Open MPI v4.1.4": the first line of what it says of itself.
   std::string version;
@@ -32,6 +33,10 @@ struct LibraryInfo {
 /// for, where, why that one, and what to do.
 const LibraryInfo& libraryInfo();
 
+/// The ranks meet over TCP, whatever MPI there is. Before the first join; throws where this process
+/// has joined over MPI already.
+void useTcp(const tcp::Settings&);
+
 /// This process's place in its job.
 struct Place {
   int rank = 0;
@@ -44,7 +49,7 @@ struct Place {
 /// come by then, unsupported where the MPI has no MPI_THREAD_MULTIPLE.
 Place start(double timeoutMs = 30000, const std::atomic<bool>* cancelled = nullptr);
 
-/// An MPI communicator's further abilities. backend() is "mpi".
+/// An MPI communicator's further abilities. backend() is "mpi", or "tcp" where there is none.
 class MpiCommunicator : public OneRank {
  public:
   using OneRank::OneRank;

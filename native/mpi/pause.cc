@@ -29,7 +29,7 @@ constexpr std::uint32_t kRest = 64;
 /// Whether this host has a core for each of its ranks, as far as the launcher tells.
 bool haveOwnCores() {
   for (const char* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "SLURM_TASKS_PER_NODE",
-                           "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+                           "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "LOCAL_WORLD_SIZE", "WORLD_SIZE"}) {
     const char* text = std::getenv(name);
     if (text == nullptr) continue;
     return std::strtol(text, nullptr, 10) <= sysconf(_SC_NPROCESSORS_ONLN);

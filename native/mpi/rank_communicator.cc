@@ -32,6 +32,8 @@ RankCommunicator::RankCommunicator(CommHandle comm, std::vector<int> worldRanks,
 
 RankCommunicator::~RankCommunicator() { close(); }
 
+const char* RankCommunicator::backend() const { return nameOfTransport(); }
+
 void RankCommunicator::collective(const Shape& shape, const Buffers& buffers,
                                   const CallOptions& options) {
   if (shape.kind == Kind::allReduce && pairAllReduce(shape, buffers, options)) return;

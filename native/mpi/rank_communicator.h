@@ -26,7 +26,7 @@ class RankCommunicator final : public MpiCommunicator {
 
   int size() const override { return link_.size(); }
   double timeoutMs() const override { return timeoutMs_; }
-  const char* backend() const override { return "mpi"; }
+  const char* backend() const override;
   const std::vector<int>& worldRanks() const override { return worldRanks_; }
   const std::vector<int>& nodes(const CallOptions&) override;
 

@@ -18,6 +18,7 @@ namespace {
 
 /// How often somebody who waits for the start looks whether he is still wanted.
 constexpr std::chrono::milliseconds kGlance(50);
+constexpr double kNamingMs = 5000;
 /// How long finalising waits for calls of other threads, which look every few milliseconds.
 constexpr double kLastCallsMs = 10000;
 /// How long it waits for the peers' last messages, which some MPIs miss aloud.
@@ -32,6 +33,12 @@ constexpr std::size_t kShortBytes = 4096;
 Error mpiError(const std::string& doing, int error) {
   char text[512];
   shim().errorText(error, text, sizeof(text));
+  if (shim().blames != nullptr) {
+    int code = 0;
+    int rank = -1;
+    shim().blames(error, &code, &rank);
+    return Error(static_cast<ErrorCode>(code), text).withRank(rank).withOp(doing);
+  }
   return Error(ErrorCode::system, doing + ": MPI reports: " + text).withOp(doing);
 }
 
@@ -40,9 +47,11 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
   std::unique_lock lock(mutex_);
   if (state_.load() == State::idle) {
     state_.store(State::starting);
-    std::thread([this] { serve(); }).detach();
+    std::thread([this, timeoutMs] { serve(timeoutMs); }).detach();
   }
-  const Deadline deadline = Deadline::in(timeoutMs);
+  // Who knows deadlines names the missing, a little later.
+  const bool names = shim().blames != nullptr;
+  const Deadline deadline = Deadline::in(names ? timeoutMs + kNamingMs : timeoutMs);
   while (state_.load() == State::starting) {
     if (cancelled != nullptr && cancelled->load()) {
       throw Error(ErrorCode::closed, "the start of MPI was given up").withOp("start");
@@ -70,10 +79,10 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
 }
 
 // MPI wants the thread that initialised it to finalise it.
-void Runtime::serve() {
+void Runtime::serve(double timeoutMs) {
   const Shim& mpi = shim();
   bool multiple = false;
-  int error = mpi.init(&multiple);
+  int error = mpi.init(timeoutMs, &multiple);
   Place place;
   if (error == 0) error = mpi.rank(mpi.world(), &place.rank);
   if (error == 0) error = mpi.size(mpi.world(), &place.size);

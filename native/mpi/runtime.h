@@ -77,7 +77,7 @@ class Runtime {
   enum class State : int { idle, starting, running, ending, ended };
 
   Runtime() = default;
-  void serve();
+  void serve(double timeoutMs);
   bool sweepOne(Retired&);
   /// At the end: takes what the peers have said last.
   void drain();

@@ -70,7 +70,7 @@ bool initialized() {
   return flag != 0;
 }
 
-int init(bool* multiple) {
+int init(double /*timeoutMs*/, bool* multiple) {
   int provided = MPI_THREAD_SINGLE;
   int error = MPI_SUCCESS;
   if (initialized()) {
@@ -117,13 +117,6 @@ int createGroup(CommHandle comm, const int* ranks, int count, int tag, CommHandl
 int duplicate(CommHandle comm, CommHandle* out) {
   MPI_Comm created = MPI_COMM_NULL;
   const int error = MPI_Comm_dup(commOf(comm), &created);
-  return made(error, created, out);
-}
-
-int split(CommHandle comm, int color, int key, CommHandle* out) {
-  MPI_Comm created = MPI_COMM_NULL;
-  const int error = MPI_Comm_split(commOf(comm), color < 0 ? MPI_UNDEFINED : color, key, &created);
-  if (error == MPI_SUCCESS && created == MPI_COMM_NULL) return error;
   return made(error, created, out);
 }
 
@@ -224,6 +217,7 @@ constexpr Shim kShim{
     .flavour = kFlavour,
     .libraryVersion = libraryVersion,
     .errorText = errorText,
+    .blames = nullptr,
     .initialized = initialized,
     .init = init,
     .finalize = finalize,
@@ -234,7 +228,6 @@ constexpr Shim kShim{
     .size = size,
     .createGroup = createGroup,
     .duplicate = duplicate,
-    .split = split,
     .lowestOfNode = lowestOfNode,
     .freeComm = freeComm,
     .isend = isend,
@@ -242,8 +235,10 @@ constexpr Shim kShim{
     .test = test,
     .testAll = testAll,
     .cancel = cancel,
+    .release = nullptr,
     .probe = probe,
     .receive = receive,
+    .goneAbove = nullptr,
 };
 
 }  // namespace

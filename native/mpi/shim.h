@@ -33,7 +33,7 @@ inline constexpr std::size_t kMostMessageBytes = std::size_t{1} << 30;
 inline constexpr int kMostTogether = 8;
 
 /// Changes with every change of Shim: a shared object of another build is refused.
-inline constexpr std::uint32_t kShimVersion = 1;
+inline constexpr std::uint32_t kShimVersion = 2;
 
 /// Functions that return int give 0 or an error of MPI's (errorText). Errors of communicators are
 /// returned, not fatal. All may be called from any thread once `init` has been.
@@ -44,10 +44,12 @@ struct Shim {
   /// MPI_Get_library_version's text; callable before init.
   const char* (*libraryVersion)();
   void (*errorText)(int error, char* text, std::size_t capacity);
+  /// Whom an error blames, and its kind as an ErrorCode; null where only MPI's text is known.
+  void (*blames)(int error, int* code, int* rank);
 
   bool (*initialized)();
-  /// Asks for MPI_THREAD_MULTIPLE; `multiple`: whether it is given.
-  int (*init)(bool* multiple);
+  /// Asks for MPI_THREAD_MULTIPLE; `multiple`: whether it is given. MPIs know no deadline.
+  int (*init)(double timeoutMs, bool* multiple);
   int (*finalize)();
   /// Ends all processes of the job. May return before it has an effect.
   void (*abortJob)(int status);
@@ -57,11 +59,10 @@ struct Shim {
   CommHandle (*world)();
   int (*rank)(CommHandle, int* rank);
   int (*size)(CommHandle, int* size);
-  /// Collective among the named ranks only; concurrent calls differ in their tags.
+  /// Collective among the named ranks only, whose order is the new one's; concurrent calls differ
+  /// in their tags.
   int (*createGroup)(CommHandle, const int* ranks, int count, int tag, CommHandle* made);
   int (*duplicate)(CommHandle, CommHandle* made);
-  /// color < 0 takes no part; *made is then left alone.
-  int (*split)(CommHandle, int color, int key, CommHandle* made);
   /// The lowest rank among those that share this one's memory, by MPI_Comm_split_type. Collective.
   int (*lowestOfNode)(CommHandle, int* lowest);
   int (*freeComm)(CommHandle);
@@ -75,9 +76,15 @@ struct Shim {
   int (*testAll)(RequestHandle*, int count, bool* done);
   /// The request still has to be tested until done.
   int (*cancel)(RequestHandle*);
+  /// Nobody waits for this send any more, and its data may change; null where such data must stay.
+  void (*release)(RequestHandle*);
   int (*probe)(int source, int tag, CommHandle, bool* found, MessageStatus* status);
   /// Waits; for a message that probe has found.
   int (*receive)(void*, std::size_t bytes, int source, int tag, CommHandle, MessageStatus*);
+
+  /// The lowest rank above `after` whose process has ended, -1: none. Null where a process that
+  /// ends takes the job with it.
+  int (*goneAbove)(CommHandle, int after);
 };
 
 /// What a shim's shared object exports under kShimSymbol.

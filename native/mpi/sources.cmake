@@ -18,6 +18,17 @@ unite(gradlink_mpi job
   membership.cc
   pause.cc
   runtime.cc)
+unite(gradlink_mpi tcp
+  tcp/address.cc
+  tcp/connection.cc
+  tcp/engine.cc
+  tcp/frames.cc
+  tcp/handshake.cc
+  tcp/mailbox.cc
+  tcp/messages.cc
+  tcp/rendezvous.cc
+  tcp/settings.cc
+  tcp/shim.cc)
 target_link_libraries(gradlink_mpi PUBLIC gradlink_core ${CMAKE_DL_LIBS})
 precompile_standard_headers(gradlink_mpi)
 

@@ -243,6 +243,30 @@ void MpiWire::tell(WireEvents& events) {
   fresh_.clear();
 }
 
+/// Of a transport that outlives those who die.
+void MpiWire::notice(WireEvents& events) {
+  const Shim& mpi = shim();
+  if (mpi.goneAbove == nullptr) return;
+  for (int r = mpi.goneAbove(link_.comm(), -1); r >= 0; r = mpi.goneAbove(link_.comm(), r)) {
+    // What it sent last has come, and is delivered first.
+    while (arrive()) continue;
+    if (underway_ > 0) deliver(events);
+    const auto at = static_cast<std::size_t>(r);
+    if (left_[at]) continue;
+    std::vector<RequestHandle> receives;
+    std::vector<RequestHandle> none;
+    for (const auto& message : incoming_[at]) {
+      receives.insert(receives.end(), message->requests.begin(), message->requests.end());
+    }
+    link_.giveUp(receives, none);
+    underway_ -= incoming_[at].size();
+    incoming_[at].clear();
+    events.lost.push_back(r);
+    const std::lock_guard lock(mutex_);
+    left_[at] = true;
+  }
+}
+
 void MpiWire::poll(WireEvents& events, Deadline until) {
   const InUse inUse("poll");
   Pause pause;
@@ -261,7 +285,8 @@ void MpiWire::poll(WireEvents& events, Deadline until) {
     if (!Runtime::get().running()) {
       throw Error(ErrorCode::closed, "the wire is closed: the process is ending").withOp("poll");
     }
-    if (until.passed()) return;
+    notice(events);
+    if (!events.empty() || until.passed()) return;
     const bool busy = underway_ > 0 || !outgoing_.empty();
     const auto left =
         std::chrono::duration_cast<std::chrono::nanoseconds>(until.at() - Deadline::Clock::now());

@@ -24,7 +24,7 @@ class MpiWire final : public Wire, private AtEnd {
 
   int rank() const override { return link_.rank(); }
   int size() const override { return link_.size(); }
-  const char* backend() const override { return "mpi"; }
+  const char* backend() const override { return nameOfTransport(); }
   bool sharesMemoryWith(int) const override { return false; }
 
   void* allocate(std::size_t bytes) override;
@@ -77,6 +77,7 @@ class MpiWire final : public Wire, private AtEnd {
   void finish(WireEvents& events);
   bool done(std::vector<RequestHandle>& requests);
   void tell(WireEvents& events);
+  void notice(WireEvents& events);
   void sleep(std::chrono::nanoseconds most);
 
   Link link_;

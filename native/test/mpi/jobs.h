@@ -1,7 +1,10 @@
 // Jobs of mpi_ranks under a real mpirun.
 #pragma once
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,12 +70,44 @@ inline Mpi findMpi(const std::string& flavour) {
 inline const Mpi& mpiOf(const std::string& flavour) {
   static const Mpi openmpi = findMpi("openmpi");
   static const Mpi mpich = findMpi("mpich");
-  return flavour == "openmpi" ? openmpi : mpich;
+  // Processes that find each other by what their environment says.
+  static const Mpi tcp{"tcp", {}, {}};
+  return flavour == "tcp" ? tcp : flavour == "openmpi" ? openmpi : mpich;
+}
+
+/// A port that nobody has: the system's choice, given back.
+inline int freePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(at);
+  const bool bound = bind(socket, reinterpret_cast<sockaddr*>(&at), length) == 0 &&
+                     getsockname(socket, reinterpret_cast<sockaddr*>(&at), &length) == 0;
+  close(socket);
+  return bound ? ntohs(at.sin_port) : 0;
+}
+
+/// A process a rank, under a shell that waits for all of them. Its status is the lowest of those
+/// that failed: a rank that ends the job does so before the others notice.
+inline std::string tcpJob(int ranks, const std::string& body, const std::string& variables) {
+  std::string script = "status=0; pids=; for rank in";
+  for (int rank = 0; rank < ranks; ++rank) script += " " + std::to_string(rank);
+  script +=
+      "; do env WORLD_SIZE=" + std::to_string(ranks) +
+      " RANK=$rank MASTER_ADDR=127.0.0.1 MASTER_PORT=" + std::to_string(freePort()) +
+      " GRADLINK_JOB=secret " + variables + " " + kFolder + "/mpi_ranks " + body +
+      " </dev/null & pids=\"$pids $!\"; done; "
+      "for pid in $pids; do wait $pid; one=$?; "
+      "if [ $one -ne 0 ] && { [ $status -eq 0 ] || [ $one -lt $status ]; }; then status=$one; fi; "
+      "done; exit $status";
+  return "sh -c '" + script + "'";
 }
 
 /// Runs `body` (a name and its arguments) on so many ranks; `variables` is "NAME=VALUE NAME=VALUE".
 inline Outcome runJob(const std::string& flavour, int ranks, const std::string& body,
                       const std::string& variables = {}) {
+  if (flavour == "tcp") return shell(tcpJob(ranks, body, variables));
   const Mpi& mpi = mpiOf(flavour);
   std::string command = "env " + variables + " OMPI_ALLOW_RUN_AS_ROOT=1 " +
                         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " +

@@ -82,9 +82,9 @@ TEST_P(EachMpi, WiresTakeSendsOfAnyThread) { expectFine(3, "wire-senders"); }
 
 TEST_P(SlowEachMpi, MovesMoreThanTwoGiB) { expectFine(2, "large"); }
 
-INSTANTIATE_TEST_SUITE_P(Mpi, EachMpi, testing::Values("openmpi", "mpich"),
+INSTANTIATE_TEST_SUITE_P(Mpi, EachMpi, testing::Values("openmpi", "mpich", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
-INSTANTIATE_TEST_SUITE_P(Mpi, SlowEachMpi, testing::Values("openmpi", "mpich"),
+INSTANTIATE_TEST_SUITE_P(Mpi, SlowEachMpi, testing::Values("openmpi", "mpich", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -24,9 +24,9 @@ TEST_P(SlowMpiWindows, NeighborsGatherOnManyRanks) {
   for (int ranks : {4, 7}) expectFine(ranks, "neighbor-gather");
 }
 
-INSTANTIATE_TEST_SUITE_P(Mpi, MpiWindows, testing::Values("openmpi", "mpich"),
+INSTANTIATE_TEST_SUITE_P(Mpi, MpiWindows, testing::Values("openmpi", "mpich", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
-INSTANTIATE_TEST_SUITE_P(Mpi, SlowMpiWindows, testing::Values("openmpi", "mpich"),
+INSTANTIATE_TEST_SUITE_P(Mpi, SlowMpiWindows, testing::Values("openmpi", "mpich", "tcp"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -1,0 +1,80 @@
+// What travels on a connection of two ranks. First the handshake: three messages of fixed lengths,
+// by which both sides prove that they know the job's secret. Then frames: a head, and the bytes
+// that it announces.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "core/sha256.h"
+#include "mpi/tcp/address.h"
+
+namespace gradlink::mpi::tcp {
+
+using Bytes32 = std::array<unsigned char, 32>;
+
+inline constexpr std::array<char, 8> kMagic{'g', 'r', 'a', 'd', 'l', 'n', 'k', '1'};
+
+/// The connecting side begins.
+struct Hello {
+  std::array<char, 8> magic = kMagic;
+  std::int32_t rank = 0;
+  std::int32_t size = 0;
+  /// Whom it takes the other side for.
+  std::int32_t peer = 0;
+  /// Where this rank listens; 0 for rank 0, where everybody knows.
+  std::int32_t port = 0;
+  Bytes32 host{};
+  Bytes32 nonce{};
+};
+
+/// The accepting side's answer.
+struct Challenge {
+  Bytes32 nonce{};
+  Bytes32 proof{};
+};
+
+/// And the connecting side's.
+struct Proof {
+  Bytes32 proof{};
+};
+
+enum class Side { connecting, accepting };
+Bytes32 proofOf(const std::string& secret, Side side, const Hello& hello, const Bytes32& answered);
+Bytes32 newNonce();
+bool sameBytes(const Bytes32& a, const Bytes32& b);
+
+enum class FrameKind : std::uint32_t {
+  message,  // a short one, with its bytes
+  offer,    // a long one: its bytes wait at the sender
+  accept,   // the receiver of an offer has a place for it
+  payload,  // and here they are; none where the sender gave up
+  table,    // of rank 0: where all listen, once all have come
+  failed,   // of rank 0: why they do not meet
+  bye,      // nothing follows
+};
+
+struct FrameHead {
+  FrameKind kind = FrameKind::bye;
+  std::int32_t tag = 0;
+  std::uint64_t context = 0;
+  std::uint64_t bytes = 0;
+  /// Of an offer and its acceptance: the sender's request. Of a payload: the receiver's.
+  std::uint64_t id = 0;
+  /// Of an acceptance: the receiver's request.
+  std::uint64_t other = 0;
+};
+static_assert(sizeof(FrameHead) == 40);
+
+/// A rank's line in the table.
+struct Entry {
+  Address address;
+  Bytes32 host{};
+};
+
+/// Longer messages wait at the sender until their receiver has a place for them.
+inline constexpr std::size_t kMostAtOnce = std::size_t{64} << 10;
+
+}  // namespace gradlink::mpi::tcp
