@@ -19,10 +19,10 @@ let executorOf: (communicator: CommunicatorBase<Memory>) => Executor;
 export abstract class CommunicatorBase<M extends Memory> {
   readonly size: number;
   /**
-   * `'shm'`: the embedded engine, over the memory of the host. `'mpi'`: processes of an MPI job. `'nccl'`: ranks are
+   * `'shm'`: the embedded engine, over the memory of the host. `'mpi'`: processes of an MPI job. `'tcp'`: processes that meet without MPI. `'nccl'`: ranks are
    * GPUs.
    */
-  readonly backend: 'shm' | 'mpi' | 'nccl';
+  readonly backend: 'shm' | 'mpi' | 'tcp' | 'nccl';
   /** Where the arrays of calls are: `'gpu'` means {@link DeviceBuffer}s on {@link gpus}. */
   readonly memory: M;
   /** The GPU of each rank held here; empty where arrays are the host's. */
@@ -40,7 +40,7 @@ export abstract class CommunicatorBase<M extends Memory> {
     this.size = executor.size;
     this.gpus = executor.gpus;
     this.memory = memory;
-    this.backend = executor.native.backend as 'shm' | 'mpi' | 'nccl';
+    this.backend = executor.native.backend as 'shm' | 'mpi' | 'tcp' | 'nccl';
   }
 
   /**

@@ -4,6 +4,9 @@ import { readFileSync } from 'node:fs';
 
 import { GradlinkError, describe } from '../errors.js';
 
+/** What ranks on several hosts meet over. */
+export type Transport = 'mpi' | 'tcp';
+
 /** This process's place in its job. */
 export interface JobPlace {
   /** What only processes of the job share. */
@@ -13,11 +16,18 @@ export interface JobPlace {
   readonly size: number;
   /** Who said so, for messages. */
   readonly launcher: string;
-  /** What the ranks meet over when nothing else is said: MPI where they are on several hosts, or the launcher says so. */
-  readonly backend: 'shm' | 'mpi';
+  /** What the ranks meet over when nothing else is said: on several hosts what crosses them, or what the launcher says. */
+  readonly backend: 'shm' | Transport;
+  /** What would cross hosts here. */
+  readonly transport?: Transport;
+  /** False also where nobody says. */
   readonly severalHosts: boolean;
+  /** Among the processes of its host, where the launcher says. */
+  readonly localRank?: number;
   /** Whether its processes are an MPI job, and how many of that are workers: ranks 0 to size - 1. */
   readonly mpi?: { readonly size: number };
+  /** Where rank 0 listens, for ranks that meet without MPI. */
+  readonly master?: { readonly address: string; readonly port: number };
 }
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -28,6 +38,7 @@ interface Source {
   readonly size: string;
   /** Ranks of this host; a job is of one host when it equals the size. */
   readonly localSize?: string;
+  readonly localRank?: string;
   /** It starts no MPI processes. */
   readonly withoutMpi?: boolean;
   /** Further variables that must be there for the source to count. */
@@ -45,6 +56,7 @@ const sources: readonly Source[] = [
     launcher: 'gradlink launch',
     rank: 'GRADLINK_RANK',
     size: 'GRADLINK_SIZE',
+    localRank: 'LOCAL_RANK',
     withoutMpi: true,
     needs: ['GRADLINK_JOB'],
     job: (env) => env['GRADLINK_JOB'] ?? '',
@@ -54,6 +66,7 @@ const sources: readonly Source[] = [
     rank: 'OMPI_COMM_WORLD_RANK',
     size: 'OMPI_COMM_WORLD_SIZE',
     localSize: 'OMPI_COMM_WORLD_LOCAL_SIZE',
+    localRank: 'OMPI_COMM_WORLD_LOCAL_RANK',
     job: (env) =>
       first(env, ['PMIX_NAMESPACE', 'OMPI_MCA_ess_base_jobid', 'OMPI_MCA_orte_hnp_uri']),
   },
@@ -62,6 +75,7 @@ const sources: readonly Source[] = [
     rank: 'PMI_RANK',
     size: 'PMI_SIZE',
     localSize: 'MPI_LOCALNRANKS',
+    localRank: 'MPI_LOCALRANKID',
     // Hydra gives its processes no name of the job; what they share on a host is its proxy.
     job: (env) => env['PMI_JOBID'] ?? `proxy ${ancestor('hydra_pmi_prox')}`,
   },
@@ -69,6 +83,7 @@ const sources: readonly Source[] = [
     launcher: 'Slurm',
     rank: 'SLURM_PROCID',
     size: 'SLURM_NTASKS',
+    localRank: 'SLURM_LOCALID',
     // A batch script itself has SLURM_PROCID too: only a step's tasks know their step.
     needs: ['SLURM_JOB_ID', 'SLURM_STEP_ID'],
     job: (env) => `${env['SLURM_JOB_ID'] ?? ''}.${env['SLURM_STEP_ID'] ?? ''}`,
@@ -78,6 +93,7 @@ const sources: readonly Source[] = [
     rank: 'RANK',
     size: 'WORLD_SIZE',
     localSize: 'LOCAL_WORLD_SIZE',
+    localRank: 'LOCAL_RANK',
     withoutMpi: true,
     needs: ['MASTER_PORT'],
     job: (env) => [env['TORCHELASTIC_RUN_ID'], env['MASTER_ADDR'], env['MASTER_PORT']].join(' '),
@@ -88,9 +104,10 @@ const sources: readonly Source[] = [
  * Reads the launcher's variables: `gradlink launch`'s, Open MPI's, PMI's, Slurm's, torchrun's, in this order.
  *
  * Where the launcher says GRADLINK_TRANSPORT=mpi, the first GRADLINK_NUM_WORKERS processes of the MPI job are workers.
+ * Ranks of several hosts that are no MPI job meet at MASTER_ADDR:MASTER_PORT.
  *
  * @returns undefined when no launcher started this process.
- * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts that are no MPI job, and for a server: its process
+ * @throws GradlinkError ERR_UNSUPPORTED for ranks on several hosts that have nothing to meet over, and for a server: its process
  *   is no rank of the workers.
  */
 export function readJob(env: Env = process.env): JobPlace | undefined {
@@ -102,14 +119,18 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
   const rank = variable(env, source.rank, 0, all - 1);
   const { launcher, withoutMpi = false } = source;
   const severalHosts = hasSeveralHosts(env, source, all);
-  if (severalHosts && withoutMpi) {
+  const master = readMaster(env);
+  const asked = env['GRADLINK_TRANSPORT'];
+  const transport = transportOf(env, withoutMpi, master !== undefined);
+  if (severalHosts && transport === undefined) {
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      `this ${launcher} job has ranks on more than one host, which need MPI: start it with mpirun, srun or ` +
-        '`gradlink launch -H`',
+      `this ${launcher} job has ranks on more than one host, which meet over MPI, or at MASTER_ADDR:MASTER_PORT: start it ` +
+        'with mpirun, srun or `gradlink launch -H`, or set these two',
     );
   }
   const overMpi = env['GRADLINK_TRANSPORT'] === 'mpi' && !withoutMpi;
+  const elsewhere = source.launcher === 'torchrun' && mayBeElsewhere(env, source, master);
   const size =
     overMpi && (env['GRADLINK_NUM_WORKERS'] ?? '') !== ''
       ? variable(env, 'GRADLINK_NUM_WORKERS', 1, all)
@@ -131,10 +152,49 @@ export function readJob(env: Env = process.env): JobPlace | undefined {
     rank,
     size,
     launcher,
-    severalHosts,
-    backend: overMpi || severalHosts ? 'mpi' : 'shm',
+    severalHosts: severalHosts || elsewhere,
+    backend:
+      (overMpi || asked === 'tcp' || severalHosts || elsewhere ? transport : undefined) ?? 'shm',
+    ...(transport === undefined ? {} : { transport }),
+    ...localRankOf(env, source, all),
     ...(withoutMpi ? {} : { mpi: { size: all } }),
+    ...(master === undefined ? {} : { master }),
   };
+}
+
+function readMaster(env: Env): JobPlace['master'] {
+  const address = env['MASTER_ADDR'] ?? '';
+  if (address === '' || (env['MASTER_PORT'] ?? '') === '') return undefined;
+  // There torchrun's own store listens at the port.
+  const taken = env['TORCHELASTIC_USE_AGENT_STORE'] === 'True' ? 1 : 0;
+  return { address, port: variable(env, 'MASTER_PORT', 1, 65_535 - taken) + taken };
+}
+
+/** MPI where the processes are an MPI job: srun's may be none. */
+function transportOf(env: Env, withoutMpi: boolean, hasMaster: boolean): Transport | undefined {
+  const asked = env['GRADLINK_TRANSPORT'] ?? '';
+  if (asked === 'tcp') return 'tcp';
+  const fromSrun = (env['SLURM_PROCID'] ?? '') !== '' && first(env, mpiRanks) === '';
+  if (!withoutMpi && !(fromSrun && hasMaster)) return 'mpi';
+  return hasMaster ? 'tcp' : undefined;
+}
+
+const mpiRanks = ['OMPI_COMM_WORLD_RANK', 'PMI_RANK', 'PMIX_RANK'];
+
+/** Whoever starts ranks by hand, as Kubernetes does, may not say how many of them share a host. */
+function mayBeElsewhere(env: Env, source: Source, master: JobPlace['master']): boolean {
+  const said = source.localSize !== undefined && (env[source.localSize] ?? '') !== '';
+  return !said && master !== undefined && !isLoopback(master.address);
+}
+
+function isLoopback(address: string): boolean {
+  return address === 'localhost' || address === '::1' || address.startsWith('127.');
+}
+
+function localRankOf(env: Env, source: Source, size: number): { localRank?: number } {
+  const name = source.localRank;
+  if (name === undefined || (env[name] ?? '') === '') return {};
+  return { localRank: variable(env, name, 0, size - 1) };
 }
 
 function variable(env: Env, name: string, low: number, high: number): number {

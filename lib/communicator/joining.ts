@@ -14,8 +14,9 @@ import {
   optionNames,
   optionsObject,
 } from '../validate.js';
-import { readJob } from './job.js';
+import { readJob, type JobPlace } from './job.js';
 import { joinMpiWorld } from './mpi-world.js';
+import { tcpWorldOptions } from './tcp-world.js';
 
 /** As native code has it: far above any machine. */
 const maxRanks = 2 ** 16;
@@ -45,29 +46,34 @@ export interface HostWorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
   /** As {@link WorldOptions.backend}. */
-  backend?: 'shm' | 'mpi' | undefined;
+  backend?: 'shm' | 'mpi' | 'tcp' | undefined;
   gpu?: undefined;
 }
 
 /** Options of {@link Communicator.world} whose ranks have their arrays on GPUs. */
 export type GpuWorldOptions = {
   /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
-} & ({ backend: 'nccl'; gpu?: number | undefined } | { backend?: 'mpi' | undefined; gpu: number });
+} & (
+  | { backend: 'nccl'; gpu?: number | undefined }
+  | { backend?: 'mpi' | 'tcp' | undefined; gpu: number }
+);
 
 /** Options of {@link Communicator.world}. */
 export interface WorldOptions {
   /** As {@link JoinOptions.timeoutMs}. */
   timeoutMs?: number | undefined;
   /**
-   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job, on any number of hosts; inside
-   * a host they reduce through the embedded engine. `'nccl'`: each rank is a GPU. When absent: `'mpi'` where the ranks
-   * are on several hosts, or the launcher says GRADLINK_TRANSPORT=mpi, else `'shm'`. All ranks say the same.
+   * `'shm'`: the embedded engine, for ranks of one host. `'mpi'`: ranks of an MPI job, on any number of hosts. `'tcp'`:
+   * ranks on any number of hosts without MPI, which meet where rank 0 listens: at MASTER_ADDR:MASTER_PORT. Inside a host
+   * both reduce through the embedded engine. `'nccl'`: each rank is a GPU, on any number of hosts; what the ranks agree on
+   * goes over MPI or TCP. When absent: what crosses hosts where the ranks are on several, or the launcher says
+   * GRADLINK_TRANSPORT=mpi or tcp, else `'shm'`. All ranks say the same.
    */
-  backend?: 'shm' | 'mpi' | 'nccl' | undefined;
+  backend?: 'shm' | 'mpi' | 'tcp' | 'nccl' | undefined;
   /**
-   * This rank's GPU by the ordinal of its process. With `'nccl'`, when absent, the GPUs are dealt out by rank, and no
-   * two ranks may have the same. With `'mpi'` its arrays are then {@link DeviceBuffer}s there, which pass through the
-   * memory of the host; when absent they are the host's. Ranks of both kinds may meet.
+   * This rank's GPU by the ordinal of its process. With `'nccl'`, when absent, the GPUs of a host are dealt out by the
+   * rank there, and no two ranks may have the same. With `'mpi'` and `'tcp'` its arrays are then {@link DeviceBuffer}s
+   * there, which pass through the memory of the host; when absent they are the host's. Ranks of both kinds may meet.
    */
   gpu?: number | undefined;
 }
@@ -139,36 +145,58 @@ export async function joinWorld(options: WorldOptions | undefined): Promise<Nati
   const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
   const place = readJob();
   const { backend = place?.backend ?? 'shm' } = given;
-  if (place?.severalHosts === true && (backend === 'nccl' || backend === 'shm')) {
+  if (place?.severalHosts === true && backend === 'shm') {
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      `this ${place.launcher} job has ranks on more than one host: backend '${backend}' joins those of one; use 'mpi'`,
+      `this ${place.launcher} job has ranks on more than one host: backend 'shm' joins those of one; use ` +
+        `'${place.transport ?? 'mpi'}'`,
     );
   }
   if (backend === 'nccl') {
-    // All ranks are on this host, so that the rank is the place among its processes too.
-    const own = gpuOf(gpu, place?.rank ?? 0);
+    const own = gpuOf(gpu, place?.localRank ?? place?.rank ?? 0);
+    const transport = acrossHosts(place);
+    if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, true);
+    if (transport === 'tcp') {
+      return await native().NativeCommunicator.joinMpi(
+        tcpWorldOptions(place, timeoutMs),
+        own,
+        true,
+      );
+    }
     const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
     // Another name than the ranks' meeting in the memory of the host, which a program may want too.
     const name = 'world of GPUs';
     const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
     return await native().NativeCommunicator.joinNccl(meeting, own);
   }
-  if (backend !== 'mpi' && (backend as unknown) !== 'shm') {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'backend', "'shm', 'mpi' or 'nccl'", backend);
-  }
-  if (backend === 'mpi') {
+  if (backend === 'mpi' || backend === 'tcp') {
     const own = gpu === undefined ? null : integer(gpu, 'gpu', 0, maxInt32);
-    return await joinMpiWorld(place, timeoutMs, own);
+    if (backend === 'mpi') return await joinMpiWorld(place, timeoutMs, own);
+    const options = tcpWorldOptions(place, timeoutMs);
+    return await native().NativeCommunicator.joinMpi(options, own, false);
+  }
+  if ((backend as unknown) !== 'shm') {
+    throw argumentError(
+      'ERR_INVALID_ARG_VALUE',
+      'backend',
+      "'shm', 'mpi', 'tcp' or 'nccl'",
+      backend,
+    );
   }
   if (gpu !== undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl' or 'mpi' with it", {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl', 'mpi' or 'tcp' with it", {
       text: `backend '${backend}'`,
     });
   }
   if (place === undefined) return joinOnHost(1, timeoutMs)[0]!;
   const { job, rank, size } = place;
   return await joinNamed({ name: 'world', job, rank, size, timeoutMs });
+}
+
+/** What the ranks of a job agree over that may be on several hosts; undefined where all are on this one. */
+function acrossHosts(place: JobPlace | undefined): 'mpi' | 'tcp' | undefined {
+  if (place === undefined) return undefined;
+  return place.severalHosts || place.backend !== 'shm' ? place.transport : undefined;
 }
 
 function gpuOf(given: unknown, rank: number): number {

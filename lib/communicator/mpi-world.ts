@@ -11,11 +11,13 @@ import type { JobPlace } from './job.js';
  *
  * @param place - undefined where no launcher started this process: a world of one.
  * @param gpu - where this rank's arrays are; null for the host's memory.
+ * @param nccl - whether their data goes through NCCL.
  */
 export async function joinMpiWorld(
   place: JobPlace | undefined,
   timeoutMs: number,
   gpu: number | null,
+  nccl = false,
 ): Promise<NativeCommunicator> {
   if (place !== undefined && place.mpi === undefined) {
     throw new GradlinkError(
@@ -32,6 +34,7 @@ export async function joinMpiWorld(
   const joined = await native().NativeCommunicator.joinMpi(
     { name: 'world', ranks, timeoutMs },
     gpu,
+    nccl,
   );
   if (joined.size === workers) return joined;
   const { size } = joined;

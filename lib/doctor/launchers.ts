@@ -12,7 +12,7 @@ function jobFinding(env: Env): Finding {
     if (job === undefined) {
       return { name, status: 'ok', text: 'this process belongs to none', advice: null };
     }
-    const over = job.backend === 'mpi' ? 'over MPI' : 'in shared memory';
+    const over = { mpi: 'over MPI', tcp: 'over TCP', shm: 'in shared memory' }[job.backend];
     const text = `rank ${String(job.rank)} of ${String(job.size)}, started by ${job.launcher}, ${over}`;
     return { name, status: 'ok', text, advice: null };
   } catch (error) {

@@ -1,5 +1,7 @@
 // Opening the stores of several workers.
+import { readJob } from '../communicator/job.js';
 import { endJobOnFailure } from '../communicator/mpi-world.js';
+import { useTcp } from '../communicator/tcp-world.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
@@ -90,6 +92,7 @@ function meetingOf(
   timeoutMs: number,
 ): NativePlace {
   if (backend === 'mpi') endJobOnFailure();
+  if (backend === 'tcp') useTcp(readJob()!);
   const wholeJob = size === workers + servers;
   return { backend, job, name, rank, size, wholeJob, timeoutMs };
 }

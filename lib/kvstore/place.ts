@@ -6,7 +6,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /** Where the processes of a job's stores meet, and which this one is: workers come first, then servers. */
 export interface StorePlace {
-  readonly backend: 'shm' | 'mpi';
+  readonly backend: 'shm' | 'mpi' | 'tcp';
   readonly job: string;
   readonly rank: number;
   readonly workers: number;

@@ -33,9 +33,20 @@ export interface NativeMpiJoinOptions {
   readonly timeoutMs: number;
 }
 
+/** This process's place in a job without MPI. */
+export interface NativeTcpOptions {
+  readonly rank: number;
+  readonly size: number;
+  /** Where rank 0 listens. */
+  readonly address: string;
+  readonly port: number;
+  /** What only processes of the job know. */
+  readonly secret: string;
+}
+
 /** Which MPI this process uses. */
 export interface NativeMpiLibrary {
-  /** 'openmpi' or 'mpich'. */
+  /** 'openmpi', 'mpich', or 'tcp' for ranks without MPI. */
   readonly flavour: string;
   /** The first line of what it says of itself. */
   readonly version: string;
@@ -259,8 +270,17 @@ export interface NativeCommunicatorClass {
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
   /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */
   joinNccl(options: NativeJoinOptions, gpu: number): Promise<NativeCommunicator>;
-  /** Ranks of the MPI job that gave the same name and members; with a GPU, this rank's arrays are there. */
-  joinMpi(options: NativeMpiJoinOptions, gpu: number | null): Promise<NativeCommunicator>;
+  /**
+   * Ranks of the MPI job, or of the job over TCP, that gave the same name and members; with a GPU, this rank's arrays are
+   * there.
+   *
+   * @param nccl - their data goes through NCCL, and not through the memory of the host
+   */
+  joinMpi(
+    options: NativeMpiJoinOptions,
+    gpu: number | null,
+    nccl: boolean,
+  ): Promise<NativeCommunicator>;
 }
 
 export interface CommunicatorNatives {
@@ -269,6 +289,8 @@ export interface CommunicatorNatives {
   readonly NativeCommunicator: NativeCommunicatorClass;
   /** Writes the message to standard error and ends all processes of the MPI job; only writes where there is none. */
   abortMpiJob(message: string, status: number): void;
+  /** From here on this process joins over TCP what joinMpi names; throws where it has joined over MPI. */
+  useTcp(options: NativeTcpOptions): void;
   /** Loads it; throws ERR_BACKEND_UNAVAILABLE where it does not. */
   mpiLibrary(): NativeMpiLibrary;
 }

@@ -2,8 +2,8 @@
 
 /** Where the processes of a store meet, and which this one is. */
 export interface NativePlace {
-  /** `'shm'`: processes of this host. `'mpi'`: ranks of the job's MPI. */
-  readonly backend: 'shm' | 'mpi';
+  /** `'shm'`: processes of this host. `'mpi'`: ranks of the job's MPI. `'tcp'`: ranks that meet without one. */
+  readonly backend: 'shm' | 'mpi' | 'tcp';
   readonly job: string;
   readonly name: string;
   /** Workers first, then servers. */

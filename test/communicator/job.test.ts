@@ -73,8 +73,32 @@ describe('readJob', () => {
     }
   });
 
-  it('refuses jobs of more than one host that are no MPI jobs', () => {
-    expect(() => readJob({ ...torchrun, LOCAL_WORLD_SIZE: '3' })).toThrow(
+  it('takes TCP for jobs of more than one host that are no MPI jobs', () => {
+    const spread = readJob({ ...torchrun, LOCAL_WORLD_SIZE: '3', LOCAL_RANK: '2' });
+    expect(spread).toMatchObject({
+      backend: 'tcp',
+      severalHosts: true,
+      localRank: 2,
+      master: { address: 'localhost', port: 29500 },
+    });
+    // Whoever starts ranks by hand may not say how many of them share a host.
+    const { LOCAL_WORLD_SIZE: _, ...pods } = torchrun;
+    expect(readJob({ ...pods, MASTER_ADDR: 'job-0.job' })).toMatchObject({ backend: 'tcp' });
+    expect(readJob(pods)).toMatchObject({ backend: 'shm', severalHosts: false });
+    // An srun that starts no MPI processes.
+    const tasks = { ...slurm, SLURM_STEP_NUM_NODES: '2', MASTER_ADDR: 'node1', MASTER_PORT: '1' };
+    expect(readJob(tasks)).toMatchObject({ backend: 'tcp' });
+    expect(readJob({ ...tasks, PMIX_RANK: '3' })).toMatchObject({ backend: 'mpi' });
+  });
+
+  it('leaves the port to the store that torchrun has there', () => {
+    const env = { ...torchrun, TORCHELASTIC_USE_AGENT_STORE: 'True' };
+    expect(readJob(env)?.master).toEqual({ address: 'localhost', port: 29501 });
+  });
+
+  it('refuses jobs of more than one host that have nothing to meet over', () => {
+    const { MASTER_ADDR: _, ...nowhere } = torchrun;
+    expect(() => readJob({ ...nowhere, LOCAL_WORLD_SIZE: '3' })).toThrow(
       expect.objectContaining({ code: 'ERR_UNSUPPORTED' }) as Error,
     );
   });

@@ -18,6 +18,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   collectives: 'object',
   abortMpiJob: 'function',
   mpiLibrary: 'function',
+  useTcp: 'function',
   NativeBuckets: 'class',
   NativeCommunicator: 'class',
   NativeDeviceBuffer: 'class',

@@ -23,6 +23,11 @@ export function makeHosts(name: string): string[] {
   return execFileSync(netns, ['up', name], { encoding: 'utf8' }).trim().split('\n');
 }
 
+/** Breaks the link between them. */
+export function cutLink(name: string): void {
+  execFileSync(netns, ['cut', name]);
+}
+
 /** Ends what runs on them and removes them. */
 export function removeHosts(name: string): void {
   execFileSync(netns, ['down', name]);

@@ -18,7 +18,8 @@ CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
   const int size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
   const int rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, size - 1));
   const double timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
-  if (backend == "mpi") {
+  // Over TCP, too, once the process was told to use it.
+  if (backend == "mpi" || backend == "tcp") {
     mpi::JoinOptions options;
     options.name = name;
     options.timeoutMs = timeoutMs;
@@ -28,7 +29,7 @@ CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
     }
     return mpiJoin(std::move(options));
   }
-  if (backend != "shm") throw argumentError(value.Env(), "backend", "'shm' or 'mpi'", backend);
+  if (backend != "shm") throw argumentError(value.Env(), "backend", "'shm', 'mpi' or 'tcp'", backend);
   shm::JoinOptions options;
   options.job = stringArg(from.Get("job"), "job");
   options.name = name;

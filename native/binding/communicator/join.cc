@@ -146,8 +146,17 @@ Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
     // One that is missing is told before anybody is met.
     cuda::Device& device =
         cuda::Device::get(static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks)));
+    if (!booleanArg(info[2], "nccl")) {
+      return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
+        return cuda::stageThroughHost(join(cancelled), device);
+      });
+    }
+    // Ranks agree over the hosts, their data goes as NCCL finds the way.
     return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
-      return cuda::stageThroughHost(join(cancelled), device);
+      std::unique_ptr<Communicator> control = join(cancelled);
+      const double timeoutMs = control->timeoutMs();
+      return nccl::join(std::move(control), device.ordinal(),
+                        {.timeoutMs = timeoutMs, .cancelled = cancelled});
     });
   });
 }

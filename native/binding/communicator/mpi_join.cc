@@ -18,6 +18,7 @@ namespace gradlink::binding {
 namespace {
 
 constexpr int kMostStatus = 255;
+constexpr int kMostPort = 65535;
 
 std::unique_ptr<Communicator> joinHost(const std::string& job, const std::string& name, int rank,
                                        int size, double timeoutMs,
@@ -52,6 +53,21 @@ Napi::Value mpiLibrary(const Napi::CallbackInfo& info) {
   });
 }
 
+/// What a job without MPI says of this process; before it joins.
+Napi::Value useTcp(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&] {
+    const Napi::Object from = objectArg(info[0], "options");
+    mpi::tcp::Settings settings;
+    settings.size = static_cast<int>(integerArg(from.Get("size"), "size", 1, kMaxRanks));
+    settings.rank = static_cast<int>(integerArg(from.Get("rank"), "rank", 0, settings.size - 1));
+    settings.address = stringArg(from.Get("address"), "address");
+    settings.port = static_cast<int>(integerArg(from.Get("port"), "port", 0, kMostPort));
+    settings.secret = stringArg(from.Get("secret"), "secret");
+    mpi::useTcp(settings);
+    return info.Env().Undefined();
+  });
+}
+
 }  // namespace
 
 CommunicatorHandle::Join mpiJoin(mpi::JoinOptions options) {
@@ -81,6 +97,7 @@ CommunicatorHandle::Join mpiJoinArg(const Napi::Value& value) {
 
 void exportMpi(Napi::Env env, Napi::Object exports) {
   exports.Set("abortMpiJob", Napi::Function::New<abortMpiJob>(env, "abortMpiJob"));
+  exports.Set("useTcp", Napi::Function::New<useTcp>(env, "useTcp"));
   exports.Set("mpiLibrary", Napi::Function::New<mpiLibrary>(env, "mpiLibrary"));
 }
 

@@ -1,0 +1,187 @@
+// Worlds without MPI: what their ranks compute, and what they are told when they do not meet.
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { cutLink, makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { Scripts, well, type Ended, type Running } from '../support/processes.js';
+import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
+import { everything, wholeWorld } from '../support/world.js';
+
+let scripts: Scripts;
+beforeEach(() => {
+  scripts = new Scripts();
+});
+afterEach(() => scripts.remove());
+
+const ends = (running: readonly Running[]): Promise<Ended[]> =>
+  Promise.all(running.map((one) => one.ended));
+const reportsOf = (ended: readonly Ended[]): unknown[] => ended.flatMap(({ reports }) => reports);
+
+/** A rank that reports how its world came to be or did not. */
+const meets = (timeoutMs = 20_000): string => `
+  report(await outcome(Communicator.world({ backend: 'tcp', timeoutMs: ${timeoutMs} })));
+`;
+
+describe('a world over TCP', () => {
+  const cases = [
+    { size: 1, perNode: undefined },
+    { size: 2, perNode: undefined },
+    { size: 3, perNode: 1 },
+    { size: 5, perNode: 2 },
+  ];
+  it.each(cases)('of $size ranks, $perNode a host, computes', async ({ size, perNode }) => {
+    const env = perNode === undefined ? {} : { GRADLINK_RANKS_PER_NODE: String(perNode) };
+    const ended = await ends(await startOverTcp(scripts, size, everything('tcp'), env));
+    for (const one of ended) expect(one).toMatchObject(well);
+    expect(wholeWorld(reportsOf(ended))).toEqual(
+      Array.from({ length: size }, (_, rank) => ({ rank, size, backend: 'tcp', wrong: [] })),
+    );
+  });
+
+  it('is what ranks of several hosts get when nothing else is said', async () => {
+    const source = `
+      const comm = await Communicator.world();
+      report([comm.backend, (await comm.allReduce(Int32Array.of(1)))[0]]);
+      await comm.close();
+    `;
+    const env = { LOCAL_WORLD_SIZE: '1', GRADLINK_RANKS_PER_NODE: '1' };
+    const ended = await ends(await startOverTcp(scripts, 2, source, env));
+    expect(reportsOf(ended)).toEqual([
+      ['tcp', 2],
+      ['tcp', 2],
+    ]);
+  });
+
+  it('names the ranks that do not come, on all that did', async () => {
+    const port = await freePort();
+    const came = [0, 2].map((rank) => scripts.start(meets(1500), placeOf(rank, 4, port)));
+    for (const report of reportsOf(await ends(came))) {
+      expect(report).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
+      expect((report as Error).message).toContain('ranks 1 and 3 of 4 did not come to 127.0.0.1:');
+    }
+  });
+
+  it('names rank 0 where nobody listens', async () => {
+    const { reports } = await scripts.run(meets(300), placeOf(1, 2, await freePort()));
+    expect(reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 0 });
+    expect((reports[0] as Error).message).toContain('nobody listens at 127.0.0.1:');
+  });
+
+  it('tells ranks that were told of other sizes, or the same rank', async () => {
+    const port = await freePort();
+    const sizes = [scripts.start(meets(), placeOf(0, 2, port))];
+    sizes.push(scripts.start(meets(1500), placeOf(1, 3, port)));
+    const [first] = reportsOf(await ends(sizes));
+    expect(first).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
+    expect((first as Error).message).toContain('rank 1 was told that the job has 3 ranks');
+
+    const twice = [0, 1, 1].map((rank) => scripts.start(meets(1500), placeOf(rank, 3, port)));
+    const [leader] = reportsOf(await ends(twice));
+    expect(leader).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
+    expect((leader as Error).message).toContain('two processes were told that they are rank 1');
+  });
+
+  it('says that the port is taken', async () => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const { port } = server.address() as AddressInfo;
+    const { reports } = await scripts.run(meets(), placeOf(0, 2, port));
+    await new Promise((resolve) => server.close(resolve));
+    expect(reports[0]).toMatchObject({ code: 'ERR_SYSTEM' });
+    expect((reports[0] as Error).message).toContain(
+      `cannot listen at 127.0.0.1:${port}: Address already in use`,
+    );
+  });
+
+  it('does not meet ranks that do not know the secret', async () => {
+    const port = await freePort();
+    const secrets = ['one', 'another'];
+    const ranks = secrets.map((secret, rank) =>
+      scripts.start(meets(1500), { ...placeOf(rank, 2, port), TORCHELASTIC_RUN_ID: secret }),
+    );
+    const [leader, stranger] = reportsOf(await ends(ranks));
+    expect(leader).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
+    expect(stranger).toMatchObject({ code: 'ERR_TIMEOUT', rank: 0 });
+    expect((stranger as Error).message).toContain('is it of another job');
+  });
+
+  it('meets although strangers talk to rank 0', async () => {
+    const port = await freePort();
+    const source = `${meets()} process.exit(0);`;
+    const first = scripts.start(source, placeOf(0, 2, port));
+    const strangers = await Promise.all(
+      ['', 'GET / HTTP/1.1\r\n\r\n', 'gradlnk1'.padEnd(88, '\0'), 'x'.repeat(100_000)].map((text) =>
+        reach(port, text),
+      ),
+    );
+    const second = scripts.start(source, placeOf(1, 2, port));
+    expect(reportsOf(await ends([first, second]))).toEqual(['done', 'done']);
+    for (const socket of strangers) socket.destroy();
+  });
+
+  it.each(['1', '3'])('names a rank that dies, %s ranks a host', async (perNode) => {
+    const source = `
+      const comm = await Communicator.world({ backend: 'tcp' });
+      await comm.barrier();
+      if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
+      report(await outcome(comm.barrier({ timeoutMs: 60_000 })));
+    `;
+    const env = { GRADLINK_RANKS_PER_NODE: perNode };
+    const ended = await ends(await startOverTcp(scripts, 3, source, env));
+    for (const rank of [0, 2]) {
+      expect(ended[rank]).toMatchObject({ code: 0, stderr: '' });
+      expect(ended[rank]!.reports).toEqual([
+        expect.objectContaining({ code: 'ERR_PEER_LOST', rank: 1 }),
+      ]);
+    }
+  });
+
+  it('crosses hosts, and names a host that is cut off', async (context) => {
+    const reason = noHosts();
+    if (reason !== undefined) context.skip(reason);
+    const name = `tw${process.pid % 100_000}`;
+    const [address] = makeHosts(name);
+    try {
+      const port = await freePort();
+      const source = `
+        const comm = await Communicator.world();
+        report([comm.backend, (await comm.allReduce(Float64Array.of(comm.rank)))[0]]);
+        say('met');
+        let ended = 'done';
+        while (ended === 'done') ended = await outcome(comm.barrier({ timeoutMs: 2000 }));
+        report(ended);
+        process.exit(0);
+      `;
+      const ranks = [0, 1, 2].map((rank) =>
+        scripts.startUnder([netns, 'enter', `${name}-${rank < 2 ? 'a' : 'b'}`], source, {
+          ...placeOf(rank, 3, port),
+          MASTER_ADDR: address!,
+        }),
+      );
+      await Promise.all(ranks.map((one) => one.said('met')));
+      cutLink(name);
+      const ended = await ends(ranks);
+      for (const { reports } of ended) expect(reports[0]).toEqual(['tcp', 3]);
+      for (const rank of [0, 1]) {
+        expect(ended[rank]!.reports[1]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 2 });
+      }
+      expect(ended[2]!.reports[1]).toMatchObject({ code: 'ERR_TIMEOUT' });
+    } finally {
+      removeHosts(name);
+    }
+  });
+});
+
+/** A connection to rank 0, once it listens, that has said this. */
+async function reach(port: number, text: string): Promise<Socket> {
+  for (;;) {
+    const socket = connect(port, '127.0.0.1');
+    const reached = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true)).once('error', () => resolve(false));
+    });
+    if (reached) {
+      socket.on('error', () => undefined).write(text);
+      return socket;
+    }
+  }
+}
