@@ -109,6 +109,8 @@ class Ranks final : public NcclCommunicator {
   template <class Body>
   void guarded(const char* op, const CallOptions&, const Body& body);
   void checkOpen(const char* op) const;
+  /// A deadline that passed in the library, with the rank that does not answer the others either.
+  Error withSilent(const Error&);
   void look(const char* op);
   double timeoutOf(const CallOptions&) const;
   /// After somebody ended the communicator: frees the library's part, unless a call is running,
@@ -177,11 +179,12 @@ void Ranks::guarded(const char* op, const CallOptions& options, const Body& body
       body(Watch{op, deadline, [this, op] { look(op); }});
     } catch (const Error& error) {
       if (error.usable) throw;
-      verdict_.pronounce(error, true);
+      const Error known = withSilent(error);
+      verdict_.pronounce(known, true);
       // The peers wait for this rank in vain.
-      if (control_) control_->abort(error.what());
+      if (control_) control_->abort(known.what());
       core_->comms.abort();
-      throw;
+      throw Error(known);
     }
   }
   abortUnlessBusy();

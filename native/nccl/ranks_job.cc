@@ -15,6 +15,9 @@
 namespace gradlink::nccl {
 namespace {
 
+/// How long after a deadline the others are asked whether they are there.
+constexpr double kAnswerMs = 1000;
+
 /// What a rank is about to do, as the others compare it.
 struct Announcement {
   ShapeOnWire shape;
@@ -106,6 +109,21 @@ void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
     groups.add(static_cast<int>(r), call);
   }
   throw differentCalls(watch.op, groups);
+}
+
+// The library does not tell whom it waits for. Whoever waits as this rank does comes to the
+// barrier; who is somewhere else is as late as one that is gone.
+Error Ranks::withSilent(const Error& error) {
+  if (!control_ || error.code != ErrorCode::timeout || error.rank >= 0) return error;
+  try {
+    control_->barrier({.timeoutMs = kAnswerMs});
+  } catch (const Error& silent) {
+    if (silent.rank < 0) return error;
+    Error better(error.code, std::string(error.what()) + "; rank " + std::to_string(silent.rank) +
+                                 " does not answer the others (" + silent.what() + ")");
+    return better.withRank(silent.rank).withOp(error.op);
+  }
+  return error;
 }
 
 void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch& watch) {

@@ -353,7 +353,7 @@ describe('a world of one', () => {
     expect(part).toMatchObject({ size: 1, gpus: [0] });
     await part?.close();
     await expect(Communicator.world({ gpu: 0 })).rejects.toThrow(
-      /backend 'nccl' or 'mpi' with it for gpu/,
+      /backend 'nccl', 'mpi' or 'tcp' with it for gpu/,
     );
     await expect(Communicator.world({ backend: 'tcp' as 'shm' })).rejects.toThrow(
       "expected 'shm', 'mpi' or 'nccl' for backend, got 'tcp'",

@@ -29,7 +29,8 @@ CommunicatorHandle::Join jobJoinArg(const Napi::Value& value) {
     }
     return mpiJoin(std::move(options));
   }
-  if (backend != "shm") throw argumentError(value.Env(), "backend", "'shm', 'mpi' or 'tcp'", backend);
+  if (backend != "shm")
+    throw argumentError(value.Env(), "backend", "'shm', 'mpi' or 'tcp'", backend);
   shm::JoinOptions options;
   options.job = stringArg(from.Get("job"), "job");
   options.name = name;

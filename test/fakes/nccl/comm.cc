@@ -111,7 +111,15 @@ abi::Result Comm::join() {
     changed_.wait(lock, [this] { return aborted_.load(); });
     return abi::kInternalError;
   }
-  const RankInfo info{rank, size, device, libraryVersion(), static_cast<std::int32_t>(getpid())};
+  char name[256] = "";
+  gethostname(name, sizeof(name) - 1);
+  const RankInfo info{.rank = rank,
+                      .size = size,
+                      .device = device,
+                      .version = libraryVersion(),
+                      .process = static_cast<std::int32_t>(getpid()),
+                      .reserved = 0,
+                      .host = std::hash<std::string_view>()(name)};
   const Joining joining = port_->join(info, devices_);
   if (joining == Joining::joined) {
     for (const int other : devices_) DriverLink::get()->map(device, other);

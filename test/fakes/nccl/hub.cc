@@ -31,11 +31,12 @@ Joining Hub::join(const RankInfo& info, std::vector<int>& devices) {
   changed_.wait(lock, [&] { return present_ == size_ || isCut(info.rank); });
   if (isCut(info.rank)) return Joining::cut;
   devices.clear();
+  std::set<std::pair<std::uint64_t, std::int32_t>> gpus;
   for (const RankInfo& other : ranks_) {
     if (other.version != info.version) return Joining::otherVersion;
-    const auto same = std::find(devices.begin(), devices.end(), other.device);
-    if (same != devices.end() && !mayShareGpus(info.version)) return Joining::duplicateGpu;
-    devices.push_back(other.device);
+    const bool fresh = gpus.insert({other.host, other.device}).second;
+    if (!fresh && !mayShareGpus(info.version)) return Joining::duplicateGpu;
+    devices.push_back(other.host == info.host ? other.device : info.device);
   }
   return Joining::joined;
 }

@@ -23,6 +23,9 @@ struct RankInfo {
   std::int32_t device = 0;
   std::int32_t version = 0;
   std::int32_t process = 0;
+  std::int32_t reserved = 0;
+  /// The library's hash of the host's name.
+  std::uint64_t host = 0;
 };
 
 enum class Joining : std::int32_t { joined, cut, duplicateGpu, otherVersion, badRank };
@@ -37,7 +40,8 @@ struct Message {
 
 class Hub {
  public:
-  /// Blocks until all have come; gives the ranks' GPUs.
+  /// Blocks until all have come; gives the ranks' GPUs; in the place of those of other
+  /// hosts, which nothing here reaches, the rank's own.
   Joining join(const RankInfo& info, std::vector<int>& devices);
 
   /// The rank's next collective. `remote`: in the name of a rank of another process, whose answer

@@ -47,11 +47,10 @@ class LocalPort final : public Port {
 
 std::string openHub() {
   std::random_device random;
-  char name[64];
-  std::snprintf(name, sizeof(name), "gradlink-fake-nccl/%08x%08x%08x", random(), random(),
-                random());
+  char token[32];
+  std::snprintf(token, sizeof(token), "%08x%08x%08x", random(), random(), random());
   auto hub = std::make_shared<Hub>();
-  serve(name, hub);
+  std::string name = serve(token, hub);
   const std::lock_guard lock(hubs().mutex);
   hubs().byName.emplace(name, std::move(hub));
   return name;

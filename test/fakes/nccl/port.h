@@ -22,7 +22,7 @@ class Port {
   virtual void cut() = 0;
 };
 
-/// Makes a hub that ranks of any process of the host find by the name this returns.
+/// Makes a hub that ranks of any process find by the name this returns.
 std::string openHub();
 /// The way for one rank. Goes to the hub when it joins.
 std::unique_ptr<Port> makePort(const std::string& hub, int rank);

@@ -1,5 +1,6 @@
 # The stand-in for libnccl.so.2. Its sums are those of native/core.
 add_fake(fake_nccl nccl 2
+  ${fakes}/nccl/address.cc
   ${fakes}/nccl/api_collectives.cc
   ${fakes}/nccl/api_comm.cc
   ${fakes}/nccl/comm.cc

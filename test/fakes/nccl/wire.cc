@@ -1,14 +1,14 @@
 #include "nccl/wire.h"
 
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <cstddef>
 #include <cstring>
 #include <thread>
+
+#include "nccl/address.h"
 
 namespace gradlink::fake {
 namespace {
@@ -53,18 +53,6 @@ bool receiveAll(int socket, void* data, std::size_t bytes) {
   }
   return true;
 }
-
-struct Address {
-  sockaddr_un value{};
-  socklen_t length = 0;
-
-  explicit Address(const std::string& name) {
-    value.sun_family = AF_UNIX;
-    std::memcpy(value.sun_path + 1, name.data(), name.size());
-    length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-  }
-  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value); }
-};
 
 // ---- the hub's side
 
@@ -246,7 +234,7 @@ class RemotePort final : public Port {
   /// The process that has the hub may be late, or never come.
   bool connect() {
     for (;;) {
-      const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+      const int socket = ::socket(address_.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
       if (socket < 0) return false;
       const bool connected = ::connect(socket, address_.get(), address_.length) == 0;
       {
@@ -283,16 +271,11 @@ class RemotePort final : public Port {
 
 }  // namespace
 
-void serve(const std::string& name, std::shared_ptr<Hub> hub) {
-  const int listener = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const Address address(name);
-  if (listener < 0 || ::bind(listener, address.get(), address.length) != 0 ||
-      ::listen(listener, 128) != 0) {
-    if (listener >= 0) ::close(listener);
-    return;
-  }
+std::string serve(const std::string& token, std::shared_ptr<Hub> hub) {
+  Listener made = listenAs(token);
+  if (made.socket < 0) return made.name;
   // As the library's own meeting point does, it waits for ranks that may never come.
-  std::thread([listener, hub = std::move(hub)] {
+  std::thread([listener = made.socket, hub = std::move(hub)] {
     for (;;) {
       const int socket = ::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
       if (socket < 0) break;
@@ -300,6 +283,7 @@ void serve(const std::string& name, std::shared_ptr<Hub> hub) {
     }
     ::close(listener);
   }).detach();
+  return made.name;
 }
 
 std::unique_ptr<Port> connectPort(const std::string& name) {

@@ -1,4 +1,4 @@
-// Between a rank and the hub of another process: a stream socket in the abstract namespace. A rank
+// Between a rank and the hub of another process: a stream socket (address.h). A rank
 // sends what it would have called, with its input; the answer brings its output.
 #pragma once
 
@@ -9,8 +9,8 @@
 
 namespace gradlink::fake {
 
-/// Serves ranks of other processes until the process ends.
-void serve(const std::string& name, std::shared_ptr<Hub> hub);
+/// Serves ranks of other processes until the process ends; the name that they find the hub by.
+std::string serve(const std::string& token, std::shared_ptr<Hub> hub);
 std::unique_ptr<Port> connectPort(const std::string& name);
 
 }  // namespace gradlink::fake

@@ -1,0 +1,170 @@
+// Worlds of GPUs on several hosts: what crosses them is NCCL's, what the ranks agree on goes over TCP or MPI.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { gpuDevices } from '../../lib/gpu/devices.js';
+import { GpuScripts } from '../support/gpu-processes.js';
+import { cutLink, makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { flavours, mpirunOf, startJob } from '../support/mpi.js';
+import { well, type Ended, type Running } from '../support/processes.js';
+import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
+
+const gpus = gpuDevices().length;
+const size = Math.min(gpus, 3);
+
+let scripts: GpuScripts;
+beforeEach(() => {
+  scripts = new GpuScripts();
+});
+afterEach(() => scripts.remove());
+
+const ends = (running: readonly Running[]): Promise<Ended[]> =>
+  Promise.all(running.map((one) => one.ended));
+
+/** Every kind of call, on numbers whose sums are exact. */
+const everything = (options: string): string => `
+  const comm = await Communicator.world({ backend: 'nccl', ${options} });
+  const { rank, size } = comm;
+  const [own] = comm.gpus;
+  const wrong = [];
+  const filled = async (values) => {
+    const buffer = DeviceBuffer.alloc(own, 'float64', values.length);
+    await buffer.copyFrom(Float64Array.from(values));
+    return buffer;
+  };
+  const expect = async (what, buffer, valueAt) => {
+    const array = await buffer.copyTo();
+    const at = array.findIndex((value, i) => value !== valueAt(i));
+    if (at >= 0) wrong.push(what + '[' + at + '] is ' + array[at] + ', not ' + valueAt(at));
+  };
+  const mine = (i, of = rank) => (i % 5) + of;
+  const ranks = Array.from({ length: size }, (_, r) => r);
+  const sumOf = (i) => ranks.reduce((sum, r) => sum + mine(i, r), 0);
+  const count = 1000;
+  const data = () => filled(Array.from({ length: count }, (_, i) => mine(i)));
+  await expect('allReduce', await comm.allReduce(await data()), sumOf);
+  await expect('broadcast', await comm.broadcast(await data(), { root: size - 1 }), (i) => mine(i, size - 1));
+  const all = DeviceBuffer.alloc(own, 'float64', size * count);
+  await expect('allGather', await comm.allGather(await data(), { out: all }), (i) => mine(i % count, Math.floor(i / count)));
+  const [next, before] = [(rank + 1) % size, (rank + size - 1) % size];
+  if (size > 1) {
+    const got = await filled(Array(count).fill(0));
+    const message = await data();
+    // NCCL's send waits for its receive.
+    if (rank === 0) await comm.send(message, { to: next });
+    await comm.receive(got, { from: before });
+    if (rank !== 0) await comm.send(message, { to: next });
+    await expect('receive', got, (i) => mine(i, before));
+    const mixed = await data();
+    await comm.neighborAllReduce(mixed, { selfWeight: 0.5, srcWeights: { [before]: 0.5 }, dstWeights: { [next]: 1 } });
+    await expect('neighborAllReduce', mixed, (i) => (mine(i) + mine(i, before)) / 2);
+  }
+  comm.setTopology(ringGraph(size, 'right'));
+  const window = await comm.createWindow(await data(), { zeroInit: true });
+  await window.put();
+  await comm.barrier();
+  if (size > 1) await expect('window', await window.updateThenCollect(), (i) => mine(i) + mine(i, before));
+  await window.free();
+  const part = await comm.split(rank % 2, rank);
+  await expect('split', await part.allReduce(await filled([rank])), () =>
+    ranks.filter((r) => r % 2 === rank % 2).reduce((sum, r) => sum + r, 0));
+  await part.close();
+  const { code } = await outcome(comm.allReduce(await filled(Array(rank === 0 ? 3 : 4).fill(1))));
+  report([rank, size, comm.backend, wrong, size === 1 || code === 'ERR_MISMATCH']);
+  await comm.close();
+`;
+
+const expected = (ranks: number): unknown[] =>
+  Array.from({ length: ranks }, (_, rank) => [rank, ranks, 'nccl', [], true]);
+
+function sorted(ended: readonly Ended[]): unknown[] {
+  const reports = ended.flatMap((one) => one.reports) as [number][];
+  return reports.sort(([a], [b]) => a - b);
+}
+
+describe('a world of GPUs', () => {
+  it.for([undefined, 1, 2])('over TCP computes, %s ranks a host', async (perNode) => {
+    const env = perNode === undefined ? {} : { GRADLINK_RANKS_PER_NODE: String(perNode) };
+    // More than one host, for all that the ranks are told.
+    const running = await startOverTcp(
+      scripts,
+      size,
+      everything('gpu: Number(process.env.RANK)'),
+      scripts.env({ LOCAL_WORLD_SIZE: String(Math.max(1, size - 1)), ...env }),
+    );
+    const ended = await ends(running);
+    for (const one of ended) expect(one).toMatchObject(well);
+    expect(sorted(ended)).toEqual(expected(size));
+    scripts.expectNothingLeft();
+  });
+
+  it.for(flavours)('over MPI computes, under mpirun of %s', async (flavour, context) => {
+    const mpirun = mpirunOf(flavour, context);
+    const env = scripts.env({ GRADLINK_TRANSPORT: 'mpi', GRADLINK_RANKS_PER_NODE: '1' });
+    const ended = await startJob(scripts, mpirun, size, everything(''), env).ended;
+    expect(ended).toMatchObject(well);
+    expect(sorted([ended])).toEqual(expected(size));
+    scripts.expectNothingLeft();
+  });
+
+  it('names a rank that dies', async (context) => {
+    if (size < 3) context.skip('needs three GPUs');
+    const source = `
+      const comm = await Communicator.world({ backend: 'nccl', gpu: Number(process.env.RANK) });
+      const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
+      await comm.allReduce(data);
+      if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
+      report(await outcome(comm.allReduce(data, { timeoutMs: 60_000 })));
+      process.exit(0);
+    `;
+    const env = scripts.env({ LOCAL_WORLD_SIZE: '1', GRADLINK_RANKS_PER_NODE: '1' });
+    const ended = await ends(await startOverTcp(scripts, 3, source, env));
+    for (const rank of [0, 2]) {
+      expect(ended[rank]!.reports).toEqual([
+        expect.objectContaining({ code: 'ERR_PEER_LOST', rank: 1 }),
+      ]);
+    }
+  });
+
+  it('crosses hosts, and names a rank of a host that is cut off', async (context) => {
+    const reason = noHosts();
+    if (reason !== undefined) context.skip(reason);
+    const name = `gw${process.pid % 100_000}`;
+    const [address] = makeHosts(name);
+    try {
+      const port = await freePort();
+      const source = `
+        const comm = await Communicator.world({ backend: 'nccl' });
+        const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
+        await data.fill(comm.rank + 1);
+        await comm.allReduce(data);
+        report([comm.backend, (await data.copyTo())[0]]);
+        say('met');
+        let ended = 'done';
+        while (ended === 'done') ended = await outcome(comm.allReduce(data, { timeoutMs: 2000 }));
+        report(ended);
+        process.exit(0);
+      `;
+      // A GPU each, of the same number on both hosts.
+      const ranks = [0, 1].map((rank) =>
+        scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
+          ...scripts.env(placeOf(rank, 2, port)),
+          MASTER_ADDR: address!,
+          LOCAL_RANK: '0',
+          LOCAL_WORLD_SIZE: '1',
+          NCCL_SOCKET_IFNAME: `${name}-v`,
+        }),
+      );
+      await Promise.all(ranks.map((one) => one.said('met')));
+      cutLink(name);
+      const ended = await ends(ranks);
+      ended.forEach(({ reports }, rank) => {
+        expect(reports).toEqual([
+          ['nccl', 3],
+          expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
+        ]);
+      });
+    } finally {
+      removeHosts(name);
+    }
+  });
+});
