@@ -5,7 +5,7 @@ import { threadId } from 'node:worker_threads';
 import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native/load.js';
-import type { NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
+import type { NativeCheck, NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
 import {
   integer,
   maxInt32,
@@ -54,7 +54,11 @@ export interface HostWorldOptions {
 export type GpuWorldOptions = {
   /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
 } & (
-  | { backend: 'nccl'; gpu?: number | undefined }
+  | {
+      backend: 'nccl';
+      gpu?: number | undefined;
+      /** As {@link WorldOptions.check}. */ check?: 'always' | 'first' | 'never' | undefined;
+    }
   | { backend?: 'mpi' | 'tcp' | undefined; gpu: number }
 );
 
@@ -76,6 +80,12 @@ export interface WorldOptions {
    * there, which pass through the memory of the host; when absent they are the host's. Ranks of both kinds may meet.
    */
   gpu?: number | undefined;
+  /**
+   * Which collectives of a world of GPUs (`'nccl'`) the ranks agree on before they launch them: `'always'`; `'first'`: those
+   * that were not made before with the same lengths and options; `'never'`. What is not agreed on and differs between
+   * the ranks ends at the deadline, without a word about who called what. `'always'` when absent.
+   */
+  check?: 'always' | 'first' | 'never' | undefined;
 }
 
 /** Options of {@link Communicator.nccl}. */
@@ -94,7 +104,12 @@ const joinNames = optionNames<JoinOptions>({
   timeoutMs: true,
   threads: true,
 });
-const worldNames = optionNames<WorldOptions>({ timeoutMs: true, backend: true, gpu: true });
+const worldNames = optionNames<WorldOptions>({
+  timeoutMs: true,
+  backend: true,
+  gpu: true,
+  check: true,
+});
 const ncclNames = optionNames<NcclOptions>({ gpus: true, timeoutMs: true });
 
 /** A group of `n` ranks of this process, in the memory of the host. */
@@ -154,26 +169,29 @@ export async function joinWorld(options: WorldOptions | undefined): Promise<Nati
   }
   if (backend === 'nccl') {
     const own = gpuOf(gpu, place?.localRank ?? place?.rank ?? 0);
+    const check = checkOf(given.check);
     const transport = acrossHosts(place);
-    if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, true);
+    if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, check);
     if (transport === 'tcp') {
-      return await native().NativeCommunicator.joinMpi(
-        tcpWorldOptions(place, timeoutMs),
-        own,
-        true,
-      );
+      const options = tcpWorldOptions(place, timeoutMs);
+      return await native().NativeCommunicator.joinMpi(options, own, check);
     }
     const { job, rank, size } = place ?? { job: '', rank: 0, size: 1 };
     // Another name than the ranks' meeting in the memory of the host, which a program may want too.
     const name = 'world of GPUs';
     const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
-    return await native().NativeCommunicator.joinNccl(meeting, own);
+    return await native().NativeCommunicator.joinNccl(meeting, own, check);
+  }
+  if (given.check !== undefined) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'check', "backend 'nccl' with it", {
+      text: `backend '${backend}'`,
+    });
   }
   if (backend === 'mpi' || backend === 'tcp') {
     const own = gpu === undefined ? null : integer(gpu, 'gpu', 0, maxInt32);
     if (backend === 'mpi') return await joinMpiWorld(place, timeoutMs, own);
     const options = tcpWorldOptions(place, timeoutMs);
-    return await native().NativeCommunicator.joinMpi(options, own, false);
+    return await native().NativeCommunicator.joinMpi(options, own, null);
   }
   if ((backend as unknown) !== 'shm') {
     throw argumentError(
@@ -191,6 +209,12 @@ export async function joinWorld(options: WorldOptions | undefined): Promise<Nati
   if (place === undefined) return joinOnHost(1, timeoutMs)[0]!;
   const { job, rank, size } = place;
   return await joinNamed({ name: 'world', job, rank, size, timeoutMs });
+}
+
+function checkOf(given: unknown): NativeCheck {
+  if (given === undefined) return 'always';
+  if (given === 'always' || given === 'first' || given === 'never') return given;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'check', "'always', 'first' or 'never'", given);
 }
 
 /** What the ranks of a job agree over that may be on several hosts; undefined where all are on this one. */
@@ -234,7 +258,7 @@ async function joinOnGpus(
 ): Promise<NativeCommunicator[]> {
   const meeting = { job: '', name: groupName(), size: gpus.length, timeoutMs, threads: true };
   const joining = gpus.map((gpu, rank) =>
-    native().NativeCommunicator.joinNccl({ ...meeting, rank }, gpu),
+    native().NativeCommunicator.joinNccl({ ...meeting, rank }, gpu, 'always'),
   );
   const settled = await Promise.allSettled(joining);
   const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);

@@ -3,7 +3,7 @@ import { inspect } from 'node:util';
 
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
-import type { NativeCommunicator } from '../native/communicator.js';
+import type { NativeCheck, NativeCommunicator } from '../native/communicator.js';
 import type { JobPlace } from './job.js';
 
 /**
@@ -11,13 +11,13 @@ import type { JobPlace } from './job.js';
  *
  * @param place - undefined where no launcher started this process: a world of one.
  * @param gpu - where this rank's arrays are; null for the host's memory.
- * @param nccl - whether their data goes through NCCL.
+ * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host.
  */
 export async function joinMpiWorld(
   place: JobPlace | undefined,
   timeoutMs: number,
   gpu: number | null,
-  nccl = false,
+  nccl: NativeCheck | null = null,
 ): Promise<NativeCommunicator> {
   if (place !== undefined && place.mpi === undefined) {
     throw new GradlinkError(

@@ -33,6 +33,9 @@ export interface NativeMpiJoinOptions {
   readonly timeoutMs: number;
 }
 
+/** Which calls of a world of GPUs the ranks agree on first. */
+export type NativeCheck = 'always' | 'first' | 'never';
+
 /** This process's place in a job without MPI. */
 export interface NativeTcpOptions {
   readonly rank: number;
@@ -269,17 +272,21 @@ export interface NativeCommunicatorClass {
   /** One communicator that holds a rank for each of these GPUs. */
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
   /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */
-  joinNccl(options: NativeJoinOptions, gpu: number): Promise<NativeCommunicator>;
+  joinNccl(
+    options: NativeJoinOptions,
+    gpu: number,
+    check: NativeCheck,
+  ): Promise<NativeCommunicator>;
   /**
    * Ranks of the MPI job, or of the job over TCP, that gave the same name and members; with a GPU, this rank's arrays are
    * there.
    *
-   * @param nccl - their data goes through NCCL, and not through the memory of the host
+   * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host
    */
   joinMpi(
     options: NativeMpiJoinOptions,
     gpu: number | null,
-    nccl: boolean,
+    nccl: NativeCheck | null,
   ): Promise<NativeCommunicator>;
 }
 

@@ -107,7 +107,11 @@ Comms::Comms(std::span<const int> ranks, std::span<cuda::Device* const> devices,
 
 Comms::~Comms() { abort(); }
 
-void Comms::open(const abi::UniqueId& id, const Watch& watch, bool blocking) {
+void Comms::open(std::span<const UniqueId> ids, const Watch& watch, bool blocking) {
+  std::vector<abi::UniqueId> raw(ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    std::copy(ids[i].begin(), ids[i].end(), raw[i].bytes);
+  }
   abi::Config config;
   config.blocking = blocking ? 1 : 0;
   try {
@@ -115,7 +119,11 @@ void Comms::open(const abi::UniqueId& id, const Watch& watch, bool blocking) {
     abi::Result first = abi::kSuccess;
     for (const auto& member : members_) {
       member->device.makeCurrent();
-      first = library_.commInitRankConfig(&member->handle, size_, id, member->rank, &config);
+      first = raw.size() == 1 ? library_.commInitRankConfig(&member->handle, size_, raw.front(),
+                                                            member->rank, &config)
+                              : library_.commInitRankScalable(&member->handle, size_, member->rank,
+                                                              static_cast<int>(raw.size()),
+                                                              raw.data(), &config);
       if (isFailure(first)) break;
     }
     const abi::Result end = group.end();

@@ -21,6 +21,7 @@
 #include "cuda/stream.h"
 #include "nccl/abi.h"
 #include "nccl/library.h"
+#include "nccl/nccl.h"
 
 namespace gradlink::nccl {
 
@@ -81,7 +82,8 @@ class Comms {
 
   /// Meets the other ranks. Blocking: only once everybody is known to come, as nothing can end it;
   /// for simulations, which a non-blocking group would run instead.
-  void open(const abi::UniqueId&, const Watch&, bool blocking = false);
+  /// Several ids only where the library takes them.
+  void open(std::span<const UniqueId>, const Watch&, bool blocking = false);
 
   /// Calls queue(i) for each member, its GPU being current, as one group, and returns when the
   /// library has launched all of it.

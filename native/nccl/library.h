@@ -39,6 +39,8 @@ namespace gradlink::nccl {
 
 /// Null where the library has none; whoever needs one asks first.
 #define GRADLINK_NCCL_OPTIONAL(X)                                                             \
+  X(ncclCommInitRankScalable, commInitRankScalable,                                           \
+    (abi::CommHandle*, int, int, int, abi::UniqueId*, abi::Config*))                          \
   X(ncclAlltoAll, allToAll,                                                                   \
     (const void*, void*, std::size_t, int, abi::CommHandle, cuda::StreamHandle))              \
   X(ncclGather, gather,                                                                       \

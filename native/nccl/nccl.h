@@ -129,12 +129,24 @@ class NcclCommunicator : public Communicator {
                                                        const CallOptions& = {}) = 0;
 };
 
+/// Which collectives the ranks agree on before they launch them. What is not agreed on and differs
+/// ends at the deadline, without a word about who called what.
+enum class Check {
+  always,
+  first,  // of its kind: the same call, lengths and options included, made again is not
+  never,
+};
+
 struct Options {
   /// Of each call, and of the meeting.
   double timeoutMs = 30000;
   /// Looked at while waiting for the others: once true, the meeting is given up with ERR_CLOSED.
   /// May be null.
   const std::atomic<bool>* cancelled = nullptr;
+  /// Where there is a control communicator.
+  Check check = Check::always;
+  /// Ranks that meet at one id, where the library takes several.
+  int ranksOfId = 128;
 };
 
 /// One rank for each of these GPUs, all in this process. Distinct, except where the library permits

@@ -22,7 +22,7 @@ std::size_t exchangedBytes(int size) {
 
 }  // namespace
 
-Ranks::Ranks(HeldRanks held, const UniqueId& id, const Options& options)
+Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& options)
     : library_(Library::get()),
       ranks_(std::move(held.ranks)),
       devices_(std::move(held.devices)),
@@ -38,13 +38,11 @@ Ranks::Ranks(HeldRanks held, const UniqueId& id, const Options& options)
                       }
                       if (control_) control_->check("join");
                     }};
-  abi::UniqueId raw{};
-  std::copy(id.begin(), id.end(), raw.bytes);
   try {
     if (!control_ && !holdsAll()) {
       exchanged_ = cuda::DeviceMemory(*devices_.front(), exchangedBytes(size_));
     }
-    core_->comms.open(raw, watch);
+    core_->comms.open(ids, watch);
   } catch (const Error& error) {
     if (control_) control_->abort(error.what());
     throw;
@@ -170,7 +168,7 @@ void Ranks::run(std::span<const Launch> launches, const CallOptions& options) {
   guarded(op, options, [&](const Watch& watch) {
     for (const Launch& each : launches) checkLaunch(each);
     reserve(launches, streams_);
-    agree(launches, watch);
+    agreeOnce(launches, watch);
     launch(launches, streams_, watch);
     core_->comms.finish(watch, streams_);
   });

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <unordered_set>
 #include <vector>
 
 #include "core/call.h"
@@ -59,8 +60,8 @@ class Neighbors {
 
 class Ranks final : public NcclCommunicator {
  public:
-  /// Meets the others under `id`.
-  Ranks(HeldRanks held, const UniqueId& id, const Options& options);
+  /// Meets the others under these ids.
+  Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& options);
   ~Ranks() override;
 
   int size() const override { return size_; }
@@ -129,6 +130,8 @@ class Ranks final : public NcclCommunicator {
   /// Before anybody launches, and so before a kernel of another rank waits for this one's.
   void reserve(std::span<const Launch>, std::span<cuda::Stream* const>);
   void launch(std::span<const Launch>, std::span<cuda::Stream* const>, const Watch&);
+  /// Agrees as often as the options say.
+  void agreeOnce(std::span<const Launch>, const Watch&);
   /// Every rank hears what the others are about to do; throws mismatch where they differ.
   void agree(std::span<const Launch>, const Watch&);
   void agree(const Shape& shape, const Watch& watch) {
@@ -137,8 +140,8 @@ class Ranks final : public NcclCommunicator {
   }
   /// all[r] of `bytes` each becomes what rank r gave. One rank held.
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
-  /// Rank 0's id, on all ranks.
-  UniqueId shareId(const Watch&);
+  /// One id for so many ranks, made on the first of them, on all ranks.
+  std::vector<UniqueId> shareIds(const Watch&);
   /// What the library expects this to take, on blocking handles of the same ranks.
   double simulate(const Comms&, const Shape&, std::span<const cuda::DeviceMemory> places,
                   const Watch&);
@@ -157,6 +160,8 @@ class Ranks final : public NcclCommunicator {
   std::shared_ptr<Core> core_;
   /// The members' own.
   std::vector<cuda::Stream*> streams_;
+  /// Digests of what was agreed on.
+  std::unordered_set<std::uint64_t> agreed_;
   Verdict verdict_;
   std::atomic<bool> closed_{false};
   /// Where NCCL alone is there: what ranks tell each other. Made ahead: an allocation may wait for

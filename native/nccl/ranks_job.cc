@@ -71,8 +71,9 @@ Error explained(Error error, std::span<const int> gpus) {
   return error;
 }
 
-std::unique_ptr<NcclCommunicator> meet(HeldRanks held, const UniqueId& id, const Options& options) {
-  return std::make_unique<Ranks>(std::move(held), id, options);
+std::unique_ptr<NcclCommunicator> meet(HeldRanks held, std::span<const UniqueId> ids,
+                                       const Options& options) {
+  return std::make_unique<Ranks>(std::move(held), ids, options);
 }
 
 void checkSize(int rank, int size) {
@@ -83,16 +84,55 @@ void checkSize(int rank, int size) {
   }
 }
 
-UniqueId shareIdOver(Communicator& control, double timeoutMs) {
-  UniqueId id{};
-  if (control.heldRanks()[0] == 0) id = makeUniqueId();
-  const void* const in[] = {id.data()};
-  void* const out[] = {id.data()};
-  control.broadcast({in, out}, id.size(), DType::uint8, 0, {.timeoutMs = timeoutMs});
-  return id;
+/// Ranks of large worlds meet at several ids, which spares one process the connections of all.
+std::vector<UniqueId> shareIdsOver(Communicator& control, const Options& options,
+                                   double timeoutMs) {
+  const int size = control.size();
+  const int rank = control.heldRanks()[0];
+  const bool several = Library::get().commInitRankScalable != nullptr;
+  const int count = several ? (size + options.ranksOfId - 1) / options.ranksOfId : 1;
+  UniqueId own{};
+  const void* const in[] = {own.data()};
+  if (count == 1) {
+    if (rank == 0) own = makeUniqueId();
+    void* const out[] = {own.data()};
+    control.broadcast({in, out}, own.size(), DType::uint8, 0, {.timeoutMs = timeoutMs});
+    return {own};
+  }
+  // Spread over the ranks, and so over the hosts.
+  const auto makerOf = [&](int id) {
+    return static_cast<int>(static_cast<std::int64_t>(id) * size / count);
+  };
+  std::vector<UniqueId> all(static_cast<std::size_t>(size));
+  for (int id = 0; id < count; ++id) {
+    if (makerOf(id) == rank) own = makeUniqueId();
+  }
+  void* const out[] = {all.data()};
+  control.allGather({in, out}, own.size(), DType::uint8, {.timeoutMs = timeoutMs});
+  std::vector<UniqueId> ids;
+  for (int id = 0; id < count; ++id) ids.push_back(all[static_cast<std::size_t>(makerOf(id))]);
+  return ids;
+}
+
+std::uint64_t digestOf(const Announcement& announcement) {
+  unsigned char bytes[sizeof(Announcement)];
+  std::memcpy(bytes, &announcement, sizeof(announcement));
+  std::uint64_t digest = 14695981039346656037u;  // FNV-1a
+  for (const unsigned char byte : bytes) digest = (digest ^ byte) * 1099511628211u;
+  return digest;
 }
 
 }  // namespace
+
+// Ranks that have agreed on the same calls so far decide alike.
+void Ranks::agreeOnce(std::span<const Launch> launches, const Watch& watch) {
+  if (options_.check == Check::never) return;
+  const bool once = options_.check == Check::first;
+  const std::uint64_t digest = once ? digestOf(announce(launches)) : 0;
+  if (once && agreed_.contains(digest)) return;
+  agree(launches, watch);
+  if (once) agreed_.insert(digest);
+}
 
 void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
   if (!control_) return;
@@ -154,14 +194,14 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
   stream.synchronize();
 }
 
-UniqueId Ranks::shareId(const Watch& watch) {
-  if (holdsAll()) return makeUniqueId();
-  if (control_) return shareIdOver(*control_, watch.leftMs());
+std::vector<UniqueId> Ranks::shareIds(const Watch& watch) {
+  if (holdsAll()) return {makeUniqueId()};
+  if (control_) return shareIdsOver(*control_, options_, watch.leftMs());
   UniqueId own{};
   if (ranks_.front() == 0) own = makeUniqueId();
   std::vector<UniqueId> all(static_cast<std::size_t>(size_));
   exchange(own.data(), all.data(), sizeof(UniqueId), watch);
-  return all.front();
+  return {all.front()};
 }
 
 void Ranks::barrier(const CallOptions& options) {
@@ -223,7 +263,7 @@ std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Opt
   std::iota(held.ranks.begin(), held.ranks.end(), 0);
   for (const int gpu : gpus) held.devices.push_back(&cuda::Device::get(gpu));
   try {
-    return meet(std::move(held), makeUniqueId(), options);
+    return meet(std::move(held), std::array<UniqueId, 1>{makeUniqueId()}, options);
   } catch (const Error& error) {
     throw explained(error, gpus);
   }
@@ -233,7 +273,7 @@ std::unique_ptr<NcclCommunicator> join(const UniqueId& id, int rank, int size, i
                                        const Options& options) {
   checkSize(rank, size);
   Library::get();
-  return meet({{rank}, {&cuda::Device::get(gpu)}, size, nullptr}, id, options);
+  return meet({{rank}, {&cuda::Device::get(gpu)}, size, nullptr}, {&id, 1}, options);
 }
 
 std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
@@ -242,18 +282,18 @@ std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, in
     throw misuse("join", "the control communicator must hold one rank");
   }
   HeldRanks held{{control->heldRanks()[0]}, {}, control->size(), nullptr};
-  UniqueId id;
+  std::vector<UniqueId> ids;
   try {
     held.devices.push_back(&cuda::Device::get(gpu));
     Library::get();
-    id = shareIdOver(*control, options.timeoutMs);
+    ids = shareIdsOver(*control, options, options.timeoutMs);
   } catch (const Error& error) {
     // The others wait for this rank.
     control->abort(error.what());
     throw;
   }
   held.control = std::move(control);
-  return meet(std::move(held), id, options);
+  return meet(std::move(held), ids, options);
 }
 
 }  // namespace gradlink::nccl

@@ -124,12 +124,10 @@ std::vector<std::optional<double>> Ranks::estimateSeconds(std::span<const Shape>
     };
     if (std::ranges::none_of(shapes, known)) return;
     for (const Shape& shape : shapes) agree(shape, watch);
-    const UniqueId id = shareId(watch);
-    abi::UniqueId raw{};
-    std::copy(id.begin(), id.end(), raw.bytes);
+    const std::vector<UniqueId> ids = shareIds(watch);
     // Its buffers are as large as the communicator's own: it lives no longer than the estimates.
     Comms comms(ranks_, devices_, size_);
-    comms.open(raw, watch, true);
+    comms.open(ids, watch, true);
     // Addresses that are looked at, of memory that is not.
     std::vector<cuda::DeviceMemory> places;
     for (cuda::Device* device : devices_) places.emplace_back(*device, 512);

@@ -106,6 +106,34 @@ describe('a world of GPUs', () => {
     scripts.expectNothingLeft();
   });
 
+  it('agrees as often as it is told', async () => {
+    const source = `
+      const comm = await Communicator.world({ backend: 'nccl', check: process.env.CHECK });
+      const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
+      await data.fill(1);
+      for (let i = 0; i < 3; ++i) await comm.allReduce(data);
+      report((await data.copyTo())[999]);
+      data.dispose();
+      await comm.close();
+    `;
+    for (const check of ['always', 'first', 'never']) {
+      const ranks = scripts.startRanks(size, source, scripts.env({ CHECK: check }));
+      for (const one of await ends(ranks)) {
+        expect(one).toMatchObject({ ...well, reports: [size ** 3] });
+      }
+    }
+    const wrong = await scripts.run(
+      `report(await outcome(Communicator.world({ backend: 'nccl', check: 'maybe' })));
+       report(await outcome(Communicator.world({ check: 'first' })));`,
+      scripts.env(),
+    );
+    expect(wrong.reports).toEqual([
+      expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }),
+      expect.objectContaining({ code: 'ERR_INVALID_ARG_VALUE' }),
+    ]);
+    scripts.expectNothingLeft();
+  });
+
   it('names a rank that dies', async (context) => {
     if (size < 3) context.skip('needs three GPUs');
     const source = `

@@ -39,6 +39,14 @@ std::unique_ptr<Communicator> joinNow(const shm::JoinOptions& options,
   return shm::join(own);
 }
 
+nccl::Check checkArg(const Napi::Value& value) {
+  const std::string check = stringArg(value, "check");
+  if (check == "first") return nccl::Check::first;
+  if (check == "never") return nccl::Check::never;
+  if (check == "always") return nccl::Check::always;
+  throw argumentError(value.Env(), "check", "'always', 'first' or 'never'", check);
+}
+
 std::vector<int> gpuListArg(const Napi::Value& value) {
   const BufferView given = viewOf(value, DType::int32, "gpus");
   const auto* first = static_cast<const std::int32_t*>(given.data);
@@ -146,30 +154,33 @@ Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
     // One that is missing is told before anybody is met.
     cuda::Device& device =
         cuda::Device::get(static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks)));
-    if (!booleanArg(info[2], "nccl")) {
+    if (info[2].IsNull()) {
       return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
         return cuda::stageThroughHost(join(cancelled), device);
       });
     }
     // Ranks agree over the hosts, their data goes as NCCL finds the way.
-    return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
-      std::unique_ptr<Communicator> control = join(cancelled);
-      const double timeoutMs = control->timeoutMs();
-      return nccl::join(std::move(control), device.ordinal(),
-                        {.timeoutMs = timeoutMs, .cancelled = cancelled});
-    });
+    const nccl::Check check = checkArg(info[2]);
+    return connect(
+        env, [join = std::move(join), &device, check](const std::atomic<bool>* cancelled) {
+          std::unique_ptr<Communicator> control = join(cancelled);
+          const double timeoutMs = control->timeoutMs();
+          return nccl::join(std::move(control), device.ordinal(),
+                            {.timeoutMs = timeoutMs, .cancelled = cancelled, .check = check});
+        });
   });
 }
 
 Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {
   const int gpu = static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks));
-  return connect(info.Env(),
-                 [options = joinOptionsArg(info[0]), gpu](const std::atomic<bool>* cancelled) {
-                   // Ranks find each other and agree in host memory; NCCL has no words for a rank
-                   // that is missing.
-                   return nccl::join(joinNow(options, cancelled), gpu,
-                                     {.timeoutMs = options.timeoutMs, .cancelled = cancelled});
-                 });
+  const nccl::Check check = checkArg(info[2]);
+  return connect(info.Env(), [options = joinOptionsArg(info[0]), gpu,
+                              check](const std::atomic<bool>* cancelled) {
+    // Ranks find each other and agree in host memory; NCCL has no words for a rank that is
+    // missing.
+    return nccl::join(joinNow(options, cancelled), gpu,
+                      {.timeoutMs = options.timeoutMs, .cancelled = cancelled, .check = check});
+  });
 }
 
 }  // namespace gradlink::binding

@@ -32,6 +32,7 @@ inline constexpr RecordedFunction kNcclFunctions[] = {
     {"ncclCommRegister", "i4(p,p,u8,p)", "2.19.3"},
     {"ncclCommDeregister", "i4(p,p)", "2.19.3"},
     {"ncclGroupSimulateEnd", "i4(p)", "2.22.3"},
+    {"ncclCommInitRankScalable", "i4(p,i4,i4,i4,p,p)", "2.23.4"},
     {"ncclCommWindowRegister", "i4(p,p,u8,p,i4)", "2.27.3"},
     {"ncclCommWindowDeregister", "i4(p,p)", "2.27.3"},
     {"ncclAlltoAll", "i4(p,p,u8,i4,p,p)", "2.28.3"},

@@ -44,15 +44,24 @@ FAKE_NCCL(20300, ncclGetUniqueId, (abi::UniqueId * id)) {
   return abi::kSuccess;
 }
 
-FAKE_NCCL(21403, ncclCommInitRankConfig,
-          (CommHandle * handle, int size, abi::UniqueId id, int rank, abi::Config* config)) {
+/// To tests.
+std::atomic<int> idsOfLastInit{0};
+
+/// All ids are looked at; the ranks meet at the first.
+abi::Result initRank(CommHandle* handle, int size, const abi::UniqueId* ids, int idCount, int rank,
+                     const abi::Config* config) {
   if (handle == nullptr) return abi::kInvalidArgument;
   *handle = nullptr;
   if (size < 1 || rank < 0 || rank >= size) {
     return complain(abi::kInvalidArgument, "Invalid rank requested: " + std::to_string(rank));
   }
-  if (std::memcmp(id.bytes, kIdMark, sizeof(kIdMark)) != 0 || id.bytes[127] != '\0') {
-    return complain(abi::kInvalidArgument, "not an id of this library");
+  if (idCount < 1 || idCount > size) {
+    return complain(abi::kInvalidArgument, "improper number of ids: " + std::to_string(idCount));
+  }
+  for (int i = 0; i < idCount; ++i) {
+    if (std::memcmp(ids[i].bytes, kIdMark, sizeof(kIdMark)) != 0 || ids[i].bytes[127] != '\0') {
+      return complain(abi::kInvalidArgument, "not an id of this library");
+    }
   }
   if (fault("nccl-init")) {
     return complain(abi::kSystemError,
@@ -74,9 +83,21 @@ FAKE_NCCL(21403, ncclCommInitRankConfig,
   const DriverLink* driver = DriverLink::get();
   const int device = driver != nullptr ? driver->currentDevice() : -1;
   if (device < 0) return complain(abi::kUnhandledCudaError, "no device is current");
-  auto comm = std::make_shared<Comm>(id.bytes + sizeof(kIdMark), rank, size, device, blocking);
+  auto comm = std::make_shared<Comm>(ids[0].bytes + sizeof(kIdMark), rank, size, device, blocking);
   *handle = Comm::add(comm);
   return addJoin(std::move(comm));
+}
+
+FAKE_NCCL(21403, ncclCommInitRankConfig,
+          (CommHandle * handle, int size, abi::UniqueId id, int rank, abi::Config* config)) {
+  return initRank(handle, size, &id, 1, rank, config);
+}
+
+FAKE_NCCL(22304, ncclCommInitRankScalable,
+          (CommHandle * handle, int size, int rank, int idCount, abi::UniqueId* ids,
+           abi::Config* config)) {
+  idsOfLastInit.store(idCount);
+  return initRank(handle, size, ids, idCount, rank, config);
 }
 
 FAKE_NCCL(21403, ncclCommFinalize, (CommHandle handle)) {
@@ -185,6 +206,10 @@ extern "C" {
 /// Of this process, to tests.
 __attribute__((visibility("default"))) std::size_t gradlinkFakeNcclHandles() {
   return gradlink::fake::Comm::left();
+}
+
+__attribute__((visibility("default"))) int gradlinkFakeNcclIds() {
+  return gradlink::fake::idsOfLastInit.load();
 }
 
 __attribute__((visibility("default"))) const char* ncclGetErrorString(

@@ -1,0 +1,117 @@
+// How ranks of large worlds meet, and what they agree on.
+#include <dlfcn.h>
+
+#include <atomic>
+
+#include "core/forwarding_communicator.h"
+#include "test/nccl/gpu_jobs.h"
+
+namespace gradlink::test {
+namespace {
+
+/// How many ids the library was given last, where it is the stand-in; else 0.
+int idsOfTheLibrary() {
+  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  const auto ask = library == nullptr
+                       ? nullptr
+                       : reinterpret_cast<int (*)()>(dlsym(library, "gradlinkFakeNcclIds"));
+  return ask == nullptr ? 0 : ask();
+}
+
+/// Counts what is agreed on over it.
+class Counting final : public ForwardingCommunicator {
+ public:
+  Counting(std::unique_ptr<Communicator> inner, int* calls)
+      : ForwardingCommunicator(std::move(inner)), calls_(calls) {}
+  void collective(const Shape& shape, const Buffers& buffers, const CallOptions& options) override {
+    ++*calls_;
+    ForwardingCommunicator::collective(shape, buffers, options);
+  }
+
+ private:
+  int* calls_;
+};
+
+using Rank = std::function<std::string(nccl::NcclCommunicator&, int rank, const int& calls)>;
+
+std::vector<Process> startWorld(int size, const nccl::Options& options, const Rank& body) {
+  static int worlds = 0;
+  const std::string name = "world-" + std::to_string(worlds++);
+  std::vector<Process> ranks;
+  for (int r = 0; r < size; ++r) {
+    ranks.emplace_back([=]() -> std::string {
+      int calls = 0;
+      auto control = std::make_unique<Counting>(shm::join(controlOf(name, r, size)), &calls);
+      auto comm = nccl::join(std::move(control), r, options);
+      return body(*comm, r, calls);
+    });
+  }
+  return ranks;
+}
+
+class GpuWorlds : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpusHere() < 2) GTEST_SKIP() << "needs 2 GPUs";
+  }
+  const int size_ = std::min(gpusHere(), 4);
+};
+
+TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
+  for (const int ranksOfId : {1, 2, 3, 128}) {
+    const nccl::Options options{.timeoutMs = kPatienceMs, .ranksOfId = ranksOfId};
+    auto ranks = startWorld(size_, options, [&](auto& comm, int, const int&) -> std::string {
+      const int wanted = (comm.size() + ranksOfId - 1) / ranksOfId;
+      const int ids = idsOfTheLibrary();
+      if (ids != 0 && ids != wanted) return "met at " + std::to_string(ids) + " ids";
+      std::string wrong = runCase(comm, {Op::allReduce, comm.size(), 100});
+      if (!wrong.empty()) return wrong;
+      auto part = comm.split(0, -comm.heldRanks()[0]);
+      wrong =
+          runCase(dynamic_cast<nccl::NcclCommunicator&>(*part), {Op::allGather, comm.size(), 5});
+      comm.barrier();
+      return wrong;
+    });
+    expectNone(ranks);
+  }
+}
+
+/// The calls over the control communicator of five equal sums and one of another length.
+void expectAgreements(int size, nccl::Check check, int expected) {
+  const nccl::Options options{.timeoutMs = kPatienceMs, .check = check};
+  auto ranks = startWorld(size, options, [&](auto& comm, int, const int& calls) -> std::string {
+    const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 12});
+    const int before = calls;
+    for (const std::size_t count : {12, 12, 12, 12, 12, 11}) {
+      comm.allReduce(buffers.view(), count, DType::float32, ReduceOp::sum);
+    }
+    const int agreed = calls - before;
+    // Not for the agreement's sake: everybody comes.
+    comm.barrier();
+    if (calls != before + agreed + 1) return "a barrier is no meeting";
+    return agreed == expected ? "" : "agreed " + std::to_string(agreed) + " times";
+  });
+  expectNone(ranks);
+}
+
+TEST_F(GpuWorlds, AgreeAlwaysOnceOrNever) {
+  expectAgreements(size_, nccl::Check::always, 6);
+  expectAgreements(size_, nccl::Check::first, 2);
+  expectAgreements(size_, nccl::Check::never, 0);
+}
+
+TEST_F(GpuWorlds, FindAMismatchInTheFirstCallOfItsKind) {
+  const nccl::Options options{.timeoutMs = kPatienceMs, .check = nccl::Check::first};
+  auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
+    const Case c{Op::allReduce, 2, 11};
+    const HeldBuffers buffers(comm, c);
+    std::string wrong = expectError(ErrorCode::mismatch, 1, "made different calls", [&] {
+      comm.allReduce(buffers.view(), rank == 1 ? 10 : 11, DType::float32, ReduceOp::sum);
+    });
+    return wrong.empty() ? runCase(comm, c) : wrong;
+  });
+  expectNone(ranks);
+}
+
+}  // namespace
+}  // namespace gradlink::test
