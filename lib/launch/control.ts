@@ -239,6 +239,7 @@ export class Control implements RemoteMembers {
         : {
             localRank: hosts.slice(0, place).filter((other) => other === name).length,
             localSize: hosts.filter((other) => other === name).length,
+            localWorkers: hosts.slice(0, workers).filter((other) => other === name).length,
           }),
     };
     this.events.started(member, keeper.stdout, keeper.stderr);
