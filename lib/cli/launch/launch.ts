@@ -90,7 +90,7 @@ async function launch(command: Command, options: LaunchOptions, io: Io): Promise
     elastic === true
       ? await runElastic(
           first,
-          { minWorkers, maxRestarts },
+          { launcher: launcher.name, minWorkers, maxRestarts },
           run,
           (text) => void io.stderr.write(text),
         )
@@ -236,7 +236,7 @@ export const registerLaunch: Register = (program, io, done) => {
     .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
     .option(
       '--elastic',
-      'when a worker is lost, start the others again as a smaller job, which goes on from its checkpoint',
+      'when a worker or a host is lost, start the others again as a smaller job, which goes on from its checkpoint',
     )
     .option(
       '--max-restarts <count>',
