@@ -40,6 +40,7 @@ const entries = {
   tfjs: 'train/index.ts',
   cli: 'cli/main.ts',
   'probe-main': 'doctor/probe-main.ts',
+  'doctor-host': 'doctor/hosts/main.ts',
   internal: 'internal.ts',
 };
 /** Nothing but other people's code, and most of the bytes: the files that are made smaller. */

@@ -5,24 +5,27 @@ import { list } from './parse.js';
 import type { Register } from './register.js';
 import { terminalLines } from './terminal.js';
 import { UsageError } from './usage-error.js';
-import { diagnose, topologyOf, type Finding } from '../doctor/index.js';
+import { diagnose, jobRank, topologyOf, type Finding } from '../doctor/index.js';
 import { doctorLines, topologyLines } from '../report/doctor-lines.js';
 
 interface DoctorOptions {
   readonly json?: true;
   readonly require?: readonly string[];
   readonly hostfile?: string;
+  readonly remoteShell?: string;
 }
 
 const doctorExamples = `
 A line each: ok, degraded (there, but slower or less than it could be) or missing, with what to do. Libraries are looked
-at in processes of their own, so that a driver that crashes or hangs is a line too.
+at in processes of their own, so that a driver that crashes or hangs is a line too. With --hostfile, and as the command of
+gradlink launch, hosts are compared: what differs, who does not reach whom, whose clock is off.
 
 Examples:
   $ gradlink doctor
   $ gradlink doctor --json
   $ gradlink doctor --require nccl,gpu:0        in CI: fails unless both are ok
   $ gradlink doctor --hostfile hosts
+  $ gradlink launch -n 4 --launcher ssh -H hosts gradlink doctor
 
 Exit status: 0, or with --require 1 where one of the names is not ok; 2 wrong usage.`;
 
@@ -40,7 +43,10 @@ Exit status: 0; 2 wrong usage.`;
 function required(findings: readonly Finding[], name: string): readonly Finding[] {
   const found = findings.filter((one) => one.name === name || one.name.startsWith(`${name}:`));
   // What a machine without a driver or a package has no line for is missing, not misspelt.
-  if (found.length > 0 || /^(nvml|nccl|gpus?|gpu:\d+|tfjs-node(-gpu)?|hostfile)$/.test(name))
+  if (
+    found.length > 0 ||
+    /^(nvml|nccl|gpus?|gpu:\d+|tfjs-node(-gpu)?|hostfile|hosts(:\w+)?)$/.test(name)
+  )
     return found;
   const names = findings.map((finding) => finding.name).join(', ');
   throw UsageError.of('--require', `one of ${names}`, name);
@@ -56,10 +62,15 @@ export const registerDoctor: Register = (program, io, done) => {
       'fail unless these are ok',
       list((text) => text),
     )
-    .option('--hostfile <file>', 'look at this hostfile too')
+    .option('--hostfile <file>', 'look at the hosts of this file too, over ssh, and compare them')
+    .option('--remote-shell <command>', 'what runs commands on them, such as "ssh -p 2222"')
     .addHelpText('after', doctorExamples)
-    .action(async ({ json, require = [], hostfile }: DoctorOptions) => {
-      const found = await diagnose({ packageVersion: version, env: io.env, hostfile });
+    .action(async ({ json, require = [], hostfile, remoteShell }: DoctorOptions) => {
+      if (remoteShell !== undefined && hostfile === undefined) {
+        throw UsageError.of('--remote-shell', 'a file of hosts with --hostfile', 'none');
+      }
+      const { env } = io;
+      const found = await diagnose({ packageVersion: version, env, hostfile, remoteShell });
       const wanting = require.filter((name) => {
         const lines = required(found.findings, name);
         return lines.length === 0 || lines.some(({ status }) => status !== 'ok');
@@ -68,7 +79,8 @@ export const registerDoctor: Register = (program, io, done) => {
         json === true
           ? JSON.stringify(found, null, 2)
           : terminalLines(doctorLines(found), io.stdout, io.env).join('\n');
-      io.stdout.write(`${text}\n`);
+      // Of a job one rank speaks for all.
+      if ((jobRank(env) ?? 0) === 0) io.stdout.write(`${text}\n`);
       for (const name of wanting) io.stderr.write(`gradlink: required, and not ok: ${name}\n`);
       done(wanting.length > 0 ? exitCodes.failure : exitCodes.ok);
     });

@@ -7,6 +7,7 @@ import {
   ptraceFinding,
   sharedMemoryFinding,
 } from './host.js';
+import { hostsAround } from './hosts/index.js';
 import { launcherFindings } from './launchers.js';
 import { mpiBuilds, mpiFinding } from './mpi.js';
 import { probe } from './probes.js';
@@ -23,6 +24,8 @@ export interface DiagnoseOptions {
   readonly env: NodeJS.ProcessEnv;
   /** One that `gradlink launch -H` would get. */
   readonly hostfile?: string | undefined;
+  /** What runs a command on its hosts, as `ssh -p 2222`; absent: ssh. */
+  readonly remoteShell?: string | undefined;
 }
 
 /** Looks at this machine. Never fails: what cannot be looked at is a finding. */
@@ -30,6 +33,7 @@ export async function diagnose({
   packageVersion,
   env,
   hostfile,
+  remoteShell,
 }: DiagnoseOptions): Promise<Diagnosis> {
   const startedAt = new Date().toISOString();
   const start = performance.now();
@@ -55,6 +59,7 @@ export async function diagnose({
     tfjsFinding(),
     ...tfjsNode.map((seen) => tfjsNodeFinding(seen, gpus)),
     ...launcherFindings(env, hostfile),
+    ...(await hostsAround({ env, hostfile, remoteShell })),
   ];
   return {
     diagnosisVersion,

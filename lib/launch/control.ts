@@ -35,6 +35,8 @@ class Keeper {
   readonly stdout = new PassThrough();
   readonly stderr = new PassThrough();
   done = false;
+  /** Given up because nothing came from it. */
+  silent = false;
   /** How its process failed, from when this is known to when the keeper is through with it. */
   news: Ending | undefined;
 
@@ -99,6 +101,7 @@ export class Control implements RemoteMembers {
   private readonly strangers = new Set<Socket>();
   private events: Events | undefined;
   private asked: 'servers' | 'all' | undefined;
+  private askedAt = Infinity;
   private released = false;
 
   private constructor(
@@ -137,6 +140,12 @@ export class Control implements RemoteMembers {
     return [...this.keepers.values()].filter(({ done }) => !done).length;
   }
 
+  get silent(): readonly Member[] {
+    return [...this.keepers.values()]
+      .filter(({ done, silent, line }) => silent || (!done && line.heard < this.askedAt))
+      .map(({ member }) => member);
+  }
+
   release(): void {
     this.released = true;
     for (const keeper of this.keepers.values()) if (keeper.done) keeper.tell('seen');
@@ -144,6 +153,7 @@ export class Control implements RemoteMembers {
 
   end(which: 'servers' | 'all'): void {
     this.asked = which;
+    this.askedAt = Math.min(this.askedAt, performance.now());
     for (const keeper of this.keepers.values()) this.endOne(keeper);
   }
 
@@ -163,14 +173,13 @@ export class Control implements RemoteMembers {
     this.admit(socket);
     const { jobId, silenceMs } = this.options;
     let keeper: Keeper | undefined;
-    let silent = false;
     socket.on('error', () => undefined);
     const line = Line.ask(socket, jobId, (type, payload) => {
       if (type === 'hello') {
         this.strangers.delete(socket);
         keeper = this.welcome(line, parseFrame(payload) ?? {});
         line.watchSilence(silenceMs, () => {
-          silent = true;
+          if (keeper !== undefined) keeper.silent = true;
           socket.destroy();
         });
       } else if (keeper === undefined) socket.destroy();
@@ -184,7 +193,7 @@ export class Control implements RemoteMembers {
       this.strangers.delete(socket);
       if (keeper === undefined || keeper.done) return;
       const seconds = String(silenceMs / 1000);
-      const why = silent
+      const why = keeper.silent
         ? `nothing came from its host for ${seconds} s`
         : (line.trouble ?? 'its connection closed');
       const lost: Ending = {
@@ -239,6 +248,7 @@ export class Control implements RemoteMembers {
         : {
             localRank: hosts.slice(0, place).filter((other) => other === name).length,
             localSize: hosts.filter((other) => other === name).length,
+            localWorkers: hosts.slice(0, workers).filter((other) => other === name).length,
           }),
     };
     this.events.started(member, keeper.stdout, keeper.stderr);

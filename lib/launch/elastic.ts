@@ -2,7 +2,9 @@
 import { join } from 'node:path';
 
 import type { JobSpec } from './job.js';
+import type { Member } from './members.js';
 import type { JobResult } from './run-job.js';
+import { shrink } from './shrink.js';
 
 /** One start of a job. */
 export interface Attempt {
@@ -18,6 +20,8 @@ const restartsVariable = 'GRADLINK_RESTARTS';
 
 /** What may be lost. */
 export interface ElasticLimits {
+  /** The name of what starts the processes. */
+  readonly launcher: string;
   /** The fewest workers that the job goes on with. */
   readonly minWorkers: number;
   /** Starts after a worker that exited with an error: the others may well do the same. */
@@ -28,30 +32,26 @@ export interface ElasticLimits {
 export const defaultMaxRestarts = 3;
 
 /**
- * Runs a job until it ends well or in a way that is no loss of a worker. One that a signal killed is lost; one that
- * exited with an error is too, but may have erred for a reason that all have, so that only so many of those count. Each
- * start has one worker fewer, and writes its output to a folder of its own.
+ * Runs a job until it ends well or in a way that is no loss of a worker. One that a signal killed is lost, and those of a
+ * host of which nothing more is heard; one that exited with an error is too, but may have erred for a reason that all have,
+ * so that only so many of those count. Each start has fewer workers, and writes its output to a folder of its own.
  *
  * @param tell what the user is to know between two starts
  */
 export async function runElastic(
   first: Attempt,
-  { minWorkers, maxRestarts }: ElasticLimits,
+  { launcher, minWorkers, maxRestarts }: ElasticLimits,
   run: (attempt: Attempt) => Promise<JobResult>,
   tell: (text: string) => void,
 ): Promise<JobResult> {
   const start = performance.now();
   let errors = 0;
+  let { job } = first;
   for (let restarts = 0; ; ++restarts) {
-    const workers = first.job.workers - restarts;
     const left = secondsLeft(first, start);
     const result = await run({
       ...first,
-      job: {
-        ...first.job,
-        workers,
-        env: { ...first.job.env, [restartsVariable]: String(restarts) },
-      },
+      job: { ...job, env: { ...job.env, [restartsVariable]: String(restarts) } },
       ...(left === undefined ? {} : { timeoutSeconds: left }),
       ...(restarts === 0 || first.directory === undefined
         ? {}
@@ -59,7 +59,9 @@ export async function runElastic(
     });
     const loss = lossOf(result);
     if (loss === undefined) return result;
-    if (loss === 'error' && ++errors > maxRestarts) {
+    // A job that only loses servers would start for ever.
+    const counts = loss.kind === 'error' || loss.members.every(({ role }) => role === 'server');
+    if (counts && ++errors > maxRestarts) {
       const often = maxRestarts === 1 ? 'once' : `${maxRestarts} times`;
       tell(
         maxRestarts === 0
@@ -68,14 +70,21 @@ export async function runElastic(
       );
       return result;
     }
-    if (workers - 1 < minWorkers) {
+    const shrunk = shrink(job, loss.members, launcher);
+    if ('reason' in shrunk) {
+      tell(`gradlink launch: the job cannot start again (--elastic): ${shrunk.reason}.\n`);
+      return result;
+    }
+    ({ job } = shrunk);
+    if (job.workers < minWorkers) {
       tell(`gradlink launch: fewer than ${minWorkers} workers are left (--min-workers).\n`);
       return result;
     }
     // A limit that is over by now would be told of by the next start, which is none of the user's business.
     if (secondsLeft(first, start) === 0) return result;
-    const few = workers - 1 === 1 ? 'one worker' : `${workers - 1} workers`;
-    tell(`gradlink launch: the job starts again with ${few} (--elastic).\n`);
+    const few = job.workers === 1 ? 'one worker' : `${job.workers} workers`;
+    const where = shrunk.without.length === 0 ? '' : `, without ${shrunk.without.join(', ')}`;
+    tell(`gradlink launch: the job starts again with ${few}${where} (--elastic).\n`);
   }
 }
 
@@ -84,12 +93,20 @@ function secondsLeft({ timeoutSeconds }: Attempt, start: number): number | undef
   return Math.max(0, timeoutSeconds - (performance.now() - start) / 1000);
 }
 
-/** How a worker was lost; undefined where the job ended otherwise, or could not be ended. */
-function lossOf({ interruption, survivors }: JobResult): 'signal' | 'error' | undefined {
+interface Loss {
+  readonly kind: 'host' | 'signal' | 'error';
+  readonly members: readonly Member[];
+}
+
+/** What was lost; undefined where the job ended otherwise, or could not be ended. */
+function lossOf({ interruption, survivors, lost }: JobResult): Loss | undefined {
   if (interruption?.kind !== 'failure' || survivors.length > 0) return undefined;
+  // Whatever else failed then, ranks that waited for the lost ones or mpirun itself, failed over it.
+  if (lost.length > 0) return { kind: 'host', members: lost };
   const { member, manner } = interruption.failure;
   if (member.role !== 'worker') return undefined;
-  if (manner === 'killed') return 'signal';
+  if (manner === 'killed') return { kind: 'signal', members: [member] };
   // What could not even be started never will be.
-  return manner === 'exited' && member.pid !== undefined ? 'error' : undefined;
+  const ran = manner === 'exited' && member.pid !== undefined;
+  return ran ? { kind: 'error', members: [member] } : undefined;
 }

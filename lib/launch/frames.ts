@@ -27,6 +27,8 @@ export interface Welcome {
   /** Which of this host's cores its process is to run on: share `localRank` of `localSize`; absent: as its starter says. */
   readonly localRank?: number;
   readonly localSize?: number;
+  /** Of those `localSize` the workers, which come first. */
+  readonly localWorkers?: number;
   readonly graceMs: number;
   /** Silence of this length means that the other side is lost. */
   readonly silenceMs: number;

@@ -13,22 +13,23 @@ export interface LocalPlace {
   readonly localSize?: number;
 }
 
-/** The GPU that a rank was given. */
+/** The GPUs that a rank was given; one, unless it asked for more. */
 export interface GpuShare {
-  /** As CUDA_VISIBLE_DEVICES names it: a number, or an id such as `GPU-8f2e…`. */
+  /** As CUDA_VISIBLE_DEVICES names them: a number, an id such as `GPU-8f2e…`, or several with commas. */
   readonly gpu: string;
   /** GPUs that the ranks of the host have between them. */
   readonly gpus: number;
-  /** Ranks of the host that compute on this one; 1 where its launcher does not say how many there are. */
+  /** Ranks of the host that compute on these; 1 where its launcher does not say how many there are. */
   readonly ranks: number;
 }
 
 export const visibleVariable = 'CUDA_VISIBLE_DEVICES';
+const orderVariable = 'CUDA_DEVICE_ORDER';
 const growthVariable = 'TF_FORCE_GPU_ALLOW_GROWTH';
-/** What `gradlink launch --gpu-per-worker` gave, as `GPU,GPUS,RANKS`: what is visible is this rank's own. */
+/** What `gradlink launch --gpus-per-worker` gave, as `GPU+GPU,GPUS,RANKS`: what is visible is this rank's own. */
 export const ownGpuVariable = 'GRADLINK_OWN_GPU';
 
-/** Tells keepers of `gradlink launch --gpu-per-worker`. */
+/** Tells keepers of `gradlink launch --gpus-per-worker COUNT`. */
 export const gpuPerWorkerVariable = 'GRADLINK_GPU_PER_WORKER';
 
 const places = [
@@ -78,16 +79,22 @@ export function visibleGpus(env: Env, root?: string): readonly string[] {
   return end < 0 ? entries : entries.slice(0, end);
 }
 
-/** The share of one rank; undefined where there is no GPU. */
+/**
+ * The share of one rank; undefined where there is no GPU.
+ *
+ * @param each how many GPUs a rank gets; all of them where there are fewer
+ */
 export function gpuShare(
   { localRank, localSize }: LocalPlace,
   gpus: readonly string[],
+  each = 1,
 ): GpuShare | undefined {
-  const at = localRank % gpus.length;
-  const gpu = gpus[at];
-  if (gpu === undefined) return undefined;
-  const ranks = localSize === undefined ? 1 : Math.ceil((localSize - at) / gpus.length);
-  return { gpu, gpus: gpus.length, ranks: Math.max(ranks, 1) };
+  if (gpus.length === 0) return undefined;
+  const shares = Math.max(Math.floor(gpus.length / each), 1);
+  const at = localRank % shares;
+  const ranks = localSize === undefined ? 1 : Math.ceil((localSize - at) / shares);
+  const own = gpus.slice(at * each, (at + 1) * each);
+  return { gpu: own.join(','), gpus: gpus.length, ranks: Math.max(ranks, 1) };
 }
 
 /** Slurm gives each task its own GPUs where it is asked to; these are then all that the task sees. */
@@ -101,7 +108,7 @@ function givenBySlurm(env: Env): boolean {
 export function ownShare(env: Env, root?: string): GpuShare | undefined {
   const [gpu, gpus, ranks] = (env[ownGpuVariable] ?? '').split(',');
   if (gpu !== undefined && gpus !== undefined) {
-    return { gpu, gpus: Number(gpus), ranks: Number(ranks) };
+    return { gpu: gpu.replaceAll('+', ','), gpus: Number(gpus), ranks: Number(ranks) };
   }
   const place = localPlace(env);
   return place === undefined ? undefined : workerShare(place, env, root);
@@ -117,23 +124,47 @@ export function shareVariables(share: GpuShare, env: Env): Record<string, string
   return { [visibleVariable]: share.gpu, ...growthVariables(env) };
 }
 
-/** For `gradlink launch --gpu-per-worker`: the share of the worker at this place, who may have been given one by Slurm. */
-export function workerShare(place: LocalPlace, env: Env, root?: string): GpuShare | undefined {
-  return gpuShare(givenBySlurm(env) ? { localRank: 0 } : place, visibleGpus(env, root));
+/** For `gradlink launch --gpus-per-worker`: the share of the worker at this place, who may have been given one by Slurm. */
+export function workerShare(
+  place: LocalPlace,
+  env: Env,
+  root?: string,
+  each?: number,
+): GpuShare | undefined {
+  return gpuShare(givenBySlurm(env) ? { localRank: 0 } : place, visibleGpus(env, root), each);
 }
 
 /** What a worker with this share is started with. */
 export function workerVariables(share: GpuShare | undefined, env: Env): Record<string, string> {
   if (share === undefined) return {};
   const { gpu, gpus, ranks } = share;
-  return { ...shareVariables(share, env), [ownGpuVariable]: `${gpu},${gpus},${ranks}` };
+  return {
+    ...shareVariables(share, env),
+    // Numbers of ours follow the bus, as those of NVML do; CUDA would begin with the fastest.
+    ...(env[visibleVariable] === undefined && env[orderVariable] === undefined
+      ? { [orderVariable]: 'PCI_BUS_ID' }
+      : {}),
+    [ownGpuVariable]: `${gpu.replaceAll(',', '+')},${gpus},${ranks}`,
+  };
 }
 
-/** What there is to say of a GPU that several ranks compute on; undefined where one does. */
-export function sharedText(who: string, { gpu, gpus, ranks }: GpuShare): string | undefined {
-  if (ranks < 2) return undefined;
+/**
+ * What there is to say of GPUs that several ranks compute on, or of a rank that got fewer than it was to have; undefined
+ * where there is nothing.
+ */
+export function sharedText(
+  who: string,
+  { gpu, gpus, ranks }: GpuShare,
+  each = 1,
+): string | undefined {
   const has = gpus === 1 ? 'one GPU' : `${gpus} GPUs`;
-  return `${ranks} ${who} of this host share GPU ${gpu}: it has ${has}; start no more ${who} on a host than it has GPUs`;
+  if (gpus < each) {
+    return `this host has ${has}, and each of its ${who} was to have ${each}: ask for fewer (--gpus-per-worker)`;
+  }
+  if (ranks < 2) return undefined;
+  const which = gpu.includes(',') ? `GPUs ${gpu}` : `GPU ${gpu}`;
+  const most = each === 1 ? 'it has GPUs' : `${Math.floor(gpus / each)}, for ${each} GPUs each`;
+  return `${ranks} ${who} of this host share ${which}: it has ${has}; start no more ${who} on a host than ${most}`;
 }
 
 /** Whether this process has loaded the CUDA driver, so that CUDA_VISIBLE_DEVICES would come too late. */

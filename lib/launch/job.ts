@@ -1,6 +1,7 @@
 // What a job is: a command started as several processes that know their places.
 
 import { gpuPerWorkerVariable, ownGpuVariable } from './gpus.js';
+import { meetingPoint, placeVariables } from './torchrun.js';
 
 /** A worker runs the user's command, a server keeps a share of the distributed store. */
 export type Role = 'worker' | 'server';
@@ -22,8 +23,8 @@ export interface JobSpec {
   readonly roleEnv?: Readonly<Record<Role, Readonly<Record<string, string>>>>;
   /** Cores to share out among the processes of this host; none: they run where the kernel puts them. */
   readonly cores: readonly number[];
-  /** Whether each worker sees one GPU of its host; absent: all that the launcher sees. */
-  readonly gpuPerWorker?: boolean;
+  /** How many GPUs of its host each worker sees; absent: all that the launcher sees. */
+  readonly gpusPerWorker?: number;
   /** Whether the job goes on without workers that fail. */
   readonly tolerateWorkerLoss: boolean;
   /** Milliseconds between SIGTERM and SIGKILL. */
@@ -97,11 +98,13 @@ export const launcherVariables: readonly string[] = [
   gpuPerWorkerVariable,
   ownGpuVariable,
   'GRADLINK_KEPT',
+  ...placeVariables,
 ];
 
 /** What every process of a job is told about it. */
 export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<string, string>> {
   return {
+    ...meetingPoint(job, jobId),
     ...job.env,
     [jobVariable]: jobId,
     GRADLINK_NUM_WORKERS: String(job.workers),
@@ -110,8 +113,8 @@ export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<str
     ...(job.control === undefined ? {} : { [launcherVariable]: job.control }),
     // For keepers; here the launcher binds.
     ...(job.control !== undefined && job.cores.length === 0 ? { GRADLINK_BIND_TO: 'none' } : {}),
-    ...(job.control !== undefined && job.gpuPerWorker === true
-      ? { [gpuPerWorkerVariable]: '1' }
+    ...(job.control !== undefined && job.gpusPerWorker !== undefined
+      ? { [gpuPerWorkerVariable]: String(job.gpusPerWorker) }
       : {}),
   };
 }

@@ -1,8 +1,16 @@
-// The GPU of a worker that mpirun or srun started, where the job is to give each its own.
+// The GPUs of a worker that mpirun or srun started, where the job is to give each its own, and the cores next to them.
+import { shareCores } from './cores.js';
+import { shareCoresNear } from './gpu-cores.js';
 import { gpuPerWorkerVariable, sharedText, workerShare, workerVariables } from './gpus.js';
-import type { KeeperPlace } from './keeper-place.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
+
+/** A process among those of its host, as far as that is known. Workers come before servers. */
+export interface KeptPlace {
+  readonly localRank?: number | undefined;
+  readonly localSize?: number | undefined;
+  readonly localWorkers?: number | undefined;
+}
 
 export interface KeeperGpu {
   /** For the worker's environment. */
@@ -11,18 +19,54 @@ export interface KeeperGpu {
   readonly warning?: string;
 }
 
-export function keeperGpu(
-  { localRank, localSize }: Pick<KeeperPlace, 'localRank' | 'localSize'>,
-  env: Env,
-): KeeperGpu {
-  if (env[gpuPerWorkerVariable] !== '1' || localRank === undefined) return { variables: {} };
-  // Servers, which come last on each host, count there too: how many workers share is not known beside them.
-  const alone = env.GRADLINK_NUM_SERVERS === '0' && localSize !== undefined;
-  const share = workerShare({ localRank, ...(alone ? { localSize } : {}) }, env);
+/** How many workers the host has. */
+export function workersHere({ localSize, localWorkers }: KeptPlace, env: Env): number | undefined {
+  return localWorkers ?? (env.GRADLINK_NUM_SERVERS === '0' ? localSize : undefined);
+}
+
+function eachGets(env: Env): number {
+  return Number(env[gpuPerWorkerVariable] ?? '0');
+}
+
+export function keeperGpu(place: KeptPlace, env: Env): KeeperGpu {
+  const { localRank } = place;
+  const each = eachGets(env);
+  if (!(each > 0) || localRank === undefined) return { variables: {} };
+  // Where servers count there too, how many workers share is not known.
+  const localSize = workersHere(place, env);
+  const here = localSize === undefined ? { localRank } : { localRank, localSize };
+  const share = workerShare(here, env, undefined, each);
   if (share === undefined) return { variables: {} };
-  const text = localRank < share.gpus ? sharedText('workers', share) : undefined;
+  const shares = Math.max(Math.floor(share.gpus / each), 1);
+  const text = localRank < shares ? sharedText('workers', share, each) : undefined;
   return {
     variables: workerVariables(share, env),
     ...(text === undefined ? {} : { warning: `gradlink launch: ${text}.\n` }),
   };
+}
+
+/**
+ * The share of the cores of one process of a host.
+ *
+ * @param root of the file system, for tests
+ */
+export function keeperCores(
+  place: KeptPlace,
+  env: Env,
+  cores: readonly number[],
+  root?: string,
+): readonly number[] | undefined {
+  const { localRank, localSize } = place;
+  if (env.GRADLINK_BIND_TO === 'none' || localRank === undefined) return undefined;
+  const each = eachGets(env);
+  const workers = workersHere(place, env);
+  if (each > 0 && workers !== undefined && localRank < workers) {
+    const gpus = Array.from({ length: workers }, (_, rank) => {
+      const share = workerShare({ localRank: rank, localSize: workers }, env, root, each);
+      return share === undefined ? [] : share.gpu.split(',');
+    });
+    const near = shareCoresNear(gpus, cores, root);
+    if (near !== undefined) return near[localRank];
+  }
+  return localSize === undefined ? undefined : shareCores(localSize, cores)[localRank];
 }

@@ -18,8 +18,9 @@ const sources = [
 ] as const;
 
 function count(text: string | undefined): number | undefined {
-  // Slurm's counts of several nodes (`2(x3)`) do not say which of them is this one's.
-  return text !== undefined && /^\d+$/.test(text) ? Number(text) : undefined;
+  // Slurm writes 2(x3) where each of three nodes has 2; of 4,2 it does not say which is this one's.
+  const [, digits] = /^(\d+)(?:\(x\d+\))?$/.exec(text ?? '') ?? [];
+  return digits === undefined ? undefined : Number(digits);
 }
 
 /** @returns undefined where neither mpirun nor srun started this process */
@@ -31,7 +32,8 @@ export function keeperPlace(env: Env): KeeperPlace | undefined {
     const size = count(env[localSize]);
     return {
       place: found,
-      ...(local === undefined || size === undefined ? {} : { localRank: local, localSize: size }),
+      ...(local === undefined ? {} : { localRank: local }),
+      ...(local === undefined || size === undefined ? {} : { localSize: size }),
     };
   }
   return undefined;

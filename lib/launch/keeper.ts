@@ -7,10 +7,10 @@ import { hostname } from 'node:os';
 import { Writable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { allowedCores, bindToCores, shareCores } from './cores.js';
+import { allowedCores, bindToCores } from './cores.js';
 import { parseFrame, type Exit, type FrameType, type Hello } from './frames.js';
 import { jobVariable, labelOf, launcherVariable, type Command, type ProcessPlan } from './job.js';
-import { keeperGpu } from './keeper-gpu.js';
+import { keeperCores, keeperGpu, workersHere, type KeptPlace } from './keeper-gpu.js';
 import { removeSegments, removeSession } from './leftovers.js';
 import { keeperPlace, type KeeperPlace } from './keeper-place.js';
 import { Line } from './line.js';
@@ -18,6 +18,7 @@ import type { Ending } from './members.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
 import { runJob } from './run-job.js';
+import { firstNode, placeEnvironment } from './torchrun.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -38,6 +39,7 @@ interface Connection {
   readonly silenceMs: number;
   readonly localRank?: number;
   readonly localSize?: number;
+  readonly localWorkers?: number;
   onFrame(type: FrameType): void;
 }
 
@@ -73,7 +75,7 @@ function call(host: string, port: number, secret: string, place: number): Promis
         connection.onFrame(type);
         return;
       }
-      const { graceMs, silenceMs, localRank, localSize } = parseFrame(payload) ?? {};
+      const { graceMs, silenceMs, localRank, localSize, localWorkers } = parseFrame(payload) ?? {};
       if (typeof graceMs !== 'number' || typeof silenceMs !== 'number') {
         socket.destroy(new Error('it is another version of gradlink'));
         return;
@@ -86,6 +88,7 @@ function call(host: string, port: number, secret: string, place: number): Promis
         ...(typeof localRank === 'number' && typeof localSize === 'number'
           ? { localRank, localSize }
           : {}),
+        ...(typeof localWorkers === 'number' ? { localWorkers } : {}),
         onFrame: () => undefined,
       };
       resolve(connection);
@@ -147,22 +150,10 @@ function frameWriter(line: Line, type: 'stdout' | 'stderr'): Writable {
   });
 }
 
-function cores(
-  connection: Connection,
-  place: KeeperPlace,
-  env: Env,
-): readonly number[] | undefined {
-  if (env.GRADLINK_BIND_TO === 'none') return undefined;
-  const size = connection.localSize ?? place.localSize;
-  const rank = connection.localRank ?? place.localRank;
-  if (size === undefined || rank === undefined) return undefined;
-  return shareCores(size, allowedCores())[rank];
-}
-
 /** What this process's keeper is to start: the user's command, or a server. */
 function planFor(
   command: Command,
-  place: KeeperPlace,
+  place: KeeperPlace & KeptPlace,
   env: Env,
   gpu: Readonly<Record<string, string>>,
 ): ProcessPlan {
@@ -180,10 +171,27 @@ function planFor(
     env: {
       [keptVariable]: keptMark(env, place),
       GRADLINK_ROLE: role,
-      ...(server ? { GRADLINK_SERVER_RANK: String(index) } : gpu),
+      ...(server
+        ? { GRADLINK_SERVER_RANK: String(index) }
+        : {
+            ...gpu,
+            ...placeEnvironment({
+              rank: index,
+              size: workers,
+              localRank: place.localRank,
+              localSize: workersHere(place, env),
+            }),
+            ...masterOf(env),
+          }),
     },
     inherited: pmi,
   };
+}
+
+/** The first node of a step of Slurm's, where the launcher did not know the hosts. */
+function masterOf(env: Env): Readonly<Record<string, string>> {
+  const first = firstNode(env.SLURM_STEP_NODELIST);
+  return env.MASTER_ADDR !== undefined || first === undefined ? {} : { MASTER_ADDR: first };
 }
 
 /** Ends with a dot so that the mark of place 1 is no part of that of place 10. */
@@ -288,11 +296,12 @@ export async function keep(
   line.keepBeating(connection.silenceMs);
   try {
     // Inherited from here: nothing the process starts can be earlier than its binding.
-    const share = cores(connection, place, env);
+    const here = { ...place, ...connection };
+    const share = keeperCores(here, env, allowedCores());
     if (share !== undefined) bindToCores(process.pid, share);
-    const gpu = keeperGpu({ ...place, ...connection }, env);
+    const gpu = keeperGpu(here, env);
     if (gpu.warning !== undefined) line.write('stderr', Buffer.from(gpu.warning));
-    const plan = planFor(command, place, env, gpu.variables);
+    const plan = planFor(command, here, env, gpu.variables);
     const { endings: how } = await runJob([plan], {
       mark: `${keptVariable}=${keptMark(env, place)}`,
       env,

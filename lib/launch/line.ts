@@ -65,7 +65,8 @@ export class Line {
   private checking: Seal | undefined;
   private proven = false;
   private unproven = 0;
-  private heard = performance.now();
+  /** When the last authentic frame came, by `performance.now()`. */
+  heard = performance.now();
   private readonly patience: NodeJS.Timeout;
 
   private constructor(

@@ -1,35 +1,50 @@
 // The launcher `local`: every process is a child on this host.
 import { shareCores } from './cores.js';
-import { workerShare, workerVariables } from './gpus.js';
+import { shareCoresNear } from './gpu-cores.js';
+import { workerShare, workerVariables, type GpuShare } from './gpus.js';
 import { jobEnvironment, labelOf, type JobSpec, type Launcher } from './job.js';
 import { serverCommand } from './programs.js';
+import { placeEnvironment } from './torchrun.js';
 
 /**
  * Workers and servers get cores of their own while these last. After that each role is spread over all cores: a
  * worker waits for its servers more than it works beside them.
  */
-function shares(job: JobSpec): readonly (readonly number[] | undefined)[] {
+function shares(
+  job: JobSpec,
+  gpus: readonly (GpuShare | undefined)[],
+): readonly (readonly number[] | undefined)[] {
   const { workers, servers, cores } = job;
+  const near = shareCoresNear(
+    gpus.map((share) => share?.gpu.split(',') ?? []),
+    cores,
+  );
+  if (near !== undefined) return [...near, ...shareCores(servers, cores)];
   return workers + servers <= cores.length
     ? shareCores(workers + servers, cores)
     : [...shareCores(workers, cores), ...shareCores(servers, cores)];
 }
 
-function gpuVariables(
-  { gpuPerWorker, workers }: JobSpec,
-  localRank: number,
+/** Of each worker. */
+function gpuShares(
+  { gpusPerWorker, workers }: JobSpec,
   env: JobSpec['outerEnv'],
-): Readonly<Record<string, string>> {
-  if (gpuPerWorker !== true) return {};
-  return workerVariables(workerShare({ localRank, localSize: workers }, env), env);
+): readonly (GpuShare | undefined)[] {
+  return Array.from({ length: workers }, (_, localRank) =>
+    gpusPerWorker === undefined
+      ? undefined
+      : workerShare({ localRank, localSize: workers }, env, undefined, gpusPerWorker),
+  );
 }
 
 export const local: Launcher = {
   name: 'local',
   plan(job, jobId) {
     const common = jobEnvironment(job, jobId);
+    const size = job.workers;
     const outer = { ...job.outerEnv, ...job.env };
-    return shares(job).map((cores, place) => {
+    const gpus = gpuShares(job, outer);
+    return shares(job, gpus).map((cores, place) => {
       const bound = cores === undefined ? {} : { cores };
       if (place >= job.workers) {
         const index = place - job.workers;
@@ -57,7 +72,8 @@ export const local: Launcher = {
         env: {
           ...common,
           ...job.roleEnv?.worker,
-          ...gpuVariables(job, place, outer),
+          ...workerVariables(gpus[place], outer),
+          ...placeEnvironment({ rank: place, size, localRank: place, localSize: size }),
           GRADLINK_ROLE: 'worker',
           GRADLINK_RANK: String(place),
           GRADLINK_SIZE: String(job.workers),

@@ -42,6 +42,8 @@ export interface RemoteMembers {
   end(which: 'servers' | 'all'): void;
   /** How many have come and not ended. */
   readonly busy: number;
+  /** Those that were given up because nothing came from them, or that have said nothing since they were asked to end. */
+  readonly silent: readonly Member[];
   /**
    * Lets those that failed or were ended go from what started them. Until then it takes them for alive: it would end the
    * others in its own, hasty way.

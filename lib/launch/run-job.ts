@@ -31,6 +31,8 @@ export interface JobResult {
   readonly tolerated: readonly Failure[];
   /** How each process ended that did so by itself or when it was asked to. */
   readonly endings: readonly Ending[];
+  /** Those whose host, or whose link to it, is lost, as far as is known. */
+  readonly lost: readonly Member[];
   /** Processes that even SIGKILL did not end within a second. */
   readonly survivors: readonly number[];
 }
@@ -114,10 +116,11 @@ class Job {
       for (const plan of plans) this.start(plan);
       await finished;
       await this.endRemote(hurried);
+      const silent = remote?.silent ?? [];
       const survivors = await this.endProcesses(hurried);
       remote?.close();
       await this.drain();
-      return this.result(survivors);
+      return this.result(survivors, silent);
     } finally {
       for (const timer of this.timers) clearTimeout(timer);
       for (const signal of caughtSignals) signals.off(signal, onSignal);
@@ -287,7 +290,16 @@ class Job {
     await this.output.close();
   }
 
-  private result(survivors: readonly number[]): JobResult {
+  /** Connections close when mpirun ends the others over a failure: these count only where nothing else failed. */
+  private lostWithCause(): Member[] {
+    const { interruption } = this;
+    if (interruption?.kind !== 'failure' || interruption.failure.manner !== 'lost') return [];
+    return this.progress.endings
+      .filter(({ manner }) => manner === 'lost')
+      .map(({ member }) => member);
+  }
+
+  private result(survivors: readonly number[], silent: readonly Member[]): JobResult {
     const withLines = (ending: Ending): Failure => ({
       ...ending,
       lastLines: this.output.lastLines(ending.member.label),
@@ -302,6 +314,7 @@ class Job {
       ...(known === undefined ? {} : { interruption: known }),
       tolerated: this.progress.tolerated.map(withLines),
       endings: this.progress.endings,
+      lost: [...this.lostWithCause(), ...silent],
       survivors,
     };
   }

@@ -16,7 +16,7 @@ const job: JobSpec = {
   outerEnv: {},
   starterArguments: [],
 };
-const well: JobResult = { exitCode: 0, tolerated: [], endings: [], survivors: [] };
+const well: JobResult = { exitCode: 0, tolerated: [], endings: [], lost: [], survivors: [] };
 
 function failed(manner: Manner, role: 'worker' | 'server' = 'worker'): JobResult {
   const member = { role, index: 1, label: '1', pid: 4711 };
@@ -40,7 +40,7 @@ async function run(
   let told = '';
   const last = await runElastic(
     { job, ...first },
-    { minWorkers: 1, maxRestarts: 3, ...limits },
+    { launcher: 'ssh', minWorkers: 1, maxRestarts: 3, ...limits },
     (attempt) => {
       attempts.push(attempt);
       const result = results[attempts.length - 1];
@@ -116,6 +116,62 @@ describe('runElastic', () => {
     ['processes that cannot be ended', { ...failed('killed'), survivors: [12] }],
   ])('does not go on after %s', async (_, result) => {
     expect((await run([result])).attempts).toHaveLength(1);
+  });
+
+  describe('on several hosts', () => {
+    /** Workers 0 to 3 on two hosts, a server on the second. */
+    const spread = { ...job, hosts: ['n1', 'n1', 'n2', 'n2', 'n2'] };
+    const member = (role: 'worker' | 'server', index: number) => {
+      const label = `${role === 'server' ? 's' : ''}${index}`;
+      return { role, index, label, pid: 5, host: 'node2' };
+    };
+    const lostHost = {
+      ...failed('lost'),
+      lost: [member('worker', 2), member('worker', 3), member('server', 0)],
+    };
+
+    it('goes on without a host that is lost, its servers elsewhere', async () => {
+      const { attempts, told, last } = await run([lostHost, well], { job: spread });
+      expect(attempts[1]?.job).toMatchObject({ workers: 2, servers: 1, hosts: ['n1', 'n1', 'n1'] });
+      expect(told).toBe(
+        'gradlink launch: the job starts again with 2 workers, without n2 (--elastic).\n',
+      );
+      expect(last).toBe(well);
+    });
+
+    it('does so too where another failed over it, and counts no error', async () => {
+      const over = { ...lostHost, interruption: failed('exited').interruption! };
+      const { attempts } = await run([over, well], { job: spread }, { maxRestarts: 0 });
+      expect(attempts[1]?.job.workers).toBe(2);
+    });
+
+    it('keeps the host of a worker that was killed', async () => {
+      const { attempts } = await run([failed('killed'), well], { job: spread });
+      expect(attempts[1]?.job).toMatchObject({ workers: 3, hosts: ['n1', 'n2', 'n2', 'n2'] });
+    });
+
+    it('ends where too few are left', async () => {
+      const { attempts, told } = await run([lostHost], { job: spread }, { minWorkers: 3 });
+      expect(attempts).toHaveLength(1);
+      expect(told).toContain('fewer than 3 workers are left');
+    });
+
+    it('has Slurm leave the host out, and wants names of mpirun', async () => {
+      const slurm = await run([lostHost, well], {}, { launcher: 'slurm' });
+      expect(slurm.attempts[1]?.job).toMatchObject({
+        workers: 2,
+        starterArguments: ['--exclude=node2'],
+      });
+      const mpi = await run([lostHost], {}, { launcher: 'mpi' });
+      expect(mpi.attempts).toHaveLength(1);
+      expect(mpi.told).toContain('it would take node2 again: name the hosts with -H');
+    });
+
+    it('does not start for ever while it loses servers', async () => {
+      const server = { ...failed('lost', 'server'), lost: [member('server', 0)] };
+      const { attempts } = await run([server, server], { job: spread }, { maxRestarts: 1 });
+      expect(attempts.map(({ job: { workers } }) => workers)).toEqual([4, 4]);
+    });
   });
 
   it('gives each start what is left of the time limit', async () => {

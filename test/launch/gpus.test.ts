@@ -14,7 +14,8 @@ import {
   sharedText,
   visibleGpus,
 } from '../../lib/launch/gpus.js';
-import { keeperGpu } from '../../lib/launch/keeper-gpu.js';
+import { coresNear, shareCoresNear } from '../../lib/launch/gpu-cores.js';
+import { keeperCores, keeperGpu } from '../../lib/launch/keeper-gpu.js';
 
 let root = '';
 beforeEach(() => {
@@ -132,6 +133,95 @@ describe('the GPU of a rank', () => {
     expect(beside.warning).toBeUndefined();
     const asked = { ...env, GRADLINK_GPU_PER_WORKER: undefined };
     expect(keeperGpu({ localRank: 0, localSize: 3 }, asked)).toEqual({ variables: {} });
+  });
+});
+
+describe('several GPUs of a rank', () => {
+  it("are neighbours, and what is left over is nobody's", () => {
+    const gpus = ['0', '1', '2', '3', '4'];
+    const shares = [0, 1, 2].map((localRank) => gpuShare({ localRank, localSize: 3 }, gpus, 2));
+    expect(shares).toEqual([
+      { gpu: '0,1', gpus: 5, ranks: 2 },
+      { gpu: '2,3', gpus: 5, ranks: 1 },
+      { gpu: '0,1', gpus: 5, ranks: 2 },
+    ]);
+    expect(sharedText('workers', shares[0]!, 2)).toBe(
+      '2 workers of this host share GPUs 0,1: it has 5 GPUs; start no more workers on a host than 2, for 2 GPUs each',
+    );
+    const few = gpuShare({ localRank: 1, localSize: 2 }, ['0', '1'], 4)!;
+    expect(few.gpu).toBe('0,1');
+    expect(sharedText('workers', few, 4)).toContain(
+      'has 2 GPUs, and each of its workers was to have 4',
+    );
+  });
+
+  it('are told to the rank as its own', () => {
+    const env = {
+      GRADLINK_GPU_PER_WORKER: '2',
+      GRADLINK_NUM_SERVERS: '0',
+      CUDA_VISIBLE_DEVICES: '4,7,1,0',
+    };
+    const { variables } = keeperGpu({ localRank: 1, localSize: 2 }, env);
+    expect(variables).toMatchObject({ CUDA_VISIBLE_DEVICES: '1,0', GRADLINK_OWN_GPU: '1+0,4,1' });
+    expect(ownShare({ ...env, ...variables })).toEqual({ gpu: '1,0', gpus: 4, ranks: 1 });
+    expect(variables).not.toHaveProperty('CUDA_DEVICE_ORDER');
+  });
+});
+
+describe('the cores next to GPUs', () => {
+  /** Two sockets of four cores and two GPUs each. */
+  const place = (): void => {
+    ['0000:1b:00.0', '0000:3b:00.0', '0000:9b:00.0', '0000:DB:00.0'].forEach((address, gpu) => {
+      const told = join(root, 'proc/driver/nvidia/gpus', address);
+      mkdirSync(told, { recursive: true });
+      writeFileSync(
+        join(told, 'information'),
+        `Model: \t\t X\nGPU UUID: \t GPU-${gpu}a-b\nBus Location: ${address}\n`,
+      );
+      const device = join(root, 'sys/bus/pci/devices', address.toLowerCase());
+      mkdirSync(device, { recursive: true });
+      writeFileSync(join(device, 'local_cpulist'), gpu < 2 ? '0-3\n' : '4-7\n');
+    });
+  };
+  const all = [0, 1, 2, 3, 4, 5, 6, 7];
+
+  it('are found by number and by id', () => {
+    place();
+    expect(coresNear(['1'], root)).toEqual([0, 1, 2, 3]);
+    expect(coresNear(['3'], root)).toEqual([4, 5, 6, 7]);
+    expect(coresNear(['GPU-2a'], root)).toEqual([4, 5, 6, 7]);
+    expect(coresNear(['0', '2'], root)).toEqual(all);
+    expect(coresNear(['9', 'MIG-1'], root)).toEqual([]);
+  });
+
+  it('are shared by those whose GPUs hang there', () => {
+    place();
+    expect(shareCoresNear([['0'], ['2'], ['3']], all, root)).toEqual([
+      [0, 1, 2, 3],
+      [4, 5],
+      [6, 7],
+    ]);
+    // Of a control group that has no core of the second node.
+    expect(shareCoresNear([['0'], ['2']], [2, 3, 8], root)).toEqual([
+      [2, 3],
+      [2, 3, 8],
+    ]);
+    expect(shareCoresNear([['0', '2']], all, root)).toBeUndefined();
+    expect(shareCoresNear([['0'], ['2']], all, join(root, 'none'))).toBeUndefined();
+  });
+
+  it('are what a worker that mpirun started runs on; servers run anywhere', () => {
+    place();
+    const env = { GRADLINK_GPU_PER_WORKER: '2', GRADLINK_NUM_SERVERS: '1' };
+    const of = (localRank: number) =>
+      keeperCores({ localRank, localSize: 3, localWorkers: 2 }, env, all, root);
+    expect([0, 1].map(of)).toEqual([
+      [0, 1, 2, 3],
+      [4, 5, 6, 7],
+    ]);
+    expect(of(2)).toEqual([5, 6, 7]);
+    const none = { ...env, GRADLINK_BIND_TO: 'none' };
+    expect(keeperCores({ localRank: 0, localSize: 1 }, none, all, root)).toBeUndefined();
   });
 });
 

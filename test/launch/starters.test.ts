@@ -55,7 +55,14 @@ describe('the place of a process', () => {
       { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4' },
       { place: 5, localRank: 1, localSize: 4 },
     ],
-    [{ SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4(x2)' }, { place: 5 }],
+    [
+      { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4(x2)' },
+      { place: 5, localRank: 1, localSize: 4 },
+    ],
+    [
+      { SLURM_PROCID: '5', SLURM_LOCALID: '1', SLURM_STEP_TASKS_PER_NODE: '4,2' },
+      { place: 5, localRank: 1 },
+    ],
     [{}, undefined],
     [{ OMPI_COMM_WORLD_RANK: 'first' }, undefined],
   ])('%j', (env, expected) => {

@@ -58,6 +58,7 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     /^(python3 -m venv|tensorflow\/bin\/pip|TF=|PACKAGE=|mkdir -p \$PACKAGE|g\+\+|export LD)/,
     compiled,
   ],
+  [/^(enroot|sbatch) /, 'need Slurm with enroot; test/scripts/cluster.test.ts reads the script'],
   [/^srun /, 'needs four hosts of Slurm; test/process/launch-slurm.test.ts has one'],
 ];
 

@@ -159,6 +159,33 @@ describe.each([
       await until(() => daemons().length === 0);
     },
   );
+
+  hostsTest('go on as the one that is left when the link is cut, with --elastic', async () => {
+    const mark = launches.mark('there');
+    const script = `if [ $GRADLINK_RESTARTS = 0 ]; then touch ${mark}${rank}; sleep 600;
+      else echo again $RANK/$WORLD_SIZE $(hostname) $MASTER_ADDR; fi`;
+    const options = [
+      '--elastic',
+      '--host-timeout',
+      '3',
+      '--grace',
+      '1',
+      '--env',
+      `ELASTIC=${mark}`,
+    ];
+    const { ended } = launch(['-n', '4', ...options, 'sh', '-c', script], { ELASTIC: mark });
+    await marked(mark, 4);
+    execFileSync(netns, ['cut', name]);
+    const { code, stdout, stderr } = await ended;
+    expect(stderr).toContain('starts again with 2 workers, without ' + addresses[1]!);
+    const line = (at: number): string => `again ${at}/2 ${name}-a 127.0.0.1`;
+    expect({ code, lines: stdout.trimEnd().split('\n').sort() }).toEqual({
+      code: 0,
+      lines: [line(0), line(1)],
+    });
+    await until(() => bearers(`ELASTIC=${mark}`).length === 0);
+    await until(() => daemons().length === 0);
+  });
 });
 
 describe('the dry run', () => {

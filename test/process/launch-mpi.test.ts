@@ -80,6 +80,18 @@ describe.each([
     expect(without.stdout).toBe('0 4,7\n');
   });
 
+  mpiTest("tells each worker its place by torchrun's names too", async () => {
+    const script = `echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT`;
+    const { code, stdout } = await launch(['-n', '2', 'sh', '-c', script], {
+      MASTER_PORT: '29500',
+    }).ended;
+    expect(code).toBe(0);
+    expect(stdout.trimEnd().split('\n').sort()).toEqual([
+      '0/2 0/2 127.0.0.1 29500',
+      '1/2 1/2 127.0.0.1 29500',
+    ]);
+  });
+
   mpiTest('shares the cores out', async () => {
     const { stdout } = await launch([
       '-n',

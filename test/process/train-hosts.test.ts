@@ -1,5 +1,5 @@
 // `gradlink train` on two hosts: network namespaces with a link between them, on which mpirun starts the workers.
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,9 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement, type CaseResult, type Measurement } from '../../lib/results/result.js';
+import { completedSteps } from '../../lib/train/checkpoints/folder.js';
 import { readTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import { makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
-import { gradlink, Launches, missing, type Where } from '../support/launching.js';
+import { gradlink, Launches, missing, until, type Where } from '../support/launching.js';
 
 const name = `gt${String(process.pid % 100_000)}`;
 const launches = new Launches();
@@ -119,5 +120,30 @@ describe('two hosts', () => {
     const one = measured(join(folder, '2n1g', 'mlp_b4_fp32_1', 'report.json'));
     expect(one.values?.machines).toBe(2);
     expect(one.values?.networkReceivedBytesPerSecond).toBeGreaterThan(0);
+  });
+
+  // Last: the link stays cut.
+  hostsTest('train on from the last checkpoint on the one that is left', async () => {
+    const checkpoints = join(scratch, 'elastic');
+    const file = join(scratch, 'elastic.json');
+    const hosts = addresses.map((address) => `${address}:1`).join(',');
+    const elastic = ['--elastic', '--host-timeout', '5', '--grace', '1', '--remote-shell', netns];
+    const run = launches.start(
+      [
+        ...['-n', '2', '--launcher', 'ssh', '-H', hosts, ...elastic],
+        ...[process.execPath, gradlink, 'train', ...tiny, '--style', 'bluefog'],
+        ...['--steps', '400', '--num-warmup-batches', '0', '--output', file],
+        ...['--checkpoint-dir', checkpoints, '--checkpoint-every', '10'],
+      ],
+      first,
+    );
+    await until(() => completedSteps(checkpoints).length > 0);
+    execFileSync(netns, ['cut', name]);
+    const { code, stderr } = await run.ended;
+    expect(stderr).toContain(`starts again with one worker, without ${addresses[1]!} (--elastic)`);
+    expect(code).toBe(0);
+    const { parameters, values } = measured(file);
+    expect(parameters.workers).toBe(1);
+    expect(values?.resumedAtStep).toBeGreaterThanOrEqual(10);
   });
 });

@@ -31,7 +31,8 @@ import { syncCommands, syncDirectory } from '../../launch/sync.js';
 
 const examples = `
 Workers read their place from GRADLINK_RANK, GRADLINK_SIZE, GRADLINK_LOCAL_RANK and GRADLINK_LOCAL_SIZE, or from what
-mpirun and srun tell them; Communicator.world() does that for you. Standard input of all processes is empty.
+mpirun and srun tell them; Communicator.world() does that for you. torchrun's names (RANK, WORLD_SIZE, LOCAL_RANK,
+LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT) are set too. Standard input of all processes is empty.
 
 A hostfile has a host a line: node1, node1:4 or node1 slots=4.
 
@@ -89,7 +90,7 @@ async function launch(command: Command, options: LaunchOptions, io: Io): Promise
     elastic === true
       ? await runElastic(
           first,
-          { minWorkers, maxRestarts },
+          { launcher: launcher.name, minWorkers, maxRestarts },
           run,
           (text) => void io.stderr.write(text),
         )
@@ -214,9 +215,11 @@ export const registerLaunch: Register = (program, io, done) => {
       'core',
     )
     .option(
-      '--gpu-per-worker',
-      'each worker sees one GPU of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all',
+      '--gpus-per-worker <count>',
+      'each worker sees so many GPUs of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all, and runs on the cores next to them',
+      integer({ min: 1, max: 64 }),
     )
+    .option('--gpu-per-worker', 'as --gpus-per-worker 1')
     .option('--timeout <seconds>', 'end the job after so long, with exit status 124', decimal(0))
     .option(
       '--grace <seconds>',
@@ -233,7 +236,7 @@ export const registerLaunch: Register = (program, io, done) => {
     .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
     .option(
       '--elastic',
-      'when a worker is lost, start the others again as a smaller job, which goes on from its checkpoint',
+      'when a worker or a host is lost, start the others again as a smaller job, which goes on from its checkpoint',
     )
     .option(
       '--max-restarts <count>',

@@ -7,8 +7,15 @@ import { refuseVariables, serversOf } from './mxnet.js';
 import { UsageError } from '../usage-error.js';
 import { allowedCores } from '../../launch/cores.js';
 import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
-import { launcherVariables, type Command, type JobSpec, type Launcher } from '../../launch/job.js';
+import {
+  jobVariable,
+  launcherVariables,
+  type Command,
+  type JobSpec,
+  type Launcher,
+} from '../../launch/job.js';
 import { launchers } from '../../launch/launchers.js';
+import { meetingVariables } from '../../launch/torchrun.js';
 import { readInput } from '../../results/input-file.js';
 
 /** core: each process gets its share of the cores. */
@@ -30,6 +37,7 @@ export interface LaunchOptions {
   readonly p3?: true;
   readonly bindTo: (typeof bindings)[number];
   readonly gpuPerWorker?: true;
+  readonly gpusPerWorker?: number;
   readonly timeout?: number;
   readonly grace: number;
   readonly hostTimeout: number;
@@ -64,9 +72,11 @@ export function environment(
 
 /** A launcher may itself be a process of a job: what that one was told is not for the processes of this one. */
 function withoutOuterJob(env: Env): Env {
-  return Object.fromEntries(
-    Object.entries(env).filter(([name]) => !launcherVariables.includes(name)),
-  );
+  const own: readonly string[] =
+    env[jobVariable] === undefined
+      ? launcherVariables
+      : [...launcherVariables, ...meetingVariables];
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !own.includes(name)));
 }
 
 export function prepareDirectory(directory: string): void {
@@ -105,7 +115,6 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
     ['--mpirun', options.mpirun !== undefined, ['mpi', 'ssh']],
     ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
     ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
-    ['--elastic', options.elastic === true, ['local']],
     ['--env-worker', Object.keys(options.envWorker).length > 0, ['local']],
     ['--env-server', Object.keys(options.envServer).length > 0, ['local']],
   ];
@@ -144,6 +153,7 @@ export function readLaunch(
   refuseVariables(env);
   const servers = serversOf(options.numServers, options.numWorkers, command);
   const { hostfile, remoteShell, mpirun, syncDstDir } = options;
+  const gpusPerWorker = options.gpusPerWorker ?? (options.gpuPerWorker === true ? 1 : undefined);
   const job: JobSpec = {
     command,
     workers: options.numWorkers,
@@ -151,7 +161,7 @@ export function readLaunch(
     env: options.env,
     roleEnv: { worker: options.envWorker, server: options.envServer },
     cores: options.bindTo === 'core' ? allowedCores() : [],
-    ...(options.gpuPerWorker === true ? { gpuPerWorker: true } : {}),
+    ...(gpusPerWorker === undefined ? {} : { gpusPerWorker }),
     tolerateWorkerLoss: options.tolerateWorkerLoss === true,
     graceMs: options.grace * 1000,
     outerEnv: withoutOuterJob(env),

@@ -19,13 +19,15 @@ export function shellLine(plan: ProcessPlan): string {
 
 /** What there is to say of the GPUs of this host's workers; those of other hosts say it themselves. */
 export function gpuNotes(launcher: Launcher, job: JobSpec): string {
-  if (job.gpuPerWorker !== true || launcher.remote === true) return '';
+  const { gpusPerWorker: each } = job;
+  if (each === undefined || launcher.remote === true) return '';
   const env = { ...job.outerEnv, ...job.env };
   const { length: gpus } = visibleGpus(env);
-  if (gpus === 0) return 'gradlink launch: --gpu-per-worker: this host shows no GPU to give.\n';
-  return Array.from({ length: Math.min(gpus, job.workers) }, (_, localRank) => {
-    const share = workerShare({ localRank, localSize: job.workers }, env);
-    const text = share === undefined ? undefined : sharedText('workers', share);
+  if (gpus === 0) return 'gradlink launch: --gpus-per-worker: this host shows no GPU to give.\n';
+  const shares = Math.max(Math.floor(gpus / each), 1);
+  return Array.from({ length: Math.min(shares, job.workers) }, (_, localRank) => {
+    const share = workerShare({ localRank, localSize: job.workers }, env, undefined, each);
+    const text = share === undefined ? undefined : sharedText('workers', share, each);
     return text === undefined ? '' : `gradlink launch: ${text}.\n`;
   }).join('');
 }

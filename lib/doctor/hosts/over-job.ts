@@ -1,0 +1,59 @@
+// Looks at the hosts of the job that this process is a rank of; the ranks tell each other over the job's own world.
+import { hostname } from 'node:os';
+
+import { allGatherObject } from '../../communicator/objects.js';
+import { Communicator } from '../../communicator/communicator.js';
+import type { HostSeen } from './compare.js';
+import { factsHere, type HostFacts } from './facts.js';
+import { callAll, listen, ownAddresses, type Door, type Reached } from './reach.js';
+
+/** What every rank says first; one of each host says more. */
+interface Introduction {
+  readonly host: string;
+  readonly facts?: HostFacts;
+  readonly door?: Door;
+}
+
+/** @returns the hosts in the order of their first ranks, the same on every rank */
+export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
+  readonly rank: number;
+  readonly seen: readonly HostSeen[];
+}> {
+  const world = await Communicator.world();
+  try {
+    const { rank } = world;
+    const own = hostname();
+    const hosts = (await allGatherObject(world, own)) as readonly string[];
+    const speaks = hosts.indexOf(own) === rank;
+    const listener = speaks ? await listen() : undefined;
+    try {
+      const mine: Introduction =
+        listener === undefined
+          ? { host: own }
+          : {
+              host: own,
+              facts: await factsHere(env),
+              door: {
+                host: own,
+                addresses: ownAddresses(),
+                port: listener.port,
+                token: listener.token,
+              },
+            };
+      const all = (await allGatherObject(world, mine)) as readonly Introduction[];
+      const doors = all.flatMap(({ door }) => (door === undefined ? [] : [door]));
+      const reached: Reached[] = speaks
+        ? await callAll(doors.filter(({ host }) => host !== own))
+        : [];
+      const calls = (await allGatherObject(world, reached)) as readonly (readonly Reached[])[];
+      const seen = all.flatMap(({ host, facts }, index): HostSeen[] =>
+        facts === undefined ? [] : [{ host, facts, reached: calls[index] ?? [] }],
+      );
+      return { rank, seen };
+    } finally {
+      listener?.close();
+    }
+  } finally {
+    await world.close();
+  }
+}

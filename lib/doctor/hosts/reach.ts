@@ -1,0 +1,164 @@
+// Whether hosts reach one another by TCP, and how far apart their clocks are: each listens, and each calls all others.
+import { randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+/** Where a host listens. The token tells that it is that host who answers, and keeps strangers out. */
+export interface Door {
+  readonly host: string;
+  /** Tried all at once; one that answers is enough. */
+  readonly addresses: readonly string[];
+  readonly port: number;
+  readonly token: string;
+}
+
+/** What calling one host gave. */
+export interface Reached {
+  readonly to: string;
+  /** Why none of its addresses answered; absent where one did. */
+  readonly error?: string;
+  /** Of the fastest of a few questions. */
+  readonly roundTripMs?: number;
+  /** How far its clock is ahead of ours, give or take half the round trip. */
+  readonly aheadMs?: number;
+}
+
+export interface Listener {
+  readonly port: number;
+  readonly token: string;
+  close(): void;
+}
+
+const tokenBytes = 16;
+const questions = 5;
+const strangerPatienceMs = 10_000;
+/** As long as a firewall that says nothing is waited for. */
+export const callPatienceMs = 5000;
+
+function sameText(one: string, other: string): boolean {
+  return (
+    one.length === other.length &&
+    timingSafeEqual(Buffer.from(one, 'latin1'), Buffer.from(other, 'latin1'))
+  );
+}
+
+/** Answers a line with the token with our clock; anything else ends the connection. */
+function answer(socket: Socket, token: string): void {
+  let rest = '';
+  socket.setTimeout(strangerPatienceMs, () => socket.destroy());
+  socket.setNoDelay(true);
+  socket.on('error', () => undefined);
+  socket.setEncoding('latin1').on('data', (chunk: string) => {
+    rest += chunk;
+    for (let end = rest.indexOf('\n'); end >= 0; end = rest.indexOf('\n')) {
+      if (!sameText(rest.slice(0, end), token)) {
+        socket.destroy();
+        return;
+      }
+      rest = rest.slice(end + 1);
+      socket.write(`${Date.now()}\n`);
+    }
+    if (rest.length > token.length) socket.destroy();
+  });
+}
+
+/** @throws the system's error where no port can be had */
+export async function listen(): Promise<Listener> {
+  const token = randomBytes(tokenBytes).toString('hex');
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('close', () => sockets.delete(socket));
+    answer(socket, token);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject).listen(0, resolve);
+  });
+  const address = server.address();
+  return {
+    token,
+    port: typeof address === 'object' && address !== null ? address.port : 0,
+    close: () => {
+      server.close();
+      for (const socket of sockets) socket.destroy();
+    },
+  };
+}
+
+/** Addresses that other hosts may reach this one by. */
+export function ownAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .filter(({ internal, scopeid }) => !internal && (scopeid === undefined || scopeid === 0))
+    .map(({ address }) => address);
+}
+
+/** Asks a few times for the other's clock. */
+function ask(host: string, { port, token, host: to }: Door, patienceMs: number): Promise<Reached> {
+  return new Promise((resolve, reject) => {
+    const socket = connect({ host, port });
+    socket.setNoDelay(true);
+    let best: { roundTripMs: number; aheadMs: number } | undefined;
+    let asked = { wall: 0, at: 0 };
+    let left = questions;
+    let rest = '';
+    const timer = setTimeout(() => {
+      socket.destroy(new Error(`no answer within ${patienceMs / 1000} s`));
+    }, patienceMs);
+    const question = (): void => {
+      left -= 1;
+      asked = { wall: Date.now(), at: performance.now() };
+      socket.write(`${token}\n`);
+    };
+    socket.on('connect', question);
+    socket.setEncoding('latin1').on('data', (chunk: string) => {
+      rest += chunk;
+      if (!rest.endsWith('\n')) return;
+      const theirs = Number(rest);
+      rest = '';
+      const roundTripMs = performance.now() - asked.at;
+      if (best === undefined || roundTripMs < best.roundTripMs) {
+        best = { roundTripMs, aheadMs: theirs - (asked.wall + roundTripMs / 2) };
+      }
+      if (left > 0) question();
+      else {
+        resolve({ to, ...best });
+        socket.destroy();
+      }
+    });
+    socket.on('error', reject);
+    socket.on('close', () => {
+      clearTimeout(timer);
+      reject(new Error('it hung up'));
+    });
+  });
+}
+
+function reasonOf(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return 'its name is not known there';
+  if (code === 'ECONNREFUSED') return 'refused';
+  if (code === 'EHOSTUNREACH' || code === 'ENETUNREACH') return 'no way there';
+  return message;
+}
+
+/** Never fails: what does not answer is a reason. */
+export async function call(door: Door, patienceMs = callPatienceMs): Promise<Reached> {
+  try {
+    return await Promise.any(door.addresses.map((address) => ask(address, door, patienceMs)));
+  } catch (error) {
+    const errors: unknown[] = error instanceof AggregateError ? error.errors : [error];
+    const tried = door.addresses.map((address, index) => `${address}: ${reasonOf(errors[index])}`);
+    return { to: door.host, error: `${tried.join('; ')} (TCP port ${door.port})` };
+  }
+}
+
+/** Calls all of them, at most so many at a time, so that a host is not the target of a thousand at once. */
+export async function callAll(doors: readonly Door[], atOnce = 32): Promise<Reached[]> {
+  const reached: Reached[] = [];
+  for (let from = 0; from < doors.length; from += atOnce) {
+    const some = doors.slice(from, from + atOnce);
+    reached.push(...(await Promise.all(some.map((door) => call(door)))));
+  }
+  return reached;
+}

@@ -1,0 +1,61 @@
+// A job without some of its processes: what is left of a job that lost a worker or a host.
+import type { JobSpec } from './job.js';
+import type { Member } from './members.js';
+
+export interface Shrunk {
+  readonly job: JobSpec;
+  /** Hosts on which nothing of the job is left. */
+  readonly without: readonly string[];
+}
+
+/** Its number among all processes, workers first. */
+function placeOf({ role, index }: Member, { workers }: JobSpec): number {
+  return role === 'server' ? workers + index : index;
+}
+
+/**
+ * Workers that were lost are left out; servers are not, for the others need as many: those of a lost host go to what hosts
+ * are left, in turns.
+ *
+ * @param launcher its name; srun is told which hosts it chose are lost
+ * @returns why there can be no smaller job, or the job
+ */
+export function shrink(
+  job: JobSpec,
+  lost: readonly Member[],
+  launcher: string,
+): Shrunk | { readonly reason: string } {
+  const places = new Set(lost.map((member) => placeOf(member, job)));
+  const lostWorkers = [...places].filter((place) => place < job.workers).length;
+  const workers = job.workers - lostWorkers;
+  const { hosts } = job;
+  if (hosts === undefined) return withoutNames({ ...job, workers }, lost, launcher);
+  const left = hosts.filter((_, place) => !places.has(place));
+  const ofWorkers = hosts.slice(0, job.workers).filter((_, place) => !places.has(place));
+  // A host of which some processes were lost and others not has not been.
+  const there = [...new Set(left)];
+  let next = 0;
+  const ofServers = hosts
+    .slice(job.workers)
+    .map((host) => (there.includes(host) ? host : (there[next++ % there.length] ?? host)));
+  const without = [...new Set(hosts)].filter((host) => !there.includes(host));
+  return { job: { ...job, workers, hosts: [...ofWorkers, ...ofServers] }, without };
+}
+
+/** Where mpirun or srun chose the hosts. */
+function withoutNames(
+  job: JobSpec,
+  lost: readonly Member[],
+  launcher: string,
+): Shrunk | { readonly reason: string } {
+  const away = lost.flatMap(({ host }) => (host === undefined ? [] : [host]));
+  const without = [...new Set(away)];
+  if (without.length === 0) return { job, without };
+  if (launcher !== 'slurm') {
+    return {
+      reason: `which hosts there are is mpirun's to know, and it would take ${without.join(', ')} again: name the hosts with -H`,
+    };
+  }
+  const starterArguments = [...job.starterArguments, `--exclude=${without.join(',')}`];
+  return { job: { ...job, starterArguments }, without };
+}

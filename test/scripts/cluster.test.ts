@@ -1,0 +1,249 @@
+// The files of examples/cluster: Kubernetes' own schemas for what it knows, and that the parts fit together. A schema takes
+// a misspelt field for one that it need not know; the types that come with it do not.
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { PodTemplateSpec, Service } from 'kubernetes-models/v1';
+import { Job } from 'kubernetes-models/batch/v1';
+import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import {
+  createProgram,
+  flattenDiagnosticMessageText,
+  getPreEmitDiagnostics,
+  ModuleKind,
+  ModuleResolutionKind,
+  ScriptTarget,
+} from 'typescript';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+
+import { meetingVariables, placeVariables } from '../../lib/launch/torchrun.js';
+import { gradlink, missing } from '../support/launching.js';
+
+const root = new URL('../../', import.meta.url).pathname;
+const folder = join(root, 'examples/cluster');
+
+type Json = Readonly<Record<string, unknown>>;
+
+function documents(file: string): Json[] {
+  return parseAllDocuments(readFileSync(join(folder, file), 'utf8')).map((document) => {
+    expect(document.errors).toEqual([]);
+    return document.toJS() as Json;
+  });
+}
+
+/** What is at `spec.template` and the like; undefined where nothing is. */
+function at(value: unknown, path: string): unknown {
+  return path.split('.').reduce<unknown>((inner, key) => (inner as Json | undefined)?.[key], value);
+}
+
+interface Kind {
+  readonly from: string;
+  readonly name: string;
+  readonly model: new (data: never) => { validate(): void };
+}
+
+const kinds: Readonly<Record<string, Kind>> = {
+  'v1 Service': { from: 'v1', name: 'IService', model: Service },
+  'v1 PodTemplateSpec': { from: 'v1', name: 'IPodTemplateSpec', model: PodTemplateSpec },
+  'batch/v1 Job': { from: 'batch/v1', name: 'IJob', model: Job },
+  'networking.k8s.io/v1 NetworkPolicy': {
+    from: 'networking.k8s.io/v1',
+    name: 'INetworkPolicy',
+    model: NetworkPolicy,
+  },
+};
+
+let scratch = '';
+beforeAll(() => {
+  scratch = mkdtempSync(join(tmpdir(), 'gradlink-cluster-'));
+  symlinkSync(join(root, 'node_modules'), join(scratch, 'node_modules'));
+});
+afterAll(() => {
+  rmSync(scratch, { recursive: true, force: true });
+});
+
+/** What the compiler says of them as literals of their types: unknown fields are errors there. */
+function complaints(all: readonly (readonly [kind: string, value: unknown])[]): string[] {
+  const file = join(scratch, 'manifests.ts');
+  const lines = all.map(([kind, value], index) => {
+    const { from, name } = kinds[kind]!;
+    return `export const m${index}: import('kubernetes-models/${from}').${name} = ${JSON.stringify(value)};`;
+  });
+  writeFileSync(file, `${lines.join('\n')}\n`);
+  const program = createProgram([file], {
+    noEmit: true,
+    strict: true,
+    skipLibCheck: true,
+    types: [],
+    module: ModuleKind.NodeNext,
+    moduleResolution: ModuleResolutionKind.NodeNext,
+    target: ScriptTarget.ESNext,
+  });
+  return getPreEmitDiagnostics(program).map(({ messageText }) =>
+    flattenDiagnosticMessageText(messageText, '\n'),
+  );
+}
+
+function check(kind: string, value: unknown): void {
+  const { model: Model } = kinds[kind]!;
+  expect(() => {
+    new Model(value as never).validate();
+  }).not.toThrow();
+}
+
+const kindOf = (manifest: Json): string =>
+  `${String(manifest.apiVersion)} ${String(manifest.kind)}`;
+
+describe('job.yaml', () => {
+  const manifests = documents('job.yaml');
+  const find = (kind: string): Json => manifests.find((one) => one.kind === kind)!;
+
+  it('is what the schemas and the types of Kubernetes say', () => {
+    expect(manifests.map(kindOf)).toEqual([
+      'v1 Service',
+      'batch/v1 Job',
+      'networking.k8s.io/v1 NetworkPolicy',
+    ]);
+    for (const one of manifests) check(kindOf(one), one);
+    expect(complaints(manifests.map((one) => [kindOf(one), one]))).toEqual([]);
+  });
+
+  it('would be refused with a field of the wrong type, or a misspelt one', () => {
+    const job = find('Job');
+    const wrong = { ...job, spec: { ...(job.spec as Json), completions: 'two' } };
+    expect(() => {
+      new Job(wrong as never).validate();
+    }).toThrow('completions');
+    const misspelt = { ...job, spec: { ...(job.spec as Json), completion: 2 } };
+    expect(complaints([['batch/v1 Job', misspelt]]).join()).toMatch(
+      /"completion".* does not exist/,
+    );
+  });
+
+  it('tells each rank its place and where to meet', () => {
+    const job = find('Job');
+    const service = find('Service');
+    const [container] = at(job, 'spec.template.spec.containers') as Json[];
+    const env = new Map((container!.env as Json[]).map((one) => [one.name, one]));
+    expect([...env.keys()]).toEqual([...placeVariables, ...meetingVariables, 'GRADLINK_JOB']);
+    const size = String(at(job, 'spec.completions'));
+    expect(String(at(job, 'spec.parallelism'))).toBe(size);
+    expect(env.get('WORLD_SIZE')?.value).toBe(size);
+    const name = at(service, 'metadata.name') as string;
+    expect(at(job, 'spec.template.spec.subdomain')).toBe(name);
+    expect(env.get('MASTER_ADDR')?.value).toBe(`${at(job, 'metadata.name') as string}-0.${name}`);
+    const [port] = at(service, 'spec.ports') as Json[];
+    expect(env.get('MASTER_PORT')?.value).toBe(String(port!.port));
+    expect(at(service, 'spec.selector')).toEqual(
+      at(find('NetworkPolicy'), 'spec.podSelector.matchLabels'),
+    );
+  });
+});
+
+describe('mpijob.yaml', () => {
+  const [job] = documents('mpijob.yaml');
+  const templates = ['Launcher', 'Worker'].map((role) =>
+    at(job, `spec.mpiReplicaSpecs.${role}.template`),
+  );
+
+  // Its schema is no part of Kubernetes: the fields of v2beta1 that it needs, by hand.
+  it('is an MPIJob of v2beta1', () => {
+    expect(kindOf(job!)).toBe('kubeflow.org/v2beta1 MPIJob');
+    expect(Object.keys(job!.spec as Json)).toEqual([
+      'slotsPerWorker',
+      'runPolicy',
+      'mpiReplicaSpecs',
+    ]);
+    expect(Object.keys(at(job, 'spec.mpiReplicaSpecs') as Json)).toEqual(['Launcher', 'Worker']);
+    for (const role of ['Launcher', 'Worker']) {
+      const spec = at(job, `spec.mpiReplicaSpecs.${role}`) as Json;
+      expect(Object.keys(spec)).toEqual(['replicas', 'restartPolicy', 'template']);
+    }
+    expect(at(job, 'spec.mpiReplicaSpecs.Launcher.replicas')).toBe(1);
+    expect(['None', 'Running', 'All']).toContain(at(job, 'spec.runPolicy.cleanPodPolicy'));
+  });
+
+  it('has pods as Kubernetes knows them', () => {
+    for (const template of templates) check('v1 PodTemplateSpec', template);
+    expect(complaints(templates.map((one) => ['v1 PodTemplateSpec', one]))).toEqual([]);
+  });
+
+  it('starts as many ranks as there are slots and GPUs, with options that there are', ({
+    skip,
+  }) => {
+    const slots = Number(at(job, 'spec.slotsPerWorker'));
+    const replicas = Number(at(job, 'spec.mpiReplicaSpecs.Worker.replicas'));
+    const [worker] = at(templates[1], 'spec.containers') as Json[];
+    expect(at(worker, 'resources.limits')).toMatchObject({ 'nvidia.com/gpu': String(slots) });
+    const [launcher] = at(templates[0], 'spec.containers') as Json[];
+    const command = launcher!.command as string[];
+    expect(command.slice(0, 3)).toEqual(['npx', 'gradlink', 'launch']);
+    expect(command).toContain(`--num-workers=${slots * replicas}`);
+    const reason = missing(['mpirun']);
+    if (reason !== undefined) skip(reason);
+    const hosts = join(scratch, 'hosts');
+    writeFileSync(hosts, 'train-worker-0.train slots=8\ntrain-worker-1.train slots=8\n');
+    const args = command.slice(2).map((word) => word.replace('/etc/mpi/hostfile', hosts));
+    args.splice(1, 0, '--dry-run');
+    const told = execFileSync(process.execPath, [gradlink, ...args], { encoding: 'utf8' });
+    expect(told).toContain('train-worker-1.train');
+    expect(told).toMatch(/ node train\.js\n$/);
+  });
+});
+
+it('memory of /dev/shm is within the limit of its pod', () => {
+  const gibibytes = (text: unknown): number => Number(/^(\d+)Gi$/.exec(String(text))?.[1]);
+  const pods = [
+    at(documents('job.yaml')[1], 'spec.template.spec'),
+    at(documents('mpijob.yaml')[0], 'spec.mpiReplicaSpecs.Worker.template.spec'),
+  ];
+  for (const pod of pods) {
+    const [volume] = at(pod, 'volumes') as Json[];
+    const [container] = at(pod, 'containers') as Json[];
+    const [mount] = container!.volumeMounts as Json[];
+    expect(mount).toEqual({ name: volume!.name, mountPath: '/dev/shm' });
+    const shared = gibibytes(at(volume, 'emptyDir.sizeLimit'));
+    expect(shared).toBeGreaterThanOrEqual(1);
+    expect(shared).toBeLessThan(gibibytes(at(container, 'resources.limits.memory')));
+  }
+});
+
+describe('the image and the batch script', () => {
+  const dockerfile = readFileSync(join(folder, 'Dockerfile'), 'utf8');
+
+  it('have instructions that Docker knows, and copy what is there', () => {
+    const lines = dockerfile
+      .replace(/^\s*#.*\n/gm, '')
+      .replace(/\\\n/g, ' ')
+      .split('\n');
+    const used = lines.filter((line) => line.trim() !== '').map((line) => line.split(' ')[0]);
+    for (const word of used)
+      expect(['FROM', 'RUN', 'ARG', 'WORKDIR', 'COPY', 'ENV', 'CMD']).toContain(word);
+    expect(existsSync(join(folder, 'package.json'))).toBe(true);
+    expect(dockerfile).toContain('CMD ["node", "train.js"]');
+    // What gradlink runs on: glibc, and a Node of the versions it supports.
+    expect(lines[0]).toMatch(/^FROM node:2[02468]-(bookworm|trixie)-slim$/);
+  });
+
+  it('take packages that Debian has', ({ skip }) => {
+    const reason = missing(['apt-cache']);
+    if (reason !== undefined) skip(reason);
+    const [, list = ''] = /--no-install-recommends \\\n([^&]*)/.exec(dockerfile) ?? [];
+    const packages = list.split(/[\s\\]+/).filter((word) => word !== '');
+    expect(packages.length).toBeGreaterThan(5);
+    const known = execFileSync('apt-cache', ['pkgnames'], { encoding: 'utf8', maxBuffer: 2 ** 26 });
+    const names = new Set(known.split('\n'));
+    if (names.size < 10_000) skip('this machine has no lists of Debian packages');
+    expect(packages.filter((name) => !names.has(name))).toEqual([]);
+  });
+
+  it('are shell that bash can read', () => {
+    execFileSync('bash', ['-n', join(folder, 'slurm.sh')]);
+    const runs = [...dockerfile.replace(/^ *#.*\n/gm, '').matchAll(/^RUN ((?:.*\\\n)*.*)$/gm)];
+    expect(runs.length).toBeGreaterThan(3);
+    for (const [, script = ''] of runs) execFileSync('bash', ['-n', '-c', script]);
+  });
+});
