@@ -1,5 +1,6 @@
 // Child processes of the runner: started together, ended together, their JSON lines collected.
 import { spawn, spawnSync } from 'node:child_process';
+import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 
 /**
@@ -12,13 +13,17 @@ export function answers(command, args = ['--version']) {
   return spawnSync(command, args, { stdio: 'ignore', timeout: 60_000 }).status === 0;
 }
 
+/** A job was ended because it had not ended by itself in time. */
+export class LateError extends Error {}
+
 /**
  * Runs programs that make up one job and returns the records they print, by default the lines that are JSON objects. A job that fails or is late is ended whole.
  * @param {Program[]} programs
- * @param {{timeoutMs: number}} options
+ * @param {{timeoutMs: number, onRecord?: (record: object) => void}} options onRecord: gets each record as it comes, so that a
+ *   job that fails later has not measured for nothing
  * @returns {Promise<object[]>}
  */
-export async function runJob(programs, { timeoutMs }) {
+export async function runJob(programs, { timeoutMs, onRecord = () => {} }) {
   const children = programs.map(({ command, args, env }) =>
     // Their own process group, so that what they start themselves ends with them.
     spawn(command, args, {
@@ -42,33 +47,43 @@ export async function runJob(programs, { timeoutMs }) {
     late = true;
     endAll();
   }, timeoutMs);
-  const interrupted = () => {
+  const interrupted = (signal) => {
     endAll();
-    process.exit(130);
+    process.exit(128 + constants.signals[signal]);
   };
-  process.once('SIGINT', interrupted);
+  for (const signal of endings) process.once(signal, interrupted);
   try {
     const read = (i) => programs[i].record ?? recordOf;
-    await Promise.all(children.map((child, i) => finished(child, read(i), records, endAll)));
+    const take = (record) => {
+      records.push(record);
+      onRecord(record);
+    };
+    await Promise.all(children.map((child, i) => finished(child, read(i), take, endAll)));
   } catch (error) {
-    if (late) throw new Error(`it took longer than ${timeoutMs / 1000} s`, { cause: error });
+    if (late) {
+      const message = `it took longer than ${Number((timeoutMs / 1000).toPrecision(3))} s`;
+      throw new LateError(message, { cause: error });
+    }
     throw error;
   } finally {
     clearTimeout(timer);
-    process.off('SIGINT', interrupted);
+    for (const signal of endings) process.off(signal, interrupted);
     endAll();
   }
   return records;
 }
 
+/** Signals that end this program, and so have to end the children, who are in groups of their own. */
+const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'];
+
 const recordOf = (line) => (line.startsWith('{') ? JSON.parse(line) : undefined);
 
 /** Resolves when the child ended well; collects what its lines say. */
-async function finished(child, read, records, endAll) {
+async function finished(child, read, keep, endAll) {
   const errors = [];
   const take = (line) => {
     const record = read(line);
-    if (record !== undefined) records.push(record);
+    if (record !== undefined) keep(record);
   };
   createInterface({ input: child.stdout }).on('line', take);
   createInterface({ input: child.stderr }).on('line', (line) => {
