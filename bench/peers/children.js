@@ -78,6 +78,9 @@ const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const recordOf = (line) => (line.startsWith('{') ? JSON.parse(line) : undefined);
 
+/** Frames of a stack without names, and what is around them. */
+const noise = /^\s*$|^\[bt\]|^Stack trace/;
+
 /** Resolves when the child ended well; collects what its lines say. */
 async function finished(child, read, keep, endAll) {
   const errors = [];
@@ -99,7 +102,7 @@ async function finished(child, read, keep, endAll) {
       }
       // A rank alone would wait for the ones that are gone.
       endAll();
-      const said = errors.slice(-5).join('\n');
+      const said = errors.filter((line) => !noise.test(line)).slice(-5).join('\n');
       reject(new Error(`${child.spawnfile} ended with ${signal ?? `status ${code}`}: ${said}`));
     });
   });
