@@ -102,7 +102,10 @@ async function finished(child, read, keep, endAll) {
       }
       // A rank alone would wait for the ones that are gone.
       endAll();
-      const said = errors.filter((line) => !noise.test(line)).slice(-5).join('\n');
+      const said = errors
+        .filter((line) => !noise.test(line))
+        .slice(-5)
+        .join('\n');
       reject(new Error(`${child.spawnfile} ended with ${signal ?? `status ${code}`}: ${said}`));
     });
   });

@@ -1,5 +1,6 @@
 // MPIs that are measured: the distribution's Open MPI, its tunings, a newer one, and MPICH, all through mpi_allreduce.c.
 import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { answers } from './children.js';
 import { here, list, work } from './work.js';
@@ -66,7 +67,16 @@ export function openMpi(id = 'openmpi', label = 'Open MPI', parameters = {}) {
 /** Where build-openmpi.sh put a newer Open MPI than the distribution's. */
 export const xhcVariable = 'GRADLINK_PEERS_OPENMPI';
 
-/** The newer Open MPI with its component for one host, which it does not choose by itself. @type {Contender} */
+/**
+ * The newer Open MPI with its component for one host, which it does not choose by itself. Without XPMEM, which maps one
+ * process's memory into another, that component ends with a fault above its limit for copies, so that the limit is raised.
+ */
+const xhcParameters = ({ sizes }) => ({
+  coll_xhc_priority: '100',
+  ...(existsSync('/dev/xpmem') ? {} : { coll_xhc_cico_max: String(Math.max(4096, ...sizes)) }),
+});
+
+/** @type {Contender} */
 export const openMpiXhc = {
   id: 'openmpi-xhc',
   label: 'Open MPI 6, coll/xhc',
@@ -81,7 +91,7 @@ export const openMpiXhc = {
   },
   places: ['in', 'out'],
   programs: (wanted) =>
-    openMpiPrograms(newer(process.env[xhcVariable] ?? ''), { coll_xhc_priority: '100' })(wanted),
+    openMpiPrograms(newer(process.env[xhcVariable] ?? ''), xhcParameters(wanted))(wanted),
 };
 
 const newer = (prefix) => ({

@@ -68,7 +68,8 @@ void measure(ps::KVWorker<float>& worker, ps::Key key, size_t bytes, double seco
   }
   size_t wrong = 0;
   for (size_t i = 0; i < count; ++i) wrong += pulled[i] == pushed[i] ? 0 : 1;
-  std::printf("{\"bytes\": %zu, \"place\": \"store\", \"wrong\": %zu, \"seconds\": [", bytes, wrong);
+  std::printf("{\"bytes\": %zu, \"place\": \"store\", \"wrong\": %zu, \"seconds\": [", bytes,
+              wrong);
   for (size_t i = 0; i < samples.size(); ++i) std::printf("%s%.9e", i == 0 ? "" : ", ", samples[i]);
   std::printf("]}\n");
   std::fflush(stdout);
