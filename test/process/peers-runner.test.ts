@@ -36,7 +36,7 @@ interface Row {
   readonly reached: boolean | null;
 }
 interface Collected {
-  readonly records: { contender: string; bytes: number; seconds: number[] }[];
+  readonly records: { contender: string; bytes: number; seconds: number[]; wrong: number }[];
   readonly waivers: Waiver[];
   readonly rounds: number;
   readonly finished?: boolean;
@@ -301,6 +301,68 @@ describe('the command', () => {
     const { code, stderr } = await start(args);
     expect(code).toBe(2);
     expect(stderr).toMatch(message);
+  });
+});
+
+describe('ps-lite', () => {
+  let work: string;
+  beforeAll(async () => {
+    work = await mkdtemp(join(tmpdir(), 'gradlink-peers-ps-lite-'));
+  });
+  afterAll(() => rm(work, { recursive: true, force: true }));
+
+  const script = (name: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
+    run('bash', [join(folder, name), ...args], {
+      env: { ...process.env, ...env },
+      timeout: 230_000,
+    });
+  const measured = async (program: string) => {
+    const output = join(work, 'stores.json');
+    const env = { ...process.env, GRADLINK_PEERS_PS_LITE: program };
+    const args = ['--quick', '--case', 'stores/ps-lite', '--output', output];
+    await run(process.execPath, [join(folder, 'run.js'), ...args], { env, timeout: 200_000 });
+    return JSON.parse(await readFile(output, 'utf8')) as Collected;
+  };
+
+  it('is a scheduler, a server and a worker, whose lines are records', async () => {
+    const program = join(work, 'ps_lite');
+    const line = '{"bytes": 1048576, "place": "store", "wrong": 0, "seconds": [0.25]}';
+    await writeFile(
+      program,
+      `#!/bin/sh\necho "$DMLC_ROLE $*" >> ${work}/roles\n[ $DMLC_ROLE = worker ] && echo '${line}'\nexit 0\n`,
+    );
+    await chmod(program, 0o755);
+    const { records, waivers } = await measured(program);
+    expect(waivers).toEqual([]);
+    expect(records).toMatchObject([{ contender: 'ps-lite', bytes: 2 ** 20, seconds: [0.25] }]);
+    const roles = (await readFile(join(work, 'roles'), 'utf8')).trim().split('\n').sort();
+    expect(new Set(roles.map((role) => role.split(' ')[0]))).toEqual(
+      new Set(['scheduler', 'server', 'worker']),
+    );
+  });
+
+  it('is built from its sources, and gives back what was pushed', async (context) => {
+    const sources = process.env.GRADLINK_PS_LITE_SOURCES ?? '';
+    if (sources === '') context.skip('GRADLINK_PS_LITE_SOURCES names no checkout of dmlc/ps-lite');
+    const program = join(work, 'built', 'ps_lite');
+    const { stdout } = await script('build-ps-lite.sh', [program]);
+    expect(stdout).toBe(`GRADLINK_PEERS_PS_LITE=${program}\n`);
+    const { records, waivers } = await measured(program);
+    expect(waivers).toEqual([]);
+    expect(records.map(({ bytes }) => bytes)).toEqual([65536, 2 ** 20]);
+    expect(records).toMatchObject([{ wrong: 0 }, { wrong: 0 }]);
+  });
+
+  it.each([
+    ['build-ps-lite.sh', [], /expected the file to make/],
+    ['build-ps-lite.sh', ['out'], /expected src\/van\.cc of github\.com\/dmlc\/ps-lite in/],
+    ['build-openmpi.sh', [], /expected the folder to install to/],
+    ['build-openmpi.sh', ['out'], /expected an Open MPI with ompi\/mca\/coll\/xhc/],
+  ])('%s %j says what was expected', async (name, args, message) => {
+    const env = { GRADLINK_PS_LITE_SOURCES: work, GRADLINK_OPENMPI_SOURCES: work };
+    await expect(script(name, args, env)).rejects.toMatchObject({
+      stderr: expect.stringMatching(message) as string,
+    });
   });
 });
 
