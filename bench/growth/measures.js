@@ -130,6 +130,18 @@ export const measures = [
     cost: reduced(8),
   },
   {
+    id: 'ranks-cpu',
+    of: 'CPU time of all ranks, all-reduce of 8 bytes, one host',
+    by: 'ranks',
+    unit: 's',
+    wanted: 'linear',
+    sizes: ranks,
+    from,
+    waived: always,
+    cost: (size, seconds) =>
+      secondsOf(launched(['-n', size], 'rank.js', 'calls', 8, Math.ceil((seconds * 1e4) / size))),
+  },
+  {
     id: 'ranks-data',
     of: 'all-reduce of 1 MiB, one host',
     by: 'ranks',

@@ -1,7 +1,7 @@
 // One rank of the growth measurements.
 //
 //   rank.js time BYTES SECONDS       all-reduces: rank 0 prints seconds of one, a value a sample, the slowest rank's
-//   rank.js calls BYTES CALLS        as many all-reduces, for whoever counts messages
+//   rank.js calls BYTES CALLS        as many all-reduces, for whoever counts messages: rank 0 prints the CPU time of one, of all ranks
 //   rank.js bucket BYTES ARRAYS SECONDS   allReduceMany of as many arrays, BYTES together
 import { allReduceMany, Communicator } from '../../dist/index.js';
 import { sampleAllReduce } from '../peers/sample.js';
@@ -35,8 +35,15 @@ if (kind === 'time') {
   print(await sampleAllReduce(comm, wanted));
 } else if (kind === 'calls') {
   const data = new Float32Array(bytes / 4);
-  for (let i = 0; i < second; i += 1) comm.allReduceSync(data);
-  print({ calls: second });
+  const run = (calls) => {
+    for (let i = 0; i < calls; i += 1) comm.allReduceSync(data);
+  };
+  run(Math.ceil(second / 10));
+  const before = process.cpuUsage();
+  run(second);
+  const { user, system } = process.cpuUsage(before);
+  const spent = comm.allReduceSync(Float64Array.of((user + system) / 1e6 / second));
+  print({ calls: second, seconds: [spent[0]] });
 } else {
   print({ seconds: await bucket(second, third) });
 }
