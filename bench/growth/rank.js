@@ -1,7 +1,8 @@
 // One rank of the growth measurements.
 //
 //   rank.js time BYTES SECONDS       all-reduces: rank 0 prints seconds of one, a value a sample, the slowest rank's
-//   rank.js calls BYTES CALLS        as many all-reduces, for whoever counts messages: rank 0 prints the CPU time of one, of all ranks
+//   rank.js calls BYTES CALLS        as many all-reduces, for whoever counts messages: rank 0 prints the CPU time of one,
+//                                    the mean of the ranks
 //   rank.js bucket BYTES ARRAYS SECONDS   allReduceMany of as many arrays, BYTES together
 import { allReduceMany, Communicator } from '../../dist/index.js';
 import { sampleAllReduce } from '../peers/sample.js';
@@ -43,7 +44,7 @@ if (kind === 'time') {
   run(second);
   const { user, system } = process.cpuUsage(before);
   const spent = comm.allReduceSync(Float64Array.of((user + system) / 1e6 / second));
-  print({ calls: second, seconds: [spent[0]] });
+  print({ calls: second, seconds: [spent[0] / comm.size] });
 } else {
   print({ seconds: await bucket(second, third) });
 }

@@ -367,6 +367,30 @@ describe('ps-lite', () => {
 });
 
 describe('two machines', () => {
+  it('are shown by page.js, from files that are runs', async () => {
+    const work = await mkdtemp(join(tmpdir(), 'gradlink-peers-page-'));
+    try {
+      const fileOf = async (name: string, content: object) => {
+        await writeFile(join(work, name), JSON.stringify(content));
+        return join(work, name);
+      };
+      const empty = { records: [], memory: [], overhead: {}, store: {}, tuned: [], waivers: [] };
+      const mine = { ...empty, schema: 'gradlink-peers/2', environment: { cpuModel: 'mine' } };
+      const other = { ...mine, environment: { cpuModel: 'other' }, finished: false, minutes: 7 };
+      const files = [await fileOf('a.json', mine), await fileOf('b.json', other)];
+      const { stdout } = await run(process.execPath, [join(folder, 'page.js'), ...files]);
+      expect(stdout).toMatch(/^ {2}A {2}mine, /m);
+      expect(stdout).toMatch(/^ {2}B {2}other, .*NOT FINISHED in 7 minutes/m);
+      const old = await fileOf('old.json', { schema: 'gradlink-peers/1' });
+      await expect(run(process.execPath, [join(folder, 'page.js'), old])).rejects.toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/expected the schema gradlink-peers\/2 in /) as string,
+      });
+    } finally {
+      await rm(work, { recursive: true });
+    }
+  });
+
   it('reach a target together, or not', async () => {
     const { evaluateAll } = (await load('machines.js')) as {
       evaluateAll: (runs: object[]) => Row[];
