@@ -13,6 +13,11 @@ export function answers(command, args = ['--version']) {
   return spawnSync(command, args, { stdio: 'ignore', timeout: 60_000 }).status === 0;
 }
 
+// What ends this program ends it by exit, so that nothing is left: the children are in groups of their own.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => process.exit(128 + constants.signals[signal]));
+}
+
 /** A job was ended because it had not ended by itself in time. */
 export class LateError extends Error {}
 
@@ -47,11 +52,7 @@ export async function runJob(programs, { timeoutMs, onRecord = () => {} }) {
     late = true;
     endAll();
   }, timeoutMs);
-  const interrupted = (signal) => {
-    endAll();
-    process.exit(128 + constants.signals[signal]);
-  };
-  for (const signal of endings) process.once(signal, interrupted);
+  process.on('exit', endAll);
   try {
     const read = (i) => programs[i].record ?? recordOf;
     const take = (record) => {
@@ -67,14 +68,11 @@ export async function runJob(programs, { timeoutMs, onRecord = () => {} }) {
     throw error;
   } finally {
     clearTimeout(timer);
-    for (const signal of endings) process.off(signal, interrupted);
+    process.off('exit', endAll);
     endAll();
   }
   return records;
 }
-
-/** Signals that end this program, and so have to end the children, who are in groups of their own. */
-const endings = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 
 const recordOf = (line) => (line.startsWith('{') ? JSON.parse(line) : undefined);
 

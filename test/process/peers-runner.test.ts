@@ -1,10 +1,12 @@
 // The runner of bench/peers on machines that are slow, and with contenders that fail or hang: what was measured stays, everybody
 // else is measured, and the run ends in its time. The contenders are made up.
-import { execFile } from 'node:child_process';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmod, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -277,6 +279,27 @@ describe('the command', () => {
     expect(kept.waivers).toMatchObject([{ contender: 'Open MPI', kind: 'late' }]);
     const measured = new Set(kept.records.map(({ contender }) => contender));
     expect([...measured]).toEqual(['gradlink-plain']);
+  });
+
+  it('leaves what it had, and nothing else, when it is ended', async () => {
+    const output = join(work, 'ended.json');
+    const temporary = await mkdtemp(join(work, 'tmp-'));
+    const args = ['--quick', '--case', 'memory|local|dist_sync|overhead', '--output', output];
+    const child = spawn(process.execPath, [join(folder, 'run.js'), ...args], {
+      stdio: 'ignore',
+      env: { ...process.env, TMPDIR: temporary },
+    });
+    const ended = once(child, 'exit');
+    const state = async () => JSON.parse(await readFile(output, 'utf8')) as Collected;
+    // The file is there before anything is measured; the memory's loops come before the records.
+    const some = async () => ((await state()) as { memory?: object[] }).memory?.length ?? 0;
+    while (child.exitCode === null && (await some().catch(() => 0)) === 0) await setTimeout(20);
+    child.kill('SIGTERM');
+    expect(await ended).toEqual([143, null]);
+    const { finished, ...kept } = (await state()) as Collected & { memory: object[] };
+    expect(finished).toBe(false);
+    expect(kept.memory.length).toBeGreaterThan(0);
+    expect(await readdir(temporary)).toEqual([]);
   });
 
   it('names what --case is held against, and what did not match', async () => {
