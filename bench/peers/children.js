@@ -1,5 +1,6 @@
 // Child processes of the runner: started together, ended together, their JSON lines collected.
 import { spawn, spawnSync } from 'node:child_process';
+import { constants } from 'node:os';
 import { createInterface } from 'node:readline';
 
 /**
@@ -12,13 +13,22 @@ export function answers(command, args = ['--version']) {
   return spawnSync(command, args, { stdio: 'ignore', timeout: 60_000 }).status === 0;
 }
 
+// What ends this program ends it by exit, so that nothing is left: the children are in groups of their own.
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
+  process.on(signal, () => process.exit(128 + constants.signals[signal]));
+}
+
+/** A job was ended because it had not ended by itself in time. */
+export class LateError extends Error {}
+
 /**
  * Runs programs that make up one job and returns the records they print, by default the lines that are JSON objects. A job that fails or is late is ended whole.
  * @param {Program[]} programs
- * @param {{timeoutMs: number}} options
+ * @param {{timeoutMs: number, onRecord?: (record: object) => void}} options onRecord: gets each record as it comes, so that a
+ *   job that fails later has not measured for nothing
  * @returns {Promise<object[]>}
  */
-export async function runJob(programs, { timeoutMs }) {
+export async function runJob(programs, { timeoutMs, onRecord = () => {} }) {
   const children = programs.map(({ command, args, env }) =>
     // Their own process group, so that what they start themselves ends with them.
     spawn(command, args, {
@@ -42,20 +52,23 @@ export async function runJob(programs, { timeoutMs }) {
     late = true;
     endAll();
   }, timeoutMs);
-  const interrupted = () => {
-    endAll();
-    process.exit(130);
-  };
-  process.once('SIGINT', interrupted);
+  process.on('exit', endAll);
   try {
     const read = (i) => programs[i].record ?? recordOf;
-    await Promise.all(children.map((child, i) => finished(child, read(i), records, endAll)));
+    const take = (record) => {
+      records.push(record);
+      onRecord(record);
+    };
+    await Promise.all(children.map((child, i) => finished(child, read(i), take, endAll)));
   } catch (error) {
-    if (late) throw new Error(`it took longer than ${timeoutMs / 1000} s`, { cause: error });
+    if (late) {
+      const message = `it took longer than ${Number((timeoutMs / 1000).toPrecision(3))} s`;
+      throw new LateError(message, { cause: error });
+    }
     throw error;
   } finally {
     clearTimeout(timer);
-    process.off('SIGINT', interrupted);
+    process.off('exit', endAll);
     endAll();
   }
   return records;
@@ -63,12 +76,15 @@ export async function runJob(programs, { timeoutMs }) {
 
 const recordOf = (line) => (line.startsWith('{') ? JSON.parse(line) : undefined);
 
+/** Frames of a stack without names, and what is around them. */
+const noise = /^\s*$|^\[bt\]|^Stack trace/;
+
 /** Resolves when the child ended well; collects what its lines say. */
-async function finished(child, read, records, endAll) {
+async function finished(child, read, keep, endAll) {
   const errors = [];
   const take = (line) => {
     const record = read(line);
-    if (record !== undefined) records.push(record);
+    if (record !== undefined) keep(record);
   };
   createInterface({ input: child.stdout }).on('line', take);
   createInterface({ input: child.stderr }).on('line', (line) => {
@@ -84,7 +100,10 @@ async function finished(child, read, records, endAll) {
       }
       // A rank alone would wait for the ones that are gone.
       endAll();
-      const said = errors.slice(-5).join('\n');
+      const said = errors
+        .filter((line) => !noise.test(line))
+        .slice(-5)
+        .join('\n');
       reject(new Error(`${child.spawnfile} ended with ${signal ?? `status ${code}`}: ${said}`));
     });
   });

@@ -24,6 +24,8 @@ export const osu = {
       : `${program} not installed (OSU Micro-Benchmarks; ${advice})`;
   },
   places: ['out'],
+  // Each power of two up to the next size, a thousand calls where they are short.
+  calls: (bytes) => (bytes <= 8192 ? 2200 : 1100),
   programs: ({ ranks, sizes }) => {
     const root = launcher.endsWith('openmpi') ? ['--allow-run-as-root', '--oversubscribe'] : [];
     // Its data are floats, and it takes all powers of two between.

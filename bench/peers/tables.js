@@ -1,6 +1,10 @@
 // The run as tables, for a terminal or as Markdown to paste into README.md beside this file.
 import { median } from 'simple-statistics';
+import { evaluateAll, machinesOf, sideBySide } from './machines.js';
 import { medianOf, placeText, sizeText } from './targets.js';
+
+/** @typedef {{title: string, head: string[], keys: number, shown?: number[], rows: string[][]}} Table keys: columns that say what
+ *   a row is about; shown: columns that are shown of several machines, all that are no keys when absent */
 
 const labels = {
   'gradlink-plain': 'gradlink',
@@ -11,6 +15,7 @@ const labels = {
   'gradlink-mpich-flat': 'over MPICH, flat',
   openmpi: 'Open MPI',
   'openmpi-tuned': 'best tuned',
+  'openmpi-xhc': 'Open MPI, XHC',
   mpich: 'MPICH',
   osu: 'OSU',
   gloo: 'Gloo',
@@ -48,13 +53,20 @@ function processesTable({ records }, ranks) {
         ];
       }),
     );
+  const head = [
+    ...['size', 'place'],
+    ...present.map((id) => labels[id]),
+    ...peers.map((id) => `${labels[id]} / ours`),
+  ];
+  // Of several machines ours and the ratios: the rest would not fit beside each other.
+  const shown = head
+    .map((_, i) => i)
+    .filter((i) => head[i] === 'gradlink' || / ours$/.test(head[i]));
   return {
     title: `allReduce, float32 sum, ${ranks} processes: median time of a call, and the peer's time over ours`,
-    head: [
-      ...['size', 'place'],
-      ...present.map((id) => labels[id]),
-      ...peers.map((id) => `${labels[id]} / ours`),
-    ],
+    head,
+    keys: 2,
+    shown,
     rows,
   };
 }
@@ -83,6 +95,8 @@ function neighborsTable({ records }) {
       ...['all-reduce / ours', 'allocShared all-reduce / ours'],
       ...['Open MPI / ours', 'Open MPI / allocShared'],
     ],
+    keys: 2,
+    shown: [2, 5, 7],
     rows,
   };
 }
@@ -113,6 +127,8 @@ function storesTable({ records }) {
   return {
     title: 'A push and a pull of one float32 array, 1 worker and 1 server',
     head: ['size', 'dist_sync', 'ps-lite', 'ps-lite / ours', 'GB/s read + written'],
+    keys: 1,
+    shown: [1, 3],
     rows,
   };
 }
@@ -124,6 +140,8 @@ function localTable({ records }) {
   return {
     title: 'Communicator.local(k).allReduce beside the same reads and writes as a bare loop',
     head: ['ranks', 'size', 'place', 'allReduce', 'loop', 'loop / ours', 'GB/s read + written'],
+    keys: 3,
+    shown: [3, 5],
     rows: first.map(({ ranks, bytes, place }) => {
       const [ours, loop] = ['local', 'loop'].map((id) =>
         medianOf(records, id, ranks, bytes, place),
@@ -141,6 +159,8 @@ function memoryTable({ memory }) {
   return {
     title: 'Memory bandwidth of the machine, native loops',
     head: ['loop', 'threads', 'size of an array', 'time', 'GB/s read + written'],
+    keys: 3,
+    shown: [4],
     rows: memory.map(({ name, threads, bytes, movedBytes, seconds }) => {
       const time = median(seconds);
       const moved = gbPerSecond(movedBytes, time);
@@ -149,30 +169,46 @@ function memoryTable({ memory }) {
   };
 }
 
-function targetsTable({ targets }) {
+function targetsTable(runs, names) {
   const words = new Map([
     [true, 'reached'],
     [false, 'NOT reached'],
     [null, '–'],
   ]);
+  const one = runs.length === 1;
+  // Who asked for a case does not ask for the targets of the others.
+  const partial = runs.every(({ pattern }) => typeof pattern === 'string');
+  const asked = evaluateAll(runs).filter(
+    ({ each }) => !partial || each.some(({ value }) => value !== null),
+  );
+  const valueText = (value) => (value === null ? '–' : value.toPrecision(3));
+  const details = (each) =>
+    one
+      ? each[0].detail
+      : each
+          .map(({ detail }, i) => (detail === '' ? '' : `${names[i]}: ${detail}`))
+          .filter(Boolean)
+          .join('; ');
   return {
-    title: 'Targets (of several sizes and places, the worst)',
-    head: ['target', 'wanted', 'measured', '', 'where'],
-    rows: targets.map(({ target, wanted, value, reached, detail }) => [
-      target,
-      wanted,
-      value === null ? '–' : value.toPrecision(3),
-      words.get(reached),
-      detail,
+    title: one
+      ? 'Targets (of several sizes and places, the worst)'
+      : 'Targets (of several sizes and places, the worst; reached where it holds on every machine)',
+    head: ['target', 'wanted', ...(one ? ['measured'] : names), '', 'where'],
+    rows: asked.map(({ target, wanted, each, reached }) => [
+      ...[target, wanted, ...each.map(({ value }) => valueText(value))],
+      ...[words.get(reached), details(each)],
     ]),
   };
 }
 
 function waiversTable({ waivers }) {
   return {
-    title: 'Waived',
-    head: ['who', 'what', 'why'],
-    rows: waivers.map(({ contender, case: what, reason }) => [contender, what ?? 'all', reason]),
+    title: 'Waived, failed, late and left out',
+    head: ['who', 'what', 'how', 'why'],
+    keys: 4,
+    rows: waivers.map(({ contender, case: what, kind, reason }) => [
+      ...[contender, kind === 'waived' ? 'all' : what, kind, reason.split('\n')[0]],
+    ]),
   };
 }
 
@@ -180,24 +216,49 @@ function tunedTable({ tuned }) {
   return {
     title: 'What "best tuned" was',
     head: ['size', 'place', 'algorithm'],
+    keys: 2,
     rows: tuned.map(({ bytes, place, label }) => [sizeText(bytes), placeText[place], label]),
   };
 }
 
-/** @param {'text' | 'markdown'} format */
-export function tablesOf(run, format) {
-  const ranks = unique(run.records.filter((r) => r.contender in labels).map((r) => r.ranks));
-  const tables = [
-    memoryTable(run),
-    localTable(run),
-    ...ranks.map((n) => processesTable(run, n)),
-    neighborsTable(run),
-    storesTable(run),
-    tunedTable(run),
-    targetsTable(run),
-    waiversTable(run),
-  ].filter(({ rows }) => rows.length > 0);
-  return tables.map(format === 'markdown' ? markdown : text).join('\n');
+function machinesTable(machines) {
+  return {
+    title: 'Machines',
+    head: ['', 'machine'],
+    rows: machines.map(({ letter, text: described }) => [letter, described]),
+  };
+}
+
+const ranksOf = ({ records }) =>
+  unique(records.filter((r) => r.contender in labels).map((r) => r.ranks));
+
+/**
+ * @param {object[]} runs one of each machine; several are shown side by side
+ * @param {'text' | 'markdown'} format
+ */
+export function tablesOf(runs, format) {
+  const machines = machinesOf(runs);
+  const names = machines.map(({ letter }) => letter);
+  const one = runs.length === 1;
+  const ranks = unique(runs.flatMap(ranksOf)).sort((a, b) => a - b);
+  const makers = [
+    memoryTable,
+    localTable,
+    ...ranks.map((n) => (run) => processesTable(run, n)),
+    neighborsTable,
+    storesTable,
+    tunedTable,
+  ];
+  const compared = makers.map((make) => (one ? make(runs[0]) : sideBySide(runs.map(make), names)));
+  const waived = runs.map((run, i) => {
+    const table = waiversTable(run);
+    return one ? table : { ...table, title: `${table.title}, machine ${names[i]}` };
+  });
+  const tables = [machinesTable(machines), ...compared, targetsTable(runs, names), ...waived];
+  return tables
+    .filter(({ rows }) => rows.length > 0)
+    .map(format === 'markdown' ? markdown : text)
+    .join('\n');
 }
 
 function text({ title, head, rows }) {

@@ -138,15 +138,6 @@ describe('stores', () => {
     expect(row(/pairs of push and pull/)).toMatchObject({ value: 40_000, reached: false });
   });
 
-  test('of ps-lite are read off what its benchmark prints', async () => {
-    const { psLiteRecord } = (await import(pathToFileURL(join(folder, 'stores.js')).href)) as {
-      psLiteRecord: (bytes: number, line: string) => PeerRecord | undefined;
-    };
-    const line = '[10:00:00] tests/test_benchmark.cc:310: Application goodput: 8 Gbps. count = 10';
-    expect(psLiteRecord(1000, line)).toMatchObject({ bytes: 1000, seconds: [1e-6] });
-    expect(psLiteRecord(1000, 'goodput unknown')).toBeUndefined();
-  });
-
   test('of OSU are read off its table', async () => {
     const { osuRecord } = (await import(pathToFileURL(join(folder, 'osu.js')).href)) as {
       osuRecord: (sizes: readonly number[], line: string) => PeerRecord | undefined;

@@ -1,0 +1,51 @@
+// One rank of the growth measurements.
+//
+//   rank.js time BYTES SECONDS       all-reduces: rank 0 prints seconds of one, a value a sample, the slowest rank's
+//   rank.js calls BYTES CALLS        as many all-reduces, for whoever counts messages: rank 0 prints the CPU time of one,
+//                                    the mean of the ranks
+//   rank.js bucket BYTES ARRAYS SECONDS   allReduceMany of as many arrays, BYTES together
+import { allReduceMany, Communicator } from '../../dist/index.js';
+import { sampleAllReduce } from '../peers/sample.js';
+
+const [kind, ...given] = process.argv.slice(2);
+const [bytes, second, third] = given.map(Number);
+const comm = await Communicator.world();
+const print = (line) => {
+  if (comm.rank === 0) console.log(JSON.stringify(line));
+};
+
+async function bucket(arrays, seconds) {
+  const count = Math.max(1, Math.floor(bytes / 4 / arrays));
+  const data = Array.from({ length: arrays }, () => new Float32Array(count));
+  const samples = [];
+  for (let i = 0; i < 3; i += 1) await allReduceMany(comm, data);
+  // Every rank stops at the same call.
+  for (let spent = 0; samples.length < 5 || (spent < seconds && samples.length < 200);) {
+    comm.barrierSync();
+    const start = performance.now();
+    await allReduceMany(comm, data);
+    const own = (performance.now() - start) / 1e3;
+    samples.push(comm.allReduceSync(Float64Array.of(own), { op: 'max' })[0]);
+    spent += samples.at(-1);
+  }
+  return samples;
+}
+
+if (kind === 'time') {
+  const wanted = { bytes, place: 'in', shared: false, seconds: second };
+  print(await sampleAllReduce(comm, wanted));
+} else if (kind === 'calls') {
+  const data = new Float32Array(bytes / 4);
+  const run = (calls) => {
+    for (let i = 0; i < calls; i += 1) comm.allReduceSync(data);
+  };
+  run(Math.ceil(second / 10));
+  const before = process.cpuUsage();
+  run(second);
+  const { user, system } = process.cpuUsage(before);
+  const spent = comm.allReduceSync(Float64Array.of((user + system) / 1e6 / second));
+  print({ calls: second, seconds: [spent[0] / comm.size] });
+} else {
+  print({ seconds: await bucket(second, third) });
+}
+await comm.close();

@@ -1,0 +1,150 @@
+// MPIs that are measured: the distribution's Open MPI, its tunings, a newer one, and MPICH, all through mpi_allreduce.c.
+import { spawnSync } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { answers } from './children.js';
+import { here, list, work } from './work.js';
+
+/** @typedef {import('./contenders.js').Contender} Contender */
+
+/** Compiles the C program once for each MPI; the reason where that fails. */
+const compiled = new Map();
+function mpiProgram(compiler) {
+  if (!compiled.has(compiler)) {
+    const output = join(work, compiler.replaceAll('/', '-'));
+    const { status, stderr, error } = spawnSync(
+      compiler,
+      ['-O3', here('mpi_allreduce.c'), '-o', output],
+      { encoding: 'utf8' },
+    );
+    const reason = status === 0 ? undefined : (error?.message ?? stderr.trim().split('\n')[0]);
+    compiled.set(compiler, { output, reason });
+  }
+  return compiled.get(compiler);
+}
+
+function mpiWaived(compiler, launcher, packages) {
+  const missing = [compiler, launcher].filter((command) => !answers(command));
+  if (missing.length > 0) {
+    return `${missing.join(' and ')} not installed (apt-get install ${packages})`;
+  }
+  const { reason } = mpiProgram(compiler);
+  return reason === undefined ? undefined : `${compiler} could not compile the program: ${reason}`;
+}
+
+const distribution = { compiler: 'mpicc.openmpi', launcher: 'mpirun.openmpi' };
+
+function openMpiPrograms({ compiler, launcher }, parameters) {
+  return ({ ranks, sizes, places, seconds }) => [
+    {
+      command: launcher,
+      args: [
+        ...['--allow-run-as-root', '--oversubscribe', '-n', String(ranks)],
+        ...Object.entries(parameters).flatMap(([name, value]) => ['--mca', name, value]),
+        ...[mpiProgram(compiler).output, list(sizes), list(places), String(seconds)],
+      ],
+    },
+  ];
+}
+
+/**
+ * @param {string} id
+ * @param {string} label
+ * @param {Record<string, string>} parameters of Open MPI (`--mca`)
+ * @returns {Contender}
+ */
+export function openMpi(id = 'openmpi', label = 'Open MPI', parameters = {}) {
+  const { compiler, launcher } = distribution;
+  return {
+    id,
+    label,
+    waived: () => mpiWaived(compiler, launcher, 'openmpi-bin libopenmpi-dev'),
+    places: ['in', 'out'],
+    programs: openMpiPrograms(distribution, parameters),
+  };
+}
+
+/** Where build-openmpi.sh put a newer Open MPI than the distribution's. */
+export const xhcVariable = 'GRADLINK_PEERS_OPENMPI';
+
+/**
+ * The newer Open MPI with its component for one host, which it does not choose by itself. Without XPMEM, which maps one
+ * process's memory into another, that component ends with a fault above its limit for copies, so that the limit is raised.
+ */
+const xhcParameters = ({ sizes }) => ({
+  coll_xhc_priority: '100',
+  ...(existsSync('/dev/xpmem') ? {} : { coll_xhc_cico_max: String(Math.max(4096, ...sizes)) }),
+});
+
+/** @type {Contender} */
+export const openMpiXhc = {
+  id: 'openmpi-xhc',
+  label: 'Open MPI 6, coll/xhc',
+  waived: () => {
+    const prefix = process.env[xhcVariable] ?? '';
+    if (prefix === '') return `${xhcVariable} names no Open MPI (bench/peers/build-openmpi.sh)`;
+    const { compiler, launcher } = newer(prefix);
+    const missing = [compiler, launcher].filter((command) => !answers(command));
+    return missing.length > 0
+      ? `${xhcVariable}: ${missing.join(' and ')} cannot be run`
+      : mpiWaived(compiler, launcher);
+  },
+  places: ['in', 'out'],
+  programs: (wanted) =>
+    openMpiPrograms(newer(process.env[xhcVariable] ?? ''), xhcParameters(wanted))(wanted),
+};
+
+const newer = (prefix) => ({
+  compiler: join(prefix, 'bin', 'mpicc'),
+  launcher: join(prefix, 'bin', 'mpirun'),
+});
+
+/**
+ * What is tried for "best tuned": Open MPI's algorithms for all-reduce, by their numbers in coll_tuned, and segments; and its
+ * components for one host, which are there and have to be asked for.
+ */
+export function openMpiTunings() {
+  const algorithms = [
+    [2, 'nonoverlapping'],
+    [3, 'recursive doubling'],
+    [4, 'ring'],
+    [5, 'segmented ring'],
+    [6, 'Rabenseifner'],
+  ];
+  const components = [
+    openMpi('openmpi-sm', 'Open MPI, coll/sm', { coll_sm_priority: '100' }),
+    openMpi('openmpi-han', 'Open MPI, coll/han', { coll_han_priority: '100' }),
+  ];
+  const byNumber = algorithms.flatMap(([number, name]) => {
+    const segments = number === 5 ? [65536, 262144, 1048576] : [0];
+    return segments.map((segment) =>
+      openMpi(
+        `openmpi-tuned-${number}-${segment}`,
+        `Open MPI, ${name}${segment > 0 ? `, segments of ${segment / 1024} KiB` : ''}`,
+        {
+          coll_tuned_use_dynamic_rules: '1',
+          coll_tuned_allreduce_algorithm: String(number),
+          coll_tuned_allreduce_algorithm_segmentsize: String(segment),
+        },
+      ),
+    );
+  });
+  return [...byNumber, ...components];
+}
+
+/** @type {Contender} */
+export const mpich = {
+  id: 'mpich',
+  label: 'MPICH',
+  waived: () => mpiWaived('mpicc.mpich', 'mpiexec.mpich', 'mpich libmpich-dev'),
+  places: ['in', 'out'],
+  programs: ({ ranks, sizes, places, seconds }) => [
+    {
+      command: 'mpiexec.mpich',
+      args: [
+        ...['-n', String(ranks)],
+        ...[mpiProgram('mpicc.mpich').output, list(sizes), list(places), String(seconds)],
+      ],
+    },
+  ],
+};
