@@ -59,7 +59,7 @@ describe('docs/troubleshooting.md', () => {
   it.each(sections)('$code says message, cause and remedy', ({ message, body }) => {
     expect(message).not.toBe('');
     expect(body).toMatch(/^\*\*Cause\.\*\* \S/m);
-    expect(body).toMatch(/^\*\*What to do\.\*\* \S/m);
+    expect(body).toMatch(/^\*\*Remedy\.\*\* \S/m);
   });
 
   const shown = sections.filter(({ program }) => program !== undefined);
