@@ -1,4 +1,6 @@
-/** What can go wrong while running, as a stable name. `docs/errors.md` tells what each means and what to do. */
+import { helpFor } from './help.js';
+
+/** What can go wrong while running, as a stable name. `docs/troubleshooting.md` has cause and remedy of each. */
 export type ErrorCode =
   /** A rank died, was killed or left. */
   | 'ERR_PEER_LOST'
@@ -43,12 +45,15 @@ export class GradlinkError extends Error {
   declare readonly op?: string;
   /** Whether the communicator or store can still be used: a lost peer or an abort poisons it, misuse does not. */
   readonly usable: boolean;
+  /** Where this code's cause and remedy are: a section of `docs/troubleshooting.md` in the installed package. */
+  readonly help: string;
 
   constructor(code: ErrorCode, message: string, given?: ErrorDetails) {
     const details = given ?? {};
     super(message, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.usable = details.usable ?? false;
+    this.help = helpFor(code);
     if (details.rank !== undefined) this.rank = details.rank;
     if (details.op !== undefined) this.op = details.op;
   }
@@ -71,7 +76,11 @@ export type ArgumentErrorCode =
   | 'ERR_BUFFER_OVERLAP';
 
 /** An error of misuse, with its code. */
-export type ArgumentError = (TypeError | RangeError) & { readonly code: ArgumentErrorCode };
+export type ArgumentError = (TypeError | RangeError) & {
+  readonly code: ArgumentErrorCode;
+  /** As that of a {@link GradlinkError}; some errors of the native addon have none. */
+  readonly help?: string;
+};
 
 /** Shows a value in a message: short, and telling strings from numbers. */
 export function describe(value: unknown): string {
@@ -126,7 +135,7 @@ export function argumentError(
   const named = typeof (name as unknown) === 'string' ? name : describe(name);
   const message = `expected ${expected} for ${named}, got ${shown}`;
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
-  return Object.assign(error, { code });
+  return Object.assign(error, { code, help: helpFor(code) });
 }
 
 function isText(got: unknown): got is { readonly text: string } {

@@ -3,7 +3,7 @@
 //
 //   node scripts/exports.mjs            writes it; a test fails where it is not what this writes
 //   node scripts/exports.mjs --print    to the standard output
-import { readFileSync, writeFileSync } from 'node:fs';
+import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -44,8 +44,27 @@ function sentenceOf(symbol, checker) {
   return first.replace(/[:;]$/, '.').replaceAll('|', '\\|');
 }
 
+/** By entry and name, the example that imports it: the first one, which is the shortest to read. */
+function examplesOf() {
+  const folder = join(root, 'examples');
+  const found = new Map();
+  const sources = readdirSync(folder)
+    .filter((name) => name.endsWith('.js'))
+    .map((name) => ({ name, text: readFileSync(join(folder, name), 'utf8') }))
+    .sort((one, other) => one.text.length - other.text.length);
+  for (const { name, text } of sources) {
+    for (const [, names, entry] of text.matchAll(/import \{([^}]+)\} from '(gradlink[^']*)'/g)) {
+      for (const one of names.split(',').map((word) => word.trim())) {
+        if (!found.has(`${entry} ${one}`)) found.set(`${entry} ${one}`, name);
+      }
+    }
+  }
+  return found;
+}
+
 /** The whole file. */
 function exportsText() {
+  const examples = examplesOf();
   const all = entries();
   const config = ts.readConfigFile(join(root, 'tsconfig.types.json'), (path) =>
     readFileSync(path, 'utf8'),
@@ -60,7 +79,7 @@ function exportsText() {
     '# Public names',
     '',
     'Every name that an entry of the package exports. Written by `node scripts/exports.mjs`, and compared by a test: a name that',
-    'comes, goes or changes shows in the diff.',
+    'comes, goes or changes shows in the diff. The examples are run by a test, as they stand.',
   ];
   for (const { name, source } of all) {
     const module = checker.getSymbolAtLocation(program.getSourceFile(source));
@@ -74,7 +93,9 @@ function exportsText() {
     lines.push('', `## ${name}`, '');
     for (const { name: own, symbol } of symbols) {
       const said = sentenceOf(symbol, checker);
-      lines.push(`- \`${own}\`, ${kindOf(symbol)}${said === '' ? '' : `: ${said}`}`);
+      const example = examples.get(`${name} ${own}`);
+      const shown = example === undefined ? '' : ` [Example](../examples/${example}).`;
+      lines.push(`- \`${own}\`, ${kindOf(symbol)}${said === '' ? '' : `: ${said}`}${shown}`);
     }
   }
   return `${lines.join('\n')}\n`;

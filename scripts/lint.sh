@@ -44,6 +44,7 @@ check "prettier" npx prettier --check --log-level warn .
 check "clang-format" bash scripts/clang-format.sh --check
 check "layout (includes, layers of lib, lengths, who loads the addon)" node scripts/check-layout.mjs
 check "shell syntax" shell_syntax
+check "prose (textlint)" node scripts/prose.mjs
 check "documentation (typedoc)" npx typedoc --out build/typedoc
 # publint looks at the declarations too, which only packing makes otherwise.
 check "declarations" npm run --silent build:types

@@ -72,10 +72,12 @@ function describeOption({ description, defaultValue, negate }: Option): string {
   return worth && !negate ? `${description} (default: ${String(text)})` : description;
 }
 
+/** The message with its code, and below it where the guide tells what to do. */
 function describe(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const code = 'code' in error && typeof error.code === 'string' ? ` (${error.code})` : '';
-  return `${error.message}${code}`;
+  const help = 'help' in error && typeof error.help === 'string' ? `\nSee ${error.help}` : '';
+  return `${error.message}${code}${help}`;
 }
 
 /**

@@ -4,6 +4,7 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { commands } from '../../lib/cli/commands.js';
+import { GradlinkError } from '../../lib/errors.js';
 import { gradlink } from '../support/cli.js';
 
 describe('gradlink', () => {
@@ -72,5 +73,22 @@ describe('gradlink', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(`gradlink: ${message}`);
     expect(stderr).toContain(`Run ${help}`);
+  });
+});
+
+describe('a failure', () => {
+  it('says below its message where cause and remedy are', async () => {
+    const failing = new GradlinkError('ERR_TIMEOUT', 'rank 1 did not come');
+    const table = {
+      probe: () =>
+        Promise.resolve((program: Command) => {
+          program.command('probe').action(() => {
+            throw failing;
+          });
+        }),
+    };
+    const { code, stdout, stderr } = await gradlink(['probe'], { table });
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+    expect(stderr).toBe(`gradlink: rank 1 did not come (ERR_TIMEOUT)\nSee ${failing.help}\n`);
   });
 });

