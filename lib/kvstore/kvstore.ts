@@ -235,7 +235,12 @@ export class KVStore implements AsyncDisposable {
     );
   }
 
-  /** As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. */
+  /**
+   * As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. It runs where values are: in
+   * this process, in an `allreduce` store on every worker, each of which sets it.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED in a store with servers: there servers have it, by `serveJob({ updater })`.
+   */
   async setUpdater(updater: Updater | null): Promise<void> {
     this.#operations.pending.assertOpen('setUpdater');
     if (updater !== null && typeof updater !== 'function') {

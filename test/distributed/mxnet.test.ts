@@ -181,3 +181,43 @@ it('set_optimizer: worker 0 alone, as its nightly tests have it; a barrier of an
   );
   expect(workers).toEqual(allWell(2, [[true, true, true]]));
 });
+
+it('set_optimizer twice without a barrier between, in a dist_async store: calls are counted', async () => {
+  const { workers } = await runJob(
+    scripts,
+    { workers: 3, servers: 2 },
+    `
+    ${keys}
+    const outs = { 3: filled(small, 0), 99: filled(big, 0) };
+    const right = [];
+    for (const everybody of [true, false]) {
+      const kv = await KVStore.create('dist_async');
+      for (const key of [3, 99]) await kv.init(key, filled(lengths[key], 0));
+      const sets = everybody || kv.rank === 0;
+      const waiting = [];
+      // What is pushed between the calls is stepped by either optimizer, or assigned, server by server.
+      if (sets) waiting.push(kv.setOptimizer(new Test({ rescaleGrad: 1 })));
+      for (const key of [3, 99]) waiting.push(kv.push(key, filled(lengths[key], 1)));
+      if (sets) waiting.push(kv.setOptimizer(new Test({ rescaleGrad: 2 })));
+      await Promise.all(waiting);
+      await kv.barrier();
+      for (const key of [3, 99]) {
+        await kv.pull(key, outs[key]);
+        right.push(outs[key].every((one) => [1, 2, 3, 4, 5].includes(one)));
+      }
+      await kv.barrier();
+      for (const key of [3, 99]) {
+        const before = outs[key].slice();
+        await kv.push(key, filled(lengths[key], 1));
+        await kv.barrier();
+        await kv.pull(key, outs[key]);
+        right.push(outs[key].every((one, i) => one === before[i] + 6));
+        await kv.barrier();
+      }
+      await kv.close();
+    }
+    report(right);
+    `,
+  );
+  expect(workers).toEqual(allWell(3, [Array.from({ length: 8 }, () => true)]));
+});

@@ -176,8 +176,8 @@ void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ti
 
 void DistStoreOfWorker::setUpdater(std::shared_ptr<ExternalUpdater>) {
   throw storeUnsupported(
-      "values of a distributed store live on servers, which run no JavaScript: use "
-      "setOptimizer");
+      "setUpdater: values of a store with servers are updated on the servers: give the function to "
+      "serveJob({ updater }), or use setOptimizer");
 }
 
 void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
