@@ -255,7 +255,8 @@ export class KVStore implements AsyncDisposable {
 
   /**
    * Compresses what each device pushes, with error feedback for each key and device; float32 keys only, others are
-   * summed as they are. Before the first init, once, for good.
+   * summed as they are. Once, for good, from the next push on: it waits for what was called before. With servers every
+   * worker sets the same.
    *
    * @throws GradlinkError ERR_UNSUPPORTED on a `local` store.
    */
@@ -263,8 +264,9 @@ export class KVStore implements AsyncDisposable {
     this.#operations.pending.assertOpen('setGradientCompression');
     const given = optionsObject(compression, compressionNames, 'setGradientCompression');
     const { type, threshold = 0.5 } = given;
-    this.#native.setCompression(type, threshold);
-    await Promise.resolve();
+    await this.#operations.pending.whenIdle(() => {
+      this.#native.setCompression(type, threshold);
+    });
   }
 
   /**

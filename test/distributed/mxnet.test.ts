@@ -90,15 +90,19 @@ it('check_init: the value of worker 0 counts, and everybody pulls it', async () 
   expect(workers).toEqual(allWell(3, [[true, true]]));
 });
 
-it('gradient compression: 2bit with threshold 0.5 keeps what it does not send', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `
+it.each(['before', 'after'])(
+  'gradient compression, set %s init: 2bit keeps what it does not send',
+  async (when) => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `
     ${keys}
     const kv = await KVStore.create('dist_sync');
-    await kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
+    const compress = () => kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
+    if (${String(when === 'before')}) await compress();
     await kv.init([3, 99], [filled(small, 0), filled(big, 0)]);
+    if (${String(when === 'after')}) await compress();
     await kv.setOptimizer(new Test({ rescaleGrad: rate }));
     const n = kv.numWorkers;
     const steps = [];
@@ -113,10 +117,11 @@ it('gradient compression: 2bit with threshold 0.5 keeps what it does not send', 
     report(steps);
     await kv.close();
     `,
-  );
-  const steps = [0, 0.5, 1, 1, 1.5, 2];
-  expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
-});
+    );
+    const steps = [0, 0.5, 1, 1, 1.5, 2];
+    expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
+  },
+);
 
 it('dist_async: every push is a step of its own', async () => {
   const { workers } = await runJob(

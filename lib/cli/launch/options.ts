@@ -106,8 +106,6 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
     ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
     ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
     ['--elastic', options.elastic === true, ['local']],
-    ['--env-worker', Object.keys(options.envWorker).length > 0, ['local']],
-    ['--env-server', Object.keys(options.envServer).length > 0, ['local']],
   ];
   for (const [name, there, names] of given) {
     if (there && !names.includes(launcher.name)) {

@@ -191,6 +191,7 @@ ServerShard::Step* ServerShard::findStep(int worker, std::uint64_t round) {
 ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
   Optimizer& optimizer = *context_.optimizer;
   if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_);
+  state_->first = first_;
   const UpdateNumbers numbers = optimizer.issue(*state_);
   const void* const none[] = {nullptr};  // each piece brings its own
   auto run = std::make_unique<UpdateRun>(optimizer, *state_, numbers, value_, none);
