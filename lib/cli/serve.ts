@@ -1,13 +1,20 @@
 // `gradlink serve`: one server of a distributed store. `gradlink launch -s` starts it.
+import { resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
 import { exitCodes } from './io.js';
 import { integer } from './parse.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import { serveJob } from '../kvstore/serve.js';
+import type { ServeOptions } from '../kvstore/serve.js';
 
-interface ServeOptions {
+interface Options {
   readonly threads?: number;
+  readonly module?: string;
 }
+
+const moduleVariable = 'GRADLINK_SERVER_MODULE';
 
 const help = `
 Started by gradlink launch -s, which tells each server its place in the environment (GRADLINK_SERVER_RANK,
@@ -15,13 +22,37 @@ GRADLINK_NUM_WORKERS, GRADLINK_NUM_SERVERS, GRADLINK_JOB). Serves the distribute
 as the workers make them, until SIGTERM or SIGINT, or, on several hosts, until the workers have ended. Prints what
 workers say with sendCommandToServers.
 
+With --module FILE, or ${moduleVariable}=FILE, the functions updater and onCommand that the JavaScript module FILE exports
+are those of serveJob in the guide of stores of several workers.
+
 Exit status: 0 in good order, 1 when a store failed; the message names the process that was lost.
 
 Examples:
   $ gradlink launch -n 2 -s 2 node app.js            starts two of them beside two workers
+  $ gradlink launch -n 2 -s 2 --env-server ${moduleVariable}=./updater.mjs node app.js
   $ gradlink serve --threads 4                       inside such a job`;
 
 const endingSignals = ['SIGINT', 'SIGTERM'] as const;
+
+/** What the user's module adds to the server. */
+async function ownFunctions(
+  file: string | undefined,
+): Promise<Pick<ServeOptions, 'updater' | 'onCommand'>> {
+  if (file === undefined || file === '') return {};
+  try {
+    const { updater, onCommand } = (await import(
+      pathToFileURL(resolve(file)).href
+    )) as ServeOptions;
+    return {
+      ...(updater === undefined ? {} : { updater }),
+      ...(onCommand === undefined ? {} : { onCommand }),
+    };
+  } catch (error) {
+    throw new UsageError(
+      `serve: expected a JavaScript module that loads, and ${file} does not: ${String(error)}.`,
+    );
+  }
+}
 
 export const registerServe: Register = (program, io, done) => {
   program
@@ -32,13 +63,15 @@ export const registerServe: Register = (program, io, done) => {
       'merge pipelines; one a core unless set',
       integer({ min: 1, max: 1024 }),
     )
+    .option('--module <file>', 'a module that exports updater or onCommand, as serveJob takes them')
     .addHelpText('after', help)
-    .action(async ({ threads }: ServeOptions) => {
+    .action(async ({ threads, module }: Options) => {
       if ((io.env.GRADLINK_JOB ?? '') === '' || (io.env.GRADLINK_NUM_SERVERS ?? '0') === '0') {
         throw new UsageError(
           'serve: expected to be started as a server of a job, and this environment has none. Start the job with gradlink launch -s.',
         );
       }
+      const own = await ownFunctions(module ?? io.env[moduleVariable]);
       const stop = new AbortController();
       const onSignal = (): void => {
         stop.abort();
@@ -50,6 +83,7 @@ export const registerServe: Register = (program, io, done) => {
           ...(threads === undefined ? {} : { threads }),
           onCommand: (command, worker) =>
             void io.stdout.write(`worker ${String(worker)}: ${command}\n`),
+          ...own,
         });
         done(exitCodes.ok);
       } finally {

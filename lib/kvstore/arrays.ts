@@ -133,7 +133,7 @@ function assertPair(a: Use, b: Use): void {
   if (!inPlace) throw overlapError('out', a.writes && b.writes ? 'another out' : 'a value');
 }
 
-function sameMemory(a: AnyArray, b: AnyArray): boolean {
+export function sameMemory(a: AnyArray, b: AnyArray): boolean {
   return a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
 }
 

@@ -2,7 +2,7 @@
 import { argumentError, describe } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { optionNames, optionsObject } from '../validate.js';
-import { arraysOf, assertApart } from './arrays.js';
+import { arraysOf, assertApart, sameMemory } from './arrays.js';
 import type { ArrayRules, DeviceArrays, KeyArrays } from './arrays.js';
 import type { Key, KeyInfo, KeyTable } from './keys.js';
 
@@ -62,7 +62,7 @@ export function readCall(
     outs: wanted.outs ? { given: outs } : undefined,
   };
   const calls = Array.isArray(keys)
-    ? readList(table, keys, from, rules)
+    ? readList(table, keys, from, rules, op === 'pull')
     : [readOne(table, keys, from, rules)];
   assertApart(calls);
   return calls;
@@ -92,16 +92,19 @@ function readList(
   keys: readonly unknown[],
   { values, outs }: Brought,
   rules: ArrayRules,
+  lastWins: boolean,
 ): KeyCall[] {
   const inputs = values && pairsOf(keys, values.given, 'values');
   const outputs = outs && pairsOf(keys, outs.given, 'outs');
   const calls = new Map<number, KeyCall>();
+  const written: Written[] = [];
   Array.from(keys).forEach((key, index) => {
     const own: Brought = {
       values: inputs && { given: inputs[index]?.[1] },
       outs: outputs && { given: outputs[index]?.[1] },
     };
     const one = readOne(table, key, own, rules);
+    for (const out of one.outputs) written.push({ id: one.info.id, out });
     const earlier = calls.get(one.info.id);
     if (earlier === undefined) {
       calls.set(one.info.id, one);
@@ -110,7 +113,37 @@ function readList(
       earlier.outputs.push(...one.outputs);
     }
   });
-  return [...calls.values()];
+  const all = [...calls.values()];
+  return lastWins ? withoutOverwritten(all, written) : all;
+}
+
+interface Written {
+  readonly id: number;
+  readonly out: AnyArray;
+}
+
+/**
+ * As in MXNet several keys may be pulled into one array, in which the last one's value stays: the earlier copies are not
+ * made.
+ *
+ * @param written - in the order of the call.
+ */
+function withoutOverwritten(calls: KeyCall[], written: readonly Written[]): KeyCall[] {
+  if (new Set(written.map(({ out }) => out.buffer)).size === written.length) return calls;
+  const later = new Map<object, Written[]>();
+  const kept = written.toReversed().filter((one) => {
+    const others = later.get(one.out.buffer) ?? [];
+    if (others.some(({ id, out }) => id !== one.id && sameMemory(out, one.out))) return false;
+    later.set(one.out.buffer, [...others, one]);
+    return true;
+  });
+  if (kept.length === written.length) return calls;
+  const outputs = new Map<number, AnyArray[]>();
+  for (const { id, out } of kept.toReversed()) outputs.set(id, [...(outputs.get(id) ?? []), out]);
+  return calls.flatMap((call) => {
+    const own = outputs.get(call.info.id);
+    return own === undefined ? [] : [{ ...call, outputs: own }];
+  });
 }
 
 /** What every operation may carry. */

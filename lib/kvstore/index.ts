@@ -20,4 +20,4 @@ export { serveJob } from './serve.js';
 export type { ServeOptions } from './serve.js';
 export { isStoreType, storeKinds } from './types.js';
 export type { StoreKind, StoreTypeName } from './types.js';
-export type { Updater } from './updater.js';
+export type { ServerUpdater, Updater } from './updater.js';

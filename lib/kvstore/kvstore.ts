@@ -235,7 +235,12 @@ export class KVStore implements AsyncDisposable {
     );
   }
 
-  /** As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. */
+  /**
+   * As {@link setOptimizer}, with a JavaScript function; an error it throws rejects the push. It runs where values are: in
+   * this process, in an `allreduce` store on every worker, each of which sets it.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED in a store with servers: there servers have it, by `serveJob({ updater })`.
+   */
   async setUpdater(updater: Updater | null): Promise<void> {
     this.#operations.pending.assertOpen('setUpdater');
     if (updater !== null && typeof updater !== 'function') {
@@ -250,7 +255,8 @@ export class KVStore implements AsyncDisposable {
 
   /**
    * Compresses what each device pushes, with error feedback for each key and device; float32 keys only, others are
-   * summed as they are. Before the first init, once, for good.
+   * summed as they are. Once, for good, from the next push on: it waits for what was called before. With servers every
+   * worker sets the same.
    *
    * @throws GradlinkError ERR_UNSUPPORTED on a `local` store.
    */
@@ -258,8 +264,9 @@ export class KVStore implements AsyncDisposable {
     this.#operations.pending.assertOpen('setGradientCompression');
     const given = optionsObject(compression, compressionNames, 'setGradientCompression');
     const { type, threshold = 0.5 } = given;
-    this.#native.setCompression(type, threshold);
-    await Promise.resolve();
+    await this.#operations.pending.whenIdle(() => {
+      this.#native.setCompression(type, threshold);
+    });
   }
 
   /**

@@ -58,6 +58,8 @@ export class PendingOperations implements LeaseOwner {
   #closed = false;
   readonly #waiting: (() => void)[] = [];
   readonly #live = new Set<Promise<void>>();
+  /** Called and not ended. */
+  readonly #unended = new Set<Pending>();
   /** Not begun, in the order of their calls. */
   readonly #deferred: Deferred[] = [];
 
@@ -135,9 +137,20 @@ export class PendingOperations implements LeaseOwner {
     });
   }
 
+  /** A change of the store while no operation is under way: it begins when those called before have ended. */
+  whenIdle(change: () => void): Promise<void> {
+    const pending = new Pending(this);
+    for (const one of this.#unended) pending.waitFor(one);
+    const start = (): undefined => {
+      change();
+    };
+    return this.#begin(pending, start, () => undefined);
+  }
+
   #begin(pending: Pending, start: Start, release: () => void): Promise<void> {
     const end = (): void => {
       pending.ended = true;
+      this.#unended.delete(pending);
       release();
     };
     if (this.#deferred.length > 0 || !pending.ready) {
@@ -155,6 +168,7 @@ export class PendingOperations implements LeaseOwner {
           },
         });
       });
+      this.#unended.add(pending);
       return this.#settle(started, end);
     }
     let started: Promise<void> | undefined;
@@ -168,6 +182,7 @@ export class PendingOperations implements LeaseOwner {
       end();
       return done;
     }
+    this.#unended.add(pending);
     return this.#settle(started, end);
   }
 

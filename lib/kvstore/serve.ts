@@ -4,6 +4,7 @@ import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
+import type { ServerUpdater } from './updater.js';
 import { assertSignal, callback, flag, integer, optionNames, optionsObject } from '../validate.js';
 
 /** Options of {@link serveJob}. */
@@ -18,6 +19,12 @@ export interface ServeOptions {
   tolerateWorkerLoss?: boolean | undefined;
   /** What a worker says with `sendCommandToServers`; the worker's call resolves when this has returned. */
   onCommand?: ((command: string, worker: number) => void) | undefined;
+  /**
+   * How pushes change values, in place of assigning them, until worker 0 calls `setOptimizer`. What it throws rejects the
+   * `pushPull`s that ran it, or, after a `push`, the next operation on the key; the value stays as it was, and the store
+   * goes on. Keep what it needs from one push to the next by key, as the optimizers do.
+   */
+  updater?: ServerUpdater | undefined;
   /** A store has ended in good order. */
   onStore?: ((report: ServerReport) => void) | undefined;
 }
@@ -29,6 +36,7 @@ const serveNames = optionNames<ServeOptions>({
   threads: true,
   tolerateWorkerLoss: true,
   onCommand: true,
+  updater: true,
   onStore: true,
 });
 
@@ -43,6 +51,7 @@ export async function serveJob(options?: ServeOptions): Promise<void> {
   const given = optionsObject(options, serveNames, 'serveJob');
   if (given.signal !== undefined) assertSignal(given.signal);
   if (given.onCommand !== undefined) callback(given.onCommand, 'onCommand');
+  if (given.updater !== undefined) callback(given.updater, 'updater');
   if (given.onStore !== undefined) callback(given.onStore, 'onStore');
   if (given.threads !== undefined) integer(given.threads, 'threads', 0, maxThreads);
   flag(given.tolerateWorkerLoss, 'tolerateWorkerLoss', false);
@@ -100,7 +109,7 @@ class Serving {
 
   #server(name: string): NativeServer {
     const { backend, job, rank, workers, servers } = this.#place;
-    const { threads = 0, tolerateWorkerLoss } = this.#options;
+    const { threads = 0, tolerateWorkerLoss, updater } = this.#options;
     return new (native().NativeServer)(
       {
         backend,
@@ -119,6 +128,7 @@ class Serving {
       (worker, command) => {
         this.#tell(command, worker);
       },
+      updater ?? null,
     );
   }
 

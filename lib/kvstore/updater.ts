@@ -10,6 +10,18 @@ import type { Key, KeyTable } from './keys.js';
  */
 export type Updater = (key: Key, received: StorageArray, stored: StorageArray) => void;
 
+/**
+ * The same on a server, for stores of type `dist_…`: `received` is the sum of a round, or in an asynchronous store one
+ * worker's push, and `stored` what this server has of the key: all of it, or, of a key that is cut over the servers, the
+ * elements from `first` on. Int keys come in decimal.
+ */
+export type ServerUpdater = (
+  key: string,
+  received: StorageArray,
+  stored: StorageArray,
+  first: number,
+) => void;
+
 /** An updater whose errors reach the push that ran it. */
 export class UpdaterCalls {
   readonly #keys: KeyTable;

@@ -1,6 +1,7 @@
 // What a job is: a command started as several processes that know their places.
 
 import { gpuPerWorkerVariable, ownGpuVariable } from './gpus.js';
+import { roleEnvVariable, toldToKeepers } from './role-env.js';
 import { meetingPoint, placeVariables } from './torchrun.js';
 
 /** A worker runs the user's command, a server keeps a share of the distributed store. */
@@ -94,6 +95,7 @@ export const launcherVariables: readonly string[] = [
   'GRADLINK_RESTARTS',
   'GRADLINK_TRANSPORT',
   launcherVariable,
+  roleEnvVariable,
   'GRADLINK_BIND_TO',
   gpuPerWorkerVariable,
   ownGpuVariable,
@@ -110,7 +112,9 @@ export function jobEnvironment(job: JobSpec, jobId: string): Readonly<Record<str
     GRADLINK_NUM_WORKERS: String(job.workers),
     GRADLINK_NUM_SERVERS: String(job.servers),
     ...(job.tolerateWorkerLoss ? { GRADLINK_TOLERATE_WORKER_LOSS: '1' } : {}),
-    ...(job.control === undefined ? {} : { [launcherVariable]: job.control }),
+    ...(job.control === undefined
+      ? {}
+      : { [launcherVariable]: job.control, ...toldToKeepers(job.roleEnv) }),
     // For keepers; here the launcher binds.
     ...(job.control !== undefined && job.cores.length === 0 ? { GRADLINK_BIND_TO: 'none' } : {}),
     ...(job.control !== undefined && job.gpusPerWorker !== undefined

@@ -17,6 +17,7 @@ import { Line } from './line.js';
 import type { Ending } from './members.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
+import { ofRole } from './role-env.js';
 import { runJob } from './run-job.js';
 import { firstNode, placeEnvironment } from './torchrun.js';
 
@@ -169,6 +170,7 @@ function planFor(
     label: labelOf(role, index),
     command: server ? serverCommand() : command,
     env: {
+      ...ofRole(role, env),
       [keptVariable]: keptMark(env, place),
       GRADLINK_ROLE: role,
       ...(server

@@ -1,4 +1,5 @@
 // The native surface of stores of several processes: native/binding/store/dist_*.cc.
+import type { StorageArray } from './arrays.js';
 
 /** Where the processes of a store meet, and which this one is. */
 export interface NativePlace {
@@ -80,6 +81,14 @@ export interface ServerReport {
   readonly wait: number;
 }
 
+/** What it leaves in `stored` becomes the value of the elements from `first` on. */
+export type NativeServerUpdater = (
+  key: string,
+  received: StorageArray,
+  stored: StorageArray,
+  first: number,
+) => void;
+
 export interface NativeServerOptions {
   /** Merge pipelines; 0: one a core. */
   readonly threads: number;
@@ -104,6 +113,7 @@ export interface NativeServerClass {
     place: NativePlace,
     options: NativeServerOptions,
     onCommand: ((worker: number, command: string) => void) | null,
+    updater: NativeServerUpdater | null,
   ): NativeServer;
 }
 

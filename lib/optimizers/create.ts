@@ -17,8 +17,15 @@ import type {
   RMSPropOptions,
 } from './adaptive.js';
 import type { Optimizer, OptimizerOptions } from './optimizer.js';
-import { DCASGD, LARS, SGD, Signum, Test } from './sgd.js';
-import type { DCASGDOptions, LARSOptions, SGDOptions, SignumOptions } from './sgd.js';
+import { DCASGD, LARS, LBSGD, SGD, SGLD, Signum, Test } from './sgd.js';
+import type {
+  DCASGDOptions,
+  LARSOptions,
+  LBSGDOptions,
+  SGDOptions,
+  SGLDOptions,
+  SignumOptions,
+} from './sgd.js';
 
 /** The options each optimizer takes, by its name. */
 export interface OptimizerOptionsByName {
@@ -32,10 +39,12 @@ export interface OptimizerOptionsByName {
   ftrl: FtrlOptions;
   lamb: LAMBOptions;
   lars: LARSOptions;
+  lbsgd: LBSGDOptions;
   nadam: NadamOptions;
   nag: Omit<SGDOptions, 'nesterov'>;
   rmsprop: RMSPropOptions;
   sgd: SGDOptions;
+  sgld: SGLDOptions;
   signum: SignumOptions;
   test: OptimizerOptions;
 }
@@ -56,10 +65,12 @@ const makers: {
   ftrl: (options) => new Ftrl(options),
   lamb: (options) => new LAMB(options),
   lars: (options) => new LARS(options),
+  lbsgd: (options) => new LBSGD(options),
   nadam: (options) => new Nadam(options),
   nag: (options) => new SGD({ ...options, nesterov: true }),
   rmsprop: (options) => new RMSProp(options),
   sgd: (options) => new SGD(options),
+  sgld: (options) => new SGLD(options),
   signum: (options) => new Signum(options),
   test: (options) => new Test(options),
 };

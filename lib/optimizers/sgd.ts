@@ -1,6 +1,8 @@
 // Gradient descent and what steps like it: options and formulas.
+import { argumentError } from '../errors.js';
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
+import { checkedObject } from './options.js';
 
 /** Options of {@link SGD}. */
 export interface SGDOptions extends OptimizerOptions {
@@ -90,6 +92,70 @@ export interface DCASGDOptions extends OptimizerOptions {
 export class DCASGD extends Optimizer {
   constructor(options: DCASGDOptions = {}) {
     super('dcasgd', options);
+  }
+}
+
+/** How the rate of {@link LBSGD} rises: `'lars'` in place of a warm-up takes it from the norms of weights and gradient. */
+export type LBSGDWarmup = (typeof warmups)[number];
+/** By the number that the addon has for each. */
+const warmups = ['linear', 'power2', 'sqrt', 'lars'] as const;
+
+/** Options of {@link LBSGD}. */
+export interface LBSGDOptions extends OptimizerOptions {
+  /** Default 0. */
+  readonly momentum?: number;
+  /** Pushes whose mean is one step; the rate rises to so many times itself. Default 1. */
+  readonly batchScale?: number;
+  /** Default `'linear'`. */
+  readonly warmupStrategy?: LBSGDWarmup;
+  /** Epochs until the rate is reached. Default 5. */
+  readonly warmupEpochs?: number;
+  /** Pushes in an epoch. Default 32. */
+  readonly updatesPerEpoch?: number;
+  /** Where training goes on. Default 0. */
+  readonly beginEpoch?: number;
+}
+
+/**
+ * Gradient descent for large batches. Learning rate 0.01 by default. Not on GPUs.
+ *
+ * Gathers `batchScale` pushes of a key, then takes {@link SGD}'s step of their mean. With n pushes of the N in
+ * `warmupEpochs` epochs the rate is multiplied by `1 + (batchScale - 1) * f(n / N)`, where f is x, x^2 or the root of x;
+ * or, with `'lars'`, by `sqrt(|w|^2 / (|g|^2 + wd * |w|^2))`, from 0.01 to 100.
+ */
+export class LBSGD extends Optimizer {
+  constructor(options: LBSGDOptions = {}) {
+    super('lbsgd', numbered(options));
+  }
+}
+
+/** The options as the addon takes them. */
+function numbered(options: LBSGDOptions): OptimizerOptions {
+  const { warmupStrategy, ...others } = checkedObject(options, 'options') as LBSGDOptions;
+  if (warmupStrategy === undefined) return others;
+  const number = warmups.indexOf(warmupStrategy);
+  if (number >= 0) return { ...others, warmupStrategy: number } as OptimizerOptions;
+  const expected = `one of ${warmups.join(', ')}`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'warmupStrategy', expected, warmupStrategy);
+}
+
+/** Options of {@link SGLD}. */
+export interface SGLDOptions extends OptimizerOptions {
+  /** The noise of a run; another number gives another. Default 0. */
+  readonly seed?: number;
+}
+
+/**
+ * Stochastic gradient Langevin dynamics: gradient descent with noise, which samples from the weights' distribution.
+ * Learning rate 0.01 by default. Not on GPUs.
+ *
+ * `w = w - lr / 2 * (g + wd * w) + N(0, lr)`. The noise is of the seed, the key and the number of its update: the same in
+ * every run, on every machine and however a key is cut over servers, and another for every key. Workers that step
+ * themselves, each in a `local` store, give seeds of their own.
+ */
+export class SGLD extends Optimizer {
+  constructor(options: SGLDOptions = {}) {
+    super('sgld', options);
   }
 }
 

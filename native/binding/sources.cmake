@@ -37,6 +37,7 @@ unite(gradlink store
   store/handle.cc
   store/optimizer_spec.cc
   store/optimizer_wrap.cc
+  store/updater_call.cc
   store/wrap.cc)
 target_precompile_headers(gradlink PRIVATE ${GRADLINK_STANDARD_HEADERS} ${CMAKE_CURRENT_LIST_DIR}/napi_setup.h)
 set_target_properties(gradlink PROPERTIES PREFIX "" SUFFIX ".node")

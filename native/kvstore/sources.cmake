@@ -45,6 +45,7 @@ unite(gradlink_kvstore local
   optimizer/optimizer.cc
   optimizer/options.cc
   optimizer/simd/kernels.cc
+  optimizer/noise.cc
   optimizer/state_file.cc
   optimizer/update_run.cc
   store_checks.cc)

@@ -123,8 +123,8 @@ class Store {
   virtual void setLearningRate(double value, std::shared_ptr<Ticket>) = 0;
   /// As setOptimizer with a rule that runs outside the store.
   virtual void setUpdater(std::shared_ptr<ExternalUpdater>) = 0;
-  /// From now on for good; before the first define(). Throws Error(unsupported) where the type has
-  /// no compression.
+  /// From now on for good; nothing may be pending. Throws Error(unsupported) where the type has no
+  /// compression.
   virtual void setCompression(const GradientCompression&) = 0;
 
   /// Done when everything submitted before is done.

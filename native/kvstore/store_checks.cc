@@ -100,13 +100,12 @@ void changeLearningRate(Optimizer* optimizer, double value) {
   optimizer->setLearningRate(value);
 }
 
-void checkCompressible(bool onHost, bool hasKeys, bool isSet) {
+void checkCompressible(bool onHost, bool isSet) {
   if (onHost) {
     throw storeUnsupported(
         "a local store has no gradient compression: it merges on the host, so nothing leaves "
         "a device compressed; use the type 'device'");
   }
-  if (hasKeys) throw storeMisuse("gradient compression must be set before the first init");
   if (isSet) throw storeMisuse("gradient compression is set already, and for good");
 }
 

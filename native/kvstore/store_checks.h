@@ -64,8 +64,8 @@ LoadedStates readStates(const std::string& file);
 /// Throws where there is none, or a schedule decides its rate.
 void changeLearningRate(Optimizer*, double value);
 
-/// Compression is set once, before the first key, and not where values are merged on the host.
-void checkCompressible(bool onHost, bool hasKeys, bool isSet);
+/// Compression is set once, and not where values are merged on the host.
+void checkCompressible(bool onHost, bool isSet);
 
 /// Throws where there is no optimizer whose states could be saved.
 void checkSaveable(const Optimizer*);

@@ -90,15 +90,19 @@ it('check_init: the value of worker 0 counts, and everybody pulls it', async () 
   expect(workers).toEqual(allWell(3, [[true, true]]));
 });
 
-it('gradient compression: 2bit with threshold 0.5 keeps what it does not send', async () => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `
+it.each(['before', 'after'])(
+  'gradient compression, set %s init: 2bit keeps what it does not send',
+  async (when) => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `
     ${keys}
     const kv = await KVStore.create('dist_sync');
-    await kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
+    const compress = () => kv.setGradientCompression({ type: '2bit', threshold: 0.5 });
+    if (${String(when === 'before')}) await compress();
     await kv.init([3, 99], [filled(small, 0), filled(big, 0)]);
+    if (${String(when === 'after')}) await compress();
     await kv.setOptimizer(new Test({ rescaleGrad: rate }));
     const n = kv.numWorkers;
     const steps = [];
@@ -113,10 +117,11 @@ it('gradient compression: 2bit with threshold 0.5 keeps what it does not send', 
     report(steps);
     await kv.close();
     `,
-  );
-  const steps = [0, 0.5, 1, 1, 1.5, 2];
-  expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
-});
+    );
+    const steps = [0, 0.5, 1, 1, 1.5, 2];
+    expect(workers).toEqual(allWell(3, [[...steps, ...steps]]));
+  },
+);
 
 it('dist_async: every push is a step of its own', async () => {
   const { workers } = await runJob(
@@ -180,4 +185,44 @@ it('set_optimizer: worker 0 alone, as its nightly tests have it; a barrier of an
     `,
   );
   expect(workers).toEqual(allWell(2, [[true, true, true]]));
+});
+
+it('set_optimizer twice without a barrier between, in a dist_async store: calls are counted', async () => {
+  const { workers } = await runJob(
+    scripts,
+    { workers: 3, servers: 2 },
+    `
+    ${keys}
+    const outs = { 3: filled(small, 0), 99: filled(big, 0) };
+    const right = [];
+    for (const everybody of [true, false]) {
+      const kv = await KVStore.create('dist_async');
+      for (const key of [3, 99]) await kv.init(key, filled(lengths[key], 0));
+      const sets = everybody || kv.rank === 0;
+      const waiting = [];
+      // What is pushed between the calls is stepped by either optimizer, or assigned, server by server.
+      if (sets) waiting.push(kv.setOptimizer(new Test({ rescaleGrad: 1 })));
+      for (const key of [3, 99]) waiting.push(kv.push(key, filled(lengths[key], 1)));
+      if (sets) waiting.push(kv.setOptimizer(new Test({ rescaleGrad: 2 })));
+      await Promise.all(waiting);
+      await kv.barrier();
+      for (const key of [3, 99]) {
+        await kv.pull(key, outs[key]);
+        right.push(outs[key].every((one) => [1, 2, 3, 4, 5].includes(one)));
+      }
+      await kv.barrier();
+      for (const key of [3, 99]) {
+        const before = outs[key].slice();
+        await kv.push(key, filled(lengths[key], 1));
+        await kv.barrier();
+        await kv.pull(key, outs[key]);
+        right.push(outs[key].every((one, i) => one === before[i] + 6));
+        await kv.barrier();
+      }
+      await kv.close();
+    }
+    report(right);
+    `,
+  );
+  expect(workers).toEqual(allWell(3, [Array.from({ length: 8 }, () => true)]));
 });

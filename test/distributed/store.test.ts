@@ -124,7 +124,7 @@ describe('dist_sync', () => {
         () => kv.push('a', filled(5, 0)),
         () => kv.push('a', [filled(6, 0), filled(6, 0)]),
         () => kv.setUpdater(() => undefined),
-        () => kv.setGradientCompression({ type: '2bit' }),
+        () => kv.setGradientCompression({ type: '3bit' }),
       ]) {
         report((await outcome(misuse())).code);
       }
@@ -315,4 +315,27 @@ it('without servers the error says how to get them', async () => {
   const ended = await scripts.run(`report(await outcome(KVStore.create('dist_sync')));`);
   expect(ended.reports[0]).toMatchObject({ code: 'ERR_UNSUPPORTED' });
   expect((ended.reports[0] as Error).message).toMatch(/gradlink launch -n WORKERS -s SERVERS/);
+});
+
+it("SGLD's noise is the same however a key is cut", async () => {
+  const { workers } = await runJob(
+    scripts,
+    { workers: 1, servers: 2 },
+    `
+    ${helpers}
+    const { SGLD } = await import(${JSON.stringify(library)});
+    const outs = [];
+    for (const [type, options] of [['local', {}], ['dist_sync', {}], ['dist_sync', { bigArrayBound: 10 }]]) {
+      const kv = await KVStore.create(type, options);
+      await kv.init('w', filled(100_001, 0));
+      await kv.setOptimizer(new SGLD({ seed: 3 }));
+      const out = filled(100_001, 0);
+      for (let i = 0; i < 2; i += 1) await kv.pushPull('w', filled(100_001, 1), out);
+      outs.push(out);
+      await kv.close();
+    }
+    report(outs.map((out) => out.every((one, i) => one === outs[0][i] && one !== 0)));
+    `,
+  );
+  expect(workers[0]).toMatchObject({ ...well, reports: [[true, true, true]] });
 });

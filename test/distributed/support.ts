@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import type { Ended, Running, Scripts } from '../support/processes.js';
 
-const serve = `
+const serve = (more: string): string => `
   import { serveJob } from ${JSON.stringify(join(import.meta.dirname, '../../dist/index.js'))};
   const stop = new AbortController();
   process.on('SIGTERM', () => stop.abort());
@@ -12,6 +12,7 @@ const serve = `
     signal: stop.signal,
     onCommand: (command, worker) => report({ worker, command }),
     onStore: (store) => report({ store }),
+    ${more}
   }).catch((error) => {
     report(plain(error));
     process.exitCode = 1;
@@ -30,6 +31,8 @@ export interface Size {
   readonly servers: number;
   /** The servers end by themselves, because a store fails: a signal could meet one that is exiting. */
   readonly serversFail?: boolean;
+  /** More options of the servers' serveJob, as source. */
+  readonly serving?: string;
 }
 
 let jobs = 0;
@@ -48,7 +51,7 @@ export function startJob(
     ...env,
   };
   const servers = Array.from({ length: size.servers }, (_, server) =>
-    scripts.start(serve, {
+    scripts.start(serve(size.serving ?? ''), {
       ...common,
       GRADLINK_ROLE: 'server',
       GRADLINK_SERVER_RANK: String(server),

@@ -181,8 +181,8 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
       });
       return;
     }
-    await kv.setGradientCompression(compression);
     await kv.init('w', filled(40, 0));
+    await kv.setGradientCompression(compression);
     const [grads, outs] = [await each(40, 0.4), await each(40, 0)];
     await kv.pushPull('w', grads, outs);
     expect(await allNumbers(outs)).toEqual(gpus.map(() => full(40, 0)));

@@ -90,7 +90,20 @@ it('is refused where it does not belong', async () => {
   await expect(zero).rejects.toThrow('threshold');
   await kv.setGradientCompression({ type: '1bit', threshold: -1 });
   await expect(kv.setGradientCompression({ type: '2bit' })).rejects.toThrow('for good');
-  const late = await open('device');
-  await late.init('a', filled(1, 0));
-  await expect(late.setGradientCompression({ type: '2bit' })).rejects.toThrow('first init');
+});
+
+it('may be set after init, as in MXNet: it counts from the next push on', async () => {
+  const kv = await open('device');
+  await kv.init('a', filled(5000, 0));
+  const [before, after] = [filled(5000, 0), filled(5000, 0)];
+  // Nothing is awaited between.
+  await Promise.all([
+    kv.push('a', filled(5000, 0.75)),
+    kv.pull('a', before),
+    kv.setGradientCompression({ type: '2bit', threshold: 0.5 }),
+    kv.push('a', filled(5000, 0.75)),
+    kv.pull('a', after),
+  ]);
+  expect(before).toEqual(filled(5000, 0.75));
+  expect(after).toEqual(filled(5000, 0.5));
 });

@@ -224,3 +224,15 @@ describe.each(['local_update_cpu', 'local_allreduce_cpu', 'local_allreduce_devic
     });
   },
 );
+
+it('several keys are pulled into one array, where the last of them stays', async () => {
+  const kv = await open('local');
+  await kv.init([1, 2, 3], [filled(4, 1), filled(4, 2), filled(4, 3)]);
+  const [out, other] = [filled(4, 0), filled(4, 0)];
+  await kv.pull([1, 2, 3], [out, out, out]);
+  expect(out).toEqual(filled(4, 3));
+  await kv.pull([3, 1, 2], [[out, other], out.subarray(0), other]);
+  expect([...out, ...other]).toEqual([1, 1, 1, 1, 2, 2, 2, 2]);
+  await kv.pull([1, 2, 1], [out, out, other]);
+  expect([...out, ...other]).toEqual([2, 2, 2, 2, 1, 1, 1, 1]);
+});

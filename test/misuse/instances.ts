@@ -71,9 +71,11 @@ export const instances: Readonly<Record<string, Maker>> = {
         'Ftrl',
         'LAMB',
         'LARS',
+        'LBSGD',
         'Nadam',
         'RMSProp',
         'SGD',
+        'SGLD',
         'Signum',
         'Test',
       ] as const

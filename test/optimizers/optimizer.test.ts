@@ -71,7 +71,7 @@ describe('creating', () => {
       name: 'TypeError',
       code: 'ERR_INVALID_ARG_VALUE',
       message:
-        'expected one of adadelta, adagrad, adam, adamax, adamw, dcasgd, ftml, ftrl, lamb, lars, nadam, nag, rmsprop, sgd, signum, test ' +
+        'expected one of adadelta, adagrad, adam, adamax, adamw, dcasgd, ftml, ftrl, lamb, lars, lbsgd, nadam, nag, rmsprop, sgd, sgld, signum, test ' +
         "for optimizer, got 'sdg'",
     });
     expect(error(() => createOptimizer('toString')).code).toBe('ERR_INVALID_ARG_VALUE');

@@ -55,6 +55,11 @@ const cases: readonly (readonly [string, ReferenceOptions])[] = [
   ['ftml', { ...shared, learningRate: 0.02, beta1: 0.5, epsilon: 1e-4 }],
   ['dcasgd', {}],
   ['dcasgd', { ...shared, learningRate: 0.3, momentum: 0.9, lambda: 2 }],
+  ['lbsgd', {}],
+  ['lbsgd', { ...shared, learningRate: 0.1, momentum: 0.9, batchScale: 2, updatesPerEpoch: 1 }],
+  ['lbsgd', { batchScale: 3, warmupStrategy: 'power2', warmupEpochs: 2, beginEpoch: 1 }],
+  ['lbsgd', { ...shared, batchScale: 2, warmupStrategy: 'sqrt', momentum: 0.5 }],
+  ['lbsgd', { ...shared, batchScale: 2, warmupStrategy: 'lars', momentum: 0.5 }],
   ['test', {}],
   ['test', { rescaleGrad: 0.25 }],
 ];

@@ -46,6 +46,22 @@ describe.each([
     ['smoke'],
   );
 
+  mpiTest('sets variables of the workers alone, and of the servers alone', async () => {
+    const module = join(launches.scratch, `${mpi}-roles.mjs`);
+    const told = `'role ' + process.env.GRADLINK_ROLE + ' ' + process.env.COLOR + ' ' + process.env.SHAPE + '\\n'`;
+    writeFileSync(module, `process.stdout.write(${told});`);
+    const { code, stdout } = await launch([
+      ...['-n', '1', '-s', '1', '--env', 'SHAPE=round', '--env-worker', 'COLOR=light "blue"'],
+      ...['--env-server', `GRADLINK_SERVER_MODULE=${module}`, '--env-server', 'COLOR=red'],
+      ...[process.execPath, '-e', `process.stdout.write(${told})`],
+    ]).ended;
+    const lines = stdout.split('\n').filter((line) => line.startsWith('role'));
+    expect({ code, lines: lines.sort() }).toEqual({
+      code: 0,
+      lines: ['role server red round', 'role worker light "blue" round'],
+    });
+  });
+
   mpiTest('writes a file a rank, with all of a long output in order', async () => {
     const dir = join(launches.scratch, `${mpi}-logs`);
     const program = `for (let i = 0; i < 5000; i++) process.stdout.write('x'.repeat(i % 97) + i + '\\n')`;

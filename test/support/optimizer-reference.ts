@@ -2,7 +2,7 @@
 // one array's states.
 
 /** Options by name, all given. */
-export type ReferenceOptions = Readonly<Record<string, number | boolean | null>>;
+export type ReferenceOptions = Readonly<Record<string, number | boolean | string | null>>;
 
 /** A step on `w` in place; t counts from 1. */
 export type ReferenceStep = (w: number[], grad: readonly number[], t: number) => void;
@@ -167,6 +167,31 @@ export function referenceOptimizer(
           last[i] = weight;
           w[i] = weight + at(a, i);
         }
+      };
+    }
+    case 'lbsgd': {
+      const scale = num('batchScale', 1);
+      const perEpoch = num('updatesPerEpoch', 32);
+      const nwup = num('warmupEpochs', 5) * perEpoch;
+      const shapes: Record<string, (part: number) => number> = {
+        linear: (part) => part,
+        power2: (part) => part * part,
+        sqrt: Math.sqrt,
+      };
+      const strategy = String(options['warmupStrategy'] ?? 'linear');
+      return (w, grad, t) => {
+        const pushes = num('beginEpoch', 0) * perEpoch + t;
+        grad.forEach((g, i) => (b[i] = at(b, i) + g));
+        if (pushes % scale !== 0) return;
+        const mean = b.map((sum) => sum / scale);
+        b.fill(0);
+        const rising = 1 + (scale - 1) * (shapes[strategy] ?? Number)(pushes / nwup);
+        let times = pushes >= nwup ? scale : nwup <= 1 ? 1 : rising;
+        if (strategy === 'lars') {
+          const [w2, g2] = [norm(w) ** 2, norm(mean) ** 2];
+          times = clip(Math.max(Math.sqrt(w2 / (g2 + wd * w2 + 1e-18)), 0.01), 100);
+        }
+        momentumStep(w, mean, num('learningRate', 0.01) * times, num('momentum', 0));
       };
     }
     case 'adagrad':

@@ -115,8 +115,6 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
     ['--mpirun', options.mpirun !== undefined, ['mpi', 'ssh']],
     ['--launcher-arg', options.launcherArg.length > 0, ['mpi', 'ssh', 'slurm']],
     ['--tolerate-worker-loss', options.tolerateWorkerLoss === true, ['local']],
-    ['--env-worker', Object.keys(options.envWorker).length > 0, ['local']],
-    ['--env-server', Object.keys(options.envServer).length > 0, ['local']],
   ];
   for (const [name, there, names] of given) {
     if (there && !names.includes(launcher.name)) {

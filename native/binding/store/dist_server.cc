@@ -7,6 +7,7 @@
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/pending_op.h"
+#include "binding/store/updater_call.h"
 #include "kvstore/worker/terms.h"
 #include "mpi/job_end.h"
 
@@ -33,12 +34,17 @@ Napi::Value reportObject(Napi::Env env, const ServerReport& report) {
 }  // namespace
 
 ServerHandle::ServerHandle(Napi::Env env, CommunicatorHandle::Join join,
-                           const ServerOptions& options, Napi::Function onCommand)
+                           const ServerOptions& options, Napi::Function onCommand,
+                           Napi::Function updater)
     : environment_(Environment::of(env).shared_from_this()),
       join_(std::move(join)),
       options_(options) {
   if (!onCommand.IsEmpty()) onCommand_ = Napi::Persistent(onCommand);
   options_.onCommand = [this](int worker, const std::string& command) { tell(worker, command); };
+  if (!updater.IsEmpty()) {
+    updater_ = Napi::Persistent(updater);
+    options_.updater = [this](const ShardUpdate& wanted) { update(wanted); };
+  }
   environment_->add(this);
 }
 
@@ -75,6 +81,28 @@ void ServerHandle::tell(int worker, const std::string& command) {
   });
 }
 
+/// On a pipeline's thread, which waits for it.
+void ServerHandle::update(const ShardUpdate& wanted) {
+  std::string failure;
+  const bool ran = environment_->call([&](Napi::Env env) {
+    try {
+      runUpdater(env, updater_, Napi::String::New(env, wanted.key),
+                 {wanted.dtype, wanted.count, wanted.received, wanted.stored},
+                 {Napi::Number::New(env, static_cast<double>(wanted.first))});
+    } catch (const Napi::Error& error) {
+      failure = error.Message();
+      if (failure.empty()) failure = "it threw no error";
+    } catch (const std::exception& error) {
+      failure = error.what();
+    }
+  });
+  if (!ran) failure = "the server's process is ending";
+  if (failure.empty()) return;
+  throw Error(ErrorCode::system, "the updater of a server failed for key " + wanted.key +
+                                     ", whose value stays as it was: " + failure)
+      .stillUsable();
+}
+
 void exportServer(Napi::Env env, Napi::Object exports) { ServerWrap::define(env, exports); }
 
 void ServerWrap::define(Napi::Env env, Napi::Object exports) {
@@ -94,7 +122,10 @@ ServerWrap::ServerWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
     options.tolerateWorkerLoss = booleanArg(from.Get("tolerateWorkerLoss"), "tolerateWorkerLoss");
     const Napi::Function onCommand =
         info[2].IsNull() ? Napi::Function() : functionArg(info[2], "onCommand");
-    handle_ = std::make_shared<ServerHandle>(info.Env(), jobJoinArg(info[0]), options, onCommand);
+    const Napi::Function updater =
+        info[3].IsNull() ? Napi::Function() : functionArg(info[3], "updater");
+    handle_ = std::make_shared<ServerHandle>(info.Env(), jobJoinArg(info[0]), options, onCommand,
+                                             updater);
   });
 }
 

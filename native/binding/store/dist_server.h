@@ -18,8 +18,9 @@ namespace gradlink::binding {
 /// Outlives its JavaScript object while it serves. Made and destroyed on the JavaScript thread.
 class ServerHandle final : public Resident, public std::enable_shared_from_this<ServerHandle> {
  public:
-  /// `onCommand` may be empty.
-  ServerHandle(Napi::Env, CommunicatorHandle::Join, const ServerOptions&, Napi::Function onCommand);
+  /// Both functions may be empty.
+  ServerHandle(Napi::Env, CommunicatorHandle::Join, const ServerOptions&, Napi::Function onCommand,
+               Napi::Function updater);
   ~ServerHandle() override;
 
   /// Of an MPI job: returns when its workers are exiting. On the queue's thread.
@@ -38,11 +39,13 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
 
  private:
   void tell(int worker, const std::string& command);
+  void update(const ShardUpdate&);
 
   std::shared_ptr<Environment> environment_;
   const CommunicatorHandle::Join join_;
   ServerOptions options_;
   Napi::FunctionReference onCommand_;
+  Napi::FunctionReference updater_;
   std::unique_ptr<Wire> wire_;
   ServerReport report_;
   std::atomic<bool> stop_ = false;

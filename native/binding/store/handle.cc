@@ -1,36 +1,14 @@
 #include "binding/store/handle.h"
 
-#include <cstring>
 #include <string>
 #include <utility>
 
 #include "binding/errors.h"
+#include "binding/store/updater_call.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/worker/store.h"
 
 namespace gradlink::binding {
-
-namespace {
-
-/// A TypedArray with a copy of `data`. Not a view: a script may keep it, and the store's memory
-/// moves on.
-Napi::Value copyOf(Napi::Env env, const UpdateRequest& request, const void* data) {
-  constexpr napi_typedarray_type kStorage[kDTypeCount] = {
-      napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,
-      napi_bigint64_array, napi_biguint64_array, napi_uint16_array, napi_uint16_array,
-      napi_float32_array,  napi_float64_array};
-  const std::size_t bytes = request.count * sizeOf(request.dtype);
-  Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, bytes);
-  if (bytes != 0) std::memcpy(buffer.Data(), data, bytes);
-  napi_value array;
-  if (napi_create_typedarray(env, kStorage[static_cast<int>(request.dtype)], request.count, buffer,
-                             0, &array) != napi_ok) {
-    throw Napi::Error::New(env);
-  }
-  return Napi::Value(env, array);
-}
-
-}  // namespace
 
 class KVStoreHandle::ScriptUpdater final : public ExternalUpdater {
  public:
@@ -119,17 +97,8 @@ std::shared_ptr<ExternalUpdater> KVStoreHandle::updater(Napi::Function function)
 
 void KVStoreHandle::callUpdater(Napi::Env env, std::uint32_t function,
                                 const UpdateRequest& request) {
-  const Napi::Value received = copyOf(env, request, request.received);
-  const Napi::Value stored = copyOf(env, request, request.stored);
-  functions_.at(function).Call({Napi::Number::New(env, request.key), received, stored});
-  const auto array = stored.As<Napi::TypedArray>();
-  const std::size_t bytes = request.count * sizeOf(request.dtype);
-  // A detached array has length 0.
-  if (array.ByteLength() != bytes) {
-    throw argumentError(env, "stored", "the array to stay where it is", "a detached array");
-  }
-  const auto* data = static_cast<const std::byte*>(array.ArrayBuffer().Data());
-  if (bytes != 0) std::memcpy(request.stored, data + array.ByteOffset(), bytes);
+  runUpdater(env, functions_.at(function), Napi::Number::New(env, request.key),
+             {request.dtype, request.count, request.received, request.stored});
 }
 
 }  // namespace gradlink::binding

@@ -65,6 +65,34 @@ struct Dcasgd {
   }
 };
 
+/// Gathers gradients in s[1]; in a step that is due (correction1 is not 0) it takes sgd's with
+/// momentum, of the mean over batchScale of them (correction2).
+struct Lbsgd {
+  static constexpr unsigned kStates = 2;
+  template <class T>
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+    const T gathered = s[1] + grad;
+    const T g = bounded(c.rescale * (gathered / c.correction2), c.clip);
+    const T m = c.momentum * s[0] - c.lrWd * w - c.lr * g;
+    const bool isDue = c.correction1 != T(0);
+    s[0] = isDue ? m : s[0];
+    s[1] = isDue ? T(0) : gathered;
+    w = isDue ? w + m : w;
+  }
+};
+
+/// w -= lr (g + wd w); w += sigma s, where lr is half the rate, s the element's noise and sigma
+/// (correction1) the root of the rate.
+struct Sgld {
+  static constexpr unsigned kStates = 1;
+  template <class T>
+  static GRADLINK_FORMULA void step(T& w, T grad, T* s, const StepScalars<T>& c) {
+    const T g = bounded(c.rescale * grad, c.clip);
+    w = w - c.lr * (g + c.wd * w);
+    w = w + c.correction1 * s[0];
+  }
+};
+
 #undef GRADLINK_FORMULA
 
 }  // namespace gradlink::kernels

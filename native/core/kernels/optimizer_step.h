@@ -31,7 +31,9 @@ namespace gradlink {
   X(argument, adamax, Adamax)               \
   X(argument, nadam, Nadam)                 \
   X(argument, ftml, Ftml)                   \
-  X(argument, dcasgd, Dcasgd)
+  X(argument, dcasgd, Dcasgd)               \
+  X(argument, lbsgd, Lbsgd)                 \
+  X(argument, sgld, Sgld)
 
 enum class StepKernel : std::uint8_t {
 #define GRADLINK_STEP_NAME(none, kernel, Formula) kernel,
@@ -49,7 +51,7 @@ constexpr bool runsOnGpus(StepKernel kernel) {
 }
 
 /// Which norm, if any, scales the rate of a whole array.
-enum class TrustRatio : std::uint8_t { none, lars, lamb };
+enum class TrustRatio : std::uint8_t { none, lars, lamb, lbsgd };
 
 /// Elements of a block: the unit in which an update is cut, and of which norms are partial sums.
 /// Small enough that a block of every array an optimizer touches stays in the first two cache
@@ -76,7 +78,7 @@ struct StepScalars {
   T beta2 = 0;
   T oneMinusBeta2 = 1;
   T epsilon = 0;
-  /// Bias corrections of lamb: 1 - beta^t, or 1.
+  /// Bias corrections of lamb: 1 - beta^t, or 1. Others keep other numbers there.
   T correction1 = 1;
   T correction2 = 1;
   /// ftrl's L1 strength and beta.

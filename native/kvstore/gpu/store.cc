@@ -146,7 +146,7 @@ void GpuStore::admit(GpuItem& item) const {
 
 void GpuStore::setCompression(const GradientCompression& compression) {
   if (graph_) refuseInGraph("gradient compression, whose codes cross the GPUs");
-  checkCompressible(onHost_, !keys_.all().empty(), compression_ != nullptr);
+  checkCompressible(onHost_, compression_ != nullptr);
   if (!compression.feedsBack()) {
     throw storeUnsupported(std::string("stores on GPUs compress as 2bit or 1bit, not ") +
                            compression.name());

@@ -54,7 +54,8 @@ class KeyLane final : public Lane {
 
   Scheduler& scheduler;
   const UpdateRule& rule;
-  const GradientCompression* const compression;
+  /// Changes while nothing is pending.
+  const GradientCompression* compression;
   const KeyId id;
   const std::string name;
   const DType dtype;

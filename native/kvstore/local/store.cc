@@ -75,8 +75,12 @@ void LocalStore::setUpdater(std::shared_ptr<ExternalUpdater> updater) {
 }
 
 void LocalStore::setCompression(const GradientCompression& compression) {
-  checkCompressible(placement_ == Placement::host, !allLanes().empty(), compression_ != nullptr);
-  compression_ = std::make_unique<const GradientCompression>(compression);
+  checkCompressible(placement_ == Placement::host, compression_ != nullptr);
+  const std::vector<KeyLane*> lanes = allLanes();
+  scheduler_.apply([&] {
+    compression_ = std::make_unique<const GradientCompression>(compression);
+    for (KeyLane* const lane : lanes) lane->compression = compression_.get();
+  });
 }
 
 void LocalStore::barrier(std::shared_ptr<Ticket> ticket) {

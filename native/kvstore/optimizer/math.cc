@@ -13,6 +13,9 @@ namespace {
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
 
+/// Of lbsgd: its rate follows norms in place of a warm-up.
+constexpr double kLarsStrategy = 3;
+
 double orNoBound(double value) { return std::isnan(value) ? kNoBound : value; }
 
 /// nadam's momentum at a step, which rises to beta1.
@@ -85,6 +88,20 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
   } else if (name == "dcasgd") {
     kernel = StepKernel::dcasgd;
     stateNames = {"before", "momentum"};
+  } else if (name == "lbsgd") {
+    kernel = StepKernel::lbsgd;
+    stateNames = {"momentum", "gathered"};
+    if (value("warmupStrategy") > kLarsStrategy || value("batchScale") == 0) {
+      throw Error(ErrorCode::invalidArgument,
+                  "lbsgd: batchScale must be at least 1, and warmupStrategy a number from 0 to 3");
+    }
+    if (value("warmupStrategy") == kLarsStrategy) ratio = TrustRatio::lbsgd;
+  } else if (name == "sgld") {
+    kernel = StepKernel::sgld;
+    if (value("learningRate") < 0) {
+      throw Error(ErrorCode::invalidArgument,
+                  "sgld: learningRate must be at least 0, its root is the noise's deviation");
+    }
   } else {
     kernel = StepKernel::addScaled;
   }
@@ -94,6 +111,27 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
     throw Error(ErrorCode::invalidArgument,
                 name + ": learningRate must not be 0, it divides by it");
   }
+}
+
+/// Those that lbsgd has gathered or stepped by, of one key.
+double OptimizerMath::gatheredPushes(const UpdateNumbers& numbers) const {
+  return value("beginEpoch") * value("updatesPerEpoch") + static_cast<double>(numbers.t) -
+         value("beginNumUpdate");
+}
+
+/// What lbsgd multiplies its rate by: rises to batchScale.
+double OptimizerMath::warmup(double pushes) const {
+  constexpr double kPower2 = 1;
+  constexpr double kRoot = 2;
+  const double most = value("batchScale");
+  const double end = value("warmupEpochs") * value("updatesPerEpoch");
+  if (pushes >= end) return most;
+  if (end <= 1) return 1;
+  const double strategy = value("warmupStrategy");
+  double part = pushes / end;
+  if (strategy == kPower2) part *= part;
+  if (strategy == kRoot) part = std::sqrt(part);
+  return 1 + (most - 1) * part;
 }
 
 double OptimizerMath::value(const char* option) const {
@@ -171,6 +209,17 @@ StepScalars<double> OptimizerMath::scalars(const UpdateNumbers& numbers) const {
     case StepKernel::dcasgd:
       c.lambda1 = value("lambda");
       break;
+    case StepKernel::lbsgd: {
+      const double pushes = gatheredPushes(numbers);
+      c.correction1 = std::fmod(pushes, value("batchScale")) == 0 ? 1 : 0;
+      c.correction2 = value("batchScale");
+      if (ratio == TrustRatio::none) c.lr *= warmup(pushes);
+      break;
+    }
+    case StepKernel::sgld:
+      c.correction1 = std::sqrt(std::max(c.lr, 0.0));
+      c.lr /= 2;
+      break;
     case StepKernel::sgd:
     case StepKernel::sgdMomentum:
     case StepKernel::nesterov:
@@ -193,6 +242,11 @@ double OptimizerMath::trustRatio(const UpdateNumbers& numbers, double weightSqua
     return numbers.layerwise && weightNorm > 0 && gradNorm > 0
                ? value("eta") * weightNorm / (gradNorm + numbers.wd * weightNorm + value("epsilon"))
                : 1;
+  }
+  if (ratio == TrustRatio::lbsgd) {
+    constexpr double kAgainstZero = 1e-18;
+    const double squares = otherSquares + numbers.wd * weightSquares + kAgainstZero;
+    return std::clamp(std::sqrt(weightSquares / squares), 0.01, 100.0);
   }
   const double lower = value("lowerBound");
   const double upper = value("upperBound");

@@ -23,6 +23,9 @@ struct OptimizerMath {
   /// direction (lamb).
   double trustRatio(const UpdateNumbers& numbers, double weightSquares, double otherSquares) const;
 
+  /// Whether the rate is that before the update was counted.
+  bool asksRateFirst() const { return kernel == StepKernel::lbsgd; }
+
   double value(const char* option) const;
   bool flag(const char* option) const { return value(option) != 0; }
 
@@ -33,6 +36,10 @@ struct OptimizerMath {
   /// Which of them are, and where it is an option, as in MXNet 1.9.1.
   bool lazy = false;
   std::vector<const char*> stateNames;
+
+ private:
+  double gatheredPushes(const UpdateNumbers& numbers) const;
+  double warmup(double pushes) const;
 };
 
 }  // namespace gradlink

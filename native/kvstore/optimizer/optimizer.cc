@@ -137,13 +137,14 @@ double Optimizer::currentRate() const {
 
 UpdateNumbers Optimizer::issue(OptimizerState& state) {
   const std::lock_guard lock(mutex_);
+  const double rateBefore = currentRate();
   if (state.updates == 0) {
     state.updates = beginNumUpdate_;
   }
   state.updates += 1;
   numUpdate_ = std::max(numUpdate_, state.updates);
 
-  const double rate = currentRate();
+  const double rate = math_->asksRateFirst() ? rateBefore : currentRate();
   UpdateNumbers numbers{};
   numbers.learningRate = rate * multiplier(spec_.lrMult, state.key, 1);
   numbers.wd = math_->value("wd") * wdMultiplier(state.key);

@@ -72,6 +72,8 @@ struct OptimizerState {
   std::vector<StateArray> arrays;
   /// The rate of the update before (lars scales its momentum by the change); 0 before the first.
   double lastLearningRate = 0;
+  /// Where in its key the first element is, whose other parts are stepped elsewhere; not saved.
+  std::size_t first = 0;
 };
 
 /// The numbers of one update, fixed when it was issued.

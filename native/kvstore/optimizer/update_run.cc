@@ -7,6 +7,7 @@
 #include "core/thread_pool.h"
 #include "kvstore/base/misuse.h"
 #include "kvstore/optimizer/math.h"
+#include "kvstore/optimizer/noise.h"
 #include "kvstore/optimizer/optimizer.h"
 
 namespace gradlink {
@@ -88,6 +89,14 @@ struct UpdateRun::Impl {
   template <class T>
   void step(int phase, std::size_t start, std::size_t count, T* weights, const T* grad) {
     const StepScalars<T> c = rounded<T>(scalars);
+    if (math.kernel == StepKernel::sgld) {
+      std::array<T, kUpdateBlock> noise;
+      const NoiseOf of{math.value("seed"), state.key, numbers.t};
+      fillNormal<T>({noise.data(), count}, of, state.first + start);
+      function<T>(math.kernel)({weights, grad, {noise.data(), nullptr, nullptr}, nullptr}, count,
+                               c);
+      return;
+    }
     if (math.ratio == TrustRatio::none || phase == 1) {
       function<T>(math.kernel)(arraysAt<T>(weights, grad, start, nullptr), count, c);
       return;
@@ -96,6 +105,13 @@ struct UpdateRun::Impl {
     weightSquares[block] = squares(weights, count);
     if (math.ratio == TrustRatio::lars) {
       otherSquares[block] = squares(grad, count);
+      return;
+    }
+    if (math.ratio == TrustRatio::lbsgd) {
+      std::array<T, kUpdateBlock> mean;
+      const T* const gathered = static_cast<const T*>(state.arrays[1].data.data()) + start;
+      for (std::size_t i = 0; i < count; ++i) mean[i] = (gathered[i] + grad[i]) / c.correction2;
+      otherSquares[block] = squares(mean.data(), count);
       return;
     }
     std::array<T, kUpdateBlock> direction;
@@ -138,15 +154,14 @@ struct UpdateRun::Impl {
   template <class T>
   void runFull(int phase, std::size_t start, std::size_t end) {
     auto* weights = static_cast<T*>(weight);
-    if (phase == lastPhase()) {
-      runFused<T>(start, end);
-      return;
-    }
+    const bool fused = phase == lastPhase() && math.kernel != StepKernel::sgld;
+    if (fused) return runFused<T>(start, end);
     std::array<T, kUpdateBlock> sum;
     for (; start < end; start += kUpdateBlock) {
       const std::size_t count = std::min(kUpdateBlock, end - start);
       const void* grad = gradientAt(start, count, sum.data());
       step<T>(phase, start, count, weights + start, static_cast<const T*>(grad));
+      if (phase == lastPhase()) copyOut(start, count);
     }
   }
 

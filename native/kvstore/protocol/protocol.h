@@ -66,7 +66,8 @@ struct Header {
   std::int32_t blame = -1;
   /// Elements: of the shard (define), else of the piece.
   std::uint64_t count = 0;
-  /// push: its ordinal among this worker's; pull: rounds that must have closed.
+  /// push: its ordinal among this worker's; pull: rounds that must have closed; define: where in
+  /// its key the shard begins.
   std::uint64_t round = 0;
   /// The worker's number for a request that is answered; the answer repeats it.
   std::uint64_t request = 0;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "kvstore/base/compression.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/protocol/protocol.h"
+#include "kvstore/server/server.h"
 
 namespace gradlink::dist {
 
@@ -73,6 +75,8 @@ struct ServerContext {
 
   // ---- changed by the receiving thread while the pipelines are idle
   std::shared_ptr<Optimizer> optimizer;
+  /// Instead of an optimizer.
+  std::function<void(const ShardUpdate&)> updater;
   std::optional<GradientCompression> compression;
   std::vector<Standing> standing;
   int active() const {

@@ -176,6 +176,7 @@ void ServerLoop::setOptimizer(const WireMessage& message) {
     if (!loaded.spec) throw storeMisuse("setOptimizer: there is no optimizer in it");
     optimizer = Optimizer::create(*loaded.spec);
   }
+  context_.updater = nullptr;
   context_.optimizer = std::move(optimizer);
   for (const auto& each : shards_) {
     if (each != nullptr) each->setState(nullptr);
@@ -196,6 +197,7 @@ void ServerLoop::loadStates(const WireMessage& message) {
                       if (each == nullptr) return std::nullopt;
                       return StateShape{each->dtype(), each->count()};
                     });
+  context_.updater = nullptr;
   context_.optimizer = loaded.optimizer;
   for (const auto& each : shards_) {
     if (each != nullptr) each->setState(nullptr);

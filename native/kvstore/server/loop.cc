@@ -39,6 +39,7 @@ ServerLoop::ServerLoop(Wire& wire, const ServerOptions& options, const std::atom
       stop_(stop),
       context_(wire, options.workers, options.asynchronous),
       streams_(static_cast<std::size_t>(options.workers)) {
+  context_.updater = options.updater;
   const int threads = threadsFor(wire, options.threads);
   for (int t = 0; t < threads; ++t) {
     pipelines_.push_back(std::make_unique<Pipeline>(context_, threads > 1));

@@ -2,13 +2,26 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 
+#include "core/kernels/dtype.h"
 #include "core/wire.h"
 
 namespace gradlink {
+
+/// What an update rule that runs outside the server gets: elements [first, first + count) of a key,
+/// all that this server has of it. `stored` is to be changed in place, `received` only read.
+struct ShardUpdate {
+  const std::string& key;
+  DType dtype;
+  std::size_t first;
+  std::size_t count;
+  const void* received;
+  void* stored;
+};
 
 struct ServerOptions {
   int workers = 1;
@@ -22,6 +35,9 @@ struct ServerOptions {
   double timeoutMs = 30000;
   /// Called on the receiving thread for each `command`; may be null.
   std::function<void(int worker, const std::string& text)> onCommand;
+  /// Pushes change values through it until worker 0 sets an optimizer; may be null. Called on the
+  /// threads of the pipelines, for different keys side by side. Throws Error where it fails.
+  std::function<void(const ShardUpdate&)> updater;
 };
 
 /// What a server did, for reports; `merge` and `update` are seconds of all pipelines together.

@@ -32,6 +32,7 @@ ServerShard::ServerShard(ServerContext& context, Merger& merger, const Header& d
       name_(std::move(name)),
       dtype_(definition.dtype),
       count_(definition.count),
+      first_(definition.round),
       flags_(definition.flags),
       step_(pieceElements(dtype_)),
       value_(static_cast<std::byte*>(value)),
@@ -42,7 +43,7 @@ ServerShard::ServerShard(ServerContext& context, Merger& merger, const Header& d
 
 bool ServerShard::agreesWith(const Header& definition, const std::string& name) const {
   return definition.count == count_ && definition.dtype == dtype_ && definition.flags == flags_ &&
-         name == name_;
+         definition.round == first_ && name == name_;
 }
 
 std::size_t ServerShard::wireBytes(const Header& header) const {
@@ -109,8 +110,9 @@ void ServerShard::advanceAll() {
   for (std::size_t p = 0; p < pieces_.size(); ++p) advance(p);
 }
 
-// Norms are of the whole shard: all pieces must be there.
+// Norms are of the whole shard, and so is what an updater is given: all pieces must be there.
 bool ServerShard::needsWhole() const {
+  if (context_.updater) return true;
   return context_.optimizer && isFloat(dtype_) &&
          context_.optimizer->math().ratio != TrustRatio::none;
 }
@@ -189,6 +191,7 @@ ServerShard::Step* ServerShard::findStep(int worker, std::uint64_t round) {
 ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
   Optimizer& optimizer = *context_.optimizer;
   if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_);
+  state_->first = first_;
   const UpdateNumbers numbers = optimizer.issue(*state_);
   const void* const none[] = {nullptr};  // each piece brings its own
   auto run = std::make_unique<UpdateRun>(optimizer, *state_, numbers, value_, none);
@@ -243,6 +246,16 @@ bool ServerShard::applyWhole(int worker, std::uint64_t round) {
   bool read = false;
   for (ShardPiece& piece : pieces_) read = isRead(piece) || read;
   if (read) return false;
+  const std::optional<Error> failure = context_.updater ? callUpdater(batches) : std::nullopt;
+  if (!context_.updater) stepWhole(worker, round, batches);
+  for (std::size_t p = 0; p < pieces_.size(); ++p) {
+    finish(p, batches[p], failure ? &*failure : nullptr);
+    answerPulls(p);
+  }
+  return true;
+}
+
+void ServerShard::stepWhole(int worker, std::uint64_t round, const std::vector<Batch>& batches) {
   const Step step = makeStep(worker, round);
   for (int phase = 0; phase < step.run->phases(); ++phase) {
     for (std::size_t p = 0; p < pieces_.size(); ++p) {
@@ -251,11 +264,21 @@ bool ServerShard::applyWhole(int worker, std::uint64_t round) {
     }
     step.run->endPhase(phase);
   }
+}
+
+std::optional<Error> ServerShard::callUpdater(const std::vector<Batch>& batches) {
+  if (received_.size() == 0) received_ = AlignedBuffer(count_ * sizeOf(dtype_));
+  auto* const received = static_cast<std::byte*>(received_.data());
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
-    finish(p, batches[p]);
-    answerPulls(p);
+    merger_.assign(received + firstOf(p) * sizeOf(dtype_), pushedOf(pieces_[p], batches[p]),
+                   countOf(p), dtype_, compression());
   }
-  return true;
+  try {
+    context_.updater({name_, dtype_, first_, count_, received, value_});
+  } catch (const Error& error) {
+    return error;
+  }
+  return std::nullopt;
 }
 
 // What the batch pushed is in the value: whoever waited for it hears of it.

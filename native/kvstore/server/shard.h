@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,8 @@ class ServerShard {
   void apply(std::size_t piece, const Batch& batch);
   bool applyWhole();
   bool applyWhole(int worker, std::uint64_t round);
+  void stepWhole(int worker, std::uint64_t round, const std::vector<Batch>& batches);
+  std::optional<Error> callUpdater(const std::vector<Batch>& batches);
   Step makeStep(int worker, std::uint64_t round);
   Step* findStep(int worker, std::uint64_t round);
   void finish(std::size_t piece, const Batch& batch, const Error* failure = nullptr);
@@ -129,6 +132,8 @@ class ServerShard {
   const std::string name_;
   const DType dtype_;
   const std::size_t count_;
+  /// Of its key.
+  const std::size_t first_;
   const std::uint8_t flags_;
   const std::size_t step_;
   std::byte* const value_;
@@ -138,6 +143,8 @@ class ServerShard {
   std::size_t heldPieces_ = 0;
   Batch batch_;
   std::vector<PushedPiece> pushed_;
+  /// What an updater is given.
+  AlignedBuffer received_;
 };
 
 }  // namespace gradlink::dist

@@ -210,7 +210,8 @@ void DistEngine::defineKey(DistKey& key) {
                   .dtype = key.dtype,
                   .flags = shard.first > 0 ? kContinued : std::uint8_t{0},
                   .shard = shard.number,
-                  .count = shard.count};
+                  .count = shard.count,
+                  .round = shard.first};
     link_.send(shard.server, header,
                std::span(reinterpret_cast<const std::uint8_t*>(key.name.data()), key.name.size()));
   }

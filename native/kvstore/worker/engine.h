@@ -33,7 +33,7 @@ class DistEngine {
 
   // ---- from any thread; in the order of the calls
 
-  /// Before the first define().
+  /// While nothing is pending.
   void setCompression(const CompressionTerms&);
   /// The key outlives the engine, which alone uses the part that is the engine's from here on.
   void define(DistKey&);

@@ -7,6 +7,7 @@
 
 #include "core/error.h"
 #include "kvstore/key_table.h"
+#include "kvstore/optimizer/math.h"
 #include "kvstore/store_checks.h"
 #include "kvstore/worker/engine.h"
 #include "kvstore/worker/states.h"
@@ -37,7 +38,7 @@ std::uint32_t encodingOf(const GradientCompression& compression) {
 
 /// These take the norm of a whole key, and a server has but a part of one that is cut.
 bool needsWholeKeys(const Optimizer& optimizer) {
-  return optimizer.spec().name == "lars" || optimizer.spec().name == "lamb";
+  return optimizer.math().ratio != TrustRatio::none;
 }
 
 void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t shards) {
@@ -176,14 +177,17 @@ void DistStoreOfWorker::setLearningRate(double value, std::shared_ptr<Ticket> ti
 
 void DistStoreOfWorker::setUpdater(std::shared_ptr<ExternalUpdater>) {
   throw storeUnsupported(
-      "values of a distributed store live on servers, which run no JavaScript: use "
-      "setOptimizer");
+      "setUpdater: values of a store with servers are updated on the servers: give the function to "
+      "serveJob({ updater }), or use setOptimizer");
 }
 
 void DistStoreOfWorker::setCompression(const GradientCompression& compression) {
   const std::lock_guard lock(mutex_);
-  checkCompressible(false, !keys_.empty(), compression_ != nullptr);
+  checkCompressible(false, compression_ != nullptr);
   compression_ = std::make_unique<const GradientCompression>(compression);
+  for (DistKey* const key : keys_.all()) {
+    if (key->dtype == DType::float32) key->compression = compression_.get();
+  }
   engine_.setCompression({encodingOf(compression), compression.threshold()});
 }
 

@@ -368,9 +368,10 @@ std::string messageOf(const OptimizerSpec& spec) {
 }
 
 TEST(Optimizer, SaysWhatWasExpected) {
-  EXPECT_EQ(messageOf(named("sdg")),
-            "unknown optimizer 'sdg': the known ones are adadelta, adagrad, adam, adamax, "
-            "adamw, dcasgd, ftml, ftrl, lamb, lars, nadam, rmsprop, sgd, signum, test");
+  EXPECT_EQ(
+      messageOf(named("sdg")),
+      "unknown optimizer 'sdg': the known ones are adadelta, adagrad, adam, adamax, "
+      "adamw, dcasgd, ftml, ftrl, lamb, lars, lbsgd, nadam, rmsprop, sgd, sgld, signum, test");
   EXPECT_EQ(messageOf(named("test", {{"momentum", 0.9}})),
             "test: unknown option 'momentum': the known ones are beginNumUpdate, clipGradient, "
             "learningRate, "

@@ -300,7 +300,6 @@ TEST(DistStore, MisuseIsToldAtOnce) {
     const KeyId key = makeKey(store, "key", Floats(1000));
     EXPECT_THROW(store.define("key", DType::float32, 1, 1), Error);
     EXPECT_THROW(store.setUpdater(nullptr), Error);
-    EXPECT_THROW(store.setCompression(GradientCompression::create("2bit")), Error);
     EXPECT_THROW(store.setOptimizer(Optimizer::create(specOf("lamb"))), Error)
         << "the key is cut, and lamb needs its norm";
     std::vector<Floats> none;

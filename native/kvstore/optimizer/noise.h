@@ -1,0 +1,22 @@
+// Normal noise that is the same in every run and on every machine, however an array is cut.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+namespace gradlink {
+
+/// Which noise: each key and each update has its own.
+struct NoiseOf {
+  double seed;
+  const std::string& key;
+  std::int64_t update;
+};
+
+/// Mean 0, deviation 1, for the elements of the key from `first` on.
+template <class T>
+void fillNormal(std::span<T> out, const NoiseOf& of, std::size_t first);
+
+}  // namespace gradlink
