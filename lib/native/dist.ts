@@ -60,6 +60,8 @@ export interface NativeDistCalls {
   leave(): Promise<void> | undefined;
   /** Resolves when every server has run its handler. */
   command(text: string): Promise<void> | undefined;
+  /** Zeroed memory that servers of this host read where it lies; null where the store has none such. */
+  allocShared(bytes: number): ArrayBuffer | null;
   deadNodes(): number;
   placement(): ShardPlace[];
   workerReport(): WorkerReport;

@@ -68,6 +68,9 @@ class Wire {
   virtual void* allocate(std::size_t bytes) = 0;
   /// No send of it may be pending.
   virtual void deallocate(void* memory) = 0;
+  /// Whether all of these bytes lie in memory from allocate() that receivers read where it lies.
+  /// From any thread.
+  virtual bool owns(const void* /*memory*/, std::size_t /*bytes*/) { return false; }
 
   /// Queues a message; never waits for the receiver. Messages to one rank arrive in order. The
   /// header (at most kMostHeaderBytes) is copied; the payload (null for none) lies in memory from

@@ -141,6 +141,16 @@ std::vector<Orphan> SharedRegions::abandon() {
   return orphans;
 }
 
+bool SharedRegions::owns(const void* memory, std::size_t bytes) {
+  const auto* start = static_cast<const std::byte*>(memory);
+  std::lock_guard lock(mutex_);
+  auto after = own_.upper_bound(start);
+  if (after == own_.begin()) return false;
+  const Mapping& mapping = std::prev(after)->second;
+  const auto offset = static_cast<std::size_t>(start - mapping.base);
+  return offset < mapping.bytes && bytes <= mapping.bytes - offset;
+}
+
 BufferRef SharedRegions::refer(const void* buffer, std::size_t bytes) {
   if (!session_.betweenProcesses() || buffer == nullptr) {
     return {BufferRef::kPointer, reinterpret_cast<std::uintptr_t>(buffer)};

@@ -30,6 +30,9 @@ class SharedRegions {
   /// when nobody reads it any more.
   std::vector<Orphan> abandon();
 
+  /// Whether all of these bytes are of one allocation. From any thread.
+  bool owns(const void* memory, std::size_t bytes);
+
   /// How a peer can reach `bytes` bytes at `buffer`; a null buffer needs no reaching.
   BufferRef refer(const void* buffer, std::size_t bytes);
   /// The address of what a rank referred to. Only on the thread that calls collectives.

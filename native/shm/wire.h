@@ -31,6 +31,7 @@ class ShmWire final : public Wire {
 
   void* allocate(std::size_t bytes) override { return regions_.allocate(bytes); }
   void deallocate(void* memory) override { regions_.release(memory); }
+  bool owns(const void* memory, std::size_t bytes) override { return regions_.owns(memory, bytes); }
 
   void send(int destination, std::span<const std::byte> header, const void* payload,
             std::size_t bytes, std::uint64_t ticket) override;

@@ -117,6 +117,7 @@ const kvstore: Members<NativeKVStore> = {
   saveStates: 'method',
   loadStates: 'method',
   close: 'method',
+  allocShared: 'method',
   leave: 'method',
   command: 'method',
   deadNodes: 'method',

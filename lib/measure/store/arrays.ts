@@ -1,5 +1,6 @@
 // The arrays that one run of a store pushes from and pulls into: the host's, or copies of them on GPUs.
 import { DeviceBuffer } from '../../tensor/device-buffer.js';
+import type { KVStore } from '../../kvstore/kvstore.js';
 import { allocate, parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
 
@@ -18,19 +19,27 @@ export interface StoreArrays extends AsyncDisposable {
 /**
  * @param gradients what is pushed, on the host
  * @param gpus the GPU of each device; null for CPU devices
+ * @param store where its servers read arrays where they lie, these are such
  * @throws GradlinkError ERR_OUT_OF_MEMORY naming the GPU that has no room
  */
 export async function openStoreArrays(
   dtype: GradientType,
   gradients: readonly (readonly GradientArray[])[],
   gpus: readonly number[] | null,
+  store: KVStore,
 ): Promise<StoreArrays> {
-  const outs = gradients.map((devices) =>
-    devices.map((one) => allocate(parseDType(dtype), one.length) as GradientArray),
-  );
+  const like = ({ length }: GradientArray): GradientArray =>
+    length === 0
+      ? (allocate(parseDType(dtype), 0) as GradientArray)
+      : (store.allocShared(dtype, length) as GradientArray);
+  const outs = gradients.map((devices) => devices.map(like));
   if (gpus === null) {
+    // One that is summed with others is read by this process alone.
+    const pushed = gradients.map((devices) =>
+      devices.length > 1 || store.numServers === 0 ? devices : devices.map((one) => copied(one, like)),
+    );
     return {
-      gradients,
+      gradients: pushed,
       outs,
       results: () => Promise.resolve(outs),
       [Symbol.asyncDispose]: () => Promise.resolve(),
@@ -67,4 +76,10 @@ export async function openStoreArrays(
     await dispose();
     throw error;
   }
+}
+
+function copied(array: GradientArray, like: (one: GradientArray) => GradientArray): GradientArray {
+  const copy = like(array);
+  copy.set(array);
+  return copy;
 }

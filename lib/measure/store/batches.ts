@@ -247,8 +247,8 @@ export async function timeStore(
   const empty = (key: number): GradientArray =>
     allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
 
-  await using arrays = await openStoreArrays(dtype, gradients, gpus);
   await using store = await KVStore.create(options.kvStore, { devices, ...merging });
+  await using arrays = await openStoreArrays(dtype, gradients, gpus, store);
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
   const named = options.optimizer ?? undefined;

@@ -1,4 +1,5 @@
 // What only stores of several workers can do: methods of NativeKVStore.
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -6,6 +7,7 @@
 
 #include "binding/args.h"
 #include "binding/errors.h"
+#include "binding/external_memory.h"
 #include "binding/store/wrap.h"
 #include "kvstore/allreduce/store.h"
 #include "kvstore/base/misuse.h"
@@ -33,7 +35,41 @@ Napi::Array numbersOf(Napi::Env env, const std::vector<std::uint64_t>& numbers) 
   return list;
 }
 
+/// Memory of allocShared while an ArrayBuffer shows it, also after the store was closed.
+class SharedMemory {
+ public:
+  /// No memory where the store has none such.
+  SharedMemory(std::shared_ptr<Store> store, std::size_t bytes)
+      : store_(std::move(store)),
+        dist_(dynamic_cast<DistStore*>(store_.get())),
+        data_(dist_ == nullptr ? nullptr : dist_->allocShared(bytes)) {}
+  ~SharedMemory() {
+    if (data_ != nullptr) dist_->freeShared(data_);
+  }
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+
+  void* data() const { return data_; }
+
+ private:
+  std::shared_ptr<Store> store_;
+  DistStore* dist_;
+  void* data_;
+};
+
 }  // namespace
+
+Napi::Value KVStoreWrap::allocShared(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    handle_->open();
+    const std::size_t bytes = std::max<std::size_t>(countArg(info[0], "bytes"), 1);
+    auto memory = std::make_shared<SharedMemory>(handle_->share(), bytes);
+    void* const data = memory->data();
+    if (data == nullptr) return env.Null();
+    return arrayBufferOver(env, std::move(memory), data, bytes, "allocShared");
+  });
+}
 
 Napi::Value KVStoreWrap::leave(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {

@@ -34,6 +34,8 @@ class KVStoreHandle final : public Resident {
 
   /// Throws ERR_CLOSED after close().
   Store& open();
+  /// For what outlives close(). After open().
+  std::shared_ptr<Store> share() { return store_; }
   /// Nothing may be pending. Idempotent.
   void close();
 
@@ -73,7 +75,7 @@ class KVStoreHandle final : public Resident {
   std::int64_t accountedBytes_ = 0;
   bool closed_ = false;
   bool dropped_ = false;
-  std::unique_ptr<Store> store_;  // its threads use the rest
+  std::shared_ptr<Store> store_;  // its threads use the rest
   WorkQueue queue_;               // last, so destroyed first: its thread uses the store
 };
 

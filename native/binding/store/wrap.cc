@@ -84,6 +84,7 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
                    InstanceMethod<&Wrap::saveStates>("saveStates"),
                    InstanceMethod<&Wrap::loadStates>("loadStates"),
                    InstanceMethod<&Wrap::close>("close"),
+                   InstanceMethod<&Wrap::allocShared>("allocShared"),
                    InstanceMethod<&Wrap::leave>("leave"),
                    InstanceMethod<&Wrap::command>("command"),
                    InstanceMethod<&Wrap::deadNodes>("deadNodes"),

@@ -38,6 +38,7 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   Napi::Value close(const Napi::CallbackInfo&);
 
   // ---- dist_calls.cc
+  Napi::Value allocShared(const Napi::CallbackInfo&);
   Napi::Value leave(const Napi::CallbackInfo&);
   Napi::Value command(const Napi::CallbackInfo&);
   Napi::Value deadNodes(const Napi::CallbackInfo&);

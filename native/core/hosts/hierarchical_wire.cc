@@ -27,6 +27,7 @@ class HierarchicalWire final : public Wire {
 
   void* allocate(std::size_t bytes) override { return inside_->allocate(bytes); }
   void deallocate(void* memory) override { inside_->deallocate(memory); }
+  bool owns(const void* memory, std::size_t bytes) override { return inside_->owns(memory, bytes); }
 
   void send(int destination, std::span<const std::byte> header, const void* payload,
             std::size_t bytes, std::uint64_t ticket) override {

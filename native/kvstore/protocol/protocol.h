@@ -76,6 +76,9 @@ static_assert(sizeof(Header) == 48);
 
 /// flags of a push: answer each piece with `value` as soon as its round has closed.
 inline constexpr std::uint8_t kWantsValue = 1;
+/// flags of a push: the payload is the worker's own array, and its caller waits for the release. So
+/// it is read at once, and copied where the round does not close with it.
+inline constexpr std::uint8_t kLent = 4;
 /// flags of saveStates: with the optimizer itself.
 inline constexpr std::uint8_t kDumpOptimizer = 1;
 /// flags of loadStates: worker 0 has none after all; the payload says why, for the others that

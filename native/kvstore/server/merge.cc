@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 #include "core/deadline.h"
 #include "core/kernels/reduce_kernels.h"
@@ -15,6 +16,8 @@ using Clock = Deadline::Clock;
 
 // Below it a value stays in the caches of both sides, whatever the stores.
 constexpr std::size_t kFewestStreamedBytes = 2 << 10;
+// Kept for the next pieces; what several workers push of a large key at once may take more.
+constexpr std::size_t kMostSpare = 64;
 
 bool arePlain(std::span<const PushedPiece> pieces) {
   return std::all_of(pieces.begin(), pieces.end(),
@@ -46,6 +49,17 @@ void Merger::assign(void* to, std::span<const PushedPiece> pieces, std::size_t c
     assignStyle_.record(streaming, static_cast<float>(seconds / static_cast<double>(bytes)));
   }
   assignStyle_.advance();
+}
+
+AlignedBuffer Merger::room(std::size_t bytes) {
+  if (bytes != kPieceBytes || spare_.empty()) return AlignedBuffer(bytes);
+  AlignedBuffer room = std::move(spare_.back());
+  spare_.pop_back();
+  return room;
+}
+
+void Merger::giveRoom(AlignedBuffer room) {
+  if (room.size() == kPieceBytes && spare_.size() < kMostSpare) spare_.push_back(std::move(room));
 }
 
 std::span<const PushedPiece> Merger::whole(std::span<const PushedPiece> pieces, std::size_t count,

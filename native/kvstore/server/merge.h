@@ -34,6 +34,10 @@ class Merger {
               std::size_t first, std::size_t count, DType dtype,
               const GradientCompression* compression);
 
+  /// Memory for a piece that is kept; given back it is used again.
+  AlignedBuffer room(std::size_t bytes);
+  void giveRoom(AlignedBuffer room);
+
   // Seconds. Read while the pipeline is idle.
   double mergeSeconds() const { return merge_; }
   double updateSeconds() const { return update_; }
@@ -56,6 +60,7 @@ class Merger {
   /// Pieces of rows in full.
   std::vector<AlignedBuffer> rooms_;
   std::vector<PushedPiece> whole_;
+  std::vector<AlignedBuffer> spare_;
   AlignedBuffer decoded_;
   AlignedBuffer summed_;
   AlignedBuffer aside_;

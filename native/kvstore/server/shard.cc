@@ -90,7 +90,25 @@ void ServerShard::push(const Header& header, const WireMessage& message) {
   if (piece.held.empty()) ++heldPieces_;
   piece.held.push_back(
       {header, message.source, message.payload, message.bytes, message.token, AlignedBuffer()});
+  if ((header.flags & kLent) != 0 && !closesWith(header.piece, piece.held.size() - 1)) {
+    keep(piece.held.back());
+  }
   advance(header.piece);
+}
+
+/// Whether advance() is about to use this push.
+bool ServerShard::closesWith(std::size_t index, std::size_t held) {
+  ShardPiece& piece = pieces_[index];
+  if (!piece.ready || needsWhole() || !nextBatch(piece, batch_) || isRead(piece)) return false;
+  return std::ranges::find(batch_, held) != batch_.end();
+}
+
+/// Copies what was pushed, so that its worker may write it again.
+void ServerShard::keep(HeldPush& held) {
+  held.copy = merger_.room(held.bytes);
+  std::memcpy(held.copy.data(), held.data, held.bytes);
+  held.data = held.copy.data();
+  context_.wire.release(std::exchange(held.token, 0));
 }
 
 void ServerShard::advance(std::size_t index) {
@@ -288,6 +306,9 @@ void ServerShard::finish(std::size_t index, const Batch& batch, const Error* fai
   for (const std::size_t i : batch) {
     HeldPush& held = piece.held[i];
     if (context_.asynchronous) ++piece.applied[static_cast<std::size_t>(held.worker)];
+    // Whose caller waits for it hears of it with the value.
+    const bool lent = (held.header.flags & kLent) != 0 && held.token != 0;
+    if (lent) context_.wire.release(std::exchange(held.token, 0));
     if (failure != nullptr) {
       if (index == 0) {
         context_.replies.failed(held.worker, held.header.request, *failure, number_);
@@ -297,6 +318,7 @@ void ServerShard::finish(std::size_t index, const Batch& batch, const Error* fai
     }
     if (held.token != 0) context_.wire.release(held.token);
     held.data = nullptr;
+    merger_.giveRoom(std::move(held.copy));
     context_.settle(held.worker);
   }
   std::erase_if(piece.held, [](const HeldPush& held) { return held.data == nullptr; });
@@ -318,11 +340,7 @@ void ServerShard::tick(Clock::time_point now, double timeoutMs) {
     }
     if (waited < kCopyAfter) continue;
     for (HeldPush& held : piece.held) {
-      if (held.token == 0) continue;
-      held.copy = AlignedBuffer(held.bytes);
-      std::memcpy(held.copy.data(), held.data, held.bytes);
-      held.data = held.copy.data();
-      context_.wire.release(std::exchange(held.token, 0));
+      if (held.token != 0) keep(held);
     }
   }
 }

@@ -106,6 +106,8 @@ class ServerShard {
   bool roundBatch(const ShardPiece& piece, Batch& batch) const;
   bool pushBatch(const ShardPiece& piece, int worker, std::uint64_t round, Batch& batch) const;
   bool isRead(ShardPiece& piece);
+  bool closesWith(std::size_t index, std::size_t held);
+  void keep(HeldPush& held);
   const std::vector<PushedPiece>& pushedOf(const ShardPiece& piece, const Batch& batch);
   bool needsWhole() const;
   void apply(std::size_t piece, const Batch& batch);

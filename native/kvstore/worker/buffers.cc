@@ -33,8 +33,21 @@ WireBuffer* WireBuffers::take(std::size_t bytes, bool staged) {
   return buffer;
 }
 
+WireBuffer* WireBuffers::lend(const void* memory, std::size_t bytes, std::uint64_t lender) {
+  if (freeLent_.empty()) {
+    buffers_.push_back(std::make_unique<WireBuffer>());
+    freeLent_.push_back(buffers_.back().get());
+  }
+  WireBuffer* const buffer = freeLent_.back();
+  freeLent_.pop_back();
+  *buffer = {const_cast<void*>(memory), bytes, 0, true, lender};
+  stagedBytes_ += bytes;
+  return buffer;
+}
+
 void WireBuffers::give(WireBuffer* buffer) {
   if (buffer->staged) stagedBytes_ -= buffer->bytes;
+  if (buffer->lender != 0) return freeLent_.push_back(buffer);
   if (buffer->sizeClass == WireBuffer::kOwn) {
     const std::unique_ptr<WireBuffer> own(buffer);
     wire_.deallocate(own->memory);

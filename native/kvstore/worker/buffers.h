@@ -21,6 +21,8 @@ struct WireBuffer {
   std::size_t sizeClass;
   /// Whether it counts as staged.
   bool staged;
+  /// The transfer that lends it; 0 for memory of the wire's.
+  std::uint64_t lender = 0;
 
   static constexpr std::size_t kOwn = ~std::size_t{0};
 };
@@ -32,6 +34,8 @@ class WireBuffers {
 
   /// At least `bytes`, 64-byte aligned. Throws Error(outOfMemory).
   WireBuffer* take(std::size_t bytes, bool staged);
+  /// An array's own memory, which lies in the wire's: counts as staged. Goes back by give().
+  WireBuffer* lend(const void* memory, std::size_t bytes, std::uint64_t lender);
   void give(WireBuffer* buffer);
   /// Of staged ones that are out.
   std::size_t stagedBytes() const { return stagedBytes_; }
@@ -53,6 +57,7 @@ class WireBuffers {
   std::array<std::vector<WireBuffer*>, kClasses> free_;
   std::array<std::size_t, kClasses> made_{};
   std::vector<std::unique_ptr<WireBuffer>> buffers_;
+  std::vector<WireBuffer*> freeLent_;
   std::size_t stagedBytes_ = 0;
 };
 

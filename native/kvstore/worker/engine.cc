@@ -107,6 +107,7 @@ void DistEngine::stop(bool inGoodOrder) {
     tasks_.clear();
   }
   stopping_.store(true);
+  if (!inGoodOrder) over_.store(true);
   if (!thread_.joinable()) return;
   link_.wake();
   thread_.join();
@@ -381,6 +382,7 @@ void DistEngine::fail(const Error& error) { fail(std::make_exception_ptr(error))
 
 void DistEngine::fail(std::exception_ptr error) {
   if (error_) return;
+  over_.store(true, std::memory_order_release);
   error_ = std::move(error);
   transfers_.failAll(keys_, error_);
   if (asked_) {

@@ -45,6 +45,12 @@ class DistEngine {
   void stop(bool inGoodOrder);
 
   int rank() const { return link_.rank(); }
+  /// Memory that servers read where it lies.
+  void* allocShared(std::size_t bytes) { return link_.allocate(bytes); }
+  void freeShared(void* memory) {
+    // Servers may still be at what a failed operation lent them: it goes with the wire.
+    if (!over_.load(std::memory_order_acquire)) link_.deallocate(memory);
+  }
   std::vector<std::uint64_t> bytesSent() const { return link_.bytesSent(); }
   std::vector<std::uint64_t> bytesReceived() const { return link_.bytesReceived(); }
   DistTimes times() const;
@@ -123,6 +129,7 @@ class DistEngine {
   std::atomic<bool> hasTasks_{false};
   std::atomic<bool> asleep_{false};
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> over_{false};  // not in good order
   std::atomic<int> lost_{0};
   std::atomic<double> copySeconds_{0};
   std::atomic<double> waitSeconds_{0};

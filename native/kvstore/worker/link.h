@@ -16,7 +16,7 @@
 
 namespace gradlink::dist {
 
-/// All but the counters, wake() and the fixed is for one thread.
+/// All but the counters, wake(), the fixed and what says otherwise is for one thread.
 class ServerLink {
  public:
   ServerLink(std::unique_ptr<Wire> wire, int workers, int servers);
@@ -37,6 +37,10 @@ class ServerLink {
   void send(int server, const Header&, std::span<const std::uint8_t> payload);
 
   WireBuffers& buffers() { return buffers_; }
+  // From any thread, as owns().
+  void* allocate(std::size_t bytes) { return wire_->allocate(bytes); }
+  void deallocate(void* memory) { wire_->deallocate(memory); }
+  bool owns(const void* memory, std::size_t bytes) const { return wire_->owns(memory, bytes); }
   void release(const WireMessage& message) { wire_->release(message.token); }
   void poll(WireEvents& events, Deadline until);
   void wake() { wire_->wake(); }

@@ -67,6 +67,8 @@ class DistStoreOfWorker final : public DistStore {
   void stop() override { engine_.stop(true); }
   void drop() override { engine_.stop(false); }
 
+  void* allocShared(std::size_t bytes) override { return engine_.allocShared(bytes); }
+  void freeShared(void* memory) override { engine_.freeShared(memory); }
   int rank() const override { return engine_.rank(); }
   std::vector<ShardPlace> placement() const override;
   std::vector<std::uint64_t> bytesSent() const override { return engine_.bytesSent(); }

@@ -46,6 +46,10 @@ struct DistTimes {
 
 class DistStore : public Store {
  public:
+  /// Zeroed memory from which servers of this host read what is pushed; null where there is none
+  /// such. Lives no longer than the store. From any thread.
+  virtual void* allocShared(std::size_t /*bytes*/) { return nullptr; }
+  virtual void freeShared(void* /*memory*/) {}
   /// This worker's rank among the workers.
   virtual int rank() const = 0;
   virtual std::vector<ShardPlace> placement() const = 0;

@@ -155,6 +155,15 @@ std::size_t Transfer::wireBytes(const Piece& piece) const {
   return piece.count * sizeOf(key_.dtype);
 }
 
+const void* Transfer::plainArray() const {
+  const bool plain = isPush(kind_) && encoding_ == Encoding::plain && inputs_.size() == 1;
+  return plain ? inputs_[0] : nullptr;
+}
+
+const void* Transfer::memoryOf(const Piece& piece) const {
+  return static_cast<const std::byte*>(inputs_[0]) + piece.first * sizeOf(key_.dtype);
+}
+
 void Transfer::encode(const Piece& piece, void* to, bool streaming) const {
   const std::size_t size = sizeOf(key_.dtype);
   if (isOfRows()) return writePush(runsIn(piece), rowData_.data(), key_.dtype, to);

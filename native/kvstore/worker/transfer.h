@@ -113,6 +113,17 @@ class Transfer {
   bool expects(const Piece&, std::size_t bytes) const;
   bool isOfRows() const { return encoding_ == Encoding::rows; }
 
+  /// The one array whose elements travel as they are; null where there is none such.
+  const void* plainArray() const;
+  /// From now on servers read plainArray() where it lies.
+  void lend() { lends_ = true; }
+  bool lends() const { return lends_; }
+  const void* memoryOf(const Piece&) const;
+  /// Pieces that servers may be reading.
+  void pieceLent() { ++lentLeft_; }
+  void pieceReturned() { --lentLeft_; }
+  bool isLent() const { return lentLeft_ > 0; }
+
   /// Copies a piece of the stored value to where it is wanted. Likewise.
   void deliver(const Piece&, const void* value, bool streaming) const;
   /// Notes that a value has come.
@@ -148,6 +159,8 @@ class Transfer {
   std::vector<std::shared_ptr<Ticket>> pushes_;
   std::vector<std::shared_ptr<Ticket>> pulls_;
   std::size_t valuesLeft_ = 0;
+  std::size_t lentLeft_ = 0;
+  bool lends_ = false;
 };
 
 }  // namespace gradlink::dist

@@ -15,6 +15,8 @@ using Clock = Deadline::Clock;
 constexpr std::size_t kTurnBytes = 1 << 20;
 // Below this, other threads are not worth waking.
 constexpr std::size_t kWideBytes = 512 << 10;
+// Shorter arrays are staged even where servers could read them: a push of one is done at once.
+constexpr std::size_t kFewestLentBytes = 32 << 10;
 // A style of stores has no effect that could be measured on less.
 constexpr std::size_t kFewestStyledBytes = 2 << 10;
 
@@ -72,19 +74,25 @@ void Transfers::sendSome() {
     if (!key.transfer && !begin(key)) continue;
     Transfer& transfer = *key.transfer;
     if (transfer.sends()) {
-      budget -= std::min(budget, stage(transfer, budget));
+      const std::size_t used = transfer.lends() ? lend(transfer) : stage(transfer, budget);
+      budget -= std::min(budget, used);
       if (!transfer.allTaken()) continue;
     } else {
       askForValue(transfer);
       budget -= std::min(budget, sizeof(Header));
     }
     transfer.sent = Clock::now();
-    if (transfer.hasAllValues() || transfer.error) {
-      finish(transfer, transfer.error);
-    } else {
-      finishTickets(transfer.pushes(), nullptr);
-      unready(key);
-    }
+    unready(key);
+    if (!transfer.isLent()) settleSent(transfer);
+  }
+}
+
+/// Everything has been sent and read, so the arrays are the caller's again.
+void Transfers::settleSent(Transfer& transfer) {
+  if (transfer.hasAllValues() || transfer.error) {
+    finish(transfer, transfer.error);
+  } else {
+    finishTickets(transfer.pushes(), nullptr);
   }
 }
 
@@ -106,6 +114,11 @@ bool Transfers::begin(DistKey& key) {
   }
   key.transfer = std::make_unique<Transfer>(key, ++lastRequest_);
   if (key.transfer->wantsValue()) waiting_.emplace(lastRequest_, key.transfer.get());
+  const void* const array = key.transfer->plainArray();
+  if (array != nullptr && key.bytes() >= kFewestLentBytes && link_.owns(array, key.bytes())) {
+    key.transfer->lend();
+    lending_.emplace(lastRequest_, key.transfer.get());
+  }
   return true;
 }
 
@@ -142,6 +155,31 @@ void Transfers::askForValue(Transfer& transfer) {
     header.count = shard.count;
     link_.send(shard.server, header);
   }
+}
+
+/// Tells the servers where the pieces lie, as many as the window takes. Returns the bytes written.
+std::size_t Transfers::lend(Transfer& transfer) {
+  Header header = pushHeader(transfer);
+  header.flags |= kLent;
+  std::size_t used = 0;
+  while (!transfer.allTaken()) {
+    const std::size_t bytes = transfer.wireBytes(*transfer.nextPiece());
+    if (!window_.takes(bytes, link_.buffers().stagedBytes())) {
+      blocked_ = true;
+      break;
+    }
+    const Piece piece = transfer.takePiece();
+    WireBuffer* const buffer =
+        link_.buffers().lend(transfer.memoryOf(piece), bytes, transfer.request());
+    transfer.pieceLent();
+    header.shard = piece.shard->number;
+    header.piece = piece.number;
+    header.count = piece.count;
+    link_.send(piece.shard->server, header, buffer, bytes);
+    used += sizeof header;
+  }
+  if (used > 0) window_.staged(Clock::now());
+  return used;
 }
 
 /// Sends pieces until the budget is used, the window is full or none is left. Returns the bytes
@@ -192,15 +230,19 @@ void Transfers::encodeAll(Transfer& transfer) {
   style_.advance();
 }
 
-void Transfers::sendAll(Transfer& transfer) {
-  const DistKey& key = transfer.key();
+Header Transfers::pushHeader(const Transfer& transfer) const {
   Header header{
       .type = transfer.kind() == OperationKind::init ? MessageType::init : MessageType::push,
       .encoding = transfer.encoding(),
-      .dtype = key.dtype,
+      .dtype = transfer.key().dtype,
       .flags = transfer.wantsValue() ? kWantsValue : std::uint8_t{0}};
-  header.round = key.rounds;
+  header.round = transfer.key().rounds;
   header.request = transfer.request();
+  return header;
+}
+
+void Transfers::sendAll(Transfer& transfer) {
+  Header header = pushHeader(transfer);
   for (const Outgoing& out : outgoing_) {
     header.shard = out.piece.shard->number;
     header.piece = out.piece.number;
@@ -211,9 +253,19 @@ void Transfers::sendAll(Transfer& transfer) {
 }
 
 void Transfers::released(WireBuffer* buffer) {
+  const std::uint64_t lender = buffer->lender;
   link_.buffers().give(buffer);
+  if (lender != 0) returned(lender);
   window_.released(link_.buffers().stagedBytes(), Clock::now());
   blocked_ = false;
+}
+
+void Transfers::returned(std::uint64_t request) {
+  const auto found = lending_.find(request);
+  if (found == lending_.end()) return;
+  Transfer& transfer = *found->second;
+  transfer.pieceReturned();
+  if (transfer.allTaken() && !transfer.isLent()) settleSent(transfer);
 }
 
 Deadline Transfers::nextLook() const {
@@ -262,9 +314,8 @@ void Transfers::settle() {
   copySeconds_ += secondsSince(begun);
   for (const Incoming& in : incoming_) {
     in.transfer->delivered();
-    if (in.transfer->hasAllValues() && in.transfer->allTaken()) {
-      finish(*in.transfer, in.transfer->error);
-    }
+    if (!in.transfer->hasAllValues() || !in.transfer->allTaken() || in.transfer->isLent()) continue;
+    finish(*in.transfer, in.transfer->error);
   }
   incoming_.clear();
 }
@@ -282,13 +333,17 @@ void Transfers::failed(const Header& header, const std::exception_ptr& error) {
   if (!transfer.error) transfer.error = error;
   waiting_.erase(found);
   // The rest of a push is sent even so, for the round that the others wait for.
-  if (transfer.allTaken()) finish(transfer, transfer.error);
+  if (transfer.allTaken() && !transfer.isLent()) finish(transfer, transfer.error);
 }
 
 const Transfer* Transfers::oldest() const {
   const Transfer* oldest = nullptr;
   for (const auto& [request, transfer] : waiting_) {
     if (!transfer->allTaken() && transfer->sends()) continue;
+    if (oldest == nullptr || transfer->sent < oldest->sent) oldest = transfer;
+  }
+  for (const auto& [request, transfer] : lending_) {
+    if (!transfer->allTaken() || !transfer->isLent()) continue;
     if (oldest == nullptr || transfer->sent < oldest->sent) oldest = transfer;
   }
   return oldest;
@@ -308,6 +363,7 @@ void Transfers::finish(Transfer& transfer, const std::exception_ptr& error) {
   finishTickets(transfer.pushes(), error);
   finishTickets(transfer.pulls(), error);
   waiting_.erase(transfer.request());
+  lending_.erase(transfer.request());
   key.transfer.reset();
   unready(key);
   if (!key.queue.empty()) makeReady(key);

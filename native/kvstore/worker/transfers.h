@@ -83,9 +83,13 @@ class Transfers {
   bool begin(DistKey&);
   void askForRows(const Transfer&);
   void askForValue(Transfer&);
+  Header pushHeader(const Transfer&) const;
+  std::size_t lend(Transfer&);
+  void returned(std::uint64_t request);
   std::size_t stage(Transfer&, std::size_t budget);
   void encodeAll(Transfer&);
   void sendAll(Transfer&);
+  void settleSent(Transfer&);
   void finishFirst(DistKey&, const std::exception_ptr&);
   void finish(Transfer&, const std::exception_ptr&);
   void finishTickets(std::vector<std::shared_ptr<Ticket>>, const std::exception_ptr&);
@@ -95,6 +99,7 @@ class Transfers {
   PushWindow window_;
   std::set<DistKey*, Sooner> ready_;                      // keys that have something to send
   std::unordered_map<std::uint64_t, Transfer*> waiting_;  // by request: those that want values
+  std::unordered_map<std::uint64_t, Transfer*> lending_;  // by request
   std::unordered_map<std::uint32_t, DistKey*> keyOfShard_;
   std::vector<Outgoing> outgoing_;
   std::vector<Incoming> incoming_;
