@@ -1,7 +1,7 @@
 // The arrays that one run of a store pushes from and pulls into: the host's, or copies of them on GPUs.
 import { DeviceBuffer } from '../../tensor/device-buffer.js';
-import { allocate, parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
+import { allocateByDevice } from './memory.js';
 
 /** One array, wherever it is. */
 export type StoreArray = GradientArray | DeviceBuffer;
@@ -25,9 +25,8 @@ export async function openStoreArrays(
   gradients: readonly (readonly GradientArray[])[],
   gpus: readonly number[] | null,
 ): Promise<StoreArrays> {
-  const outs = gradients.map((devices) =>
-    devices.map((one) => allocate(parseDType(dtype), one.length) as GradientArray),
-  );
+  const lengths = gradients.map(([first]) => first?.length ?? 0);
+  const outs = allocateByDevice(dtype, lengths, gradients[0]?.length ?? 0);
   if (gpus === null) {
     return {
       gradients,
