@@ -113,6 +113,41 @@ export interface NativePattern {
   readonly seed: number;
 }
 
+/** How what is pushed into a store becomes what its pulls must give: native/measure/store_check.h. */
+export interface NativePushRule {
+  readonly dtype: number;
+  /** Workers that push the same. */
+  readonly workers: number;
+  /** 0 none, 1 2bit, 2 1bit. */
+  readonly compression: number;
+  readonly threshold: number;
+  /** Whether the devices are summed, in float32, before anything is compressed. */
+  readonly compressesSums: boolean;
+}
+
+/** One array of a batch; lists are by device. */
+export interface NativePushed {
+  readonly count: number;
+  readonly gradients: readonly StorageArray[];
+  /** What compression keeps, and goes on with; empty without it. */
+  readonly residuals: readonly Float32Array[];
+}
+
+/** With what was pulled; `expected` null takes it from what was pushed. */
+export interface NativeChecked extends NativePushed {
+  readonly expected: Float64Array | null;
+  readonly outs: readonly StorageArray[];
+}
+
+export interface NativeCheckedOuts {
+  /** The sum of |expected|, an array each. */
+  readonly magnitudes: Float64Array;
+  /** The sum of |out - expected|, by array, then by device. */
+  readonly differences: Float64Array;
+  /** Elements off by more than the bound, or not numbers; the same order. */
+  readonly wrong: Float64Array;
+}
+
 export interface MeasureNatives {
   /** 'avx512', 'avx2', 'neon' or 'scalar': what the kernels use. */
   simdLevel(): string;
@@ -138,4 +173,16 @@ export interface MeasureNatives {
   fillPattern(array: StorageArray, pattern: NativePattern, first: number, rank: number): void;
   /** Elements that are not `rank`'s input or, for rank -1, not the reduction of all ranks' inputs. */
   countWrong(array: StorageArray, pattern: NativePattern, first: number, rank: number): number;
+  /** Fills arrays of a float type with uniform numbers, each by the start of its stream, with all threads. */
+  drawUniform(arrays: readonly StorageArray[], dtype: number, starts: readonly number[]): void;
+  /** Touches untouched memory with all threads, on huge pages where there may be; what it holds stays. */
+  touchMemory(bytes: Uint8Array): void;
+  /** The first elements of `into` become what the rule makes of one array. */
+  sumPushed(into: Float64Array, pushed: NativePushed, rule: NativePushRule): void;
+  /** Compares arrays, each on one thread from its first element to its last, so that sums have always the same bits. */
+  checkOuts(
+    arrays: readonly NativeChecked[],
+    rule: NativePushRule,
+    bound: number,
+  ): NativeCheckedOuts;
 }

@@ -185,9 +185,14 @@ export function allocate(number: number, count: number): StorageArray {
   return new facts[number]!.array(count);
 }
 
-/** The elements of a buffer as an array, by dtype number. */
-export function arrayOver(number: number, buffer: ArrayBufferLike, count: number): StorageArray {
-  return new facts[number]!.array(buffer, 0, count);
+/** The elements of a buffer, `offset` bytes behind its start, as an array, by dtype number. */
+export function arrayOver(
+  number: number,
+  buffer: ArrayBufferLike,
+  count: number,
+  offset = 0,
+): StorageArray {
+  return new facts[number]!.array(buffer, offset, count);
 }
 
 /** A new array like `model` (a Float16Array stays one), of `count` elements. */

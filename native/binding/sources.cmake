@@ -15,6 +15,7 @@ unite(gradlink base
   gpu/queue.cc
   gpu/wrap.cc
   measure/gpu_measure.cc
+  measure/store_check.cc
   measure/wrap.cc
   pending_op.cc)
 unite(gradlink communicator

@@ -9,7 +9,6 @@ unite(gradlink_core calls
   envelope.cc
   error.cc
   forwarding_communicator.cc
-  free_memory.cc
   fusion.cc
   neighbors.cc
   one_rank.cc
@@ -27,6 +26,8 @@ unite(gradlink_core kernels
   kernels/simd/level.cc
   sha256.cc
   thread_pool.cc
+  memory/free_memory.cc
+  memory/huge_pages.cc
   windows/arithmetic.cc
   windows/memory.cc
   windows/service.cc

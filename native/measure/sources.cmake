@@ -14,6 +14,8 @@ unite(gradlink_measure loops
   gpu/stream_hold.cc
   memory_bandwidth.cc
   message_calls.cc
-  pattern.cc)
+  pattern.cc
+  store_check.cc
+  uniform_numbers.cc)
 target_link_libraries(gradlink_measure PUBLIC gradlink_core PRIVATE gradlink_cuda gradlink_nccl)
 precompile_standard_headers(gradlink_measure)

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/free_memory.h"
+#include "core/memory/free_memory.h"
 #include "core/wire.h"
 #include "mpi/meeting.h"
 #include "mpi/rank_communicator.h"

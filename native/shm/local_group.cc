@@ -15,7 +15,7 @@
 #include "core/counted.h"
 #include "core/direct.h"
 #include "core/error.h"
-#include "core/free_memory.h"
+#include "core/memory/free_memory.h"
 #include "core/thread_pool.h"
 #include "shm/shm.h"
 

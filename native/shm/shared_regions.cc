@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/free_memory.h"
+#include "core/memory/free_memory.h"
 
 namespace gradlink::shm {
 namespace {

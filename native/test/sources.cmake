@@ -119,3 +119,7 @@ if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64|amd64" AND GRADLINK_SANITIZE STR
     -DARCHIVES=$<TARGET_FILE:gradlink_core>,$<TARGET_FILE:gradlink_kvstore>
     -P ${CMAKE_CURRENT_SOURCE_DIR}/test/wide_symbols.cmake)
 endif()
+
+# Not tests, and built only when asked for: cmake --build build/cmake --target device_store_benchmark.
+add_executable(device_store_benchmark EXCLUDE_FROM_ALL test/benchmarks/device_store.cc)
+target_link_libraries(device_store_benchmark PRIVATE gradlink_kvstore)

@@ -44,6 +44,10 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   gpuLoop: 'function',
   fillPattern: 'function',
   countWrong: 'function',
+  drawUniform: 'function',
+  touchMemory: 'function',
+  sumPushed: 'function',
+  checkOuts: 'function',
   estimateCollectives: 'function',
 };
 

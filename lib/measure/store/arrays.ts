@@ -3,6 +3,7 @@ import { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { KVStore } from '../../kvstore/kvstore.js';
 import { allocate, parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
+import { allocateByDevice } from './memory.js';
 
 /** One array, wherever it is. */
 export type StoreArray = GradientArray | DeviceBuffer;
@@ -32,11 +33,17 @@ export async function openStoreArrays(
     length === 0
       ? (allocate(parseDType(dtype), 0) as GradientArray)
       : (store.allocShared(dtype, length) as GradientArray);
-  const outs = gradients.map((devices) => devices.map(like));
+  const lengths = gradients.map(([first]) => first?.length ?? 0);
+  const outs =
+    store.numServers > 0
+      ? gradients.map((devices) => devices.map(like))
+      : allocateByDevice(dtype, lengths, gradients[0]?.length ?? 0);
   if (gpus === null) {
     // One that is summed with others is read by this process alone.
     const pushed = gradients.map((devices) =>
-      devices.length > 1 || store.numServers === 0 ? devices : devices.map((one) => copied(one, like)),
+      devices.length > 1 || store.numServers === 0
+        ? devices
+        : devices.map((one) => copied(one, like)),
     );
     return {
       gradients: pushed,

@@ -6,13 +6,12 @@ import type { MergeName } from '../../kvstore/options.js';
 import type { StoreReport } from '../../kvstore/report.js';
 import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import type { Network } from '../../models/index.js';
-import { elementsOf } from '../../models/index.js';
 import { createOptimizer, type Optimizer } from '../../optimizers/index.js';
 import { parseDevices } from '../../kvstore/devices.js';
 import { allocate, parseDType } from '../../tensor/dtype.js';
 import { mxnetBandwidth, storeVolume } from '../../results/bandwidth.js';
 import { completeCase, errorCheck, unchecked } from '../../results/case.js';
-import { drawGradient, type GradientArray, type GradientType } from './gradients.js';
+import type { GradientArray, GradientType } from './gradients.js';
 import type { CaseResult, IterationLine } from '../../results/result.js';
 import { openStoreArrays, type StoreArrays } from './arrays.js';
 import { aloneInJob, isShared, type StoreJob } from './job.js';
@@ -81,18 +80,6 @@ export interface BatchEvents {
   onLine(line: IterationLine): void;
   /** After each batch, warm-up included, outside the timed region. */
   onBatch(): void;
-}
-
-/** The same gradients for every store, batch and worker. */
-export function drawGradients(
-  options: Pick<BatchOptions, 'network' | 'dtype' | 'devices'>,
-  seed: number,
-): GradientArray[][] {
-  return options.network.parameters.map(({ shape }, array) =>
-    options.devices.map((_, device) =>
-      drawGradient(options.dtype, elementsOf(shape), seed, array, device),
-    ),
-  );
 }
 
 /** Bytes of the arrays of one run: gradients, weights, the stored value and what the check keeps. */
@@ -244,13 +231,13 @@ export async function timeStore(
   const merging = mergingOf(options);
   const bytes = network.bytes(dtype);
   const keys = network.parameters.map((_, key) => key);
-  const empty = (key: number): GradientArray =>
-    allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
+  const lengths = gradients.map(([first]) => first?.length ?? 0);
+  const zeros = allocate(parseDType(dtype), Math.max(0, ...lengths)) as GradientArray;
 
   await using store = await KVStore.create(options.kvStore, { devices, ...merging });
   await using arrays = await openStoreArrays(dtype, gradients, gpus, store);
   if (options.compression !== null) await store.setGradientCompression(options.compression);
-  for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
+  for (const key of keys) await store.init(key, zeros.subarray(0, lengths[key]), halfOption(dtype));
   const named = options.optimizer ?? undefined;
   if (named !== undefined) await store.setOptimizer(optimizerOf(named, dtype));
   const reference = referenceOf(options, gradients, store.numWorkers);

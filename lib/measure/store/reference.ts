@@ -1,7 +1,10 @@
 // What a store's pulls must give, computed without the store: sums in float64, the optimizer's own copy in float64,
 // the compression by its definition. Outside every timed region.
+import { native } from '../../native/load.js';
+import type { NativeChecked, NativePushed, NativePushRule } from '../../native/measure.js';
 import type { Optimizer } from '../../optimizers/index.js';
-import { asNumbers, type GradientArray, type GradientType } from './gradients.js';
+import { parseDType } from '../../tensor/dtype.js';
+import type { GradientArray, GradientType } from './gradients.js';
 
 /** How a store compresses gradients: see `KVStore.setGradientCompression`. */
 export interface Compression {
@@ -54,61 +57,65 @@ export function errorTolerance(dtype: GradientType, devices: number, updates: nu
   return summing + 16 * devices * updates * roundoff[half ? 'float32' : dtype];
 }
 
-/** Compresses one gradient with its residual, in float32 as the stores do; adds the result to `sum`. */
-function addCompressed(
-  gradient: Float32Array | Float64Array,
-  residual: Float32Array,
-  sum: Float64Array,
-  { type, threshold }: Compression,
-): void {
-  const limit = Math.fround(threshold);
-  for (let i = 0; i < gradient.length; i += 1) {
-    const rest = Math.fround((residual[i] ?? 0) + (gradient[i] ?? 0));
-    let code: number;
-    if (type === '1bit') code = rest > limit ? 1 : -1;
-    else if (rest >= limit) code = limit;
-    else code = rest <= -limit ? -limit : 0;
-    residual[i] = rest - code;
-    sum[i] = (sum[i] ?? 0) + code;
-  }
+// Numbers of CheckedCompression in native/measure/store_check.h.
+const compressions = { none: 0, '2bit': 1, '1bit': 2 } as const;
+
+function ruleOf({ dtype, workers, compression, compressesSums }: ReferenceOptions): NativePushRule {
+  return {
+    dtype: parseDType(dtype),
+    workers,
+    compression: compressions[compression?.type ?? 'none'],
+    threshold: compression?.threshold ?? 0,
+    compressesSums: compressesSums === true,
+  };
 }
 
-function addPlain(gradient: Float32Array | Float64Array, sum: Float64Array): void {
-  for (let i = 0; i < gradient.length; i += 1) sum[i] = (sum[i] ?? 0) + (gradient[i] ?? 0);
+/** What goes into one array's sum, with what its compression keeps. */
+function pushedOf(
+  gradients: readonly GradientArray[],
+  { compression, compressesSums }: ReferenceOptions,
+): NativePushed {
+  const count = gradients[0]?.length ?? 0;
+  const kept = compression === undefined ? 0 : compressesSums === true ? 1 : gradients.length;
+  const residuals = Array.from({ length: kept }, () => new Float32Array(count));
+  return { count, gradients, residuals };
 }
 
 /** The expected values of one store; `compare` once a batch, since optimizers and residuals go on from it. */
 export class StoreReference {
+  private readonly rule: NativePushRule;
+  private readonly pushed: readonly NativePushed[];
   private readonly weights: readonly Float64Array[] | undefined;
-  private readonly residuals: readonly (readonly Float32Array[])[] | undefined;
   private readonly sum: Float64Array;
-  private readonly scratch: Float32Array;
   private updates = 0;
 
   constructor(private readonly options: ReferenceOptions) {
-    const { gradients, dtype, optimizer, compression } = options;
-    const lengths = gradients.map(([first]) => first?.length ?? 0);
-    const longest = Math.max(0, ...lengths);
-    this.sum = new Float64Array(longest);
-    this.scratch = new Float32Array(dtype === 'float32' || dtype === 'float64' ? 0 : longest);
-    this.weights =
-      optimizer === undefined ? undefined : lengths.map((length) => new Float64Array(length));
-    this.residuals =
-      compression === undefined
-        ? undefined
-        : this.compressed(gradients).map((arrays) =>
-            arrays.map((one) => new Float32Array(one.length)),
-          );
+    this.rule = ruleOf(options);
+    this.pushed = options.gradients.map((devices) => pushedOf(devices, options));
+    const stepped = options.optimizer === undefined ? undefined : this.pushed;
+    this.weights = stepped?.map(({ count }) => new Float64Array(count));
+    this.sum = new Float64Array(Math.max(0, ...(stepped ?? []).map(({ count }) => count)));
+  }
+
+  private get devices(): number {
+    return this.options.gradients[0]?.length ?? 1;
   }
 
   /** Bound of the error after the batches so far. */
   get tolerance(): number {
-    const devices = this.options.gradients[0]?.length ?? 1;
-    return errorTolerance(
-      this.options.dtype,
-      devices,
-      this.weights === undefined ? 0 : this.updates,
-    );
+    const updates = this.weights === undefined ? 0 : this.updates;
+    return errorTolerance(this.options.dtype, this.devices, updates);
+  }
+
+  /**
+   * Bound of one element. Sums are held to it. Optimizers are not: where one takes a sign or a quotient, a rounding next to
+   * zero may flip an element.
+   */
+  private get bound(): number {
+    const { dtype, compression, workers } = this.options;
+    if (this.weights !== undefined) return Infinity;
+    const devices = this.devices * workers;
+    return devices * devices * Math.max(1, compression?.threshold ?? 0) * roundoff[dtype];
   }
 
   /**
@@ -118,89 +125,41 @@ export class StoreReference {
    */
   compare(outs?: readonly (readonly GradientArray[])[]): Comparison {
     this.updates += 1;
+    this.step();
+    const arrays = this.pushed.map((pushed, array): NativeChecked => ({
+      ...pushed,
+      expected: this.weights?.[array] ?? null,
+      outs: outs?.[array] ?? [],
+    }));
+    const { magnitudes, differences, wrong } = native().checkOuts(arrays, this.rule, this.bound);
+    let next = 0;
     let difference = 0;
     let magnitude = 0;
-    let wrong = 0;
-    for (let array = 0; array < this.options.gradients.length; array += 1) {
-      const expected = this.expect(array);
-      if (outs === undefined) continue;
-      const size = sumOfMagnitudes(expected);
+    let wrongs = 0;
+    arrays.forEach(({ outs: compared }, array) => {
+      const size = magnitudes[array] ?? 0;
       magnitude += size;
-      for (const out of outs[array] ?? []) {
-        const got = asNumbers(out, this.options.dtype, this.scratch);
-        const compared = this.compareArray(got, expected, size);
-        difference += compared.difference;
-        wrong += compared.wrong;
+      for (let out = 0; out < compared.length; out += 1, next += 1) {
+        const off = differences[next] ?? 0;
+        difference += off;
+        // With an optimizer an array is wrong when it is off on the whole, and so where it holds a NaN.
+        const whole = this.weights !== undefined && !(off <= this.tolerance * size) ? 1 : 0;
+        wrongs += Math.max(wrong[next] ?? 0, whole);
       }
-    }
+    });
     const error = magnitude > 0 ? difference / magnitude : difference === 0 ? 0 : Infinity;
-    return { error, wrong };
+    return { error, wrong: wrongs };
   }
 
-  /** The arrays that are compressed one by one. */
-  private compressed(
-    gradients: readonly (readonly GradientArray[])[],
-  ): readonly (readonly GradientArray[])[] {
-    if (this.options.compressesSums !== true) return gradients;
-    return gradients.map(([first, ...others]) => {
-      const sum = Float32Array.from(first ?? []);
-      for (const other of others) {
-        for (let i = 0; i < sum.length; i += 1) sum[i] = (sum[i] ?? 0) + (other[i] ?? 0);
-      }
-      return [sum];
+  /** The optimizer's step of every array. */
+  private step(): void {
+    const { optimizer } = this.options;
+    this.weights?.forEach((weight, array) => {
+      const pushed = this.pushed[array];
+      if (pushed === undefined) return;
+      const sum = this.sum.subarray(0, pushed.count);
+      native().sumPushed(sum, pushed, this.rule);
+      optimizer?.update(array, weight, sum);
     });
   }
-
-  /** What a pull of this array must give now. Valid until the next call. */
-  private expect(array: number): Float64Array {
-    const { gradients, dtype, workers, optimizer, compression } = this.options;
-    const devices = gradients[array] ?? [];
-    const sum = this.sum.subarray(0, devices[0]?.length ?? 0).fill(0);
-    const summed = compression === undefined ? devices : (this.compressed([devices])[0] ?? []);
-    summed.forEach((gradient, device) => {
-      const numbers = asNumbers(gradient, dtype, this.scratch);
-      const residual = this.residuals?.[array]?.[device];
-      if (compression === undefined || residual === undefined) addPlain(numbers, sum);
-      else addCompressed(numbers, residual, sum, compression);
-    });
-    for (let i = 0; workers > 1 && i < sum.length; i += 1) sum[i] = (sum[i] ?? 0) * workers;
-    const weight = this.weights?.[array];
-    if (optimizer === undefined || weight === undefined) return sum;
-    optimizer.update(array, weight, sum);
-    return weight;
-  }
-
-  /**
-   * Sums are held to a bound element by element. Optimizers are not: where one takes a sign or a quotient, a rounding
-   * next to zero may flip an element. There an array is wrong when it is off on the whole.
-   */
-  private compareArray(
-    got: Float32Array | Float64Array,
-    expected: Float64Array,
-    magnitude: number,
-  ): { difference: number; wrong: number } {
-    const { gradients, dtype, compression, workers } = this.options;
-    const devices = (gradients[0]?.length ?? 1) * workers;
-    const largest = Math.max(1, compression?.threshold ?? 0);
-    const bound =
-      this.weights === undefined ? devices * devices * largest * roundoff[dtype] : Infinity;
-    let difference = 0;
-    let wrong = 0;
-    for (let i = 0; i < expected.length; i += 1) {
-      const off = Math.abs((got[i] ?? NaN) - (expected[i] ?? 0));
-      difference += off;
-      // Written so that a NaN counts as wrong.
-      if (!(off <= bound)) wrong += 1;
-    }
-    if (this.weights !== undefined && !(difference <= this.tolerance * magnitude)) {
-      wrong = Math.max(wrong, 1);
-    }
-    return { difference, wrong };
-  }
-}
-
-function sumOfMagnitudes(values: Float64Array): number {
-  let sum = 0;
-  for (const value of values) sum += Math.abs(value);
-  return sum;
 }

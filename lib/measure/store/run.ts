@@ -5,7 +5,7 @@ import { GradlinkError } from '../../errors.js';
 import { parseDevices } from '../../kvstore/devices.js';
 import { KVStore } from '../../kvstore/kvstore.js';
 import type { StoreTypeName } from '../../kvstore/types.js';
-import { network as networkOf, type Network } from '../../models/index.js';
+import { elementsOf, network as networkOf, type Network } from '../../models/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import type { CaseResult, EnvironmentInfo, IterationLine, Report } from '../../results/result.js';
 import { integer } from '../../validate.js';
@@ -21,13 +21,13 @@ import {
   type RunOptions,
 } from '../run.js';
 import {
-  drawGradients,
   mergingOf,
   timeStore,
   type BatchContext,
   type BatchOptions,
   type Merging,
 } from './batches.js';
+import { drawGradients } from './gradients.js';
 import { isShared, openStoreJob, type StoreJob } from './job.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
 
@@ -165,7 +165,9 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   tell.onStart?.(head, []);
   const limits = await limitsOf(job, gpus, head.environment);
   const run = { ...given, network };
-  const context = { gradients: drawGradients(run, given.seed), limits, job };
+  const lengths = network.parameters.map(({ shape }) => elementsOf(shape));
+  const gradients = drawGradients(given.dtype, lengths, devices.length, given.seed);
+  const context = { gradients, limits, job };
   const steps = new Steps(tell, (warmup + batches) * (kvStores.length - unavailable.size));
   const cases: CaseResult[] = [];
   for (const kvStore of kvStores) {

@@ -9,7 +9,7 @@
 #include "binding/errors.h"
 #include "binding/external_memory.h"
 #include "core/error.h"
-#include "core/free_memory.h"
+#include "core/memory/free_memory.h"
 
 namespace gradlink::binding {
 namespace {

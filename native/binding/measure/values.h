@@ -31,4 +31,7 @@ inline Napi::Float64Array toArray(Napi::Env env, const std::vector<double>& valu
 /// The measurements of GPUs (lib/native/gpu-measure.ts), on this thread.
 void exportGpuMeasure(Napi::Env, Napi::Object exports, const std::shared_ptr<MeasureThread>&);
 
+/// What `measure` pushes through stores, and what their pulls must give.
+void exportStoreCheck(Napi::Env, Napi::Object exports);
+
 }  // namespace gradlink::binding

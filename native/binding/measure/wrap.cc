@@ -234,6 +234,7 @@ Napi::Value countWrong(const Napi::CallbackInfo& info) {
 void exportMeasure(Napi::Env env, Napi::Object exports) {
   const auto thread = std::make_shared<MeasureThread>(Environment::of(env));
   exportGpuMeasure(env, exports, thread);
+  exportStoreCheck(env, exports);
   exports.Set("simdLevel", Napi::Function::New<simdLevelName>(env, "simdLevel"));
   exports.Set("numThreads", Napi::Function::New<numThreads>(env, "numThreads"));
   exports.Set("memoryBandwidth", Napi::Function::New(

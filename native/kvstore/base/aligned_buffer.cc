@@ -1,29 +1,28 @@
 #include "kvstore/base/aligned_buffer.h"
 
-#include <sys/mman.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "core/error.h"
+#include "core/memory/huge_pages.h"
 
 namespace gradlink {
 
 namespace {
 constexpr std::size_t kCacheLine = 64;
-constexpr std::size_t kHugePage = std::size_t{2} << 20;
-// Below this, rounding up to whole huge pages would waste more than the saved page faults are
-// worth.
-constexpr std::size_t kHugeFrom = 4 * kHugePage;
+constexpr std::size_t kPage = 4096;
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
   if (bytes == 0) {
     return;
   }
-  const std::size_t alignment = bytes >= kHugeFrom ? kHugePage : kCacheLine;
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+  const bool huge = bytes >= kHugePageBytes;
+  const std::size_t alignment = huge ? kHugePageBytes : kCacheLine;
+  // The last huge page stays one of small ones: whole ones would be up to half waste.
+  const std::size_t unit = huge ? kPage : kCacheLine;
+  const std::size_t rounded = (bytes + unit - 1) / unit * unit;
   void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
   if (memory == nullptr) {
     throw Error(ErrorCode::outOfMemory,
@@ -32,9 +31,7 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
                     "machine with more memory");
   }
   memory_.reset(memory);
-  if (alignment == kHugePage) {
-    madvise(memory, rounded, MADV_HUGEPAGE);  // advice only: a refusal changes nothing but speed
-  }
+  adviseHugePages(memory, rounded);
   std::memset(memory, 0, bytes);
 }
 

@@ -1,5 +1,5 @@
 // How much memory is left, told from files as the kernel writes them.
-#include "core/free_memory.h"
+#include "core/memory/free_memory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

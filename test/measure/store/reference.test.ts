@@ -1,18 +1,50 @@
 import { describe, expect, it } from 'vitest';
 
-import { asNumbers, drawGradient, gradientTypes } from '../../../lib/measure/store/gradients.js';
+import {
+  drawGradients,
+  gradientTypes,
+  type GradientArray,
+  type GradientType,
+} from '../../../lib/measure/store/gradients.js';
 import { errorTolerance, StoreReference } from '../../../lib/measure/store/reference.js';
 import { SGD } from '../../../lib/optimizers/index.js';
+import { halfTable, toHalf } from '../../../lib/tensor/half.js';
 
 const of = (...values: number[]) => Float32Array.of(...values);
+
+function numbersOf(array: GradientArray, dtype: GradientType): number[] {
+  if (dtype !== 'float16' && dtype !== 'bfloat16') return Array.from(array);
+  const table = halfTable(dtype);
+  return Array.from(array, (bits) => table[bits] ?? NaN);
+}
+
+/** The definition, one number after the other. */
+function drawn(dtype: GradientType, count: number, [seed, array, device]: number[]): number[] {
+  let state = seed ?? 0;
+  for (const part of [array, device]) {
+    state ^= (state >>> 16) ^ Math.imul((part ?? 0) + 1, 0x9e3779b9);
+    state = Math.imul(state, 0x21f0aaad);
+  }
+  return Array.from({ length: count }, () => {
+    state = (state + 0x9e3779b9) | 0;
+    let mixed = Math.imul(state ^ (state >>> 16), 0x21f0aaad);
+    mixed = Math.imul(mixed ^ (mixed >>> 15), 0x735a2d97);
+    const value = (mixed ^ (mixed >>> 15)) / 2 ** 31;
+    if (dtype === 'float64') return value;
+    return dtype === 'float32' ? Math.fround(value) : toHalf(dtype, value);
+  });
+}
 
 describe('gradients', () => {
   it.each(gradientTypes)(
     'of %s are uniform in [-1, 1] and fixed by seed, array and device',
     (dtype) => {
       const count = 20_000;
-      const numbers = (...where: [number, number, number]) =>
-        asNumbers(drawGradient(dtype, count, ...where), dtype, new Float32Array(count)).slice();
+      const numbers = (seed: number, array: number, device: number) => {
+        const lengths = new Array<number>(array + 1).fill(count);
+        const all = drawGradients(dtype, lengths, device + 1, seed);
+        return numbersOf(all[array]?.[device] ?? of(), dtype);
+      };
       const first = numbers(3, 1, 0);
       expect(numbers(3, 1, 0)).toEqual(first);
       for (const other of [numbers(4, 1, 0), numbers(3, 2, 0), numbers(3, 1, 1)]) {
@@ -34,6 +66,19 @@ describe('gradients', () => {
       expect(squares / count).toBeCloseTo(1 / 3, 1);
     },
   );
+
+  it.each(gradientTypes)('of %s have the bits of their definition, in every part', (dtype) => {
+    // More than one part of a thread, and none a multiple of a part.
+    const lengths = [300_001, 0, 7];
+    const gradients = drawGradients(dtype, lengths, 2, 9);
+    gradients.forEach((devices, array) => {
+      devices.forEach((gradient, device) => {
+        const expected = drawn(dtype, lengths[array] ?? 0, [9, array, device]);
+        expect(gradient.length).toBe(expected.length);
+        expect(expected.findIndex((value, i) => !Object.is(value, gradient[i]))).toBe(-1);
+      });
+    });
+  });
 });
 
 describe('what a store must give', () => {
@@ -68,6 +113,30 @@ describe('what a store must give', () => {
   it('counts NaN as wrong', () => {
     const reference = new StoreReference({ dtype: 'float32', gradients, workers: 1 });
     expect(reference.compare(outs(NaN, -0.75, -0.5))).toEqual({ error: NaN, wrong: 2 });
+  });
+
+  it.each(gradientTypes)('adds up from first to last, to the bit: %s', (dtype) => {
+    // Of several blocks, more devices than are compared side by side, and wrong throughout.
+    const gradients = drawGradients(dtype, [5000, 1], 5, 1);
+    const outs = drawGradients(dtype, [5000, 1], 5, 2);
+    const numbers = (arrays: typeof outs) =>
+      arrays.map((devices) => devices.map((one) => numbersOf(one, dtype)));
+    const pulled = numbers(outs);
+    let magnitude = 0;
+    let difference = 0;
+    numbers(gradients).forEach((devices, array) => {
+      const expected = (devices[0] ?? []).map(
+        (_, i) => devices.reduce((sum, one) => sum + (one[i] ?? 0), 0) * 2,
+      );
+      magnitude += expected.reduce((sum, value) => sum + Math.abs(value), 0);
+      for (const out of pulled[array] ?? []) {
+        let off = 0;
+        out.forEach((value, i) => (off += Math.abs(value - (expected[i] ?? 0))));
+        difference += off;
+      }
+    });
+    const reference = new StoreReference({ dtype, gradients, workers: 2 });
+    expect(reference.compare(outs).error).toBe(difference / magnitude);
   });
 
   it('divides by no zero', () => {
@@ -112,6 +181,20 @@ describe('what a store must give', () => {
     expect(reference.compare([[of(1, -1)]])).toEqual({ error: 0, wrong: 0 });
     expect(reference.compare([[of(-1, 1)]])).toEqual({ error: 0, wrong: 0 });
   });
+});
+
+it('2bit of sums keeps one rest for all devices', () => {
+  const reference = new StoreReference({
+    dtype: 'float32',
+    gradients: [[of(0.3, -0.4), of(0.1, -0.2)]],
+    workers: 2,
+    compression: { type: '2bit', threshold: 0.5 },
+    compressesSums: true,
+  });
+  const twice = (...values: [number, number]) => [[of(...values), of(...values)]];
+  // Sums 0.4, -0.6 for each of two workers; then 0.8 and -0.7.
+  expect(reference.compare(twice(0, -1))).toEqual({ error: 0, wrong: 0 });
+  expect(reference.compare(twice(1, -1))).toEqual({ error: 0, wrong: 0 });
 });
 
 describe('the bound of the error', () => {

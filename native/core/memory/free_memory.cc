@@ -1,4 +1,4 @@
-#include "core/free_memory.h"
+#include "core/memory/free_memory.h"
 
 #include <algorithm>
 #include <fstream>
