@@ -15,7 +15,7 @@ const turns = [
   ],
   [/\bthat there (is|are) not\b/i, 'say "unknown" or "missing"'],
   [/\bof which nobody\b/i, 'make two sentences'],
-  [/\b(up to|each) so (many|much)\b/i, 'name the number'],
+  [/\bso (many|much) (?!as\b|that\b)/i, 'name the number, or say "this many"'],
   [/\bthat is none\b|\bis none of\b/i, 'say "is not a …"'],
   [/\bno other than\b|\bwhich is to say\b|\bas it were\b/i, 'leave it out'],
   [/\bnotwithstanding\b|\bthereof\b|\bwherein\b|\bwhereof\b|\bheretofore\b/i, 'use a plain word'],

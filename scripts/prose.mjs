@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// The prose of README and the guides, checked by textlint with our own rules (prose-rules.mjs).
+// The prose of README and the guides, checked by textlint with our own rules (prose-rules.mjs), and the messages of lib/.
 //
 //   node scripts/prose.mjs             fails where a file has more findings than scripts/prose-allowed.json allows it
 //   node scripts/prose.mjs --update    writes what there is as what is allowed: after a page has become plainer
@@ -12,6 +12,7 @@ import { fileURLToPath } from 'node:url';
 import { TextlintKernel } from '@textlint/kernel';
 import markdown from '@textlint/textlint-plugin-markdown';
 
+import { allMessageFindings } from './prose-messages.mjs';
 import { rules } from './prose-rules.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -53,6 +54,10 @@ if (first !== undefined && first !== '--update') {
     const few = Object.fromEntries(counts.filter(([, count]) => count > 0));
     writeFileSync(allowance, `${JSON.stringify(few, null, 2)}\n`);
   } else {
+    for (const finding of allMessageFindings(root)) {
+      console.error(finding);
+      process.exitCode = 1;
+    }
     const allowed = JSON.parse(readFileSync(allowance, 'utf8'));
     for (const [file, findings] of Object.entries(found)) {
       const most = allowed[file] ?? 0;

@@ -56,7 +56,7 @@ const refused: readonly Refused[] = [
     flags: '-M, --memory <0|1>',
     off: '0',
     reason:
-      'What NCCL allocates is not asked: nvidia-smi shows it, and gradlink doctor the memory of each GPU.',
+      'gradlink does not ask what NCCL allocates: nvidia-smi shows it, and gradlink doctor the memory of each GPU.',
   },
 ];
 

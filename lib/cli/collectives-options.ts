@@ -186,7 +186,7 @@ export function addOptions(command: Command): Command {
     .addOption(new Option('-J, --output_file <file>', 'as --output FILE --format json'))
     .option(
       '-g, --ngpus <count>',
-      'ranks are GPUs: so many a thread',
+      'ranks are GPUs: this many a thread',
       integer({ min: 1, max: 1024 }),
     )
     .option(

@@ -31,7 +31,7 @@ Exit status: 0, or with --require 1 where one of the names is not ok; 2 wrong us
 
 const topoExamples = `
 NUMA nodes with their distances, network interfaces, GPUs, and the way from each GPU to each other as in
-nvidia-smi topo -m: NV# (so many NVLinks), PIX, PXB, PHB, NODE, SYS. Link speeds are those of one direction.
+nvidia-smi topo -m: NV# (the number of NVLinks), PIX, PXB, PHB, NODE, SYS. Link speeds are those of one direction.
 
 Examples:
   $ gradlink topo

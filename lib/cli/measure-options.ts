@@ -162,7 +162,7 @@ export function addMeasureOptions(command: Command): Command {
     )
     .option(
       '--cpus <count>',
-      `so many CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
+      `number of CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
       integer({ min: 1, max: mostDevices }),
     )
     .option('--devices <list>', 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1', deviceList)

@@ -132,7 +132,7 @@ export function addTrainOptions(command: Command): Command {
       'such iterations (default: 10; 2 for elasticdl, 100 for tianshu)',
       positive,
     )
-    .option('--steps <count>', 'measure so many steps, each by itself', positive)
+    .option('--steps <count>', 'measure this many steps, each by itself', positive)
     .option('--optimizer <name>', trainOptimizers.join(', '), choice(trainOptimizers), 'sgd')
     .option('--lr <rate>', 'learning rate', decimal(0), 0.01)
     .option(

@@ -42,7 +42,7 @@ export function coresFinding(): Finding {
 export function addonFindings(cores: Probed<CoresFound>): Finding[] {
   if (!('found' in cores)) {
     // The loader's message says what was tried, then what to do.
-    const [text = '', ...remedies] = cores.reason.split('\nWhat to do, one of:\n  - ');
+    const [text = '', ...remedies] = cores.reason.split('\nDo one of these:\n  - ');
     const advice = remedies.join('').replaceAll('\n  - ', '; or ');
     return [{ name: 'addon', status: 'missing', text, advice: advice === '' ? null : advice }];
   }
@@ -111,7 +111,7 @@ const scopes = [
   'nobody',
 ] as const;
 
-/** Whether one process may read another's memory: Open MPI and MPICH copy once where it may, gradlink needs it not. */
+/** Whether one process may read another's memory: Open MPI and MPICH copy once where it may, gradlink does not need it. */
 export function ptraceFinding(text = readText('/proc/sys/kernel/yama/ptrace_scope')): Finding {
   const name = 'ptrace scope';
   if (text === undefined) {

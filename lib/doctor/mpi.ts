@@ -92,7 +92,7 @@ export function mpiFinding(
       ? 'CUDA-awareness unknown'
       : build.cudaAware
         ? 'CUDA-aware'
-        : 'not CUDA-aware (gradlink needs it not)';
+        : 'not CUDA-aware (gradlink does not need it)';
   const threads =
     build.threads === null
       ? 'thread level unknown'

@@ -212,7 +212,7 @@ function failureMessage(failures: readonly string[], platform: Platform): string
   return [
     `gradlink's native addon for ${platform.name} (Node ${process.versions.node}) did not load. Tried:`,
     ...failures,
-    'What to do, one of:',
+    'Do one of these:',
     ...remedies(platform).map((remedy) => `  - ${remedy}`),
     '  - name a file that loads in the environment variable GRADLINK_BINARY',
   ].join('\n');

@@ -85,7 +85,7 @@ function gpuLines({ gpus }: Topology): string[] {
 }
 
 const legend: Readonly<Record<string, string>> = {
-  NV: 'NV# = so many NVLinks',
+  NV: 'NV# = number of NVLinks',
   PIX: 'PIX = one PCIe switch',
   PXB: 'PXB = several PCIe switches',
   PHB: "PHB = the processor's PCIe bridge",

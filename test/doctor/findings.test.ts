@@ -56,7 +56,7 @@ describe('the host', () => {
     const found = addonFindings({ reason: 'crashed (SIGSEGV)', broken: true });
     expect(found).toHaveLength(1);
     expect(found[0]).toMatchObject({ name: 'addon', status: 'missing', text: 'crashed (SIGSEGV)' });
-    const reason = 'did not load. Tried:\n  one: no\nWhat to do, one of:\n  - this\n  - that';
+    const reason = 'did not load. Tried:\n  one: no\nDo one of these:\n  - this\n  - that';
     expect(addonFindings({ reason, broken: false })).toEqual([
       {
         name: 'addon',

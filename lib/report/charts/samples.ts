@@ -117,7 +117,7 @@ export function sampleCharts(runs: readonly LabelledRun[]): Chart[] {
     {
       id: 'samples',
       title: single.length > 0 ? 'Every sample' : 'Every sample at the largest size',
-      note: `A thin tick is a sample, the thick one the median.${thin ? ` Of more than ${String(mostTicks)} samples so many are drawn, evenly spread.` : ''}`,
+      note: `A thin tick is a sample, the thick one the median.${thin ? ` At most ${String(mostTicks)} samples are drawn, evenly spread.` : ''}`,
       spec: (width) => stripSpec(unique, width),
       table: {
         columns: [
