@@ -91,6 +91,7 @@ const settings: readonly (readonly [line: RegExp, how: How])[] = [
   [/measure.* --num-layers 50$/, { behind: '--num-layers 18 --num-batches 1' }],
   [/measure.* --kv-store/, { behind: smallStore }],
   [/neighbor_all_reduce/, { behind: '-b 64 -e 64 --iters 2 -w 1' }],
+  [/^gradlink launch -n 2 gradlink collectives /, { behind: '-b 64 -e 64 --iters 2' }],
   // Other lines read what it writes.
   [/collectives all_reduce .*--output/, { behind: '-b 1K -e 256K -f 4' }],
   [/collectives\.js all_reduce|collectives all_reduce/, { behind: '-b 64 -e 64' }],
