@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import type { Peer } from '../measure/machine/gpus.js';
 import type { NativeMpiLibrary } from '../native/communicator.js';
 import type { NativeGpuInfo, NativeGpuLibraries, NativeInstalledGpu } from '../native/gpu.js';
-import { packageFile } from '../package-folder.js';
+import { isCheckout, packageFile } from '../package-folder.js';
 
 export interface CoresFound {
   readonly addon: string;
@@ -71,7 +71,10 @@ export function probe<N extends ProbeName>(
 ): Promise<Probed<Probes[N]>> {
   const file = packageFile('dist/probe-main.js');
   if (!existsSync(file)) {
-    const reason = 'dist/ is missing, nothing is built yet: npm run build';
+    const remedy = isCheckout()
+      ? 'nothing is built yet: npm run build'
+      : 'the installation is incomplete: npm install gradlink';
+    const reason = `dist/ is missing, ${remedy}`;
     return Promise.resolve({ reason, broken: true });
   }
   return new Promise((resolve) => {

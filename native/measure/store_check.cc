@@ -18,7 +18,7 @@ constexpr std::size_t kBlock = 512;
 using Block = std::array<double, kBlock>;
 
 // Elements of one part of sumPushed handed to a thread: whole blocks.
-constexpr std::size_t kPartElements = 256 * kBlock;
+constexpr std::size_t kCheckedElements = 256 * kBlock;
 
 // Sums that go on side by side, since each waits for the addition before.
 constexpr std::size_t kSideBySide = 4;
@@ -156,10 +156,10 @@ void compareArray(const CheckedArray& array, const PushRule& rule, double bound,
 }  // namespace
 
 void sumPushed(double* into, const PushedArray& pushed, const PushRule& rule) {
-  const std::size_t parts = (pushed.count + kPartElements - 1) / kPartElements;
+  const std::size_t parts = (pushed.count + kCheckedElements - 1) / kCheckedElements;
   ThreadPool::shared().parallel(parts, [&](std::size_t part) {
-    const std::size_t end = std::min((part + 1) * kPartElements, pushed.count);
-    for (std::size_t first = part * kPartElements; first < end; first += kBlock) {
+    const std::size_t end = std::min((part + 1) * kCheckedElements, pushed.count);
+    for (std::size_t first = part * kCheckedElements; first < end; first += kBlock) {
       expectBlock(pushed, rule, first, std::min(kBlock, end - first), into + first);
     }
   });

@@ -11,7 +11,7 @@ namespace gradlink::measure {
 namespace {
 
 // Elements of one part handed to a thread: enough work to be worth waking it.
-constexpr std::size_t kPartElements = std::size_t{1} << 18;
+constexpr std::size_t kDrawnElements = std::size_t{1} << 18;
 
 // A Weyl sequence by the golden ratio, mixed by two multiplications. It can begin anywhere.
 constexpr std::uint32_t kWeylStep = 0x9e3779b9u;
@@ -55,7 +55,7 @@ void drawUniform(std::span<const DrawnArray> arrays, DType dtype) {
   ends.reserve(arrays.size());
   std::size_t parts = 0;
   for (const DrawnArray& array : arrays) {
-    parts += (array.count + kPartElements - 1) / kPartElements;
+    parts += (array.count + kDrawnElements - 1) / kDrawnElements;
     ends.push_back(parts);
   }
   ThreadPool::shared().parallel(parts, [&](std::size_t part) {
@@ -63,8 +63,8 @@ void drawUniform(std::span<const DrawnArray> arrays, DType dtype) {
         static_cast<std::size_t>(std::ranges::upper_bound(ends, part) - ends.begin());
     const std::size_t before = index == 0 ? 0 : ends[index - 1];
     const DrawnArray& array = arrays[index];
-    const std::size_t first = (part - before) * kPartElements;
-    draw(array, first, std::min(first + kPartElements, array.count), dtype);
+    const std::size_t first = (part - before) * kDrawnElements;
+    draw(array, first, std::min(first + kDrawnElements, array.count), dtype);
   });
 }
 

@@ -83,6 +83,7 @@ describe('the page in a browser', () => {
       expect(complaints).toEqual([]);
       expect(await ask(page, 'pageChecks.cutTexts()')).toEqual([]);
       expect(await ask(page, 'pageChecks.overlappingLabels()')).toEqual([]);
+      expect(await ask(page, 'pageChecks.brokenFigures()')).toEqual([]);
       expect(await ask(page, 'getComputedStyle(document.body).backgroundColor')).toBe(back);
       // Axis labels take the colour of the page's words.
       const [labels, words] = await ask<string[]>(page, 'pageChecks.colours()');
@@ -105,6 +106,8 @@ describe('the page in a browser', () => {
     const rows = await page.locator('tr').count();
     expect(rows).toBeGreaterThan(50);
     expect(await ask(page, 'pageChecks.hiddenRows()')).toBe(0);
+    expect(await page.locator('.figure').count()).toBeGreaterThan(50);
+    expect(await ask(page, 'pageChecks.brokenFigures()')).toEqual([]);
     await page.context().close();
   });
 

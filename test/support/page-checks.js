@@ -59,4 +59,11 @@ function hiddenRows() {
   return [...document.querySelectorAll('tr')].filter((row) => !row.checkVisibility()).length;
 }
 
-globalThis.pageChecks = { cutTexts, overlappingLabels, colours, hiddenRows };
+/** Figures that a line's end parts from their unit. */
+function brokenFigures() {
+  return [...document.querySelectorAll('.figure')]
+    .filter((figure) => figure.getClientRects().length > 1)
+    .map((figure) => figure.textContent);
+}
+
+globalThis.pageChecks = { brokenFigures, cutTexts, overlappingLabels, colours, hiddenRows };

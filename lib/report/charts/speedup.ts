@@ -1,6 +1,8 @@
 // Speedup over the number of workers, beside the ideal.
+import type { Measurement } from '../../results/result.js';
 import { percentText } from '../../results/units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, type Entry } from './series.js';
+import { endsOf, labelLayers, lineLabels } from './line-labels.js';
 import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
@@ -24,7 +26,9 @@ function workersOf({ result }: Entry): number | undefined {
 }
 
 /** What all workers together did in a second: the first of the case's own figures that is a rate. */
-function throughputOf({ result }: Entry): { readonly unit: string; readonly value: number } | null {
+export function rateOf(
+  result: Measurement,
+): { readonly unit: string; readonly value: number } | null {
   for (const [name, value] of Object.entries(result.values ?? {})) {
     const [, unit] = /^(\w+)PerSecond$/.exec(name) ?? [];
     if (unit !== undefined && unit !== 'bytes' && value !== null && value > 0) {
@@ -36,7 +40,7 @@ function throughputOf({ result }: Entry): { readonly unit: string; readonly valu
 
 function pointsOf(runs: readonly LabelledRun[]): Point[] {
   const entries = measuredEntries(runs).filter(
-    (entry) => workersOf(entry) !== undefined && throughputOf(entry) !== null,
+    (entry) => workersOf(entry) !== undefined && rateOf(entry.result) !== null,
   );
   // Runs that each have one number of workers are points of one line; runs that repeat numbers are lines of their own.
   const pooled = entries.map((entry) => ({ ...entry, run: { ...entry.run, label: '' } }));
@@ -49,7 +53,7 @@ function pointsOf(runs: readonly LabelledRun[]): Point[] {
   const lines = groupBy(used, (entry) => names.get(entry) ?? entry.result.name);
   return [...lines].flatMap(([series, line]) => {
     const rows = line
-      .map((entry) => ({ workers: workersOf(entry) ?? 1, ...throughputOf(entry)! }))
+      .map((entry) => ({ workers: workersOf(entry) ?? 1, ...rateOf(entry.result)! }))
       .sort((a, b) => a.workers - b.workers);
     const [first] = rows;
     if (first === undefined || new Set(rows.map(({ workers }) => workers)).size < 2) return [];
@@ -74,6 +78,18 @@ function speedupSpec(points: readonly Point[], width: number): VegaLiteSpec {
   const workers = [...new Set(points.map((point) => point.workers))].sort((a, b) => a - b);
   const ideal = workers.map((count): Datum => ({ workers: count, speedup: count }));
   const series = [...new Set(points.map((point) => point.series))];
+  const top = Math.max(...points.map((point) => Math.max(point.speedup, point.workers)));
+  const labels = lineLabels(
+    endsOf(points.map((one) => ({ series: one.series, x: one.workers, y: one.speedup }))),
+    { least: 0, most: top, log: false },
+    width,
+  );
+  const color = {
+    field: 'series',
+    type: 'nominal',
+    sort: series,
+    ...(series.length > 1 && labels === undefined ? {} : { legend: null }),
+  } as const;
   const x = {
     field: 'workers',
     type: 'quantitative',
@@ -87,7 +103,7 @@ function speedupSpec(points: readonly Point[], width: number): VegaLiteSpec {
   } as const;
   return {
     width,
-    height: 280 + legendHeight(points.map((point) => point.series)),
+    height: 280 + (labels === undefined ? legendHeight(series) : 0),
     autosize: { type: 'fit', contains: 'padding' },
     layer: [
       {
@@ -98,17 +114,9 @@ function speedupSpec(points: readonly Point[], width: number): VegaLiteSpec {
       {
         data: { values },
         mark: { type: 'line', strokeWidth: 2, point: { size: 36, filled: true } },
-        encoding: {
-          x,
-          y,
-          color: {
-            field: 'series',
-            type: 'nominal',
-            sort: series,
-            ...(series.length > 1 ? {} : { legend: null }),
-          },
-        },
+        encoding: { x, y, color },
       },
+      ...labelLayers(labels, x, color),
     ],
   };
 }

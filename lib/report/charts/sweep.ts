@@ -2,6 +2,7 @@
 import type { Measurement } from '../../results/result.js';
 import { bandwidthText, percentText, timeText } from '../../results/units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, slug, type Entry } from './series.js';
+import { endsOf, labelLayers, lineLabels } from './line-labels.js';
 import { dashes, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
@@ -97,14 +98,14 @@ const timeLabels =
   "datum.value >= 1 ? format(datum.value, '~r') + ' s' : datum.value >= 0.001 ? format(datum.value * 1000, '.3~r') + ' ms' : " +
   "format(datum.value * 1000000, '.3~r') + ' µs'";
 
-/** One line needs no legend. */
-function colours(points: readonly Point[]) {
+/** One line needs no legend, and lines with labels of their own need none. */
+function colours(points: readonly Point[], labels: readonly Datum[] | undefined) {
   const series = [...new Set(points.map((point) => point.series))];
   return {
     field: 'series',
     type: 'nominal',
     sort: series,
-    ...(series.length > 1 ? {} : { legend: null }),
+    ...(series.length > 1 && labels === undefined ? {} : { legend: null }),
   } as const;
 }
 
@@ -121,11 +122,24 @@ function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
       limit: limit === null ? null : limit / 1e9,
     };
   });
+  const top = Math.max(...values.map(({ upper, limit }) => Math.max(Number(upper), Number(limit))));
+  const labels = lineLabels(
+    endsOf(
+      sweep.points.map(({ series, size, measurement }) => ({
+        series,
+        x: size,
+        y: measurement.busBandwidth.bytesPerSecond / 1e9,
+      })),
+    ),
+    { least: 0, most: top, log: false },
+    width,
+  );
   const x = sizeAxis(sweep, width);
-  const color = colours(sweep.points);
+  const color = colours(sweep.points, labels);
+  const series = sweep.points.map((point) => point.series);
   return {
     width,
-    height: 260 + legendHeight(sweep.points.map(({ series }) => series)),
+    height: 260 + (labels === undefined ? legendHeight(series) : 0),
     autosize: { type: 'fit', contains: 'padding' },
     data: { values },
     layer: [
@@ -156,6 +170,7 @@ function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
           color,
         },
       },
+      ...labelLayers(labels, x, color),
     ],
   };
 }
@@ -167,11 +182,24 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
       const { medianSeconds, p95Seconds } = measurement.statistics;
       return { series, size, median: medianSeconds, p95: p95Seconds };
     });
+  const times = values.flatMap(({ median, p95 }) => [Number(median), Number(p95)]);
+  const labels = lineLabels(
+    endsOf(
+      values.map((one) => ({
+        series: String(one.series),
+        x: Number(one.size),
+        y: Number(one.median),
+      })),
+    ),
+    { least: Math.min(...times), most: Math.max(...times), log: true },
+    width,
+  );
   const x = sizeAxis(sweep, width);
-  const color = colours(sweep.points);
+  const color = colours(sweep.points, labels);
+  const series = sweep.points.map((point) => point.series);
   return {
     width,
-    height: 260 + legendHeight(sweep.points.map(({ series }) => series)),
+    height: 260 + (labels === undefined ? legendHeight(series) : 0),
     autosize: { type: 'fit', contains: 'padding' },
     data: { values },
     layer: [
@@ -192,6 +220,7 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
           color,
         },
       },
+      ...labelLayers(labels, x, color),
     ],
   };
 }

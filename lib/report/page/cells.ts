@@ -33,7 +33,14 @@ function classes(column: Column | undefined, level?: string): string {
 
 function bodyCell({ text, value, level }: Cell, column: Column | undefined): string {
   const key = value === undefined ? '' : ` data-value="${String(value)}"`;
-  return `<td${classes(column, level)}${key}>${escaped(text)}</td>`;
+  return `<td${classes(column, level)}${key}>${whole(escaped(text))}</td>`;
+}
+
+const figure = /\d[\d.]*(?:\/s)? (?:%|[KMGTk]?i?B(?:\/s)?|[mnu]?s|bytes|images\/s)(?![\w/])/g;
+
+/** No line, not even one of a narrow page, ends between a number and its unit. */
+export function whole(html: string): string {
+  return html.replaceAll(figure, '<span class="figure">$&</span>');
 }
 
 /** In a box that scrolls sideways where the table is wider than the page. */

@@ -9,6 +9,7 @@ import { bandwidthText, percentText, timeText } from '../../results/units.js';
 import { binarySize } from '../charts/sweep.js';
 import type { LabelledRun } from '../charts/index.js';
 import { groupBy } from '../charts/series.js';
+import { rateOf } from '../charts/speedup.js';
 import type { Cell, PageTable } from './cells.js';
 
 type Measured = CaseResult & Measurement;
@@ -42,6 +43,8 @@ function isLatency({ parameters }: CaseResult): boolean {
 function speedOf(result: Measured): string {
   const { statistics, busBandwidth, limit } = result;
   const time = timeText(statistics.medianSeconds);
+  const rate = limit === null ? rateOf(result) : null;
+  if (rate !== null) return `${String(Number(rate.value.toPrecision(4)))} ${rate.unit}/s`;
   // Where nothing limits it, such as a training's step, bandwidth is not what is asked for.
   const isTime = isLatency(result) || limit === null || busBandwidth.bytesPerSecond <= 0;
   return isTime ? time : bandwidthText(busBandwidth.bytesPerSecond);
@@ -80,6 +83,19 @@ function cellsOf(name: string, cases: readonly Measured[]): Cell[] {
 /** What sets apart groups of one case name. */
 const groupedBy = ['kvStore', 'figure', 'mode', 'optimizer', 'model', 'workers'] as const;
 
+function workersText(count: number): string {
+  return `${String(count)} ${count === 1 ? 'worker' : 'workers'}`;
+}
+
+/** Without the columns that say nothing of any group. */
+function filled({ columns, rows }: PageTable): PageTable {
+  const told = columns.map((_, index) => rows.some((row) => row[index]?.text !== ''));
+  return {
+    columns: columns.filter((_, index) => told[index]),
+    rows: rows.map((row) => row.filter((_, index) => told[index])),
+  };
+}
+
 /** A line for each group of cases that ran. */
 export function headline(runs: readonly LabelledRun[]): PageTable {
   const several = runs.length > 1;
@@ -90,7 +106,8 @@ export function headline(runs: readonly LabelledRun[]): PageTable {
         name,
         ...groupedBy.flatMap((key) => {
           const value = parameters[key];
-          return value === undefined || value === null || value === 'one' ? [] : [String(value)];
+          if (value === undefined || value === null || value === 'one') return [];
+          return key === 'workers' ? [workersText(Number(value))] : [String(value)];
         }),
       ].join(', '),
     );
@@ -99,7 +116,7 @@ export function headline(runs: readonly LabelledRun[]): PageTable {
       ...cellsOf(name, cases),
     ]);
   });
-  return {
+  return filled({
     columns: [
       ...(several ? [{ title: 'run', align: 'left' } as const] : []),
       { title: 'what', align: 'left' },
@@ -108,5 +125,5 @@ export function headline(runs: readonly LabelledRun[]): PageTable {
       { title: 'verdict', align: 'left' },
     ],
     rows,
-  };
+  });
 }

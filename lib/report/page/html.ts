@@ -2,7 +2,7 @@
 import type { Report } from '../../results/result.js';
 import { chartSvg, chartsOf, type Chart, type LabelledRun } from '../charts/index.js';
 import { caseTable } from './case-table.js';
-import { tableHtml, textTable } from './cells.js';
+import { tableHtml, textTable, whole } from './cells.js';
 import { escaped } from './escape.js';
 import { headline } from './headline.js';
 import { policy, sortScript } from './sorting.js';
@@ -51,7 +51,7 @@ function runSection({ label, report }: LabelledRun): string {
 function wordsSection({ label, report }: LabelledRun, several: boolean): string {
   const [wanting, others]: [string[], string[]] = [[], []];
   for (const { level, text } of remarks(report)) {
-    const item = `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${escaped(text)}</li>`;
+    const item = `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${whole(escaped(text))}</li>`;
     (isWanting(level) ? wanting : others).push(item);
   }
   const lines = (items: readonly string[]): string => `<ul>\n${items.join('\n')}\n</ul>`;
@@ -103,7 +103,7 @@ ${style}
 </head>
 <body>
 <header><h1>${escaped(title)}</h1>
-<p class="quiet">Written by gradlink report. GB is 1e9 bytes, KiB 1024; bandwidths are those of the median time. A click on a column sorts.</p></header>
+<p class="quiet">Written by gradlink report. KiB is 1024 bytes, MB 1e6, GB 1e9; bandwidths are those of the median time. A click on a column sorts.</p></header>
 <main>
 <section id="answer"><h2>Result</h2>
 ${tableHtml(headline(runs), 'Result')}</section>

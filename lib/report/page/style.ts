@@ -10,7 +10,7 @@ export const style = `
   :root { --back: #14181f; --fore: #e4e8ee; --quiet: #a0a9b6; --line: #323a46; --panel: #1c222b;
     --good: #58c795; --fair: #e0b050; --poor: #ff8a80; } }
 * { box-sizing: border-box; }
-body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 62rem; background: var(--back); color: var(--fore);
+body { margin: 0 auto; padding: 1.5rem 1rem 3rem; max-width: 66rem; background: var(--back); color: var(--fore);
   font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; overflow-wrap: anywhere; }
 h1 { font-size: 1.6rem; line-height: 1.25; margin: 0 0 .25rem; }
 h2 { font-size: 1.2rem; margin: 2.25rem 0 .5rem; }
@@ -37,12 +37,14 @@ th button { all: unset; cursor: pointer; } th button:focus-visible { outline: 2p
 th[aria-sort=ascending] button::after { content: " ↑"; } th[aria-sort=descending] button::after { content: " ↓"; }
 #answer table { font-size: 1rem; } #answer th, #answer td { padding: .3rem .9rem .3rem 0; }
 td:not(.level) { white-space: nowrap; } td.level { max-width: 30rem; }
+td.waived, td.error { min-width: 11rem; } .figure { white-space: nowrap; }
 .right { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
 @media (max-width: ${String(narrowBelow - 1)}px) {
   body { padding: 1rem .75rem 2rem; }
   figure .wide { display: none; } figure .narrow { display: block; }
   #answer table { font-size: .85rem; } #answer th, #answer td { padding-right: .5rem; white-space: normal; }
+  #answer td:first-child { overflow-wrap: anywhere; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .3rem; } }
 @media print {
   :root { color-scheme: light; --back: #ffffff; --fore: #000000; --quiet: #444444; --line: #bbbbbb; --panel: #ffffff;
@@ -52,5 +54,6 @@ summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
   details::details-content { content-visibility: visible; block-size: auto; }
   .scroll { overflow: visible; } table { font-size: 7pt; }
   th, td, .right { padding: .1rem .25rem; } td:not(.right) { white-space: normal; overflow-wrap: break-word; }
+  td.waived, td.error { min-width: 8rem; }
   figure, tr, .run { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 `.trim();

@@ -6,6 +6,7 @@ import {
   type Report,
   type VerdictLevel,
 } from '../../results/result.js';
+import { binarySize } from '../charts/sweep.js';
 import { caseTitle, environmentLine, gpuLines } from '../summary.js';
 
 /** More than so many cases are summed up rather than told one by one. */
@@ -42,8 +43,26 @@ export interface Remark {
   readonly text: string;
 }
 
-function remarkOf(result: CaseResult): Remark {
-  const title = caseTitle(result);
+/** A case as the words name it: without what all cases have in common, sizes as in the tables. */
+function titlesOf(cases: readonly CaseResult[]): (result: CaseResult) => string {
+  const names = [...new Set(cases.flatMap(({ parameters }) => Object.keys(parameters)))];
+  const differs = names.filter((name) => {
+    const told = cases.map(({ parameters }) => parameters[name] ?? null);
+    return name !== 'count' && new Set(told.filter((value) => value !== null)).size > 1;
+  });
+  return (result) => {
+    if (typeof result.parameters.flow === 'string') return caseTitle(result);
+    const parts = differs.flatMap((name) => {
+      const value = result.parameters[name];
+      if (value === undefined || value === null) return [];
+      if (name === 'bytes') return [binarySize(Number(value))];
+      return [typeof value === 'string' ? value : `${name} ${String(value)}`];
+    });
+    return [result.name, ...parts].join(', ');
+  };
+}
+
+function remarkOf(result: CaseResult, title: string): Remark {
   if (result.status !== 'ok') return { level: result.status, text: `${title}: ${result.reason}` };
   const { level, text, likelyCause } = result.verdict;
   return {
@@ -77,7 +96,10 @@ export function isWanting(level: Remark['level']): boolean {
 
 /** The worst first. Of many cases: how many there are of each kind, then those that want attention. */
 export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
-  const all = cases.map(remarkOf).sort((a, b) => gravity[a.level] - gravity[b.level]);
+  const titleOf = titlesOf(cases);
+  const all = cases
+    .map((one) => remarkOf(one, titleOf(one)))
+    .sort((a, b) => gravity[a.level] - gravity[b.level]);
   if (all.length <= mostTold) return all;
   const kinds = [...new Set(all.map(({ level }) => level))].map((level): Remark => {
     const like = all.filter((one) => one.level === level).length;
