@@ -160,7 +160,13 @@ function chart(rows) {
       field,
       type: 'quantitative',
       scale: { type: 'log', nice: false, padding: 8 },
-      axis: { title, tickCount: 5, format: '.2~s', grid: false, values: ticks },
+      axis: {
+        title,
+        tickCount: 5,
+        format: field === 'x' ? 'd' : '.2~s',
+        grid: false,
+        values: ticks,
+      },
     });
     const encoding = {
       x: axis(
