@@ -143,24 +143,50 @@ function table(rows) {
     .join('\n');
 }
 
+/** Powers of ten between the costs, or the least and the most where there are none. */
+function ticksOf(points) {
+  const costs = points.map(({ y }) => y);
+  const [least, most] = [Math.min(...costs), Math.max(...costs)];
+  const first = Math.ceil(Math.log10(least));
+  const count = Math.floor(Math.log10(most)) - first + 1;
+  return count < 2 ? [least, most] : Array.from({ length: count }, (_, i) => 10 ** (first + i));
+}
+
 /** A small chart for each cost, both axes logarithmic: dots measured, a line fitted. */
 function chart(rows) {
   const drawn = rows.filter(({ grown }) => grown !== undefined);
   const panels = drawn.map(({ measure, points, fitted, grown }) => {
-    const axis = (field, title) => ({
+    const axis = (field, title, ticks) => ({
       field,
       type: 'quantitative',
       scale: { type: 'log', nice: false, padding: 8 },
-      axis: { title, tickCount: 5, format: '~s' },
+      axis: {
+        title,
+        tickCount: 5,
+        format: field === 'x' ? 'd' : '.2~s',
+        grid: false,
+        values: ticks,
+      },
     });
-    const encoding = { x: axis('x', measure.by), y: axis('y', measure.unit) };
+    const encoding = {
+      x: axis(
+        'x',
+        measure.by,
+        points.map(({ x }) => x),
+      ),
+      y: axis('y', measure.unit, ticksOf(points)),
+    };
     const ends = [fitted[0], fitted.at(-1)].map(({ x }) => ({
       x,
       y: grown.factor * x ** grown.slope,
     }));
     return {
-      title: { text: measure.of, subtitle: `slope ${grown.slope.toFixed(2)}: ${grown.word}` },
-      width: 260,
+      title: {
+        text: measure.of,
+        fontSize: 11,
+        subtitle: `slope ${grown.slope.toFixed(2)}: ${grown.word}`,
+      },
+      width: 300,
       height: 150,
       layer: [
         {

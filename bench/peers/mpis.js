@@ -129,7 +129,7 @@ export function openMpiTunings() {
       ),
     );
   });
-  return [...byNumber, ...components];
+  return [...components, ...byNumber];
 }
 
 /** @type {Contender} */

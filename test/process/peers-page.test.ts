@@ -1,0 +1,149 @@
+// ps-lite among the peers of bench/peers, built and made up, and the page of two machines.
+import { execFile } from 'node:child_process';
+import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const run = promisify(execFile);
+const folder = join(dirname(fileURLToPath(import.meta.url)), '../../bench/peers');
+const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
+
+interface Row {
+  readonly target: string;
+  readonly reached: boolean | null;
+}
+interface Collected {
+  readonly records: { contender: string; bytes: number; seconds: number[]; wrong: number }[];
+  readonly waivers: { readonly contender: string }[];
+}
+
+describe('ps-lite', () => {
+  let work: string;
+  beforeAll(async () => {
+    work = await mkdtemp(join(tmpdir(), 'gradlink-peers-ps-lite-'));
+  });
+  afterAll(() => rm(work, { recursive: true, force: true }));
+
+  const script = (name: string, args: string[], env: NodeJS.ProcessEnv = {}) =>
+    run('bash', [join(folder, name), ...args], {
+      env: { ...process.env, ...env },
+      timeout: 230_000,
+    });
+  const measured = async (program: string) => {
+    const output = join(work, 'stores.json');
+    const env = { ...process.env, GRADLINK_PEERS_PS_LITE: program };
+    const args = ['--quick', '--case', 'stores/ps-lite', '--output', output];
+    await run(process.execPath, [join(folder, 'run.js'), ...args], { env, timeout: 200_000 });
+    return JSON.parse(await readFile(output, 'utf8')) as Collected;
+  };
+
+  it('is a scheduler, a server and a worker, whose lines are records', async () => {
+    const program = join(work, 'ps_lite');
+    const line = '{"bytes": 1048576, "place": "store", "wrong": 0, "seconds": [0.25]}';
+    await writeFile(
+      program,
+      `#!/bin/sh\necho "$DMLC_ROLE $*" >> ${work}/roles\n[ $DMLC_ROLE = worker ] && echo '${line}'\nexit 0\n`,
+    );
+    await chmod(program, 0o755);
+    const { records, waivers } = await measured(program);
+    expect(waivers).toEqual([]);
+    expect(records).toMatchObject([{ contender: 'ps-lite', bytes: 2 ** 20, seconds: [0.25] }]);
+    const roles = (await readFile(join(work, 'roles'), 'utf8')).trim().split('\n').sort();
+    expect(new Set(roles.map((role) => role.split(' ')[0]))).toEqual(
+      new Set(['scheduler', 'server', 'worker']),
+    );
+  });
+
+  it('is built from its sources, and gives back what was pushed', async (context) => {
+    const sources = process.env.GRADLINK_PS_LITE_SOURCES ?? '';
+    if (sources === '') context.skip('GRADLINK_PS_LITE_SOURCES names no checkout of dmlc/ps-lite');
+    const program = join(work, 'built', 'ps_lite');
+    const { stdout } = await script('build-ps-lite.sh', [program]);
+    expect(stdout).toBe(`GRADLINK_PEERS_PS_LITE=${program}\n`);
+    const { records, waivers } = await measured(program);
+    expect(waivers).toEqual([]);
+    expect(records.map(({ bytes }) => bytes)).toEqual([65536, 2 ** 20]);
+    expect(records).toMatchObject([{ wrong: 0 }, { wrong: 0 }]);
+  });
+
+  it.each([
+    ['build-ps-lite.sh', [], /expected the file to make/],
+    ['build-ps-lite.sh', ['out'], /expected src\/van\.cc of github\.com\/dmlc\/ps-lite in/],
+    ['build-openmpi.sh', [], /expected the folder to install to/],
+    ['build-openmpi.sh', ['out'], /expected an Open MPI with ompi\/mca\/coll\/xhc/],
+  ])('%s %j says what was expected', async (name, args, message) => {
+    const env = { GRADLINK_PS_LITE_SOURCES: work, GRADLINK_OPENMPI_SOURCES: work };
+    await expect(script(name, args, env)).rejects.toMatchObject({
+      stderr: expect.stringMatching(message) as string,
+    });
+  });
+});
+
+describe('two machines', () => {
+  it('are shown by page.js, from files that are runs', async () => {
+    const work = await mkdtemp(join(tmpdir(), 'gradlink-peers-page-'));
+    try {
+      const fileOf = async (name: string, content: object) => {
+        await writeFile(join(work, name), JSON.stringify(content));
+        return join(work, name);
+      };
+      const empty = { records: [], memory: [], overhead: {}, store: {}, tuned: [], waivers: [] };
+      const mine = { ...empty, schema: 'gradlink-peers/2', environment: { cpuModel: 'mine' } };
+      const other = { ...mine, environment: { cpuModel: 'other' }, finished: false, minutes: 7 };
+      const files = [await fileOf('a.json', mine), await fileOf('b.json', other)];
+      const { stdout } = await run(process.execPath, [join(folder, 'page.js'), ...files]);
+      expect(stdout).toMatch(/^ {2}A {2}mine, /m);
+      expect(stdout).toMatch(/^ {2}B {2}other, .*NOT FINISHED in 7 minutes/m);
+      const old = await fileOf('old.json', { schema: 'gradlink-peers/1' });
+      await expect(run(process.execPath, [join(folder, 'page.js'), old])).rejects.toMatchObject({
+        code: 2,
+        stderr: expect.stringMatching(/expected the schema gradlink-peers\/2 in /) as string,
+      });
+    } finally {
+      await rm(work, { recursive: true });
+    }
+  });
+
+  it('reach a target together, or not', async () => {
+    const { evaluateAll } = (await load('machines.js')) as {
+      evaluateAll: (runs: object[]) => Row[];
+    };
+    const { tablesOf } = (await load('tables.js')) as {
+      tablesOf: (runs: object[], format: string) => string;
+    };
+    const of = (theirs: number) => ({
+      records: ['gradlink-plain', 'openmpi'].map((contender, i) => ({
+        contender,
+        ranks: 2,
+        bytes: 8,
+        place: 'in',
+        wrong: 0,
+        seconds: [i === 0 ? 1e-6 : theirs * 1e-6],
+      })),
+      memory: [],
+      overhead: {},
+      store: {},
+      tuned: [],
+      waivers: [],
+      pattern: 'processes',
+      environment: { cpuModel: `processor ${theirs}`, availableCores: 2 },
+    });
+    const reached = (...runs: object[]) =>
+      evaluateAll(runs).find(({ target }) => target.includes('2 processes, 8 bytes'))?.reached;
+    expect(reached(of(3), of(2))).toBe(true);
+    expect(reached(of(3), of(1.9))).toBe(false);
+    expect(reached(of(3), { ...of(2), records: [] })).toBeNull();
+    expect(reached(of(1), { ...of(2), records: [] })).toBe(false);
+
+    const page = tablesOf([of(3), of(1.9)], 'markdown');
+    expect(page).toMatch(/^\| A \| processor 3, 2 cores/m);
+    expect(page).toMatch(
+      /^\| size \| place \| gradlink, A \| gradlink, B \| Open MPI \/ ours, A \| Open MPI \/ ours, B \|$/m,
+    );
+    expect(page).toMatch(/^\| 8 B \| in place \| 1\.00 us \| 1\.00 us \| 3\.00 \| 1\.90 \|$/m);
+    expect(page).toMatch(/\| at least 2 \| 3\.00 \| 1\.90 \| NOT reached \|/);
+  });
+});
