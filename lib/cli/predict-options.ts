@@ -29,6 +29,8 @@ export interface PredictOptions {
   readonly bucketCap: number;
   readonly overlap: boolean;
   readonly workers?: readonly number[];
+  readonly hosts?: readonly number[];
+  readonly rails?: number;
   readonly servers?: number;
   readonly schemes?: readonly Scheme[];
   readonly all?: true;
@@ -44,6 +46,7 @@ interpolated, larger ones go on at the rate of the last regime. Every predicted 
 Examples:
   $ gradlink predict run.json --forward 30 --backward 60 --batch-size 32
   $ gradlink predict run.json --between hosts.json --per-host 8 --compute 90 --all
+  $ gradlink predict nvlink.json --between pair.json --per-host 8 --rails 8 --hosts 2,16,128,1000 --compute 90
   $ gradlink predict --link 20,3.1 --compute 180 --network vgg --num-layers 16 --schemes ring,one-peer
   $ gradlink predict --validate all                  the model on tables that others published`;
 
@@ -92,6 +95,16 @@ export function addPredictOptions(command: Command): Command {
       '--workers <list>',
       'how many to predict, such as 2,8,64',
       list(integer({ min: 1, max: 1e6 })),
+    )
+    .option(
+      '--hosts <list>',
+      'in place of --workers: how many full hosts, such as 2,16,1000 (needs --per-host)',
+      list(integer({ min: 1, max: 1e6 })),
+    )
+    .option(
+      '--rails <count>',
+      'network interfaces that a host uses at the same time, each as the link between hosts (default: 1)',
+      integer({ min: 1, max: 64 }),
     )
     .option(
       '--servers <count>',

@@ -136,6 +136,15 @@ function defaultWorkers(perHost: number | undefined, most: number): number[] {
   return usual.filter((count) => count <= perHost || count % perHost === 0);
 }
 
+function givenWorkers({ workers, hosts, perHost }: PredictOptions): readonly number[] | undefined {
+  if (hosts === undefined) return workers;
+  if (workers !== undefined) throw UsageError.of('--hosts', 'either --workers or --hosts', 'both');
+  if (perHost === undefined) {
+    throw UsageError.of('--hosts', 'the workers of a host with --per-host', 'none');
+  }
+  return hosts.map((count) => count * perHost);
+}
+
 function forecast(
   run: string | undefined,
   options: PredictOptions,
@@ -143,17 +152,18 @@ function forecast(
 ): ReturnType<typeof predict> {
   const inside = insideLink(run, options, io);
   const between = betweenLink(options, io);
-  const { perHost, servers } = options;
+  const { perHost, servers, rails } = options;
   const reach = mostWorkers({ inside, ...(between === undefined ? {} : { between }) });
   return asUsage(() =>
     predict({
       workload: workloadOf(options),
       batchSize: options.batchSize,
-      workers: options.workers ?? defaultWorkers(perHost, reach),
+      workers: givenWorkers(options) ?? defaultWorkers(perHost, reach),
       inside,
       ...(between === undefined ? {} : { between }),
       ...(perHost === undefined ? {} : { perHost }),
       ...(servers === undefined ? {} : { servers }),
+      ...(rails === undefined ? {} : { rails }),
       schemes: options.schemes ?? schemes,
       ...('ranks' in inside ? { measuredWorkers: (inside as MeasuredLink).ranks } : {}),
     }),

@@ -10,6 +10,7 @@ export {
   type Point,
   type Regime,
 } from './link.js';
+export { linkOfPair, type HostPair } from './pair.js';
 export * from './scaling.js';
 export { exchangeSeconds, schemes, type Cluster, type Scheme } from './schemes.js';
 export { bucketsOf, stepTime, type Bucket, type StepTime, type Workload } from './step.js';

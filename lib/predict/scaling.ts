@@ -33,6 +33,8 @@ export interface PredictOptions {
   readonly perHost?: number;
   /** Servers of the parameter-server scheme; one a host unless given, or, with one host, as many as workers. */
   readonly servers?: number;
+  /** Network interfaces that a host uses at the same time, each as `between`; 1 unless given. */
+  readonly rails?: number;
   readonly schemes?: readonly Scheme[];
   /** Workers that the measured times are of; the band widens from there. */
   readonly measuredWorkers?: number;
@@ -87,6 +89,7 @@ export interface Prediction {
 /** No link is known better than to this. */
 const leastError = 0.1;
 const mostError = 0.9;
+/** Workers of one memory, hosts of a cluster. */
 const mostSearched = 1000;
 
 /** Relative error of exchange times: that of unseen sizes, half as much again for each doubling of the workers. */
@@ -103,7 +106,8 @@ function clusterOf(options: PredictOptions, workers: number): Cluster {
   const { inside, between = inside, perHost = Infinity } = options;
   const hosts = hostsOf(workers, perHost);
   const servers = options.servers ?? (hosts > 1 ? hosts : workers);
-  return { workers, perHost, inside, between, servers };
+  const { rails = 1 } = options;
+  return { workers, perHost, inside, between, servers, rails };
 }
 
 function banded(value: number, one: number, other: number): Banded {
@@ -141,7 +145,9 @@ function possible(workers: number, perHost: number): boolean {
 }
 
 function searchedOf(options: PredictOptions): number {
-  return Math.min(mostSearched, mostWorkers(options));
+  const { between, perHost } = options;
+  const hosts = between === undefined || perHost === undefined ? 1 : perHost;
+  return Math.min(mostSearched * hosts, mostWorkers(options));
 }
 
 function crossingOf(options: PredictOptions, scheme: Scheme): Crossing {
@@ -159,7 +165,7 @@ function crossingOf(options: PredictOptions, scheme: Scheme): Crossing {
 }
 
 function assumptionsOf(options: PredictOptions): string[] {
-  const { workload, inside, between, perHost } = options;
+  const { workload, inside, between, perHost, rails = 1 } = options;
   const link = (one: Link, name: string): string =>
     [
       `${name}: a small message takes ${(messageSeconds(one, 8) * 1e6).toPrecision(3)} us`,
@@ -168,7 +174,7 @@ function assumptionsOf(options: PredictOptions): string[] {
   return [
     perHost === undefined
       ? 'all workers are linked alike, as those that were measured'
-      : `${String(perHost)} workers a host, which share its link to the others`,
+      : `${String(perHost)} workers a host, which share its ${rails === 1 ? 'link' : `${String(rails)} links`} to the others`,
     link(inside, 'inside a host'),
     ...(between === undefined ? [] : [link(between, 'between hosts')]),
     workload.overlap
@@ -187,6 +193,7 @@ const optionsKind = having({
   batchSize: orAbsent(aPositive),
   perHost: orAbsent(aPositive),
   servers: orAbsent(aPositive),
+  rails: orAbsent(aPositive),
   schemes: orAbsent(someOf(oneOfWords(schemes))),
   measuredWorkers: orAbsent(aPositive),
 });

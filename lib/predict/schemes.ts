@@ -1,5 +1,5 @@
 // What exchanging n bytes of gradients takes by each scheme, in seconds. docs/predict.md shows the formulas.
-import { aNumber, aPositive, anAmount, having, oneOfWords } from '../kinds.js';
+import { aNumber, aPositive, anAmount, having, oneOfWords, orAbsent } from '../kinds.js';
 import { latencySeconds, linkKind, messageSeconds, streamSeconds, type Link } from './link.js';
 
 /** How workers exchange gradients. */
@@ -30,6 +30,8 @@ export interface Cluster {
   readonly between: Link;
   /** Servers of the parameter-server scheme. */
   readonly servers: number;
+  /** Links like `between` that a host uses at the same time, as with a network interface for each GPU; 1 unless given. */
+  readonly rails?: number;
 }
 
 /** All workers are on one host when as many as one likes fit. */
@@ -44,6 +46,7 @@ function isPowerOfTwo(count: number): boolean {
 }
 
 interface Shape extends Cluster {
+  readonly rails: number;
   readonly hosts: number;
   /** Workers of a host that take part. */
   readonly group: number;
@@ -51,21 +54,27 @@ interface Shape extends Cluster {
 
 function shapeOf(cluster: Cluster): Shape {
   const hosts = hostsOf(cluster.workers, cluster.perHost);
-  return { ...cluster, hosts, group: Math.min(cluster.workers, cluster.perHost) };
+  return {
+    ...cluster,
+    rails: cluster.rails ?? 1,
+    hosts,
+    group: Math.min(cluster.workers, cluster.perHost),
+  };
 }
 
 /** A ring passes each host's border once: its slowest link sets the pace of every step. */
-function ring(bytes: number, { workers, hosts, inside, between }: Shape): number {
+function ring(bytes: number, { workers, hosts, inside, between, rails }: Shape): number {
   const part = bytes / workers;
   const step = messageSeconds(inside, part);
-  return 2 * (workers - 1) * (hosts > 1 ? Math.max(step, messageSeconds(between, part)) : step);
+  const border = hosts > 1 ? messageSeconds(between, part / rails) : 0;
+  return 2 * (workers - 1) * Math.max(step, border);
 }
 
-function tree(bytes: number, { hosts, group, inside, between }: Shape): number {
+function tree(bytes: number, { hosts, group, inside, between, rails }: Shape): number {
   const depth = log2(group) * latencySeconds(inside) + log2(hosts) * latencySeconds(between);
   const streamed = Math.max(
     group > 1 ? streamSeconds(inside, bytes) : 0,
-    hosts > 1 ? streamSeconds(between, bytes) : 0,
+    hosts > 1 ? streamSeconds(between, bytes / rails) : 0,
   );
   return 2 * depth + 2 * streamed;
 }
@@ -80,13 +89,13 @@ function halvingRounds(bytes: number, count: number, link: Link): number {
 }
 
 /** Nearest first: what is left for the network is 1/group of the bytes, of each worker of a host at the same time. */
-function halvingDoubling(bytes: number, { hosts, group, inside, between }: Shape): number {
-  return halvingRounds(bytes, group, inside) + halvingRounds(bytes, hosts, between);
+function halvingDoubling(bytes: number, { hosts, group, inside, between, rails }: Shape): number {
+  return halvingRounds(bytes, group, inside) + halvingRounds(bytes / rails, hosts, between);
 }
 
-function hierarchical(bytes: number, { hosts, group, inside, between }: Shape): number {
+function hierarchical(bytes: number, { hosts, group, inside, between, rails }: Shape): number {
   const within = 2 * (group - 1) * messageSeconds(inside, bytes / group);
-  const across = hosts > 1 ? 2 * (hosts - 1) * messageSeconds(between, bytes / hosts) : 0;
+  const across = hosts > 1 ? 2 * (hosts - 1) * messageSeconds(between, bytes / hosts / rails) : 0;
   return within + across;
 }
 
@@ -101,12 +110,13 @@ function onePeer(bytes: number, { hosts, group, inside, between }: Shape): numbe
 /** Up and down again; the busier of a worker host's link and a server's decides. */
 function parameterServer(
   bytes: number,
-  { workers, hosts, group, inside, between, servers }: Shape,
+  { workers, hosts, group, inside, between, servers, rails }: Shape,
 ): number {
   const link = hosts > 1 ? between : inside;
   const fromWorkers = hosts > 1 ? group * bytes : bytes;
   const atServer = (workers * bytes) / servers;
-  return 2 * (latencySeconds(link) + streamSeconds(link, Math.max(fromWorkers, atServer)));
+  const busiest = Math.max(fromWorkers, atServer) / (hosts > 1 ? rails : 1);
+  return 2 * (latencySeconds(link) + streamSeconds(link, busiest));
 }
 
 const costs: Readonly<Record<Scheme, (bytes: number, shape: Shape) => number>> = {
@@ -125,6 +135,7 @@ const clusterKind = having({
   inside: linkKind,
   between: linkKind,
   servers: aPositive,
+  rails: orAbsent(aPositive),
 });
 
 /** Seconds of exchanging `bytes` once; nothing is exchanged by one worker. */

@@ -2,8 +2,10 @@
 import { aString, oneOfWords } from '../kinds.js';
 import { bluefog, dlperf, elasticdl, type PublishedCurves } from '../results/published/index.js';
 import { predictCurve } from './curve.js';
-import { medianError, predictUnseen, type Point } from './link.js';
-import { stepTime } from './step.js';
+import { medianError, plainLink, predictUnseen, type Point } from './link.js';
+import { linkOfPair } from './pair.js';
+import { exchangeSeconds, type Scheme } from './schemes.js';
+import { stepTime, type Workload } from './step.js';
 
 /** Tables that others published. */
 export const publishedTables = ['dlperf', 'bluefog', 'elasticdl'] as const;
@@ -73,6 +75,47 @@ function checkCurves(
   });
 }
 
+/** NCCL 2 of these runs goes round a ring of all GPUs; exchanges by hosts are more costly the more hosts there are. */
+const pairTargets = { ring: 0.035, hierarchical: null } as const;
+
+/** An NVLink of the V100: 10 us, and what NCCL has it carry. */
+const v100Link = plainLink(10e-6, 120e9);
+const elementsOf = { 'ResNet-50': 25_557_032, BERT: 110e6 } as const;
+const slices = 200;
+
+/** Slices of one size: what counts is how many bytes are there after which part of the backward pass. */
+function publishedWorkload(name: string, stepSeconds: number): Workload {
+  const elements = name.startsWith('BERT') ? elementsOf.BERT : elementsOf['ResNet-50'];
+  const width = name.includes('mixed precision') ? 2 : 4;
+  return {
+    gradientBytes: Array.from({ length: slices }, () => (elements * width) / slices),
+    forwardSeconds: stepSeconds / 3,
+    backwardSeconds: (stepSeconds * 2) / 3,
+    sigmaSeconds: 0,
+    bucketBytes: 25 * 2 ** 20,
+    overlap: true,
+  };
+}
+
+/** Throughput at `target` workers from the steps of one host and of a pair. */
+function checkPairs(
+  { series, workersPerHost: perHost }: PublishedCurves,
+  scheme: Scheme,
+  target: number,
+): Checked[] {
+  return series.map(({ name, batchSize, throughput }) => {
+    const step = (workers: number): number => (workers * batchSize) / throughput[workers]!;
+    const workload = publishedWorkload(name, step(perHost));
+    const inside = v100Link;
+    const pair = { workload, perHost, inside, stepSeconds: step(2 * perHost), scheme };
+    const cluster = { workers: target, perHost, inside, between: linkOfPair(pair), servers: 1 };
+    const { stepSeconds } = stepTime(workload, target, (bytes) =>
+      exchangeSeconds(scheme, bytes, cluster),
+    );
+    return checked(name, (target * batchSize) / stepSeconds, throughput[target]!, 'samples/s');
+  });
+}
+
 function validateDlperf(): Validation[] {
   return [
     validation({
@@ -83,6 +126,16 @@ function validateDlperf(): Validation[] {
       summary: 'mean',
       target: 0.036,
     }),
+    ...(['ring', 'hierarchical'] as const).map((scheme) =>
+      validation({
+        table: 'dlperf',
+        source: dlperf.source,
+        method: `throughput of 4 hosts from a step of 1 and the network that explains a step of 2, ${scheme}`,
+        rows: checkPairs(dlperf, scheme, 32),
+        summary: 'mean',
+        target: pairTargets[scheme],
+      }),
+    ),
   ];
 }
 

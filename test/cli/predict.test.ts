@@ -65,13 +65,40 @@ describe('gradlink predict', () => {
     expect(stdout).toContain('8 workers a host');
   });
 
+  it('forecasts a cluster of GPUs by hosts, up to a thousand', async () => {
+    const links = ['--link', '10,200', '--between-link', '20,40', '--per-host', '8'];
+    const { code, stdout } = await gradlink([
+      ...['predict', ...links, '--rails', '8', '--hosts', '2,1000', '--compute', '90', '--json'],
+    ]);
+    expect(code).toBe(0);
+    const { steps, searchedWorkers, assumptions } = JSON.parse(stdout) as {
+      steps: { workers: number }[];
+      searchedWorkers: number;
+      assumptions: string[];
+    };
+    expect([...new Set(steps.map(({ workers }) => workers))]).toEqual([16, 8000]);
+    expect(searchedWorkers).toBe(8000);
+    expect(assumptions[0]).toBe('8 workers a host, which share its 8 links to the others');
+    const alone = await gradlink([
+      'predict',
+      '--link',
+      '10,200',
+      '--hosts',
+      '2',
+      '--compute',
+      '90',
+    ]);
+    expect(alone).toMatchObject({ code: 2 });
+    expect(alone.stderr).toContain('--hosts: expected the workers of a host with --per-host');
+  });
+
   it('checks itself on published tables and on a sweep', async () => {
     const { code, stdout } = await gradlink(['predict', run, '--validate', 'all']);
     expect(code).toBe(0);
     for (const table of ['dlperf', 'bluefog', 'elasticdl', 'own']) {
       expect(stdout).toMatch(new RegExp(`^${table}: `, 'm'));
     }
-    expect(stdout.match(/promised: kept/g)).toHaveLength(4);
+    expect(stdout.match(/promised: kept/g)).toHaveLength(5);
     expect(stdout).not.toContain('MISSED');
   });
 

@@ -48,7 +48,7 @@ describe('a sweep in one memory', () => {
   it('carries more with a link between hosts, which it is not', () => {
     const more = { perHost: 4, workers: [64] };
     const { steps, searchedWorkers } = forecast(memory, { ...more, between: plainLink(1e-5, 1e9) });
-    expect([steps[0]?.workers, searchedWorkers]).toEqual([64, 1000]);
+    expect([steps[0]?.workers, searchedWorkers]).toEqual([64, 4000]);
     expect(() => forecast(memory, { ...more, between: memory })).toThrow(
       /expected a sweep of ranks on several hosts for between, got 2 ranks in one memory/,
     );

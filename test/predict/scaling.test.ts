@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { predictCurve } from '../../lib/predict/curve.js';
 import { plainLink } from '../../lib/predict/link.js';
+import { linkOfPair } from '../../lib/predict/pair.js';
 import { predict, type PredictOptions } from '../../lib/predict/scaling.js';
 import { exchangeSeconds, schemes, type Cluster } from '../../lib/predict/schemes.js';
 import { bucketsOf, stepTime, type Workload } from '../../lib/predict/step.js';
@@ -51,6 +52,25 @@ describe('schemes', () => {
     ['parameter-server', 2 * (100e-6 + (4 * bytes) / 1e8)],
   ] as const)('%s of two hosts of four', (scheme, seconds) => {
     expect(exchangeSeconds(scheme, bytes, cluster(8, hosts))).toBeCloseTo(seconds, 9);
+  });
+
+  it.each([
+    ['ring', 14 * (100e-6 + bytes / 8 / 4 / 1e8)],
+    ['tree', 2 * (2 * alpha + 100e-6) + (2 * bytes) / 4 / 1e8],
+    ['halving-doubling', 4 * alpha + (6 / 4) * 0.01 + 2 * (100e-6 + bytes / 8 / 1e8)],
+    ['hierarchical', 6 * (alpha + bytes / 4 / rate) + 2 * (100e-6 + bytes / 8 / 1e8)],
+    ['one-peer', 100e-6 + bytes / 1e8],
+    ['parameter-server', 2 * (100e-6 + bytes / 1e8)],
+  ] as const)('%s of two hosts of four with four rails', (scheme, seconds) => {
+    const rails = { ...hosts, rails: 4 };
+    expect(exchangeSeconds(scheme, bytes, cluster(8, rails))).toBeCloseTo(seconds, 9);
+  });
+
+  it('of a thousand hosts grow with the hosts where messages are small, and with the bytes where not', () => {
+    const of = (workers: number, size: number): number =>
+      exchangeSeconds('hierarchical', size, cluster(workers, { perHost: 8, between: slow }));
+    expect(of(8000, 8) / of(800, 8)).toBeCloseTo(10, 0);
+    expect(of(8000, 1e10) / of(80, 1e10)).toBeLessThan(1.2);
   });
 
   it.each(schemes)(
@@ -164,11 +184,33 @@ describe('a curve of measured steps', () => {
   });
 });
 
+describe('the network that a pair of hosts shows', () => {
+  it.each(['ring', 'hierarchical', 'tree'] as const)('is found again, %s', (scheme) => {
+    const between = plainLink(20e-6, 2e9);
+    const pair = { ...workload, overlap: false };
+    const { stepSeconds } = stepTime(pair, 8, (bytes) =>
+      exchangeSeconds(scheme, bytes, cluster(8, { perHost: 4, between, servers: 2 })),
+    );
+    const found = linkOfPair({ workload: pair, perHost: 4, inside: link, stepSeconds, scheme });
+    const rateFound = 1 / found.regimes[0]!.betaSecondsPerByte;
+    // Slower than the link inside, or a ring would not show it.
+    if (scheme === 'hierarchical') expect(rateFound / 2e9).toBeCloseTo(1, 6);
+    const again = stepTime(pair, 8, (bytes) =>
+      exchangeSeconds(scheme, bytes, cluster(8, { perHost: 4, between: found, servers: 2 })),
+    );
+    expect(again.stepSeconds).toBeCloseTo(stepSeconds, 9);
+  });
+
+  it('needs a pair', () => {
+    expect(() => linkOfPair({} as never)).toThrow(TypeError);
+  });
+});
+
 describe('published tables', () => {
   it.each(publishedTables)('%s: the model keeps to what is promised', (table) => {
     const found = validatePublished(table);
     const promised = found.filter(({ target }) => target !== null);
-    expect(promised).toHaveLength(1);
+    expect(promised).toHaveLength(table === 'dlperf' ? 2 : 1);
     for (const { passed, error, target, source, rows } of promised) {
       expect(passed).toBe(true);
       expect(error).toBeLessThanOrEqual(target!);
@@ -181,5 +223,13 @@ describe('published tables', () => {
     const [dlperf] = validatePublished('dlperf');
     expect(dlperf?.rows).toHaveLength(43);
     expect(dlperf?.rows[0]).toMatchObject({ published: 12411.97 });
+  });
+
+  it('are foretold from one host and a pair as docs/predict.md says', () => {
+    const pairs = validatePublished('dlperf').slice(1);
+    expect(pairs.map(({ rows }) => rows.length)).toEqual([43, 43]);
+    const [ring = 1, hierarchical = 1] = pairs.map(({ error }) => error);
+    expect(ring).toBeCloseTo(0.031, 3);
+    expect(hierarchical).toBeCloseTo(0.122, 2);
   });
 });

@@ -216,7 +216,7 @@ export const registerLaunch: Register = (program, io, done) => {
     )
     .option(
       '--gpus-per-worker <count>',
-      'each worker sees so many GPUs of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all, and runs on the cores next to them',
+      'each worker sees COUNT GPUs of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all, and runs on the cores next to them',
       integer({ min: 1, max: 64 }),
     )
     .option('--gpu-per-worker', 'as --gpus-per-worker 1')
