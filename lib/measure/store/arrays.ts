@@ -1,7 +1,6 @@
 // The arrays that one run of a store pushes from and pulls into: the host's, or copies of them on GPUs.
 import { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { KVStore } from '../../kvstore/kvstore.js';
-import { allocate, parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
 
 /** One array, wherever it is. */
@@ -28,15 +27,14 @@ export async function openStoreArrays(
   gpus: readonly number[] | null,
   store: KVStore,
 ): Promise<StoreArrays> {
-  const like = ({ length }: GradientArray): GradientArray =>
-    length === 0
-      ? (allocate(parseDType(dtype), 0) as GradientArray)
-      : (store.allocShared(dtype, length) as GradientArray);
+  const like = ({ length }: GradientArray): GradientArray => store.allocShared(dtype, length);
   const outs = gradients.map((devices) => devices.map(like));
   if (gpus === null) {
     // One that is summed with others is read by this process alone.
     const pushed = gradients.map((devices) =>
-      devices.length > 1 || store.numServers === 0 ? devices : devices.map((one) => copied(one, like)),
+      devices.length > 1 || store.numServers === 0
+        ? devices
+        : devices.map((one) => copied(one, like)),
     );
     return {
       gradients: pushed,
