@@ -5,9 +5,7 @@ import type { NativeKVStore } from '../native/kvstore.js';
 import { native } from '../native/load.js';
 import { Optimizer } from '../optimizers/optimizer.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
-import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
-import { shownElements } from '../tensor/memory.js';
 import type { ArrayRules } from './arrays.js';
 import { openBackend } from './backends.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
@@ -24,6 +22,7 @@ import { nativeOrder } from './pending.js';
 import { reportOf } from './report.js';
 import type { StoreReport } from './report.js';
 import type { NestedRowIds } from './rows.js';
+import { allocSharedArray } from './shared-arrays.js';
 import { bringsRows, SparseCalls } from './sparse-calls.js';
 import type { PullOptions, PullTargets, PushValues } from './sparse-calls.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
@@ -338,20 +337,13 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * A zeroed array for `push` and `pull`. In a store with servers it lies in memory that servers of this host map: they read
-   * what is pushed from it where it lies, and nothing is staged. A push of it resolves when they have. In other stores, and on
-   * GPUs, a plain array. Freed when it is collected, after the store was closed too.
-   *
-   * @param count - in elements; an array has at most what Node shows of native memory, 4 GiB with Node 20.
+   * A zeroed array for `push` and `pull`. With servers it lies where those of this host read it: a push of it is not staged, and
+   * resolves when they have. Otherwise a plain array. Freed when it is collected, also after `close()`.
    */
   allocShared<K extends DType>(dtype: K, count: number): ArrayOf[K] {
     this.#operations.pending.assertOpen('allocShared');
-    const number = parseDType(dtype);
-    const elements = shownElements(count, 'count', elementBytes[number]!);
-    const shared = elements > 0 && hasServers(this.#kind) && this.#rules.devices.gpus === null;
-    const buffer = shared ? this.#native.allocShared(elements * elementBytes[number]!) : null;
-    const array = buffer === null ? allocate(number, elements) : arrayOver(number, buffer, elements);
-    return array as ArrayOf[K];
+    const shared = hasServers(this.#kind) && this.#rules.devices.gpus === null;
+    return allocSharedArray(shared ? this.#native : null, dtype, count);
   }
 
   /** Workers and servers that are known to have died; 0 where there are no servers. */

@@ -1,7 +1,6 @@
 // The arrays that one run of a store pushes from and pulls into: the host's, or copies of them on GPUs.
 import { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { KVStore } from '../../kvstore/kvstore.js';
-import { allocate, parseDType } from '../../tensor/dtype.js';
 import type { GradientArray, GradientType } from './gradients.js';
 import { allocateByDevice } from './memory.js';
 
@@ -29,10 +28,7 @@ export async function openStoreArrays(
   gpus: readonly number[] | null,
   store: KVStore,
 ): Promise<StoreArrays> {
-  const like = ({ length }: GradientArray): GradientArray =>
-    length === 0
-      ? (allocate(parseDType(dtype), 0) as GradientArray)
-      : (store.allocShared(dtype, length) as GradientArray);
+  const like = ({ length }: GradientArray): GradientArray => store.allocShared(dtype, length);
   const lengths = gradients.map(([first]) => first?.length ?? 0);
   const outs =
     store.numServers > 0
