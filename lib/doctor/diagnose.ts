@@ -3,6 +3,7 @@ import { gpuFindings } from './gpus.js';
 import {
   addonFindings,
   coresFinding,
+  hugePagesFinding,
   memoryFinding,
   ptraceFinding,
   sharedMemoryFinding,
@@ -52,6 +53,7 @@ export async function diagnose({
     memoryFinding(),
     ...addonFindings(cores),
     sharedMemoryFinding(),
+    hugePagesFinding(),
     ptraceFinding(),
     mpiFinding('openmpi', openmpi, builds.openmpi, env),
     mpiFinding('mpich', mpich, builds.mpich, env),

@@ -104,6 +104,31 @@ export function sharedMemoryFinding(folder = '/dev/shm'): Finding {
   }
 }
 
+/** The choice in brackets: `always [madvise] never`. */
+function chosen(text: string | undefined): string | undefined {
+  return /\[([^\]]+)\]/.exec(text ?? '')?.[1];
+}
+
+/** Huge pages: arrays of a program have them where it may ask, shared memory where the system gives them. */
+export function hugePagesFinding(folder = '/sys/kernel/mm/transparent_hugepage'): Finding {
+  const name = 'huge pages';
+  const arrays = chosen(readText(`${folder}/enabled`));
+  const shared = chosen(readText(`${folder}/shmem_enabled`));
+  if (arrays === undefined) {
+    return { name, status: 'ok', text: 'the kernel has none to ask for', advice: null };
+  }
+  const ways = { always: 'for all', madvise: 'on request' } as Readonly<Record<string, string>>;
+  return {
+    name,
+    status: arrays === 'never' ? 'degraded' : 'ok',
+    text: `arrays: ${ways[arrays] ?? arrays}; memory between processes: ${shared ?? 'unknown'}`,
+    advice:
+      arrays === 'never'
+        ? `large arrays cost 512 first touches instead of one: echo madvise > ${folder}/enabled`
+        : null,
+  };
+}
+
 const scopes = [
   'any process of this user',
   'a process by its ancestors, or whom it names',

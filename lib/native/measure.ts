@@ -25,6 +25,8 @@ export interface NativeMemoryOptions {
   readonly samples: number;
   /** Passes that one sample times together. */
   readonly repeats: number;
+  /** On huge pages, where the system leaves that to programs; default false. */
+  readonly hugePages?: boolean;
 }
 
 export interface NativeMemoryBandwidth {

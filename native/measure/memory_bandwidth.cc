@@ -113,7 +113,9 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
   const std::size_t partBytes = std::max(kLine, options.bytes / threads / kLine * kLine);
   std::vector<PageBuffer> arrays;
   arrays.reserve(static_cast<std::size_t>(arraysOf(options)));
-  for (int i = 0; i < arraysOf(options); ++i) arrays.push_back(allocatePages(partBytes * threads));
+  for (int i = 0; i < arraysOf(options); ++i) {
+    arrays.push_back(allocatePages(partBytes * threads, options.hugePages));
+  }
 
   MemoryBandwidth result;
   result.bytes = passesOf(options) * static_cast<double>(partBytes) * static_cast<double>(threads);

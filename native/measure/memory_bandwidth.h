@@ -33,6 +33,8 @@ struct MemoryBandwidthOptions {
   /// Passes that one sample times together, for arrays so small that starting the threads would
   /// count.
   int repeats = 1;
+  /// On huge pages, where the system leaves that to programs: for limits of what lies on them.
+  bool hugePages = false;
 };
 
 struct MemoryBandwidth {

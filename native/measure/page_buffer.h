@@ -7,6 +7,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "core/memory/huge_pages.h"
 
 namespace gradlink::measure {
 
@@ -16,15 +17,18 @@ struct FreePages {
 using PageBuffer = std::unique_ptr<void, FreePages>;
 
 /// Untouched memory: the first thread that writes a page decides where it lies. Null for 0 bytes.
-inline PageBuffer allocatePages(std::size_t bytes) {
+/// `huge`: on huge pages, where the system leaves that to programs.
+inline PageBuffer allocatePages(std::size_t bytes, bool huge = false) {
   if (bytes == 0) return nullptr;
   constexpr std::size_t kPage = 4096;
   const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
-  PageBuffer buffer(rounded < bytes ? nullptr : std::aligned_alloc(kPage, rounded));
+  const std::size_t alignment = huge && bytes >= kHugePageBytes ? kHugePageBytes : kPage;
+  PageBuffer buffer(rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded));
   if (!buffer) {
     throw Error(ErrorCode::outOfMemory, "cannot allocate " + std::to_string(bytes) +
                                             " bytes for a measurement: choose a smaller size");
   }
+  if (huge) adviseHugePages(buffer.get(), rounded);
   return buffer;
 }
 

@@ -8,6 +8,7 @@ import { gpuFindings } from '../../lib/doctor/gpus.js';
 import {
   addonFindings,
   groupCores,
+  hugePagesFinding,
   ptraceFinding,
   sharedMemoryFinding,
 } from '../../lib/doctor/host.js';
@@ -41,6 +42,22 @@ describe('the host', () => {
     const found = sharedMemoryFinding(join(folder, 'none'));
     expect(found).toMatchObject({ name: 'shared memory', status: 'missing' });
     expect(found.advice).toContain('mount');
+  });
+
+  it.each([
+    ['[always] madvise never', 'ok', 'arrays: for all; memory between processes: within_size'],
+    ['always [madvise] never', 'ok', 'arrays: on request; memory between processes: within_size'],
+    ['always madvise [never]', 'degraded', 'arrays: never; memory between processes: within_size'],
+  ])('huge pages %j are %s', (enabled, status, text) => {
+    write('enabled', `${enabled}\n`);
+    write('shmem_enabled', 'always [within_size] advise never deny force\n');
+    const found = hugePagesFinding(folder);
+    expect(found).toMatchObject({ status, text });
+    expect(found.advice === null).toBe(status === 'ok');
+  });
+
+  it('a kernel without huge pages is in order', () => {
+    expect(hugePagesFinding(join(folder, 'none'))).toMatchObject({ status: 'ok', advice: null });
   });
 
   it.each([

@@ -27,8 +27,12 @@ export interface MemoryLimit {
  * half a second.
  *
  * @param lastLevelCacheBytes null when the kernel does not tell
+ * @param hugePages as what is measured beside it lies
  */
-export async function measureMemoryLimit(lastLevelCacheBytes: number | null): Promise<MemoryLimit> {
+export async function measureMemoryLimit(
+  lastLevelCacheBytes: number | null,
+  hugePages = false,
+): Promise<MemoryLimit> {
   const addon = native();
   const threads = addon.numThreads();
   const bytes = beyondCaches(lastLevelCacheBytes);
@@ -42,6 +46,7 @@ export async function measureMemoryLimit(lastLevelCacheBytes: number | null): Pr
       warmup,
       samples,
       repeats: 1,
+      hugePages,
     });
     const best = timing.bytes / Math.min(...timing.seconds);
     copyBytesPerSecond = Math.max(copyBytesPerSecond, best);

@@ -48,7 +48,11 @@ const fewThreadsBytes = 128 * 2 ** 10;
  * The best of the plain loops that move about these bytes a pass. The operating system gives memory at the first touch,
  * which the loops make before they are timed.
  */
-export async function measureLoop(bytes: number, access: Access): Promise<number> {
+export async function measureLoop(
+  bytes: number,
+  access: Access,
+  hugePages = false,
+): Promise<number> {
   const addon = native();
   const all = addon.numThreads();
   let best = 0;
@@ -65,6 +69,7 @@ export async function measureLoop(bytes: number, access: Access): Promise<number
           mostSamples,
         ),
         repeats: Math.min(Math.max(Math.floor(bytesOfSample / bytes), 1), mostRepeats),
+        hugePages,
       });
       best = Math.max(best, timing.bytes / Math.min(...timing.seconds));
     }

@@ -52,18 +52,20 @@ function coresOf([host = 0, ...mask]: readonly number[]): string[] {
  *
  * @param lastLevelCacheBytes null when the kernel does not tell
  * @param cores those of this process
+ * @param hugePages as what is measured beside it lies
  */
 export async function measureSharedLimit(
   peers: Peers,
   lastLevelCacheBytes: number | null,
   cores: readonly number[] = allowedCores(),
+  hugePages = false,
 ): Promise<SharedLimit> {
   const own =
     cores.length > 0 ? cores : Array.from({ length: availableParallelism() }, (_, core) => core);
   const places = await peers.gather(placeOf(hostname(), own));
   const keys = places.map((place) => place.join());
   const measures = keys.indexOf(keys[peers.rank] ?? '') === peers.rank;
-  const mine = measures ? await measureMemoryLimit(lastLevelCacheBytes) : undefined;
+  const mine = measures ? await measureMemoryLimit(lastLevelCacheBytes, hugePages) : undefined;
   const all = await peers.gather([mine?.copyBytesPerSecond ?? 0, mine?.threads ?? 0]);
   const sum = (column: number): number =>
     all.reduce((total, values) => total + (values[column] ?? 0), 0);

@@ -104,12 +104,16 @@ export class SizedLimit {
   }
 }
 
-/** Of processes whose memory's limit was measured. */
+/** Of processes whose memory's limit was measured; on the same pages. */
 export function sizedLimit(
   peers: Peers,
   shared: SharedLimit,
   lastLevelCacheBytes: number | null,
+  hugePages = false,
 ): SizedLimit {
   // Read and written: twice what no cache holds, by each that measures.
-  return new SizedLimit(peers, shared, 2 * beyondCaches(lastLevelCacheBytes) * shared.measuring);
+  const largest = 2 * beyondCaches(lastLevelCacheBytes) * shared.measuring;
+  return new SizedLimit(peers, shared, largest, (bytes, access) =>
+    measureLoop(bytes, access, hugePages),
+  );
 }

@@ -29,13 +29,15 @@ export async function measureHostLimits(
   environment: EnvironmentInfo,
 ): Promise<StoreLimits> {
   const { lastLevelCacheBytes } = environment;
-  const shared = await measureSharedLimit(workers, lastLevelCacheBytes);
+  // As the arrays of a run: memory.ts.
+  const hugePages = true;
+  const shared = await measureSharedLimit(workers, lastLevelCacheBytes, undefined, hugePages);
   const { copyBytesPerSecond, threads, availableCores } = shared;
   const limit: StoreLimit = {
     copyBytesPerSecond,
     expected: undefined,
     context: { threads, availableCores, lastLevelCacheBytes },
-    sized: sizedLimit(workers, shared, lastLevelCacheBytes),
+    sized: sizedLimit(workers, shared, lastLevelCacheBytes, hugePages),
   };
   return () => limit;
 }

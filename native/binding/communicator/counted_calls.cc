@@ -10,6 +10,7 @@
 #include "binding/external_memory.h"
 #include "core/error.h"
 #include "core/memory/free_memory.h"
+#include "core/memory/huge_pages.h"
 
 namespace gradlink::binding {
 namespace {
@@ -102,12 +103,13 @@ void* CountedOperation::makePlace(std::size_t part, std::size_t elements) {
   if (!onHost_) throw misuse(op, "expected out where ranks are GPUs, got none");
   const std::size_t bytes = elements * sizeOf(call_.dtype);
   requireMemory(op, bytes);
-  constexpr std::size_t kAlignment = 64;
-  void* const memory =
-      std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  constexpr std::size_t kLine = 64;
+  const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kLine;
+  void* const memory = std::aligned_alloc(alignment, (bytes + kLine - 1) / kLine * kLine);
   if (memory == nullptr) {
     throw harmless(ErrorCode::outOfMemory, op, "no memory for " + std::to_string(bytes) + " bytes");
   }
+  adviseHugePages(memory, bytes);
   made_[part] = std::shared_ptr<void>(memory, std::free);
   return memory;
 }

@@ -52,6 +52,8 @@ Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& 
     options.warmup = intOf(given, "warmup", 0);
     options.samples = intOf(given, "samples", 1);
     options.repeats = intOf(given, "repeats", 1);
+    const Napi::Value hugePages = given.Get("hugePages");
+    if (!hugePages.IsUndefined()) options.hugePages = booleanArg(hugePages, "hugePages");
     auto result = std::make_shared<MemoryBandwidth>();
     return PendingOp::start(
         env, thread.queue, [options, result] { *result = measure::memoryBandwidth(options); },

@@ -1,17 +1,21 @@
 #include "kvstore/base/aligned_buffer.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <string>
 
 #include "core/error.h"
 #include "core/memory/huge_pages.h"
+#include "core/thread_pool.h"
 
 namespace gradlink {
 
 namespace {
 constexpr std::size_t kCacheLine = 64;
 constexpr std::size_t kPage = 4096;
+// Of one part handed to a thread: whole huge pages, enough work to be worth waking it.
+constexpr std::size_t kTouchBytes = 2 * kHugePageBytes;
 }  // namespace
 
 AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
@@ -32,7 +36,12 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
   }
   memory_.reset(memory);
   adviseHugePages(memory, rounded);
-  std::memset(memory, 0, bytes);
+  // The first touch is where the system makes the pages: of many, by all threads.
+  const std::size_t parts = (bytes + kTouchBytes - 1) / kTouchBytes;
+  ThreadPool::shared().parallel(parts, [&](std::size_t part) {
+    const std::size_t first = part * kTouchBytes;
+    std::memset(static_cast<std::byte*>(memory) + first, 0, std::min(kTouchBytes, bytes - first));
+  });
 }
 
 void AlignedBuffer::Free::operator()(void* memory) const { std::free(memory); }

@@ -106,6 +106,7 @@ inline KeyId makeKey(Store& store, const std::string& name, const Floats& value)
 inline void pushTimes(Store& store, KeyId key, std::vector<Floats>& arrays, int times,
                       const std::shared_ptr<Ticket>& ticket) {
   std::vector<Operation> operations;
+  operations.reserve(static_cast<std::size_t>(times));
   for (int i = 0; i < times; ++i) {
     operations.push_back(operation(OperationKind::push, key, arrays, ticket));
   }
