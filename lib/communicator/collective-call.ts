@@ -10,7 +10,7 @@ import { encodeCall } from '../native/communicator.js';
 import type { NativeBuffer, NativeBuffers } from '../native/communicator.js';
 import { elementBytes } from '../tensor/dtype.js';
 import { overlap, overlapError } from '../tensor/memory.js';
-import { milliseconds, optionsObject, rankOf } from '../validate.js';
+import { milliseconds, nonEmpty, optionsObject, rankOf } from '../validate.js';
 import type { Group } from './group.js';
 import { collectiveNames, type NamesOfBoth } from './option-names.js';
 import { oneRank } from './rank-arrays.js';
@@ -21,6 +21,8 @@ import { scalesOf } from './scale.js';
 /** One call, ready to run. */
 export interface CollectiveCall {
   readonly op: NativeOpName;
+  /** What the caller named it. */
+  readonly name: string | undefined;
   /** See encodeCall. */
   readonly code: number;
   readonly input: NativeBuffers;
@@ -78,6 +80,8 @@ function checked(
   return optionsObject(given, blocking ? names.blocking : names.awaited, op);
 }
 
+const nameOf = ({ name }: RawOptions) => (name === undefined ? undefined : nonEmpty(name, 'name'));
+
 /**
  * Prepares any collective but barrier.
  *
@@ -100,6 +104,7 @@ export function prepare(
     : oneRank(group, 0, op, form, root, data, options.out, options);
   return {
     op,
+    name: nameOf(options),
     code: encodeCall(form.code, arrays.dtype, reduceOp),
     input: arrays.input,
     output: arrays.output,
@@ -118,6 +123,7 @@ export function prepareBarrier(given: RawOptions | undefined, blocking: boolean)
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
   return {
     op: 'barrier',
+    name: nameOf(options),
     code: forms.barrier.code,
     input: null,
     output: null,

@@ -11,8 +11,8 @@ import type { RawOptions } from './rank-arrays.js';
 import type { ReduceOp } from './reduce-op.js';
 import type {
   ArrayOfRank,
-  AsyncOptions,
-  CallOptions,
+  NamedAsyncOptions,
+  NamedCallOptions,
   DTypeOption,
   Memory,
   NewArrays,
@@ -62,12 +62,12 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    * pair: `(1 - a·b / 2a²) a + (1 - a·b / 2b²) b`. Where ranks are apart that is several steps: await it before the next call.
    *
    * @param data - `count` elements, the result's place when there is no `out`.
-   * @param options - `op`, `out` of `count` elements, `dtype`, `timeoutMs`, `signal`.
+   * @param options - `op`, `out` of `count` elements, `dtype`, `name`, `timeoutMs`, `signal`.
    * @returns `out`, or `data`.
    */
   async allReduce<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & NamedAsyncOptions>
   ): Promise<O> {
     if (options?.op === adasum) {
       const call = prepareAdasum(this.executor, data, options, false);
@@ -79,7 +79,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   /** {@link allReduce}, blocking. */
   allReduceSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & CallOptions>
+    ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & NamedCallOptions>
   ): O {
     if (options?.op === adasum) {
       return adasumHere(prepareAdasum(this.executor, data, options, true)) as O;
@@ -96,7 +96,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<
       D,
-      ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & AsyncOptions
+      ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedAsyncOptions
     >
   ): Promise<ArrayOfRank<D> | undefined> {
     return this.#run(prepare(this.executor, 'reduce', data, options, false), options);
@@ -106,7 +106,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     data: D,
     ...[options]: Options<
       D,
-      ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & CallOptions
+      ReduceOptions<D> & RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedCallOptions
     >
   ): ArrayOfRank<D> | undefined {
     return this.#runSync(prepare(this.executor, 'reduce', data, options, true));
@@ -119,14 +119,14 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    */
   async broadcast<D extends A>(
     data: D,
-    ...[options]: Options<D, RootOptions & AsyncOptions>
+    ...[options]: Options<D, RootOptions & NamedAsyncOptions>
   ): Promise<SameArrays<D>> {
     return this.#run(prepare(this.executor, 'broadcast', data, options, false), options);
   }
   /** {@link broadcast}, blocking. */
   broadcastSync<D extends A>(
     data: D,
-    ...[options]: Options<D, RootOptions & CallOptions>
+    ...[options]: Options<D, RootOptions & NamedCallOptions>
   ): SameArrays<D> {
     return this.#runSync(prepare(this.executor, 'broadcast', data, options, true));
   }
@@ -135,18 +135,18 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    * Gives everybody everybody's data, one rank after the other.
    *
    * @param data - `count` elements; may be the rank's own block of `out`.
-   * @param options - `out` of `size * count` elements (made when absent), `dtype`, `timeoutMs`, `signal`.
+   * @param options - `out` of `size * count` elements (made when absent), `dtype`, `name`, `timeoutMs`, `signal`.
    */
   async allGather<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<NewArrays<D>> & AsyncOptions>
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedAsyncOptions>
   ): Promise<NewArrays<D>> {
     return this.#run(prepare(this.executor, 'allGather', data, options, false), options);
   }
   /** {@link allGather}, blocking. */
   allGatherSync<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<NewArrays<D>> & CallOptions>
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedCallOptions>
   ): NewArrays<D> {
     return this.#runSync(prepare(this.executor, 'allGather', data, options, true));
   }
@@ -159,14 +159,14 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    */
   async reduceScatter<D extends A>(
     data: D,
-    ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & AsyncOptions>
+    ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & NamedAsyncOptions>
   ): Promise<NewArrays<D>> {
     return this.#run(prepare(this.executor, 'reduceScatter', data, options, false), options);
   }
   /** {@link reduceScatter}, blocking. */
   reduceScatterSync<D extends A>(
     data: D,
-    ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & CallOptions>
+    ...[options]: Options<D, ReduceOptions<D> & OutOptions<NewArrays<D>> & NamedCallOptions>
   ): NewArrays<D> {
     return this.#runSync(prepare(this.executor, 'reduceScatter', data, options, true));
   }
@@ -179,14 +179,14 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    */
   async allToAll<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<NewArrays<D>> & AsyncOptions>
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedAsyncOptions>
   ): Promise<NewArrays<D>> {
     return this.#run(prepare(this.executor, 'allToAll', data, options, false), options);
   }
   /** {@link allToAll}, blocking. */
   allToAllSync<D extends A>(
     data: D,
-    ...[options]: Options<D, OutOptions<NewArrays<D>> & CallOptions>
+    ...[options]: Options<D, OutOptions<NewArrays<D>> & NamedCallOptions>
   ): NewArrays<D> {
     return this.#runSync(prepare(this.executor, 'allToAll', data, options, true));
   }
@@ -199,14 +199,17 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    */
   async gather<D extends A>(
     data: D,
-    ...[options]: Options<D, RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & AsyncOptions>
+    ...[options]: Options<
+      D,
+      RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedAsyncOptions
+    >
   ): Promise<ArrayOfRank<NewArrays<D>> | undefined> {
     return this.#run(prepare(this.executor, 'gather', data, options, false), options);
   }
   /** {@link gather}, blocking. */
   gatherSync<D extends A>(
     data: D,
-    ...[options]: Options<D, RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & CallOptions>
+    ...[options]: Options<D, RootOptions & OutOptions<ArrayOfRank<NewArrays<D>>> & NamedCallOptions>
   ): ArrayOfRank<NewArrays<D>> | undefined {
     return this.#runSync(prepare(this.executor, 'gather', data, options, true));
   }
@@ -220,15 +223,15 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    */
   scatter<O extends A>(
     data: ArrayOfRank<O> | null | undefined,
-    options: { out: O } & RootOptions & DTypeOption<O> & AsyncOptions,
+    options: { out: O } & RootOptions & DTypeOption<O> & NamedAsyncOptions,
   ): Promise<SameArrays<O>>;
   scatter<B extends Extract<A, AnyArray>>(
     data: B,
-    ...options: Options<B, RootOptions & AsyncOptions>
+    ...options: Options<B, RootOptions & NamedAsyncOptions>
   ): Promise<NewArrays<B>>;
   scatter<K extends DType>(
     data: NothingGiven<A>,
-    options: ScatterCount<K> & AsyncOptions,
+    options: ScatterCount<K> & NamedAsyncOptions,
   ): Promise<ArrayOf[K]>;
   async scatter(data: unknown, options?: AsyncRaw): Promise<unknown> {
     return this.#run(prepare(this.executor, 'scatter', data, options, false), options);
@@ -236,15 +239,15 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   /** {@link scatter}, blocking. */
   scatterSync<O extends A>(
     data: ArrayOfRank<O> | null | undefined,
-    options: { out: O } & RootOptions & DTypeOption<O> & CallOptions,
+    options: { out: O } & RootOptions & DTypeOption<O> & NamedCallOptions,
   ): SameArrays<O>;
   scatterSync<B extends Extract<A, AnyArray>>(
     data: B,
-    ...options: Options<B, RootOptions & CallOptions>
+    ...options: Options<B, RootOptions & NamedCallOptions>
   ): NewArrays<B>;
   scatterSync<K extends DType>(
     data: NothingGiven<A>,
-    options: ScatterCount<K> & CallOptions,
+    options: ScatterCount<K> & NamedCallOptions,
   ): ArrayOf[K];
   scatterSync(data: unknown, options?: RawOptions): unknown {
     return this.#runSync(prepare(this.executor, 'scatter', data, options, true));
@@ -255,20 +258,20 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    * The bits are those of a loop over these ranks; where ranks are GPUs, those of NCCL's sums.
    *
    * @param data - `count` elements, the result's place when there is no `out`.
-   * @param options - `op`, which is not `'avg'`; `out` of `count` elements, `dtype`, `timeoutMs`, `signal`.
+   * @param options - `op`, which is not `'avg'`; `out` of `count` elements, `dtype`, `name`, `timeoutMs`, `signal`.
    * @returns `out`, or `data`.
    * @throws GradlinkError ERR_INVALID_ARG_VALUE for `op: 'avg'`.
    */
   async scan<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedAsyncOptions>
   ): Promise<O> {
     return this.#run(prepare(this.executor, 'scan', data, options, false), options);
   }
   /** {@link scan}, blocking. */
   scanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & CallOptions>
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedCallOptions>
   ): O {
     return this.#runSync(prepare(this.executor, 'scan', data, options, true));
   }
@@ -286,24 +289,24 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
    */
   async exscan<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & AsyncOptions>
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedAsyncOptions>
   ): Promise<O> {
     return this.#run(prepare(this.executor, 'exscan', data, options, false), options);
   }
   /** {@link exscan}, blocking. */
   exscanSync<D extends A, O extends SameArrays<D> | NewArrays<D> = SameArrays<D>>(
     data: D,
-    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & CallOptions>
+    ...[options]: Options<D, ScanOptions<D> & OutOptions<O> & NamedCallOptions>
   ): O {
     return this.#runSync(prepare(this.executor, 'exscan', data, options, true));
   }
 
   /** Resolves when every rank has called it. */
-  async barrier(options?: AsyncOptions): Promise<void> {
+  async barrier(options?: NamedAsyncOptions): Promise<void> {
     return this.#run(prepareBarrier(options, false), options);
   }
   /** {@link barrier}, blocking. */
-  barrierSync(options?: CallOptions): void {
+  barrierSync(options?: NamedCallOptions): void {
     this.#runSync(prepareBarrier(options, true));
   }
 

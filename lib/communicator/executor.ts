@@ -28,9 +28,22 @@ const inlineBytes = 64 * 1024;
 /** An operation that is not a collective of {@link CollectiveCall}. */
 export interface Submission<T> {
   readonly op: string;
+  /** What the caller named it. */
+  readonly name?: string | undefined;
   readonly reads: LeasedArrays;
   readonly writes: LeasedArrays;
   start(ticket: number): Promise<T>;
+}
+
+/** An operation as errors and timelines show it. */
+const labelOf = (op: string, name: string | undefined): string =>
+  name === undefined ? op : `${op} '${name}'`;
+
+/** Native code's messages begin with the operation. */
+function showName(error: unknown, op: string, name: string | undefined): void {
+  if (name === undefined || !(error instanceof GradlinkError)) return;
+  const { message } = error;
+  if (message.startsWith(`${op}:`)) error.message = labelOf(op, name) + message.slice(op.length);
 }
 
 export class Executor implements Group {
@@ -58,17 +71,22 @@ export class Executor implements Group {
   }
 
   runSync(call: CollectiveCall): void {
-    this.blocking(call.op, call.input, call.output, () => {
-      this.native.runSync(
-        call.code,
-        call.input,
-        call.output,
-        call.count,
-        call.root,
-        call.timeoutMs,
-        call.scales,
-      );
-    });
+    try {
+      this.blocking(labelOf(call.op, call.name), call.input, call.output, () => {
+        this.native.runSync(
+          call.code,
+          call.input,
+          call.output,
+          call.count,
+          call.root,
+          call.timeoutMs,
+          call.scales,
+        );
+      });
+    } catch (error) {
+      showName(error, call.op, call.name);
+      throw error;
+    }
   }
 
   /** Runs a blocking operation on arrays that no pending one may have. */
@@ -92,6 +110,7 @@ export class Executor implements Group {
     await this.submit(
       {
         op: call.op,
+        name: call.name,
         reads: call.input,
         writes: call.output,
         start: (ticket) =>
@@ -112,14 +131,17 @@ export class Executor implements Group {
 
   async submit<T>(submission: Submission<T>, signal: AbortSignal | undefined): Promise<T> {
     assertNotAborted(signal);
-    const leases = lease(submission.op, submission.reads, submission.writes);
-    const traced = this.trace?.begin(submission.op, submission.reads, submission.writes);
+    const { op, name, reads, writes } = submission;
+    const label = labelOf(op, name);
+    const leases = lease(label, reads, writes);
+    const traced = this.trace?.begin(label, reads, writes);
     this.#pending++;
     try {
       return signal === undefined
         ? await submission.start(0)
         : await this.#cancellable(submission, signal);
     } catch (error) {
+      showName(error, op, name);
       // Made on the way back from another thread, where the caller is not on the stack. Taken here, in an async
       // function, it shows the callers that await: they cost nothing unless an operation fails.
       if (error instanceof GradlinkError) Error.captureStackTrace(error);

@@ -74,7 +74,7 @@ export function oneRank(
   const dtype = dtypeNumber(given, options.dtype, 'data');
   if (!isWeighable(dtype)) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'an array of floats', {
-      text: `${deviceDtypes[dtype] ?? ''}, whose weighted sums would round: convert it, or add up with allReduce`,
+      text: `${deviceDtypes[dtype] ?? ''}, whose weighted sums would round: convert it, add up with allReduce, or gather with neighborAllGather and add up`,
     });
   }
   const data = given as AnyArray;

@@ -15,6 +15,7 @@ import type {
   GossipOptions,
   HierarchicalOptions,
   MachineTopologyOptions,
+  NameOptions,
   NeighborGatherOptions,
   NeighborOptions,
   OpOptions,
@@ -50,10 +51,12 @@ function both<O extends object>(names: Readonly<Record<keyof (O & CallOptions), 
   };
 }
 
+const named = { name: true } as const;
+
 /** The table says which options a collective has, but for two: broadcast gives its data, scatter may make an array. */
 function namesOf({ name, hasOp, hasRoot }: NativeCollective): NamesOfBoth {
-  if (name === 'barrier') return both<object>(calls);
-  const names: Record<string, true> = { ...(name === 'broadcast' ? data : toOut) };
+  if (name === 'barrier') return both<NameOptions>({ ...calls, ...named });
+  const names: Record<string, true> = { ...(name === 'broadcast' ? data : toOut), ...named };
   if (hasOp) Object.assign(names, { op: true, scale: true, postscale: true });
   if (hasRoot) names['root'] = true;
   if (name === 'scatter') names['count'] = true;

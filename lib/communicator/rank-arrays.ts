@@ -20,6 +20,7 @@ export interface RawOptions {
   readonly dtype?: string | undefined;
   readonly count?: unknown;
   readonly timeoutMs?: number | undefined;
+  readonly name?: string | undefined;
 }
 
 /** Which sides a collective has. */

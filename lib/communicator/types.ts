@@ -52,6 +52,21 @@ export interface AsyncOptions extends CallOptions {
   signal?: AbortSignal | undefined;
 }
 
+/** What a collective may carry besides. */
+export interface NameOptions {
+  /**
+   * What this rank calls it, such as `'grad/conv1'`: its errors and timelines show it. Ranks do not compare names: calls
+   * meet by their order.
+   */
+  name?: string | undefined;
+}
+
+/** {@link CallOptions} of a collective. */
+export type NamedCallOptions = CallOptions & NameOptions;
+
+/** {@link AsyncOptions} of a collective. */
+export type NamedAsyncOptions = AsyncOptions & NameOptions;
+
 /** For operations that combine values. */
 export interface OpOptions {
   /** How values are combined; `'sum'` when absent. */

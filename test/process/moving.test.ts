@@ -48,16 +48,19 @@ describe.each(names)('%s', (name) => {
     expect(guide.scripts).not.toEqual([]);
   });
 
-  it.runIf(guide.calls.length > 0)('its calls work on two ranks', () => {
+  // A guide has calls, or options of the command.
+  const calls = guide.calls.length > 0 ? [guide.calls.length] : [];
+  it.each(calls)('%i calls work on two ranks', (count) => {
     writeFileSync(join(scratch, 'app.js'), programOf(guide));
     const lines = run(join(scratch, 'bin/gradlink'), launch).split('\n');
-    const line = `${guide.calls.length} calls`;
+    const line = `${count} calls`;
     // Servers print what they are told.
     expect(lines.filter((one) => one.endsWith(' calls'))).toEqual([line, line]);
   });
 
-  it.runIf(guide.flags.length > 0)(
-    'its options and collectives are those of gradlink collectives',
+  const flags = guide.flags.length > 0 ? [guide.flags.length] : [];
+  it.each(flags)(
+    '%i options are those of gradlink collectives, as the names of collectives are',
     () => {
       const args = [join(root, 'bench/gradlink.js'), 'collectives', '--help'];
       const help = execFileSync(process.execPath, args, { encoding: 'utf8' });

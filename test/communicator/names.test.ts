@@ -1,0 +1,89 @@
+// What a caller names a collective stands in its errors and on timelines.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { Communicator, GradlinkError } from '../../lib/index.js';
+
+const floats = (count: number) => new Float32Array(count);
+
+async function failed(call: Promise<unknown>): Promise<GradlinkError> {
+  const error: unknown = await call.catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(GradlinkError);
+  return error as GradlinkError;
+}
+
+describe('a named collective', () => {
+  it('shows the name on each rank that gave one, where calls do not fit together', async () => {
+    await using group = Communicator.local(2);
+    const [first, second] = await group.openRanks();
+    const errors = await Promise.all([
+      failed(first!.allReduce(floats(4), { name: 'grad/conv1' })),
+      failed(second!.broadcast(floats(4), { name: 'weights' })),
+    ]);
+    expect(errors.map(({ code, usable }) => [code, usable])).toEqual([
+      ['ERR_MISMATCH', true],
+      ['ERR_MISMATCH', true],
+    ]);
+    expect(errors[0].message).toMatch(/^allReduce 'grad\/conv1': the ranks made different calls/);
+    expect(errors[1].message).toMatch(/^broadcast 'weights': the ranks made different calls/);
+    expect(errors.map(({ op }) => op)).toEqual(['allReduce', 'broadcast']);
+    // Made on another thread: the stack is taken anew, name and all.
+    expect(errors[0].stack).toContain("allReduce 'grad/conv1'");
+  });
+
+  it('shows it where a rank does not come, and in its blocking twin', async () => {
+    await using group = Communicator.local(2);
+    const [first, second] = await group.openRanks();
+    const late = failed(first!.barrier({ name: 'epoch 3', timeoutMs: 50 }));
+    expect((await late).message).toMatch(/^barrier 'epoch 3': /);
+    expect(() => second!.allGatherSync(floats(1), { name: 'losses' })).toThrow(
+      /^allGather 'losses': /,
+    );
+  });
+
+  it('shows it where its array is in use', async () => {
+    await using group = Communicator.local(2);
+    const [first, second] = await group.openRanks();
+    const data = floats(2);
+    const one = first!.allReduce(data, { name: 'grad' });
+    await expect(first!.allReduce(data, { name: 'again' })).rejects.toThrow(
+      /'again'.*'grad'|'grad'.*'again'/s,
+    );
+    await Promise.all([one, second!.allReduce(floats(2))]);
+  });
+
+  it('names need not be equal, and stand on the timeline', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gradlink-names-'));
+    try {
+      await using group = Communicator.local(2);
+      const [first, second] = await group.openRanks();
+      first!.startTimeline(join(folder, 'trace.json'));
+      const [sum] = await Promise.all([
+        first!.allReduce(floats(2).fill(1), { name: 'mine' }),
+        second!.allReduce(floats(2).fill(2), { name: 'yours' }),
+      ]);
+      expect([...sum]).toEqual([3, 3]);
+      first!.stopTimeline();
+      const text = readFileSync(join(folder, 'trace.rank-0.json'), 'utf8');
+      expect(text).toContain(`"allReduce 'mine'"`);
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+
+  it('of a group in one process too', async () => {
+    await using group = Communicator.local(2);
+    const sums = await group.allReduce([floats(1).fill(1), floats(1).fill(2)], { name: 'g' });
+    expect([...sums[0]!]).toEqual([3]);
+  });
+
+  it.each(['', 7])('is a text: %j is refused', async (name) => {
+    await using group = Communicator.local(1);
+    await expect(group.barrier({ name: name as string })).rejects.toMatchObject({
+      code: name === '' ? 'ERR_INVALID_ARG_VALUE' : 'ERR_INVALID_ARG_TYPE',
+    });
+  });
+});
