@@ -48,6 +48,8 @@ export interface BatchOptions {
   /** A name of createOptimizer; null: pushes assign. */
   readonly optimizer: string | null;
   readonly compression: Compression | null;
+  /** Of stores with servers, as for `KVStore.create`. */
+  readonly bigArrayBound?: number | undefined;
   /** Of the type `device` on GPUs, as for `KVStore.create`; undefined elsewhere. */
   readonly merge?: MergeName | undefined;
   /** The same: false keeps the GPUs from reaching one another. */
@@ -248,7 +250,8 @@ export async function timeStore(
     allocate(parseDType(dtype), gradients[key]?.[0]?.length ?? 0) as GradientArray;
 
   await using arrays = await openStoreArrays(dtype, gradients, gpus);
-  await using store = await KVStore.create(options.kvStore, { devices, ...merging });
+  const { bigArrayBound } = options;
+  await using store = await KVStore.create(options.kvStore, { devices, bigArrayBound, ...merging });
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, empty(key), halfOption(dtype));
   const named = options.optimizer ?? undefined;
@@ -311,6 +314,7 @@ export async function timeStore(
         mode,
         optimizer: options.optimizer,
         compression: options.compression?.type ?? null,
+        ...(bigArrayBound === undefined ? {} : { bigArrayBound }),
         ...(merging.merge === undefined ? {} : { merge: merging.merge }),
         ...(merging.peer === false ? { peer: false } : {}),
         ...(merging.graph === true ? { graph: true } : {}),
