@@ -234,7 +234,9 @@ export class KVStore implements AsyncDisposable {
   }
 
   async #ask(name: string): Promise<void> {
-    const ask = async (): Promise<void> => void (await this.#native.serverReports());
+    const ask = async (): Promise<void> => {
+      await this.#native.serverReports();
+    };
     await this.#operations.pending.run(name, [], ask);
   }
 
@@ -356,9 +358,7 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Which server holds what, key by key in the order of their init.
-   *
-   * @throws GradlinkError ERR_UNSUPPORTED without servers.
+   * Which server holds what, key by key in the order of their init; an ERR_UNSUPPORTED without servers.
    */
   placement(): ShardPlace[] {
     this.#operations.pending.assertOpen('placement');
