@@ -42,6 +42,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly merge?: MergeName;
   readonly peer: boolean;
   readonly graph?: true;
+  readonly bigArrayBound?: number;
   readonly compare?: readonly StoreTypeName[];
   readonly numBatches: number;
   readonly dispBatches: number;
@@ -138,6 +139,11 @@ export function addMeasureOptions(command: Command): Command {
       'of the store device: GPUs exchange through the memory of the host, not directly',
     )
     .option('--graph', 'of the store device: a batch is launched as one CUDA graph on each GPU')
+    .option(
+      '--big-array-bound <count>',
+      "of stores with servers: arrays of at least so many elements are cut over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
+      integer({ min: 1 }),
+    )
     .option('--num-batches <count>', 'timed batches', count, 5)
     .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
     .option(
@@ -380,6 +386,7 @@ export function checkMeasure(
     merge: options.merge,
     ...(options.peer ? {} : { peer: false }),
     ...(options.graph === true ? { graph: true } : {}),
+    ...(options.bigArrayBound === undefined ? {} : { bigArrayBound: options.bigArrayBound }),
     network: chosen,
     dtype,
     mode: options.mode,

@@ -81,8 +81,10 @@ export const registerServe: Register = (program, io, done) => {
         await serveJob({
           signal: stop.signal,
           ...(threads === undefined ? {} : { threads }),
-          onCommand: (command, worker) =>
-            void io.stdout.write(`worker ${String(worker)}: ${command}\n`),
+          onCommand: (command, worker, head) => {
+            const number = head === 0 ? '' : `${String(head)} `;
+            io.stdout.write(`worker ${String(worker)}: ${number}${command}\n`);
+          },
           ...own,
         });
         done(exitCodes.ok);

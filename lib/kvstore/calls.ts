@@ -1,6 +1,7 @@
 // Turning the arguments of push, pull and their kin, for one key or a list, into one list of keys with their arrays.
 import { argumentError, describe } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
+import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { optionNames, optionsObject } from '../validate.js';
 import { arraysOf, assertApart, sameMemory } from './arrays.js';
 import type { ArrayRules, DeviceArrays, KeyArrays } from './arrays.js';
@@ -167,4 +168,15 @@ export function priorityOf(options: StoreCallOptions | undefined, op: string): n
     });
   }
   return priority;
+}
+
+/** Whether an argument is options, where it may be arrays. */
+export function isOptions(given: unknown): given is StoreCallOptions {
+  return (
+    typeof given === 'object' &&
+    given !== null &&
+    !Array.isArray(given) &&
+    !(given instanceof DeviceBuffer) &&
+    !ArrayBuffer.isView(given)
+  );
 }

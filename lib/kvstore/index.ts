@@ -10,6 +10,7 @@ export type { ArraysFor, Keys, StoreCallOptions } from './calls.js';
 export type { DeviceList } from './devices.js';
 export type { InitOptions, InitValues } from './init.js';
 export type { Key } from './keys.js';
+export type { RegisteredStores, StoreFactory } from './registry.js';
 export type { StoreReport } from './report.js';
 export type { ServerReport, ShardPlace, WorkerReport } from '../native/dist.js';
 export { RowSparse } from './row-sparse.js';

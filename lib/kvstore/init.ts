@@ -8,7 +8,7 @@ import { assertFixedLength } from '../tensor/memory.js';
 import { optionNames } from '../validate.js';
 import { assertPlace } from './arrays.js';
 import { pairsOf } from './calls.js';
-import type { Keys } from './calls.js';
+import type { Keys, StoreCallOptions } from './calls.js';
 import type { StoreDevices } from './devices.js';
 import { duplicateKey } from './keys.js';
 import type { Key, KeyTable } from './keys.js';
@@ -35,6 +35,12 @@ export interface InitOptions {
 }
 
 export const initNames = optionNames<InitOptions>({ shape: true, dtype: true });
+
+export const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
+  shape: true,
+  dtype: true,
+  priority: true,
+});
 
 /** A key to be made. */
 export interface NewKey {

@@ -4,38 +4,37 @@ import { argumentError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import { native } from '../native/load.js';
 import { Optimizer } from '../optimizers/optimizer.js';
-import { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import type { ArrayRules } from './arrays.js';
 import { openBackend } from './backends.js';
+import { isOptions } from './calls.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
 import { parseDevices } from './devices.js';
+import { commandText } from './command.js';
 import { forget } from './distributed.js';
-import { initNames, readInit } from './init.js';
-import type { InitOptions, InitValues } from './init.js';
+import { broadcastNames, initNames, readInit, type InitOptions, type InitValues } from './init.js';
 import type { Key } from './keys.js';
 import { StoreOperations } from './operations.js';
-import { compressionNames, openingOptions, saveNames, storeNames } from './options.js';
+import {
+  compressionNames,
+  isKnownCapability,
+  openingOptions,
+  saveNames,
+  storeNames,
+} from './options.js';
 import type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 import type { ShardPlace } from '../native/dist.js';
 import { nativeOrder } from './pending.js';
-import { reportOf } from './report.js';
-import type { StoreReport } from './report.js';
+import { registered, registerStore, type RegisteredStores, type StoreFactory } from './registry.js';
+import { reportOf, type StoreReport } from './report.js';
 import type { NestedRowIds } from './rows.js';
 import { allocSharedArray } from './shared-arrays.js';
 import { bringsRows, SparseCalls } from './sparse-calls.js';
 import type { PullOptions, PullTargets, PushValues } from './sparse-calls.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
 import type { StoreBackend, StoreKind, StoreType, StoreTypeName } from './types.js';
-import { UpdaterCalls } from './updater.js';
-import type { Updater } from './updater.js';
-import { assertMade, instanceOf, optionNames, optionsObject } from '../validate.js';
-
-const broadcastNames = optionNames<InitOptions & StoreCallOptions>({
-  shape: true,
-  dtype: true,
-  priority: true,
-});
+import { UpdaterCalls, type Updater } from './updater.js';
+import { assertMade, instanceOf, optionsObject } from '../validate.js';
 
 /**
  * A key-value store with MXNet's meaning: the devices of this process push arrays, which are summed, and pull the
@@ -100,11 +99,17 @@ export class KVStore implements AsyncDisposable {
    * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE for a type or device this build does not have.
    */
   static create(type?: StoreTypeName, options?: KVStoreOptions): Promise<KVStore>;
+  static create<Name extends keyof RegisteredStores>(
+    type: Name,
+    options?: KVStoreOptions,
+  ): Promise<RegisteredStores[Name]>;
   static create<T extends string>(
     type: Lowercase<T> extends StoreTypeName ? T : StoreTypeName,
     options?: KVStoreOptions,
   ): Promise<KVStore>;
-  static async create(type = 'device', options?: KVStoreOptions): Promise<KVStore> {
+  static async create(type = 'device', options?: KVStoreOptions): Promise<unknown> {
+    const own = registered(type);
+    if (own !== undefined) return own(options ?? {});
     const parsed = parseStoreType(type);
     const given = optionsObject(options, storeNames, 'KVStore.create');
     const devices = parseDevices(given.devices);
@@ -112,6 +117,16 @@ export class KVStore implements AsyncDisposable {
     const backend = await withCallStack(() => openBackend(parsed, devices, chosen));
     const limit = given.devices === undefined ? Infinity : devices.names.length;
     return new KVStore(parsed, backend, { devices, limit });
+  }
+
+  /**
+   * Makes {@link create} know a store of one's own, as MXNet's `KVStoreBase.register`: it resolves to what the factory
+   * makes of the options. Upper and lower case are the same. For TypeScript {@link RegisteredStores} says what it makes.
+   *
+   * @throws TypeError for a name that is taken.
+   */
+  static register(name: string, factory: StoreFactory): void {
+    registerStore(name, factory);
   }
 
   /**
@@ -147,9 +162,7 @@ export class KVStore implements AsyncDisposable {
     return this.#operations.call('pull', keys, undefined, outs, options);
   }
 
-  /**
-   * A push and a pull in one pass over memory. Without `outs`, the result replaces the values.
-   */
+  /** A push and a pull in one pass over memory. Without `outs`, the result replaces the values. */
   pushPull<K extends Keys>(
     keys: K,
     values: ArraysFor<K>,
@@ -204,8 +217,7 @@ export class KVStore implements AsyncDisposable {
   async setOptimizer(optimizer: Optimizer | null): Promise<void> {
     this.#operations.pending.assertOpen('setOptimizer');
     if (optimizer !== null) {
-      const expected = 'an optimizer (new SGD() for example) or null';
-      instanceOf(optimizer, Optimizer, 'optimizer', expected);
+      instanceOf(optimizer, Optimizer, 'optimizer', 'an optimizer (new SGD() for example) or null');
     }
     const spec = optimizer === null ? null : optimizer.spec;
     const set = this.#operations.pending.inTurn(() => {
@@ -271,15 +283,12 @@ export class KVStore implements AsyncDisposable {
     });
   }
 
-  /**
-   * Writes the optimizer's states to a file, in one step, as they are after every operation issued before.
-   */
+  /** Writes the optimizer's states to a file, in one step, as they are after every operation issued before. */
   async saveOptimizerStates(file: string, options?: SaveStatesOptions): Promise<void> {
     this.#operations.pending.assertOpen('saveOptimizerStates');
     const dump = optionsObject(options, saveNames, 'saveOptimizerStates').dumpOptimizer ?? false;
-    await this.#operations.pending.run('saveOptimizerStates', [], () =>
-      this.#native.saveStates(file, dump),
-    );
+    const save = (): Promise<void> | undefined => this.#native.saveStates(file, dump);
+    await this.#operations.pending.run('saveOptimizerStates', [], save);
   }
 
   /**
@@ -289,9 +298,8 @@ export class KVStore implements AsyncDisposable {
    */
   async loadOptimizerStates(file: string): Promise<void> {
     this.#operations.pending.assertOpen('loadOptimizerStates');
-    await this.#operations.pending.run('loadOptimizerStates', [], () =>
-      this.#native.loadStates(file),
-    );
+    const load = (): Promise<void> | undefined => this.#native.loadStates(file);
+    await this.#operations.pending.run('loadOptimizerStates', [], load);
   }
 
   /** Resolves when every operation issued before is done, on all workers. */
@@ -306,11 +314,7 @@ export class KVStore implements AsyncDisposable {
 
   /** Whether the store can do something; `'optimizer'` (run optimizers itself) is what there is to ask. */
   isCapable(capability: 'optimizer'): boolean {
-    const known: unknown = capability;
-    if (known !== 'optimizer') {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'capability', "'optimizer'", known);
-    }
-    return true;
+    return isKnownCapability(capability);
   }
 
   /**
@@ -325,15 +329,18 @@ export class KVStore implements AsyncDisposable {
   }
 
   /**
-   * Every server hands this text to its handler; `gradlink serve` prints it. Resolves when all have.
+   * Every server hands the text, and the number before it (what it is about; 0 when absent), to its handler; `gradlink
+   * serve` prints it. Resolves when all have.
    *
    * @throws GradlinkError ERR_UNSUPPORTED without servers.
    */
-  async sendCommandToServers(command: string): Promise<void> {
+  sendCommandToServers(body: string): Promise<void>;
+  sendCommandToServers(head: number, body: string): Promise<void>;
+  async sendCommandToServers(head: number | string, body?: string): Promise<void> {
     this.#operations.pending.assertOpen('sendCommandToServers');
-    await this.#operations.pending.run('sendCommandToServers', [], () =>
-      this.#native.command(command),
-    );
+    const text = commandText(head, body);
+    const tell = (): Promise<void> | undefined => this.#native.command(text);
+    await this.#operations.pending.run('sendCommandToServers', [], tell);
   }
 
   /**
@@ -352,18 +359,14 @@ export class KVStore implements AsyncDisposable {
     return hasServers(this.#kind) ? this.#native.deadNodes() : 0;
   }
 
-  /**
-   * Which server holds what, key by key in the order of their init.
-   *
-   * @throws GradlinkError ERR_UNSUPPORTED without servers.
-   */
+  /** Which server holds what, key by key in the order of their init; an ERR_UNSUPPORTED without servers. */
   placement(): ShardPlace[] {
     this.#operations.pending.assertOpen('placement');
     return this.#native.placement();
   }
 
   /**
-   * What this worker and the servers have moved, and where their time went, since the store was made.
+   * What this worker and the servers have moved, and where their time went.
    *
    * @throws GradlinkError ERR_UNSUPPORTED for a store of one process.
    */
@@ -394,14 +397,4 @@ export class KVStore implements AsyncDisposable {
     await this.#native.close();
     forget(this.#native);
   }
-}
-
-function isOptions(given: unknown): given is StoreCallOptions {
-  return (
-    typeof given === 'object' &&
-    given !== null &&
-    !Array.isArray(given) &&
-    !(given instanceof DeviceBuffer) &&
-    !ArrayBuffer.isView(given)
-  );
 }

@@ -132,3 +132,9 @@ export function openingOptions(
     bigArrayBound: bigArrayBoundOf(bigArrayBound),
   };
 }
+
+/** @throws TypeError for anything but what there is to ask. */
+export function isKnownCapability(capability: unknown): true {
+  if (capability === 'optimizer') return true;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'capability', "'optimizer'", capability);
+}

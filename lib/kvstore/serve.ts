@@ -2,6 +2,7 @@
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
+import { commandOf } from './command.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
 import type { ServerUpdater } from './updater.js';
@@ -17,8 +18,11 @@ export interface ServeOptions {
    * An asynchronous store goes on without workers that died. When absent: whether GRADLINK_TOLERATE_WORKER_LOSS is 1.
    */
   tolerateWorkerLoss?: boolean | undefined;
-  /** What a worker says with `sendCommandToServers`; the worker's call resolves when this has returned. */
-  onCommand?: ((command: string, worker: number) => void) | undefined;
+  /**
+   * What a worker says with `sendCommandToServers`, and the number that it gave with it, or 0; the worker's call resolves
+   * when this has returned.
+   */
+  onCommand?: ((command: string, worker: number, head: number) => void) | undefined;
   /**
    * How pushes change values, in place of assigning them, until worker 0 calls `setOptimizer`. What it throws rejects the
    * `pushPull`s that ran it, or, after a `push`, the next operation on the key; the value stays as it was, and the store
@@ -162,7 +166,8 @@ class Serving {
 
   #tell(command: string, worker: number): void {
     try {
-      this.#options.onCommand?.(command, worker);
+      const { head, body } = commandOf(command);
+      this.#options.onCommand?.(body, worker, head);
     } catch (error) {
       this.#fail(error);
     }

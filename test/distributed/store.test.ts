@@ -238,7 +238,8 @@ describe('dist_sync', () => {
         servers: servers.map(({ server, shards, elements }) => ({ server, shards, elements })),
       });
       report(kv.numDeadNodes());
-      if (kv.rank === 1) await kv.sendCommandToServers('note this');
+      if (kv.rank === 1) await kv.sendCommandToServers('note: this');
+      if (kv.rank === 1) await kv.sendCommandToServers(7, '');
       await kv.barrier();
       await kv.close();
       `,
@@ -264,8 +265,11 @@ describe('dist_sync', () => {
     }
     for (const [number, server] of servers.entries()) {
       expect(server).toMatchObject(well);
-      expect(server.reports[0]).toEqual({ worker: 1, command: 'note this' });
-      expect(server.reports[1]).toMatchObject({ store: { server: number } });
+      expect(server.reports.slice(0, 2)).toEqual([
+        { worker: 1, head: 0, command: 'note: this' },
+        { worker: 1, head: 7, command: '' },
+      ]);
+      expect(server.reports[2]).toMatchObject({ store: { server: number } });
     }
   });
 

@@ -10,7 +10,7 @@ const serve = (more: string): string => `
   process.on('SIGTERM', () => stop.abort());
   await serveJob({
     signal: stop.signal,
-    onCommand: (command, worker) => report({ worker, command }),
+    onCommand: (command, worker, head) => report({ worker, head, command }),
     onStore: (store) => report({ store }),
     ${more}
   }).catch((error) => {

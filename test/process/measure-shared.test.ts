@@ -46,6 +46,17 @@ async function measure(
 }
 
 describe('measure in a job', () => {
+  it('cuts arrays from --big-array-bound elements on', async () => {
+    const size = ['-n', '1', '-s', '2'];
+    const parts = async (...options: string[]): Promise<number> => {
+      const { result } = await measure(size, '--kv-store', 'dist_sync', ...options);
+      const { arrays = 0, traffic } = result;
+      return (traffic?.servers ?? []).reduce((sum, { shards }) => sum + shards, 0) - arrays;
+    };
+    expect(await parts()).toBe(0);
+    expect(await parts('--big-array-bound', '9216')).toBeGreaterThan(0);
+  });
+
   it.each(['--mode pushpull', '--optimizer sgd', '--gc-type 2bit'])(
     'checks what servers make of it, and says what each did: %s',
     async (text) => {

@@ -47,6 +47,8 @@ export interface BatchOptions {
   /** A name of createOptimizer; null: pushes assign. */
   readonly optimizer: string | null;
   readonly compression: Compression | null;
+  /** Of stores with servers, as for `KVStore.create`. */
+  readonly bigArrayBound?: number | undefined;
   /** Of the type `device` on GPUs, as for `KVStore.create`; undefined elsewhere. */
   readonly merge?: MergeName | undefined;
   /** The same: false keeps the GPUs from reaching one another. */
@@ -234,7 +236,8 @@ export async function timeStore(
   const lengths = gradients.map(([first]) => first?.length ?? 0);
   const zeros = allocate(parseDType(dtype), Math.max(0, ...lengths)) as GradientArray;
 
-  await using store = await KVStore.create(options.kvStore, { devices, ...merging });
+  const { bigArrayBound } = options;
+  await using store = await KVStore.create(options.kvStore, { devices, bigArrayBound, ...merging });
   await using arrays = await openStoreArrays(dtype, gradients, gpus, store);
   if (options.compression !== null) await store.setGradientCompression(options.compression);
   for (const key of keys) await store.init(key, zeros.subarray(0, lengths[key]), halfOption(dtype));
@@ -298,6 +301,7 @@ export async function timeStore(
         mode,
         optimizer: options.optimizer,
         compression: options.compression?.type ?? null,
+        ...(bigArrayBound === undefined ? {} : { bigArrayBound }),
         ...(merging.merge === undefined ? {} : { merge: merging.merge }),
         ...(merging.peer === false ? { peer: false } : {}),
         ...(merging.graph === true ? { graph: true } : {}),

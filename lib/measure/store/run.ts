@@ -49,7 +49,7 @@ export interface StoreEvents extends RunEvents {
   onLine?(line: IterationLine): void;
 }
 
-const others = ['network', 'merge', 'peer', 'graph'] as const;
+const others = ['network', 'bigArrayBound', 'merge', 'peer', 'graph'] as const;
 const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
   kvStores: ['device'],
   devices: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
@@ -154,6 +154,9 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   const { kvStores, devices, network = defaultNetwork(), warmup, batches } = given;
   integer(batches, 'batches', 1, 2 ** 31 - 1);
   integer(given.display, 'display', 1, batches);
+  if (given.bigArrayBound !== undefined) {
+    integer(given.bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER);
+  }
   const { gpus } = parseDevices(devices);
   await using job = await openStoreJob(kvStores);
   const tell = job.rank === 0 ? events : {};

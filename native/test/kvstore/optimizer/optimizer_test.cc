@@ -132,7 +132,7 @@ TEST(Optimizer, SeveralGradientsAreTheirSum) {
       std::vector<float> separate = fused;
       const auto fusedState = optimizer->createState("a", fused.data(), kWeights, DType::float32);
       const auto separateState =
-          optimizer->createState("b", separate.data(), kWeights, DType::float32);
+          optimizer->createState("a", separate.data(), kWeights, DType::float32);
       std::vector<std::vector<float>> grads;
       std::vector<const void*> pointers;
       for (unsigned i = 0; i < sources; ++i) {

@@ -58,9 +58,9 @@ void pull(DistStore& store, KeyId key, const SharedFloats& out) {
   waiter.wait();
 }
 
-using Shape = std::tuple<int, int, bool>;  // workers, servers, with an optimizer
+using SharedShape = std::tuple<int, int, bool>;  // workers, servers, with an optimizer
 
-class SharedArrays : public testing::TestWithParam<Shape> {};
+class SharedArrays : public testing::TestWithParam<SharedShape> {};
 
 TEST_P(SharedArrays, GiveTheBitsOfPlainOnesAndMayBeWrittenAfterThePush) {
   const auto [workers, servers, optimizes] = GetParam();

@@ -1,0 +1,35 @@
+// Stores of one's own, by name.
+import { argumentError } from '../errors.js';
+import { callback } from '../validate.js';
+import type { KVStoreOptions } from './options.js';
+import { isStoreType } from './types.js';
+
+/** Makes a store from the options of {@link KVStore.create}, which are as its caller gave them. */
+export type StoreFactory = (options: KVStoreOptions) => object | Promise<object>;
+
+/**
+ * What {@link KVStore.create} makes of registered names, for TypeScript: a program adds its own in
+ * `declare module 'gradlink' { interface RegisteredStores { mine: MyStore } }`.
+ */
+// eslint-disable-next-line @typescript-eslint/no-empty-object-type -- programs add to it
+export interface RegisteredStores {}
+
+const factories = new Map<string, StoreFactory>();
+
+export function registerStore(name: unknown, factory: StoreFactory): void {
+  if (typeof name !== 'string' || name === '') {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'name', 'a name', name);
+  }
+  callback(factory, 'factory');
+  const key = name.toLowerCase();
+  if (isStoreType(key) || factories.has(key)) {
+    const expected = 'a name that no type of store has and that is not registered';
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'name', expected, name);
+  }
+  factories.set(key, factory);
+}
+
+/** Of a name that was registered. */
+export function registered(type: unknown): StoreFactory | undefined {
+  return typeof type === 'string' ? factories.get(type.toLowerCase()) : undefined;
+}
