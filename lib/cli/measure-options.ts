@@ -141,7 +141,7 @@ export function addMeasureOptions(command: Command): Command {
     .option('--graph', 'of the store device: a batch is launched as one CUDA graph on each GPU')
     .option(
       '--big-array-bound <count>',
-      "of stores with servers: arrays of at least so many elements are cut over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
+      "of stores with servers: arrays of at least this many elements are cut over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
       integer({ min: 1 }),
     )
     .option('--num-batches <count>', 'timed batches', count, 5)

@@ -15,8 +15,7 @@ import {
   optionsObject,
 } from '../validate.js';
 import { readJob, type JobPlace } from './job.js';
-import { joinMpiWorld } from './mpi-world.js';
-import { tcpWorldOptions } from './tcp-world.js';
+import { joinMpiWorld, tcpWorldOptions } from './hosts-world.js';
 
 /** As native code has it: far above any machine. */
 const maxRanks = 2 ** 16;

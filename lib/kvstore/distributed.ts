@@ -1,7 +1,6 @@
 // Opening the stores of several workers.
 import { readJob } from '../communicator/job.js';
-import { endJobOnFailure } from '../communicator/mpi-world.js';
-import { useTcp } from '../communicator/tcp-world.js';
+import { endJobOnFailure, useTcp } from '../communicator/hosts-world.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';

@@ -96,9 +96,9 @@ export class DCASGD extends Optimizer {
 }
 
 /** How the rate of {@link LBSGD} rises: `'lars'` in place of a warm-up takes it from the norms of weights and gradient. */
-export type LBSGDWarmup = (typeof warmups)[number];
+export type LBSGDWarmup = 'linear' | 'power2' | 'sqrt' | 'lars';
 /** By the number that the addon has for each. */
-const warmups = ['linear', 'power2', 'sqrt', 'lars'] as const;
+const warmups: readonly LBSGDWarmup[] = ['linear', 'power2', 'sqrt', 'lars'];
 
 /** Options of {@link LBSGD}. */
 export interface LBSGDOptions extends OptimizerOptions {

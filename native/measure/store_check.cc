@@ -14,11 +14,11 @@ namespace gradlink::measure {
 namespace {
 
 // Elements that are expected, then compared: what stays in the first cache.
-constexpr std::size_t kBlock = 512;
-using Block = std::array<double, kBlock>;
+constexpr std::size_t kCheckedBlock = 512;
+using Block = std::array<double, kCheckedBlock>;
 
 // Elements of one part of sumPushed handed to a thread: whole blocks.
-constexpr std::size_t kCheckedElements = 256 * kBlock;
+constexpr std::size_t kCheckedElements = 256 * kCheckedBlock;
 
 // Sums that go on side by side, since each waits for the addition before.
 constexpr std::size_t kSideBySide = 4;
@@ -143,8 +143,8 @@ void compareBlock(const CheckedArray& array, DType dtype, double bound, std::siz
 void compareArray(const CheckedArray& array, const PushRule& rule, double bound,
                   Compared& compared) {
   Block sum;
-  for (std::size_t first = 0; first < array.pushed.count; first += kBlock) {
-    const std::size_t count = std::min(kBlock, array.pushed.count - first);
+  for (std::size_t first = 0; first < array.pushed.count; first += kCheckedBlock) {
+    const std::size_t count = std::min(kCheckedBlock, array.pushed.count - first);
     if (array.expected == nullptr) expectBlock(array.pushed, rule, first, count, sum.data());
     const double* expected = array.expected == nullptr ? sum.data() : array.expected + first;
     if (!array.outs.empty()) {
@@ -159,8 +159,8 @@ void sumPushed(double* into, const PushedArray& pushed, const PushRule& rule) {
   const std::size_t parts = (pushed.count + kCheckedElements - 1) / kCheckedElements;
   ThreadPool::shared().parallel(parts, [&](std::size_t part) {
     const std::size_t end = std::min((part + 1) * kCheckedElements, pushed.count);
-    for (std::size_t first = part * kCheckedElements; first < end; first += kBlock) {
-      expectBlock(pushed, rule, first, std::min(kBlock, end - first), into + first);
+    for (std::size_t first = part * kCheckedElements; first < end; first += kCheckedBlock) {
+      expectBlock(pushed, rule, first, std::min(kCheckedBlock, end - first), into + first);
     }
   });
 }

@@ -110,6 +110,7 @@ std::vector<UniqueId> shareIdsOver(Communicator& control, const Options& options
   void* const out[] = {all.data()};
   control.allGather({in, out}, own.size(), DType::uint8, {.timeoutMs = timeoutMs});
   std::vector<UniqueId> ids;
+  ids.reserve(static_cast<std::size_t>(count));
   for (int id = 0; id < count; ++id) ids.push_back(all[static_cast<std::size_t>(makerOf(id))]);
   return ids;
 }

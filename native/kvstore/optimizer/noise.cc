@@ -20,9 +20,9 @@ std::uint64_t streamOf(const NoiseOf& of) {
   return mixed(hash + static_cast<std::uint64_t>(of.update) * kGolden);
 }
 
-/// The natural logarithm of a normal number above 0. Not the library's, whose last bits differ from
-/// one machine to another.
-double logarithm(double x) {
+/// The natural logOfUniform of a normal number above 0. Not the library's, whose last bits differ
+/// from one machine to another.
+double logOfUniform(double x) {
   constexpr double kLog2 = 0.69314718055994530942;
   constexpr int kTerms = 12;
   int exponent = 0;
@@ -47,7 +47,7 @@ double normalOf(std::uint64_t element) {
     const double x = centred(static_cast<std::uint32_t>(bits));
     const double y = centred(static_cast<std::uint32_t>(bits >> 32));
     const double square = x * x + y * y;
-    if (square < 1) return x * std::sqrt(-2 * logarithm(square) / square);
+    if (square < 1) return x * std::sqrt(-2 * logOfUniform(square) / square);
   }
 }
 

@@ -11,7 +11,6 @@ namespace gradlink::dist {
 namespace {
 
 using Clock = Deadline::Clock;
-
 // How often the engine asks whether it has waited too long.
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
 // Requests and transfers number their messages apart.

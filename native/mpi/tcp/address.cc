@@ -139,6 +139,8 @@ int connectError(const Fd& socket) {
   return error;
 }
 
+bool mayComeLater(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
+
 std::array<unsigned char, 32> hostIdentity() {
   std::ifstream boot("/proc/sys/kernel/random/boot_id");
   std::string text;

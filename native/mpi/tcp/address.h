@@ -57,6 +57,9 @@ Address ownAddress(const Fd& socket);
 /// 0, or the errno of the attempt to connect.
 int connectError(const Fd& socket);
 
+/// Whether a call on a socket that failed so may do better after a wait.
+bool mayComeLater(int error);
+
 /// Equal for processes that can share memory: of one kernel, in one network namespace, of one user.
 std::array<unsigned char, 32> hostIdentity();
 

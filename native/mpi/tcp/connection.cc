@@ -17,8 +17,6 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 constexpr std::size_t kMostAtOnceRead = std::size_t{4} << 20;
 constexpr std::size_t kMostPieces = 16;
 
-bool later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 }  // namespace
 
 void Connection::push(Outgoing outgoing) {
@@ -52,7 +50,7 @@ void Connection::flush() {
     const ssize_t put = sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
     if (put < 0) {
       // Reading tells how it ended, after what still comes.
-      if (!later(errno)) shutdown(socket_.get(), SHUT_WR);
+      if (!mayComeLater(errno)) shutdown(socket_.get(), SHUT_WR);
       return;
     }
     written_ += static_cast<std::size_t>(put);
@@ -124,7 +122,7 @@ void Connection::read() {
     const ssize_t got = straight
                             ? recv(socket_.get(), landing_.to + got_, missing, 0)
                             : recv(socket_.get(), buffer_.data() + end_, kBufferBytes - end_, 0);
-    if (got < 0 && later(errno)) return;
+    if (got < 0 && mayComeLater(errno)) return;
     if (got <= 0) {
       ended_ = true;
       return;

@@ -27,7 +27,7 @@ Engine::Engine(Settings settings)
       host_(hostIdentity()),
       peers_(static_cast<std::size_t>(settings_.size)),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      failures_{Error(ErrorCode::system, "no failure")} {
+      failures_(1, Error(ErrorCode::system, "no failure")) {
   if (!epoll_.open()) throw systemError("join: no epoll", errno);
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 constexpr double kMostMs = 5000;
 
-bool later(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
-
 }  // namespace
 
 Handshake::Handshake(Fd socket, const Hello& own, std::string secret)
@@ -42,7 +40,7 @@ Handshake::Handshake(Fd accepted, int rank, int size, std::string secret)
 bool Handshake::write() {
   while (sent_ < out_.size()) {
     const ssize_t put = send(socket_.get(), out_.data() + sent_, out_.size() - sent_, MSG_NOSIGNAL);
-    if (put < 0) return later(errno);
+    if (put < 0) return mayComeLater(errno);
     sent_ += static_cast<std::size_t>(put);
   }
   return true;
@@ -53,7 +51,7 @@ bool Handshake::read(void* to, std::size_t bytes) {
     char some[sizeof(Hello)];
     const ssize_t got = recv(socket_.get(), some, std::min(sizeof(some), bytes - in_.size()), 0);
     if (got <= 0) {
-      if (got == 0 || !later(errno)) failed_ = true;
+      if (got == 0 || !mayComeLater(errno)) failed_ = true;
       return false;
     }
     in_.append(some, static_cast<std::size_t>(got));

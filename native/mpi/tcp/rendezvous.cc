@@ -123,7 +123,7 @@ std::string Engine::callMaster(Deadline deadline) {
   } catch (const Error& error) {
     return error.what();
   }
-  const std::string nobody = "nobody listens at " + master_.text();
+  std::string nobody = "nobody listens at " + master_.text();
   Fd socket = connectTo(master_);
   if (!socket.open()) return nobody;
   pollfd look{socket.get(), POLLOUT, 0};
