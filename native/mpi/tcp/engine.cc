@@ -26,8 +26,7 @@ Engine::Engine(Settings settings)
     : settings_(std::move(settings)),
       host_(hostIdentity()),
       peers_(static_cast<std::size_t>(settings_.size)),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)),
-      failures_(1, Error(ErrorCode::system, "no failure")) {
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.open()) throw systemError("join: no epoll", errno);
 }
 
@@ -43,7 +42,7 @@ Hello Engine::hello(int to) const {
 
 int Engine::numberOf(const Error& error) {
   failures_.push_back(error);
-  return static_cast<int>(failures_.size()) - 1;
+  return static_cast<int>(failures_.size());
 }
 
 void Engine::watch(int fd, bool writes, bool fresh) {

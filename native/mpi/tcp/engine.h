@@ -72,9 +72,11 @@ class Engine final : public Frames {
   /// Nobody waits for this send any more, and its data may go.
   void release(Request*);
 
-  /// Numbers of failures, for who can only return an int.
+  /// Numbers of failures, from 1, for who can only return an int.
   int numberOf(const Error&);
-  const Error& failure(int number) const { return failures_.at(static_cast<std::size_t>(number)); }
+  const Error& failure(int number) const {
+    return failures_.at(static_cast<std::size_t>(number) - 1);
+  }
 
   std::mutex mutex;
 

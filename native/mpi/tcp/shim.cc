@@ -164,6 +164,7 @@ CommHandle name(Engine& engine, CommHandle of, const std::string& text,
 int createGroup(CommHandle comm, const int* ranks, int count, int tag, CommHandle* made) {
   return on([&](Engine& engine) {
     std::vector<int> jobRanks;
+    jobRanks.reserve(static_cast<std::size_t>(count));
     for (int i = 0; i < count; ++i) jobRanks.push_back(engine.mailbox(comm.bits).jobRank(ranks[i]));
     *made = name(engine, comm, "group " + std::to_string(tag), jobRanks);
     return 0;
