@@ -355,8 +355,8 @@ describe('a world of one', () => {
     await expect(Communicator.world({ gpu: 0 })).rejects.toThrow(
       /backend 'nccl', 'mpi' or 'tcp' with it for gpu/,
     );
-    await expect(Communicator.world({ backend: 'tcp' as 'shm' })).rejects.toThrow(
-      "expected 'shm', 'mpi' or 'nccl' for backend, got 'tcp'",
+    await expect(Communicator.world({ backend: 'ib' as 'shm' })).rejects.toThrow(
+      "expected 'shm', 'mpi', 'tcp' or 'nccl' for backend, got 'ib'",
     );
   });
 });

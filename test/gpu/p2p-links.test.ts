@@ -298,7 +298,9 @@ describe('failures', () => {
     for (const script of ['p2p.js', 'gpu.js']) {
       const { code, stdout, stderr } = await runScript(script, [], env);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-      expect(stderr.trim().split('\n')).toHaveLength(1);
+      const [, help, ...more] = stderr.trim().split('\n');
+      expect(help).toMatch(/^See .*troubleshooting\.md#/);
+      expect(more).toEqual([]);
       expect(stderr).toContain(message);
     }
     const { code, stderr } = await runScript('collectives.js', ['all_reduce', '-g', '1'], env);
