@@ -211,7 +211,8 @@ function hasSeveralHosts(env: Env, source: Source, size: number): boolean {
   if (source.launcher === 'Slurm') {
     return Number(env['SLURM_STEP_NUM_NODES'] ?? env['SLURM_NNODES'] ?? '1') > 1;
   }
-  return source.localSize !== undefined && Number(env[source.localSize] ?? size) < size;
+  const local = source.localSize === undefined ? '' : (env[source.localSize] ?? '');
+  return local !== '' && Number(local) < size;
 }
 
 /** The nearest ancestor process whose name begins so; the parent when there is none. */

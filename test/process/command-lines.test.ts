@@ -124,6 +124,10 @@ beforeAll(() => {
     copyFileSync(join(root, 'examples/world.js'), join(folder, name));
   }
   writeFileSync(join(folder, 'package.json'), '{ "type": "module" }\n');
+  writeFileSync(
+    join(folder, 'updater.mjs'),
+    'export const updater = (key, received, stored) => stored.set(received);\n',
+  );
   writeFileSync(join(folder, 'hosts'), 'node1 slots=8\nnode2 slots=8\n');
   // Runs that they have made.
   const sweep = ['collectives', 'all_reduce', '-b', '1K', '-e', '1M', '-f', '4', '-n', '2'];
