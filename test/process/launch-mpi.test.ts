@@ -14,6 +14,7 @@ beforeAll(() => {
 });
 afterAll(() => launches.remove());
 
+const library = new URL('../../dist/index.js', import.meta.url).href;
 const rank = '${OMPI_COMM_WORLD_RANK:-$PMI_RANK}';
 
 describe.each([
@@ -50,10 +51,18 @@ describe.each([
     const module = join(launches.scratch, `${mpi}-roles.mjs`);
     const told = `'role ' + process.env.GRADLINK_ROLE + ' ' + process.env.COLOR + ' ' + process.env.SHAPE + '\\n'`;
     writeFileSync(module, `process.stdout.write(${told});`);
+    // A job whose workers end without a store does not wait for its servers.
+    const worker = join(launches.scratch, `${mpi}-worker.mjs`);
+    writeFileSync(
+      worker,
+      `import { KVStore } from ${JSON.stringify(library)};
+       await (await KVStore.create('dist_sync')).close();
+       process.stdout.write(${told});`,
+    );
     const { code, stdout } = await launch([
       ...['-n', '1', '-s', '1', '--env', 'SHAPE=round', '--env-worker', 'COLOR=light "blue"'],
       ...['--env-server', `GRADLINK_SERVER_MODULE=${module}`, '--env-server', 'COLOR=red'],
-      ...[process.execPath, '-e', `process.stdout.write(${told})`],
+      ...[process.execPath, worker],
     ]).ended;
     const lines = stdout.split('\n').filter((line) => line.startsWith('role'));
     expect({ code, lines: lines.sort() }).toEqual({
