@@ -23,13 +23,14 @@ inline PageBuffer allocatePages(std::size_t bytes, bool huge = false) {
   constexpr std::size_t kPage = 4096;
   const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
   const std::size_t alignment = huge && bytes >= kHugePageBytes ? kHugePageBytes : kPage;
-  PageBuffer buffer(rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded));
-  if (!buffer) {
+  // aligned_alloc wants whole multiples of the alignment.
+  void* memory = nullptr;
+  if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0) {
     throw Error(ErrorCode::outOfMemory, "cannot allocate " + std::to_string(bytes) +
                                             " bytes for a measurement: choose a smaller size");
   }
-  if (huge) adviseHugePages(buffer.get(), rounded);
-  return buffer;
+  if (huge) adviseHugePages(memory, rounded);
+  return PageBuffer(memory);
 }
 
 }  // namespace gradlink::measure

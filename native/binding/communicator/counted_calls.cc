@@ -105,8 +105,9 @@ void* CountedOperation::makePlace(std::size_t part, std::size_t elements) {
   requireMemory(op, bytes);
   constexpr std::size_t kLine = 64;
   const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kLine;
-  void* const memory = std::aligned_alloc(alignment, (bytes + kLine - 1) / kLine * kLine);
-  if (memory == nullptr) {
+  // aligned_alloc wants whole multiples of the alignment.
+  void* memory = nullptr;
+  if (posix_memalign(&memory, alignment, std::max(bytes, kLine)) != 0) {
     throw harmless(ErrorCode::outOfMemory, op, "no memory for " + std::to_string(bytes) + " bytes");
   }
   adviseHugePages(memory, bytes);

@@ -27,8 +27,9 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : bytes_(bytes) {
   // The last huge page stays one of small ones: whole ones would be up to half waste.
   const std::size_t unit = huge ? kPage : kCacheLine;
   const std::size_t rounded = (bytes + unit - 1) / unit * unit;
-  void* memory = rounded < bytes ? nullptr : std::aligned_alloc(alignment, rounded);
-  if (memory == nullptr) {
+  // aligned_alloc wants whole multiples of the alignment.
+  void* memory = nullptr;
+  if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0) {
     throw Error(ErrorCode::outOfMemory,
                 "cannot allocate " + std::to_string(bytes) +
                     " bytes for the store: use fewer or smaller arrays, or a "
