@@ -1,5 +1,6 @@
 #include "binding/environment.h"
 
+#include <thread>
 #include <utility>
 
 #include "binding/pending_op.h"
@@ -43,15 +44,17 @@ Environment::Environment(Napi::Env env) : env_(env) {
 Environment::~Environment() = default;
 
 bool Environment::post(Task task) {
-  // The wake-up is sent under the lock: after the teardown took it, nothing touches the thread-safe
-  // function.
-  std::lock_guard lock(mutex_);
-  if (closing_) return false;
-  tasks_.push_back(std::move(task));
-  if (!wakeScheduled_) {
+  {
+    std::lock_guard lock(mutex_);
+    if (closing_) return false;
+    tasks_.push_back(std::move(task));
+    if (wakeScheduled_) return true;
     wakeScheduled_ = true;
-    napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
+    waking_.fetch_add(1, std::memory_order_relaxed);
   }
+  // Not under the lock, for which the thread that wakes would fall asleep again at once.
+  napi_call_threadsafe_function(wake_, nullptr, napi_tsfn_nonblocking);
+  waking_.fetch_sub(1, std::memory_order_release);
   return true;
 }
 
@@ -164,6 +167,8 @@ void Environment::teardown() {
     dropped.swap(tasks_);
   }
   called_.notify_all();
+  // Nothing begins to wake any more, and nothing touches the thread-safe function from here on.
+  while (waking_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
   for (Resident* resident : residents_) resident->abandon();
   for (Resident* resident : residents_) resident->join();
   residents_.clear();

@@ -3,6 +3,7 @@
 // JavaScript references in statics anywhere: every environment has its own.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -100,6 +101,8 @@ class Environment : public std::enable_shared_from_this<Environment> {
   std::condition_variable called_;
   std::vector<Task> tasks_;
   bool wakeScheduled_ = false;
+  /// Threads that are waking the JavaScript thread.
+  std::atomic<int> waking_{0};
   bool closing_ = false;
   /// No thread of a resident runs any more.
   bool ended_ = false;

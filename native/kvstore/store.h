@@ -27,12 +27,12 @@ using KeyId = std::uint32_t;
 /// Tells the submitter when all operations that share it, which one submit() brings, are done.
 class Ticket {
  public:
-  /// `done` gets the first error, or null. It is called once, with the store's lock held: it may
+  /// `done` gets the first error, or null. It is called once, with a lock of the store held: it may
   /// not call the store. Where submit() runs the operations itself, it is called before submit()
   /// returns.
   explicit Ticket(std::function<void(std::exception_ptr)> done) : done_(std::move(done)) {}
 
-  // ---- for stores, under their lock
+  // ---- for stores: all that is expected before anything is finished, one thread at a time
   void expect() { ++left_; }
   void finish(std::exception_ptr error) {
     if (error && !error_) error_ = std::move(error);
