@@ -84,6 +84,13 @@ class Wire {
 
   /// Adds to `events` what has happened; waits for something until the deadline or a wake().
   virtual void poll(WireEvents& events, Deadline until) = 0;
+  /// Whether a poll() that waits is to end when nothing but tickets of sends can be told. Where
+  /// they do not matter they are told with the next event, or some milliseconds late: a wake-up
+  /// costs more than the memory that comes back. By the thread that polls, before it does; at first
+  /// they matter.
+  virtual void setReceiptsMatter(bool /*value*/) {}
+  /// Whether a poll() sleeps, so that ending it costs a wake-up. From any thread.
+  virtual bool pollSleeps() const = 0;
   /// Ends a poll() that waits, or the next one. From any thread.
   virtual void wake() = 0;
 

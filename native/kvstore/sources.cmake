@@ -7,6 +7,7 @@ unite(gradlink_kvstore worker
   allreduce/sums.cc
   worker/buffers.cc
   worker/engine.cc
+  worker/engine_watch.cc
   worker/link.cc
   worker/placement.cc
   worker/states.cc

@@ -33,6 +33,7 @@ class MpiWire final : public Wire, private AtEnd {
             std::size_t bytes, std::uint64_t ticket) override;
   void release(std::uint64_t token) override;
   void poll(WireEvents& events, Deadline until) override;
+  bool pollSleeps() const override { return asleep_.load(); }
   void wake() override;
   std::vector<std::uint64_t> bytesSent() const override;
   std::vector<std::uint64_t> bytesReceived() const override;

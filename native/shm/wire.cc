@@ -33,6 +33,20 @@ bool publishHead(Ends& ends, std::uint64_t head) {
          ends.wantsRoom.exchange(0, std::memory_order_seq_cst) != 0;
 }
 
+/// False where it is set: it has not been looked at yet, so what is behind it will be seen.
+bool setBit(std::atomic<std::uint64_t>* words, int rank) {
+  auto& word = words[static_cast<std::size_t>(rank) / 64];
+  const std::uint64_t bit = std::uint64_t{1} << (rank % 64);
+  if ((word.load(std::memory_order_seq_cst) & bit) != 0) return false;
+  word.fetch_or(bit, std::memory_order_seq_cst);
+  return true;
+}
+
+bool anyBit(const std::atomic<std::uint64_t>* words, int count) {
+  return std::any_of(words, words + count,
+                     [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; });
+}
+
 /// Whether `wanted` entries fit. Where not, the reader will ring.
 bool hasRoom(Ends& ends, std::uint64_t tail, std::uint64_t& headSeen, std::uint64_t wanted,
              std::uint64_t capacity) {
@@ -50,6 +64,9 @@ ShmWire::ShmWire(Membership membership, int rank)
     : rank_(rank),
       graveyard_(membership.graveyard),
       session_(std::move(membership), rank),
+      // Behind each rank is another thread that it works for: who spins keeps one of them from its
+      // core.
+      waiter_(graveyard_ == nullptr, false),
       regions_(session_),
       capacity_(Pair::capacity(session_.segment())),
       peers_(static_cast<std::size_t>(session_.size())) {}
@@ -63,23 +80,31 @@ ShmWire::~ShmWire() {
 
 void ShmWire::ring(int r) {
   Inbox& there = inbox(r);
-  auto& word = there.callers[static_cast<std::size_t>(rank_) / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (rank_ % 64);
-  // A bit that is set has not been looked at yet: what is behind it will be seen.
-  if ((word.load(std::memory_order_seq_cst) & bit) != 0) return;
-  word.fetch_or(bit, std::memory_order_seq_cst);
+  if (!setBit(there.callers, rank_)) return;
   if (there.bell.sleepers.load(std::memory_order_seq_cst) != 0) {
-    session_.waiter().raise(there.bell);
+    waiter_.raise(there.bell);
   }
+}
+
+void ShmWire::ringReceipt(int r) {
+  Inbox& there = inbox(r);
+  if (!setBit(there.returners, rank_)) return;
+  // Who begins to care looks at the bits after it has said so.
+  if (there.ignoresReceipts.load(std::memory_order_seq_cst) == 0 &&
+      there.bell.sleepers.load(std::memory_order_seq_cst) != 0) {
+    waiter_.raise(there.bell);
+  }
+}
+
+void ShmWire::setReceiptsMatter(bool value) {
+  inbox(rank_).ignoresReceipts.store(value ? 0 : 1, std::memory_order_seq_cst);
 }
 
 bool ShmWire::called() const {
   const Inbox& own = inbox(rank_);
   const int words = (size() + 63) / 64;
-  for (int w = 0; w < words; ++w) {
-    if (own.callers[w].load(std::memory_order_seq_cst) != 0) return true;
-  }
-  return false;
+  if (anyBit(own.callers, words)) return true;
+  return own.ignoresReceipts.load(std::memory_order_relaxed) == 0 && anyBit(own.returners, words);
 }
 
 void ShmWire::send(int destination, std::span<const std::byte> header, const void* payload,
@@ -189,7 +214,7 @@ void ShmWire::giveBack(Record& record) {
       return;
     }
   }
-  ring(source);
+  ringReceipt(source);
 }
 
 void ShmWire::poll(WireEvents& events, Deadline until) {
@@ -203,9 +228,13 @@ void ShmWire::poll(WireEvents& events, Deadline until) {
     if (woken_.exchange(false, std::memory_order_seq_cst) || !events.empty() || now >= until.at()) {
       return;
     }
-    session_.waiter().awaitUntil(
+    waiter_.awaitUntil(
         inbox(rank_).bell, [this] { return called(); }, std::min(until.at(), nextCheck_));
   }
+}
+
+bool ShmWire::pollSleeps() const {
+  return inbox(rank_).bell.sleepers.load(std::memory_order_seq_cst) != 0;
 }
 
 void ShmWire::wake() {
@@ -213,14 +242,19 @@ void ShmWire::wake() {
   ring(rank_);
 }
 
-void ShmWire::sweep(WireEvents& events) {
-  Inbox& own = inbox(rank_);
-  const int words = (size() + 63) / 64;
-  for (int w = 0; w < words; ++w) {
-    if (own.callers[w].load(std::memory_order_relaxed) == 0) continue;
-    std::uint64_t bits = own.callers[w].exchange(0, std::memory_order_seq_cst);
+void ShmWire::sweepAll(std::atomic<std::uint64_t>* words, WireEvents& events) {
+  const int count = (size() + 63) / 64;
+  for (int w = 0; w < count; ++w) {
+    if (words[w].load(std::memory_order_relaxed) == 0) continue;
+    std::uint64_t bits = words[w].exchange(0, std::memory_order_seq_cst);
     for (; bits != 0; bits &= bits - 1) sweepFrom(64 * w + std::countr_zero(bits), events);
   }
+}
+
+void ShmWire::sweep(WireEvents& events) {
+  Inbox& own = inbox(rank_);
+  sweepAll(own.returners, events);
+  sweepAll(own.callers, events);
   if (queued_.load(std::memory_order_relaxed) && queued_.exchange(false)) {
     for (int r = 0; r < size(); ++r) {
       Peer& to = peer(r);
@@ -343,6 +377,7 @@ bool ShmWire::settled() {
 
 void ShmWire::close(Deadline until) {
   if (closed_) return;
+  setReceiptsMatter(true);
   // Two ranks that close at once must not wait for each other's releases.
   for (Record& record : records_) {
     if (record.held) giveBack(record);
@@ -354,7 +389,7 @@ void ShmWire::close(Deadline until) {
     ignored.clear();
     if (settled() || until.passed()) break;
     const auto soon = Deadline::Clock::now() + kLivenessEvery;
-    session_.waiter().awaitUntil(
+    waiter_.awaitUntil(
         inbox(rank_).bell, [this] { return called(); }, std::min(until.at(), soon));
   }
   end(Inbox::left);

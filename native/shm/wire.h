@@ -37,6 +37,8 @@ class ShmWire final : public Wire {
             std::size_t bytes, std::uint64_t ticket) override;
   void release(std::uint64_t token) override;
   void poll(WireEvents& events, Deadline until) override;
+  void setReceiptsMatter(bool value) override;
+  bool pollSleeps() const override;
   void wake() override;
   std::vector<std::uint64_t> bytesSent() const override;
   std::vector<std::uint64_t> bytesReceived() const override;
@@ -77,6 +79,7 @@ class ShmWire final : public Wire {
   Peer& peer(int r) { return peers_[static_cast<std::size_t>(r)]; }
   wire::Inbox& inbox(int r) const { return wire::inbox(session_.segment(), r); }
   void ring(int r);
+  void ringReceipt(int r);
   bool called() const;
 
   // ---- under the peer's mutex
@@ -86,6 +89,7 @@ class ShmWire final : public Wire {
 
   // ---- of the polling thread
   void sweep(WireEvents& events);
+  void sweepAll(std::atomic<std::uint64_t>* words, WireEvents& events);
   void sweepFrom(int source, WireEvents& events);
   void takeMessages(int source, WireEvents& events);
   void takeReceipts(int source, WireEvents& events);
@@ -99,6 +103,7 @@ class ShmWire final : public Wire {
   /// Null between processes.
   std::shared_ptr<Graveyard> graveyard_;
   Session session_;
+  const Waiter waiter_;
   SharedRegions regions_;
   const std::uint64_t capacity_;
   std::vector<Peer> peers_;

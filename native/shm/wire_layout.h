@@ -57,8 +57,12 @@ struct Inbox {
   Flag bell;
   enum State : std::uint32_t { open, left, lost };
   std::atomic<std::uint32_t> state;
+  /// Set where receipts are not worth being woken for.
+  std::atomic<std::uint32_t> ignoresReceipts;
   /// A bit for each rank that has something for this one.
   alignas(kLine) std::atomic<std::uint64_t> callers[kMaxRanks / 64];
+  /// And for each that has nothing but receipts.
+  alignas(kLine) std::atomic<std::uint64_t> returners[kMaxRanks / 64];
 };
 static_assert(sizeof(Inbox) <= Segment::kOneShotBytes);
 

@@ -55,6 +55,8 @@ class HierarchicalWire final : public Wire {
       if (!events.empty() || until.passed() || woken_.exchange(false)) return;
     }
   }
+  void setReceiptsMatter(bool value) override { inside_->setReceiptsMatter(value); }
+  bool pollSleeps() const override { return inside_->pollSleeps(); }
   void wake() override {
     woken_ = true;
     inside_->wake();

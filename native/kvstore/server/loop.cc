@@ -63,6 +63,8 @@ void ServerLoop::serve() {
   WireEvents events;
   while (!allOver()) {
     const auto begin = Deadline::Clock::now();
+    // A value that workers still read keeps only what is pending from changing it.
+    wire_.setReceiptsMatter(anyPending());
     wire_.poll(events, Deadline::in(std::chrono::duration<double, std::milli>(kTickEvery).count()));
     const auto now = Deadline::Clock::now();
     wait_ += std::chrono::duration<double>(now - begin).count();
@@ -88,6 +90,7 @@ void ServerLoop::tell(const Error& error) {
 
 void ServerLoop::take(const WireEvents& events) {
   for (const std::uint64_t ticket : events.sent) sent(ticket);
+  single_ = events.messages.size() == 1;
   for (const WireMessage& message : events.messages) receive(message);
   for (const int rank : events.left) left(rank);
   for (const int rank : events.lost) lost(rank);
@@ -107,9 +110,7 @@ void ServerLoop::tick() {
   }
   const auto now = Deadline::Clock::now();
   checkDeadlines(now);
-  const bool idle = std::all_of(context_.pending.begin(), context_.pending.end(),
-                                [](const auto& pieces) { return pieces.load() == 0; });
-  if (idle) return;
+  if (!anyPending()) return;
   for (std::uint32_t number = 0; number < shards_.size(); ++number) {
     ServerShard* const each = shards_[number].get();
     if (each == nullptr) continue;
@@ -230,7 +231,12 @@ void ServerLoop::toShard(const Header& header, const WireMessage& message) {
   if (header.type == MessageType::push) {
     context_.pending[static_cast<std::size_t>(message.source)].fetch_add(1);
   }
-  pipelineOf(header.shard).post({&to, ShardTask::message, 0, message});
+  pipelineOf(header.shard).post({&to, ShardTask::message, 0, message}, single_);
+}
+
+bool ServerLoop::anyPending() const {
+  return std::any_of(context_.pending.begin(), context_.pending.end(),
+                     [](const auto& pieces) { return pieces.load() != 0; });
 }
 
 void ServerLoop::answerCommand(const Header& header, const WireMessage& message) {

@@ -55,6 +55,7 @@ class ServerLoop {
   void end(int worker, Standing standing);
   bool allOver() const;
   void tick();
+  bool anyPending() const;
 
   void receive(const WireMessage& message);
   void dispatch(const WireMessage& message);
@@ -100,6 +101,8 @@ class ServerLoop {
   std::byte* chunk_ = nullptr;
   std::size_t chunkLeft_ = 0;
   double wait_ = 0;
+  /// The message at hand is the only one that has come.
+  bool single_ = false;
   Deadline::Clock::time_point nextTick_{};
 };
 

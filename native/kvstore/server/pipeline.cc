@@ -8,6 +8,8 @@
 namespace gradlink::dist {
 namespace {
 
+// A wake-up takes longer than it takes to add up and answer so much.
+constexpr std::size_t kHereBytes = 16 << 10;
 // Some 10 us: what follows a piece mostly comes sooner, and a sleep and its end cost as much.
 constexpr int kSpins = 500;
 
@@ -39,8 +41,9 @@ Pipeline::~Pipeline() {
   thread_.join();
 }
 
-void Pipeline::post(ShardTask task) {
+void Pipeline::post(ShardTask task, bool here) {
   if (!thread_.joinable()) return perform(task);
+  if (here && task.received.bytes <= kHereBytes && performHere(task)) return;
   bool asleep = false;
   {
     std::lock_guard lock(mutex_);
@@ -49,6 +52,16 @@ void Pipeline::post(ShardTask task) {
     asleep = sleeping_;
   }
   if (asleep) wake_.notify_one();
+}
+
+/// False where the thread has something to do. Nobody else posts, so it stays asleep meanwhile.
+bool Pipeline::performHere(const ShardTask& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!queue_.empty() || busy_) return false;
+  }
+  perform(task);
+  return true;
 }
 
 void Pipeline::drain() {

@@ -40,14 +40,16 @@ class Pipeline {
   Pipeline& operator=(const Pipeline&) = delete;
 
   Merger& merger() { return merger_; }
-  /// From the receiving thread. What goes wrong in it is told by the context.
-  void post(ShardTask task);
+  /// From the receiving thread. What goes wrong in it is told by the context. `here`: this thread
+  /// has nothing else to do, so that it carries out itself what is small while the other sleeps.
+  void post(ShardTask task, bool here = false);
   /// Until everything posted is done.
   void drain();
 
  private:
   void run();
   bool takeTasks();
+  bool performHere(const ShardTask& task);
   void perform(const ShardTask& task);
 
   ServerContext& context_;

@@ -13,10 +13,10 @@ namespace {
 using Clock = Deadline::Clock;
 // How often the engine asks whether it has waited too long.
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
-// Requests and transfers number their messages apart.
-constexpr std::uint64_t kRequestBit = std::uint64_t{1} << 63;
-// Asks whether a server is there: the answer counts for nothing else, for progress neither.
-constexpr std::uint64_t kPresenceRequest = kRequestBit;
+// The most that a submitting thread sends itself: beyond, what it copies costs more than a wake-up.
+constexpr std::size_t kHereBytes = 16 << 10;
+// Where more is out, the thread has buffers to take back.
+constexpr std::size_t kMostOutHere = 256 << 10;
 // How long a store that has failed waits for its last messages to be taken.
 constexpr double kFailedCloseMs = 200;
 
@@ -83,7 +83,11 @@ void DistEngine::request(DistRequest request) {
   enqueue(std::move(task));
 }
 
-void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations) {
+void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here) {
+  std::size_t bytes = 0;
+  for (const auto& [key, operation] : operations) {
+    bytes += key->bytes() * std::max<std::size_t>(1, operation.in.size());
+  }
   {
     const std::lock_guard lock(mutex_);
     if (stopped_ || operations.empty()) return;
@@ -96,7 +100,28 @@ void DistEngine::submit(std::vector<std::pair<DistKey*, Operation>> operations) 
     }
     hasTasks_.store(true);
   }
-  if (asleep_.load()) link_.wake();
+  if (!asleep_.load()) return;
+  // A thread that still spins is told for nothing, and spins on for the answer.
+  if (here && bytes <= kHereBytes && link_.pollSleeps() && sendHere()) return;
+  link_.wake();
+}
+
+/// The thread's part up to its sleep, on this thread; false where that one is wanted even so.
+bool DistEngine::sendHere() {
+  const std::unique_lock lock(turn_, std::try_to_lock);
+  if (!lock || !asleep_.load() || stopping_.load()) return false;
+  if (link_.buffers().stagedBytes() > kMostOutHere) return false;
+  try {
+    takeTasks();
+    transfers_.sendSome();
+  } catch (const Error& error) {
+    fail(error);
+  } catch (const std::bad_alloc&) {
+    fail(Error(ErrorCode::outOfMemory, "a distributed store ran out of memory"));
+  }
+  tellFinished();
+  // Requests carry out more than is good for this thread, and the others need another sleep.
+  return !queue_.fenceWaits() && !transfers_.canSend() && !transfers_.awaitsReceipts();
 }
 
 void DistEngine::stop(bool inGoodOrder) {
@@ -121,9 +146,10 @@ DistTimes DistEngine::times() const {
 // ---- the thread
 
 void DistEngine::serve() {
+  std::unique_lock lock(turn_);
   while (!stopping_.load(std::memory_order_relaxed)) {
     try {
-      turn();
+      turn(lock);
     } catch (const Error& error) {
       fail(error);
     } catch (const std::bad_alloc&) {
@@ -133,14 +159,14 @@ void DistEngine::serve() {
   }
 }
 
-void DistEngine::turn() {
+void DistEngine::turn(std::unique_lock<std::mutex>& lock) {
   takeTasks();
   goOn();
   transfers_.sendSome();
   // Requests wait for operations that may just have ended.
   goOn();
   tellFinished();
-  wait();
+  wait(lock);
   for (const WireMessage& message : events_.messages) {
     try {
       handle(message);
@@ -285,26 +311,43 @@ void DistEngine::end() {
 
 // ---- the wire
 
-void DistEngine::wait() {
+void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
   if (transfers_.canSend() || (queue_.fenceWaits() && transfers_.unfinished() == 0)) {
     link_.poll(events_, Deadline::in(0));
     return;
   }
   const bool waiting = isWaiting();
   const auto begun = Clock::now();
+  // Who sends for this thread may begin a wait that has a limit.
   Deadline until = transfers_.nextLook();
-  if (waiting && until.at() > begun + kLookEvery) {
+  if (until.at() > begun + kLookEvery) {
     until = Deadline::in(std::chrono::duration<double, std::milli>(kLookEvery).count());
   }
+  link_.setReceiptsMatter(transfers_.awaitsReceipts());
   asleep_.store(true);
   // Whoever brings a task now either is seen here or sees that it has to wake.
   if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
-  link_.poll(events_, until);
-  asleep_.store(false, std::memory_order_relaxed);
-  if (!waiting) return;
-  const double seconds = std::chrono::duration<double>(Clock::now() - begun).count();
+  poll(lock, until);
+  if (!isWaiting()) return;
+  const auto from = waiting ? begun : std::max(begun, lastProgress_);
+  const double seconds = std::chrono::duration<double>(Clock::now() - from).count();
   waitSeconds_.store(waitSeconds_.load(std::memory_order_relaxed) + seconds,
                      std::memory_order_relaxed);
+}
+
+/// Not asleep any more, and with the lock, when it returns or throws.
+void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
+  struct Awake {
+    ~Awake() {
+      held.lock();
+      asleep.store(false, std::memory_order_relaxed);
+    }
+    std::unique_lock<std::mutex>& held;
+    std::atomic<bool>& asleep;
+  };
+  lock.unlock();
+  const Awake awake{lock, asleep_};
+  link_.poll(events_, until);
 }
 
 void DistEngine::handle(const WireMessage& message) {
@@ -324,75 +367,9 @@ void DistEngine::handle(const WireMessage& message) {
   link_.release(message);
 }
 
-void DistEngine::lost(int rank, bool died) {
-  if (died) lost_.fetch_add(1, std::memory_order_relaxed);
-  // Of a worker that this store cannot do without the servers tell.
-  if (rank < options_.workers) return;
-  fail(Error(ErrorCode::peerLost,
-             died ? link_.nameOf(rank) + " was lost: its process has ended"
-                  : link_.nameOf(rank) + " has left while this store was in use")
-           .withRank(rank));
-}
-
-Deadline::Clock::time_point DistEngine::waitsSince() const {
-  const Transfer* const transfer = transfers_.oldest();
-  if (transfer == nullptr) return asked_ ? asked_->begun : lastProgress_;
-  return asked_ ? std::min(asked_->begun, transfer->sent) : transfer->sent;
-}
-
-void DistEngine::lookAtTime() {
-  if (!isWaiting()) return;
-  const auto now = Clock::now();
-  const auto begun = waitsSince();
-  if (presence_.ask(begun, now)) {
-    for (int server = 0; server < link_.servers(); ++server) {
-      link_.send(server, Header{.type = MessageType::deadNodes, .request = kPresenceRequest});
-    }
-  }
-  std::string names;
-  int blame = -1;
-  for (const int server : presence_.silent(begun, now)) {
-    if (blame < 0) blame = options_.workers + server;
-    names += (names.empty() ? "" : ", ") + link_.nameOf(options_.workers + server);
-  }
-  // A server that answers has a limit of its own for workers that it waits for: it comes first.
-  double limit = options_.timeoutMs;
-  if (names.empty()) {
-    limit = 1.25 * limit + 1000;
-    if (std::chrono::duration<double, std::milli>(now - std::max(begun, lastProgress_)).count() <
-        limit) {
-      return;
-    }
-    names = "the servers, which are there,";
-  }
-  const Transfer* const transfer = transfers_.oldest();
-  const std::string what = asked_     ? std::string(asked_->request->name)
-                           : transfer ? "key " + transfer->key().name
-                                      : std::string("push");
-  fail(Error(ErrorCode::timeout, what + ": " + names + " did not answer within " +
-                                     std::to_string(static_cast<long>(limit)) +
-                                     " ms; timeoutMs sets the deadline")
-           .withRank(blame));
-}
-
-// ---- failures
-
-void DistEngine::fail(const Error& error) { fail(std::make_exception_ptr(error)); }
-
-void DistEngine::fail(std::exception_ptr error) {
-  if (error_) return;
-  over_.store(true, std::memory_order_release);
-  error_ = std::move(error);
-  transfers_.failAll(keys_, error_);
-  if (asked_) {
-    if (!asked_->error) asked_->error = error_;
-    end();
-  }
-}
-
 void DistEngine::tellFinished() {
-  if (finished_.empty()) return;
-  const std::lock_guard lock(mutex_);
+  // Without the lock of those who submit, whom this wakes: operations are counted before this side
+  // sees them, so their tickets are the engine's alone.
   for (auto& [ticket, error] : finished_) ticket->finish(error);
   finished_.clear();
 }

@@ -1,5 +1,6 @@
 // The thread of a distributed store's worker: takes what is submitted, talks to the servers, and
-// tells what is done.
+// tells what is done. While it sleeps, who submits something small sends it itself: a thread that
+// is woken only to pass something on costs as much as the server's answer.
 #pragma once
 
 #include <atomic>
@@ -37,7 +38,9 @@ class DistEngine {
   void setCompression(const CompressionTerms&);
   /// The key outlives the engine, which alone uses the part that is the engine's from here on.
   void define(DistKey&);
-  void submit(std::vector<std::pair<DistKey*, Operation>> operations);
+  /// `here`: this thread may send what is small, and finish what needs no answer, before submit()
+  /// returns.
+  void submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here = false);
   void request(DistRequest);
   /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
   /// the servers learn that this worker has left; else that it has died. Only the first call
@@ -84,8 +87,9 @@ class DistEngine {
   };
 
   void enqueue(Task task);
+  bool sendHere();
   void serve();
-  void turn();
+  void turn(std::unique_lock<std::mutex>& lock);
   void takeTasks();
   void carryOut(Task&& task);
   void sendTerms(const CompressionTerms&);
@@ -93,7 +97,8 @@ class DistEngine {
   void goOn();
   void begin(std::unique_ptr<DistRequest> request);
   void end();
-  void wait();
+  void wait(std::unique_lock<std::mutex>& lock);
+  void poll(std::unique_lock<std::mutex>& lock, Deadline until);
   void handle(const WireMessage&);
   void answered(const Header&, const WireMessage&);
   void lost(int rank, bool died);
@@ -109,14 +114,15 @@ class DistEngine {
   Finished finished_;
   Transfers transfers_;
 
-  // ---- the thread's
+  // ---- guarded by turn_, which the thread holds while it is awake
+  std::mutex turn_;
   std::vector<DistKey*> keys_;
   std::size_t keyBytes_ = 0;
   OrderedQueue<Task> queue_;  // requests are its fences
   std::unique_ptr<Asked> asked_;
   std::uint64_t lastRequest_ = 0;
   std::exception_ptr error_;  // what ended the store
-  WireEvents events_;
+  WireEvents events_;         // the thread's alone
   Deadline::Clock::time_point lastLook_;
   Deadline::Clock::time_point lastProgress_;
   Presence presence_;
@@ -124,7 +130,7 @@ class DistEngine {
   // ---- shared
   mutable std::mutex mutex_;
   std::vector<Task> tasks_;
-  std::vector<Task> taken_;  // the thread's, kept for its memory
+  std::vector<Task> taken_;  // guarded by turn_; kept for its memory
   bool stopped_ = false;
   std::atomic<bool> hasTasks_{false};
   std::atomic<bool> asleep_{false};

@@ -42,7 +42,10 @@ class ServerLink {
   void deallocate(void* memory) { wire_->deallocate(memory); }
   bool owns(const void* memory, std::size_t bytes) const { return wire_->owns(memory, bytes); }
   void release(const WireMessage& message) { wire_->release(message.token); }
+  /// Beside what another thread does under the engine's lock.
   void poll(WireEvents& events, Deadline until);
+  void setReceiptsMatter(bool value) { wire_->setReceiptsMatter(value); }
+  bool pollSleeps() const { return wire_->pollSleeps(); }
   void wake() { wire_->wake(); }
   void close(Deadline until) { wire_->close(until); }
 

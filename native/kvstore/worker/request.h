@@ -15,6 +15,11 @@
 
 namespace gradlink::dist {
 
+/// Requests and transfers number their messages apart.
+inline constexpr std::uint64_t kRequestBit = std::uint64_t{1} << 63;
+/// Asks whether a server is there: the answer counts for nothing else, for progress neither.
+inline constexpr std::uint64_t kPresenceRequest = kRequestBit;
+
 struct DistRequest {
   struct Question {
     MessageType type;

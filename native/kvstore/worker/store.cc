@@ -121,7 +121,7 @@ KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_
   return id;
 }
 
-void DistStoreOfWorker::submit(std::vector<Operation> operations, bool /*here*/) {
+void DistStoreOfWorker::submit(std::vector<Operation> operations, bool here) {
   std::vector<std::pair<DistKey*, Operation>> checked;
   checked.reserve(operations.size());
   {
@@ -135,7 +135,7 @@ void DistStoreOfWorker::submit(std::vector<Operation> operations, bool /*here*/)
       checked.emplace_back(&keys_.at(operation.key), std::move(operation));
     }
   }
-  engine_.submit(std::move(checked));
+  engine_.submit(std::move(checked), here);
 }
 
 /// The same question for every server.

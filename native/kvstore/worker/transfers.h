@@ -19,7 +19,7 @@
 
 namespace gradlink::dist {
 
-/// Tickets that are done, with what went wrong; the engine tells them under the store's lock.
+/// Tickets that are done, with what went wrong; the engine tells them under its lock.
 using Finished = std::vector<std::pair<std::shared_ptr<Ticket>, std::exception_ptr>>;
 
 /// For the engine's thread.
@@ -38,6 +38,8 @@ class Transfers {
   void sendSome();
   /// Whether sendSome() has more to do; false where it waits for servers.
   bool canSend() const { return !ready_.empty() && !blocked_; }
+  /// Whether something waits for a buffer to come back.
+  bool awaitsReceipts() const { return blocked_ || !lending_.empty(); }
   /// When it is to be called again although nothing has come; never where it waits for nothing.
   Deadline nextLook() const;
 

@@ -90,6 +90,33 @@ TEST(WireOfThreads, KeepsAPayloadUntilItIsReleased) {
   }));
 }
 
+TEST(WireOfThreads, TellsReceiptsThatDoNotMatterWithTheNextEventAndAgainOnceTheyDo) {
+  expectNone(onWires(2, [&](Wire& wire, int rank) {
+    WireEvents events;
+    if (rank == 0) {
+      auto* memory = wire.allocate(128);
+      wire.setReceiptsMatter(false);
+      sendText(wire, 1, "first", memory, 64, 7);
+      ASSERT_TRUE(pollUntil(wire, events, [&] { return !events.messages.empty(); }));
+      EXPECT_EQ(events.sent, std::vector<std::uint64_t>{7}) << "released before it was answered";
+      wire.release(events.messages[0].token);
+      events.clear();
+      sendText(wire, 1, "second", memory, 64, 8);
+      wire.setReceiptsMatter(true);
+      ASSERT_TRUE(pollUntil(wire, events, [&] { return !events.sent.empty(); }));
+      EXPECT_EQ(events.sent, std::vector<std::uint64_t>{8});
+    } else {
+      ASSERT_TRUE(pollUntil(wire, events, [&] { return !events.messages.empty(); }));
+      wire.release(events.messages[0].token);
+      sendText(wire, 0, "answer");
+      events.clear();
+      ASSERT_TRUE(pollUntil(wire, events, [&] { return !events.messages.empty(); }));
+      wire.release(events.messages[0].token);
+      ASSERT_TRUE(pollUntil(wire, events, [&] { return !events.left.empty(); }));
+    }
+  }));
+}
+
 TEST(WireOfThreads, WakesAPollThatWaits) {
   expectNone(onWires(1, [&](Wire& wire, int) {
     WireEvents events;

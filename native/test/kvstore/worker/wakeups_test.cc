@@ -1,0 +1,145 @@
+// Who does the work where a thread would have to be woken for it: what is small is sent by the
+// thread that submits it, and carried out by the server's receiving thread.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kvstore/protocol/protocol.h"
+#include "test/kvstore/worker/support.h"
+
+namespace gradlink::test {
+namespace {
+
+/// Notes which thread sent each push, and whether its poll was to end for receipts.
+class WatchedWire final : public Wire {
+ public:
+  explicit WatchedWire(std::unique_ptr<Wire> wire) : wire_(std::move(wire)) {}
+
+  int rank() const override { return wire_->rank(); }
+  int size() const override { return wire_->size(); }
+  const char* backend() const override { return wire_->backend(); }
+  bool sharesMemoryWith(int rank) const override { return wire_->sharesMemoryWith(rank); }
+  void* allocate(std::size_t bytes) override { return wire_->allocate(bytes); }
+  void deallocate(void* memory) override { wire_->deallocate(memory); }
+  void send(int destination, std::span<const std::byte> header, const void* payload,
+            std::size_t bytes, std::uint64_t ticket) override {
+    dist::Header head{};
+    std::memcpy(&head, header.data(), std::min(sizeof head, header.size()));
+    if (head.type == dist::MessageType::push) pushedBy = std::this_thread::get_id();
+    wire_->send(destination, header, payload, bytes, ticket);
+  }
+  void release(std::uint64_t token) override { wire_->release(token); }
+  void poll(WireEvents& events, Deadline until) override { wire_->poll(events, until); }
+  void setReceiptsMatter(bool value) override {
+    receiptsMatter = value;
+    wire_->setReceiptsMatter(value);
+  }
+  bool pollSleeps() const override { return wire_->pollSleeps(); }
+  void wake() override { wire_->wake(); }
+  std::vector<std::uint64_t> bytesSent() const override { return wire_->bytesSent(); }
+  std::vector<std::uint64_t> bytesReceived() const override { return wire_->bytesReceived(); }
+  void close(Deadline until) override { wire_->close(until); }
+
+  std::atomic<std::thread::id> pushedBy{};
+  std::atomic<bool> receiptsMatter{true};
+
+ private:
+  const std::unique_ptr<Wire> wire_;
+};
+
+/// A worker, and a server with two pipelines whose updater tells its thread.
+struct Job {
+  Job() {
+    const std::string name = freshName();
+    server = std::thread([this, name] {
+      receiving = std::this_thread::get_id();
+      ServerOptions options;
+      options.threads = 2;
+      options.updater = [this](const ShardUpdate&) { updatedBy = std::this_thread::get_id(); };
+      serve(wireOf(name, 1, 2), options);
+    });
+    auto watched = std::make_unique<WatchedWire>(wireOf(name, 0, 2));
+    wire = watched.get();
+    store = makeDistStore(std::move(watched), {});
+  }
+  ~Job() {
+    store->stop();
+    server.join();
+  }
+
+  KeyId key(const std::string& name, std::size_t count) {
+    return makeKey(*store, name, Floats(count));
+  }
+  /// The engine sleeps, which it does soon when nothing is under way.
+  void awaitSleep() const {
+    while (!wire->pollSleeps()) std::this_thread::yield();
+  }
+  /// Pushes and pulls while the engine sleeps.
+  void exchange(KeyId id, std::size_t count, bool here) {
+    awaitSleep();
+    std::vector<Floats> in(1, Floats(count, 1));
+    Floats out(count);
+    Waiter waiter;
+    Operation made = operation(OperationKind::pushPull, id, in, waiter.ticket());
+    made.out = {out.data()};
+    submitOne(*store, std::move(made), here);
+    waiter.wait();
+  }
+
+  std::atomic<std::thread::id> receiving{};
+  std::atomic<std::thread::id> updatedBy{};
+  std::thread server;
+  WatchedWire* wire = nullptr;
+  std::unique_ptr<DistStore> store;
+};
+
+constexpr std::size_t kSmall = 1024;     // 4 KiB
+constexpr std::size_t kLarge = 1 << 18;  // 1 MiB
+
+TEST(WakeUps, TheSubmittingThreadSendsWhatIsSmall) {
+  Job job;
+  const KeyId small = job.key("small", kSmall);
+  const KeyId large = job.key("large", kLarge);
+  const auto self = std::this_thread::get_id();
+  // Between the look at it and the call the engine may be awake for a moment, to look after peers.
+  bool sent = false;
+  for (int i = 0; i < 100 && !sent; ++i) {
+    job.exchange(small, kSmall, true);
+    sent = job.wire->pushedBy.load() == self;
+  }
+  EXPECT_TRUE(sent);
+  for (int i = 0; i < 5; ++i) {
+    job.exchange(small, kSmall, false);
+    EXPECT_NE(job.wire->pushedBy.load(), self) << "who does not allow it is not made to send";
+    job.exchange(large, kLarge, true);
+    EXPECT_NE(job.wire->pushedBy.load(), self) << "who submits should not copy for long";
+  }
+}
+
+TEST(WakeUps, TheReceivingThreadAnswersWhatIsSmall) {
+  Job job;
+  const KeyId small = job.key("small", kSmall);
+  bool answered = false;
+  for (int i = 0; i < 100 && !answered; ++i) {
+    job.exchange(small, kSmall, true);
+    answered = job.updatedBy.load() == job.receiving.load();
+  }
+  EXPECT_TRUE(answered);
+}
+
+TEST(WakeUps, ReceiptsWakeOnlyAnEngineThatWaitsForBuffers) {
+  Job job;
+  const KeyId small = job.key("small", kSmall);
+  job.exchange(small, kSmall, true);
+  job.awaitSleep();
+  EXPECT_FALSE(job.wire->receiptsMatter.load());
+}
+
+}  // namespace
+}  // namespace gradlink::test
