@@ -54,8 +54,8 @@ class WatchedWire final : public Wire {
 };
 
 /// A worker, and a server with two pipelines whose updater tells its thread.
-struct Job {
-  Job() {
+struct WatchedJob {
+  WatchedJob() {
     const std::string name = freshName();
     server = std::thread([this, name] {
       receiving = std::this_thread::get_id();
@@ -68,7 +68,7 @@ struct Job {
     wire = watched.get();
     store = makeDistStore(std::move(watched), {});
   }
-  ~Job() {
+  ~WatchedJob() {
     store->stop();
     server.join();
   }
@@ -99,44 +99,44 @@ struct Job {
   std::unique_ptr<DistStore> store;
 };
 
-constexpr std::size_t kSmall = 1024;     // 4 KiB
-constexpr std::size_t kLarge = 1 << 18;  // 1 MiB
+constexpr std::size_t kHereCount = 1024;      // 4 KiB
+constexpr std::size_t kThereCount = 1 << 18;  // 1 MiB
 
 TEST(WakeUps, TheSubmittingThreadSendsWhatIsSmall) {
-  Job job;
-  const KeyId small = job.key("small", kSmall);
-  const KeyId large = job.key("large", kLarge);
+  WatchedJob job;
+  const KeyId small = job.key("small", kHereCount);
+  const KeyId large = job.key("large", kThereCount);
   const auto self = std::this_thread::get_id();
   // Between the look at it and the call the engine may be awake for a moment, to look after peers.
   bool sent = false;
   for (int i = 0; i < 100 && !sent; ++i) {
-    job.exchange(small, kSmall, true);
+    job.exchange(small, kHereCount, true);
     sent = job.wire->pushedBy.load() == self;
   }
   EXPECT_TRUE(sent);
   for (int i = 0; i < 5; ++i) {
-    job.exchange(small, kSmall, false);
+    job.exchange(small, kHereCount, false);
     EXPECT_NE(job.wire->pushedBy.load(), self) << "who does not allow it is not made to send";
-    job.exchange(large, kLarge, true);
+    job.exchange(large, kThereCount, true);
     EXPECT_NE(job.wire->pushedBy.load(), self) << "who submits should not copy for long";
   }
 }
 
 TEST(WakeUps, TheReceivingThreadAnswersWhatIsSmall) {
-  Job job;
-  const KeyId small = job.key("small", kSmall);
+  WatchedJob job;
+  const KeyId small = job.key("small", kHereCount);
   bool answered = false;
   for (int i = 0; i < 100 && !answered; ++i) {
-    job.exchange(small, kSmall, true);
+    job.exchange(small, kHereCount, true);
     answered = job.updatedBy.load() == job.receiving.load();
   }
   EXPECT_TRUE(answered);
 }
 
 TEST(WakeUps, ReceiptsWakeOnlyAnEngineThatWaitsForBuffers) {
-  Job job;
-  const KeyId small = job.key("small", kSmall);
-  job.exchange(small, kSmall, true);
+  WatchedJob job;
+  const KeyId small = job.key("small", kHereCount);
+  job.exchange(small, kHereCount, true);
   job.awaitSleep();
   EXPECT_FALSE(job.wire->receiptsMatter.load());
 }
