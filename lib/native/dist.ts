@@ -71,13 +71,15 @@ export interface NativeDistCalls {
   drop(): void;
 }
 
-/** What a server did: `merge` and `update` are seconds of all its threads together, `wait` of its receiving thread. */
+/** What a server did: `merge` and `update` are seconds of all its pipelines together, `wait` of its receiving thread. */
 export interface ServerReport {
   readonly server: number;
   readonly shards: number;
   readonly elements: number;
   readonly bytesReceived: number;
   readonly bytesSent: number;
+  /** What merges and updates side by side. */
+  readonly pipelines: number;
   readonly merge: number;
   readonly update: number;
   readonly wait: number;

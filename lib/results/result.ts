@@ -193,13 +193,14 @@ export interface ServerTraffic {
   elements: number;
   bytesReceived: number;
   bytesSent: number;
+  /** As updateSeconds, of a pipeline on average: they work side by side. */
   mergeSeconds: number;
   updateSeconds: number;
   /** Of its receiving thread. */
   waitSeconds: number;
 }
 
-/** Shares of the batches' time. Parts work side by side: together they may exceed 1, or stay below. */
+/** Shares of the batches' time, each at most 1. Parts work side by side: together they may exceed 1, or stay below. */
 export interface TimeShares {
   copy: number;
   wire: number;

@@ -34,8 +34,8 @@ function serverDifference(before: ServerReport, after: ServerReport): ServerTraf
     elements: after.elements,
     bytesReceived: after.bytesReceived - before.bytesReceived,
     bytesSent: after.bytesSent - before.bytesSent,
-    mergeSeconds: after.merge - before.merge,
-    updateSeconds: after.update - before.update,
+    mergeSeconds: (after.merge - before.merge) / after.pipelines,
+    updateSeconds: (after.update - before.update) / after.pipelines,
     waitSeconds: after.wait - before.wait,
   };
 }
@@ -45,8 +45,9 @@ function most<T>(of: readonly T[], value: (one: T) => number): number {
 }
 
 /**
- * The busiest worker's and server's seconds by the seconds of all batches. They work at the same time, so that the
- * shares may come to more than 1 together; a worker's waiting that no merging or updating explains is the wire's.
+ * The busiest worker's and server's seconds by the seconds of all batches, both sums over the same batches. They work at
+ * the same time, so that the shares may come to more than 1 together, but none of them alone; a worker's waiting that
+ * no merging or updating explains is the wire's.
  */
 function sharesOf(
   workers: readonly WorkerTraffic[],

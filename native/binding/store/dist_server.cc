@@ -25,6 +25,7 @@ Napi::Value reportObject(Napi::Env env, const ServerReport& report) {
   object.Set("elements", static_cast<double>(report.elements));
   object.Set("bytesReceived", static_cast<double>(report.bytesReceived));
   object.Set("bytesSent", static_cast<double>(report.bytesSent));
+  object.Set("pipelines", report.pipelines);
   object.Set("merge", report.merge);
   object.Set("update", report.update);
   object.Set("wait", report.wait);

@@ -180,10 +180,14 @@ void AllreduceEngine::step(Lock& lock) {
   toAnnounce_.clear();
   const auto begin = Deadline::Clock::now();
   const bool patient = left_;
+  // Who meets the others for a barrier or their end waits for whatever they do.
+  const bool sums = unsummed_ > 0;
   call(lock, [&] {
     agreement_.exchange(patient ? std::numeric_limits<double>::infinity() : options_.timeoutMs);
   });
-  times_.wait += std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
+  if (sums) {
+    times_.wait += std::chrono::duration<double>(Deadline::Clock::now() - begin).count();
+  }
   bool found = false;
   for (auto ready = agreement_.takeReady(); !ready.empty(); ready = agreement_.takeReady()) {
     found = true;

@@ -339,6 +339,7 @@ ServerReport ServerLoop::report() {
     report.merge += pipeline->merger().mergeSeconds();
     report.update += pipeline->merger().updateSeconds();
   }
+  report.pipelines = static_cast<int>(pipelines_.size());
   report.wait = wait_;
   return report;
 }
@@ -349,7 +350,9 @@ std::string ServerLoop::reportText() {
          ",\"elements\":" + std::to_string(r.elements) +
          ",\"bytesReceived\":" + std::to_string(r.bytesReceived) +
          ",\"bytesSent\":" + std::to_string(r.bytesSent) + ",\"merge\":" + std::to_string(r.merge) +
-         ",\"update\":" + std::to_string(r.update) + ",\"wait\":" + std::to_string(r.wait) + "}";
+         ",\"update\":" + std::to_string(r.update) +
+         ",\"pipelines\":" + std::to_string(r.pipelines) + ",\"wait\":" + std::to_string(r.wait) +
+         "}";
 }
 
 }  // namespace gradlink::dist

@@ -40,7 +40,8 @@ struct ServerOptions {
   std::function<void(const ShardUpdate&)> updater;
 };
 
-/// What a server did, for reports; `merge` and `update` are seconds of all pipelines together.
+/// What a server did, for reports; `merge` and `update` are seconds of all pipelines together,
+/// which work side by side.
 struct ServerReport {
   int server = 0;
   std::uint64_t shards = 0;
@@ -49,6 +50,7 @@ struct ServerReport {
   std::uint64_t bytesSent = 0;
   double merge = 0;
   double update = 0;
+  int pipelines = 1;
   double wait = 0;  // seconds the receiving thread had nothing to do
 };
 

@@ -316,7 +316,8 @@ void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
     link_.poll(events_, Deadline::in(0));
     return;
   }
-  const bool waiting = isWaiting();
+  // A barrier waits for workers, whatever they do: only operations are the servers' time.
+  const bool waiting = transfers_.unfinished() > 0;
   const auto begun = Clock::now();
   // Who sends for this thread may begin a wait that has a limit.
   Deadline until = transfers_.nextLook();
@@ -328,7 +329,7 @@ void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
   // Whoever brings a task now either is seen here or sees that it has to wake.
   if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
   poll(lock, until);
-  if (!isWaiting()) return;
+  if (transfers_.unfinished() == 0) return;
   const auto from = waiting ? begun : std::max(begun, lastProgress_);
   const double seconds = std::chrono::duration<double>(Clock::now() - from).count();
   waitSeconds_.store(waitSeconds_.load(std::memory_order_relaxed) + seconds,

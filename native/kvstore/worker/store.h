@@ -41,7 +41,7 @@ struct ShardPlace {
 /// Seconds of this worker's engine since the store was made.
 struct DistTimes {
   double copy = 0;  // arrays to and from wire memory, sums of devices included
-  double wait = 0;  // nothing to do but wait for servers
+  double wait = 0;  // operations under way, and nothing to do but wait for servers
 };
 
 class DistStore : public Store {

@@ -16,6 +16,7 @@ function jobWith(theirs: readonly number[]): StoreJob {
   };
 }
 
+/** With two pipelines. */
 function server(index: number, bytes: number, merge: number): StoreReport['servers'][number] {
   return {
     server: index,
@@ -23,6 +24,7 @@ function server(index: number, bytes: number, merge: number): StoreReport['serve
     elements: 100,
     bytesReceived: bytes,
     bytesSent: bytes,
+    pipelines: 2,
     merge,
     update: merge / 2,
     wait: 0,
@@ -39,10 +41,10 @@ describe('storeTraffic', () => {
   it('takes what came before the timed batches off', async () => {
     const after: StoreReport = {
       rank: 0,
-      worker: { copy: 1.5, wait: 3, bytesSent: [110, 60], bytesReceived: [100, 50] },
-      servers: [server(0, 220, 1.25), server(1, 120, 1.5)],
+      worker: { copy: 1.5, wait: 1.9, bytesSent: [110, 60], bytesReceived: [100, 50] },
+      servers: [server(0, 220, 1.5), server(1, 120, 2)],
     };
-    const theirs = [0.6, 150, 150, 0.25, 1, 0, 0];
+    const theirs = [0.6, 150, 150, 0.25, 0.8, 0, 0];
     const traffic = await storeTraffic(jobWith(theirs), before, after, [0.5, 0.5], [0.6, 0.4]);
     expect(traffic.batches).toBe(2);
     expect(traffic.workers.map(({ bytesSent }) => bytesSent)).toEqual([150, 150]);
@@ -53,13 +55,18 @@ describe('storeTraffic', () => {
     expect(traffic.slowestRank).toBe(1);
     // 150 bytes out of and into each of the two workers in a second.
     expect(traffic.networkBytesPerSecond).toBeCloseTo(600);
-    // Of 2 s of waiting the busiest server explains 0.5 s of merging and 0.25 s of updating.
-    expect(traffic.shares).toEqual({ copy: 0.5, wire: 1.25, merge: 0.5, update: 0.25 });
+    // Of 0.9 s of waiting in a second the busiest server explains 0.5 s of merging and 0.25 s of updating.
+    expect(traffic.shares).toEqual({
+      copy: 0.5,
+      wire: expect.closeTo(0.15) as number,
+      merge: 0.5,
+      update: 0.25,
+    });
     const lines = trafficFields(traffic).map(([name, text]) => `${name}: ${text}`);
     expect(lines).toContain("balance: the servers' bytes are within 50 % of each other");
     expect(lines).toContain('slowest: worker 1, 20 % slower than the fastest');
     expect(lines).toContain(
-      'shares: copy 50 %, wire 125 %, merge 50 %, update 25 % of the time, the busiest of each',
+      'shares: copy 50 %, wire 15 %, merge 50 %, update 25 % of the time, the busiest of each',
     );
   });
 
