@@ -2,7 +2,7 @@
 import { statfsSync } from 'node:fs';
 import { availableParallelism, cpus, freemem, totalmem } from 'node:os';
 
-import { bandwidthText } from '../results/units.js';
+import { bandwidthText, timeText } from '../results/units.js';
 import type { CoresFound, Probed } from './probes.js';
 import { readText } from './system.js';
 import type { Finding } from './types.js';
@@ -46,7 +46,7 @@ export function addonFindings(cores: Probed<CoresFound>): Finding[] {
     const advice = remedies.join('').replaceAll('\n  - ', '; or ');
     return [{ name: 'addon', status: 'missing', text, advice: advice === '' ? null : advice }];
   }
-  const { addon, simdLevel, threads, copyBytesPerSecond } = cores.found;
+  const { addon, simdLevel, threads, copyBytesPerSecond, wakeUpSeconds } = cores.found;
   const scalar = simdLevel === 'scalar';
   return [
     { name: 'addon', status: 'ok', text: addon, advice: null },
@@ -62,6 +62,12 @@ export function addonFindings(cores: Probed<CoresFound>): Finding[] {
       name: 'memory bandwidth',
       status: 'ok',
       text: `${bandwidthText(copyBytesPerSecond)} read and written by a copy (quick look)`,
+      advice: null,
+    },
+    {
+      name: 'wake-up',
+      status: 'ok',
+      text: `${timeText(wakeUpSeconds)} until a thread that sleeps runs; ranks with a core each spin about as long before they sleep`,
       advice: null,
     },
   ];

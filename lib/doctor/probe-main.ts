@@ -36,6 +36,7 @@ async function cores(): Promise<CoresFound> {
     simdLevel: addon.simdLevel(),
     threads,
     copyBytesPerSecond: timing.bytes / Math.min(...timing.seconds),
+    wakeUpSeconds: addon.wakeUpSeconds(),
   };
 }
 

@@ -14,6 +14,7 @@ export interface CoresFound {
   readonly threads: number;
   /** Read plus written, by a plain copy with these threads. */
   readonly copyBytesPerSecond: number;
+  readonly wakeUpSeconds: number;
 }
 
 export interface GpusFound {

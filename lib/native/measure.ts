@@ -155,6 +155,8 @@ export interface MeasureNatives {
   simdLevel(): string;
   /** Threads that one call can use, its own included. */
   numThreads(): number;
+  /** From waking a thread to its first instruction, where its core is idle; measured by the first call, in some 1.5 ms. */
+  wakeUpSeconds(): number;
   /** On a thread of its own; measurements of one environment run one after the other. */
   memoryBandwidth(options: NativeMemoryOptions): Promise<NativeMemoryBandwidth>;
   /** On the communicator's own thread, after what is queued there. All ranks must call it. */

@@ -21,6 +21,7 @@ unite(gradlink_shm segment
   segment.cc
   shared_regions.cc
   wait.cc
+  wake_up.cc
   window.cc
   wire.cc)
 target_link_libraries(gradlink_shm PUBLIC gradlink_core)

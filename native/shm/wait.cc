@@ -9,18 +9,20 @@
 #include <climits>
 #include <ctime>
 
+#include "shm/wake_up.h"
+
 namespace gradlink::shm {
 namespace {
 
-// A pause is some 20 to 60 ns. Where every rank has a core, waiting out the other rank's few
-// microseconds is cheaper than a futex wake (7 us); where ranks share cores, the awaited rank may
-// need this very core.
-constexpr int kSpinsWithOwnCore = 1000;
+// Where every rank has a core, waiting out the other rank's few microseconds is cheaper than waking
+// up; where ranks share cores, the awaited rank may need this very core.
 constexpr int kSpinsOversubscribed = 20;
 // A yield gives the core to another rank that is ready and costs some 0.3 us when none is.
 constexpr int kYieldsWithOwnCore = 50;
 constexpr int kYieldsOversubscribed = 200;
 constexpr std::chrono::microseconds kLongYield(30);
+// A yield that takes longer than this has let somebody else run.
+constexpr std::chrono::microseconds kSharedYield(3);
 // How long a sleeper may miss what no flag tells: a killed peer, an abort, a passed deadline.
 constexpr std::chrono::milliseconds kNap(10);
 
@@ -28,7 +30,8 @@ constexpr std::chrono::milliseconds kNap(10);
 
 Waiter::Waiter(bool shared, bool ownCores)
     : shared_(shared),
-      mostSpins_(ownCores ? kSpinsWithOwnCore : kSpinsOversubscribed),
+      spinNanoseconds_(ownCores ? spinNanoseconds(wakeUp()) : 0),
+      mostSpins_(ownCores ? spinsFor(wakeUp()) : kSpinsOversubscribed),
       yields_(ownCores ? kYieldsWithOwnCore : kYieldsOversubscribed),
       spins_(mostSpins_) {}
 
@@ -40,9 +43,17 @@ void Waiter::wake(Flag& flag) const {
 void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const {
   using Clock = std::chrono::steady_clock;
   const Deadline deadline = watch.patience.deadline();
+  // Ranks that share cores learn nothing, and need not look at the clock each time.
+  const bool learns = spinNanoseconds_ > 0;
+  const auto begun = Clock::now();
+  bool alone = true;
+  auto before = begun;
   for (int i = 0; i < yields_; ++i) {
     sched_yield();
-    if (ready(context)) return;
+    const auto after = learns ? Clock::now() : begun;
+    alone = alone && after - before < kSharedYield;
+    before = after;
+    if (ready(context)) return learn(after - begun, alone);
   }
   // The first look comes at once: the peer may have been gone before this wait began.
   Clock::time_point nextCheck{};
@@ -57,9 +68,18 @@ void Waiter::slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch)
     }
     const auto end = std::min(nextCheck, deadline.at());
     const auto left = std::chrono::duration_cast<std::chrono::nanoseconds>(end - now).count();
-    if (nap(flag, ready, context, left)) return;
+    if (nap(flag, ready, context, left)) return learn(Clock::now() - begun, alone);
     if (deadline.passed()) nextCheck = {};
   }
+}
+
+/// Who waited about as long as a wake-up takes should have spun; but not where a yield gave the
+/// core to somebody, who may be the one that was awaited.
+void Waiter::learn(std::chrono::nanoseconds waited, bool alone) const {
+  if (spinNanoseconds_ == 0 || !alone) return;
+  if (static_cast<double>(waited.count()) > 2 * spinNanoseconds_) return;
+  const int spins = spins_.load(std::memory_order_relaxed);
+  spins_.store(std::min(4 * spins, mostSpins_), std::memory_order_relaxed);
 }
 
 bool Waiter::doze(Flag& flag, bool (*ready)(void*), void* context,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 
 #include "core/deadline.h"
@@ -114,12 +115,15 @@ class Waiter {
   void slow(Flag& flag, bool (*ready)(void*), void* context, Watch& watch) const;
   bool doze(Flag& flag, bool (*ready)(void*), void* context,
             Deadline::Clock::time_point until) const;
+  void learn(std::chrono::nanoseconds waited, bool alone) const;
   /// Asleep for at most `nanoseconds`; whether ready.
   bool nap(Flag& flag, bool (*ready)(void*), void* context, long nanoseconds) const;
 
   static constexpr int kFewestSpins = 20;
 
   bool shared_;
+  /// 0 where ranks share cores.
+  double spinNanoseconds_;
   int mostSpins_;
   int yields_;
   /// Learned: the awaited rank may share this core for a while even where there are cores enough,

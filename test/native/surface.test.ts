@@ -37,6 +37,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   rateAt: 'function',
   simdLevel: 'function',
   numThreads: 'function',
+  wakeUpSeconds: 'function',
   memoryBandwidth: 'function',
   timeCollective: 'function',
   gpuCopies: 'function',

@@ -46,7 +46,7 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     'trains for hours; test/process/train.test.ts has a small plan',
   ],
   [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
-  [/^node bench\/growth\/run\.js /, 'test/process/growth.test.ts runs it in small'],
+  [/^node bench\/growth\/(run|waiting)\.js /, 'test/process/growth.test.ts runs it in small'],
   [
     /^gradlink watch train\.log$/,
     'follows the file until interrupted; test/cli/watch.test.ts does',

@@ -159,3 +159,29 @@ describe('the command', () => {
     expect(stderr).toMatch(message);
   });
 });
+
+describe('the cost of waiting', () => {
+  const waiting = (...given: string[]) =>
+    run(process.execPath, [join(folder, 'waiting.js'), ...given]);
+
+  it('is measured beside another checkout, as ratios of turns', async () => {
+    const { stdout } = await waiting(
+      ...['--quick', '--json', '--only', '^2 ranks, 8 B, one comes 20', '--beside', '.'],
+    );
+    const results = JSON.parse(stdout) as Record<string, unknown>[];
+    expect(results).toHaveLength(1);
+    const [one = {}] = results;
+    // One of both computes for 20 us before each call.
+    expect(one['microseconds']).toBeGreaterThan(10);
+    expect(one['cpu']).toBeGreaterThan(0);
+    expect(one['ofBeside']).toBeGreaterThan(0);
+    expect(one['cpuOfBeside']).toBeGreaterThan(0);
+  });
+
+  it('names the cases where none is meant', async () => {
+    await expect(waiting('--only', 'none')).rejects.toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining("'2 ranks, 8 B'") as string,
+    });
+  });
+});

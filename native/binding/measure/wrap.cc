@@ -20,6 +20,7 @@
 #include "measure/gpu/collective.h"
 #include "measure/memory_bandwidth.h"
 #include "measure/pattern.h"
+#include "shm/wake_up.h"
 
 namespace gradlink::binding {
 namespace {
@@ -38,6 +39,10 @@ Napi::Value simdLevelName(const Napi::CallbackInfo& info) {
 
 Napi::Value numThreads(const Napi::CallbackInfo& info) {
   return Napi::Number::New(info.Env(), ThreadPool::shared().width());
+}
+
+Napi::Value wakeUpSeconds(const Napi::CallbackInfo& info) {
+  return Napi::Number::New(info.Env(), shm::wakeUp().nanoseconds / 1e9);
 }
 
 Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& thread) {
@@ -239,6 +244,7 @@ void exportMeasure(Napi::Env env, Napi::Object exports) {
   exportStoreCheck(env, exports);
   exports.Set("simdLevel", Napi::Function::New<simdLevelName>(env, "simdLevel"));
   exports.Set("numThreads", Napi::Function::New<numThreads>(env, "numThreads"));
+  exports.Set("wakeUpSeconds", Napi::Function::New<wakeUpSeconds>(env, "wakeUpSeconds"));
   exports.Set("memoryBandwidth", Napi::Function::New(
                                      env,
                                      [thread](const Napi::CallbackInfo& info) {

@@ -1,0 +1,98 @@
+#include "shm/wake_up.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "core/futex.h"
+
+namespace gradlink::shm {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Odd: the median is one of them.
+constexpr int kRounds = 3;
+// Until the other thread is asleep and its core rests: systems poll for a while before.
+constexpr std::chrono::microseconds kRest(400);
+// Where other work keeps all cores awake while it is measured, a wake-up looks cheaper than it is:
+// a system call on either side, and what the caches have lost, are paid in any case.
+constexpr double kShortestNanoseconds = 25e3;
+// Some 200 us and more: the sleeper's core has other work.
+constexpr int kSpinsForSleeper = 20000;
+// Longer than this no wait should keep a core busy.
+constexpr double kLongestNanoseconds = 150e3;
+
+double since(Clock::time_point begun) {
+  return std::chrono::duration<double, std::nano>(Clock::now() - begun).count();
+}
+
+/// The calling thread runs on others from now on, where it may.
+void leaveCore(int core) {
+  cpu_set_t cores;
+  if (core < 0 || sched_getaffinity(0, sizeof cores, &cores) != 0) return;
+  CPU_CLR(core, &cores);
+  if (CPU_COUNT(&cores) > 0) sched_setaffinity(0, sizeof cores, &cores);
+}
+
+double measurePause() {
+  constexpr int kTurns = 1000;
+  const auto begun = Clock::now();
+  for (int i = 0; i < kTurns; ++i) cpuRelax();
+  return since(begun) / kTurns;
+}
+
+double measureWakeUp() {
+  std::atomic<std::uint32_t> round{0};
+  std::atomic<int> woken{0};
+  std::array<double, kRounds> took{};
+  std::array<Clock::time_point, kRounds> called{};
+  const int own = sched_getcpu();
+  std::thread sleeper([&] {
+    leaveCore(own);
+    for (int i = 0; i < kRounds; ++i) {
+      const auto seen = static_cast<std::uint32_t>(i);
+      while (round.load(std::memory_order_acquire) == seen) futexWait(round, seen);
+      took[static_cast<std::size_t>(i)] = since(called[static_cast<std::size_t>(i)]);
+      woken.store(i + 1, std::memory_order_release);
+    }
+  });
+  for (int i = 0; i < kRounds; ++i) {
+    std::this_thread::sleep_for(kRest);
+    called[static_cast<std::size_t>(i)] = Clock::now();
+    round.store(static_cast<std::uint32_t>(i) + 1, std::memory_order_release);
+    futexWake(&round);
+    // A yield would make room for the sleeper on this core, which is awake.
+    for (int spins = 0; woken.load(std::memory_order_acquire) <= i; ++spins) {
+      if (spins < kSpinsForSleeper) {
+        cpuRelax();
+      } else {
+        std::this_thread::yield();
+      }
+    }
+  }
+  sleeper.join();
+  std::nth_element(took.begin(), took.begin() + kRounds / 2, took.end());
+  return took[kRounds / 2];
+}
+
+}  // namespace
+
+const WakeUp& wakeUp() {
+  static const WakeUp measured{measureWakeUp(), measurePause()};
+  return measured;
+}
+
+double spinNanoseconds(const WakeUp& wakeUp) {
+  return std::clamp(wakeUp.nanoseconds, kShortestNanoseconds, kLongestNanoseconds);
+}
+
+int spinsFor(const WakeUp& wakeUp) {
+  return static_cast<int>(spinNanoseconds(wakeUp) / std::max(wakeUp.pauseNanoseconds, 1.0));
+}
+
+}  // namespace gradlink::shm
