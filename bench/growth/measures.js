@@ -4,6 +4,7 @@ import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { median } from 'simple-statistics';
+import { gpuDevices } from '../../dist/index.js';
 import { answers, runJob } from '../peers/children.js';
 
 const here = (file) => fileURLToPath(new URL(file, import.meta.url));
@@ -48,9 +49,9 @@ const reduced = (bytes) => (size, seconds) =>
   secondsOf(launched(['-n', size], 'rank.js', 'time', bytes, seconds));
 
 /** What the fullest rank sends in one all-reduce where every rank is a host, as Open MPI counts it. */
-async function sent(size, bytes) {
-  const few = await sentBy(size, bytes, 20);
-  const many = await sentBy(size, bytes, 60);
+async function sent(size, bytes, kind = 'calls') {
+  const few = await sentBy(size, bytes, 20, kind);
+  const many = await sentBy(size, bytes, 60, kind);
   // What starting and ending send is in both.
   const each = many.map(({ messages, sum }, rank) => ({
     messages: (messages - few[rank].messages) / 40,
@@ -62,7 +63,7 @@ async function sent(size, bytes) {
   };
 }
 
-async function sentBy(size, bytes, calls) {
+async function sentBy(size, bytes, calls, kind) {
   const folder = mkdtempSync(join(tmpdir(), 'gradlink-growth-'));
   try {
     const counted = {
@@ -77,7 +78,7 @@ async function sentBy(size, bytes, calls) {
           args: [
             ...['--allow-run-as-root', '--oversubscribe', '-n', String(size)],
             ...Object.entries(counted).flatMap(([name, value]) => ['--mca', name, value]),
-            ...[process.execPath, here('rank.js'), 'calls', String(bytes), String(calls)],
+            ...[process.execPath, here('rank.js'), kind, String(bytes), String(calls)],
           ],
           env: {
             GRADLINK_TRANSPORT: 'mpi',
@@ -115,6 +116,18 @@ const withOpenMpi = () =>
   answers('mpirun.openmpi')
     ? undefined
     : 'mpirun.openmpi not installed (apt-get install openmpi-bin libopenmpi-dev)';
+
+/** Of a rank each, where NCCL is to take them. */
+function withGpus() {
+  const missing = withOpenMpi();
+  if (missing !== undefined) return missing;
+  try {
+    const count = gpuDevices().length;
+    return count < 64 ? `64 GPUs needed, ${count} here: the stand-ins have them` : undefined;
+  } catch (error) {
+    return error.message;
+  }
+}
 
 /** @type {Measure[]} */
 export const measures = [
@@ -171,6 +184,16 @@ export const measures = [
     sizes: ranks,
     waived: withOpenMpi,
     cost: async (size) => (await sent(size, MiB)).bytes,
+  },
+  {
+    id: 'gpus-agree',
+    of: 'messages of a rank that agrees on an all-reduce of GPU memory',
+    by: 'simulated hosts',
+    unit: 'messages',
+    wanted: 'logarithmic',
+    sizes: [...ranks, 64],
+    waived: withGpus,
+    cost: async (size) => (await sent(size, 8, 'gpu-calls')).messages,
   },
   {
     id: 'keys',

@@ -3,13 +3,19 @@
 //   rank.js time BYTES SECONDS       all-reduces: rank 0 prints seconds of one, a value a sample, the slowest rank's
 //   rank.js calls BYTES CALLS        as many all-reduces, for whoever counts messages: rank 0 prints the CPU time of one,
 //                                    the mean of the ranks
+//   rank.js gpu-calls BYTES CALLS    the same in the memory of GPUs, which ranks agree on first, each time
 //   rank.js bucket BYTES ARRAYS SECONDS   allReduceMany of as many arrays, BYTES together
-import { allReduceMany, Communicator } from '../../dist/index.js';
+import { allReduceMany, Communicator, DeviceBuffer, gpuDevices } from '../../dist/index.js';
 import { sampleAllReduce } from '../peers/sample.js';
 
 const [kind, ...given] = process.argv.slice(2);
 const [bytes, second, third] = given.map(Number);
-const comm = await Communicator.world();
+const onGpus = kind === 'gpu-calls';
+// More simulated hosts than GPUs: several ranks have one.
+const gpuOfRank = () => Number(process.env.OMPI_COMM_WORLD_RANK ?? 0) % gpuDevices().length;
+const comm = await Communicator.world(
+  onGpus ? { backend: 'nccl', check: 'always', gpu: gpuOfRank() } : {},
+);
 const print = (line) => {
   if (comm.rank === 0) console.log(JSON.stringify(line));
 };
@@ -34,6 +40,10 @@ async function bucket(arrays, seconds) {
 if (kind === 'time') {
   const wanted = { bytes, place: 'in', shared: false, seconds: second };
   print(await sampleAllReduce(comm, wanted));
+} else if (onGpus) {
+  const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', bytes / 4);
+  for (let i = 0; i < 10 + second; i += 1) comm.allReduceSync(data);
+  print({ calls: second, seconds: [0] });
 } else if (kind === 'calls') {
   const data = new Float32Array(bytes / 4);
   const run = (calls) => {

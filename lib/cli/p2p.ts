@@ -42,6 +42,9 @@ that waits for a flag, so that the host's speed does not enter and copies that d
 every sample all bytes are compared. Beside each figure stands what its link allows (NVLinks x their rate, PCIe
 generation x width, memory bus), as NVML says, and what is likely at fault where it falls short.
 
+In a job on several hosts (gradlink launch, mpirun, srun) messages between them are measured instead: between GPUs where
+all hosts have them, else between host memory. The slowest host and the slowest link are named.
+
 Examples:
   $ gradlink p2p                                   all cases
   $ gradlink p2p --quick                           the same in seconds, with figures that scatter more
@@ -125,10 +128,12 @@ function listLines(): string[] {
 async function measure(options: P2pOptions, argv: readonly string[], io: Io): Promise<number> {
   const cases = chooseCases(options).map(({ name }) => name);
   const output = new ReportOutput(options, io);
-  const present = native().gpuCount();
-  const absent = options.gpus?.find((gpu) => gpu >= present);
-  if (absent !== undefined) {
-    throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
+  if (options.gpus !== undefined) {
+    const present = native().gpuCount();
+    const absent = options.gpus.find((gpu) => gpu >= present);
+    if (absent !== undefined) {
+      throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
+    }
   }
   const { bufferSize, samples, loopCount, gpus } = options;
   return measured({ tool: p2pTool, output, io, unit: 'figures' }, (events) =>

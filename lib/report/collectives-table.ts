@@ -7,6 +7,7 @@ import {
   type Scalar,
 } from '../results/result.js';
 import type { RankInfo } from '../measure/run.js';
+import { hostLines } from './host-lines.js';
 import { environmentLine, gpuLines, summaryLines } from './summary.js';
 import { groupBy, type Tool } from './tool.js';
 import { percentText } from '../results/units.js';
@@ -119,7 +120,7 @@ function timestamp(seconds: number): string {
 }
 
 /** Wrong values, mean bus bandwidth as nccl-tests defines it, and the summary of the largest size. */
-function foot(report: Pick<Report, 'cases'>): string[] {
+function foot(report: Pick<Report, 'cases' | 'hosts'>): string[] {
   const measured = report.cases.filter(hasMeasurement);
   const wrong = measured.reduce((sum, { check }) => sum + (check.wrong ?? 0), 0);
   const failed = report.cases.some(({ status }) => status === 'error');
@@ -131,6 +132,7 @@ function foot(report: Pick<Report, 'cases'>): string[] {
     `# Out of bounds values : ${wrong} ${wrong === 0 && !failed ? 'OK' : 'FAILED'}`,
     `# Avg bus bandwidth    : ${(mean / 1e9).toFixed(4)}`,
     '# (a mean over all sizes and placements: it says more about the sizes chosen than about the machine)',
+    ...hostLines(report.hosts).map((line) => `# ${line}`),
     ...choiceLines(measured),
     '#',
     ...measured

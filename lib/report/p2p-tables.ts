@@ -7,7 +7,9 @@ import {
   type ReportHead,
 } from '../results/result.js';
 import { p2pCases } from '../measure/p2p/cases.js';
+import { betweenHosts, thereAndBack } from '../measure/p2p/between-hosts.js';
 import { p2pMatrixCases } from '../measure/p2p/matrix.js';
+import { hostLines } from './host-lines.js';
 import { environmentLine, gpuLines } from './summary.js';
 import { tableLines } from './table.js';
 import { groupBy, type Tool } from './tool.js';
@@ -34,9 +36,14 @@ function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
 function rows(results: readonly CaseResult[]): string[] {
   const [first] = results;
   if (first === undefined) return [];
-  const what = [...p2pCases, ...p2pMatrixCases].find(({ name }) => name === first.name)?.what;
+  const what =
+    first.name === betweenHosts
+      ? 'messages between two hosts, there and back, by the first rank of each'
+      : [...p2pCases, ...p2pMatrixCases].find(({ name }) => name === first.name)?.what;
   const measured = results.filter(hasMeasurement);
-  const singles = results.filter(({ parameters }) => parameters.figure === 'one');
+  const singles = results.filter(
+    ({ parameters: { figure } }) => figure === 'one' || figure === thereAndBack,
+  );
   const totals = results.filter(({ parameters }) => parameters.figure === 'total');
   const both = singles.length > 0 && totals.length > 0;
   return [
@@ -53,7 +60,7 @@ function rows(results: readonly CaseResult[]): string[] {
 }
 
 /** How many ran, and every way that is slow, by name. */
-function foot({ cases }: Pick<Report, 'cases'>): string[] {
+function foot({ cases, hosts }: Pick<Report, 'cases' | 'hosts'>): string[] {
   const statuses = groupByName(cases).map((results) =>
     results.some(({ status }) => status === 'error')
       ? 'failed'
@@ -71,6 +78,7 @@ function foot({ cases }: Pick<Report, 'cases'>): string[] {
         ? ['# Nothing is slow that can be judged.']
         : []
       : ['# Slow:', ...slow.map((line) => `#   ${line}`)]),
+    ...hostLines(hosts).map((line) => `# ${line}`),
   ];
 }
 
@@ -201,6 +209,7 @@ function reasonLines(results: readonly CaseResult[]): string[] {
 
 function wayOf({ parameters: { from, to, figure } }: CaseResult): string {
   if (typeof from !== 'string' || typeof to !== 'string') return '';
+  if (figure === thereAndBack) return `${from} - ${to}`;
   if (figure === 'total' && from.startsWith('gpu') && to.startsWith('gpu'))
     return `${from} and ${to}`;
   return from === to ? `within ${from}` : `${from} to ${to}`;

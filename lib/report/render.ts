@@ -1,6 +1,7 @@
 import { stringify } from 'csv-stringify/sync';
 
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import { hostLines } from './host-lines.js';
 import { toJunit } from './junit.js';
 import { columnNames, flatRecord } from './rows.js';
 import { caseTitle, environmentLine, gpuLines } from './summary.js';
@@ -69,6 +70,7 @@ export function toMarkdown(report: Report): string {
     `- Started: ${run.startedAt}, gradlink ${run.packageVersion}`,
     `- Machine: ${environmentLine(environment)}`,
     ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `- ${line}`)),
+    ...hostLines(report.hosts).map((line) => `- ${line}`),
     '',
     ...markdownTable(caseColumns, cases.map(caseCells)),
   ];

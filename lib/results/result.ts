@@ -7,6 +7,7 @@
  */
 
 import { anObject } from '../kinds.js';
+import type { HostsComparison } from './hosts.js';
 import { countedKind } from './kinds.js';
 
 /** Version of the JSON layout; raised when a field changes its meaning or goes away, not when one is added. */
@@ -282,11 +283,13 @@ export interface Report {
   environment: EnvironmentInfo;
   /** Absent where no GPU was used. */
   gpus?: GpuEnvironment;
+  /** Of a job on several hosts, where the tool compares them. */
+  hosts?: HostsComparison;
   cases: readonly CaseResult[];
 }
 
 /** What is known of a run before its first figure. */
-export type ReportHead = Omit<Report, 'cases'>;
+export type ReportHead = Omit<Report, 'cases' | 'hosts'>;
 
 /** What a run comes to. */
 export interface Outcome {

@@ -31,6 +31,15 @@ function reference(name: string) {
   return { $ref: `#/definitions/${name}` } as const;
 }
 
+function orNull<T extends object>(schema: T) {
+  return { anyOf: [schema, { type: 'null' }] } as const;
+}
+
+const linkFigures = {
+  hosts: { type: 'array', items: text, minItems: 2, maxItems: 2 },
+  messageSeconds: positive,
+  bytesPerSecond: positive,
+} as const;
 const scalar = { type: ['string', 'number', 'boolean', 'null'] } as const;
 const scalars = { type: 'object', additionalProperties: scalar } as const;
 
@@ -42,7 +51,7 @@ const measurement = {
   bytes: positive,
   algorithmBandwidth: reference('bandwidth'),
   busBandwidth: reference('bandwidth'),
-  limit: { anyOf: [reference('limit'), { type: 'null' }] },
+  limit: orNull(reference('limit')),
   check: reference('check'),
   verdict: reference('verdict'),
   arrays: count,
@@ -188,6 +197,40 @@ const definitions = {
     slowestRank: count,
     shares: object({ copy: positive, wire: positive, merge: positive, update: positive }),
   }),
+  hosts: object({
+    messageBytes: count,
+    memory: { enum: ['host', 'gpu'] },
+    margin: positive,
+    hosts: {
+      type: 'array',
+      items: object({
+        host: text,
+        ranks: { type: 'array', items: count },
+        copySeconds: nullable(positive),
+        messageSeconds: nullable(positive),
+      }),
+    },
+    linkCount: count,
+    linkMedianSeconds: nullable(positive),
+    slowestLinks: { type: 'array', items: object(linkFigures) },
+    slowestHost: orNull(
+      object({
+        host: text,
+        ranks: { type: 'array', items: count },
+        by: { enum: ['copies', 'messages'] },
+        times: positive,
+        standsOut: { type: 'boolean' },
+      }),
+    ),
+    slowestLink: orNull(
+      object({
+        ...linkFigures,
+        times: nullable(positive),
+        standsOut: { type: 'boolean' },
+        asAllOf: nullable(text),
+      }),
+    ),
+  }),
   measured: object({ status: { const: 'ok' }, ...identity, ...measurement }, optionalOfMeasurement),
   waived: object({ status: { const: 'waived' }, ...identity, reason: text }),
   failed: {
@@ -210,12 +253,13 @@ export const reportSchema = {
       run: reference('run'),
       environment: reference('environment'),
       gpus: reference('gpus'),
+      hosts: reference('hosts'),
       cases: {
         type: 'array',
         items: { oneOf: [reference('measured'), reference('waived'), reference('failed')] },
       },
     },
-    ['gpus'],
+    ['gpus', 'hosts'],
   ),
   definitions,
 } as const;

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -37,10 +39,15 @@ struct Buffers {
 
 inline constexpr double kDefaultTimeoutMs = 30000;
 
+/// Copies what came to where it is wanted.
+using CopyIn = std::function<void(void* to, const void* from, std::size_t bytes)>;
+
 /// What every call may carry besides its data.
 struct CallOptions {
   /// Milliseconds until ERR_TIMEOUT; the communicator's own default when negative.
   double timeoutMs = -1;
+  /// Of a receive into a GPU's memory: see leastGpuMessage().
+  const CopyIn* copyIn = nullptr;
 };
 
 /// One rank's part of a neighborAllReduce: out = selfWeight * in + sum over sources of weight *
@@ -154,6 +161,11 @@ class Communicator {
   /// source may be kAnySource.
   virtual Received receive(void* data, std::size_t count, DType, int source, int tag,
                            const CallOptions& = {}) = 0;
+
+  /// Messages of so many bytes and more may lie in a GPU's memory: sends to other ranks, and
+  /// receives that may be so long, whose shorter messages `copyIn` brings there. SIZE_MAX: none
+  /// may.
+  virtual std::size_t leastGpuMessage() const { return SIZE_MAX; }
 
   // ---- memory and lifetime
 

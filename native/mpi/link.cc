@@ -31,7 +31,9 @@ struct Telling {
 
 }  // namespace
 
-Link::Link(CommHandle comm) : mpi_(shim()), comm_(comm) {
+Link::Link(CommHandle comm) : Link(comm, shim()) {}
+
+Link::Link(CommHandle comm, const Shim& mpi) : mpi_(mpi), comm_(comm) {
   checkMpi("ask for the rank", mpi_.rank(comm, &rank_));
   checkMpi("ask for the size", mpi_.size(comm, &size_));
   left_.assign(static_cast<std::size_t>(size_), kHere);

@@ -21,6 +21,8 @@ class Wait;
 class Link {
  public:
   explicit Link(CommHandle comm);
+  /// Of another MPI than the loaded one: of a test's.
+  Link(CommHandle comm, const Shim& mpi);
 
   int rank() const { return rank_; }
   int size() const { return size_; }

@@ -79,7 +79,8 @@ bool Messages::fetch(int source) {
   return true;
 }
 
-bool Messages::take(Unexpected& message, const Wanted& wanted, Wait& wait, Received& received) {
+bool Messages::take(Unexpected& message, const Wanted& wanted, const CopyIn* copyIn, Wait& wait,
+                    Received& received) {
   const Envelope& envelope = message.envelope;
   if (!wanted.matches(message.source, envelope)) return false;
   if (!wanted.fits(envelope)) {
@@ -98,6 +99,8 @@ bool Messages::take(Unexpected& message, const Wanted& wanted, Wait& wait, Recei
     link_.await(&request, wait);
     wait.came();
     batch.wait(wait);
+  } else if (bytes > 0 && copyIn != nullptr) {
+    (*copyIn)(wanted.data, message.data.get(), bytes);
   } else if (bytes > 0) {
     std::memcpy(wanted.data, message.data.get(), bytes);
   }
@@ -106,14 +109,14 @@ bool Messages::take(Unexpected& message, const Wanted& wanted, Wait& wait, Recei
 }
 
 Received Messages::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                           Wait& wait) {
+                           Wait& wait, const CopyIn* copyIn) {
   const Wanted wanted{data, count, dtype, source, tag};
   wait.as(Wait::Kind::message).on(source);
   Received received{};
   // What was set aside is looked through once; after that only what comes.
   for (std::size_t seen = 0;;) {
     for (; seen < unexpected_.size(); ++seen) {
-      if (!take(unexpected_[seen], wanted, wait, received)) continue;
+      if (!take(unexpected_[seen], wanted, copyIn, wait, received)) continue;
       unexpected_.erase(unexpected_.begin() + static_cast<std::ptrdiff_t>(seen));
       return received;
     }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "core/communicator.h"
 #include "core/envelope.h"
 #include "mpi/link.h"
 
@@ -22,7 +23,8 @@ class Messages {
   explicit Messages(Link& link) : link_(link) {}
 
   void send(const void* data, std::size_t count, DType, int destination, int tag, Wait& wait);
-  Received receive(void* data, std::size_t count, DType, int source, int tag, Wait& wait);
+  Received receive(void* data, std::size_t count, DType, int source, int tag, Wait& wait,
+                   const CopyIn* copyIn = nullptr);
 
   /// True when no send is on its way any more.
   bool idle();
@@ -34,7 +36,8 @@ class Messages {
     std::unique_ptr<std::byte[]> bytes;
   };
   void sweep();
-  bool take(Unexpected& message, const Wanted& wanted, Wait& wait, Received& received);
+  bool take(Unexpected& message, const Wanted& wanted, const CopyIn* copyIn, Wait& wait,
+            Received& received);
   /// The next message of this source, set aside; false when there is none.
   bool fetch(int source);
 

@@ -175,6 +175,11 @@ std::vector<Neighborhood> RankCommunicator::exchangeNeighborhoods(const Shape& s
   return all;
 }
 
+// Short ones travel in the host's memory, beside what is said of them.
+std::size_t RankCommunicator::leastGpuMessage() const {
+  return takesGpuMemory() ? kEagerBytes + 1 : SIZE_MAX;
+}
+
 void RankCommunicator::send(const void* data, std::size_t count, DType dtype, int destination,
                             int tag, const CallOptions& o) {
   guarded("send", [&] {
@@ -189,7 +194,7 @@ Received RankCommunicator::receive(void* data, std::size_t count, DType dtype, i
   return guarded("receive", [&] {
     checkSource(source);
     Wait wait(link_, "receive", timeoutOf(o), Wait::Kind::message);
-    return messages_.receive(data, count, dtype, source, tag, wait);
+    return messages_.receive(data, count, dtype, source, tag, wait, o.copyIn);
   });
 }
 

@@ -39,6 +39,8 @@ class RankCommunicator final : public MpiCommunicator {
   Received receive(void* data, std::size_t count, DType, int source, int tag,
                    const CallOptions&) override;
 
+  std::size_t leastGpuMessage() const override;
+
   /// Memory of this process alone: MPI maps nothing into others.
   void* allocShared(std::size_t bytes) override;
   void freeShared(void* memory) override;

@@ -8,6 +8,8 @@
 #include <chrono>
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -76,6 +78,16 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
         .withOp("start");
   }
   return place_;
+}
+
+bool takesGpuMemory() {
+  const char* const given = std::getenv("GRADLINK_MPI_CUDA");
+  const std::string wanted = given == nullptr || given[0] == '\0' ? "auto" : given;
+  if (wanted != "yes" && wanted != "no" && wanted != "auto") {
+    throw misuse("join", "GRADLINK_MPI_CUDA must be yes, no or auto, got '" + wanted + "'");
+  }
+  if (wanted == "no" || std::string_view(nameOfTransport()) != "mpi") return false;
+  return wanted == "yes" || Runtime::get().place().cudaAware;
 }
 
 // MPI wants the thread that initialised it to finalise it.

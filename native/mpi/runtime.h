@@ -113,6 +113,10 @@ class InUse {
   Runtime& runtime_;
 };
 
+/// Whether messages may lie in GPUs' memory: as the MPI says, or as GRADLINK_MPI_CUDA does (yes,
+/// no, auto). Never over TCP. Throws invalidArgument for another value.
+bool takesGpuMemory();
+
 /// An Error for what MPI reports: what was being done and MPI's text.
 Error mpiError(const std::string& doing, int error);
 inline void checkMpi(const char* doing, int error) {

@@ -3,10 +3,8 @@
 
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
+#include <dlfcn.h>
 #include <mpi.h>
-#if defined(OPEN_MPI)
-#include <mpi-ext.h>
-#endif
 
 #include <cstring>
 #include <vector>
@@ -87,14 +85,19 @@ int finalize() { return MPI_Finalize(); }
 
 void abortJob(int status) { MPI_Abort(MPI_COMM_WORLD, status); }
 
+/// As the library says that runs, which may be newer than the headers or built otherwise. Both
+/// functions are extensions, by their documented interfaces.
 bool cudaAware() {
-#if defined(OPEN_MPI) && defined(MPIX_CUDA_AWARE_SUPPORT)
-  return MPIX_Query_cuda_support() == 1;
-#elif defined(MPICH_NUMVERSION) && MPICH_NUMVERSION >= 40000000
-  int is = 0;
-  return MPIX_GPU_query_support(MPIX_GPU_SUPPORT_CUDA, &is) == MPI_SUCCESS && is != 0;
+#if defined(OPEN_MPI)
+  using Query = int (*)();
+  const auto query = reinterpret_cast<Query>(dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support"));
+  return query != nullptr && query() == 1;
 #else
-  return false;
+  using Query = int (*)(int kind, int* is);
+  constexpr int kCuda = 0;  // MPIX_GPU_SUPPORT_CUDA
+  const auto query = reinterpret_cast<Query>(dlsym(RTLD_DEFAULT, "MPIX_GPU_query_support"));
+  int is = 0;
+  return query != nullptr && query(kCuda, &is) == MPI_SUCCESS && is != 0;
 #endif
 }
 

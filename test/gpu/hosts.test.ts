@@ -179,7 +179,7 @@ describe('a world of GPUs', () => {
           MASTER_ADDR: address!,
           LOCAL_RANK: '0',
           LOCAL_WORLD_SIZE: '1',
-          NCCL_SOCKET_IFNAME: `${name}-v`,
+          NCCL_SOCKET_IFNAME: `${name}-to`,
         }),
       );
       await Promise.all(ranks.map((one) => one.said('met')));

@@ -1,7 +1,14 @@
 // Worlds of MPI whose ranks' arrays are on GPUs, under real mpiruns.
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import type { TestContext } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
+import { onRealGpus } from './setup/fakes.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { well } from '../support/processes.js';
@@ -13,6 +20,24 @@ beforeEach(() => {
   scripts = new GpuScripts();
 });
 afterEach(() => scripts.remove());
+
+/** A library whose functions answer before the MPI's: it takes GPU memory. */
+function cudaAwareAnswers(context: TestContext): string {
+  const folder = mkdtempSync(join(tmpdir(), 'gradlink-mpix-'));
+  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const [source, library] = [join(folder, 'answers.c'), join(folder, 'answers.so')];
+  writeFileSync(
+    source,
+    `int MPIX_Query_cuda_support(void) { return 1; }
+     int MPIX_GPU_query_support(int kind, int* is) { *is = kind == 0; return 0; }`,
+  );
+  const { status } = spawnSync('cc', ['-shared', '-fPIC', '-o', library, source]);
+  if (status !== 0) context.skip('no C compiler');
+  return library;
+}
+
+/** On one host messages go through its memory, whatever MPI takes. */
+const eachAHost = { GRADLINK_RANKS_PER_NODE: '1' };
 
 /** Each rank on a GPU, with what makes buffers and reads them. */
 const aWorld = `
@@ -104,6 +129,104 @@ describe.each(flavours)('under mpirun of %s', (flavour) => {
       Array.from({ length: size }, (_, rank) => [rank, size, 'mpi', true, true, []]),
     );
     scripts.expectNothingLeft();
+  });
+
+  it('an MPI that is said to take GPU memory gets it: every call', async (context) => {
+    const mpirun = mpirunOf(flavour, context);
+    const env = scripts.env({ ...eachAHost, GRADLINK_MPI_CUDA: 'yes' });
+    const { reports, ...ended } = await startJob(scripts, mpirun, 2, everything, env).ended;
+    expect(ended).toMatchObject({ code: 0, signal: null });
+    expect([...(reports as [number][])].sort(([a], [b]) => a - b)).toEqual(
+      [0, 1].map((rank) => [rank, 2, 'mpi', true, true, []]),
+    );
+    scripts.expectNothingLeft();
+  });
+
+  it.runIf(!onRealGpus).for(['yes', 'no', 'auto', 'auto, of an MPI that says yes'])(
+    'long messages are staged unless it is said, GRADLINK_MPI_CUDA=%s',
+    async (said, context) => {
+      const direct = said.includes('yes');
+      const mpirun = mpirunOf(flavour, context);
+      // Without page-locked memory nothing can be staged.
+      const env = {
+        ...eachAHost,
+        GRADLINK_MPI_CUDA: said.split(',')[0]!,
+        ...(direct && said !== 'yes' ? { LD_PRELOAD: cudaAwareAnswers(context) } : {}),
+        GRADLINK_FAKE_FAULTS: 'pinned-oom',
+      };
+      const { reports } = await startJob(
+        scripts,
+        mpirun,
+        2,
+        `${aWorld}
+        const count = 2000;
+        const data = DeviceBuffer.alloc(own, 'float64', count);
+        await data.fill(rank + 5);
+        const timeoutMs = 3000;
+        const call = rank === 0 ? comm.send(data, { to: 1, timeoutMs }) : comm.receive(data, { from: 0, timeoutMs });
+        const { code } = await outcome(call);
+        report([rank, code ?? [...await data.copyTo()].every((value) => value === 5)]);
+        process.exit(0);`,
+        scripts.env(env),
+      ).ended;
+      const told = (reports as [number, unknown][]).filter((one) => Array.isArray(one));
+      expect(told.sort(([a], [b]) => a - b)).toEqual(
+        direct
+          ? [
+              [0, true],
+              [1, true],
+            ]
+          : [
+              [0, expect.stringMatching(/^ERR_/)],
+              [1, expect.stringMatching(/^ERR_/)],
+            ],
+      );
+    },
+  );
+
+  it('a short message comes into a long buffer, also from itself', async (context) => {
+    const mpirun = mpirunOf(flavour, context);
+    const ended = await startJob(
+      scripts,
+      mpirun,
+      2,
+      `${aWorld}
+      for (const [from, count] of [[0, 3], [1, 3], [1, 5000]]) {
+        const got = await zeros(6000);
+        const sending = rank === from ? comm.send(await filled('float64', new Float64Array(count).fill(7)), { to: 1 }) : undefined;
+        // A send waits for the receive that is behind it, except to itself.
+        const received = rank === 1 ? await comm.receive(got, { from }) : undefined;
+        await sending;
+        const array = await got.copyTo();
+        if (rank === 1) report([received.count, array.filter((value) => value === 7).length]);
+      }
+      await comm.close();`,
+      scripts.env({ ...eachAHost, GRADLINK_MPI_CUDA: 'yes' }),
+    ).ended;
+    expect(ended).toMatchObject({
+      ...well,
+      reports: expect.arrayContaining([
+        [3, 3],
+        [3, 3],
+        [5000, 5000],
+      ]) as unknown,
+    });
+    scripts.expectNothingLeft();
+  });
+
+  it('another word for it is refused', async (context) => {
+    const mpirun = mpirunOf(flavour, context);
+    const { reports } = await startJob(
+      scripts,
+      mpirun,
+      1,
+      `report(await outcome(Communicator.world({ backend: 'mpi', gpu: 0 }))); process.exit(0);`,
+      scripts.env({ GRADLINK_MPI_CUDA: 'perhaps' }),
+    ).ended;
+    expect(reports[0]).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
+    expect((reports[0] as Error).message).toContain(
+      "GRADLINK_MPI_CUDA must be yes, no or auto, got 'perhaps'",
+    );
   });
 
   it('float8 is moved, and sums, scales and shared memory of it are refused', async (context) => {

@@ -1,10 +1,12 @@
 #!/bin/sh
-# Two hosts on one machine: network namespaces joined by a veth pair, each with a host name of its own.
+# Two to four hosts on one machine: network namespaces, each pair joined by a veth pair of its own, each with a host name
+# of its own.
 #
-#   netns.sh up NAME             makes hosts NAME-a (10.77.N.1) and NAME-b (10.77.N.2), prints their addresses
+#   netns.sh up NAME [COUNT]     makes hosts NAME-a (10.77.N.1), NAME-b (10.77.N.2) ..., prints their addresses
 #   netns.sh down NAME           ends what runs on them and removes them
 #   netns.sh enter HOST CMD...   runs a program on one
-#   netns.sh cut NAME            breaks the link between them
+#   netns.sh cut NAME            breaks the link between NAME-a and NAME-b
+#   netns.sh slow NAME X Y RATE  lets the link between NAME-X and NAME-Y carry only so much, such as 20mbit, each way
 #   netns.sh ADDRESS CMD...      a remote shell's interface, for mpirun and rsync: runs a shell command on the host
 #                                of that address; options before the address are passed over
 #
@@ -28,38 +30,60 @@ free_network() {
   echo "$n"
 }
 
+# The first so many.
+sides() { echo a b c d | cut -d ' ' -f "1-$1"; }
+
 up() {
   name=$1
+  all=$(sides "${2:-2}")
   mkdir -p "$hosts"
   network=$(free_network)
   echo "$network" >"$hosts/$name.network"
-  for side in a b; do
+  for side in $all; do
     host=$name-$side
     ip netns add "$host"
     : >"$hosts/$host.uts"
     unshare --uts="$hosts/$host.uts" hostname "$host"
     ip -n "$host" link set lo up
   done
-  ip link add "$name-va" netns "$name-a" type veth peer name "$name-vb" netns "$name-b"
   number=1
-  for side in a b; do
-    ip -n "$name-$side" address add "10.77.$network.$number/24" dev "$name-v$side"
-    ip -n "$name-$side" link set "$name-v$side" up
+  for side in $all; do
     echo "10.77.$network.$number $name-$side" >>"$hosts/$name.addresses"
     echo "10.77.$network.$number"
+    other_number=1
+    for other in $all; do
+      if [ "$other_number" -lt "$number" ]; then
+        ip link add "$name-to$other" netns "$name-$side" type veth peer name "$name-to$side" netns "$name-$other"
+        link_up "$side" "$number" "$other" "$other_number"
+        link_up "$other" "$other_number" "$side" "$number"
+      fi
+      other_number=$((other_number + 1))
+    done
     number=$((number + 1))
   done
 }
 
+# A host has one address on all its links, and a route for each of the others.
+link_up() {
+  ip -n "$name-$1" address add "10.77.$network.$2/24" noprefixroute dev "$name-to$3"
+  ip -n "$name-$1" link set "$name-to$3" up
+  ip -n "$name-$1" route add "10.77.$network.$4/32" dev "$name-to$3" src "10.77.$network.$2"
+}
+
+slow() {
+  tc -n "$1-$2" qdisc replace dev "$1-to$3" root tbf rate "$4" burst 64kb latency 400ms
+  tc -n "$1-$3" qdisc replace dev "$1-to$2" root tbf rate "$4" burst 64kb latency 400ms
+}
+
 down() {
   name=$1
-  for side in a b; do
+  for side in $(sides 4); do
     host=$name-$side
     [ -e "/run/netns/$host" ] || continue
     ip netns pids "$host" | while read -r pid; do kill -s KILL "$pid" 2>/dev/null || true; done
     ip netns delete "$host"
   done
-  for side in a b; do
+  for side in $(sides 4); do
     umount "$hosts/$name-$side.uts" 2>/dev/null || true
     rm -f "$hosts/$name-$side.uts"
   done
@@ -86,9 +110,10 @@ remote_shell() {
 }
 
 case "${1:-}" in
-  up) up "$2" ;;
+  up) up "$2" "${3:-2}" ;;
   down) down "$2" ;;
-  cut) ip -n "$2-a" link set "$2-va" down ;;
+  cut) ip -n "$2-a" link set "$2-tob" down ;;
+  slow) shift && slow "$@" ;;
   enter) shift && enter "$@" ;;
   *) remote_shell "$@" ;;
 esac

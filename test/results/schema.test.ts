@@ -7,6 +7,7 @@ import { storeVolume } from '../../lib/results/bandwidth.js';
 import { completeCase, errorCheck, failedCase, type CaseInput } from '../../lib/results/case.js';
 import { describeEnvironment } from '../../lib/results/environment.js';
 import { outcome, schemaVersion, type Report } from '../../lib/results/result.js';
+import { compareHosts } from '../../lib/results/hosts.js';
 import { reportSchema } from '../../lib/results/schema.js';
 import { toJson } from '../../lib/report/render.js';
 import { collectiveCase, report, sharedStoreCase, storeCase, waived } from '../support/reports.js';
@@ -33,6 +34,16 @@ describe('schema', () => {
   it('takes what the reports write, of every kind of case', () => {
     expect(problems(toJson(everyKind))).toEqual([]);
     expect(outcome(everyKind)).toEqual({ ok: 3, waived: 1, error: 3 });
+  });
+
+  it('takes hosts beside one another, and refuses what is none', () => {
+    const seen = ['a', 'b', 'c'].map((host, rank) => ({ host, ranks: [rank] }));
+    const link = { between: [0, 1] as const, medianSeconds: 2e-3, fastestSeconds: 1e-3 };
+    for (const links of [[], [link]]) {
+      const found: Report = { ...everyKind, hosts: compareHosts(seen, links, 8, 'host') };
+      expect(problems(toJson(found))).toEqual([]);
+    }
+    expect(problems(JSON.stringify({ ...everyKind, hosts: {} }))).not.toEqual([]);
   });
 
   it('takes the environment of this machine, with the addon and without', () => {

@@ -1,4 +1,4 @@
-// Two hosts on one machine, for tests: network namespaces with a link between them (test/hosts/netns.sh).
+// Hosts on one machine, for tests: network namespaces with a link between each two (test/hosts/netns.sh).
 import { execFileSync } from 'node:child_process';
 
 import { missing } from './launching.js';
@@ -18,12 +18,19 @@ export function noHosts(): string | undefined {
   }
 }
 
-/** Makes the hosts NAME-a and NAME-b; returns their addresses. */
-export function makeHosts(name: string): string[] {
-  return execFileSync(netns, ['up', name], { encoding: 'utf8' }).trim().split('\n');
+/** Makes the hosts NAME-a, NAME-b ...; returns their addresses. */
+export function makeHosts(name: string, count = 2): string[] {
+  return execFileSync(netns, ['up', name, String(count)], { encoding: 'utf8' })
+    .trim()
+    .split('\n');
 }
 
-/** Breaks the link between them. */
+/** Lets a link carry only so much: `slowLink(name, 'a', 'b', '50mbit')`. */
+export function slowLink(name: string, one: string, other: string, rate: string): void {
+  execFileSync(netns, ['slow', name, one, other, rate]);
+}
+
+/** Breaks the link between NAME-a and NAME-b. */
 export function cutLink(name: string): void {
   execFileSync(netns, ['cut', name]);
 }

@@ -4,6 +4,8 @@ import { hostname } from 'node:os';
 import { Communicator, nativeOf } from '../../communicator/communicator.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
+import { hostsOfRanks } from '../../communicator/hosts.js';
+import { gpuMessages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { estimateOnAll, timeOnAll, type SweepWorld } from './world.js';
 
@@ -46,11 +48,11 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
   });
   const [own = -1] = nativeOf(world).gpus;
   const places = await control.allGather(Int32Array.of(process.pid, own));
-  const host = hostname();
+  const hosts = await hostsOfRanks(control);
   const ranks = Array.from({ length: world.size }, (_, rank) => ({
     rank,
     pid: places[2 * rank] ?? 0,
-    host,
+    host: hosts[rank] ?? '',
     device: deviceName(places[2 * rank + 1] ?? -1),
   }));
   return {
@@ -62,6 +64,7 @@ async function ofJob({ gpus, timeoutMs }: GpuWorldOptions): Promise<SweepWorld> 
     estimate: (calls, ms) => native().estimateCollectives(nativeOf(world), calls, ms),
     barrier: () => control.barrier(),
     gather: (values) => gatherNumbers(control, values),
+    openMessages: (bytes) => gpuMessages(world, own, bytes),
     close: async () => {
       await world.close();
       await control.close();

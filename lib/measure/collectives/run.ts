@@ -4,8 +4,11 @@ import { defaultTimeoutMs } from '../../deadline.js';
 import { mebibyte } from '../../results/units.js';
 import { readJob } from '../../communicator/job.js';
 import { collectives, type Collective } from '../../results/bandwidth.js';
+import { failedCase } from '../../results/case.js';
+import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.js';
 import { integer, milliseconds } from '../../validate.js';
+import { compareHostsOf } from '../hosts/compare.js';
 import { rankCount } from '../job.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
@@ -129,6 +132,22 @@ async function limitOf(
   return { ...shared, sized: sizedLimit(world, shared, lastLevelCacheBytes) };
 }
 
+/** The hosts of a job by name, where the sweep has left its ranks able to talk. A failure is one more case. */
+async function hostsBeside(
+  world: SweepWorld,
+  cases: CaseResult[],
+): Promise<HostsComparison | undefined> {
+  const { openMessages } = world;
+  if (openMessages === undefined || cases.some(({ status }) => status === 'error'))
+    return undefined;
+  try {
+    return await compareHostsOf({ ...world, openMessages });
+  } catch (error) {
+    cases.push(failedCase({ name: 'hosts', parameters: {} }, error));
+    return undefined;
+  }
+}
+
 /**
  * Times a collective; every process of a job calls it alike and gets the same figures. A case that fails is part of the
  * report, and the sweep goes on while the ranks can.
@@ -168,7 +187,8 @@ export async function run(options: CollectivesOptions, events: RunEvents = {}): 
       });
       cases.push(...withChoices(results, choices));
     }
-    return { ...head, cases };
+    const hosts = await hostsBeside(world, cases);
+    return { ...head, ...(hosts === undefined ? {} : { hosts }), cases };
   } finally {
     await world.close();
   }

@@ -6,6 +6,7 @@ import { hostsOfRanks } from '../../communicator/hosts.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import type { NativeEstimated, NativeTiming, NativeTimingOptions } from '../../native/measure.js';
+import { hostMessages, type Messages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import type { RankInfo } from '../run.js';
 
@@ -31,6 +32,8 @@ export interface SweepWorld {
   barrier(): Promise<void>;
   /** What the first rank of each process brings, in the order of ranks; all bring equally many. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
+  /** Between ranks of a job; absent where all ranks are of this process. */
+  readonly openMessages?: (bytes: number) => Promise<Messages>;
   close(): Promise<void>;
 }
 
@@ -91,6 +94,7 @@ export async function openWorld(
       estimate: noEstimates,
       barrier: () => world.barrier(),
       gather: (values) => gatherNumbers(world, values),
+      openMessages: (bytes) => Promise.resolve(hostMessages(world, bytes)),
       close: () => world.close(),
     };
   }

@@ -14,6 +14,7 @@ import {
   type RunEvents,
   type RunOptions,
 } from '../run.js';
+import { joinHosts, measureBetween, type HostsWorld } from './between-hosts.js';
 import { p2pCases } from './cases.js';
 import { p2pMatrixCases } from './matrix.js';
 import { P2pTiming, type P2pTimingOptions } from './timing.js';
@@ -43,8 +44,29 @@ const warmup = 4;
 const records = [...p2pCases, ...p2pMatrixCases];
 const names = records.map(({ name }) => name);
 
+/** Larger ones tell no more of a network. */
+const mostMessageBytes = 16 * mebibyte;
+
+async function runBetween(
+  world: HostsWorld,
+  given: P2pOptions & typeof defaults,
+  events: RunEvents,
+): Promise<Report> {
+  const tell = world.rank === 0 ? events : {};
+  const bytes = Math.min(given.bytes, mostMessageBytes);
+  const head = headOf('p2p', given, { hosts: world.hosts.length });
+  tell.onStart?.(head, world.ranks);
+  const steps = new Steps(tell, world.rounds);
+  const { cases, hosts } = await measureBetween(world, bytes, given.samples, () => {
+    steps.advance();
+  });
+  tell.onCases?.(cases);
+  return { ...head, hosts, cases };
+}
+
 /**
- * Measures bandwidths and latencies. What a machine has too few GPUs for is waived.
+ * Measures bandwidths and latencies. What a machine has too few GPUs for is waived. In a job on several hosts it is
+ * messages between them that are measured: every process calls it alike and gets the same figures.
  *
  * @throws RangeError or TypeError with a code for options that cannot be
  * @throws GradlinkError ERR_BACKEND_UNAVAILABLE without a driver
@@ -56,6 +78,14 @@ export async function run(options: P2pOptions = {}, events: RunEvents = {}): Pro
   integer(given.samples, 'samples', 1, 2 ** 31 - 1);
   integer(given.loops, 'loops', 1, 2 ** 31 - 1);
   milliseconds(given.timeoutMs, 'timeoutMs', defaults.timeoutMs);
+  const world = await joinHosts(given.gpus, given.timeoutMs);
+  if (world !== undefined) {
+    try {
+      return await runBetween(world, given, events);
+    } finally {
+      await world.close();
+    }
+  }
   const chosen =
     given.cases === undefined
       ? p2pCases

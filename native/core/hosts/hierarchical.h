@@ -57,6 +57,8 @@ class Hierarchical final : public OneRank {
   Received receive(void* data, std::size_t count, DType, int source, int tag,
                    const CallOptions&) override;
 
+  std::size_t leastGpuMessage() const override { return world_->leastGpuMessage(); }
+
   void* allocShared(std::size_t bytes) override { return node_->allocShared(bytes); }
   void freeShared(void* memory) override { node_->freeShared(memory); }
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;

@@ -24,7 +24,10 @@ class Staged final : public StagedCommunicator {
  public:
   ~Staged() override { windows_.close(); }
   Staged(std::unique_ptr<Communicator> inner, Device& device)
-      : StagedCommunicator(std::move(inner)), device_(device), stream_(device) {}
+      : StagedCommunicator(std::move(inner)),
+        device_(device),
+        stream_(device),
+        leastDirect_(this->inner().leastGpuMessage()) {}
 
   const Device& device() const override { return device_; }
   void collective(const Shape& shape, const Buffers& buffers, const CallOptions& call) override {
@@ -87,12 +90,25 @@ class Staged final : public StagedCommunicator {
   void send(const void* data, std::size_t count, DType dtype, int destination, int tag,
             const CallOptions& call) override {
     const std::size_t bytes = count * sizeOf(dtype);
+    if (bytes >= leastDirect_ && destination != heldRanks().front()) {
+      device_.makeCurrent();
+      return inner().send(data, count, movedAs(dtype), destination, tag, call);
+    }
     void* const own = room(in_, bytes);
     copy(own, data, bytes);
     inner().send(own, count, movedAs(dtype), destination, tag, call);
   }
   Received receive(void* data, std::size_t count, DType dtype, int source, int tag,
                    const CallOptions& call) override {
+    if (count * sizeOf(dtype) >= leastDirect_) {
+      const CopyIn copyIn = [this](void* to, const void* from, std::size_t n) {
+        copy(to, from, n);
+      };
+      CallOptions direct = call;
+      direct.copyIn = &copyIn;
+      device_.makeCurrent();
+      return inner().receive(data, count, movedAs(dtype), source, tag, direct);
+    }
     void* const own = room(out_, count * sizeOf(dtype));
     const Received received = inner().receive(own, count, movedAs(dtype), source, tag, call);
     copy(data, own, received.count * sizeOf(dtype));
@@ -152,6 +168,8 @@ class Staged final : public StagedCommunicator {
   Stream stream_;
   PinnedMemory in_;
   PinnedMemory out_;
+  /// Bytes of a message from which on it goes as it is.
+  std::size_t leastDirect_;
 };
 
 }  // namespace

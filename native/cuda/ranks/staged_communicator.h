@@ -9,7 +9,8 @@
 namespace gradlink::cuda {
 
 /// Every call copies its input into page-locked memory, makes the call of the inner communicator
-/// there, and copies what it gave back to the GPU.
+/// there, and copies what it gave back to the GPU. Long messages go as they are where the inner
+/// communicator takes them.
 class StagedCommunicator : public ForwardingCommunicator {
  public:
   /// The GPU of the rank held.

@@ -11,7 +11,7 @@
 namespace gradlink::fake {
 namespace {
 
-constexpr int kMostGpus = 16;
+constexpr int kMostGpus = 64;
 constexpr int kLinksOfAGpu = 18;
 /// What a large copy reaches of one link, of PCIe generation 5 with 16 lanes, and of the bytes that
 /// memory moves: shares of the limits as real machines show them.

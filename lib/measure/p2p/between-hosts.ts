@@ -1,0 +1,150 @@
+// Messages between the hosts of a job: a case for each pair.
+import { native } from '../../native/load.js';
+import { bandwidth } from '../../results/bandwidth.js';
+import { exactCheck } from '../../results/case.js';
+import { hostMargin, type HostsComparison } from '../../results/hosts.js';
+import type { CaseResult, FailedCase, MeasuredCase, Verdict } from '../../results/result.js';
+import { describe } from '../../results/statistics.js';
+import { percentText } from '../../results/units.js';
+import { readJob } from '../../communicator/job.js';
+import { openGpuWorld } from '../collectives/gpu-world.js';
+import { openWorld } from '../collectives/world.js';
+import {
+  exchangeAll,
+  hostsOf,
+  judgeHosts,
+  type HostRanks,
+  type LinkSamples,
+  type Ranks,
+} from '../hosts/compare.js';
+import { roundsOf } from '../hosts/rounds.js';
+
+/** The name of its cases. */
+export const betweenHosts = 'between_hosts';
+
+/** The figure of a case: half of what a message takes there and back. */
+export const thereAndBack = 'there and back';
+
+/** The ranks of a job on several hosts. */
+export interface HostsWorld extends Ranks {
+  readonly hosts: readonly HostRanks[];
+  readonly rounds: number;
+  close(): Promise<void>;
+}
+
+function gpusHere(): number {
+  try {
+    return native().gpuCount();
+  } catch {
+    // No driver: messages are of the host's memory.
+    return 0;
+  }
+}
+
+/**
+ * Joins the job on several hosts that this process is a rank of; where every host has GPUs, ranks are GPUs.
+ *
+ * @returns undefined without a job, and where all its ranks are on one host
+ */
+export async function joinHosts(
+  gpus: readonly number[] | undefined,
+  timeoutMs: number,
+): Promise<HostsWorld | undefined> {
+  const job = readJob();
+  if (job === undefined) return undefined;
+  const world = await openWorld(1, 'local', timeoutMs);
+  const hosts = hostsOf(world.ranks);
+  const { openMessages } = world;
+  if (hosts.length < 2 || openMessages === undefined) {
+    await world.close();
+    return undefined;
+  }
+  const found = { hosts, rounds: roundsOf(hosts.length).length };
+  const present = await world.gather([gpusHere()]);
+  if (present.some(([count = 0]) => count === 0)) return { ...world, openMessages, ...found };
+  const own = gpus === undefined ? [] : [gpus[job.rank % gpus.length] ?? 0];
+  const ofGpus = await openGpuWorld({ gpus: own, threads: false, timeoutMs });
+  return {
+    ...world,
+    ...found,
+    openMessages: ofGpus.openMessages ?? openMessages,
+    close: async () => {
+      await ofGpus.close();
+      await world.close();
+    },
+  };
+}
+
+function verdictOf(seconds: number, comparison: HostsComparison): Verdict {
+  const { linkCount, linkMedianSeconds: usual } = comparison;
+  if (linkCount < 2 || usual === null) {
+    return { level: 'none', text: 'no other link to judge it by', likelyCause: null };
+  }
+  const share = usual / seconds;
+  const text = `${percentText(share)} of the median of the ${linkCount} links`;
+  if (share > 1 / hostMargin) return { level: 'good', text, likelyCause: null };
+  const { slowestHost } = comparison;
+  const host = slowestHost?.standsOut === true ? ` (${slowestHost.host} stands out)` : '';
+  return {
+    level: share >= 0.5 ? 'fair' : 'poor',
+    text,
+    likelyCause: `the way between these hosts, or one of them${host}`,
+  };
+}
+
+function caseOf(
+  { between, seconds, wrong }: LinkSamples,
+  hosts: readonly HostRanks[],
+  bytes: number,
+  comparison: HostsComparison,
+): MeasuredCase | FailedCase {
+  const [from = '', to = ''] = between.map((at) => hosts[at]?.host);
+  const samplesSeconds = seconds.map((both) => both / 2);
+  const statistics = describe(samplesSeconds);
+  const figures = bandwidth(bytes, statistics, 'bytes / t');
+  const check = exactCheck(wrong);
+  const identity = {
+    name: betweenHosts,
+    parameters: {
+      figure: thereAndBack,
+      quantity: 'bandwidth',
+      from,
+      to,
+      bytes,
+      memory: comparison.memory,
+    },
+  };
+  const measurement = {
+    samplesSeconds,
+    iterationsPerSample: 2,
+    warmupIterations: 2,
+    statistics,
+    bytes,
+    algorithmBandwidth: figures,
+    busBandwidth: figures,
+    limit: null,
+    check,
+    verdict: verdictOf(2 * statistics.medianSeconds, comparison),
+  };
+  return check.passed
+    ? { status: 'ok', ...identity, ...measurement }
+    : {
+        status: 'error',
+        ...identity,
+        reason: `wrong data: ${wrong} bytes are not what was sent`,
+        code: 'ERR_WRONG_RESULT',
+        ...measurement,
+      };
+}
+
+/** Every rank calls it and gets the same. */
+export async function measureBetween(
+  world: HostsWorld,
+  bytes: number,
+  samples: number,
+  advance: () => void,
+): Promise<{ readonly cases: readonly CaseResult[]; readonly hosts: HostsComparison }> {
+  const { memory, links } = await exchangeAll(world, world.hosts, bytes, samples, advance);
+  const hosts = await judgeHosts(world, world.hosts, links, bytes, memory);
+  return { hosts, cases: links.map((link) => caseOf(link, world.hosts, bytes, hosts)) };
+}
