@@ -11,7 +11,6 @@
 
 namespace gradlink::shm {
 
-using wire::Ends;
 using wire::Inbox;
 using wire::Pair;
 
@@ -19,19 +18,6 @@ namespace {
 
 // How long a peer that died may go unnoticed: it rings no bell.
 constexpr std::chrono::milliseconds kLivenessEvery(10);
-
-// The exchange is a full barrier: what is written is visible before the other side's state is
-// looked at, and the other side does it the other way round.
-void publishTail(Ends& ends, std::uint64_t tail) {
-  ends.tail.exchange(tail, std::memory_order_seq_cst);
-}
-
-/// Whether the writer waits for the room that there is now.
-bool publishHead(Ends& ends, std::uint64_t head) {
-  ends.head.exchange(head, std::memory_order_seq_cst);
-  return ends.wantsRoom.load(std::memory_order_seq_cst) != 0 &&
-         ends.wantsRoom.exchange(0, std::memory_order_seq_cst) != 0;
-}
 
 /// False where it is set: it has not been looked at yet, so what is behind it will be seen.
 bool setBit(std::atomic<std::uint64_t>* words, int rank) {
@@ -45,17 +31,6 @@ bool setBit(std::atomic<std::uint64_t>* words, int rank) {
 bool anyBit(const std::atomic<std::uint64_t>* words, int count) {
   return std::any_of(words, words + count,
                      [](const auto& word) { return word.load(std::memory_order_seq_cst) != 0; });
-}
-
-/// Whether `wanted` entries fit. Where not, the reader will ring.
-bool hasRoom(Ends& ends, std::uint64_t tail, std::uint64_t& headSeen, std::uint64_t wanted,
-             std::uint64_t capacity) {
-  if (tail + wanted - headSeen <= capacity) return true;
-  headSeen = ends.head.load(std::memory_order_acquire);
-  if (tail + wanted - headSeen <= capacity) return true;
-  ends.wantsRoom.store(1, std::memory_order_seq_cst);
-  headSeen = ends.head.load(std::memory_order_seq_cst);
-  return tail + wanted - headSeen <= capacity;
 }
 
 }  // namespace
@@ -163,21 +138,21 @@ bool ShmWire::put(int to, Peer& peer, const Queued& message) {
   Pair& pair = wire::pair(session_.segment(), rank_, to);
   const bool isLong = message.entry.headerBytes > wire::kFirstHeaderBytes;
   const std::uint64_t wanted = isLong ? 2 : 1;
-  if (!hasRoom(pair.messages, peer.tail, peer.headSeen, wanted, capacity_)) return false;
+  if (!pair.messages.hasRoom(peer.tail, peer.headSeen, wanted, capacity_)) return false;
   pair.entries[peer.tail & (capacity_ - 1)] = message.entry;
   if (isLong) std::memcpy(&pair.entries[(peer.tail + 1) & (capacity_ - 1)], message.rest, kLine);
   peer.tail += wanted;
-  publishTail(pair.messages, peer.tail);
+  pair.messages.publishTail(peer.tail);
   return true;
 }
 
 bool ShmWire::putReceipt(int to, Peer& peer, std::uint32_t receipt) {
   Pair& pair = wire::pair(session_.segment(), rank_, to);
-  if (!hasRoom(pair.receipts, peer.receiptTail, peer.receiptHeadSeen, 1, Pair::kReceipts)) {
+  if (!pair.receipts.hasRoom(peer.receiptTail, peer.receiptHeadSeen, 1, Pair::kReceipts)) {
     return false;
   }
   pair.returned[peer.receiptTail % Pair::kReceipts] = receipt;
-  publishTail(pair.receipts, ++peer.receiptTail);
+  pair.receipts.publishTail(++peer.receiptTail);
   return true;
 }
 
@@ -304,7 +279,7 @@ void ShmWire::takeReceipts(int source, WireEvents& events) {
       from.freeReceipts.push_back(receipt);
     }
   }
-  if (publishHead(pair.receipts, tail)) ring(source);
+  if (pair.receipts.publishHead(tail)) ring(source);
 }
 
 void ShmWire::takeMessages(int source, WireEvents& events) {
@@ -339,7 +314,7 @@ void ShmWire::takeMessages(int source, WireEvents& events) {
     }
   }
   from.received.fetch_add(bytes, std::memory_order_relaxed);
-  if (publishHead(pair.messages, tail)) ring(source);
+  if (pair.messages.publishHead(tail)) ring(source);
 }
 
 void ShmWire::dismiss(int r, WireEvents& events) {

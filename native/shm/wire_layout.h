@@ -33,6 +33,29 @@ struct Ends {
   alignas(kLine) std::atomic<std::uint64_t> head;  // entries read
   /// Set by a writer that found no room: the reader rings when there is some.
   std::atomic<std::uint32_t> wantsRoom;
+
+  // The exchange is a full barrier: what is written is visible before the other side's state is
+  // looked at, and the other side does it the other way round.
+  void publishTail(std::uint64_t entries) { tail.exchange(entries, std::memory_order_seq_cst); }
+
+  /// Whether the writer waits for the room that there is now.
+  bool publishHead(std::uint64_t entries) {
+    head.exchange(entries, std::memory_order_seq_cst);
+    return wantsRoom.load(std::memory_order_seq_cst) != 0 &&
+           wantsRoom.exchange(0, std::memory_order_seq_cst) != 0;
+  }
+
+  /// Whether `wanted` entries fit behind `written` ones; `headSeen` is what the writer last saw of
+  /// `head`. Where not, the reader will ring.
+  bool hasRoom(std::uint64_t written, std::uint64_t& headSeen, std::uint64_t wanted,
+               std::uint64_t capacity) {
+    if (written + wanted - headSeen <= capacity) return true;
+    headSeen = head.load(std::memory_order_acquire);
+    if (written + wanted - headSeen <= capacity) return true;
+    wantsRoom.store(1, std::memory_order_seq_cst);
+    headSeen = head.load(std::memory_order_seq_cst);
+    return written + wanted - headSeen <= capacity;
+  }
 };
 
 /// From one rank to another: messages, and receipts of what went the other way.
