@@ -162,7 +162,12 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   const tell = job.rank === 0 ? events : {};
   const unavailable = await unavailableOf(kvStores, devices, given);
   for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
-  const used = { ...given, devices, network: network.name, compression: given.compression?.type ?? null };
+  const used = {
+    ...given,
+    devices,
+    network: network.name,
+    compression: given.compression?.type ?? null,
+  };
   const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);
   const head = headOf('measure', used, {}, machine && describeGpus(machine.gpus));
   tell.onStart?.(head, []);
