@@ -22,7 +22,14 @@ function entries() {
     }));
 }
 
-function kindOf(symbol) {
+/** Whether only its type is exported, as with `export type { Name }`. */
+function isTypeOnly(exported) {
+  return (exported.declarations ?? []).some(
+    (one) => ts.isExportSpecifier(one) && (one.isTypeOnly || one.parent.parent.isTypeOnly),
+  );
+}
+
+function kindOf(symbol, typeOnly) {
   const kinds = [
     [ts.SymbolFlags.Class, 'class'],
     [ts.SymbolFlags.Function, 'function'],
@@ -30,7 +37,8 @@ function kindOf(symbol) {
     [ts.SymbolFlags.TypeAlias, 'type'],
     [ts.SymbolFlags.Variable, 'constant'],
   ];
-  return kinds.find(([flag]) => (symbol.flags & flag) !== 0)?.[1] ?? 'name';
+  const kind = kinds.find(([flag]) => (symbol.flags & flag) !== 0)?.[1] ?? 'name';
+  return typeOnly && ['class', 'function', 'constant'].includes(kind) ? 'type' : kind;
 }
 
 /** The first sentence of the documentation, links as their text. */
@@ -87,15 +95,16 @@ function exportsText() {
       .getExportsOfModule(module)
       .map((symbol) => ({
         name: symbol.name,
+        typeOnly: isTypeOnly(symbol),
         symbol: symbol.flags & ts.SymbolFlags.Alias ? checker.getAliasedSymbol(symbol) : symbol,
       }))
       .sort((one, other) => (one.name < other.name ? -1 : 1));
     lines.push('', `## ${name}`, '');
-    for (const { name: own, symbol } of symbols) {
+    for (const { name: own, typeOnly, symbol } of symbols) {
       const said = sentenceOf(symbol, checker);
       const example = examples.get(`${name} ${own}`);
       const shown = example === undefined ? '' : ` [Example](../examples/${example}).`;
-      lines.push(`- \`${own}\`, ${kindOf(symbol)}${said === '' ? '' : `: ${said}`}${shown}`);
+      lines.push(`- \`${own}\`, ${kindOf(symbol, typeOnly)}${said === '' ? '' : `: ${said}`}${shown}`);
     }
   }
   return `${lines.join('\n')}\n`;

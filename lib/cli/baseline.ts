@@ -1,6 +1,7 @@
 // `gradlink baseline`: runs kept under a name, to compare with.
 import type { Io } from './io.js';
 import type { Register } from './register.js';
+import { shown } from './terminal.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
 import { GradlinkError } from '../errors.js';
@@ -21,9 +22,9 @@ const example = (line: string): string => `\nExample:\n  $ gradlink baseline ${l
 const columns: readonly Column[] = [
   { title: 'in use', align: 'left' },
   { title: 'name', align: 'left' },
-  { title: 'runs', align: 'right' },
-  { title: 'cases', align: 'right' },
-  { title: 'tool', align: 'left' },
+  { title: 'runs', align: 'right', weight: 3 },
+  { title: 'cases', align: 'right', weight: 1 },
+  { title: 'tool', align: 'left', weight: 2 },
   { title: 'started', align: 'left' },
 ];
 
@@ -57,7 +58,7 @@ function printList(baselines: Baselines, json: boolean, io: Io): void {
     tool,
     startedAt,
   ]);
-  io.stdout.write(`${tableLines(columns, rows).join('\n')}\n`);
+  io.stdout.write(`${shown((room) => tableLines(columns, rows, room), io)}\n`);
 }
 
 export const registerBaseline: Register = (program, io) => {

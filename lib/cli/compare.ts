@@ -8,6 +8,7 @@ import { choice, percent } from './parse.js';
 import { readable, readRuns } from './read-runs.js';
 import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
+import { writeText } from './terminal.js';
 import { UsageError } from './usage-error.js';
 import { Baselines, compareRuns, hasRegressed } from '../compare/index.js';
 import { writeFileAtomic } from '../files/index.js';
@@ -103,9 +104,10 @@ export const registerCompare: Register = (program, io, done) => {
         ignoreEnvironment: options.ignoreEnvironment === true,
       });
       const ending = extname(options.output ?? '').toLowerCase();
-      const text = renderComparison(comparison, options.format ?? byExtension[ending] ?? 'text');
-      if (options.output === undefined) io.stdout.write(text);
-      else writeFileAtomic(options.output, [text]);
+      const format = options.format ?? byExtension[ending] ?? 'text';
+      const text = (room?: number): string => renderComparison(comparison, format, room);
+      if (options.output === undefined) writeText(text, format === 'text', io);
+      else writeFileAtomic(options.output, [text()]);
       if (options.junit !== undefined) {
         writeFileAtomic(options.junit, [renderComparison(comparison, 'junit')]);
       }

@@ -3,7 +3,7 @@ import { exitCodes } from './io.js';
 import { version } from '../version.js';
 import { list } from './parse.js';
 import type { Register } from './register.js';
-import { terminalLines } from './terminal.js';
+import { shown } from './terminal.js';
 import { UsageError } from './usage-error.js';
 import { diagnose, jobRank, topologyOf, type Finding } from '../doctor/index.js';
 import { doctorLines, topologyLines } from '../report/doctor-lines.js';
@@ -78,7 +78,7 @@ export const registerDoctor: Register = (program, io, done) => {
       const text =
         json === true
           ? JSON.stringify(found, null, 2)
-          : terminalLines(doctorLines(found), io.stdout, io.env).join('\n');
+          : shown((room) => doctorLines(found, room), io);
       // Of a job one rank speaks for all.
       if ((jobRank(env) ?? 0) === 0) io.stdout.write(`${text}\n`);
       for (const name of wanting) io.stderr.write(`gradlink: required, and not ok: ${name}\n`);
@@ -95,7 +95,9 @@ export const registerTopo: Register = (program, io, done) => {
     .action(async ({ json }: Pick<DoctorOptions, 'json'>) => {
       const topology = await topologyOf(io.env);
       const text =
-        json === true ? JSON.stringify(topology, null, 2) : topologyLines(topology).join('\n');
+        json === true
+          ? JSON.stringify(topology, null, 2)
+          : shown((room) => topologyLines(topology, room), io);
       io.stdout.write(`${text}\n`);
       done(exitCodes.ok);
     });

@@ -3,6 +3,7 @@ import { exitCodes, type Io, type Output } from './io.js';
 import { ProgressBar } from './progress/bar.js';
 import type { ReportOutput } from './report-output.js';
 import { terminalLines } from './terminal.js';
+import { terminalWidth } from './terminal-width.js';
 import { UsageError } from './usage-error.js';
 import { rankCount } from '../measure/job.js';
 import type { RunEvents } from '../measure/run.js';
@@ -37,6 +38,7 @@ export async function measured(
 ): Promise<number> {
   const { tool, output, io, unit, lines = io.stdout } = command;
   const always = lines !== io.stdout;
+  const room = terminalWidth(lines, io.env);
   const shown: { bar?: ProgressBar; told?: true } = {};
   const write = (text: readonly string[]): void => {
     shown.bar?.clear(lines);
@@ -49,7 +51,7 @@ export async function measured(
   const events: Required<RunEvents> = {
     onStart(head, ranks) {
       shown.told = true;
-      print(tool.head(head, ranks));
+      print(tool.head(head, ranks, room));
     },
     onProgress(done, total) {
       if (unit === undefined) return;
@@ -57,12 +59,12 @@ export async function measured(
       shown.bar.show(done);
     },
     onCases(cases) {
-      print(tool.rows(cases));
+      print(tool.rows(cases, room));
     },
   };
   const report = await run(events, print).finally(() => shown.bar?.stop());
   if (shown.told === true) {
-    if (output.showsText) write(tool.foot(report));
+    if (output.showsText) write(tool.foot(report, room));
     output.write(report);
     await command.after?.(report);
   }

@@ -2,6 +2,7 @@
 import type { Io } from './io.js';
 import { choice, decimal, imageShape, integer, offering } from './parse.js';
 import type { Register } from './register.js';
+import { shown } from './terminal.js';
 import { asUsage } from './usage-error.js';
 import { elementsOf, listNetworks, network } from '../models/index.js';
 import { familyName, networkNames } from '../models/names.js';
@@ -29,16 +30,22 @@ Examples:
   $ gradlink models resnet --num-layers 50 --json
   $ gradlink models inception-v3 --image-shape 3,299,299`;
 
+/** What is left out first where a terminal has no room. */
+const lightest = ['multiplier', 'elements', 'image'];
+
 /** The first `left` columns are text, the others numbers. */
 function table(
   titles: readonly string[],
   rows: readonly (readonly string[])[],
   left: number,
+  io: Io,
 ): string {
   const columns = titles.map((title, index): Column => {
-    return { title, align: index < left ? 'left' : 'right' };
+    const weight = lightest.indexOf(title);
+    const align = index < left ? 'left' : 'right';
+    return { title, align, ...(weight < 0 ? {} : { weight }) };
   });
-  return `${tableLines(columns, rows).join('\n')}\n`;
+  return `${shown((room) => tableLines(columns, rows, room), io)}\n`;
 }
 
 /** Options of the library: what was not given is left to its defaults. */
@@ -106,7 +113,7 @@ function printAll(options: ModelsOptions, io: Io): void {
     String(row.elements),
     megabytes(row.bytes),
   ]);
-  io.stdout.write(table(header, cells, 4));
+  io.stdout.write(table(header, cells, 4, io));
 }
 
 function printOne(described: Network, options: ModelsOptions, io: Io): void {
@@ -135,7 +142,7 @@ function printOne(described: Network, options: ModelsOptions, io: Io): void {
     one.shape.join(' x '),
     String(elementsOf(one.shape)),
   ]);
-  io.stdout.write(table(['key', 'array', 'shape', 'elements'], rows, 3));
+  io.stdout.write(table(['key', 'array', 'shape', 'elements'], rows, 3, io));
   io.stdout.write(
     `${name}: num of arrays = ${String(parameters.length)}, total size = ${megabytes(bytes)} MB\n`,
   );

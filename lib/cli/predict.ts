@@ -25,6 +25,7 @@ import {
   type Workload,
 } from '../predict/index.js';
 import { mostWorkers } from '../predict/reach.js';
+import { writeText } from './terminal.js';
 import { renderPrediction, renderValidations, type PredictionFormat } from '../report/index.js';
 import { readInput } from '../results/input-file.js';
 import { parseJson } from '../results/json-text.js';
@@ -191,16 +192,17 @@ export const registerPredict: Register = (program, io, done) => {
     const ending = extname(options.output ?? '').toLowerCase();
     const format = options.format ?? byExtension[ending] ?? 'text';
     let passed = true;
-    let text: string;
+    let text: (room?: number) => string;
     if (options.validate === undefined) {
-      text = renderPrediction(forecast(run, options, io), format, options.all === true);
+      const predicted = forecast(run, options, io);
+      text = (room) => renderPrediction(predicted, format, options.all === true, room);
     } else {
       const found = validate(run, options, io);
       passed = found.every((one) => one.passed);
-      text = renderValidations(found, format);
+      text = (room) => renderValidations(found, format, room);
     }
-    if (options.output === undefined) io.stdout.write(text);
-    else writeFileAtomic(options.output, [text]);
+    if (options.output === undefined) writeText(text, format === 'text', io);
+    else writeFileAtomic(options.output, [text()]);
     done(passed ? exitCodes.ok : exitCodes.failure);
   });
 };

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import type { Io } from './io.js';
 import { explain } from './launch/report.js';
 import { ProgressRelay } from './progress/relay.js';
+import { withColumns } from './terminal-width.js';
 import { allowedCores } from '../launch/cores.js';
 import { jobVariable } from '../launch/job.js';
 import { local } from '../launch/local.js';
@@ -30,7 +31,7 @@ export async function runAsJob(workers: number, args: readonly string[], io: Io)
     cores: allowedCores(),
     tolerateWorkerLoss: false,
     graceMs,
-    outerEnv: progress.environment(io.env),
+    outerEnv: withColumns(progress.environment(io.env), io.stdout),
     starterArguments: [],
   };
   try {

@@ -2,6 +2,8 @@
 import { styleText } from 'node:util';
 
 import type { Io, Output } from './io.js';
+import { terminalWidth } from './terminal-width.js';
+import { narrowestTable } from '../report/index.js';
 
 const colours = {
   good: 'green',
@@ -41,12 +43,12 @@ function painted(line: string): string {
   return line.slice(0, start) + word + rest;
 }
 
-/** A line of words in lines of a width, those that follow under the first one's text. Columns of a table are left alone. */
+/** A line of words in lines of a width, those that follow under the first one's text. A table that fits no narrower terminal is left alone. */
 export function wrapped(line: string, width: number): string[] {
   const room = Math.max(width, narrowest);
   const head = field.exec(line)?.[0] ?? '';
   // Two gaps are a table's.
-  const isTable = /\S {2,}\S/.test(line.slice(head.length));
+  const isTable = room < narrowestTable && /\S {2,}\S/.test(line.slice(head.length));
   if (line.length <= room || isTable) return [line];
   const comment = line.startsWith('# ') ? '# ' : '';
   const hang = comment.padEnd(Math.min(head.length, room / 2));
@@ -69,8 +71,20 @@ export function terminalLines(
   output: Output,
   env: Io['env'],
 ): readonly string[] {
-  if (output.isTTY !== true) return lines;
-  const { columns = Infinity } = output;
+  const columns = terminalWidth(output, env);
+  if (columns === Infinity && output.isTTY !== true) return lines;
   const fitting = lines.flatMap((line) => wrapped(line, columns));
   return hasColour(output, env) ? fitting.map(painted) : fitting;
+}
+
+/** Lines for standard output, made for the room that it has. */
+export function shown(lines: (room: number) => readonly string[], io: Io): string {
+  const room = terminalWidth(io.stdout, io.env);
+  return terminalLines(lines(room), io.stdout, io.env).join('\n');
+}
+
+/** Writes a text that ends in a line break; what people read is made for the room that there is. */
+export function writeText(text: (room?: number) => string, forPeople: boolean, io: Io): void {
+  const lines = (room: number): string[] => text(room).split('\n');
+  io.stdout.write(forPeople ? shown(lines, io) : text());
 }

@@ -11,6 +11,7 @@ import { ProgressBar } from './progress/bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
 import { trainConfig, type TrainOptions } from './train-options.js';
 import type { ProgressMessage } from './progress/messages.js';
+import { shown } from './terminal.js';
 import { UsageError } from './usage-error.js';
 import { writeFileAtomic } from '../files/index.js';
 import { failedCase, waivedCase } from '../results/case.js';
@@ -119,7 +120,7 @@ export async function runElasticDl(
     runs.stop();
     rmSync(scratch, { recursive: true, force: true });
   }
-  print(`${elasticDlTable(cases).join('\n')}\n`);
+  print(`${shown((room) => elasticDlTable(cases, room), io)}\n`);
   return cases;
 }
 

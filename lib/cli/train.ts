@@ -29,7 +29,7 @@ async function trainHere(
   const tool = {
     head: () => [],
     rows: () => [],
-    foot: ({ cases }: Report) => (asLines ? [] : trainTool.rows(cases)),
+    foot: ({ cases }: Report, room?: number) => (asLines ? [] : trainTool.rows(cases, room)),
   };
   let device: 'GPU' | 'CPU' = 'CPU';
   const asked = { commandLine: argv, options: flatOptions(command.opts()) };

@@ -61,6 +61,13 @@ export {
   type ExpectedTime,
 } from '../results/case.js';
 export { describeEnvironment, knownVariables } from '../results/environment.js';
+export type {
+  HostFigures,
+  HostsComparison,
+  LinkFigures,
+  SlowestHost,
+  SlowestLink,
+} from '../results/hosts.js';
 export * from '../results/result.js';
 export { parseReport, readReport } from '../results/read-report.js';
 export { reportSchema } from '../results/schema.js';

@@ -9,16 +9,86 @@ import {
 import type { RankInfo } from '../measure/run.js';
 import { hostLines } from './host-lines.js';
 import { environmentLine, gpuLines, summaryLines } from './summary.js';
+import { fittingColumns, leftOutLines, type Column } from './table.js';
 import { groupBy, type Tool } from './tool.js';
 import { percentText } from '../results/units.js';
 
+interface FixedColumn extends Column {
+  readonly unit: string;
+  readonly width: number;
+}
+
+function left(title: string, unit: string, width: number, weight?: number): FixedColumn {
+  return { title, unit, width, align: 'right', ...(weight === undefined ? {} : { weight }) };
+}
+
+function placed(title: string, unit: string, width: number, where: string, weight?: number) {
+  return { ...left(title, unit, width, weight), name: `${title} ${where}` };
+}
+
+/** Figures of a placement; those in place are lighter. */
+function figures(where: string, weights: readonly (number | undefined)[]): FixedColumn[] {
+  return [
+    placed('time', '(us)', 10, where, weights[0]),
+    placed('algbw', '(GB/s)', 8, where, weights[1]),
+    placed('busbw', '(GB/s)', 8, where, weights[2]),
+    placed('#wrong', '', 7, where, weights[3]),
+  ];
+}
+
 /**
  * The table of nccl-tests: size, count, type, redop, root, then time, algbw, busbw and #wrong out of place and in
- * place. Two columns more at the end say how near the limit each came; lines that are no data begin with `#`.
+ * place. Two columns more at the end say how near the limit each came; lines that are no data begin with `#`. Where a
+ * terminal has no room, the lightest are left out.
  */
-const leftWidths = [12, 12, 10, 8, 6] as const;
-const groupWidths = [10, 8, 8, 7] as const;
-const ratioWidth = 8;
+const columns: readonly FixedColumn[] = [
+  left('size', '(B)', 12),
+  left('count', '(elements)', 12, 5),
+  left('type', '', 10, 8),
+  left('redop', '', 8, 2),
+  left('root', '', 6, 1),
+  ...figures('out-of-place', [undefined, 7, undefined, undefined]),
+  ...figures('in-place', [10, 3, 9, 4]),
+  { ...left('out', '', 8), name: 'of limit out-of-place' },
+  { ...left('in', '', 8, 6), name: 'of limit in-place' },
+];
+/** Beside the sign of a comment. */
+const sign = 1;
+
+function keptIn(room: number): number[] {
+  return fittingColumns(
+    columns,
+    columns.map(({ width }) => width),
+    room - sign,
+    0,
+  );
+}
+
+function kept<T>(values: readonly T[], room: number): T[] {
+  return keptIn(room).flatMap((index) => values[index] ?? []);
+}
+
+function row(cells: readonly string[], room: number): string {
+  const widths = kept(columns, room).map(({ width }) => width);
+  return kept(cells, room)
+    .map((cell, index) => cell.padStart(widths[index] ?? 0))
+    .join('');
+}
+
+/** The columns of some indices have a title in common, in the middle above those that are shown. */
+function heading(
+  titles: readonly (readonly [title: string, first: number, end: number])[],
+  room: number,
+) {
+  const shown = keptIn(room);
+  const parts = titles.map(([title, first, end]) => {
+    const width = shown
+      .filter((index) => index >= first && index < end)
+      .reduce((sum, index) => sum + (columns[index]?.width ?? 0), 0);
+    return width < title.length ? ' '.repeat(width) : centred(title, width);
+  });
+  return parts.join('');
+}
 
 export const collectivesTool: Tool = {
   name: 'collectives',
@@ -29,26 +99,35 @@ export const collectivesTool: Tool = {
 };
 
 /** What ran and where, and the names of the columns. */
-function head({ run, environment, gpus }: ReportHead, ranks: readonly RankInfo[] = []): string[] {
-  const group = groupWidths.reduce((sum, width) => sum + width, 0);
-  const left = leftWidths.reduce((sum, width) => sum + width, 0);
-  const blank = ' '.repeat(left);
+function head(
+  { run, environment, gpus }: ReportHead,
+  ranks: readonly RankInfo[] = [],
+  room = Infinity,
+): string[] {
+  const parts = [
+    ['', 0, 5],
+    ['out-of-place', 5, 9],
+    ['in-place', 9, 13],
+    ['of limit', 13, 15],
+  ] as const;
   return [
     `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
     `# ${environmentLine(environment)}`,
     ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `# ${line}`)),
     ...rankLines(ranks),
+    ...leftOutLines(columns, keptIn(room), room).map(comment),
+    comment(heading(parts, room)),
     comment(
-      `${blank}${centred('out-of-place', group)}${centred('in-place', group)}${centred('of limit', 2 * ratioWidth)}`,
+      row(
+        columns.map(({ title }) => title),
+        room,
+      ),
     ),
     comment(
-      row(['size', 'count', 'type', 'redop', 'root'], leftWidths) +
-        row(['time', 'algbw', 'busbw', '#wrong'], groupWidths).repeat(2) +
-        row(['out', 'in'], [ratioWidth, ratioWidth]),
-    ),
-    comment(
-      row(['(B)', '(elements)', '', '', ''], leftWidths) +
-        row(['(us)', '(GB/s)', '(GB/s)', ''], groupWidths).repeat(2),
+      row(
+        columns.map(({ unit }) => unit),
+        room,
+      ),
     ),
   ];
 }
@@ -68,20 +147,22 @@ function rankLines(ranks: readonly RankInfo[]): string[] {
  * One line for the cases of one size: those that differ by `placement` only. A case that did not run is `N/A` in the
  * line, with its reason in a line of its own.
  */
-function rows(cases: readonly CaseResult[]): string[] {
+function rows(cases: readonly CaseResult[], room = Infinity): string[] {
   const first = cases[0];
   if (first === undefined) return [];
   const { bytes, count, dtype, op, root } = first.parameters;
   const outOfPlace = cases.find(({ parameters }) => parameters.placement === 'out-of-place');
   const inPlace = cases.find(({ parameters }) => parameters.placement === 'in-place');
-  const line =
-    row(
-      [shown(bytes), shown(count), shown(dtype), shown(op ?? 'none'), shown(root ?? -1)],
-      leftWidths,
-    ) +
-    row(group(outOfPlace), groupWidths) +
-    row(group(inPlace), groupWidths) +
-    row([share(outOfPlace), share(inPlace)], [ratioWidth, ratioWidth]);
+  const line = row(
+    [
+      ...[shown(bytes), shown(count), shown(dtype), shown(op ?? 'none'), shown(root ?? -1)],
+      ...group(outOfPlace),
+      ...group(inPlace),
+      share(outOfPlace),
+      share(inPlace),
+    ],
+    room,
+  );
   const values = [outOfPlace, inPlace].flatMap((result) => valueLines(result));
   const reasons = cases.flatMap((result) =>
     result.status === 'ok'
@@ -199,15 +280,11 @@ function shown(value: Scalar | undefined): string {
   return value === undefined || value === null ? 'N/A' : String(value);
 }
 
-function row(cells: readonly string[], widths: readonly number[]): string {
-  return cells.map((cell, index) => cell.padStart(widths[index] ?? 0)).join('');
-}
-
 function centred(text: string, width: number): string {
   const before = Math.floor((width + text.length) / 2);
   return text.padStart(before).padEnd(width);
 }
 
 function comment(line: string): string {
-  return `#${line}`.trimEnd();
+  return `#${/^ |^$/.test(line) ? '' : ' '}${line}`.trimEnd();
 }

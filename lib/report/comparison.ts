@@ -20,10 +20,10 @@ export type ComparisonFormat = (typeof comparisonFormats)[number];
 const columns: readonly Column[] = [
   { title: 'change', align: 'left' },
   { title: 'case', align: 'left' },
-  { title: 'base', align: 'right' },
-  { title: 'new', align: 'right' },
+  { title: 'base', align: 'right', weight: 2 },
+  { title: 'new', align: 'right', weight: 3 },
   { title: 'new / base', align: 'right' },
-  { title: 'interval', align: 'left' },
+  { title: 'interval', align: 'left', weight: 1 },
 ];
 
 function cells({ change, ratio, base, next, ...identity }: ComparedCase): string[] {
@@ -99,7 +99,7 @@ function inOrder(cases: readonly ComparedCase[]): ComparedCase[] {
   return [...cases].sort((a, b) => changes.indexOf(a.change) - changes.indexOf(b.change));
 }
 
-function textLines(comparison: Comparison): string[] {
+function textLines(comparison: Comparison, room: number): string[] {
   const cases = inOrder(comparison.cases);
   const notes = cases.filter(({ change }) => spoken.has(change));
   return [
@@ -110,7 +110,7 @@ function textLines(comparison: Comparison): string[] {
         `      ${decisive ? 'changed environment' : 'also changed'}: ${name}: ${base} -> ${next}`,
     ),
     '',
-    ...tableLines(columns, cases.map(cells)),
+    ...tableLines(columns, cases.map(cells), room),
     '',
     ...notes.map((one) => `${one.change}: ${caseTitle(one)}: ${one.text}`),
     ...(notes.length > 0 ? [''] : []),
@@ -148,10 +148,14 @@ function junitCase(one: ComparedCase): JunitCase {
 }
 
 /** A comparison in one of the formats, ending in a line break. */
-export function renderComparison(comparison: Comparison, format: ComparisonFormat): string {
+export function renderComparison(
+  comparison: Comparison,
+  format: ComparisonFormat,
+  room = Infinity,
+): string {
   switch (format) {
     case 'text':
-      return `${textLines(comparison).join('\n')}\n`;
+      return `${textLines(comparison, room).join('\n')}\n`;
     case 'markdown':
       return `${markdownLines(comparison).join('\n')}\n`;
     case 'json':

@@ -29,18 +29,28 @@ function delta(percent: number | null | undefined): string {
   return `${percent < 0 ? '-' : '+'}${Math.abs(percent).toFixed(1)} %`;
 }
 
+/** The mean and its delta are what the modes are compared by. */
+function weightOf(figure: (typeof figures)[number], weight: number): { weight?: number } {
+  return figure === 'mean' ? {} : { weight };
+}
+
 function columnsOf(phase: string): Column[] {
   return [
     { title: `DDP: [${phase}]`, align: 'left' },
-    ...figures.flatMap((figure): Column[] => [
-      { title: `${figure} ms`, align: 'right' },
-      { title: 'delta', align: 'right' },
+    ...figures.flatMap((figure, index): Column[] => [
+      { title: `${figure} ms`, align: 'right', ...weightOf(figure, 20 - index) },
+      {
+        title: 'delta',
+        name: `delta of ${figure}`,
+        align: 'right',
+        ...weightOf(figure, 10 - index),
+      },
     ]),
   ];
 }
 
 /** Lines of the cases of one bucket size. */
-function rows(cases: readonly CaseResult[]): string[] {
+function rows(cases: readonly CaseResult[], room?: number): string[] {
   const [first] = cases;
   if (first === undefined) return [];
   const size = Number(first.parameters['bucketBytes']) / mebibyte;
@@ -59,6 +69,7 @@ function rows(cases: readonly CaseResult[]): string[] {
             delta(values[`${figure}DeltaPercent`]),
           ]),
         ]),
+        room,
       ),
     );
   }

@@ -1,10 +1,13 @@
 // `gradlink doctor` and `gradlink topo` as text.
 import type { Diagnosis, Finding, Topology, TopologyLink } from '../doctor/types.js';
-import { tableLines, type Column } from './table.js';
+import { matrixLines as blocks, tableLines, type Column } from './table.js';
 import { bandwidthText } from '../results/units.js';
 
 /** A line a finding, with what to do below those that are not ok. */
-export function doctorLines({ findings, topology, packageVersion, seconds }: Diagnosis): string[] {
+export function doctorLines(
+  { findings, topology, packageVersion, seconds }: Diagnosis,
+  room = Infinity,
+): string[] {
   const width = Math.max(...findings.map(({ name }) => name.length));
   const lines = findings.flatMap(({ name, status, text, advice }) => [
     `${status.padEnd(8)}  ${name.padEnd(width)}  ${text}`,
@@ -15,31 +18,45 @@ export function doctorLines({ findings, topology, packageVersion, seconds }: Dia
   return [
     `gradlink ${packageVersion}`,
     ...lines,
-    ...(topology.gpus.length > 1 ? ['', ...matrixLines(topology)] : []),
+    ...(topology.gpus.length > 1 ? ['', ...matrixLines(topology, room)] : []),
     '',
     `${String(count('ok'))} ok, ${String(count('degraded'))} degraded, ${String(count('missing'))} missing; ${seconds.toFixed(2)} s`,
   ];
 }
 
 /** NUMA nodes, networks, GPUs and the matrix of the ways between these. */
-export function topologyLines(topology: Topology): string[] {
+export function topologyLines(topology: Topology, room = Infinity): string[] {
   return [
-    ...nodeLines(topology),
-    ...networkLines(topology),
+    ...nodeLines(topology, room),
+    ...networkLines(topology, room),
     ...(topology.gpusMissing === null
-      ? ['', ...gpuLines(topology), '', ...matrixLines(topology), '', ...linkLines(topology)]
+      ? [
+          '',
+          ...gpuLines(topology, room),
+          '',
+          ...matrixLines(topology, room),
+          '',
+          ...linkLines(topology),
+        ]
       : ['', `GPUs: none (${topology.gpusMissing})`]),
   ];
 }
 
+/** What a GPU's link could be is told below the table too. */
+const weights: Readonly<Record<string, number>> = { 'PCIe possible': 1, PCI: 2 };
+
 function columns(titles: readonly string[], right: readonly string[] = []): Column[] {
-  return titles.map((title) => ({ title, align: right.includes(title) ? 'right' : 'left' }));
+  return titles.map((title) => {
+    const weight = weights[title];
+    const align = right.includes(title) ? 'right' : 'left';
+    return { title, align, ...(weight === undefined ? {} : { weight }) };
+  });
 }
 
-function nodeLines({ nodes }: Topology): string[] {
+function nodeLines({ nodes }: Topology, room: number): string[] {
   if (nodes.length === 0) return ['NUMA nodes: the kernel does not tell'];
   const others = nodes.map(({ node }) => `to ${String(node)}`);
-  return tableLines(
+  return blocks(
     columns(['NUMA node', 'cores', 'memory', ...others], ['memory', ...others]),
     nodes.map(({ node, cores, memoryBytes, distances }) => [
       String(node),
@@ -47,10 +64,11 @@ function nodeLines({ nodes }: Topology): string[] {
       memoryBytes === null ? '' : `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`,
       ...distances.map(String),
     ]),
+    room,
   );
 }
 
-function networkLines({ networks }: Topology): string[] {
+function networkLines({ networks }: Topology, room: number): string[] {
   if (networks.length === 0) return [];
   return [
     '',
@@ -62,11 +80,12 @@ function networkLines({ networks }: Topology): string[] {
         bitsPerSecond === null ? 'unknown' : `${String(bitsPerSecond / 1e9)} Gbit/s`,
         numaNode === null ? '' : String(numaNode),
       ]),
+      room,
     ),
   ];
 }
 
-function gpuLines({ gpus }: Topology): string[] {
+function gpuLines({ gpus }: Topology, room: number): string[] {
   const link = (text: string | null, bytesPerSecond: number | null): string =>
     [text, ...(bytesPerSecond === null ? [] : [`(${bandwidthText(bytesPerSecond)})`])]
       .filter((part) => part !== null)
@@ -81,6 +100,7 @@ function gpuLines({ gpus }: Topology): string[] {
       link(gpu.pcieNow, gpu.pcieNowBytesPerSecond),
       link(gpu.pciePossible, gpu.pciePossibleBytesPerSecond),
     ]),
+    room,
   );
 }
 
@@ -95,7 +115,7 @@ const legend: Readonly<Record<string, string>> = {
 };
 
 /** As `nvidia-smi topo -m`: the way from the row's GPU to the column's. */
-function matrixLines({ gpus, links }: Topology): string[] {
+function matrixLines({ gpus, links }: Topology, room: number): string[] {
   const kind = (from: number, to: number): string => {
     if (from === to) return 'X';
     const link = links.find((one) => one.from === from && one.to === to);
@@ -110,7 +130,7 @@ function matrixLines({ gpus, links }: Topology): string[] {
     ...(staged ? ['* = no peer access: copies go through the host'] : []),
   ];
   return [
-    ...tableLines(
+    ...blocks(
       columns(['', ...names, 'cores', 'NUMA node']),
       gpus.map(({ ordinal, cores, numaNode }, row) => [
         names[row] ?? '',
@@ -118,6 +138,7 @@ function matrixLines({ gpus, links }: Topology): string[] {
         cores ?? '',
         numaNode === null ? '' : String(numaNode),
       ]),
+      room,
     ),
     ...(words.length === 0 ? [] : [words.join(', ')]),
   ];

@@ -7,10 +7,10 @@ import type { Tool } from './tool.js';
 const columns: readonly Column[] = [
   { title: 'what', align: 'left' },
   { title: 'GB/s', align: 'right' },
-  { title: 'limit', align: 'right' },
+  { title: 'limit', align: 'right', weight: 2 },
   { title: 'share', align: 'right' },
   { title: 'target', align: 'left' },
-  { title: 'the limit is', align: 'left' },
+  { title: 'the limit is', align: 'left', weight: 1 },
 ];
 
 const percentText = (share: number): string => `${(share * 100).toFixed(1)} %`;
@@ -32,7 +32,7 @@ function cells(result: CaseResult, quick: boolean): string[] {
   ];
 }
 
-function foot({ run, cases }: Report): string[] {
+function foot({ run, cases }: Report, room?: number): string[] {
   return [
     ...cases.flatMap((one) =>
       one.status === 'ok' ? [] : [`${one.status}: ${one.name}: ${one.reason}`],
@@ -41,6 +41,7 @@ function foot({ run, cases }: Report): string[] {
     ...tableLines(
       columns,
       cases.map((one) => cells(one, run.options['quick'] === true)),
+      room,
     ),
   ];
 }

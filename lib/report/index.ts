@@ -26,6 +26,6 @@ export {
   type ReportFormat,
 } from './render.js';
 export { caseTitle, environmentLine, gpuLines, reportSummary, summaryLines } from './summary.js';
-export { markdownTable, tableLines, type Column } from './table.js';
+export { markdownTable, narrowestTable, tableLines, type Column } from './table.js';
 export type { Tool } from './tool.js';
 export { trainTool } from './train-tables.js';

@@ -11,7 +11,7 @@ import { betweenHosts, thereAndBack } from '../measure/p2p/between-hosts.js';
 import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { hostLines } from './host-lines.js';
 import { environmentLine, gpuLines } from './summary.js';
-import { tableLines } from './table.js';
+import { matrixLines as blocks } from './table.js';
 import { groupBy, type Tool } from './tool.js';
 import { percentText } from '../results/units.js';
 
@@ -33,7 +33,7 @@ function groupByName(cases: readonly CaseResult[]): CaseResult[][] {
 }
 
 /** The results of one case: at most two matrices, then a line for whatever is not good. */
-function rows(results: readonly CaseResult[]): string[] {
+function rows(results: readonly CaseResult[], room = Infinity): string[] {
   const [first] = results;
   if (first === undefined) return [];
   const what =
@@ -49,8 +49,8 @@ function rows(results: readonly CaseResult[]): string[] {
   return [
     '',
     what === undefined ? first.name : `${first.name}: ${what}`,
-    ...(measured.length === 0 ? [] : matrixLines(singles, both ? ', each direction' : '')),
-    ...(measured.length === 0 ? [] : matrixLines(totals, both ? ', both directions' : '')),
+    ...(measured.length === 0 ? [] : matrixLines(singles, both ? ', each direction' : '', room)),
+    ...(measured.length === 0 ? [] : matrixLines(totals, both ? ', both directions' : '', room)),
     ...memoryLine(measured),
     ...multiprocessorsLine(measured),
     ...spreadLine(measured),
@@ -104,7 +104,7 @@ function cell(result: Measured): string {
   return (seconds * 1e9).toFixed(0);
 }
 
-function matrixLines(results: readonly CaseResult[], which: string): string[] {
+function matrixLines(results: readonly CaseResult[], which: string, room: number): string[] {
   const [first] = results;
   if (first === undefined) return [];
   const sides = (side: 'from' | 'to'): string[] =>
@@ -121,13 +121,15 @@ function matrixLines(results: readonly CaseResult[], which: string): string[] {
     return hasMeasurement(result) ? cell(result) : result.status === 'waived' ? 'waived' : 'failed';
   };
   const unit = isLatency(first) ? 'ns' : 'GB/s';
-  return tableLines(
+  return blocks(
     [
       { title: `${unit}${which}`, align: 'left' },
       ...columns.map((title) => ({ title, align: 'right' as const })),
     ],
     rows.map((from) => [from, ...columns.map((to) => at(from, to))]),
-  ).map((line) => `  ${line}`);
+    room,
+    '  ',
+  );
 }
 
 /** What the memory did in a local copy, which is what its limit holds for. */

@@ -13,12 +13,12 @@ const columns: readonly Column[] = [
   { title: 'workers', align: 'right' },
   { title: 'scheme', align: 'left' },
   { title: 'step', align: 'right' },
-  { title: 'from to', align: 'left' },
-  { title: 'not hidden', align: 'right' },
-  { title: 'samples/s', align: 'right' },
+  { title: 'from to', name: 'step from to', align: 'left', weight: 2 },
+  { title: 'not hidden', align: 'right', weight: 1 },
+  { title: 'samples/s', align: 'right', weight: 4 },
   { title: 'speedup', align: 'right' },
   { title: 'efficiency', align: 'right' },
-  { title: 'from to', align: 'left' },
+  { title: 'from to', name: 'efficiency from to', align: 'left', weight: 3 },
   { title: '', align: 'left' },
 ];
 
@@ -86,6 +86,7 @@ export function renderPrediction(
   prediction: Prediction,
   format: PredictionFormat,
   all: boolean,
+  room = Infinity,
 ): string {
   if (format === 'json') return `${JSON.stringify(prediction, null, 2)}\n`;
   const rows = chosenSteps(prediction, all).map((step) => cells(step, prediction.targetEfficiency));
@@ -105,7 +106,7 @@ export function renderPrediction(
     `${title}: ${facts[0]!}`,
     ...facts.slice(1).map((fact) => `  assumed: ${fact}`),
     '',
-    ...tableLines(columns, rows),
+    ...tableLines(columns, rows, room),
     '',
     ...crossingLines(prediction),
   ].join('\n')}\n`;
@@ -115,7 +116,7 @@ const checkColumns: readonly Column[] = [
   { title: 'case', align: 'left' },
   { title: 'predicted', align: 'right' },
   { title: 'true', align: 'right' },
-  { title: 'unit', align: 'left' },
+  { title: 'unit', align: 'left', weight: 1 },
   { title: 'error', align: 'right' },
 ];
 
@@ -133,6 +134,7 @@ function verdictOf({ summary, error, target, passed }: Validation): string {
 export function renderValidations(
   validations: readonly Validation[],
   format: PredictionFormat,
+  room = Infinity,
 ): string {
   if (format === 'json') return `${JSON.stringify({ validations }, null, 2)}\n`;
   const blocks = validations.map((one) => {
@@ -155,7 +157,15 @@ export function renderValidations(
           verdictOf(one),
           '',
         ]
-      : [heading, `  ${one.source}`, '', ...tableLines(checkColumns, rows), '', verdictOf(one), ''];
+      : [
+          heading,
+          `  ${one.source}`,
+          '',
+          ...tableLines(checkColumns, rows, room),
+          '',
+          verdictOf(one),
+          '',
+        ];
   });
   return `${blocks.flat().join('\n').trimEnd()}\n`;
 }

@@ -1,28 +1,144 @@
+// Tables as text: as wide as their cells, or as the room that a terminal has for them.
 export interface Column {
   readonly title: string;
   /** Numbers to the right, words to the left. */
   readonly align: 'left' | 'right';
+  /** Where there is no room the lightest is left out first. A column without a weight stays. */
+  readonly weight?: number;
+  /** What the column is called where its title alone does not say. */
+  readonly name?: string;
 }
 
-/** Lines of a table whose columns are as wide as their widest cell; titles first, two spaces between columns. */
+/** Tables fit this many columns of characters; they are not made narrower. */
+export const narrowestTable = 60;
+const gap = 2;
+/** What a column of words keeps when it is wrapped. */
+const narrowestWords = 12;
+
+/** Indices of the columns that fit a room, the lightest left out first, the last among equals. */
+export function fittingColumns(
+  columns: readonly Pick<Column, 'weight'>[],
+  widths: readonly number[],
+  room: number,
+  between = gap,
+): number[] {
+  const kept = columns.map((_, index) => index);
+  const total = (): number =>
+    widthOf(
+      kept.map((index) => widths[index] ?? 0),
+      between,
+    );
+  while (total() > Math.max(room, narrowestTable)) {
+    const weights = kept.map((index) => columns[index]?.weight ?? Infinity);
+    const lightest = Math.min(...weights);
+    if (lightest === Infinity) break;
+    kept.splice(weights.lastIndexOf(lightest), 1);
+  }
+  return kept;
+}
+
+function widthOf(widths: readonly number[], between = gap): number {
+  return widths.reduce((sum, width) => sum + width, between * Math.max(0, widths.length - 1));
+}
+
+/** One line that names the columns that are not shown; none where all are. */
+export function leftOutLines(columns: readonly Column[], kept: readonly number[], room: number) {
+  const names = columns.flatMap(({ title, name = title }, index) =>
+    kept.includes(index) || name === '' ? [] : [name],
+  );
+  if (names.length === 0) return [];
+  const width = String(Math.max(room, narrowestTable));
+  return [`left out at ${width} columns: ${[...new Set(names)].join(', ')}; --json has all`];
+}
+
+/** A cell in lines of a width: at spaces, and within words that are longer. */
+function wrappedCell(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let rest = text;
+  while (rest.length > width) {
+    const space = rest.lastIndexOf(' ', width);
+    const end = space > 0 ? space : width;
+    lines.push(rest.slice(0, end));
+    rest = rest.slice(end).trimStart();
+  }
+  return [...lines, rest];
+}
+
+/** Widths with those of words smaller, the widest first, until they fit. */
+function narrowed(columns: readonly Column[], widths: readonly number[], room: number): number[] {
+  const narrow = [...widths];
+  for (let over = widthOf(narrow) - Math.max(room, narrowestTable); over > 0; over -= 1) {
+    const words = narrow.map((width, index) => (columns[index]?.align === 'left' ? width : 0));
+    const widest = Math.max(...words);
+    if (widest <= narrowestWords) break;
+    narrow[words.indexOf(widest)] = widest - 1;
+  }
+  return narrow;
+}
+
+/**
+ * Lines of a table whose columns are as wide as their widest cell; titles first, two spaces between columns. In a room
+ * that is too narrow the lightest columns are left out, with a line that names them, and words are wrapped.
+ */
 export function tableLines(
   columns: readonly Column[],
   rows: readonly (readonly string[])[],
+  room = Infinity,
 ): string[] {
-  const titles = columns.map(({ title }) => title);
+  const all = [columns.map(({ title }) => title), ...rows];
   const widths = columns.map((_, index) =>
-    Math.max(...[titles, ...rows].map((row) => (row[index] ?? '').length)),
+    Math.max(...all.map((row) => (row[index] ?? '').length)),
   );
-  return [titles, ...rows].map((row) =>
-    columns
-      .map(({ align }, index) => {
-        const cell = row[index] ?? '';
-        const width = widths[index] ?? 0;
-        return align === 'left' ? cell.padEnd(width) : cell.padStart(width);
-      })
-      .join('  ')
-      .trimEnd(),
+  const kept = fittingColumns(columns, widths, room);
+  const shown = kept.flatMap((index) => columns[index] ?? []);
+  const narrow = narrowed(
+    shown,
+    kept.map((index) => widths[index] ?? 0),
+    room,
   );
+  const lines = all.flatMap((row) => {
+    const cells = kept.map((index, at) => wrappedCell(row[index] ?? '', narrow[at] ?? 0));
+    const height = Math.max(1, ...cells.map(({ length }) => length));
+    return Array.from({ length: height }, (_, line) =>
+      shown
+        .map(({ align }, at) => {
+          const cell = cells[at]?.[line] ?? '';
+          const width = narrow[at] ?? 0;
+          return align === 'left' ? cell.padEnd(width) : cell.padStart(width);
+        })
+        .join(' '.repeat(gap))
+        .trimEnd(),
+    );
+  });
+  return [...lines, ...leftOutLines(columns, kept, room)];
+}
+
+/** A matrix: where the room is too narrow its columns follow in blocks, each with the first column again. */
+export function matrixLines(
+  columns: readonly Column[],
+  rows: readonly (readonly string[])[],
+  room = Infinity,
+  indent = '',
+): string[] {
+  const widths = columns.map(({ title }, index) =>
+    Math.max(title.length, ...rows.map((row) => (row[index] ?? '').length)),
+  );
+  const blocks: number[][] = [];
+  for (let index = 1; index < columns.length; index += 1) {
+    const block = blocks.at(-1);
+    const next = [0, ...(block ?? []), index].map((at) => widths[at] ?? 0);
+    if (block !== undefined && indent.length + widthOf(next) <= Math.max(room, narrowestTable))
+      block.push(index);
+    else blocks.push([index]);
+  }
+  return blocks.flatMap((block, number) => [
+    ...(number === 0 ? [] : ['']),
+    ...tableLines(
+      [0, ...block].flatMap((index) => columns[index] ?? []),
+      rows.map((row) => [0, ...block].map((index) => row[index] ?? '')),
+      room,
+    ).map((line) => indent + line),
+  ]);
 }
 
 /** The same as a Markdown table. */

@@ -2,18 +2,19 @@
 import type { RankInfo } from '../measure/run.js';
 import type { CaseResult, Report, ReportHead } from '../results/result.js';
 
+/** `room` is the width that a terminal has for a line; absent: tables are as wide as their cells. */
 export interface Tool {
   /** `run.tool` of its reports. */
   readonly name: string;
   /** Whether a report of that name is this tool's; absent where no other has the name. */
   readonly owns?: (report: Pick<Report, 'cases'>) => boolean;
   /** Lines above the first case; `ranks` where they are known and shown. */
-  readonly head: (head: ReportHead, ranks?: readonly RankInfo[]) => string[];
+  readonly head: (head: ReportHead, ranks?: readonly RankInfo[], room?: number) => string[];
   /** The cases of a report as its run told them: those that {@link rows} takes together. */
   readonly groups: (cases: readonly CaseResult[]) => readonly (readonly CaseResult[])[];
-  readonly rows: (cases: readonly CaseResult[]) => string[];
+  readonly rows: (cases: readonly CaseResult[], room?: number) => string[];
   /** Lines below the last case. */
-  readonly foot: (report: Report) => string[];
+  readonly foot: (report: Report, room?: number) => string[];
 }
 
 /** Cases side by side that have a key in common, in the order of the report. */

@@ -18,8 +18,17 @@ function value(run: Run, name: string): number {
   return run.values?.[name] ?? 0;
 }
 
-function columnsOf(titles: readonly string[], left: number): Column[] {
-  return titles.map((title, index) => ({ title, align: index < left ? 'left' : 'right' }));
+/** Those named first are left out first where a terminal has no room. */
+function columnsOf(
+  titles: readonly string[],
+  left: number,
+  lightest: readonly string[] = [],
+): Column[] {
+  return titles.map((title, index) => {
+    const weight = lightest.indexOf(title);
+    const align = index < left ? 'left' : 'right';
+    return { title, align, ...(weight < 0 ? {} : { weight }) };
+  });
 }
 
 /** Samples of all workers in a second, over all measured steps. */
@@ -49,12 +58,28 @@ const elasticDlTitles = [
   'speedup',
 ];
 
+const elasticDlLightest = [
+  'arrays',
+  'parameters',
+  'batches/task',
+  'MB',
+  'device-to-host s',
+  'get_model s',
+  'compute:comm',
+  'batch_process s',
+  'report_gradient s',
+  'task_process s',
+  'batch',
+  'comm %',
+];
+
 /**
  * ElasticDL's figures, a row a run: seconds of a task. report_gradient is communication that nothing hid, without the
  * copies between the backend and the memory that travels, which have a column of their own.
  */
-export function elasticDlTable(cases: readonly CaseResult[]): string[] {
-  return tableLines(columnsOf(elasticDlTitles, 2), elasticDlCells(cases));
+export function elasticDlTable(cases: readonly CaseResult[], room?: number): string[] {
+  const columns = columnsOf(elasticDlTitles, 2, elasticDlLightest);
+  return tableLines(columns, elasticDlCells(cases), room);
 }
 
 /** What the figures are, and the table. */
@@ -134,9 +159,9 @@ export const trainTool: Tool = {
   head: ({ environment }) => [environmentLine(environment), ''],
   // One table of all runs.
   groups: (cases) => [cases],
-  rows: (cases) => {
+  rows: (cases, room) => {
     const grid = cases.some(({ parameters }) => parameters.machines !== undefined);
-    return grid ? gridTable(gridRows(cases, targetEfficiency)) : elasticDlTable(cases);
+    return grid ? gridTable(gridRows(cases, targetEfficiency), room) : elasticDlTable(cases, room);
   },
   foot: () => [],
 };
@@ -268,8 +293,22 @@ function gridCells(rows: readonly GridRow[]): Rows {
   });
 }
 
-export function gridTable(rows: readonly GridRow[]): string[] {
-  return tableLines(columnsOf(gridTitles, 1), gridCells(rows));
+const gridLightest = [
+  'disk',
+  'runs',
+  'net in MB/s',
+  'net out MB/s',
+  'memory',
+  'gpu',
+  'cpu',
+  'batch/device',
+  'target',
+  'missing',
+  'speedup',
+];
+
+export function gridTable(rows: readonly GridRow[], room?: number): string[] {
+  return tableLines(columnsOf(gridTitles, 1, gridLightest), gridCells(rows), room);
 }
 
 /** What the figures are, and the table. */

@@ -5,6 +5,7 @@ import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
 import { choice, decimal, integer } from '../parse.js';
 import { ProgressRelay } from '../progress/relay.js';
+import { withColumns } from '../terminal-width.js';
 import type { Register } from '../register.js';
 import { UsageError } from '../usage-error.js';
 import {
@@ -122,7 +123,12 @@ async function runOnce(
   // What they write goes to files as it is, where there are any.
   const progress = new ProgressRelay(io, directory === undefined);
   try {
-    const started = { ...job, outerEnv: progress.environment(job.outerEnv) };
+    const outerEnv = progress.environment(job.outerEnv);
+    // Before each line stands a tag such as [12] or [s3].
+    const tagged = options.tagOutput === true ? 6 : 0;
+    const forTerminal =
+      directory === undefined ? withColumns(outerEnv, io.stdout, tagged) : outerEnv;
+    const started = { ...job, outerEnv: forTerminal };
     const whole = remote === undefined ? started : { ...started, control: remote.address };
     const result = await runJob(planned(launcher, whole, jobId), {
       mark: `${jobVariable}=${jobId}`,

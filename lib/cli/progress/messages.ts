@@ -1,8 +1,7 @@
 // How a process that has no terminal says how far it is: a line of its standard error, to the process that started it
 // and that knows a terminal. Who reads them never passes them on to anybody who did not ask for them.
-import { fstatSync } from 'node:fs';
-
 import type { Io } from '../io.js';
+import { isPassedOn } from '../terminal-width.js';
 
 /** Set for processes whose standard error goes to one that takes these lines out. */
 export const progressVariable = 'GRADLINK_PROGRESS';
@@ -37,9 +36,7 @@ export function readProgress(line: Buffer): ProgressMessage | undefined {
 /** Whether somebody listens: the variable alone would be inherited by processes whose output goes elsewhere. */
 export function hasListener({ stderr, env }: Io): boolean {
   if (env[progressVariable] === undefined) return false;
-  const { fd } = stderr as { readonly fd?: number };
-  // What gradlink gives the processes that it starts; neither a file nor a shell's pipe is one.
-  return fd !== undefined && fstatSync(fd).isSocket();
+  return isPassedOn(stderr);
 }
 
 /** The environment of processes that are started: that somebody listens, or that nobody does. */

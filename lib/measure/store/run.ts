@@ -151,23 +151,28 @@ function defaultNetwork(): Network {
 export async function run(options: StoreOptions = {}, events: StoreEvents = {}): Promise<Report> {
   checkEvents(events);
   const given = optionsOf(options, defaults, others);
-  const { kvStores, devices, network = defaultNetwork(), warmup, batches } = given;
+  const { kvStores, network = defaultNetwork(), warmup, batches } = given;
   integer(batches, 'batches', 1, 2 ** 31 - 1);
   integer(given.display, 'display', 1, batches);
   if (given.bigArrayBound !== undefined) {
     integer(given.bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER);
   }
-  const { gpus } = parseDevices(devices);
+  const { gpus, names: devices } = parseDevices(given.devices);
   await using job = await openStoreJob(kvStores);
   const tell = job.rank === 0 ? events : {};
   const unavailable = await unavailableOf(kvStores, devices, given);
   for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
-  const used = { ...given, network: network.name, compression: given.compression?.type ?? null };
+  const used = {
+    ...given,
+    devices,
+    network: network.name,
+    compression: given.compression?.type ?? null,
+  };
   const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);
   const head = headOf('measure', used, {}, machine && describeGpus(machine.gpus));
   tell.onStart?.(head, []);
   const limits = await limitsOf(job, gpus, head.environment);
-  const run = { ...given, network };
+  const run = { ...given, devices, network };
   const lengths = network.parameters.map(({ shape }) => elementsOf(shape));
   const gradients = drawGradients(given.dtype, lengths, devices.length, given.seed);
   const context = { gradients, limits, job };

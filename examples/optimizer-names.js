@@ -1,0 +1,20 @@
+// Run: node examples/optimizer-names.js
+import {
+  createOptimizer,
+  CosineScheduler,
+  LBSGD,
+  LRScheduler,
+  Optimizer,
+  SGLD,
+  Test,
+} from 'gradlink';
+
+const lrScheduler = new CosineScheduler({ baseLr: 0.4, maxUpdate: 100 });
+const sgd = createOptimizer('sgd', { momentum: 0.9, lrScheduler });
+console.log(sgd instanceof Optimizer, lrScheduler instanceof LRScheduler, sgd.learningRate);
+for (const made of [new LBSGD({ batchScale: 8 }), new SGLD({ learningRate: 0.01 }), new Test()])
+  console.log(made.constructor.name, made instanceof Optimizer);
+// Prints: true true 0.4
+// Prints: LBSGD true
+// Prints: SGLD true
+// Prints: Test true

@@ -1,0 +1,18 @@
+// Run: node examples/report.js
+import { writeFileSync } from 'node:fs';
+import { environmentOf, knownVariables, outcome, parseReport, readReport } from 'gradlink/measure';
+import { reportSchema, runStores, schemaVersion } from 'gradlink/measure';
+import { network } from 'gradlink/models';
+
+const stores = { kvStores: ['local'], network: network('lenet'), devices: 2, batches: 1 };
+const report = await runStores(stores);
+const file = `/tmp/gradlink-report-${process.pid}.json`;
+writeFileSync(file, JSON.stringify(report));
+console.log(outcome(readReport(file)).ok, 'case ran');
+console.log(parseReport(JSON.stringify(report), 'text').schemaVersion === schemaVersion);
+console.log(reportSchema.$schema, environmentOf().threads >= 1);
+console.log(knownVariables({ NCCL_ALGO: 'Ring', HOME: '/root' }));
+// Prints: 1 case ran
+// Prints: true
+// Prints: http://json-schema.org/draft-07/schema# true
+// Prints: { NCCL_ALGO: 'Ring' }
