@@ -69,8 +69,8 @@ const common = {
   logLevel: 'warning',
   // A sixth of what is installed was indentation. Names stay, so that stacks can be read.
   minifyWhitespace: true,
-    // Node shows the line on which an error was thrown, whole.
-    lineLimit: 120,
+  // Node shows the line on which an error was thrown, whole.
+  lineLimit: 120,
   minifySyntax: true,
   // Optional peers: where the user's program has them, and never a second copy.
   external: ['@tensorflow/*'],

@@ -104,7 +104,9 @@ function exportsText() {
       const said = sentenceOf(symbol, checker);
       const example = examples.get(`${name} ${own}`);
       const shown = example === undefined ? '' : ` [Example](../examples/${example}).`;
-      lines.push(`- \`${own}\`, ${kindOf(symbol, typeOnly)}${said === '' ? '' : `: ${said}`}${shown}`);
+      lines.push(
+        `- \`${own}\`, ${kindOf(symbol, typeOnly)}${said === '' ? '' : `: ${said}`}${shown}`,
+      );
     }
   }
   return `${lines.join('\n')}\n`;
