@@ -10,10 +10,10 @@ import type { OpeningOptions } from './options.js';
 import { storeKinds } from './types.js';
 import type { StoreBackend, StoreKind, StoreType } from './types.js';
 
-/** How a kind of store is opened on CPU devices and on GPUs; absent where it cannot be. */
+/** How a kind of store is opened on CPU devices, absent where it cannot be, and on GPUs. */
 interface Backend {
   readonly onHost?: (devices: number, options: OpeningOptions) => Promise<StoreBackend>;
-  readonly onGpus?: (gpus: readonly number[], options: OpeningOptions) => Promise<StoreBackend>;
+  readonly onGpus: (gpus: readonly number[], options: OpeningOptions) => Promise<StoreBackend>;
 }
 
 function alone(store: NativeKVStore): StoreBackend {
@@ -54,7 +54,7 @@ async function openMerging(
   return alone(store);
 }
 
-function onGpus(merge: number): NonNullable<Backend['onGpus']> {
+function onGpus(merge: number): Backend['onGpus'] {
   return (gpus) => openMerging(gpus, merge);
 }
 
@@ -65,7 +65,7 @@ const merges = {
 } as const;
 
 /** NCCL may load and yet not run: a driver that is too old for it, a container with a small /dev/shm. */
-const deviceOnGpus: NonNullable<Backend['onGpus']> = async (gpus, options) => {
+const deviceOnGpus: Backend['onGpus'] = async (gpus, options) => {
   const { merge, peer, graph } = options;
   // Where these are asked for, NCCL takes no part.
   const nccl = merge === 'auto' && peer && !graph;
@@ -112,22 +112,21 @@ const backends: Readonly<Record<StoreKind, Backend>> = {
   dist_sync_device: withServers('dist_sync_device'),
   dist_async: withServers('dist_async'),
   dist_async_device: withServers('dist_async_device'),
-  allreduce: { onHost: openWithoutServers },
+  allreduce: {
+    onHost: (devices, options) => openWithoutServers(devices, null, options),
+    onGpus: (gpus, options) => {
+      assertDriver();
+      return openWithoutServers(gpus.length, gpus, options);
+    },
+  },
 };
 
-/** The kinds that can be opened on such devices. */
-function available(where: keyof Backend): string {
-  const kinds = storeKinds.filter((kind) => backends[kind][where] !== undefined);
-  return new Intl.ListFormat('en', { type: 'conjunction' }).format(kinds);
-}
-
-/** Why a kind cannot be opened on these devices. */
-function whyNot(kind: StoreKind, { names, gpus }: StoreDevices): GradlinkError {
-  const where = gpus === null ? 'onHost' : 'onGpus';
-  const needs = gpus === null ? "GPUs (devices: ['gpu:0', ...])" : 'CPU devices';
-  const message = `the store type '${kind}' needs ${needs}, not ${names.join(', ')}`;
-  const code = gpus === null ? 'ERR_BACKEND_UNAVAILABLE' : 'ERR_UNSUPPORTED';
-  return new GradlinkError(code, `${message}; available here: ${available(where)}`, {
+/** Why a kind cannot be opened on CPU devices. */
+function needsGpus(kind: StoreKind, names: readonly string[]): GradlinkError {
+  const kinds = storeKinds.filter((other) => backends[other].onHost !== undefined);
+  const available = new Intl.ListFormat('en', { type: 'conjunction' }).format(kinds);
+  const message = `the store type '${kind}' needs GPUs (devices: ['gpu:0', ...]), not ${names.join(', ')}`;
+  return new GradlinkError('ERR_BACKEND_UNAVAILABLE', `${message}; available here: ${available}`, {
     usable: true,
   });
 }
@@ -135,7 +134,7 @@ function whyNot(kind: StoreKind, { names, gpus }: StoreDevices): GradlinkError {
 /**
  * Opens a store of this type.
  *
- * @throws GradlinkError ERR_UNSUPPORTED or ERR_BACKEND_UNAVAILABLE where this build or machine has no such store.
+ * @throws GradlinkError ERR_BACKEND_UNAVAILABLE where this build or machine has no such store.
  */
 export async function openBackend(
   type: StoreType,
@@ -143,9 +142,7 @@ export async function openBackend(
   options: OpeningOptions,
 ): Promise<StoreBackend> {
   const { onHost, onGpus } = backends[type.kind];
-  if (devices.gpus === null && onHost !== undefined) {
-    return await onHost(devices.names.length, options);
-  }
-  if (devices.gpus !== null && onGpus !== undefined) return await onGpus(devices.gpus, options);
-  throw whyNot(type.kind, devices);
+  if (devices.gpus !== null) return await onGpus(devices.gpus, options);
+  if (onHost === undefined) throw needsGpus(type.kind, devices.names);
+  return await onHost(devices.names.length, options);
 }

@@ -70,17 +70,25 @@ export async function openWithServers(
   }
 }
 
-/** A worker's side of a store without servers. */
+/**
+ * A worker's side of a store without servers.
+ *
+ * @param gpus - one a device; null for CPU devices.
+ */
 export async function openWithoutServers(
   devices: number,
+  gpus: readonly number[] | null,
   { timeoutMs, startTimeoutMs }: OpeningOptions,
 ): Promise<StoreBackend> {
   const alone = { backend: 'shm', job: '', rank: 0, workers: 1, servers: 0 } as const;
   const place = workerPlace() ?? alone;
   const { rank, workers } = place;
-  const meeting = meetingOf(place, `allreduce ${storesWithout++}`, workers, startTimeoutMs);
-  const options = { devices, timeoutMs };
-  const store = track(await native().NativeKVStore.openAllreduce(meeting, options));
+  const meeting = meetingOf(place, `allreduce ${storesWithout}`, workers, startTimeoutMs);
+  const options = { devices, gpus, mergeOnHost: false, timeoutMs };
+  const opening = native().NativeKVStore.openAllreduce(meeting, options);
+  // A GPU that is missing was told at once, and the other workers still wait for this store.
+  ++storesWithout;
+  const store = track(await opening);
   return { native: store, rank, numWorkers: workers, numServers: 0 };
 }
 

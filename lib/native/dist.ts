@@ -19,6 +19,10 @@ export interface NativePlace {
 export interface NativeAllreduceOptions {
   /** Arrays a push brings. */
   readonly devices: number;
+  /** One a device, where devices are GPUs. */
+  readonly gpus: readonly number[] | null;
+  /** GPUs: whether their arrays are summed in the host's memory; else on a GPU. */
+  readonly mergeOnHost: boolean;
   /** Milliseconds that an operation may wait for other workers. */
   readonly timeoutMs: number;
 }
@@ -29,10 +33,6 @@ export interface NativeDistOptions extends NativeAllreduceOptions {
   readonly asynchronous: boolean;
   /** Keys of at least so many elements are cut over all servers. */
   readonly bigArrayBound: number;
-  /** One a device, where devices are GPUs. */
-  readonly gpus: readonly number[] | null;
-  /** GPUs: whether their arrays are summed in the host's memory; else on a GPU. */
-  readonly mergeOnHost: boolean;
 }
 
 /** Elements `first` to `first + count - 1` of a key lie on this server; int keys are in decimal. */

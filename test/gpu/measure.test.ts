@@ -200,7 +200,6 @@ describe('refused, with 2', () => {
     [['--gpus', '0,1', '--graph', '--merge', 'nccl'], 'beside it, got --merge nccl'],
     [['--gpus', '0', '--graph', '--gc-type', '2bit'], 'beside it, got --gc-type 2bit'],
     [['--gpus', '0', '--graph', '--kv-store', 'local'], 'with --kv-store device'],
-    [['--gpus', '0', '--kv-store', 'allreduce'], 'available here: local, device, nccl, dist_sync'],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

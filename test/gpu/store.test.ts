@@ -352,9 +352,6 @@ describe('what does not fit is refused', () => {
       code: 'ERR_BACKEND_UNAVAILABLE',
       message: expect.stringContaining('needs GPUs') as string,
     });
-    await expect(open('allreduce', { devices: named([0]) })).rejects.toThrow(
-      'available here: local, device, nccl, dist_sync',
-    );
   });
 
   it('optimizers for integers', async () => {

@@ -111,15 +111,18 @@ Napi::Value KVStoreWrap::openAllreduce(const Napi::CallbackInfo& info) {
   return guarded(env, [&]() -> Napi::Value {
     const Napi::Object from = objectArg(info[1], "options");
     AllreduceStoreOptions options;
-    options.devices = devicesArg(from);
+    const std::optional<GpuDistOptions> gpus = gpusOf(from);
+    options.devices = gpus ? gpus->innerDevices() : devicesArg(from);
     options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
     return openStore(
         env,
-        [join = jobJoinArg(info[0]), options](const std::atomic<bool>* cancelled) {
-          return makeAllreduceStore(join(cancelled), options);
+        [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
+          std::unique_ptr<AllreduceStore> store = makeAllreduceStore(join(cancelled), options);
+          return gpus ? makeGpuAllreduceStore(std::move(store), *gpus) : std::move(store);
         },
-        [](Napi::Env at, std::unique_ptr<Store> store) {
-          return make(at, std::move(store), KVStoreHandle::Kind::distributed);
+        [kind = gpus ? KVStoreHandle::Kind::distributedGpus : KVStoreHandle::Kind::distributed](
+            Napi::Env at, std::unique_ptr<Store> store) {
+          return make(at, std::move(store), kind);
         });
   });
 }

@@ -94,8 +94,7 @@ class GpuDistSite::Visit final : public GpuFlight {
   GpuCall call_;
 };
 
-GpuDistSite::GpuDistSite(DistStore& inner, const GpuDistOptions& options,
-                         std::function<void()> wake)
+GpuDistSite::GpuDistSite(Store& inner, const GpuDistOptions& options, std::function<void()> wake)
     : inner_(inner), options_(options), wake_(std::move(wake)), places_(options.gpus) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     up_.push_back(std::make_unique<cuda::Stream>(places_[i].device));

@@ -1,6 +1,7 @@
-// Values on servers: what GPUs push goes through page-locked memory of the host to the store that
-// talks to the servers, what it pulls comes back the same way. While one key's arrays are on their
-// way to the host, others are with the servers, and others on their way back.
+// Values on servers, or in the host's memory of every worker: what GPUs push goes through
+// page-locked memory of the host to the store that talks to the others, what it pulls comes back
+// the same way. While one key's arrays are on their way to the host, others are with the servers,
+// and others on their way back.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ class GpuDistSite final : public GpuSite {
  public:
   /// `wake`: tells the engine that the inner store has done something. Throws where a GPU is
   /// missing.
-  GpuDistSite(DistStore& inner, const GpuDistOptions& options, std::function<void()> wake);
+  GpuDistSite(Store& inner, const GpuDistOptions& options, std::function<void()> wake);
   ~GpuDistSite() override;
 
   const GpuPlaces& places() const { return places_; }
@@ -31,7 +32,7 @@ class GpuDistSite final : public GpuSite {
   bool blocksKey(const GpuUnit&) const override { return true; }
   /// A push is done when its arrays have been read; a pull waits for the other workers.
   bool joinsPulls() const override { return false; }
-  std::size_t roundBytes() const override { return std::size_t{64} << 20; }
+  std::size_t roundBytes() const override { return options_.roundBytes; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
   bool quiesce() noexcept override;
 
@@ -40,7 +41,7 @@ class GpuDistSite final : public GpuSite {
   /// Whether the unit's arrays are summed before they leave the GPUs.
   bool sums(const GpuUnit& unit) const { return !options_.onHost && unit.in.size() > 1; }
 
-  DistStore& inner_;
+  Store& inner_;
   const GpuDistOptions options_;
   const std::function<void()> wake_;
   GpuPlaces places_;

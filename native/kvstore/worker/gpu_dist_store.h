@@ -1,9 +1,12 @@
-// A distributed store whose devices are GPUs, made of one whose arrays are in the host's memory.
+// A store of several workers whose devices are GPUs, made of one whose arrays are in the host's
+// memory.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <vector>
 
+#include "kvstore/allreduce/store.h"
 #include "kvstore/worker/store.h"
 
 namespace gradlink {
@@ -16,6 +19,8 @@ struct GpuDistOptions {
   bool onHost = false;
   /// How long the GPUs may take for what they do for an operation.
   double timeoutMs = 30000;
+  /// What one round moves at most, but for a single larger key.
+  std::size_t roundBytes = std::size_t{64} << 20;
 
   /// What DistStoreOptions::devices of the inner store must be.
   std::size_t innerDevices() const { return onHost ? gpus.size() : 1; }
@@ -25,5 +30,9 @@ struct GpuDistOptions {
 /// else is as `inner` does it; nothing else may use that one. Throws where a GPU is missing.
 std::unique_ptr<DistStore> makeGpuDistStore(std::unique_ptr<DistStore> inner,
                                             const GpuDistOptions& options);
+
+/// The same of a store without servers. `onHost` and `roundBytes` of the options are not looked at.
+std::unique_ptr<AllreduceStore> makeGpuAllreduceStore(std::unique_ptr<AllreduceStore> inner,
+                                                      const GpuDistOptions& options);
 
 }  // namespace gradlink

@@ -1,0 +1,274 @@
+// Stores without servers whose devices are GPUs, in jobs of real processes.
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { gpuDevices } from '../../lib/gpu/devices.js';
+import { runJob, startJob } from '../distributed/support.js';
+import { GpuScripts } from '../support/gpu-processes.js';
+import { well } from '../support/processes.js';
+
+const present = gpuDevices().length;
+/** Two devices a worker, on as many GPUs as there are. */
+const names = [0, 1].map((index) => `gpu:${index % present}`);
+const library = new URL('../../dist/index.js', import.meta.url).href;
+const size = { workers: 2, servers: 0 };
+
+let scripts: GpuScripts;
+beforeEach(() => {
+  scripts = new GpuScripts();
+});
+afterEach(() => scripts.remove());
+
+/** In every worker: a store, and arrays, one for each of its devices. */
+const aStore = (options = '') => `
+  import { createOptimizer } from ${JSON.stringify(library)};
+  const names = ${JSON.stringify(names)};
+  const kv = await KVStore.create('allreduce', { devices: names, ${options} });
+  const buffers = (dtype, arrays) => Promise.all(names.map(async (name, index) => {
+    const buffer = DeviceBuffer.alloc(Number(name.slice(4)), dtype, arrays[index].length);
+    await buffer.copyFrom(arrays[index]);
+    return buffer;
+  }));
+  const zeros = (length) => buffers('float32', names.map(() => new Float32Array(length)));
+  const read = (made) => Promise.all(made.map((buffer) => buffer.copyTo()));
+  const count = 20_003;
+  // Eighths: their sums are exact in any order.
+  const gradient = (round, device) =>
+    Float32Array.from({ length: count }, (_, i) => (((i * 7 + round * 3 + device * 5) % 33) - 16) / 8);
+  const weights = () => Float32Array.from({ length: count }, (_, i) => ((i % 19) - 9) / 4);
+  const bits = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength);
+`;
+
+const optimizers = ['sgd', 'adam', 'lamb'] as const;
+
+describe('an allreduce store on GPUs', () => {
+  it('steps as one store of all devices does, to the bit, on every GPU of every worker', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore()}
+      report([kv.type, kv.numWorkers, kv.devices]);
+      for (const optimizer of ${JSON.stringify(optimizers)}) {
+        const one = await KVStore.create('device', { devices: 4 });
+        for (const store of [kv, one]) {
+          await store.init(optimizer, weights());
+          await store.setOptimizer(createOptimizer(optimizer, { learningRate: 0.01 }));
+        }
+        const outs = await zeros(count);
+        const expected = new Float32Array(count);
+        let same = true;
+        for (let round = 0; round < 3; ++round) {
+          await kv.push(optimizer, await buffers('float32', [0, 1].map((i) => gradient(round, 2 * kv.rank + i))));
+          await kv.pull(optimizer, outs);
+          await one.push(optimizer, [0, 1, 2, 3].map((device) => gradient(round, device)));
+          await one.pull(optimizer, expected);
+          for (const out of await read(outs)) same &&= bits(out).equals(bits(expected));
+        }
+        report([optimizer, same, expected.some((value, i) => value !== weights()[i])]);
+        await one.close();
+      }
+      await kv.close();`,
+      scripts.env(),
+    );
+    const all = optimizers.map((optimizer) => [optimizer, true, true]);
+    for (const worker of workers) {
+      expect(worker).toMatchObject({ ...well, reports: [['allreduce', 2, names], ...all] });
+    }
+    scripts.expectNothingLeft();
+  });
+
+  it('sums every type of element, arrays of the host too', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore()}
+      const kinds = { float64: Float64Array, int32: Int32Array, uint8: Uint8Array, float16: Uint16Array, bfloat16: Uint16Array };
+      // The bit patterns of 1 and 4.
+      const one = { float16: 0x3c00, bfloat16: 0x3f80 };
+      for (const [dtype, Kind] of Object.entries(kinds)) {
+        await kv.init(dtype, new Kind(5), { dtype });
+        const values = await buffers(dtype, names.map(() => new Kind(5).fill(one[dtype] ?? 1)));
+        await kv.pushPull(dtype, values);
+        report((await read(values)).map((array) => array.join()));
+      }
+      await kv.init('w', new Float32Array(3));
+      const [onGpu] = await buffers('float32', names.map(() => Float32Array.of(1, 2, 3)));
+      const out = new Float32Array(3);
+      await kv.push('w', [onGpu, Float32Array.of(1, 2, 3)]);
+      await kv.pull('w', [out, onGpu]);
+      report([[...out], [...(await onGpu.copyTo())]]);
+      await kv.close();`,
+      scripts.env(),
+    );
+    const each = (four: number): string[] => names.map(() => Array(5).fill(four).join());
+    const sums = [each(4), each(4), each(4), each(0x4400), each(0x4080)];
+    for (const worker of workers) {
+      const reports = [
+        ...sums,
+        [
+          [4, 8, 12],
+          [4, 8, 12],
+        ],
+      ];
+      expect(worker).toMatchObject({ ...well, reports });
+    }
+    scripts.expectNothingLeft();
+  });
+
+  it('lets workers push keys in different orders', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore()}
+      const keys = Array.from({ length: 12 }, (_, index) => 'k' + index);
+      await kv.init(keys, keys.map(() => new Float32Array(count)));
+      const ordered = kv.rank === 0 ? keys : keys.toReversed();
+      const outs = new Map();
+      const values = new Map();
+      for (const key of keys) {
+        outs.set(key, await zeros(count));
+        values.set(key, await buffers('float32', [0, 1].map((i) => gradient(Number(key.slice(1)), i))));
+      }
+      await Promise.all(ordered.flatMap((key) => [kv.push(key, values.get(key)), kv.pull(key, outs.get(key))]));
+      let same = true;
+      for (const key of keys) {
+        const [a, b] = [0, 1].map((i) => gradient(Number(key.slice(1)), i));
+        for (const out of await read(outs.get(key))) same &&= out.every((value, i) => value === 2 * (a[i] + b[i]));
+      }
+      report(same);
+      await kv.close();`,
+      scripts.env(),
+    );
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
+    scripts.expectNothingLeft();
+  });
+
+  it('saves what optimizers keep, and goes on from it', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'gradlink-test-'));
+    try {
+      const { workers } = await runJob(
+        scripts,
+        size,
+        `${aStore()}
+        const file = ${JSON.stringify(join(folder, 'states'))};
+        await kv.init('w', weights());
+        await kv.setOptimizer(createOptimizer('adam'));
+        const step = async (round) => {
+          const out = new Float32Array(count);
+          await kv.push('w', await buffers('float32', [0, 1].map((i) => gradient(round, 2 * kv.rank + i))));
+          await kv.pull('w', out);
+          return out;
+        };
+        const moved = (before, after) => after.map((value, i) => value - before[i]);
+        const first = await step(0);
+        await kv.saveOptimizerStates(file);
+        const second = await step(1);
+        await kv.loadOptimizerStates(file);
+        const third = await step(1);
+        // The same step again, from other values: rounded elsewhere.
+        const [one, other] = [moved(first, second), moved(second, third)];
+        report(one.every((value, i) => Math.abs(value - other[i]) < 1e-6) && one.some((value) => value !== 0));
+        await kv.close();`,
+        scripts.env(),
+      );
+      for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+    scripts.expectNothingLeft();
+  });
+
+  it('runs an update rule of JavaScript on every worker', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore()}
+      await kv.init('w', Float32Array.of(1, 2));
+      await kv.setUpdater((key, received, stored) => {
+        for (let i = 0; i < stored.length; ++i) stored[i] += 10 * received[i];
+      });
+      const values = await buffers('float32', names.map(() => Float32Array.of(1, 2)));
+      await kv.push('w', values);
+      await kv.pull('w', values);
+      report((await read(values)).map((array) => [...array]));
+      await kv.close();`,
+      scripts.env(),
+    );
+    for (const worker of workers) {
+      expect(worker).toMatchObject({ ...well, reports: [names.map(() => [41, 82])] });
+    }
+    scripts.expectNothingLeft();
+  });
+
+  it('names a worker that is killed', async () => {
+    const job = startJob(
+      scripts,
+      size,
+      `${aStore()}
+      await kv.init('w', new Float32Array(4));
+      const outs = await zeros(4);
+      say('ready');
+      if (kv.rank === 1) setInterval(() => undefined, 1000);
+      else {
+        report(await outcome(kv.push('w', outs).then(() => kv.pull('w', outs))));
+        await kv.close();
+      }`,
+      scripts.env(),
+    );
+    await Promise.all(job.workers.map((worker) => worker.said('ready')));
+    job.workers[1]?.child.kill('SIGKILL');
+    const { workers } = await job.ended;
+    expect(workers[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
+    scripts.expectNothingLeft();
+  });
+
+  it('names a worker that does not push, after the deadline', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore('timeoutMs: 1000')}
+      await kv.init('w', new Float32Array(4));
+      if (kv.rank === 0) report(await outcome(kv.push('w', await zeros(4))));
+      else await outcome(kv.barrier());
+      await outcome(kv.close());`,
+      scripts.env(),
+    );
+    expect(workers[0]?.reports).toEqual([
+      expect.objectContaining({
+        code: 'ERR_TIMEOUT',
+        rank: 1,
+        message: expect.stringContaining('key w') as string,
+      }),
+    ]);
+    scripts.expectNothingLeft();
+  });
+
+  it('refuses arrays of another type, and GPUs that are not there', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `report(await outcome(KVStore.create('allreduce', { devices: ['gpu:${present}'] })));
+      ${aStore()}
+      await kv.init('w', new Float32Array(4));
+      report(await outcome(kv.push('w', new Float64Array(4))));
+      await kv.close();`.replace(/import \{ createOptimizer \}.*\n/, ''),
+      scripts.env(),
+    );
+    for (const worker of workers) {
+      expect(worker).toMatchObject({
+        ...well,
+        reports: [
+          { message: expect.stringContaining(`${present}`) as string },
+          {
+            code: 'ERR_INVALID_ARG_VALUE',
+            message: expect.stringContaining('float64') as string,
+          },
+        ],
+      });
+    }
+    scripts.expectNothingLeft();
+  });
+});
