@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory/huge_pages.h"
 
 namespace gradlink::shm {
 namespace {
@@ -113,6 +114,8 @@ Membership enterSegment(const File& passed, int rank) {
   Membership membership;
   membership.memory = std::shared_ptr<void>(memory, [bytes](void* m) { munmap(m, bytes); });
   membership.segment = Segment(memory, size, slotBytes);
+  // Not the mailboxes: most of them are never used.
+  adviseHugePages(membership.segment.rings(), membership.segment.ringBytes());
   auto liveness = std::make_unique<LockLiveness>(std::move(file));
   liveness->take(rank);
   membership.file = liveness->file();

@@ -129,6 +129,9 @@ class Segment {
   }
   /// Bytes of a stage ring; a result ring has 1/size of it.
   std::size_t stageBytes() const { return stageBytes_; }
+  /// All of them.
+  std::byte* rings() const { return memory_ + stageAt_; }
+  std::size_t ringBytes() const { return mailboxesAt_ - stageAt_; }
   Mailbox& mailbox(int source, int destination) const {
     return *reinterpret_cast<Mailbox*>(memory_ + mailboxesAt_ +
                                        pair(source, destination) * mailboxStride());

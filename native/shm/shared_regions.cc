@@ -10,6 +10,7 @@
 #include <string>
 
 #include "core/memory/free_memory.h"
+#include "core/memory/huge_pages.h"
 
 namespace gradlink::shm {
 namespace {
@@ -34,6 +35,14 @@ Error noMemory(std::size_t bytes) {
                   "no memory for " + std::to_string(bytes) + " bytes");
 }
 
+/// Takes the pages of a stretch of a file, which grows where it must. 0, or errno.
+int fallocateWhole(int file, std::uint64_t at, std::size_t bytes) {
+  while (fallocate(file, 0, static_cast<off_t>(at), static_cast<off_t>(bytes)) != 0) {
+    if (errno != EINTR) return errno;
+  }
+  return 0;
+}
+
 }  // namespace
 
 SharedRegions::~SharedRegions() {
@@ -49,14 +58,22 @@ void* SharedRegions::allocate(std::size_t bytes) {
   const std::size_t total = kPage + wholePages(bytes);
   if (!session_.betweenProcesses()) return allocateOnHeap(total);
   requireMemory("allocShared", total);
-  const std::uint64_t region = session_.segment().header().fileEnd.fetch_add(total);
-  const int file = session_.file();
-  takePages(region, total);
-  void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, file,
+  const std::uint64_t region = takePlace(total);
+  // Not ftruncate: it would race with another rank's.
+  if (fallocateWhole(session_.file(), region + total - 1, 1) != 0) throw noMemory(bytes);
+  void* base = mmap(nullptr, total, PROT_READ | PROT_WRITE, MAP_SHARED, session_.file(),
                     static_cast<off_t>(region));
   if (base == MAP_FAILED) {
     dropPages(region, total);
     throw noMemory(bytes);
+  }
+  adviseHugePages(base, total);
+  try {
+    takePages(region, base, total);
+  } catch (const Error&) {
+    munmap(base, total);
+    dropPages(region, total);
+    throw;
   }
   auto* start = static_cast<std::byte*>(base);
   headerOf(start).bytes = total;
@@ -66,29 +83,28 @@ void* SharedRegions::allocate(std::size_t bytes) {
   return start + kPage;
 }
 
+// A huge page begins at whole huge pages of the file; what is skipped has no memory.
+std::uint64_t SharedRegions::takePlace(std::size_t bytes) {
+  std::atomic<std::uint64_t>& end = session_.segment().header().fileEnd;
+  if (bytes < kHugePageBytes) return end.fetch_add(bytes);
+  const std::uint64_t place = end.fetch_add(bytes + kHugePageBytes - kPage);
+  return (place + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;
+}
+
 // A file in memory has no bound but the machine's, and a system call that takes pages cannot be
 // interrupted: what it takes too much, the kernel makes up for by ending processes. So the pages
 // are taken in slices, each of which looks whether there is room; ranks that do so at the same time
-// miss each other's slices, which together stay below what is left for others.
-void SharedRegions::takePages(std::uint64_t region, std::size_t bytes) {
+// miss each other's slices, which together stay below what is left for others. None is left to be
+// taken by a first access: a full /dev/shm would be found by a SIGBUS.
+void SharedRegions::takePages(std::uint64_t region, void* base, std::size_t bytes) {
   const std::size_t slice =
       std::max(kSmallestSlice, kSlices / static_cast<std::size_t>(session_.size()));
   for (std::size_t taken = 0; taken < bytes;) {
     const std::size_t some = std::min(slice, bytes - taken);
-    try {
-      requireMemory("allocShared", some, bytes);
-      // Not ftruncate: it would race with another rank's, and leave a full /dev/shm to be found by
-      // a SIGBUS.
-      int failed;
-      do {
-        failed = fallocate(session_.file(), 0, static_cast<off_t>(region + taken),
-                           static_cast<off_t>(some));
-      } while (failed != 0 && errno == EINTR);
-      if (failed != 0) throw noMemory(bytes);
-    } catch (const Error&) {
-      dropPages(region, taken);
-      throw;
-    }
+    requireMemory("allocShared", some, bytes);
+    int failed = touchPages(static_cast<std::byte*>(base) + taken, some);
+    if (failed == EINVAL) failed = fallocateWhole(session_.file(), region + taken, some);
+    if (failed != 0) throw noMemory(bytes);
     taken += some;
   }
 }

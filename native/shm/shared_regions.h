@@ -45,7 +45,8 @@ class SharedRegions {
     std::uint64_t region;
   };
   void* allocateOnHeap(std::size_t bytes);
-  void takePages(std::uint64_t region, std::size_t bytes);
+  std::uint64_t takePlace(std::size_t bytes);
+  void takePages(std::uint64_t region, void* base, std::size_t bytes);
   void dropPages(std::uint64_t region, std::size_t bytes);
   std::byte* mapPeers(std::uint64_t region);
   void dropFreed();

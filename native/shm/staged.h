@@ -2,10 +2,14 @@
 // through slots in the segment that stay in cache, so that main memory sees little more than one
 // read and one write of every buffer.
 //
-// process_vm_readv instead (each half reduced from pieces of 256 KiB, then fetched by the other
-// rank) took 107 us at the least against 48 at 1 MiB, 3.6 ms against 1.7 at 16 MiB in place, 27 ms
-// against 15 at 64 MiB (2 bound ranks, float32, EPYC Zen 4 with 2 cores that others used too,
-// 21 November 2026).
+// Tried and left (2 ranks, float32, time over that of the stages; shortest of many, since others
+// used both cores too; November 2026):
+// - process_vm_readv (each rank reduces its part from pieces of 256 KiB that it reads of the other,
+//   then reads the other's part). EPYC Zen 4: 2.2 at 1 MiB, 2.1 at 16 MiB in place, 1.8 at 64 MiB.
+//   Xeon (Sapphire Rapids), 1, 4, 16 and 64 MiB: in place 1.03, 0.96, 1.17, 2.0, out of place 0.81,
+//   0.90, 1.03, 1.14; chunk by chunk no better. Only a process that may trace the others could.
+// - cldemote of what others read next, on the Xeon: 1.2 to 1.4.
+// - More chunks between a rank's stages and its sums: 0.86 to 1.0 from 16 MiB, 1.0 below.
 #pragma once
 
 #include <cstddef>
