@@ -27,6 +27,8 @@ export interface NativeMemoryOptions {
   readonly repeats: number;
   /** On huge pages, where the system leaves that to programs; default false. */
   readonly hugePages?: boolean;
+  /** Leaves its memory to the next call, which leaves none where it does not say so too; default false. */
+  readonly keep?: boolean;
 }
 
 export interface NativeMemoryBandwidth {

@@ -5,9 +5,11 @@
 #include <barrier>
 #include <chrono>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
@@ -56,6 +58,55 @@ double passesOf(const MemoryBandwidthOptions& options) {
       return options.arrays + 1.0;
   }
   return 0;
+}
+
+/// The memory of all arrays, a stretch for each thread, so that what a thread touched first it uses
+/// in later calls too.
+struct LoopMemory {
+  PageBuffer pages;
+  std::size_t stretch = 0;
+  int threads = 0;
+  bool huge = false;
+
+  bool fits(std::size_t bytes, const MemoryBandwidthOptions& options) const {
+    return pages && stretch >= bytes && threads == options.threads && huge == options.hugePages;
+  }
+  std::uint8_t* of(std::size_t thread) const {
+    return static_cast<std::uint8_t*>(pages.get()) + thread * stretch;
+  }
+};
+
+class KeptMemory {
+ public:
+  static KeptMemory& shared() {
+    static KeptMemory memory;
+    return memory;
+  }
+  LoopMemory take() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(memory_, {});
+  }
+  void leave(LoopMemory memory) {
+    const std::lock_guard lock(mutex_);
+    memory_ = std::move(memory);
+  }
+
+ private:
+  std::mutex mutex_;
+  LoopMemory memory_;
+};
+
+/// `bytes`: of each thread's stretch.
+LoopMemory loopMemory(std::size_t bytes, const MemoryBandwidthOptions& options) {
+  LoopMemory kept = KeptMemory::shared().take();
+  if (kept.fits(bytes, options)) return kept;
+  kept = {};
+  const std::size_t unit = options.hugePages && bytes >= kHugePageBytes ? kHugePageBytes : kPage;
+  const std::size_t stretch = (bytes + unit - 1) / unit * unit;
+  const auto threads = static_cast<std::size_t>(options.threads);
+  if (stretch < bytes || stretch > SIZE_MAX / threads) throw tooLarge(bytes);
+  return {allocatePages(stretch * threads, options.hugePages), stretch, options.threads,
+          options.hugePages};
 }
 
 /// One thread's part of every array.
@@ -111,11 +162,9 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
   check(options);
   const auto threads = static_cast<std::size_t>(options.threads);
   const std::size_t partBytes = std::max(kLine, options.bytes / threads / kLine * kLine);
-  std::vector<PageBuffer> arrays;
-  arrays.reserve(static_cast<std::size_t>(arraysOf(options)));
-  for (int i = 0; i < arraysOf(options); ++i) {
-    arrays.push_back(allocatePages(partBytes * threads, options.hugePages));
-  }
+  const auto arrays = static_cast<std::size_t>(arraysOf(options));
+  if (partBytes > SIZE_MAX / arrays) throw tooLarge(partBytes);
+  LoopMemory memory = loopMemory(partBytes * arrays, options);
 
   MemoryBandwidth result;
   result.bytes = passesOf(options) * static_cast<double>(partBytes) * static_cast<double>(threads);
@@ -124,8 +173,8 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
   std::barrier gate(options.threads);
   const auto work = [&](std::size_t thread) {
     Part part{{}, partBytes};
-    for (const PageBuffer& array : arrays) {
-      part.arrays.push_back(static_cast<std::uint8_t*>(array.get()) + thread * partBytes);
+    for (std::size_t array = 0; array < arrays; ++array) {
+      part.arrays.push_back(memory.of(thread) + array * partBytes);
       std::fill_n(static_cast<float*>(part.arrays.back()), partBytes / sizeof(float),
                   contentOf(options.loop));
     }
@@ -156,6 +205,7 @@ MemoryBandwidth memoryBandwidth(const MemoryBandwidthOptions& options) {
   }
   work(0);
   for (std::thread& other : others) other.join();
+  if (options.keep) KeptMemory::shared().leave(std::move(memory));
   return result;
 }
 

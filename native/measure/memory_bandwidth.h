@@ -35,6 +35,9 @@ struct MemoryBandwidthOptions {
   int repeats = 1;
   /// On huge pages, where the system leaves that to programs: for limits of what lies on them.
   bool hugePages = false;
+  /// Leaves its memory to the next call, which takes it where it fits: the first touch of memory
+  /// may take longer than the loops. A call without it leaves nothing.
+  bool keep = false;
 };
 
 struct MemoryBandwidth {

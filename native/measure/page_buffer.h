@@ -16,18 +16,23 @@ struct FreePages {
 };
 using PageBuffer = std::unique_ptr<void, FreePages>;
 
+inline constexpr std::size_t kPage = 4096;
+
+inline Error tooLarge(std::size_t bytes) {
+  return Error(ErrorCode::outOfMemory, "cannot allocate " + std::to_string(bytes) +
+                                           " bytes for a measurement: choose a smaller size");
+}
+
 /// Untouched memory: the first thread that writes a page decides where it lies. Null for 0 bytes.
 /// `huge`: on huge pages, where the system leaves that to programs.
 inline PageBuffer allocatePages(std::size_t bytes, bool huge = false) {
   if (bytes == 0) return nullptr;
-  constexpr std::size_t kPage = 4096;
   const std::size_t rounded = (bytes + kPage - 1) / kPage * kPage;
   const std::size_t alignment = huge && bytes >= kHugePageBytes ? kHugePageBytes : kPage;
   // aligned_alloc wants whole multiples of the alignment.
   void* memory = nullptr;
   if (rounded < bytes || posix_memalign(&memory, alignment, rounded) != 0) {
-    throw Error(ErrorCode::outOfMemory, "cannot allocate " + std::to_string(bytes) +
-                                            " bytes for a measurement: choose a smaller size");
+    throw tooLarge(bytes);
   }
   if (huge) adviseHugePages(memory, rounded);
   return PageBuffer(memory);

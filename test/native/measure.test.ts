@@ -59,6 +59,20 @@ describe('memoryBandwidth', () => {
     expect(() => native().memoryBandwidth({ ...bad, loop: 5 })).toThrow(/loop/);
   });
 
+  it('leaves its memory to the next call where it says so, which then frees it', async () => {
+    const loop = { ...options, bytes: 2 ** 27, loop: nativeMemoryLoops.copy };
+    const resident = async (keep: boolean): Promise<number> => {
+      await native().memoryBandwidth({ ...loop, keep });
+      return process.memoryUsage.rss();
+    };
+    const before = await resident(false);
+    const kept = await resident(true);
+    expect(kept - before).toBeGreaterThan(loop.bytes);
+    // Another 256 MiB beside them would show.
+    expect(Math.abs((await resident(true)) - kept)).toBeLessThan(loop.bytes);
+    expect(kept - (await resident(false))).toBeGreaterThan(loop.bytes);
+  });
+
   it('reports memory that is not to be had', async () => {
     const huge = { ...options, bytes: 2 ** 52, loop: nativeMemoryLoops.copy };
     await expect(native().memoryBandwidth(huge)).rejects.toMatchObject({

@@ -55,9 +55,12 @@ export async function measureLoop(
 ): Promise<number> {
   const addon = native();
   const all = addon.numThreads();
+  const widths = bytes < fewThreadsBytes && all > 1 ? [1, all] : [all];
+  const last = loops[access].at(-1);
   let best = 0;
-  for (const { loop, arrays, passes } of loops[access]) {
-    for (const threads of bytes < fewThreadsBytes && all > 1 ? [1, all] : [all]) {
+  for (const one of loops[access]) {
+    const { loop, arrays, passes } = one;
+    for (const threads of widths) {
       const timing = await addon.memoryBandwidth({
         loop,
         bytes: Math.max(Math.ceil(bytes / passes), line * threads),
@@ -70,6 +73,7 @@ export async function measureLoop(
         ),
         repeats: Math.min(Math.max(Math.floor(bytesOfSample / bytes), 1), mostRepeats),
         hugePages,
+        keep: one !== last || threads !== all,
       });
       best = Math.max(best, timing.bytes / Math.min(...timing.seconds));
     }

@@ -59,6 +59,8 @@ Napi::Value startMemoryBandwidth(const Napi::CallbackInfo& info, MeasureThread& 
     options.repeats = intOf(given, "repeats", 1);
     const Napi::Value hugePages = given.Get("hugePages");
     if (!hugePages.IsUndefined()) options.hugePages = booleanArg(hugePages, "hugePages");
+    const Napi::Value kept = given.Get("keep");
+    if (!kept.IsUndefined()) options.keep = booleanArg(kept, "keep");
     auto result = std::make_shared<MemoryBandwidth>();
     return PendingOp::start(
         env, thread.queue, [options, result] { *result = measure::memoryBandwidth(options); },
