@@ -22,6 +22,7 @@ unite(gradlink_kvstore gpu
   gpu/graphs.cc
   gpu/host_site.cc
   gpu/item.cc
+  gpu/key.cc
   gpu/keys.cc
   gpu/marks.cc
   gpu/places.cc

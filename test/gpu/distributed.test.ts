@@ -224,6 +224,33 @@ describe('a store with servers on GPUs', () => {
     if (!stuck) scripts.expectNothingLeft();
   });
 
+  it('rows of the host are pushed, and travel alone', async () => {
+    const { workers, servers } = await runJob(
+      scripts,
+      { workers: 2, servers: 2 },
+      `${aStore('dist_sync_device', 'bigArrayBound: 5000').replace('{ Test }', '{ RowSparse, SGD }')}
+      const shape = [5000, 4];
+      await kv.init('w', new Float32Array(20_000), { shape });
+      await kv.setOptimizer(new SGD({ learningRate: 1, momentum: 0.5 }));
+      const rows = (indices, value) =>
+        new RowSparse({ indices, data: new Float32Array(indices.length * 4).fill(value), shape });
+      for (let step = 0; step < 2; step++) {
+        await kv.push('w', [rows([7, 4999], -1), rows([7], -1), rows([kv.rank], -2)]);
+      }
+      const out = new Float32Array(20_000);
+      await kv.pull('w', out);
+      report([0, 1, 2, 7, 4999].map((row) => out[4 * row + 3]));
+      await kv.close();`,
+      scripts.env(),
+    );
+    for (const worker of workers) {
+      // Momentum: 1, then 1.5 of each gradient.
+      expect(worker).toMatchObject({ ...well, reports: [[5, 5, 0, 10, 5]] });
+    }
+    for (const server of servers) expect(server).toMatchObject(well);
+    scripts.expectNothingLeft();
+  });
+
   it('refuses arrays of another type, and GPUs that are not there', async () => {
     const { workers } = await runJob(
       scripts,

@@ -1,8 +1,10 @@
-// Rows alone on stores of GPUs: they are pulled, and gradients are refused by name.
+// Rows alone on stores of GPUs: pulled, and pushed with the results of stores on the host.
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { RowSparse } from '../../lib/kvstore/row-sparse.js';
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
+import { Adam, AdaGrad, Ftrl, LAMB, SGD } from '../../lib/optimizers/index.js';
+import type { Optimizer } from '../../lib/optimizers/index.js';
 import { closeAll, open } from '../kvstore/support.js';
 import { disposeAll, gpuCount, named, onGpu, spread } from '../support/gpu-arrays.js';
 
@@ -17,6 +19,20 @@ const stores: readonly { type: StoreTypeName; gpus: readonly number[] }[] = [
   { type: 'nccl', gpus: spread(gpuCount) },
 ];
 const shape = [5, 2];
+const common = { learningRate: 0.1, wd: 0.01, clipGradient: 5 };
+const optimizers: readonly [string, () => Optimizer][] = [
+  ['SGD', () => new SGD(common)],
+  ['SGD with momentum', () => new SGD({ ...common, momentum: 0.9 })],
+  ['SGD that is not lazy', () => new SGD({ ...common, momentum: 0.9, lazyUpdate: false })],
+  ['Adam', () => new Adam(common)],
+  ['AdaGrad', () => new AdaGrad(common)],
+  ['Ftrl', () => new Ftrl(common)],
+  ['LAMB', () => new LAMB(common)],
+];
+const ofRows = (indices: readonly number[], value: number): RowSparse => {
+  const data = new Float32Array(indices.length * 2).fill(value);
+  return new RowSparse({ indices, data, shape });
+};
 const empty = () => new RowSparse({ indices: [], data: new Float32Array(0), shape });
 
 describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
@@ -38,18 +54,83 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     expect([...all.toDense()]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   });
 
-  it('a first value may be of rows, a gradient not', async () => {
+  it('rows are pushed: they add up over devices, what nobody brings is 0', async () => {
     const kv = await open(type, { devices: named(gpus) });
-    const rows = new RowSparse({ indices: [3], data: Float32Array.of(1, 2), shape });
-    await kv.init('w', rows);
-    await expect(kv.push('w', rows)).rejects.toMatchObject({
-      code: 'ERR_UNSUPPORTED',
-      message: expect.stringContaining('a store on GPUs takes whole arrays') as string,
-    });
-    // It is as it was, and goes on.
-    await kv.push('w', await onGpu(gpus[0]!, Array.from(rows.toDense())));
+    await kv.init('w', ofRows([3], 1));
+    await kv.push('w', [ofRows([3, 0, 3], 1), ofRows([0, 4], 10)]);
     const out = new Float32Array(10);
     await kv.pull('w', out);
-    expect(out).toEqual(rows.toDense());
+    expect([...out]).toEqual([11, 11, 0, 0, 0, 0, 2, 2, 10, 10]);
+    // Whole arrays and rows of one key take turns.
+    await kv.push('w', await onGpu(gpus[0]!, Array.from(out)));
+    await kv.push('w', ofRows([], 0));
+    await kv.pull('w', out);
+    expect([...out]).toEqual(Array.from({ length: 10 }, () => 0));
   });
+
+  it.each(optimizers)('%s steps as on the host, bit for bit', async (_, make) => {
+    const stores = [
+      await open(type, { devices: named(gpus) }),
+      await open('local', { devices: gpus.length }),
+    ] as const;
+    const start = Float32Array.from({ length: 10 }, (_, i) => Math.sin(i));
+    const values: Float32Array[] = [];
+    for (const kv of stores) {
+      await kv.init('w', start, { shape });
+      await kv.setOptimizer(make());
+      for (const [step, rows] of [[0, 1, 4], [4], [], [1, 3, 2, 1]].entries()) {
+        await kv.push('w', [ofRows(rows, Math.cos(step)), ofRows([4], 0.3)]);
+      }
+      await kv.push(
+        'w',
+        Float32Array.from({ length: 10 }, (_, i) => i / 7),
+      );
+      const out = new Float32Array(10);
+      await kv.pull('w', out);
+      values.push(out);
+    }
+    expect(values[0]).toEqual(values[1]);
+    expect(values[0]).not.toEqual(start);
+  });
+
+  it('an updater gets the whole sum', async () => {
+    const kv = await open(type, { devices: named(gpus) });
+    await kv.init('w', new Float32Array(10).fill(1), { shape });
+    await kv.setUpdater((_, received, stored) => {
+      received.forEach((value, i) => ((stored as Float32Array)[i]! += 2 * Number(value)));
+    });
+    await kv.push('w', [ofRows([2], 3), ofRows([2, 4], 1)]);
+    const out = new Float32Array(10);
+    await kv.pull('w', out);
+    expect([...out]).toEqual([1, 1, 1, 1, 9, 9, 1, 1, 3, 3]);
+  });
+
+  it('pushes of rows and pulls are in the order of the calls', async () => {
+    const kv = await open(type, { devices: named(gpus) });
+    await kv.init('w', ofRows([], 0));
+    await kv.setOptimizer(new SGD({ learningRate: 1 }));
+    const outs = Array.from({ length: 20 }, () => new Float32Array(10));
+    await Promise.all(outs.flatMap((out) => [kv.push('w', ofRows([1, 3], -1)), kv.pull('w', out)]));
+    expect(outs.map((out) => [out[2], out[4], out[7]])).toEqual(
+      outs.map((_, i) => [i + 1, 0, i + 1]),
+    );
+  });
+});
+
+it('a row of halves is stepped beside its float32 copy', async () => {
+  const results: Uint16Array[] = [];
+  for (const devices of [named(spread(1)), 1] as const) {
+    const kv = await open('device', { devices });
+    await kv.init('w', new Uint16Array(10).fill(0x3c00), { shape, dtype: 'float16' });
+    await kv.setOptimizer(new SGD({ learningRate: 0.01, momentum: 0.9, multiPrecision: true }));
+    const data = new Uint16Array(4).fill(0x2e66);
+    for (let step = 0; step < 5; step++) {
+      await kv.push('w', new RowSparse({ indices: [4, 1], data, shape }));
+    }
+    const out = new Uint16Array(10);
+    await kv.pull('w', out);
+    results.push(out);
+  }
+  expect(results[0]).toEqual(results[1]);
+  expect(results[0]![2]).not.toBe(0x3c00);
 });

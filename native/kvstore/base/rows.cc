@@ -47,4 +47,14 @@ SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType
   return sum;
 }
 
+void spreadRows(const SortedRows& rows, std::size_t rowBytes, void* to, std::size_t bytes) {
+  if (bytes == 0) return;
+  std::memset(to, 0, bytes);
+  const auto* const from = static_cast<const std::byte*>(rows.data.data());
+  forEachRun(rows.rows, [&](std::size_t first, std::size_t count, std::size_t at) {
+    std::memcpy(static_cast<std::byte*>(to) + first * rowBytes, from + at * rowBytes,
+                count * rowBytes);
+  });
+}
+
 }  // namespace gradlink

@@ -30,6 +30,9 @@ SortedRows sumRows(std::span<const SomeRows> parts, std::size_t rowLength, DType
 
 void sortEachOnce(std::vector<std::int64_t>& rows);
 
+/// Makes the array at `to`, of `bytes` bytes, of these rows; the others become 0.
+void spreadRows(const SortedRows& rows, std::size_t rowBytes, void* to, std::size_t bytes);
+
 /// Calls `body(first row, rows, where the first is in the list)` for each run of rows that follow
 /// one another in a list that is sorted, each once.
 template <class Body>

@@ -199,7 +199,13 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFligh
   };
   std::vector<External> externals;
   for (auto& unit : units) {
-    if (unit->head().external) {
+    if (unit->ofRows()) {
+      unit->addRowsUp();
+      if (!unit->isLazy()) unit->spread();
+    }
+    if (unit->isLazy()) {
+      round.addRowUpdate(*unit);
+    } else if (unit->head().external) {
       externals.push_back({&unit, round.addSum(*unit)});
     } else if (unit->kind() == OperationKind::rowSparsePull) {
       round.addRows(*unit);

@@ -245,7 +245,7 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
   // Pulls that wait behind a push (or a pull) ride along. Not behind an external updater, whose
   // failure is the push's alone.
   const bool joins = unit->kind() == OperationKind::pull || site_.joinsPulls();
-  const bool carries = joins && unit->kind() != OperationKind::rowSparsePull &&
+  const bool carries = joins && unit->kind() != OperationKind::rowSparsePull && !unit->ofRows() &&
                        !unit->head().external && !unit->head().error;
   while (carries && !key.queue.empty() && key.queue.front().operation.kind == OperationKind::pull &&
          !key.queue.front().error) {

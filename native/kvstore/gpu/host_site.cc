@@ -73,6 +73,10 @@ class GpuHostSite::Visit final : public GpuFlight {
  public:
   Visit(GpuHostSite& site, GpuUnit& unit) : site_(site), leaving_(site.events_, site.timeoutMs_) {
     GpuKey& key = unit.key;
+    if (unit.ofRows()) {
+      unit.addRowsUp();
+      if (!unit.isLazy()) unit.spread();
+    }
     for (std::size_t i = 0; i < unit.in.size(); ++i) {
       if (unit.in[i].place == kHostPlace) {
         arrived_.push_back(unit.in[i].data);
@@ -123,7 +127,8 @@ class GpuHostSite::Visit final : public GpuFlight {
   /// Only what is computed here, element by element, can be in pieces.
   void cut(const GpuUnit& unit) {
     const std::size_t count = unit.key.count;
-    const bool whole = unit.in.empty() || unit.head().external || isEntangled(unit);
+    const bool whole =
+        unit.in.empty() || unit.head().external || unit.isLazy() || isEntangled(unit);
     const std::size_t most =
         whole ? std::max<std::size_t>(count, 1) : kPieceBytes / sizeOf(unit.key.dtype);
     std::size_t first = 0;
@@ -143,8 +148,22 @@ class GpuHostSite::Visit final : public GpuFlight {
       sumSlices(key.hostValue.data(), arrived_, piece, key.dtype);
       return send(piece.first + piece.count);
     }
+    if (unit().isLazy()) return updateRows();
     if (!update_) beginUpdate();
     runUpdate(0, piece);
+  }
+
+  void updateRows() {
+    const GpuKey& key = unit().key;
+    const SortedRows& touched = unit().touched;
+    if (key.count == 0) return;
+    beginUpdate();
+    const auto* const grads = static_cast<const std::byte*>(touched.data.data());
+    forEachRun(touched.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
+      update_->runElements(grads + at * key.rowLength * sizeOf(key.dtype), first * key.rowLength,
+                           rows * key.rowLength);
+    });
+    update_.reset();
   }
 
   void beginUpdate() {

@@ -43,7 +43,12 @@ GpuItem itemOf(GpuKey& key, Operation operation, std::span<const int> gpus,
   const auto gpusOr = [gpus](const std::vector<int>& own) {
     return own.empty() ? gpus : std::span<const int>(own);
   };
-  item.in = locate(key.name, gpusOr(operation.inGpus), inputs, placeOf);
+  if (operation.inRows.empty()) {
+    item.in = locate(key.name, gpusOr(operation.inGpus), inputs, placeOf);
+  } else {
+    // Rows come from the host, whatever the devices.
+    for (void* const input : inputs) item.in.push_back({input, kHostPlace});
+  }
   item.out = locate(key.name, gpusOr(operation.outGpus), operation.out, placeOf);
   operation.in.clear();
   operation.out.clear();

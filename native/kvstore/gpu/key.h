@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cuda/memory.h"
+#include "kvstore/base/rows.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/store.h"
 
@@ -102,11 +103,23 @@ struct GpuUnit {
   std::vector<GpuArray> in;
   std::vector<GpuArray> out;
   std::vector<GpuLanding> landings;
+  /// A push of rows, added up on the host by whoever begins it.
+  SortedRows touched;
+  /// The same as a whole array.
+  AlignedBuffer inFull;
   /// Nothing else of the key begins before it has ended.
   bool blocks = false;
 
   const GpuItem& head() const { return items.front(); }
   OperationKind kind() const { return head().operation.kind; }
+  /// Whether it pushes rows; they are on the host, and `in` has a part of them for each device.
+  bool ofRows() const { return !head().operation.inRows.empty(); }
+  /// Whether such a push steps its rows alone.
+  bool isLazy() const { return ofRows() && head().state && head().state->optimizer->lazy(); }
+  /// Fills `touched`.
+  void addRowsUp();
+  /// Makes a whole array of what addRowsUp() found, which is `in` from then on.
+  void spread();
   /// Whether an array of it goes through page-locked memory of the key.
   bool visitsHost() const {
     const auto onHost = [](const GpuArray& array) { return array.place == kHostPlace; };

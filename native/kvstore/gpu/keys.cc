@@ -29,7 +29,7 @@ std::vector<GpuItem> GpuKeys::itemsOf(std::vector<Operation> operations,
   const std::lock_guard lock(mutex_);
   for (Operation& operation : operations) {
     GpuKey& key = table_.at(operation.key);
-    if (!operation.inRows.empty() || operation.compact) throw noRows("a store on GPUs");
+    if (operation.compact) throw noRows("a store on GPUs");
     items.push_back(itemOf(key, std::move(operation), gpus_, placeOf));
   }
   return items;

@@ -35,6 +35,8 @@ class GpuRound {
   void addPush(GpuUnit& unit);
   void addPull(GpuUnit& unit);
   void addRows(GpuUnit& unit);
+  /// A push of rows whose optimizer is lazy: they travel and are stepped alone.
+  void addRowUpdate(GpuUnit& unit);
   /// What the unit pushes, summed, in memory of the round on the home, nothing else.
   void* addSum(GpuUnit& unit);
 

@@ -118,7 +118,13 @@ KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
-  engine_.submit(keys_.itemsOf(std::move(operations), [this](int gpu) { return placeOf(gpu); }));
+  std::vector<GpuItem> items =
+      keys_.itemsOf(std::move(operations), [this](int gpu) { return placeOf(gpu); });
+  for (const GpuItem& item : items) {
+    const bool compresses = compression_ && item.key->dtype == DType::float32;
+    if (compresses && !item.operation.inRows.empty()) throw noCompressedRows(item.key->name);
+  }
+  engine_.submit(std::move(items));
 }
 
 std::size_t GpuStore::placeOf(int gpu) const {

@@ -206,14 +206,7 @@ void KeyWork::gather() {
 }
 
 void KeyWork::spreadInto(void* to) const {
-  if (key_.count == 0) return;
-  std::memset(to, 0, key_.bytes());
-  const std::size_t rowBytes = key_.rowLength * sizeOf(key_.dtype);
-  const auto* const from = static_cast<const std::byte*>(touched_.data.data());
-  forEachRun(touched_.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
-    std::memcpy(static_cast<std::byte*>(to) + first * rowBytes, from + at * rowBytes,
-                rows * rowBytes);
-  });
+  spreadRows(touched_, key_.rowLength * sizeOf(key_.dtype), to, key_.bytes());
 }
 
 void KeyWork::updateRows() {

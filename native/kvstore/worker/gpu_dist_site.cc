@@ -61,6 +61,7 @@ class GpuDistSite::Visit final : public GpuFlight {
     operation.kind = head.kind;
     operation.key = unit().key.id;
     operation.rows = head.rows;
+    operation.inRows = head.inRows;
     operation.priority = head.priority;
     for (const GpuItem& item : unit().items) {
       operation.priority = std::max(operation.priority, item.operation.priority);

@@ -39,7 +39,9 @@ class GpuDistSite final : public GpuSite {
  private:
   class Visit;
   /// Whether the unit's arrays are summed before they leave the GPUs.
-  bool sums(const GpuUnit& unit) const { return !options_.onHost && unit.in.size() > 1; }
+  bool sums(const GpuUnit& unit) const {
+    return !options_.onHost && unit.in.size() > 1 && !unit.ofRows();
+  }
 
   Store& inner_;
   const GpuDistOptions options_;
