@@ -27,6 +27,7 @@ unite(gradlink_kvstore gpu
   gpu/marks.cc
   gpu/places.cc
   gpu/round.cc
+  gpu/round_rows.cc
   gpu/staging.cc
   gpu/step.cc
   gpu/store.cc
