@@ -35,7 +35,7 @@ void checkOperation(const Operation& operation, const std::string& name, std::si
 Error noRows(const std::string& store) {
   return storeUnsupported(store +
                           " takes whole arrays, not rows alone: use the store type 'local', "
-                          "'device' or 'dist_sync' on CPU devices, or push the array in full");
+                          "'device' or 'dist_sync', or push the array in full");
 }
 
 Error noCompressedRows(const std::string& name) {

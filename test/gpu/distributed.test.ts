@@ -238,14 +238,16 @@ describe('a store with servers on GPUs', () => {
         await kv.push('w', [rows([7, 4999], -1), rows([7], -1), rows([kv.rank], -2)]);
       }
       const out = new Float32Array(20_000);
+      const { worker } = await kv.report();
+      const sent = worker.bytesSent.reduce((sum, bytes) => sum + bytes, 0);
       await kv.pull('w', out);
-      report([0, 1, 2, 7, 4999].map((row) => out[4 * row + 3]));
+      report([[0, 1, 2, 7, 4999].map((row) => out[4 * row + 3]), sent < (kv.rank === 0 ? 2 : 1) * 80_000]);
       await kv.close();`,
       scripts.env(),
     );
     for (const worker of workers) {
-      // Momentum: 1, then 1.5 of each gradient.
-      expect(worker).toMatchObject({ ...well, reports: [[5, 5, 0, 10, 5]] });
+      // Momentum: 1, then 1.5 of each gradient. Worker 0 sends the first value, of 80,000 bytes, whole.
+      expect(worker).toMatchObject({ ...well, reports: [[[5, 5, 0, 10, 5], true]] });
     }
     for (const server of servers) expect(server).toMatchObject(well);
     scripts.expectNothingLeft();

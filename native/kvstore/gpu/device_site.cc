@@ -199,10 +199,7 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFligh
   };
   std::vector<External> externals;
   for (auto& unit : units) {
-    if (unit->ofRows()) {
-      unit->addRowsUp();
-      if (!unit->isLazy()) unit->spread();
-    }
+    if (unit->ofRows()) unit->gatherRows();
     if (unit->isLazy()) {
       round.addRowUpdate(*unit);
     } else if (unit->head().external) {

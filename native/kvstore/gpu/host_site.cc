@@ -73,10 +73,7 @@ class GpuHostSite::Visit final : public GpuFlight {
  public:
   Visit(GpuHostSite& site, GpuUnit& unit) : site_(site), leaving_(site.events_, site.timeoutMs_) {
     GpuKey& key = unit.key;
-    if (unit.ofRows()) {
-      unit.addRowsUp();
-      if (!unit.isLazy()) unit.spread();
-    }
+    if (unit.ofRows()) unit.gatherRows();
     for (std::size_t i = 0; i < unit.in.size(); ++i) {
       if (unit.in[i].place == kHostPlace) {
         arrived_.push_back(unit.in[i].data);
@@ -154,16 +151,9 @@ class GpuHostSite::Visit final : public GpuFlight {
   }
 
   void updateRows() {
-    const GpuKey& key = unit().key;
-    const SortedRows& touched = unit().touched;
-    if (key.count == 0) return;
+    if (unit().key.count == 0) return;
     beginUpdate();
-    const auto* const grads = static_cast<const std::byte*>(touched.data.data());
-    forEachRun(touched.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
-      update_->runElements(grads + at * key.rowLength * sizeOf(key.dtype), first * key.rowLength,
-                           rows * key.rowLength);
-    });
-    update_.reset();
+    update_->runRows(unit().touched, unit().key.rowLength);
   }
 
   void beginUpdate() {

@@ -1,22 +1,21 @@
 #include "kvstore/gpu/key.h"
 
-#include <utility>
-
 namespace gradlink {
 
-void GpuUnit::addRowsUp() {
+void GpuUnit::gatherRows() {
   std::vector<SomeRows> parts;
   parts.reserve(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
     parts.push_back({in[i].data, head().operation.inRows[i]});
   }
-  touched = sumRows(parts, key.rowLength, key.dtype);
-}
-
-void GpuUnit::spread() {
-  inFull = AlignedBuffer(key.bytes());
-  spreadRows(touched, key.rowLength * sizeOf(key.dtype), inFull.data(), key.bytes());
-  in = {{inFull.data(), kHostPlace}};
+  SortedRows sum = sumRows(parts, key.rowLength, key.dtype);
+  if (isLazy()) {
+    touched = std::move(sum);
+    return;
+  }
+  void* const whole = key.room(0);
+  spreadRows(sum, key.rowLength * sizeOf(key.dtype), whole, key.bytes());
+  in = {{whole, kHostPlace}};
 }
 
 }  // namespace gradlink

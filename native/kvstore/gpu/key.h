@@ -63,10 +63,15 @@ struct GpuKey {
 
   std::size_t bytes() const { return count * sizeOf(dtype); }
   /// Page-locked memory for one value, the index-th of the key's.
-  void* room(std::size_t index) {
+  void* room(std::size_t index) { return room(index, bytes()); }
+  /// For a part of a value; it grows with what is asked for, so that the few rows of a large key
+  /// lock few pages.
+  void* room(std::size_t index, std::size_t part) {
     if (staged.size() <= index) staged.resize(index + 1);
-    if (staged[index].bytes() < bytes()) staged[index] = cuda::PinnedMemory(bytes());
-    return staged[index].data();
+    cuda::PinnedMemory& own = staged[index];
+    if (own.bytes() < part)
+      own = cuda::PinnedMemory(std::min(bytes(), std::max(part, 2 * own.bytes())));
+    return own.data();
   }
 
   // ---- what the site keeps for it
@@ -103,10 +108,8 @@ struct GpuUnit {
   std::vector<GpuArray> in;
   std::vector<GpuArray> out;
   std::vector<GpuLanding> landings;
-  /// A push of rows, added up on the host by whoever begins it.
+  /// What a lazy push brings.
   SortedRows touched;
-  /// The same as a whole array.
-  AlignedBuffer inFull;
   /// Nothing else of the key begins before it has ended.
   bool blocks = false;
 
@@ -116,10 +119,9 @@ struct GpuUnit {
   bool ofRows() const { return !head().operation.inRows.empty(); }
   /// Whether such a push steps its rows alone.
   bool isLazy() const { return ofRows() && head().state && head().state->optimizer->lazy(); }
-  /// Fills `touched`.
-  void addRowsUp();
-  /// Makes a whole array of what addRowsUp() found, which is `in` from then on.
-  void spread();
+  /// Adds rows up when the unit begins: a lazy push has them in `touched` then, any other becomes
+  /// one of a whole array in page-locked memory of the key.
+  void gatherRows();
   /// Whether an array of it goes through page-locked memory of the key.
   bool visitsHost() const {
     const auto onHost = [](const GpuArray& array) { return array.place == kHostPlace; };

@@ -29,7 +29,9 @@ std::vector<GpuItem> GpuKeys::itemsOf(std::vector<Operation> operations,
   const std::lock_guard lock(mutex_);
   for (Operation& operation : operations) {
     GpuKey& key = table_.at(operation.key);
-    if (operation.compact) throw noRows("a store on GPUs");
+    if (operation.compact) {
+      throw storeUnsupported("a store on GPUs pulls rows into arrays of their key's length");
+    }
     items.push_back(itemOf(key, std::move(operation), gpus_, placeOf));
   }
   return items;

@@ -87,7 +87,7 @@ GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
   if (in.place != kHostPlace) return in;
   GpuKey& key = unit.key;
   void* const staged = key.room(index);
-  std::memcpy(staged, in.data, key.bytes());
+  if (staged != in.data) std::memcpy(staged, in.data, key.bytes());
   const GpuArray copy{places_[key.home].arena.take(key.bytes()), key.home};
   work_[key.home].uploads.push_back({copy, {staged, kHostPlace}, key.bytes()});
   return copy;

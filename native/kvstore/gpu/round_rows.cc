@@ -1,5 +1,4 @@
 // Rows alone: what is pulled of a value, and what a lazy optimizer steps.
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,26 +16,20 @@ void GpuRound::addRows(GpuUnit& unit) {
   if (key.count == 0) return;
   const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
   std::vector<std::int64_t> rows = unit.head().operation.rows;
-  std::sort(rows.begin(), rows.end());
-  rows.erase(std::unique(rows.begin(), rows.end()), rows.end());
+  sortEachOnce(rows);
   Work& work = work_[key.home];
   for (const GpuArray& out : unit.out) {
     // All of the output is written anyway: elsewhere it arrives as one copy.
     void* const image =
         out.place == key.home ? out.data : places_[key.home].arena.take(key.bytes());
     work.zeros.push_back({image, key.bytes()});
-    for (std::size_t i = 0; i < rows.size();) {
-      std::size_t run = 1;
-      while (i + run < rows.size() && rows[i + run] == rows[i] + static_cast<std::int64_t>(run)) {
-        ++run;
-      }
-      const std::size_t at = static_cast<std::size_t>(rows[i]) * rowBytes;
+    forEachRun(rows, [&](std::size_t first, std::size_t count, std::size_t /*at*/) {
+      const std::size_t at = first * rowBytes;
       addSums(key.home, key.dtype,
               {{static_cast<const std::byte*>(key.value.data()) + at},
                {static_cast<std::byte*>(image) + at},
-               run * key.rowLength});
-      i += run;
-    }
+               count * key.rowLength});
+    });
     if (image != out.data) leave(unit, out, image);
   }
 }
@@ -50,7 +43,7 @@ void GpuRound::addRowUpdate(GpuUnit& unit) {
   const std::size_t size = sizeOf(key.dtype);
   const std::size_t bytes = unit.touched.rows.size() * key.rowLength * size;
   if (bytes == 0) return;
-  void* const staged = key.room(0);
+  void* const staged = key.room(0, bytes);
   std::memcpy(staged, unit.touched.data.data(), bytes);
   const GpuArray rows{places_[key.home].arena.take(bytes), key.home};
   work_[key.home].uploads.push_back({rows, {staged, kHostPlace}, bytes});

@@ -209,13 +209,7 @@ void KeyWork::spreadInto(void* to) const {
   spreadRows(touched_, key_.rowLength * sizeOf(key_.dtype), to, key_.bytes());
 }
 
-void KeyWork::updateRows() {
-  const std::size_t length = key_.rowLength;
-  const auto* const grads = static_cast<const std::byte*>(touched_.data.data());
-  forEachRun(touched_.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
-    update_->runElements(grads + at * length * sizeOf(key_.dtype), first * length, rows * length);
-  });
-}
+void KeyWork::updateRows() { update_->runRows(touched_, key_.rowLength); }
 
 void KeyWork::sumInto(const std::vector<void*>& targets, Range range) {
   if (compress_) return compressedSumInto(targets, range);

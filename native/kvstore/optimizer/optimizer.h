@@ -28,6 +28,7 @@
 #include "core/kernels/dtype.h"
 #include "core/kernels/optimizer_step.h"
 #include "kvstore/base/aligned_buffer.h"
+#include "kvstore/base/rows.h"
 #include "kvstore/optimizer/lr_scheduler.h"
 
 namespace gradlink {
@@ -195,6 +196,8 @@ class UpdateRun {
   /// Instead of all blocks, for optimizers that are lazy: elements from `first` on alone, whose
   /// gradient lies at `grad`.
   void runElements(const void* grad, std::size_t first, std::size_t count);
+  /// Likewise these rows alone, with their gradients.
+  void runRows(const SortedRows& grads, std::size_t rowLength);
 
  private:
   struct Impl;

@@ -303,6 +303,13 @@ void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t cou
   if (count > 0) impl_->run(0, first, first + count);
 }
 
+void UpdateRun::runRows(const SortedRows& grads, std::size_t rowLength) {
+  forEachRun(grads.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
+    runElements(advance(grads.data.data(), at * rowLength * sizeOf(impl_->state.dtype)),
+                first * rowLength, rows * rowLength);
+  });
+}
+
 void UpdateRun::endPhase(int phase) {
   if (phase + 1 == phases()) {
     return;
