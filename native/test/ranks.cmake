@@ -15,9 +15,9 @@ foreach(layer core shm process hosts mpi cuda nccl fake kvstore measure train)
     if(ranks GREATER 1)
       set_tests_properties("${case}" PROPERTIES PROCESSORS ${ranks})
     endif()
-    # More than 2 GiB a rank: a quarter of the time of all cases together.
-    if(case MATCHES "MoreThanTwoGiBPerRank$")
-      set_tests_properties("${case}" PROPERTIES LABELS "${layer};huge" PROCESSORS 2)
+    # Threads of one process that nothing else says.
+    if(case MATCHES "LocalGroup.ReducesMoreThanTwoGiBPerRank$")
+      set_tests_properties("${case}" PROPERTIES PROCESSORS 2)
     endif()
   endforeach()
 endforeach()

@@ -29,7 +29,7 @@ struct ManyCopies {
   DeviceArray<std::uint8_t> to;
 };
 
-TEST(DeviceTaskRing, MoreListsThanItHoldsWhileTheStreamStandsStill) {
+TEST(DeviceTaskRing, SlowMoreListsThanItHoldsWhileTheStreamStandsStill) {
   OneGpu gpu;
   ManyCopies copies(gpu);
   const DeviceArray<std::uint8_t> from(gpu, copies.values);

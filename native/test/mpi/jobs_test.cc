@@ -24,7 +24,7 @@ TEST_P(EachMpi, ReportsAMismatchOnAllSidesAndGoesOn) {
   for (int ranks : {2, 3}) expectFine(ranks, "mismatch");
 }
 
-TEST_P(EachMpi, NamesTheRankThatDoesNotCome) {
+TEST_P(EachMpi, SlowNamesTheRankThatDoesNotCome) {
   for (int ranks : {2, 3}) expectFine(ranks, "timeout");
 }
 
@@ -61,7 +61,7 @@ TEST_P(EachMpi, FindsNodes) {
       << bad.output;
 }
 
-TEST_P(EachMpi, WaitsWithoutKeepingTheCore) { expectFine(2, "idle"); }
+TEST_P(EachMpi, SlowWaitsWithoutKeepingTheCore) { expectFine(2, "idle"); }
 
 TEST_P(EachMpi, AbortsTheJobWithItsMessage) {
   const Outcome outcome = job(3, "abort-job");

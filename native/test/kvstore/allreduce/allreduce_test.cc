@@ -177,7 +177,7 @@ TEST(KvstoreAllreduce, OtherKeysOnOtherWorkersAreAMismatchOnAll) {
   expectAll(errors, ErrorCode::mismatch);
 }
 
-TEST(KvstoreAllreduce, AWorkerThatNeverPushesAKeyIsNamed) {
+TEST(KvstoreAllreduce, SlowAWorkerThatNeverPushesAKeyIsNamed) {
   AllreduceStoreOptions options;
   // Enough for the keys to be made in.
   options.timeoutMs = 2000;

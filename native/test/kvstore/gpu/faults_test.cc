@@ -154,7 +154,7 @@ TEST_F(GpuStoreFaults, ACopyThatFailsRejectsWhatItWasFor) {
              });
 }
 
-TEST_F(GpuStoreFaults, AKernelThatNeverEndsIsATimeoutAndTheStoreCanGo) {
+TEST_F(GpuStoreFaults, SlowAKernelThatNeverEndsIsATimeoutAndTheStoreCanGo) {
   // Its memory stays: the GPU may still use it. So nothing is said of leaks here.
   EXPECT_EXIT(cuda::inProcess({{"GRADLINK_FAKE_FAULTS", "stuck-launch=1"}},
                               [] {

@@ -114,7 +114,7 @@ TEST_F(GpuStagingOnFakes, PiecesOfBothDirectionsOverlap) {
 }
 
 /// What is in the way of a copy is the GPU's time, not the engine's: it goes on looking.
-TEST_F(GpuStagingOnFakes, ACopyBehindAKernelThatNeverEndsIsATimeout) {
+TEST_F(GpuStagingOnFakes, SlowACopyBehindAKernelThatNeverEndsIsATimeout) {
   EXPECT_EXIT(cuda::inProcess(
                   {{"GRADLINK_FAKE_PEERS", "none"}, {"GRADLINK_FAKE_FAULTS", "stuck-launch=1"}},
                   [] {

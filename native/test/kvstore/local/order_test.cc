@@ -271,7 +271,7 @@ TEST(StoreOrder, AFenceSeesAllBeforeAndNothingAfter) {
   std::remove(file.c_str());
 }
 
-TEST(StoreOrder, StopDropsWhatIsQueued) {
+TEST(StoreOrder, SlowStopDropsWhatIsQueued) {
   std::atomic<int> ended = 0;
   std::vector<Floats> large(1, Floats(1 << 20, 1));
   {
