@@ -7,9 +7,46 @@ import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/se
 /** Without --gpus the GPUs that are there are used: these tests are of CPU devices, whatever the machine has. */
 const onCpus = { CUDA_VISIBLE_DEVICES: '' };
 
-const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
+const setupFiles = ['test/setup/running.ts', 'test/setup/equality.ts'];
+/** vitest leaves a core for itself otherwise, which is one of two on small machines. */
+const maxWorkers = '100%';
+const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000, setupFiles } as const;
 
-/** Tests that start processes. */
+/** What starts processes waits for them, on a machine that has other work too. */
+const patient = { testTimeout: 240_000, hookTimeout: 240_000 };
+
+/** Random attacks; under a sanitizer, which makes them slow, only where `npm run test:attack` asks for them. */
+const attacks = 'test/attack/**/*.test.ts';
+
+/** The tests of a part of `npm run test:full`, which are a project each. `workers`: how many files run side by side. */
+const parts: Readonly<Record<string, { readonly include: string[]; readonly workers: number }>> = {
+  hosts: {
+    include: [
+      'test/process/{doctor-hosts,launch-hosts,launch-slurm,slow-hosts,train-hosts}.test.ts',
+    ],
+    workers: 1,
+  },
+  guides: {
+    include: [
+      'test/process/{acceptance,command-lines,guides,moving,train-example,troubleshooting}.test.ts',
+    ],
+    workers: 2,
+  },
+  peers: { include: ['test/process/{growth,peers,peers-*}.test.ts'], workers: 1 },
+  packages: {
+    include: ['test/process/{bundlers,managers,pack,pack-build,packing}.test.ts'],
+    workers: 2,
+  },
+  training: {
+    include: ['test/process/{batch-norm,convergence,ddp,ddp-model,train,training}.test.ts'],
+    workers: 2,
+  },
+  browser: { include: ['test/report/page*.test.ts'], workers: 2 },
+  attacks: { include: [attacks], workers: 1 },
+};
+const ofParts = Object.values(parts).flatMap(({ include }) => include);
+
+/** All other tests that start processes. */
 const jobs = [
   'test/process/**/*.test.ts',
   'test/distributed/**/*.test.ts',
@@ -18,12 +55,9 @@ const jobs = [
 
 /** Of these, the ones that measure ranks' patience, or take every core: beside others they would measure the machine's load. */
 const serial = [
-  'test/process/{ending,joining,killing,launch-hosts,launch-slurm,measure-shared,peers,progress,windows}.test.ts',
+  'test/process/{ending,joining,killing,measure-shared,progress,windows}.test.ts',
   'test/{distributed,mpi}/failures.test.ts',
 ];
-
-/** Random attacks; under a sanitizer, which makes them slow, only where `npm run test:attack` asks for them. */
-const attacks = 'test/attack/**/*.test.ts';
 
 /** What the addon itself is tried with under a sanitizer: memory that JavaScript shares with threads, and their ends. */
 const sanitized = [
@@ -54,10 +88,9 @@ const onTensorFlow = (
     name: `tfjs-${backend}`,
     include: missingTfjsNode === undefined ? [...include] : ['test/tfjs-node/missing.test.ts'],
     env: tfjsNodeEnvironment(backend),
+    ...patient,
     maxWorkers: 2,
-    testTimeout: 240_000,
-    hookTimeout: 240_000,
-    sequence: { groupOrder: 4 },
+    sequence: { groupOrder: 3 },
   },
 }));
 
@@ -65,8 +98,10 @@ export default defineConfig({
   test: {
     tags: [
       { name: 'smoke', description: 'a case of each kind of job, which `npm test` runs' },
-      { name: 'slow', description: 'takes minutes or a browser: not for `npm test`' },
-      { name: 'full', description: 'only for `npm run test:full`' },
+      {
+        name: 'full',
+        description: 'takes long, or depends on how fast the machine is: for `npm run test:full`',
+      },
     ],
     // Forks: the addon's threads and exit handlers belong to a process, and a crash shall cost one file only.
     projects: sanitizer
@@ -77,8 +112,8 @@ export default defineConfig({
               name: sanitizer,
               include: sanitized,
               env: { ...sanitizerEnvironment },
-              testTimeout: 240_000,
-              hookTimeout: 240_000,
+              maxWorkers,
+              ...patient,
             },
           },
         ]
@@ -88,9 +123,10 @@ export default defineConfig({
               ...shared,
               name: 'unit',
               env: onCpus,
+              maxWorkers,
               include: ['test/**/*.test.ts'],
               exclude: [
-                ...[...jobs, attacks, 'test/gpu/**', 'test/tfjs-node/**'],
+                ...[...jobs, ...ofParts, 'test/gpu/**', 'test/tfjs-node/**'],
                 'test/native/sanitized.test.ts',
               ],
               sequence: { groupOrder: 0 },
@@ -103,7 +139,8 @@ export default defineConfig({
               name: 'gpu',
               include: ['test/gpu/**/*.test.ts'],
               globalSetup: ['test/gpu/setup/global.ts'],
-              setupFiles: ['test/gpu/setup/worker.ts'],
+              setupFiles: [...setupFiles, 'test/gpu/setup/worker.ts'],
+              maxWorkers,
               env: { ...fakesEnvironment },
               sequence: { groupOrder: 0 },
             },
@@ -111,37 +148,38 @@ export default defineConfig({
           {
             test: {
               ...shared,
+              ...patient,
               name: 'jobs',
               env: onCpus,
               include: jobs,
-              exclude: serial,
+              exclude: [...serial, ...ofParts],
               maxWorkers: 2,
-              testTimeout: 240_000,
-              hookTimeout: 240_000,
               sequence: { groupOrder: 1 },
             },
           },
           {
             test: {
               ...shared,
+              ...patient,
               name: 'serial',
               env: onCpus,
               include: serial,
               maxWorkers: 1,
-              testTimeout: 240_000,
-              hookTimeout: 240_000,
               sequence: { groupOrder: 2 },
             },
           },
-          {
+          ...Object.entries(parts).map(([name, { include, workers }]) => ({
             test: {
               ...shared,
-              name: 'attack',
-              include: [attacks],
-              maxWorkers: 1,
-              sequence: { groupOrder: 3 },
+              ...patient,
+              name,
+              env: onCpus,
+              include,
+              maxWorkers: workers,
+              // What runs side by side shares the number of workers.
+              sequence: { groupOrder: workers === 1 ? 2 : 1 },
             },
-          },
+          })),
           ...onTensorFlow,
         ],
   },

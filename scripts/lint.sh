@@ -30,6 +30,7 @@ check() {
     status=1
   fi
   rm -f "$log"
+  return $status
 }
 
 shell_syntax() {
@@ -37,6 +38,11 @@ shell_syntax() {
   for file in scripts/*.sh .ci/run; do bash -n "$file" || failed=1; done
   return $failed
 }
+
+# clang-tidy takes longest, and the others take a core: it runs beside them, and says what it found after them.
+tidied=$(mktemp)
+check "clang-tidy" bash scripts/clang-tidy.sh "$@" >"$tidied" 2>&1 &
+tidying=$!
 
 check "types (tsc)" npx tsc --noEmit
 check "eslint" npx eslint --max-warnings 0 .
@@ -49,5 +55,7 @@ check "documentation (typedoc)" npx typedoc --out build/typedoc
 # publint looks at the declarations too, which only packing makes otherwise.
 check "declarations" npm run --silent build:types
 check "package (publint)" npx publint --strict
-check "clang-tidy" bash scripts/clang-tidy.sh "$@"
+wait "$tidying" || status=1
+cat "$tidied"
+rm -f "$tidied"
 exit $status

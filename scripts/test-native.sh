@@ -1,23 +1,22 @@
 #!/usr/bin/env bash
 # Native unit tests (GoogleTest through CTest), without Node.
 #
-#   test-native.sh                  all cases plain, then a quick subset under the sanitizers
-#   test-native.sh plain [--quick]  the plain run alone; --quick leaves out the two cases that move more than 2 GiB, and of
-#                                   MPI's jobs the ones of many ranks
-#   test-native.sh address --all    all cases under AddressSanitizer and UndefinedBehaviorSanitizer
-#   test-native.sh thread --all     all cases under ThreadSanitizer, except ranks that are processes and PTX
-#   --addon                         builds the addon of each named kind too, in the same build
-#   --build                         builds, and runs nothing; --build --addon --no-tests: the addon alone
+#   test-native.sh [plain] [--quick | --slow]  all cases; --quick leaves out those whose name or suite starts with Slow (they
+#                                              move gigabytes, start many ranks, or fail on a machine that stalls for a
+#                                              second), --slow runs these alone
+#   test-native.sh address [--all]             under AddressSanitizer and UndefinedBehaviorSanitizer; --all: the Slow ones too
+#   test-native.sh thread [--all]              under ThreadSanitizer, except ranks that are processes and PTX; --all: the Slow
+#                                              ones, plain arithmetic and seven ranks on hosts too
+#   --addon                                    builds the addon of each named kind too, in the same build
+#   --build                                    builds, and runs nothing; --build --addon --no-tests: the addon alone
 #
-# Under a sanitizer, without --all, quick is the default: it leaves out the cases whose name or suite starts with Slow and,
-# under ThreadSanitizer, plain arithmetic and seven ranks on hosts. A compiler warning is an error under the sanitizers, and
-# in CI in the plain build, which shares the objects of the addon. Build folders (build/cmake, build-address, build-thread)
-# are kept, so that a second run compiles only what changed.
+# A compiler warning is an error under the sanitizers, and in CI in the plain build, which shares the objects of the addon.
+# Build folders (build/cmake, build-address, build-thread) are kept, so that a second run compiles only what changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 all=no
-quick=no
+which=all
 tests=yes
 run=yes
 targets=()
@@ -26,19 +25,19 @@ for argument in "$@"; do
   case "$argument" in
     plain | address | thread) runs+=("$argument") ;;
     --all) all=yes ;;
-    --quick) quick=yes ;;
+    --quick | --slow) which=${argument#--} ;;
     --addon) targets+=(addon) ;;
     --no-tests) tests=no ;;
     --build) run=no ;;
     *)
-      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --all, --quick, --addon," \
-        "--no-tests or --build" >&2
+      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --all, --quick, --slow," \
+        "--addon, --no-tests or --build" >&2
       exit 2
       ;;
   esac
 done
 if [ ${#runs[@]} -eq 0 ]; then
-  runs=(plain address thread)
+  runs=(plain)
 fi
 if [ $tests = yes ]; then
   targets+=(tests)
@@ -73,7 +72,10 @@ check() {
   local kind=$1 folder=build/cmake
   local -a select=() launcher=()
   if [ "$kind" = plain ]; then
-    if [ "$quick" = yes ]; then select+=(-LE '^huge$' -E '^mpi\..*[./]Slow'); fi
+    case $which in
+      quick) select+=(-E '[./]Slow') ;;
+      slow) select+=(-R '[./]Slow') ;;
+    esac
   else
     folder=build-$kind
     if [ "$all" = no ]; then

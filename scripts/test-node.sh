@@ -21,6 +21,6 @@ fi
 export PATH=$folder/node_modules/$package/bin:$PATH
 node --version
 # Not the tests on stand-ins of GPUs: what they add to these is C++, the same under every Node.
-exec node node_modules/vitest/vitest.mjs run --project unit --tags-filter '!slow' \
+exec node node_modules/vitest/vitest.mjs run --project unit --tags-filter '!full' \
   --reporter=default --reporter=json "--outputFile.json=build/test-results/vitest-node$version.json" \
-  --reporter=./scripts/vitest-skips.mjs </dev/null
+  --reporter=./scripts/vitest-results.mjs </dev/null

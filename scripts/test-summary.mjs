@@ -3,14 +3,21 @@
 // cases, failures, skips with their reasons, and, last, one line `N passed, N failed[, N skipped]`. Exit status 1 when
 // anything failed, or when a result file that was expected is not there.
 //
-//   node scripts/test-summary.mjs NAME...
+//   node scripts/test-summary.mjs [--name PART]     PART: part of `npm run test:full`, with whose name the last line begins
 //
-// NAME: native-… (CTest's JUnit, NAME.xml), vitest-… (vitest's JSON, NAME.json), or another for lines "pass CASE" and
-// "fail CASE" (NAME.txt), as lint.sh and the teardown of the GPU tests write them. phases.txt has a line "SECONDS PHASE"
-// for each phase of scripts/test.sh.
-import { existsSync, readFileSync } from 'node:fs';
+// phases.txt has a line "SECONDS STATUS RESULTS PHASE" for each phase of scripts/test.sh; RESULTS are the names of the files
+// that it left, with commas between them, or -: native-… (CTest's JUnit, NAME.xml), vitest-… (vitest's JSON, NAME.json),
+// another for lines "pass CASE" and "fail CASE" (NAME.txt), as lint.sh and the teardown of the GPU tests write them. A phase
+// that failed counts where none of its cases did.
+//
+// test/flaky.json has the cases that fail by chance, with the cause. A part reports such failures apart and does not fail by
+// them; the gate (no --name) has no such cases, so that there they are failures as all others.
+//
+// failed.txt and counted.txt get the names of what failed and the last line, for scripts/repeat.sh and test.sh.
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = process.env.GRADLINK_TEST_RESULTS ?? join(root, 'build', 'test-results');
@@ -19,18 +26,18 @@ const slowest = 20;
 
 /** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string, seconds?: number}} Result */
 
-/** Why tests were skipped, by full name, and which belong to another layer, from vitest-skips.mjs. */
+/** Why tests were skipped, by full name, which belong to another layer, and what lies outside tests: vitest-results.mjs. */
 function skipsOf(name) {
   const file = join(folder, `${name}.skips.json`);
   return existsSync(file)
     ? JSON.parse(readFileSync(file, 'utf8'))
-    : { reasons: {}, otherLayers: [] };
+    : { reasons: {}, otherLayers: [], outside: [] };
 }
 
 /** @returns {Result[]} */
 function fromVitest(text, source) {
   const report = JSON.parse(text);
-  const { reasons, otherLayers } = skipsOf(source);
+  const { reasons, otherLayers, outside = [] } = skipsOf(source);
   const elsewhere = new Set(otherLayers);
   const results = report.testResults.flatMap((file) => {
     const name = relative(root, file.name);
@@ -51,6 +58,8 @@ function fromVitest(text, source) {
       ? [...cases, { name: `${source}: ${name}`, status: 'failed', reason: file.message }]
       : cases;
   });
+  for (const reason of outside)
+    results.push({ name: `${source}: outside any test`, status: 'failed', reason });
   if (!report.success && !results.some(({ status }) => status === 'failed')) {
     const reason = 'an error outside any test; see above';
     results.push({ name: source, status: 'failed', reason });
@@ -110,18 +119,33 @@ function read(name) {
   return [{ name, status: 'failed', reason: 'it ran no test' }];
 }
 
-/** What each phase of scripts/test.sh took. */
-function printPhases() {
+/** Of each phase of scripts/test.sh: what it took, its exit status, and which results it left. */
+function readPhases() {
   const file = join(folder, 'phases.txt');
-  if (!existsSync(file)) return;
-  const phases = readFileSync(file, 'utf8').split('\n').filter(Boolean);
-  const seconds = phases.map((line) => Number(line.split(' ', 1)[0]));
+  if (!existsSync(file)) throw new Error(`${file} is missing: scripts/test.sh writes it`);
+  const lines = readFileSync(file, 'utf8').matchAll(/^(\d+) (\d+) (\S+) (.+)$/gm);
+  return [...lines].map(([, seconds, status, results, name]) => ({
+    seconds: Number(seconds),
+    status: Number(status),
+    results: results === '-' ? [] : results.split(','),
+    name,
+  }));
+}
+
+/** @returns {{case: string, cause: string}[]} */
+function readFlaky() {
+  const file = process.env.GRADLINK_FLAKY ?? join(root, 'test', 'flaky.json');
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
+
+function printPhases(phases) {
   console.log('Seconds of each phase:');
-  for (const [i, line] of phases.entries()) {
-    const name = line.slice(line.indexOf(' ') + 1);
-    console.log(`  ${String(seconds[i]).padStart(5)}  ${name}`);
+  for (const { seconds, status, name } of phases) {
+    const failure = status === 0 ? '' : `: failed (exit status ${status})`;
+    console.log(`  ${String(seconds).padStart(5)}  ${name}${failure}`);
   }
-  console.log(`  ${String(seconds.reduce((sum, each) => sum + each, 0)).padStart(5)}  together`);
+  const together = phases.reduce((sum, { seconds }) => sum + seconds, 0);
+  console.log(`  ${String(together).padStart(5)}  together`);
 }
 
 function printSlowest(results) {
@@ -139,22 +163,44 @@ function printList(title, results) {
     console.log(`  ${name}${reason ? `\n    ${reason}` : ''}`);
 }
 
-const names = process.argv.slice(2);
-const counts = names.map((name) => ({ name, results: read(name) }));
+const { name: part } = parseArgs({ options: { name: { type: 'string' } } }).values;
+const flaky = part === undefined ? [] : readFlaky();
+const isFlaky = ({ name }) => flaky.find((each) => name.endsWith(`: ${each.case}`));
+
+const phases = readPhases();
+const counts = [];
+for (const { name, status, results: left } of phases) {
+  const own = left.map((each) => ({ name: each, results: read(each) }));
+  counts.push(...own);
+  const failures = own.flatMap(({ results }) => results.filter((each) => each.status === 'failed'));
+  if (status !== 0 && failures.length === 0) {
+    const reason = `exit status ${status}, and no case failed; see above`;
+    counts.push({ name, results: [{ name, status: 'failed', reason }] });
+  }
+}
 const results = counts.flatMap((each) => each.results);
-const having = (status, among = results) => among.filter((result) => result.status === status);
+const byChance = results.filter((result) => result.status === 'failed' && isFlaky(result));
+const having = (status, among = results) =>
+  among.filter((result) => result.status === status && !byChance.includes(result));
 const [passed, failed, skipped] = [having('passed'), having('failed'), having('skipped')];
-printPhases();
+printPhases(phases);
 printSlowest(results);
-if (names.length > 1) {
+if (counts.length > 1) {
   console.log('Cases that passed:');
   for (const { name, results: own } of counts)
     console.log(`  ${String(having('passed', own).length).padStart(5)}  ${name}`);
 }
 printList('Skipped', skipped);
-printList('Failed', failed);
-console.log(
-  `${passed.length} passed, ${failed.length} failed` +
-    (skipped.length > 0 ? `, ${skipped.length} skipped` : ''),
+printList(
+  'Failed by chance, as test/flaky.json says',
+  byChance.map((result) => ({ ...result, reason: isFlaky(result).cause })),
 );
+printList('Failed', failed);
+const counted =
+  (part === undefined ? '' : `${part}: `) +
+  `${passed.length} passed, ${failed.length} failed` +
+  (skipped.length > 0 ? `, ${skipped.length} skipped` : '');
+console.log(counted);
+writeFileSync(join(folder, 'failed.txt'), failed.map(({ name }) => `${name}\n`).join(''));
+writeFileSync(join(folder, 'counted.txt'), `${counted}\n`);
 process.exitCode = failed.length > 0 ? 1 : 0;

@@ -1,38 +1,58 @@
 #!/usr/bin/env bash
-# The tests, in layers; each layer holds the one before.
+# The tests.
 #
-#   test.sh         what every change is tried with: native tests, the TypeScript tests, one case of each kind of job
-#   test.sh ci      what a change must pass: all cases, the sanitizers, other processors and versions of Node, the linters
-#   test.sh full    everything there is: all cases under the sanitizers, compiling from the packed sources, deep lint
+#   test.sh                         what every change is tried with (`npm test`): native tests, TypeScript, a case of each kind of job
+#   test.sh gate [PHASE...]         what a change must pass (.ci/run): these, the addon under AddressSanitizer, the linters. With
+#                                   names these phases alone: native typescript jobs address lint
+#   test.sh full [--only PART,...]  everything else, in parts that run alone (--list names them); each ends with a counted line
 #
-# It sets up what the tests need. build/test-results keeps what each phase left; the last lines are counted from there.
+# It sets up what the tests need. build/test-results keeps what the phases of the last run, or part, left; its closing lines
+# are counted from there.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/system-packages.sh
 
-layer=${1:-quick}
-case "$layer" in
-  quick | ci | full) ;;
-  *)
-    echo "test.sh: unknown layer '$layer'; expected quick, ci or full" >&2
-    exit 2
-    ;;
-esac
+# ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
+fixed_addresses=()
+if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
 
 results=build/test-results
-rm -rf "$results"
-mkdir -p "$results"
-status=0
-# What the closing summary reads, in the order of the phases.
-counted=()
+running=$results/running
+begin() {
+  rm -rf "$results"
+  mkdir -p "$running"
+}
 
-# phase NAME COMMAND...: runs it, remembers a failure, and notes the seconds it took.
+# phase RESULT TITLE COMMAND...: runs it, and notes the seconds, the exit status and which of the result files it leaves
+# (several with commas, - for none) for the summary, which judges.
 phase() {
-  local name=$1 began=$SECONDS
-  shift
-  echo "== $name"
-  "$@" </dev/null || status=1
-  echo "$((SECONDS - began)) $name" >>"$results/phases.txt"
+  local result=$1 title=$2 began=$SECONDS outcome=0
+  shift 2
+  echo "== $title"
+  "$@" </dev/null || outcome=$?
+  echo "$((SECONDS - began)) $outcome $result $title" >>"$results/phases.txt"
+  return "$outcome"
+}
+
+# What hangs as a whole costs a phase, not the run.
+phase_minutes=40
+
+# typescript RUN TITLE ARGUMENT...: vitest with these arguments; its results are build/test-results/vitest-RUN.json.
+launcher=()
+typescript() {
+  local result=vitest-$1 title=$2
+  shift 2
+  local left=$result
+  case " $* " in *' --project gpu '*) left+=,gpu-leaks ;; esac
+  GRADLINK_RUNNING=$PWD/$running phase "$left" "$title" timeout --kill-after=10 "${phase_minutes}m" "${launcher[@]}" npx vitest run "$@" \
+    --reporter=default --reporter=json "--outputFile.json=$results/$result.json" --reporter=./scripts/vitest-results.mjs
+}
+
+# native KIND TITLE [OPTION...]: the native tests, plain or under a sanitizer.
+native() {
+  local kind=$1 title=$2
+  shift 2
+  phase "native-$kind" "$title" timeout --kill-after=10 "${phase_minutes}m" bash scripts/test-native.sh "$kind" "$@"
 }
 
 set_up() {
@@ -42,104 +62,152 @@ set_up() {
     mpirun.openmpi=openmpi-bin mpicc.openmpi=libopenmpi-dev mpirun.mpich=mpich mpicc.mpich=libmpich-dev \
     /usr/sbin/slurmctld=slurmctld /usr/sbin/slurmd=slurmd srun=slurm-client /usr/sbin/munged=munge \
     ip=iproute2 nsenter=util-linux rsync=rsync || true
-  if [ "$layer" != quick ]; then
-    need_packages "open reports in a browser" /usr/bin/chromium=chromium || true
-  fi
   bash scripts/setup.sh
 }
 
-# native KIND [OPTION...]: the native tests, plain or under a sanitizer.
-native() {
-  counted+=("native-$1")
-  phase "native tests: $1" bash scripts/test-native.sh "$@"
-}
+# --- what every change is tried with, and what it must pass ---------------------------------------------------
 
-# What the sanitizers instrument takes minutes to compile. Jobs of processes wait for each other much of the time, so it is
-# compiled behind them, with the lowest priority, in a group of its own that ends with this script.
-compiling=
-compile_sanitized() {
-  setsid nice -n 19 bash scripts/test-native.sh address thread --build --addon >"$results/sanitized.log" 2>&1 </dev/null &
-  compiling=$!
-  trap 'kill -- "-$compiling" 2>/dev/null' EXIT
+# A hung case of these ends after a minute, whatever its project grants otherwise.
+case_limit=(--testTimeout=60000 --hookTimeout=60000)
+of_gate='!full'
+
+gate_native() { native plain "native tests" --quick; }
+gate_typescript() { typescript main "TypeScript" --project unit --project gpu --tags-filter "$of_gate" "${case_limit[@]}"; }
+
+# The cases that are tagged `smoke`. vitest would load every file to find that it has none.
+smoke() {
+  local -a files
+  mapfile -t files < <(grep -lrE "'smoke'|@module-tag smoke" test --include='*.test.ts' | grep -E "$3")
+  typescript "$1" "$2" --project jobs --project serial --project hosts --project training --project packages \
+    --tags-filter smoke "${case_limit[@]}" "${files[@]}"
 }
-await_sanitized() {
-  if wait "$compiling"; then
-    trap - EXIT
-  else
-    cat "$results/sanitized.log"
-    return 1
+gate_jobs() { smoke jobs "one case of each kind of job" '^test/(process|distributed|mpi)/'; }
+gate_address() {
+  phase - "compiling the addon for AddressSanitizer" bash scripts/test-native.sh address --build --addon --no-tests || return
+  # The suites in which it found real faults.
+  GRADLINK_SANITIZER=address typescript address "the addon under AddressSanitizer" "${case_limit[@]}" \
+    test/native/sanitized test/process/{ending,kvstore,memory} test/communicator/{leases,lifetime} test/kvstore/{order,store,row-sparse}
+}
+gate_lint() { phase checks "lint" bash scripts/lint.sh; }
+
+quick=(native typescript jobs)
+gate=(native typescript jobs address lint)
+
+# run_phases NAME...
+run_phases() {
+  local name
+  begin
+  if phase - "setting up" set_up; then
+    for name in "$@"; do "gate_$name"; done
   fi
+  node scripts/test-summary.mjs
 }
 
-# ThreadSanitizer's fixed memory layout does not fit the widest address randomisation of newer kernels.
-fixed_addresses=()
-if setarch -R true 2>/dev/null; then fixed_addresses=(setarch -R); fi
-launcher=()
+# --- everything else ------------------------------------------------------------------------------------------
 
-# typescript RUN TITLE ARGUMENT...: vitest with these arguments; its results are build/test-results/vitest-RUN.json.
-typescript() {
-  local run=$1 title=$2
-  shift 2
-  counted+=("vitest-$run")
-  phase "$title" "${launcher[@]}" npx vitest run "$@" \
-    --reporter=default --reporter=json "--outputFile.json=$results/vitest-$run.json" --reporter=./scripts/vitest-skips.mjs
+# Longest first where it matters little; each takes at most twenty minutes on two cores.
+parts=(native jobs hosts guides peers packages browser attacks training sanitizers nodes arm64 analyzer)
+
+part_native() { native plain "native cases that move gigabytes, start many ranks, or measure patience" --slow; }
+part_jobs() {
+  typescript main "cases that take long or measure patience" --project unit --project gpu --tags-filter full
+  typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!smoke'
 }
-
-# Where it cannot be had, its tests are skipped with the reason.
+part_hosts() { typescript hosts "jobs on two hosts, and under Slurm" --project hosts; }
+part_guides() { typescript guides "the guides, word for word" --project guides; }
+part_peers() { typescript peers "the commands that measure others beside us" --project peers; }
+part_packages() { typescript packages "what is packed, under every package manager" --project packages; }
+part_browser() {
+  need_packages "open reports in a browser" /usr/bin/chromium=chromium || true
+  typescript browser "pages in Chromium" --project browser
+}
+part_attacks() { typescript attacks "attacks, a short run" --project attacks; }
+part_training() {
+  typescript training "training jobs" --project training
+  # Where TensorFlow cannot be had, the tests on it are skipped with the reason.
+  phase - "tfjs-node, its binding compiled against TensorFlow" tfjs_node
+  typescript tfjs-node "training on tfjs-node and tfjs-node-gpu" --project tfjs-node --project tfjs-node-gpu
+}
 tfjs_node() {
   local outcome=0
   bash scripts/tfjs-node.sh || outcome=$?
   [ "$outcome" = 0 ] || [ "$outcome" = 3 ]
 }
-
-phase "setting up" set_up
-[ "$status" = 0 ] || exit 1
-
-if [ "$layer" = quick ]; then
-  native plain --quick
-  typescript main "TypeScript" --project unit --project gpu --tags-filter '!slow'
-  # vitest would load each file to find that it has no case of this tag.
-  mapfile -t smoke < <(grep -lrE "'smoke'|@module-tag smoke" test --include='*.test.ts')
-  typescript jobs "one case of each kind of job" --project jobs --project serial --tags-filter smoke "${smoke[@]}"
-else
-  native plain
-  compile_sanitized
-  typescript main "TypeScript" --project unit --project gpu
-  typescript attack "attacks, a short run" --project attack
-  phase "tfjs-node, its binding compiled against TensorFlow" tfjs_node
-  typescript tfjs-node "training on tfjs-node and tfjs-node-gpu" --project tfjs-node --project tfjs-node-gpu
-  if [ "$layer" = ci ]; then
-    typescript jobs "jobs of processes" --project jobs --project serial --tags-filter '!full'
-    phase "compiling for the sanitizers, what was left of it" await_sanitized
-    native address --addon
-    native thread --addon
-  else
-    typescript jobs "jobs of processes" --project jobs --project serial
-    phase "compiling for the sanitizers, what was left of it" await_sanitized
-    native address --addon --all
-    native thread --addon --all
-  fi
+part_sanitizers() {
+  phase - "compiling for the sanitizers" bash scripts/test-native.sh address thread --build --addon
+  native address "native tests: address"
+  native thread "native tests: thread"
   GRADLINK_SANITIZER=address typescript address "the addon under AddressSanitizer"
   launcher=("${fixed_addresses[@]}")
   GRADLINK_SANITIZER=thread typescript thread "the addon under ThreadSanitizer"
   launcher=()
-  counted+=(native-arm64)
-  if [ "$layer" = ci ]; then
-    phase "kernels on arm64" bash scripts/test-arm64.sh
-  else
-    phase "kernels and addon on arm64" bash scripts/test-arm64.sh --addon
-  fi
+}
+part_nodes() {
+  local version
   for version in 22 24; do
-    counted+=("vitest-node$version")
-    phase "TypeScript on Node $version" bash scripts/test-node.sh "$version"
+    phase "vitest-node$version" "TypeScript on Node $version" bash scripts/test-node.sh "$version"
   done
-fi
-counted+=(gpu-leaks)
+}
+part_arm64() { phase native-arm64 "kernels and addon on arm64" bash scripts/test-arm64.sh --addon; }
+part_analyzer() { phase checks "lint with clang-tidy's static analyzer" bash scripts/lint.sh --deep; }
 
-if [ "$layer" != quick ]; then
-  counted+=(checks)
-  if [ "$layer" = full ]; then phase "lint" bash scripts/lint.sh --deep; else phase "lint" bash scripts/lint.sh; fi
-fi
+run_part() {
+  begin
+  if phase - "setting up" set_up; then "part_$1"; fi
+  node scripts/test-summary.mjs --name "$1"
+}
 
-node scripts/test-summary.mjs "${counted[@]}" || status=1
-exit $status
+# run_parts PART...: prints, behind the last, a line for each.
+run_parts() {
+  local part began status=0
+  local -a lines=()
+  for part in "$@"; do
+    echo "==== $part"
+    began=$SECONDS
+    run_part "$part" || status=1
+    lines+=("$(printf '%6d s  %s' $((SECONDS - began)) "$(cat "$results/counted.txt" 2>/dev/null || echo "$part: no summary")")")
+  done
+  echo "Parts:"
+  printf '%s\n' "${lines[@]}"
+  return $status
+}
+
+refuse() {
+  echo "test.sh: $1" >&2
+  exit 2
+}
+# known KIND NAME CHOICE...
+known() {
+  local kind=$1 name=$2
+  shift 2
+  case " $* " in *" $name "*) ;; *) refuse "unknown $kind '$name'; expected one of: $*" ;; esac
+}
+
+layer=${1:-quick}
+[ $# -eq 0 ] || shift
+case "$layer" in
+  quick) run_phases "${quick[@]}" ;;
+  gate)
+    for name in "$@"; do known phase "$name" "${gate[@]}"; done
+    if [ $# -gt 0 ]; then run_phases "$@"; else run_phases "${gate[@]}"; fi
+    ;;
+  full)
+    case "${1:-}" in
+      '') chosen=("${parts[@]}") ;;
+      --list)
+        printf '%s\n' "${parts[@]}"
+        exit 0
+        ;;
+      --only | --only=*)
+        names=${1#--only}
+        names=${names#=}
+        IFS=', ' read -r -a chosen <<<"${names:-${2:-}}"
+        [ ${#chosen[@]} -gt 0 ] || refuse "--only expects names with commas between them, of: ${parts[*]}"
+        for name in "${chosen[@]}"; do known part "$name" "${parts[@]}"; done
+        ;;
+      *) refuse "unknown argument '$1'; expected --only PART,... or --list" ;;
+    esac
+    run_parts "${chosen[@]}"
+    ;;
+  *) refuse "unknown layer '$layer'; expected gate or full, or nothing" ;;
+esac

@@ -130,7 +130,7 @@ describe('hosts that are called', () => {
     return { host, addresses: ['127.0.0.1'], port, token };
   };
 
-  it('answer with their clock', async () => {
+  it('answer with their clock', { tags: 'full' }, async () => {
     const { to, error, roundTripMs, aheadMs } = await call(await door());
     expect({ to, error }).toEqual({ to: 'b', error: undefined });
     expect(Math.abs(aheadMs!)).toBeLessThanOrEqual(roundTripMs! / 2 + 2);

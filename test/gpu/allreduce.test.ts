@@ -225,7 +225,7 @@ describe('an allreduce store on GPUs', () => {
     scripts.expectNothingLeft();
   });
 
-  it('names a worker that does not push, after the deadline', async () => {
+  it('names a worker that does not push, after the deadline', { tags: 'full' }, async () => {
     const { workers } = await runJob(
       scripts,
       size,

@@ -1,5 +1,5 @@
 // `npm run bench:gpu`: everything runs, on one GPU too, and is written down.
-// @module-tag slow
+// @module-tag full
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

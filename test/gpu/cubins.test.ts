@@ -1,4 +1,5 @@
 // The kernels' machine code where a package has it, in cubins/ beside the addon: GPUs load it, and compile nothing.
+// @module-tag full
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
@@ -20,6 +21,9 @@ interface Cubins {
 const root = join(import.meta.dirname, '../..');
 const { makeCubins } = (await import(join(root, 'scripts/cubins.mjs'))) as Cubins;
 
+/** ptxas takes half a minute for all of them, and longer beside other tests. */
+const compilingMs = 300_000;
+
 describe('cubins', () => {
   let folder: string;
   let scripts: GpuScripts;
@@ -33,7 +37,7 @@ describe('cubins', () => {
     mkdirSync(join(folder, 'cubins'));
     for (const { file } of cubins) copyFileSync(file, join(folder, 'cubins', basename(file)));
     copyFileSync(join(root, 'build/Release/gradlink.node'), join(folder, 'gradlink.node'));
-  });
+  }, compilingMs);
   afterEach(async () => {
     await scripts.remove();
     rmSync(folder, { recursive: true, force: true });

@@ -198,7 +198,7 @@ describe('a store with servers on GPUs', () => {
   it.for([
     ['copy=4', 'ERR_SYSTEM', /failed/],
     ['stuck-copy=4', 'ERR_TIMEOUT', /a store has to do on gpu:0/],
-  ] as const)('ends soon after %s', async ([fault, code, message], context) => {
+  ] as const)('ends soon after %s', { tags: 'full' }, async ([fault, code, message], context) => {
     if (onRealGpus) context.skip('needs GPUs that fail when asked to');
     const stuck = fault.startsWith('stuck');
     // What comes before must not run into it on a busy machine.

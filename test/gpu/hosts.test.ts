@@ -153,14 +153,17 @@ describe('a world of GPUs', () => {
     }
   });
 
-  it('crosses hosts, and names a rank of a host that is cut off', async (context) => {
-    const reason = noHosts();
-    if (reason !== undefined) context.skip(reason);
-    const name = `gw${process.pid % 100_000}`;
-    const [address] = makeHosts(name);
-    try {
-      const port = await freePort();
-      const source = `
+  it(
+    'crosses hosts, and names a rank of a host that is cut off',
+    { tags: 'full' },
+    async (context) => {
+      const reason = noHosts();
+      if (reason !== undefined) context.skip(reason);
+      const name = `gw${process.pid % 100_000}`;
+      const [address] = makeHosts(name);
+      try {
+        const port = await freePort();
+        const source = `
         const comm = await Communicator.world({ backend: 'nccl' });
         const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
         await data.fill(comm.rank + 1);
@@ -172,27 +175,28 @@ describe('a world of GPUs', () => {
         report(ended);
         process.exit(0);
       `;
-      // A GPU each, of the same number on both hosts.
-      const ranks = [0, 1].map((rank) =>
-        scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
-          ...scripts.env(placeOf(rank, 2, port)),
-          MASTER_ADDR: address!,
-          LOCAL_RANK: '0',
-          LOCAL_WORLD_SIZE: '1',
-          NCCL_SOCKET_IFNAME: `${name}-to`,
-        }),
-      );
-      await Promise.all(ranks.map((one) => one.said('met')));
-      cutLink(name);
-      const ended = await ends(ranks);
-      ended.forEach(({ reports }, rank) => {
-        expect(reports).toEqual([
-          ['nccl', 3],
-          expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
-        ]);
-      });
-    } finally {
-      removeHosts(name);
-    }
-  });
+        // A GPU each, of the same number on both hosts.
+        const ranks = [0, 1].map((rank) =>
+          scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
+            ...scripts.env(placeOf(rank, 2, port)),
+            MASTER_ADDR: address!,
+            LOCAL_RANK: '0',
+            LOCAL_WORLD_SIZE: '1',
+            NCCL_SOCKET_IFNAME: `${name}-to`,
+          }),
+        );
+        await Promise.all(ranks.map((one) => one.said('met')));
+        cutLink(name);
+        const ended = await ends(ranks);
+        ended.forEach(({ reports }, rank) => {
+          expect(reports).toEqual([
+            ['nccl', 3],
+            expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
+          ]);
+        });
+      } finally {
+        removeHosts(name);
+      }
+    },
+  );
 });

@@ -18,7 +18,7 @@ const quick = ['--num-batches', '2'];
 describe('as a process', () => {
   it(
     'node bench/measure.js --kv-store device --gpus 0,1,2,3',
-    { timeout: 180_000, tags: 'slow' },
+    { timeout: 180_000, tags: 'full' },
     async () => {
       const { code, stdout, stderr } = await runScript('measure.js', [
         '--kv-store',

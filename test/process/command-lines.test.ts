@@ -28,7 +28,7 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^npm test$/, 'this is npm test'],
   [/^npm run lint$/, '.ci/run ends with it'],
   [/^npm run docs$/, '.ci/run ends with the same pages in another folder'],
-  [/^npm run test:attack -- /, 'goes on for minutes; .ci/run has the short run'],
+  [/^npm run test:attack -- /, 'goes on for minutes; npm run test:full has the short run'],
   [/^node scripts\/exports\.mjs$/, 'test/measure/public-names.test.ts compares what it writes'],
   [/^node scripts\/ptx\.mjs$/, 'test/process/ptx.test.ts compares what it makes'],
   [/^node scripts\/cubins\.mjs$/, 'test/process/ptx.test.ts makes them'],
@@ -55,7 +55,7 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^npm init --yes$/, 'makes package.json, which this folder has'],
   [/--backend node-gpu$|--require tfjs-node-gpu$/, 'test/tfjs-node/ runs them, on the CPU'],
   [/^npm rebuild @tensorflow/, 'downloads TensorFlow'],
-  [/^bash scripts\/tfjs-node\.sh$|vitest run --project tfjs-node /, '.ci/run runs them'],
+  [/^bash scripts\/tfjs-node\.sh$|vitest run --project tfjs-node /, 'npm run test:full runs them'],
   [
     /^(python3 -m venv|tensorflow\/bin\/pip|TF=|PACKAGE=|mkdir -p \$PACKAGE|g\+\+|export LD)/,
     compiled,

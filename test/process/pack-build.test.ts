@@ -1,5 +1,4 @@
 // `npx gradlink build` in an application: compiles for minutes, so that only the full layer runs it.
-// @module-tag full
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';

@@ -127,7 +127,7 @@ describe('the tarball', () => {
   });
 });
 
-describe('installed with npm', () => {
+describe('installed with npm', { tags: 'smoke' }, () => {
   test('is at most 12 packages and 12 MB', () => {
     const { packages, bytes } = app.weight();
     expect(packages).toContain(`@gradlink/${platform}`);

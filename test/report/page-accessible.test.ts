@@ -1,5 +1,4 @@
 // Every kind of page as axe-core sees it, which knows the rules of WCAG.
-// @module-tag slow
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,4 @@
 // The page of `gradlink report`, opened in a browser.
-// @module-tag slow
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
