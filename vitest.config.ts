@@ -7,7 +7,10 @@ import { missingTfjsNode, tfjsNodeAliases, tfjsNodeEnvironment } from './test/se
 /** Without --gpus the GPUs that are there are used: these tests are of CPU devices, whatever the machine has. */
 const onCpus = { CUDA_VISIBLE_DEVICES: '' };
 
-const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000 } as const;
+const setupFiles = ['test/setup/equality.ts'];
+/** vitest leaves a core for itself otherwise, which is one of two on small machines. */
+const maxWorkers = '100%';
+const shared = { pool: 'forks', testTimeout: 60_000, hookTimeout: 60_000, setupFiles } as const;
 
 /** Tests that start processes. */
 const jobs = [
@@ -18,7 +21,7 @@ const jobs = [
 
 /** Of these, the ones that measure ranks' patience, or take every core: beside others they would measure the machine's load. */
 const serial = [
-  'test/process/{ending,joining,killing,launch-hosts,launch-slurm,measure-shared,peers,progress,windows}.test.ts',
+  'test/process/{ending,joining,killing,launch-hosts,launch-slurm,launch-slurm-hosts,measure-shared,peers,progress,windows}.test.ts',
   'test/{distributed,mpi}/failures.test.ts',
 ];
 
@@ -67,6 +70,10 @@ export default defineConfig({
       { name: 'smoke', description: 'a case of each kind of job, which `npm test` runs' },
       { name: 'slow', description: 'takes minutes or a browser: not for `npm test`' },
       { name: 'full', description: 'only for `npm run test:full`' },
+      {
+        name: 'once',
+        description: "the same on any backend: .ci/run has it on TensorFlow.js's own",
+      },
     ],
     // Forks: the addon's threads and exit handlers belong to a process, and a crash shall cost one file only.
     projects: sanitizer
@@ -76,6 +83,9 @@ export default defineConfig({
               ...shared,
               name: sanitizer,
               include: sanitized,
+              maxWorkers,
+              // Node under a sanitizer takes longer to start than most files take to run.
+              isolate: false,
               env: { ...sanitizerEnvironment },
               testTimeout: 240_000,
               hookTimeout: 240_000,
@@ -88,6 +98,7 @@ export default defineConfig({
               ...shared,
               name: 'unit',
               env: onCpus,
+              maxWorkers,
               include: ['test/**/*.test.ts'],
               exclude: [
                 ...[...jobs, attacks, 'test/gpu/**', 'test/tfjs-node/**'],
@@ -103,8 +114,9 @@ export default defineConfig({
               name: 'gpu',
               include: ['test/gpu/**/*.test.ts'],
               globalSetup: ['test/gpu/setup/global.ts'],
-              setupFiles: ['test/gpu/setup/worker.ts'],
+              setupFiles: [...setupFiles, 'test/gpu/setup/worker.ts'],
               env: { ...fakesEnvironment },
+              maxWorkers,
               sequence: { groupOrder: 0 },
             },
           },

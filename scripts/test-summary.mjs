@@ -6,8 +6,8 @@
 //   node scripts/test-summary.mjs NAME...
 //
 // NAME: native-… (CTest's JUnit, NAME.xml), vitest-… (vitest's JSON, NAME.json), or another for lines "pass CASE" and
-// "fail CASE" (NAME.txt), as lint.sh and the teardown of the GPU tests write them. phases.txt has a line "SECONDS PHASE"
-// for each phase of scripts/test.sh.
+// "fail CASE" (NAME.txt), as lint.sh and the teardown of the GPU tests write them. phases.txt has a line
+// "SECONDS STATUS PHASE" for each phase of scripts/test.sh: one that failed counts where no case did.
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -19,18 +19,18 @@ const slowest = 20;
 
 /** @typedef {{name: string, status: 'passed' | 'failed' | 'skipped', reason?: string, seconds?: number}} Result */
 
-/** Why tests were skipped, by full name, and which belong to another layer, from vitest-skips.mjs. */
+/** Why tests were skipped, by full name, which belong to another layer, and errors outside tests: vitest-skips.mjs. */
 function skipsOf(name) {
   const file = join(folder, `${name}.skips.json`);
   return existsSync(file)
     ? JSON.parse(readFileSync(file, 'utf8'))
-    : { reasons: {}, otherLayers: [] };
+    : { reasons: {}, otherLayers: [], errors: [] };
 }
 
 /** @returns {Result[]} */
 function fromVitest(text, source) {
   const report = JSON.parse(text);
-  const { reasons, otherLayers } = skipsOf(source);
+  const { reasons, otherLayers, errors = [] } = skipsOf(source);
   const elsewhere = new Set(otherLayers);
   const results = report.testResults.flatMap((file) => {
     const name = relative(root, file.name);
@@ -51,6 +51,8 @@ function fromVitest(text, source) {
       ? [...cases, { name: `${source}: ${name}`, status: 'failed', reason: file.message }]
       : cases;
   });
+  for (const reason of errors)
+    results.push({ name: `${source}: outside any test`, status: 'failed', reason });
   if (!report.success && !results.some(({ status }) => status === 'failed')) {
     const reason = 'an error outside any test; see above';
     results.push({ name: source, status: 'failed', reason });
@@ -110,18 +112,24 @@ function read(name) {
   return [{ name, status: 'failed', reason: 'it ran no test' }];
 }
 
-/** What each phase of scripts/test.sh took. */
-function printPhases() {
+/** Of each phase of scripts/test.sh: what it took, and its exit status. */
+function readPhases() {
   const file = join(folder, 'phases.txt');
-  if (!existsSync(file)) return;
-  const phases = readFileSync(file, 'utf8').split('\n').filter(Boolean);
-  const seconds = phases.map((line) => Number(line.split(' ', 1)[0]));
+  if (!existsSync(file)) return [];
+  return [...readFileSync(file, 'utf8').matchAll(/^(\d+) (\d+) (.+)$/gm)].map(
+    ([, seconds, status, name]) => ({ seconds: Number(seconds), status: Number(status), name }),
+  );
+}
+
+function printPhases(phases) {
+  if (phases.length === 0) return;
   console.log('Seconds of each phase:');
-  for (const [i, line] of phases.entries()) {
-    const name = line.slice(line.indexOf(' ') + 1);
-    console.log(`  ${String(seconds[i]).padStart(5)}  ${name}`);
+  for (const { seconds, status, name } of phases) {
+    const failure = status === 0 ? '' : `: failed (exit status ${status})`;
+    console.log(`  ${String(seconds).padStart(5)}  ${name}${failure}`);
   }
-  console.log(`  ${String(seconds.reduce((sum, each) => sum + each, 0)).padStart(5)}  together`);
+  const together = phases.reduce((sum, { seconds }) => sum + seconds, 0);
+  console.log(`  ${String(together).padStart(5)}  together`);
 }
 
 function printSlowest(results) {
@@ -143,8 +151,19 @@ const names = process.argv.slice(2);
 const counts = names.map((name) => ({ name, results: read(name) }));
 const results = counts.flatMap((each) => each.results);
 const having = (status, among = results) => among.filter((result) => result.status === status);
+const phases = readPhases();
+if (having('failed').length === 0)
+  results.push(
+    ...phases
+      .filter(({ status }) => status !== 0)
+      .map(({ name, status }) => ({
+        name,
+        status: 'failed',
+        reason: `exit status ${status}, and no case failed; see above`,
+      })),
+  );
 const [passed, failed, skipped] = [having('passed'), having('failed'), having('skipped')];
-printPhases();
+printPhases(phases);
 printSlowest(results);
 if (names.length > 1) {
   console.log('Cases that passed:');

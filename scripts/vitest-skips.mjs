@@ -1,6 +1,6 @@
-// A vitest reporter for what its JSON reporter leaves out: why a test was skipped (`context.skip('reason')`), and which
-// tests were left to another layer by --tags-filter. Writes NAME.skips.json beside the JSON reporter's NAME.json;
-// test-summary.mjs reads both.
+// A vitest reporter for what its JSON reporter leaves out: why a test was skipped (`context.skip('reason')`), which tests
+// were left to another layer by --tags-filter, and errors outside any test, such as a rejection that nobody handled, which
+// make vitest fail. Writes NAME.skips.json beside the JSON reporter's NAME.json; test-summary.mjs reads both.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -13,7 +13,7 @@ export default class SkipReporter {
     this.output = outputFile?.json?.replace(/json$/, 'skips.json');
   }
 
-  onTestRunEnd(modules) {
+  onTestRunEnd(modules, unhandledErrors = []) {
     if (!this.output) return;
     const reasons = {};
     const otherLayers = [];
@@ -27,6 +27,9 @@ export default class SkipReporter {
       }
     }
     mkdirSync(dirname(this.output), { recursive: true });
-    writeFileSync(this.output, JSON.stringify({ reasons, otherLayers }));
+    const errors = unhandledErrors.map(({ name, message, VITEST_TEST_PATH: file }) =>
+      [file, `${name ?? 'Error'}: ${message ?? ''}`].filter(Boolean).join(': '),
+    );
+    writeFileSync(this.output, JSON.stringify({ reasons, otherLayers, errors }));
   }
 }

@@ -20,6 +20,9 @@ interface Cubins {
 const root = join(import.meta.dirname, '../..');
 const { makeCubins } = (await import(join(root, 'scripts/cubins.mjs'))) as Cubins;
 
+// ptxas takes half a minute for all of them, and longer beside other tests.
+const compiling = 300_000;
+
 describe('cubins', () => {
   let folder: string;
   let scripts: GpuScripts;
@@ -33,7 +36,7 @@ describe('cubins', () => {
     mkdirSync(join(folder, 'cubins'));
     for (const { file } of cubins) copyFileSync(file, join(folder, 'cubins', basename(file)));
     copyFileSync(join(root, 'build/Release/gradlink.node'), join(folder, 'gradlink.node'));
-  });
+  }, compiling);
   afterEach(async () => {
     await scripts.remove();
     rmSync(folder, { recursive: true, force: true });

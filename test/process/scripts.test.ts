@@ -86,7 +86,7 @@ describe('test-summary', () => {
   });
 
   test('names the seconds of each phase, their sum, and the slowest cases first', async () => {
-    await writeFile(join(folder, 'phases.txt'), '12 setting up\n30 native tests: plain\n');
+    await writeFile(join(folder, 'phases.txt'), '12 0 setting up\n30 0 native tests: plain\n');
     await writeFile(join(folder, 'vitest.json'), JSON.stringify(vitest('passed', 'passed')));
     await writeFile(join(folder, 'native-plain.xml'), junit.replace('time="0.1"', 'time="7.5"'));
     const { stdout } = await summary('vitest', 'native-plain');
@@ -95,6 +95,27 @@ describe('test-summary', () => {
       / 7\.5 {2}native-plain: shm\.Sum\.adds\n +2\.0 .*case 0\n +2\.0 .*case 1\n/,
     );
     expect(stdout).toMatch(/ 2 {2}vitest\n +1 {2}native-plain\n/);
+  });
+
+  test('a phase that failed without a failing case has failed, and is named', async () => {
+    await writeFile(join(folder, 'phases.txt'), '12 0 setting up\n30 2 TypeScript\n');
+    await writeFile(join(folder, 'vitest.json'), JSON.stringify(vitest('passed')));
+    const { code, stdout } = await summary('vitest');
+    expect(lastLine(stdout)).toBe('1 passed, 1 failed');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/ 30 {2}TypeScript: failed \(exit status 2\)\n/);
+    expect(stdout).toMatch(/Failed:\n {2}TypeScript\n {4}exit status 2/);
+  });
+
+  test('an error outside any test has failed, and is named, though vitest calls that a success', async () => {
+    await writeFile(join(folder, 'vitest.json'), JSON.stringify(vitest('passed')));
+    const errors = ['/x/a.test.ts: Error: nobody handled it'];
+    const skips = JSON.stringify({ reasons: {}, otherLayers: [], errors });
+    await writeFile(join(folder, 'vitest.skips.json'), skips);
+    const { code, stdout } = await summary('vitest');
+    expect(lastLine(stdout)).toBe('1 passed, 1 failed');
+    expect(code).toBe(1);
+    expect(stdout).toMatch(/vitest: outside any test\n {4}.*nobody handled it/);
   });
 
   test('a run that left no results has failed', async () => {
