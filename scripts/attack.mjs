@@ -3,7 +3,7 @@
 //
 //   npm run test:attack -- [--minutes N] [--seed S] [--only NAME] [--sanitize address|thread]
 //
-// Without --minutes it is the short run that every change must pass; with it, each campaign goes on for so long.
+// Without --minutes it is the short run of `npm run test:full`; with it, each campaign goes on for so long.
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -51,7 +51,7 @@ if (only !== undefined && !names.includes(only)) {
 if (help) {
   console.log(`npm run test:attack -- [--minutes N] [--seed S] [--only NAME] [--sanitize address|thread]
 
-  --minutes N     so long each campaign; without it the short run that every change must pass
+  --minutes N     so long each campaign; without it the short run of npm run test:full
   --seed S        what the rounds are drawn from; of a long run another each time
   --only NAME     one of ${names.join(', ')}
   --sanitize KIND with the addon under AddressSanitizer or ThreadSanitizer: address, thread`);
@@ -64,7 +64,7 @@ const env = { ...process.env, GRADLINK_ATTACKS: '1' };
 const drawn = from ?? (long === undefined ? 1 : Date.now() % 2 ** 31);
 env.GRADLINK_ATTACK_SEED = String(drawn);
 if (long !== undefined) env.GRADLINK_ATTACK_MINUTES = String(long);
-let project = 'attack';
+let project = 'attacks';
 if (sanitize !== undefined) {
   const built = spawnSync(
     'bash',

@@ -40,9 +40,14 @@ shell_syntax() {
 }
 
 # clang-tidy takes longest, and the others take a core: it runs beside them, and says what it found after them.
-tidied=$(mktemp)
+# A process group of its own, which ends with this script.
+tidied=build/test-results/clang-tidy.log
+set -m
 check "clang-tidy" bash scripts/clang-tidy.sh "$@" >"$tidied" 2>&1 &
 tidying=$!
+set +m
+trap 'kill -- "-$tidying" 2>/dev/null' EXIT
+trap 'exit 143' TERM HUP
 
 check "types (tsc)" npx tsc --noEmit
 check "eslint" npx eslint --max-warnings 0 .
@@ -56,6 +61,6 @@ check "documentation (typedoc)" npx typedoc --out build/typedoc
 check "declarations" npm run --silent build:types
 check "package (publint)" npx publint --strict
 wait "$tidying" || status=1
+trap - EXIT
 cat "$tidied"
-rm -f "$tidied"
 exit $status

@@ -34,11 +34,12 @@ busy=()
 trap 'kill "${busy[@]}" 2>/dev/null; rm -rf "$kept"' EXIT
 
 # What compiles is no test, and compiles alone.
-bash scripts/setup.sh && bash scripts/test-native.sh plain --build --addon || exit 1
+bash scripts/test.sh setup && bash scripts/test-native.sh plain --build --addon || exit 1
 case " ${phases[*]} " in *' address '*) bash scripts/test-native.sh address --build --addon --no-tests || exit 1 ;; esac
 
 for ((i = 0; i < load; i++)); do
-  (while :; do :; done) &
+  # Until this script has ended, however it ends.
+  (while kill -0 $$ 2>/dev/null; do :; done) &
   busy+=($!)
 done
 

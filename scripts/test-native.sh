@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
 # Native unit tests (GoogleTest through CTest), without Node.
 #
-#   test-native.sh [plain] [--quick | --slow]  all cases; --quick leaves out those whose name or suite starts with Slow (they
-#                                              move gigabytes, start many ranks, or fail on a machine that stalls for a
-#                                              second), --slow runs these alone
-#   test-native.sh address [--all]             under AddressSanitizer and UndefinedBehaviorSanitizer; --all: the Slow ones too
-#   test-native.sh thread [--all]              under ThreadSanitizer, except ranks that are processes and PTX; --all: the Slow
-#                                              ones, plain arithmetic and seven ranks on hosts too
-#   --addon                                    builds the addon of each named kind too, in the same build
-#   --build                                    builds, and runs nothing; --build --addon --no-tests: the addon alone
+#   test-native.sh [plain]    all cases
+#   test-native.sh address    under AddressSanitizer and UndefinedBehaviorSanitizer
+#   test-native.sh thread     under ThreadSanitizer, except ranks that are processes and PTX
+#   --quick                   leaves out the cases whose name or suite starts with Slow (they move gigabytes, start many
+#                             ranks, or fail on a machine that stalls for a second) and, under ThreadSanitizer, plain
+#                             arithmetic and seven ranks on hosts
+#   --slow                    only what --quick leaves out
+#   --addon                   builds the addon of each named kind too, in the same build
+#   --build                   builds, and runs nothing; --build --addon --no-tests: the addon alone
 #
 # A compiler warning is an error under the sanitizers, and in CI in the plain build, which shares the objects of the addon.
 # Build folders (build/cmake, build-address, build-thread) are kept, so that a second run compiles only what changed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-all=no
 which=all
 tests=yes
 run=yes
@@ -24,14 +24,13 @@ runs=()
 for argument in "$@"; do
   case "$argument" in
     plain | address | thread) runs+=("$argument") ;;
-    --all) all=yes ;;
     --quick | --slow) which=${argument#--} ;;
     --addon) targets+=(addon) ;;
     --no-tests) tests=no ;;
     --build) run=no ;;
     *)
-      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --all, --quick, --slow," \
-        "--addon, --no-tests or --build" >&2
+      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --quick, --slow, --addon," \
+        "--no-tests or --build" >&2
       exit 2
       ;;
   esac
@@ -58,7 +57,7 @@ export TSAN_OPTIONS="suppressions=$PWD/native/test/thread-sanitizer.supp:halt_on
 
 # The long suites of single-threaded arithmetic have nothing for ThreadSanitizer to find, and seven ranks on three hosts,
 # which take it minutes, nothing that four on two do not.
-not_quick='ReduceKernels|CopyMany|PatternTest|On0001122|HostsTogether.TakeManyPieces'
+not_threads='ReduceKernels|CopyMany|PatternTest|On0001122|HostsTogether.TakeManyPieces'
 
 compile() {
   if [ "$1" = plain ]; then
@@ -69,19 +68,14 @@ compile() {
 }
 
 check() {
-  local kind=$1 folder=build/cmake
+  local kind=$1 folder=build/cmake slow='[./]Slow'
   local -a select=() launcher=()
-  if [ "$kind" = plain ]; then
-    case $which in
-      quick) select+=(-E '[./]Slow') ;;
-      slow) select+=(-R '[./]Slow') ;;
-    esac
-  else
-    folder=build-$kind
-    if [ "$all" = no ]; then
-      if [ "$kind" = thread ]; then select+=(-E "[./]Slow|$not_quick"); else select+=(-E '[./]Slow'); fi
-    fi
-  fi
+  if [ "$kind" != plain ]; then folder=build-$kind; fi
+  if [ "$kind" = thread ]; then slow+="|$not_threads"; fi
+  case $which in
+    quick) select+=(-E "$slow") ;;
+    slow) select+=(-R "$slow") ;;
+  esac
   if [ "$kind" = thread ]; then
     # Ranks that are processes share no memory that ThreadSanitizer could follow; the shm layer has them as threads. An
     # MPI's own synchronisation is not instrumented, so that what goes through it looks like races. The PTX's interpreter

@@ -5,6 +5,7 @@
 #   test.sh gate [PHASE...]         what a change must pass (.ci/run): these, the addon under AddressSanitizer, the linters. With
 #                                   names these phases alone: native typescript jobs address lint
 #   test.sh full [--only PART,...]  everything else, in parts that run alone (--list names them); each ends with a counted line
+#   test.sh setup                   what all of these need, and nothing more
 #
 # It sets up what the tests need. build/test-results keeps what the phases of the last run, or part, left; its closing lines
 # are counted from there.
@@ -34,9 +35,6 @@ phase() {
   return "$outcome"
 }
 
-# What hangs as a whole costs a phase, not the run.
-phase_minutes=40
-
 # typescript RUN TITLE ARGUMENT...: vitest with these arguments; its results are build/test-results/vitest-RUN.json.
 launcher=()
 typescript() {
@@ -44,7 +42,7 @@ typescript() {
   shift 2
   local left=$result
   case " $* " in *' --project gpu '*) left+=,gpu-leaks ;; esac
-  GRADLINK_RUNNING=$PWD/$running phase "$left" "$title" timeout --kill-after=10 "${phase_minutes}m" "${launcher[@]}" npx vitest run "$@" \
+  GRADLINK_RUNNING=$PWD/$running phase "$left" "$title" "${launcher[@]}" npx vitest run "$@" \
     --reporter=default --reporter=json "--outputFile.json=$results/$result.json" --reporter=./scripts/vitest-results.mjs
 }
 
@@ -52,7 +50,7 @@ typescript() {
 native() {
   local kind=$1 title=$2
   shift 2
-  phase "native-$kind" "$title" timeout --kill-after=10 "${phase_minutes}m" bash scripts/test-native.sh "$kind" "$@"
+  phase "native-$kind" "$title" bash scripts/test-native.sh "$kind" "$@"
 }
 
 set_up() {
@@ -69,19 +67,16 @@ set_up() {
 
 # A hung case of these ends after a minute, whatever its project grants otherwise.
 case_limit=(--testTimeout=60000 --hookTimeout=60000)
-of_gate='!full'
 
 gate_native() { native plain "native tests" --quick; }
-gate_typescript() { typescript main "TypeScript" --project unit --project gpu --tags-filter "$of_gate" "${case_limit[@]}"; }
-
-# The cases that are tagged `smoke`. vitest would load every file to find that it has none.
-smoke() {
+gate_typescript() { typescript main "TypeScript" --project unit --project gpu --tags-filter '!full' "${case_limit[@]}"; }
+gate_jobs() {
   local -a files
-  mapfile -t files < <(grep -lrE "'smoke'|@module-tag smoke" test --include='*.test.ts' | grep -E "$3")
-  typescript "$1" "$2" --project jobs --project serial --project hosts --project training --project packages \
-    --tags-filter smoke "${case_limit[@]}" "${files[@]}"
+  # vitest would load each file to find that it has no case of this tag.
+  mapfile -t files < <(grep -lrE "'smoke'|@module-tag smoke" test --include='*.test.ts')
+  typescript jobs "one case of each kind of job" --project '!unit' --project '!gpu' --project '!tfjs-*' --tags-filter smoke \
+    "${case_limit[@]}" "${files[@]}"
 }
-gate_jobs() { smoke jobs "one case of each kind of job" '^test/(process|distributed|mpi)/'; }
 gate_address() {
   phase - "compiling the addon for AddressSanitizer" bash scripts/test-native.sh address --build --addon --no-tests || return
   # The suites in which it found real faults.
@@ -105,8 +100,8 @@ run_phases() {
 
 # --- everything else ------------------------------------------------------------------------------------------
 
-# Longest first where it matters little; each takes at most twenty minutes on two cores.
-parts=(native jobs hosts guides peers packages browser attacks training sanitizers nodes arm64 analyzer)
+# Each takes at most twenty minutes on two cores.
+parts=(native jobs hosts guides peers packages browser attacks training sanitizers sanitizers-slow nodes arm64 analyzer)
 
 part_native() { native plain "native cases that move gigabytes, start many ranks, or measure patience" --slow; }
 part_jobs() {
@@ -135,12 +130,17 @@ tfjs_node() {
 }
 part_sanitizers() {
   phase - "compiling for the sanitizers" bash scripts/test-native.sh address thread --build --addon
-  native address "native tests: address"
-  native thread "native tests: thread"
+  native address "native tests: address" --quick
+  native thread "native tests: thread" --quick
   GRADLINK_SANITIZER=address typescript address "the addon under AddressSanitizer"
   launcher=("${fixed_addresses[@]}")
   GRADLINK_SANITIZER=thread typescript thread "the addon under ThreadSanitizer"
   launcher=()
+}
+part_sanitizers-slow() {
+  phase - "compiling for the sanitizers" bash scripts/test-native.sh address thread --build
+  native address "long native tests: address" --slow
+  native thread "long native tests: thread" --slow
 }
 part_nodes() {
   local version
@@ -186,7 +186,11 @@ known() {
 layer=${1:-quick}
 [ $# -eq 0 ] || shift
 case "$layer" in
-  quick) run_phases "${quick[@]}" ;;
+  quick)
+    [ $# -eq 0 ] || refuse "unknown argument '$1'; expected none"
+    run_phases "${quick[@]}"
+    ;;
+  setup) set_up ;;
   gate)
     for name in "$@"; do known phase "$name" "${gate[@]}"; done
     if [ $# -gt 0 ]; then run_phases "$@"; else run_phases "${gate[@]}"; fi
@@ -209,5 +213,5 @@ case "$layer" in
     esac
     run_parts "${chosen[@]}"
     ;;
-  *) refuse "unknown layer '$layer'; expected gate or full, or nothing" ;;
+  *) refuse "unknown layer '$layer'; expected gate, full or setup, or nothing" ;;
 esac

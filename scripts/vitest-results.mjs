@@ -4,7 +4,7 @@
 //
 // A process that blocks cannot end its own case, so this one does: the folder GRADLINK_RUNNING has a file for each process
 // of tests, written by test/setup/running.ts at the start of each case: how many seconds it may take, and its name.
-import { mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 
 import { createTagsFilter } from '@vitest/runner/utils';
@@ -12,9 +12,12 @@ import { createTagsFilter } from '@vitest/runner/utils';
 const folder = process.env.GRADLINK_RUNNING;
 const everyMs = 1000;
 
+/** What a process has started, by any of its threads. */
 function children(pid) {
   try {
-    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ').filter(Boolean);
+    return readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
+      readFileSync(`/proc/${pid}/task/${thread}/children`, 'utf8').split(' ').filter(Boolean),
+    );
   } catch {
     // It has ended.
     return [];
@@ -37,20 +40,19 @@ function end(pid) {
 
 /** Ends the processes whose case has taken too long; its name, for each. */
 function endHung() {
-  // Of processes that have ended, and of other runs, files may lie there too.
-  return children(process.pid).flatMap((pid) => {
+  const own = new Set(children(process.pid));
+  return readdirSync(folder).flatMap((pid) => {
     const file = join(folder, pid);
-    let said, since;
-    try {
-      said = readFileSync(file, 'utf8');
-      since = statSync(file).mtimeMs;
-    } catch {
+    // Its process has ended; another may get the number.
+    if (!own.has(pid)) {
+      rmSync(file, { force: true });
       return [];
     }
+    const said = readFileSync(file, 'utf8');
     const [seconds, name] = [Number(said.split(' ', 1)[0]), said.slice(said.indexOf(' ') + 1)];
-    if (said === '' || Date.now() - since < seconds * 1000) return [];
+    if (said === '' || Date.now() - statSync(file).mtimeMs < seconds * 1000) return [];
     end(pid);
-    rmSync(file, { force: true });
+    rmSync(file);
     return [`${relative(process.cwd(), name)}: killed, since it had not ended after ${seconds} s`];
   });
 }

@@ -15,9 +15,13 @@ foreach(layer core shm process hosts mpi cuda nccl fake kvstore measure train)
     if(ranks GREATER 1)
       set_tests_properties("${case}" PROPERTIES PROCESSORS ${ranks})
     endif()
-    # Threads of one process that nothing else says.
+    # Its ranks are threads of one process, and no number in its name says how many.
     if(case MATCHES "LocalGroup.ReducesMoreThanTwoGiBPerRank$")
       set_tests_properties("${case}" PROPERTIES PROCESSORS 2)
+    endif()
+    # The first touch of gigabytes takes a minute on some machines.
+    if(case MATCHES "[./]Slow")
+      set_tests_properties("${case}" PROPERTIES TIMEOUT 300)
     endif()
   endforeach()
 endforeach()

@@ -29,7 +29,7 @@ struct ManyCopies {
   DeviceArray<std::uint8_t> to;
 };
 
-TEST(DeviceTaskRing, SlowMoreListsThanItHoldsWhileTheStreamStandsStill) {
+TEST(DeviceTaskRing, MoreListsThanItHoldsWhileTheStreamStandsStill) {
   OneGpu gpu;
   ManyCopies copies(gpu);
   const DeviceArray<std::uint8_t> from(gpu, copies.values);
