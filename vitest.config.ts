@@ -22,7 +22,7 @@ const attacks = 'test/attack/**/*.test.ts';
 const parts: Readonly<Record<string, { readonly include: string[]; readonly workers: number }>> = {
   hosts: {
     include: [
-      'test/process/{doctor-hosts,launch-hosts,launch-slurm,slow-hosts,train-hosts}.test.ts',
+      'test/process/{doctor-hosts,launch-hosts,launch-slurm,launch-slurm-hosts,slow-hosts,train-hosts}.test.ts',
     ],
     workers: 1,
   },

@@ -1,9 +1,9 @@
 // Run: node examples/optimizers.js
 import { AdaDelta, AdaGrad, AdaMax, Adam, AdamW, DCASGD, FTML, Ftrl, KVStore } from 'gradlink';
-import { LAMB, LARS, Nadam, RMSProp, SGD, Signum } from 'gradlink';
+import { GroupAdaGrad, LAMB, LARS, Nadam, RMSProp, SGD, Signum } from 'gradlink';
 
 const kinds = [AdaDelta, AdaGrad, AdaMax, Adam, AdamW, DCASGD, FTML, Ftrl];
-for (const Kind of [...kinds, LAMB, LARS, Nadam, RMSProp, SGD, Signum]) {
+for (const Kind of [...kinds, GroupAdaGrad, LAMB, LARS, Nadam, RMSProp, SGD, Signum]) {
   const store = await KVStore.create('local');
   await store.init('w', Float32Array.of(1));
   await store.setOptimizer(new Kind());

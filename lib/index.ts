@@ -12,6 +12,7 @@ export { deviceDtypes, dtypes } from './tensor/dtype.js';
 export { fromFloat8, toFloat8 } from './tensor/float8.js';
 export type { DTypeOf } from './tensor/any-array.js';
 export type {
+  AnyDType,
   ArrayOf,
   DeviceDType,
   DType,
@@ -23,8 +24,26 @@ export type {
 } from './tensor/dtype.js';
 export * from './gpu/index.js';
 export { Communicator, LocalGroup } from './communicator/communicator.js';
+export { WorldGroup } from './communicator/world/world-group.js';
+export type { GroupHierarchy } from './communicator/world/group-nodes.js';
+export type { GroupMessages } from './communicator/world/group-messages.js';
+export type { GroupNeighbors } from './communicator/world/group-neighbors.js';
+export type {
+  GroupHierarchicalOptions,
+  GroupMessage,
+  GroupMessagesOf,
+  GroupGatherOptions,
+  GroupGossipOptions,
+  GroupLists,
+  GroupNeighborOptions,
+  GroupPair,
+  GroupWeights,
+  GroupWindowOptions,
+  MessageEnds,
+} from './communicator/world/group-types.js';
 export type { CommunicatorBase } from './communicator/base.js';
 export type {
+  GpuGroupWorldOptions,
   GpuWorldOptions,
   HostWorldOptions,
   JoinOptions,

@@ -1,14 +1,24 @@
 // Which word was meant: for messages about words that nobody knows.
 
-/** How many letters must be put in, taken out or changed to make one word of the other. */
+/** How many letters must be put in, taken out, changed or swapped with the next to make one word of the other. */
 function distance(one: string, other: string): number {
   let above = Array.from({ length: other.length + 1 }, (_, column) => column);
+  let beforeThat: readonly number[] = [];
   for (let row = 1; row <= one.length; ++row) {
     const here = [row];
     for (let column = 1; column <= other.length; ++column) {
       const change = one[row - 1] === other[column - 1] ? 0 : 1;
-      here.push(Math.min(here[column - 1]! + 1, above[column]! + 1, above[column - 1]! + change));
+      const swapped = one[row - 2] === other[column - 1] && one[row - 1] === other[column - 2];
+      here.push(
+        Math.min(
+          here[column - 1]! + 1,
+          above[column]! + 1,
+          above[column - 1]! + change,
+          row > 1 && column > 1 && swapped ? beforeThat[column - 2]! + 1 : Infinity,
+        ),
+      );
     }
+    beforeThat = above;
     above = here;
   }
   return above[other.length]!;

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The pictures of docs/images, made anew from a sweep: run it on a quiet machine after `npm run build`.
 //
-//   node scripts/screenshots.mjs RUN.json     RUN: gradlink collectives all_reduce -n 4 -b 8 -e 64M -f 2 --output RUN.json
+//   node scripts/screenshots.mjs RUN.json     RUN: gradlink collectives all_reduce -n 4 -b 1K -e 4M -f 2 --output RUN.json
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

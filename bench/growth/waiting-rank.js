@@ -1,10 +1,10 @@
 // One rank of the waiting measurements: so many all-reduces, one after another.
 //
 //   waiting-rank.js FOLDER BYTES CALLS LATE   FOLDER: the checkout whose build is used. LATE: microseconds that the odd
-//                                             ranks compute before each call. Rank 0 prints the median time of a call
-//                                             and the processor time of all ranks a call, both in microseconds.
+//                                             ranks compute before each call. Rank 0 prints the median and the mean time of
+//                                             a call and the processor time of all ranks a call, both in microseconds.
 import { join } from 'node:path';
-import { median } from 'simple-statistics';
+import { mean, median } from 'simple-statistics';
 
 const [folder, ...numbers] = process.argv.slice(2);
 const [bytes, calls, late] = numbers.map(Number);
@@ -34,5 +34,7 @@ const before = process.cpuUsage();
 const samples = run(calls);
 const { user, system } = process.cpuUsage(before);
 const cpu = comm.allReduceSync(Float64Array.of((user + system) / calls));
-if (comm.rank === 0) console.log(JSON.stringify({ microseconds: median(samples), cpu: cpu[0] }));
+if (comm.rank === 0) {
+  console.log(JSON.stringify({ microseconds: median(samples), mean: mean(samples), cpu: cpu[0] }));
+}
 await comm.close();

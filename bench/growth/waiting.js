@@ -17,7 +17,7 @@ const usage = `usage: node bench/growth/waiting.js [OPTIONS]
   --json           print what was measured as JSON
   -h, --help       print this
 
-Times are microseconds of a call on rank 0 (median) and of the processors, all ranks together, a call.`;
+Times are microseconds of a call on rank 0 (median, and mean) and of the processors, all ranks together, a call.`;
 
 const here = resolve(import.meta.dirname, '../..');
 const cases = [
@@ -26,18 +26,21 @@ const cases = [
   { name: '2 ranks, 1 MiB', ranks: 2, bytes: 1048576, calls: 1000 },
   { name: '2 ranks, 8 B, one comes 20 us late', ranks: 2, bytes: 8, calls: 10000, late: 20 },
   { name: '2 ranks, 8 B, one comes 60 us late', ranks: 2, bytes: 8, calls: 5000, late: 60 },
-  { name: '2 ranks, 8 B, busy neighbour', ranks: 2, bytes: 8, calls: 10000, busy: true },
-  { name: '2 ranks, 1 MiB, busy neighbour', ranks: 2, bytes: 1048576, calls: 500, busy: true },
+  { name: '2 ranks, 8 B, busy neighbour', ranks: 2, bytes: 8, calls: 10000, busy: 1 },
+  { name: '2 ranks, 1 MiB, busy neighbour', ranks: 2, bytes: 1048576, calls: 500, busy: 1 },
+  { name: '2 ranks, 8 B, ten busy processes', ranks: 2, bytes: 8, calls: 100000, busy: 10 },
+  { name: '2 ranks, 64 KiB, ten busy processes', ranks: 2, bytes: 65536, calls: 20000, busy: 10 },
+  { name: '2 ranks, 1 MiB, ten busy processes', ranks: 2, bytes: 1048576, calls: 3000, busy: 10 },
   { name: '4 ranks, 8 B', ranks: 4, bytes: 8, calls: 10000 },
   { name: '4 ranks, 1 MiB', ranks: 4, bytes: 1048576, calls: 500 },
   { name: '16 ranks, 8 B', ranks: 16, bytes: 8, calls: 2000 },
   { name: '16 ranks, 1 MiB', ranks: 16, bytes: 1048576, calls: 50 },
 ];
 
-async function measure(folder, { ranks, bytes, calls, late = 0, busy = false }, share) {
-  const neighbour = busy
-    ? spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' })
-    : undefined;
+async function measure(folder, { ranks, bytes, calls, late = 0, busy = 0 }, share) {
+  const neighbours = Array.from({ length: busy }, () =>
+    spawn(process.execPath, ['-e', 'for (;;);'], { stdio: 'ignore' }),
+  );
   try {
     const { stdout } = await promisify(execFile)(process.execPath, [
       resolve(folder, 'bench/gradlink.js'),
@@ -52,7 +55,7 @@ async function measure(folder, { ranks, bytes, calls, late = 0, busy = false }, 
     ]);
     return JSON.parse(stdout.trim().split('\n').at(-1));
   } finally {
-    neighbour?.kill('SIGKILL');
+    for (const neighbour of neighbours) neighbour.kill('SIGKILL');
   }
 }
 
@@ -94,11 +97,13 @@ async function main() {
     const result = {
       case: one.name,
       microseconds: median(ours.map((run) => run.microseconds)),
+      mean: median(ours.map((run) => run.mean)),
       cpu: median(ours.map((run) => run.cpu)),
       ...(theirs === undefined
         ? {}
         : {
             ofBeside: ratio(ours, theirs, (run) => run.microseconds),
+            meanOfBeside: ratio(ours, theirs, (run) => run.mean),
             cpuOfBeside: ratio(ours, theirs, (run) => run.cpu),
           }),
       runs,
@@ -108,9 +113,9 @@ async function main() {
     const shown =
       theirs === undefined
         ? ''
-        : `   ${result.ofBeside.toFixed(2)} and ${result.cpuOfBeside.toFixed(2)} of the other`;
+        : `   ${result.ofBeside.toFixed(2)}, ${result.meanOfBeside.toFixed(2)} and ${result.cpuOfBeside.toFixed(2)} of the other`;
     console.log(
-      `${one.name.padEnd(36)} ${result.microseconds.toFixed(1).padStart(9)} us ${result.cpu.toFixed(1).padStart(9)} us of processors${shown}`,
+      `${one.name.padEnd(36)} ${result.microseconds.toFixed(1).padStart(9)} us, mean ${result.mean.toFixed(1).padStart(9)} us ${result.cpu.toFixed(1).padStart(9)} us of processors${shown}`,
     );
   }
   if (values.json) console.log(JSON.stringify(results, null, 2));

@@ -4,7 +4,7 @@ import { mpich, openMpi, openMpiXhc } from './mpis.js';
 import { osu } from './osu.js';
 import { local, measured, memory, overhead } from './ours.js';
 import { overMpis } from './over-mpi.js';
-import { distSync, psLite } from './stores.js';
+import { distSync, distSyncShared, psLite } from './stores.js';
 
 const KiB = 1024;
 const MiB = 1024 * KiB;
@@ -31,6 +31,8 @@ const ofStores = [4 * KiB, 64 * KiB, MiB, 4 * MiB, 16 * MiB, 64 * MiB];
 // allocShared is about staging, which small arrays do not know.
 const staged = { ...shared, sizesOf: (sizes) => sizes.filter((bytes) => bytes >= MiB) };
 
+const ofStore = [distSync, distSyncShared, psLite];
+
 // With more ranks than cores only their waiting would show of MPI's transports, and Gloo takes a second for the largest.
 const ofTwo = [plain, staged, openMpi(), openMpiXhc, mpich, osu, gloo];
 const ofFour = [plain, staged, openMpi(), openMpiXhc, mpich, osu];
@@ -48,7 +50,7 @@ const full = {
     { name: 'over-mpi-2', ranks: 2, sizes: two, contenders: overMpis },
     { name: 'processes-4', ranks: 4, sizes: four, contenders: ofFour },
     { name: 'neighbors-4', ranks: 4, sizes: four.slice(1), contenders: neighbors },
-    { name: 'stores', ranks: 1, sizes: ofStores, contenders: [distSync, psLite] },
+    { name: 'stores', ranks: 1, sizes: ofStores, contenders: ofStore },
     { name: 'javascript', ranks: 1, sizes: [8], contenders: [overhead] },
     { name: 'measure', ranks: 1, sizes: [MiB], contenders: measured, rounds: 1 },
   ],
@@ -67,7 +69,7 @@ const quick = {
     { name: 'local-4', ranks: 4, sizes: [MiB], contenders: [local] },
     { name: 'processes-2', ranks: 2, sizes: sizesOfTwo, contenders: ofTwo },
     { name: 'over-mpi-2', ranks: 2, sizes: sizesOfTwo, contenders: overMpis },
-    { name: 'stores', ranks: 1, sizes: [64 * KiB, MiB], contenders: [distSync, psLite] },
+    { name: 'stores', ranks: 1, sizes: [64 * KiB, MiB], contenders: ofStore },
     { name: 'javascript', ranks: 1, sizes: [8], contenders: [overhead] },
   ],
 };

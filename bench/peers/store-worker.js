@@ -1,15 +1,17 @@
 // A worker of `gradlink launch -n 1 -s 1`: times a push and a pull of one float32 array through dist_sync, and pairs of many
 // small ones. Prints JSON lines.
 //
-//   store-worker.js BYTES,BYTES,... SECONDS
+//   store-worker.js BYTES,BYTES,... SECONDS plain|shared     shared: arrays of the store's allocShared
 import { KVStore } from '../../dist/index.js';
 
-const [sizes, seconds] = process.argv.slice(2);
+const [sizes, seconds, arrays] = process.argv.slice(2);
 const minSamples = 5;
 const maxSamples = 500;
 const print = (line) => console.log(JSON.stringify(line));
 
 const store = await KVStore.create('dist_sync', { devices: 1 });
+const zeros = (length) =>
+  arrays === 'shared' ? store.allocShared('float32', length) : new Float32Array(length);
 
 /** Samples of `once`, about `seconds` long in all. */
 async function sample(once) {
@@ -31,8 +33,9 @@ function wrongIn(pushed, pulled) {
 
 for (const bytes of sizes.split(',').map(Number)) {
   const key = `one of ${bytes}`;
-  const value = Float32Array.from({ length: bytes / 4 }, (_, i) => i % 1021);
-  const out = new Float32Array(value.length);
+  const value = zeros(bytes / 4);
+  for (let i = 0; i < value.length; i += 1) value[i] = i % 1021;
+  const out = zeros(value.length);
   await store.init(key, out);
   const samples = await sample(() =>
     Promise.all([store.push(key, [value]), store.pull(key, [out])]),
@@ -44,8 +47,8 @@ for (const bytes of sizes.split(',').map(Number)) {
 const count = 1000;
 const small = 4096;
 const keys = Array.from({ length: count }, (_, i) => `small ${i}`);
-const values = keys.map((_, k) => [new Float32Array(small / 4).fill(k)]);
-const outs = keys.map(() => [new Float32Array(small / 4)]);
+const values = keys.map((_, k) => [zeros(small / 4).fill(k)]);
+const outs = keys.map(() => [zeros(small / 4)]);
 await store.init(
   keys,
   outs.map(([out]) => out),

@@ -3,10 +3,13 @@ import { randomInt } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
 import { here, list } from './work.js';
 
-/** @type {import('./contenders.js').Contender} */
-export const distSync = {
-  id: 'dist_sync',
-  label: 'gradlink, dist_sync',
+/**
+ * @param {'plain' | 'shared'} arrays
+ * @returns {import('./contenders.js').Contender}
+ */
+const distSyncOf = (arrays, id, label) => ({
+  id,
+  label,
   waived: () => undefined,
   places: ['store'],
   programs: ({ sizes, seconds }) => [
@@ -14,11 +17,18 @@ export const distSync = {
       command: process.execPath,
       args: [
         ...[here('../gradlink.js'), 'launch', '-n', '1', '-s', '1'],
-        ...[process.execPath, here('store-worker.js'), list(sizes), String(seconds)],
+        ...[process.execPath, here('store-worker.js'), list(sizes), String(seconds), arrays],
       ],
     },
   ],
-};
+});
+
+export const distSync = distSyncOf('plain', 'dist_sync', 'gradlink, dist_sync');
+export const distSyncShared = distSyncOf(
+  'shared',
+  'dist_sync-shared',
+  "gradlink, dist_sync, the store's arrays",
+);
 
 /** What build-ps-lite.sh made of ps_lite.cc and dmlc/ps-lite. */
 export const psLiteVariable = 'GRADLINK_PEERS_PS_LITE';

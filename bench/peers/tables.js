@@ -105,30 +105,32 @@ function neighborsTable({ records }) {
 function storesTable({ records }) {
   const mine = records.filter((r) => r.contender === 'dist_sync');
   const rows = unique(mine.filter((r) => r.place === 'store').map((r) => r.bytes)).map((bytes) => {
-    const [ours, theirs] = ['dist_sync', 'ps-lite'].map((id) =>
+    const [ours, shared, theirs] = ['dist_sync', 'dist_sync-shared', 'ps-lite'].map((id) =>
       medianOf(records, id, 1, bytes, 'store'),
     );
     return [
-      ...[sizeText(bytes), timeText(ours), timeText(theirs), ratio(theirs, ours)],
-      gbPerSecond(4 * bytes, ours),
+      ...[sizeText(bytes), timeText(ours), timeText(shared), timeText(theirs)],
+      ...[ratio(theirs, ours), ratio(theirs, shared), gbPerSecond(4 * bytes, ours)],
     ];
   });
   const pairs = mine.filter((r) => r.place === 'pairs').map((r) => r.bytes);
   for (const bytes of unique(pairs)) {
-    const ours = medianOf(records, 'dist_sync', 1, bytes, 'pairs');
+    const [ours, shared] = ['dist_sync', 'dist_sync-shared'].map((id) =>
+      medianOf(records, id, 1, bytes, 'pairs'),
+    );
     rows.push([
-      `${sizeText(bytes)}, of many`,
-      timeText(ours),
-      '–',
-      '–',
-      gbPerSecond(4 * bytes, ours),
+      ...[`${sizeText(bytes)}, of many`, timeText(ours), timeText(shared)],
+      ...['–', '–', '–', gbPerSecond(4 * bytes, ours)],
     ]);
   }
   return {
     title: 'A push and a pull of one float32 array, 1 worker and 1 server',
-    head: ['size', 'dist_sync', 'ps-lite', 'ps-lite / ours', 'GB/s read + written'],
+    head: [
+      ...['size', 'dist_sync', 'allocShared', 'ps-lite'],
+      ...['ps-lite / ours', 'ps-lite / allocShared', 'GB/s read + written'],
+    ],
     keys: 1,
-    shown: [1, 3],
+    shown: [1, 4],
     rows,
   };
 }

@@ -192,6 +192,18 @@ const comparisons = [
     },
     places: ['store'],
   },
+  {
+    target: "dist_sync, the store's arrays, 64 KiB to 64 MiB: ps-lite over ours",
+    wanted: 12,
+    of: {
+      ours: 'dist_sync-shared',
+      peer: contender('ps-lite'),
+      ranks: 1,
+      from: 64 * KiB,
+      to: 64 * MiB,
+    },
+    places: ['store'],
+  },
 ];
 
 /** The copy of the machine in bytes read and written a second: the best of the loops on all threads. */
@@ -206,18 +218,23 @@ function copyRate({ memory = [] }) {
 const storeBound = (run, bytes) => (4 * bytes) / copyRate(run);
 
 /** The worst share of that bound. */
-function storeShare(run) {
+const storeShare = (ours) => (run) => {
   if (copyRate(run) === undefined) return undefined;
   const bound = (_, __, bytes) => storeBound(run, bytes);
-  return worstRatio(run.records, { ...storeSizes, peer: bound })?.value;
-}
-const storeSizes = { ours: 'dist_sync', ranks: 1, from: MiB, to: 64 * MiB, places: ['store'] };
+  return worstRatio(run.records, { ...storeSizes, ours, peer: bound })?.value;
+};
+const storeSizes = { ranks: 1, from: MiB, to: 64 * MiB, places: ['store'] };
 
 const limits = [
   {
     target: 'dist_sync, 1 worker and 1 server, 1 MiB to 64 MiB: share of the memory bound',
     wanted: 0.5,
-    value: storeShare,
+    value: storeShare('dist_sync'),
+  },
+  {
+    target: "dist_sync, the store's arrays, 1 MiB to 64 MiB: share of the memory bound",
+    wanted: 0.8,
+    value: storeShare('dist_sync-shared'),
   },
   {
     target: 'dist_sync, 1 worker, 4 KiB arrays: pairs of push and pull a second',

@@ -3,10 +3,18 @@ import type { CollectivesOptions, Room } from './collectives-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob, type JobPlace } from '../communicator/job.js';
 import { traitsOf, type Collective } from '../results/bandwidth.js';
+import { sizeText } from '../results/units.js';
 import { readMachine, type Machine } from '../measure/machine/gpus.js';
 import { native } from '../native/load.js';
 import type { NativeGpuTimingOptions } from '../native/measure.js';
-import { deviceDtypes, dtypes, isFloat8, type DeviceDType } from '../tensor/dtype.js';
+import {
+  commonDtypes,
+  deviceDtypes,
+  dtypes,
+  isFloat8,
+  isHostOnly,
+  type AnyDType,
+} from '../tensor/dtype.js';
 
 /** Ranks that are GPUs. */
 export interface GpuPlan {
@@ -132,19 +140,23 @@ function ofJob(options: CollectivesOptions, place: JobPlace, present: number): R
 /**
  * The element types of a sweep. Of `all`, float8 is left out where these ranks cannot do it; asked for by name, it is tried.
  *
- * @throws UsageError for float8 on ranks in host memory
+ * @throws UsageError for float8 on ranks in host memory, and for int16 on GPUs
  */
 export function elementTypes(
   collective: Collective,
-  asked: readonly DeviceDType[],
+  asked: readonly AnyDType[],
   machine: Machine | undefined,
-): readonly DeviceDType[] {
+): readonly AnyDType[] {
   const [only] = asked;
   if (asked.length > 1 || only === undefined) {
-    return machine !== undefined && hasFloat8(collective, machine) ? deviceDtypes : dtypes;
+    if (machine === undefined) return dtypes;
+    return hasFloat8(collective, machine) ? deviceDtypes : commonDtypes;
   }
   if (isFloat8(only) && machine === undefined) {
     throw UsageError.of('-d', 'an element type of host memory', only, 'Add -g GPUS for float8.');
+  }
+  if (isHostOnly(only) && machine !== undefined) {
+    throw UsageError.of('-d', 'an element type of GPUs', only, 'Take int32, or leave -g out.');
   }
   return asked;
 }
@@ -169,5 +181,5 @@ function roomOf({ gpus }: Machine, ordinals: readonly number[]): Room {
   const ranks = Math.max(
     ...gpus.map(({ ordinal }) => ordinals.filter((one) => one === ordinal).length),
   );
-  return { bytes, words: `${(bytes / 1e9).toFixed(1)} GB of a GPU's memory`, ranks };
+  return { bytes, words: `${sizeText(bytes)} of a GPU's memory`, ranks };
 }

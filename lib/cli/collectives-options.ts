@@ -14,9 +14,10 @@ import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
 import { collectives, traitsOf, type Collective } from '../results/bandwidth.js';
+import { sizeText } from '../results/units.js';
 import { graphNames, type GraphName } from '../measure/neighbors/plan.js';
 import { averages, sweepSizes, type Sweep } from '../measure/collectives/sweep.js';
-import { deviceDtypes, type DeviceDType } from '../tensor/dtype.js';
+import { dtypeNames, type AnyDType } from '../tensor/dtype.js';
 
 export interface CollectivesOptions extends ReportOptions, NcclTestsOptions {
   readonly ranks?: number;
@@ -31,7 +32,7 @@ export interface CollectivesOptions extends ReportOptions, NcclTestsOptions {
   readonly check: number;
   readonly op: readonly ReduceOp[];
   /** All of them where `all` was asked for, those that only GPUs have too. */
-  readonly datatype: readonly DeviceDType[];
+  readonly datatype: readonly AnyDType[];
   readonly root: number;
   readonly timeout: number;
   readonly average: number;
@@ -60,14 +61,14 @@ srun, the processes of the job; then only rank 0 prints.
 With -g, -t or --gpus ranks are GPUs, and NCCL moves their data: -t x -g of this process, or the one of each process
 of a job. Times are then those of the devices' own clocks (-z: of the host's).
 
-Differences to nccl-tests: -n is the number of RANKS in host memory here and --iters that of iterations; with -t each
-GPU has a thread of its own; a name that is not known is an error instead of a default; a sample times several calls
-together on small sizes, unless -m says how many, which on GPUs are one group of NCCL; -T covers initialisation too. The two last columns are the share of
-the limit that was reached: the machine's own copy bandwidth by the bytes that must be moved, or, between GPUs, NCCL's
-own estimate where it has one, else the links of a GPU by the bytes of busbw.
+Differences to nccl-tests: -n is the number of RANKS in host memory, and --iters that of iterations. With -t each GPU has a
+thread of its own. An unknown name is an error, not a default. On small sizes a sample times several calls together, unless
+-m gives their number; on GPUs they are one group of NCCL. -T covers initialisation too. The two last columns are the share of
+the limit. In host memory the limit is the machine's own copy bandwidth for the bytes that must be moved. Between GPUs it is
+NCCL's own estimate where it has one, else the links of a GPU for the bytes of busbw.
 
 algbw = size / time. busbw = algbw x 2(n-1)/n for all_reduce, x (n-1)/n for all_gather, reduce_scatter, alltoall,
-gather and scatter (whose size is that of all ranks' parts together), x 1 for the others. GB is 1e9 bytes; K, M and G
+gather and scatter (whose size is that of all ranks' parts together), x 1 for the others. GB/s is 1e9 bytes a second; K, M and G
 on the command line are 1024, 1024^2 and 1024^3. #wrong counts the elements that are not right to the bit.
 
 Examples:
@@ -82,7 +83,7 @@ Examples:
 Exit status: 0 all right, 1 wrong results or a failure, 2 wrong usage.`;
 
 // nccl-tests' names, and ours.
-const typeAliases: Readonly<Record<string, DeviceDType>> = {
+const typeAliases: Readonly<Record<string, AnyDType>> = {
   half: 'float16',
   float: 'float32',
   double: 'float64',
@@ -156,7 +157,7 @@ export function addOptions(command: Command): Command {
     .option(
       '-d, --datatype <type>',
       "element type, nccl-tests' names too (float8 on GPUs alone), or all that there are",
-      oneOrAll(deviceDtypes, typeAliases),
+      oneOrAll(dtypeNames, typeAliases),
       ['float32'],
     )
     .option(
@@ -197,7 +198,7 @@ export function addOptions(command: Command): Command {
     .option('--gpus <list>', 'the GPUs to take, such as 0,2 (default: the first ones)', ordinals)
     .option(
       '-G, --cudagraph <count>',
-      'capture the calls of a sample as a CUDA graph and launch it so often; 0: do not',
+      'capture the calls of a sample as a CUDA graph and launch it this many times; 0: no graph',
       upTo(1e6),
       0,
     )
@@ -261,7 +262,7 @@ export function onceEach(collective: Collective, options: CollectivesOptions): s
 /** Where the arrays of all ranks must fit. */
 export interface Room {
   readonly bytes: number;
-  /** `the 16.0 GB of memory`. */
+  /** `15.63 GiB of memory`. */
   readonly words: string;
   /** Ranks that share it. */
   readonly ranks: number;
@@ -269,7 +270,7 @@ export interface Room {
 
 export function hostRoom(ranks: number): Room {
   const bytes = totalmem();
-  return { bytes, words: `${(bytes / 1e9).toFixed(1)} GB of memory`, ranks };
+  return { bytes, words: `${sizeText(bytes)} of memory`, ranks };
 }
 
 /** Everything that can be known to be wrong before a rank is opened. */
@@ -278,7 +279,7 @@ export function toSweep(
   ranks: number,
   room: Room,
   options: CollectivesOptions,
-  types: readonly DeviceDType[],
+  types: readonly AnyDType[],
 ): Sweep {
   const maxbytes = options.maxbytes ?? Math.max(options.minbytes, 32 * 2 ** 20);
   if (maxbytes < options.minbytes) {
@@ -303,11 +304,11 @@ export function toSweep(
   // Every rank's input and output; their share of the largest size where it is one of all ranks together.
   const perRank = 2 * maxbytes;
   if (perRank * room.ranks > room.bytes) {
-    const needed = ((perRank * room.ranks) / 1e9).toFixed(1);
+    const needed = sizeText(perRank * room.ranks);
     throw UsageError.of(
       '-e',
       `sizes whose arrays fit into the ${room.words}`,
-      `${String(maxbytes)} bytes, which takes ${needed} GB for ${String(room.ranks)} ranks`,
+      `${String(maxbytes)} bytes, which takes ${needed} for ${String(room.ranks)} ranks`,
       'Use a smaller -e or fewer ranks.',
     );
   }

@@ -4,6 +4,7 @@ import { version } from '../version.js';
 import { list } from './parse.js';
 import type { Register } from './register.js';
 import { shown } from './terminal.js';
+import { didYouMean } from '../nearest.js';
 import { UsageError } from './usage-error.js';
 import { diagnose, jobRank, topologyOf, type Finding } from '../doctor/index.js';
 import { doctorLines, topologyLines } from '../report/doctor-lines.js';
@@ -16,9 +17,10 @@ interface DoctorOptions {
 }
 
 const doctorExamples = `
-A line each: ok, degraded (there, but slower or less than it could be) or missing, with what to do. Libraries are looked
-at in processes of their own, so that a driver that crashes or hangs is a line too. With --hostfile, and as the command of
-gradlink launch, hosts are compared: what differs, who does not reach whom, whose clock is off.
+Prints a line for each part of the machine: ok, degraded (slower or less than it could be) or missing. The line says what
+to do. Each library is tried in a process of its own, so that a driver that crashes or hangs is a line too. With --hostfile,
+and as the command of gradlink launch, it compares hosts: their differences, hosts that cannot reach each other, clocks that
+are off.
 
 Examples:
   $ gradlink doctor
@@ -48,8 +50,15 @@ function required(findings: readonly Finding[], name: string): readonly Finding[
     /^(nvml|nccl|gpus?|gpu:\d+|tfjs-node(-gpu)?|hostfile|hosts(:\w+)?)$/.test(name)
   )
     return found;
-  const names = findings.map((finding) => finding.name).join(', ');
-  throw UsageError.of('--require', `one of ${names}`, name);
+  const names = [...findings.map((finding) => finding.name), 'nvml', 'nccl', 'gpu', 'gpu:0'];
+  const known = [...new Set(names)];
+  const meant = didYouMean(name, known).trim();
+  throw UsageError.of(
+    '--require',
+    `one of ${known.join(', ')}`,
+    name,
+    meant === '' ? undefined : meant,
+  );
 }
 
 export const registerDoctor: Register = (program, io, done) => {

@@ -2,9 +2,11 @@
 import { Command, CommanderError, type Option } from 'commander';
 
 import { commands, commandsFor, type Commands } from './commands.js';
-import { exitCodes, type Io } from './io.js';
+import { fitted, helpLayout } from './help-text.js';
+import { exitCodes, type Io, type Output } from './io.js';
 import { version } from '../version.js';
-import { ownSpelling } from './spelling.js';
+import { ownSpelling } from './launch/spelling.js';
+import { terminalWidth } from './terminal-width.js';
 import { UsageError } from './usage-error.js';
 
 const examples = `
@@ -42,17 +44,21 @@ export async function createProgram(
     .version(version, '-V, --version', 'print the version')
     .helpOption('-h, --help', 'print this help')
     .helpCommand('help [command]', 'print the help of a command')
-    .configureHelp({ optionDescription: describeOption })
+    .configureHelp({ ...helpLayout, optionDescription: describeOption })
     // What follows the command of `launch` belongs to that command.
     .enablePositionalOptions()
     .exitOverride()
     .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
-      getOutHelpWidth: () => io.stdout.columns ?? 100,
-      getErrHelpWidth: () => io.stderr.columns ?? 100,
+      writeOut: (text) => void io.stdout.write(fitted(text, terminalWidth(io.stdout, io.env))),
+      writeErr: (text) => void io.stderr.write(fitted(text, terminalWidth(io.stderr, io.env))),
+      getOutHelpWidth: () => helpWidth(io.stdout, io.env),
+      getErrHelpWidth: () => helpWidth(io.stderr, io.env),
       outputError: (text, write) => {
-        write(text.replace(/^error: /, 'gradlink: '));
+        const said = text.replace(
+          /command-argument value ('.*') is invalid for argument '(.*)'\./,
+          'the $2 $1 is unknown.',
+        );
+        write(said.replace(/^error: /, 'gradlink: '));
       },
     })
     .addHelpText('after', examples);
@@ -64,10 +70,26 @@ export async function createProgram(
   return program;
 }
 
-/** With the default as it would be typed: not `["float32"]`. */
-function describeOption({ description, defaultValue, negate }: Option): string {
+/** Of a pipe or a file: a width that people read well. */
+const widthOfFiles = 100;
+
+function helpWidth(output: Output, env: Io['env']): number {
+  const width = terminalWidth(output, env);
+  return width === Infinity ? widthOfFiles : width;
+}
+
+/** Bytes as they are typed: 32M. */
+function sizeText(bytes: number): string {
+  const [unit, factor] =
+    bytes % 2 ** 20 === 0 ? ['M', 2 ** 20] : bytes % 2 ** 10 === 0 ? ['K', 2 ** 10] : ['', 1];
+  return `${String(bytes / factor)}${unit}`;
+}
+
+/** With the default as it would be typed: not `["float32"]`, nor 33554432 bytes. */
+function describeOption({ flags, description, defaultValue, negate }: Option): string {
   const value: unknown = defaultValue;
-  const text = Array.isArray(value) ? value.join(',') : value;
+  const isSize = typeof value === 'number' && value > 0 && flags.endsWith('<size>');
+  const text = Array.isArray(value) ? value.join(',') : isSize ? sizeText(value) : value;
   const worth = typeof text === 'number' || (typeof text === 'string' && text !== '');
   return worth && !negate ? `${description} (default: ${String(text)})` : description;
 }

@@ -16,7 +16,7 @@ import {
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
-import { mergeNames, type MergeName } from '../kvstore/options.js';
+import { mergeNames, mergesOf, type MergeName } from '../kvstore/options.js';
 import { parseStoreType, storeKinds, type StoreTypeName } from '../kvstore/types.js';
 import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
 import type { Compression } from '../measure/store/reference.js';
@@ -31,6 +31,7 @@ import { familyName, networkNames } from '../models/names.js';
 import { native } from '../native/load.js';
 import { didYouMean } from '../nearest.js';
 import { optimizerNames } from '../optimizers/index.js';
+import { sizeText } from '../results/units.js';
 
 export interface MeasureOptions extends ReportOptions {
   readonly network: string;
@@ -66,15 +67,15 @@ const devicesOfOneGpu = 4;
 const mostDevices = 1024;
 
 const examples = `
-One batch pushes every array of the network from every device to the store and pulls the result back to every device;
-one line is the mean of --disp-batches batches, in MXNet's format, on standard error. The summary names the bytes that
-had to be moved, the machine's or the GPU's own copy bandwidth measured in this run (between GPUs: what their links
-carry), and the share of it that was reached. On GPUs a batch is one call for all arrays.
+One batch pushes every array of the network from every device to the store and pulls the result back to every device.
+One line is the mean of --disp-batches batches, in MXNet's format, on standard error. The summary names the bytes that
+had to be moved, the limit, and the share of it that was reached. The limit is the copy bandwidth of the machine or the GPU,
+measured in this run, or between GPUs the rate of their links. On GPUs a batch is one call for all arrays.
 
 GB/sec per gpu is MXNet's figure per device: MB x 2(n-1)/n / sec / 1000, n devices. The error is that of MXNet:
-sum |out - expected| over all devices / sum |expected| over one. Expected is a sum in float64, or a second copy of the
-optimizer in float64 fed with it; with --gc-type the same compression is applied to what is expected, so that the
-error shows faults and not the compression itself. -1: not checked.
+sum |out - expected| over all devices / sum |expected| over one. The expected value is a sum in float64, or the result of a
+second optimizer in float64. With --gc-type it is compressed likewise, so that the error shows faults and not the
+compression itself. -1: not checked.
 
 Examples:
   $ gradlink measure --kv-store device
@@ -99,14 +100,7 @@ function storeType(text: string): StoreTypeName {
 /** The original's default is this word, Python's None. */
 const noOptimizer = 'None';
 
-function optimizerName(text: string): string {
-  const name = text.toLowerCase();
-  if (name === noOptimizer.toLowerCase()) return noOptimizer;
-  if (!optimizerNames.some((known) => known === name)) {
-    throw new InvalidArgumentError(`Expected None or one of: ${optimizerNames.join(', ')}.`);
-  }
-  return name;
-}
+const optimizerName = choice([noOptimizer, ...optimizerNames]);
 
 export function addMeasureOptions(command: Command): Command {
   const count = integer({ min: 1, max: 1e6 });
@@ -131,7 +125,7 @@ export function addMeasureOptions(command: Command): Command {
     .option('--kv-store <type>', 'type of the store', offering(storeKinds, storeType), 'device')
     .option(
       '--merge <how>',
-      'what merges on GPUs, of the store device: nccl, peers (copies between GPUs), or auto, NCCL where it can start',
+      'what merges on GPUs: nccl, peers (copies between GPUs), or, of the store device, auto, NCCL where it can start',
       choice(mergeNames),
     )
     .option(
@@ -322,11 +316,10 @@ function checkCompression(options: MeasureOptions, stores: readonly string[]): C
 function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
   const needed = memoryNeed(options);
   if (needed <= totalmem()) return;
-  const gigabytes = (bytes: number): string => (bytes / 1e9).toFixed(1);
   throw UsageError.of(
     `--network and --${options.devices[0]?.startsWith('gpu') === true ? 'gpus' : 'cpus'}`,
-    `arrays that fit into the ${gigabytes(totalmem())} GB of memory`,
-    `${gigabytes(needed)} GB`,
+    `arrays that fit into the ${sizeText(totalmem())} of memory`,
+    sizeText(needed),
     'Use fewer devices or a smaller network.',
   );
 }
@@ -347,9 +340,14 @@ function checkMerge(
     }
   }
   const onGpus = devices[0]?.startsWith('gpu:') === true;
-  if (onGpus && stores.some((type) => parseStoreType(type).kind === 'device')) return;
+  const kinds = onGpus ? stores.map((type) => parseStoreType(type).kind) : [];
+  if (merge !== undefined && !kinds.some((kind) => mergesOf(kind).includes(merge))) {
+    const some =
+      merge === 'auto' ? 'device' : 'device, dist_sync_device, dist_async_device or allreduce';
+    throw UsageError.of('--merge', `none but with --kv-store ${some} on --gpus`, merge);
+  }
+  if (kinds.includes('device')) return;
   const expected = 'none but with --kv-store device on --gpus';
-  if (merge !== undefined) throw UsageError.of('--merge', expected, merge);
   if (!peer) throw UsageError.of('--no-peer', expected, 'one');
   if (graph === true) throw UsageError.of('--graph', expected, 'one');
 }

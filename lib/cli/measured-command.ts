@@ -1,6 +1,7 @@
 // The skeleton of every command that measures: its lines as they come, a bar below them, the report at the end.
 import { exitCodes, type Io, type Output } from './io.js';
 import { ProgressBar } from './progress/bar.js';
+import { estimateLine } from './progress/estimate.js';
 import type { ReportOutput } from './report-output.js';
 import { terminalLines } from './terminal.js';
 import { terminalWidth } from './terminal-width.js';
@@ -17,6 +18,8 @@ export interface MeasuredCommand {
   readonly io: Io;
   /** What the bar counts: `sizes`; undefined: there is no bar. */
   readonly unit: string | undefined;
+  /** What to type for a first look, where a run takes long: `--quick`. */
+  readonly quicker?: string | undefined;
   /** Where lines go; default standard output. What goes to standard error is printed in every format. */
   readonly lines?: Output;
   /** Once the report is written, in the process that prints. */
@@ -57,6 +60,12 @@ export async function measured(
       if (unit === undefined) return;
       shown.bar ??= new ProgressBar(io, total, unit);
       shown.bar.show(done);
+    },
+    onEstimate(secondsLeft, done, total) {
+      // After the first line a terminal has the bar.
+      if (!output.showsText || (done > 0 && io.stderr.isTTY === true)) return;
+      const line = estimateLine(secondsLeft, done, total, command.quicker);
+      if (line !== undefined) io.stderr.write(`${line}\n`);
     },
     onCases(cases) {
       print(tool.rows(cases, room));

@@ -8,7 +8,7 @@ import { elementsOf, listNetworks, network } from '../models/index.js';
 import { familyName, networkNames } from '../models/names.js';
 import type { ImageShape, Network, NetworkInfo, NetworkOptions } from '../models/index.js';
 import { tableLines, type Column } from '../report/table.js';
-import { megabytes } from '../results/units.js';
+import { mebibyte, megabytes, sizeText } from '../results/units.js';
 import { dtypes, type DType } from '../tensor/dtype.js';
 
 interface ModelsOptions {
@@ -22,7 +22,7 @@ interface ModelsOptions {
 }
 
 const examples = `
-Without a network: all of them, each at the image it is published for. MB is 1e6 bytes. Counted are the arrays that
+Without a network: all of them, each at the image it is published for. MiB is 1,048,576 bytes. Counted are the arrays that
 MXNet's tool counts, weights and biases; --all-params adds gamma and beta of the batch normalisations.
 
 Examples:
@@ -103,7 +103,7 @@ function printAll(options: ModelsOptions, io: Io): void {
     return;
   }
   const shown = (value: number | null): string => (value === null ? '-' : String(value));
-  const header = ['network', 'layers', 'multiplier', 'image', 'arrays', 'elements', 'MB'];
+  const header = ['network', 'layers', 'multiplier', 'image', 'arrays', 'elements', 'MiB'];
   const cells = rows.map((row) => [
     row.name,
     shown(row.numLayers),
@@ -111,7 +111,7 @@ function printAll(options: ModelsOptions, io: Io): void {
     row.imageShape?.join(',') ?? '-',
     String(row.arrays),
     String(row.elements),
-    megabytes(row.bytes),
+    (row.bytes / mebibyte).toFixed(3),
   ]);
   io.stdout.write(table(header, cells, 4, io));
 }
@@ -144,7 +144,7 @@ function printOne(described: Network, options: ModelsOptions, io: Io): void {
   ]);
   io.stdout.write(table(['key', 'array', 'shape', 'elements'], rows, 3, io));
   io.stdout.write(
-    `${name}: num of arrays = ${String(parameters.length)}, total size = ${megabytes(bytes)} MB\n`,
+    `${name}: ${String(parameters.length)} arrays, ${sizeText(bytes)} (${megabytes(bytes)} MB as MXNet prints it)\n`,
   );
 }
 

@@ -34,13 +34,13 @@ interface P2pOptions extends ReportOptions {
 
 const examples = `
 Names, order and meaning of the cases are those of nvbandwidth; "ce" is a GPU's copy engine, "sm" its multiprocessors.
-Data always goes FROM the place of the row TO the place of the column; which GPU reads or writes is said at each case.
-GB is 1e9 bytes. Host memory is page-locked, and allocated near its GPU.
+Data always goes FROM the place of the row TO the place of the column. Each case says which GPU reads or writes.
+GB/s is 1e9 bytes a second. Host memory is page-locked, and allocated near its GPU.
 
 A figure is the median of --samples samples of --loop-count copies. All copies of a sample are queued behind a kernel
-that waits for a flag, so that the host's speed does not enter and copies that disturb each other begin together. After
-every sample all bytes are compared. Beside each figure stands what its link allows (NVLinks x their rate, PCIe
-generation x width, memory bus), as NVML says, and what is likely at fault where it falls short.
+that waits for a flag. So the host's speed does not count, and copies that disturb each other begin together. After every
+sample all bytes are compared. Beside each figure stands the limit of its link, as NVML gives it: NVLinks x their rate,
+PCIe generation x width, or the memory bus. Where a figure is low, the likely cause follows.
 
 In a job on several hosts (gradlink launch, mpirun, srun) messages between them are measured instead: between GPUs where
 all hosts have them, else between host memory. The slowest host and the slowest link are named.
@@ -136,7 +136,8 @@ async function measure(options: P2pOptions, argv: readonly string[], io: Io): Pr
     }
   }
   const { bufferSize, samples, loopCount, gpus } = options;
-  return measured({ tool: p2pTool, output, io, unit: 'figures' }, (events) =>
+  const quicker = options.quick === true ? undefined : '--quick';
+  return measured({ tool: p2pTool, output, io, unit: 'figures', quicker }, (events) =>
     run(
       {
         cases,

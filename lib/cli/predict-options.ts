@@ -41,7 +41,8 @@ export interface PredictOptions {
 
 export const examples = `
 RUN is a sweep: gradlink collectives all_reduce -b 1K -e 16M -f 2 -n 2 --output RUN.json. Sizes in between are
-interpolated, larger ones go on at the rate of the last regime. Every predicted figure has a tilde before it, and a band beside it.
+interpolated; larger ones go on at the rate of the largest ones. Every predicted figure has a tilde before it, and a band
+beside it.
 
 Examples:
   $ gradlink predict run.json --forward 30 --backward 60 --batch-size 32

@@ -19,11 +19,11 @@ const moduleVariable = 'GRADLINK_SERVER_MODULE';
 const help = `
 Started by gradlink launch -s, which tells each server its place in the environment (GRADLINK_SERVER_RANK,
 GRADLINK_NUM_WORKERS, GRADLINK_NUM_SERVERS, GRADLINK_JOB). Serves the distributed stores of the job one after another,
-as the workers make them, until SIGTERM or SIGINT, or, on several hosts, until the workers have ended. Prints what
-workers say with sendCommandToServers.
+as the workers make them, until SIGTERM or SIGINT, or, on several hosts, until the workers have ended. Prints the
+texts that workers send with sendCommandToServers.
 
-With --module FILE, or ${moduleVariable}=FILE, the functions updater and onCommand that the JavaScript module FILE exports
-are those of serveJob in the guide of stores of several workers.
+With --module FILE, or ${moduleVariable}=FILE, a server uses the functions updater and onCommand that the JavaScript module
+FILE exports. The guide of stores of several workers describes them.
 
 Exit status: 0 in good order, 1 when a store failed; the message names the process that was lost.
 

@@ -87,8 +87,8 @@ const defaults: Readonly<Record<TrainStyle, readonly [number, number, number]>> 
 };
 
 const examples = `
-A step is a forward and a backward pass over one batch on every worker, what keeps the workers together, and the
-optimizer. Without TensorFlow.js nothing runs: npm install @tensorflow/tfjs-core @tensorflow/tfjs-layers
+A step is a forward and a backward pass over one batch on every worker, the communication of the workers, and the
+optimizer. It needs TensorFlow.js: npm install @tensorflow/tfjs-core @tensorflow/tfjs-layers
 @tensorflow/tfjs-backend-wasm @tensorflow/tfjs-backend-cpu
 
 Examples:

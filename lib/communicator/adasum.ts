@@ -4,7 +4,7 @@
 import { argumentError, GradlinkError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { storageOf } from '../tensor/any-array.js';
-import { dtypes, isWeighable } from '../tensor/dtype.js';
+import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import type { HalfDType, NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { halfTable, toHalf } from '../tensor/half.js';
@@ -48,14 +48,14 @@ function workingCopy(array: NumericArray, dtype: number): Working {
   const stored = storageOf(array);
   if (stored instanceof Float64Array) return stored.slice();
   if (!(stored instanceof Uint16Array)) return (stored as Float32Array).slice();
-  const table = halfTable(dtypes[dtype] as HalfDType);
+  const table = halfTable(dtypeNames[dtype] as HalfDType);
   return Float32Array.from(stored, (bits) => table[bits]!);
 }
 
 function store(values: Working, into: NumericArray, dtype: number): void {
   const stored = storageOf(into);
   if (stored instanceof Uint16Array) {
-    const half = dtypes[dtype] as HalfDType;
+    const half = dtypeNames[dtype] as HalfDType;
     for (let i = 0; i < values.length; ++i) stored[i] = toHalf(half, values[i]!);
   } else {
     (stored as Working).set(values);
@@ -77,7 +77,7 @@ export function prepareAdasum(
     const name = 'scale and postscale';
     throw argumentError('ERR_INVALID_ARG_VALUE', name, "none with op 'adasum'", { text: 'some' });
   }
-  if (blocking && !executor.holdsAll && executor.size > 1) {
+  if (blocking && !executor.takesLists && executor.size > 1) {
     const message = "allReduceSync: op 'adasum' is several steps with other ranks: await allReduce";
     throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'allReduce', usable: true });
   }
@@ -85,7 +85,7 @@ export function prepareAdasum(
   const dtype = dtypeOf(call);
   if (isWeighable(dtype)) return call;
   throw argumentError('ERR_INVALID_ARG_VALUE', 'data', "floats with op 'adasum'", {
-    text: dtypes[dtype]!,
+    text: dtypeNames[dtype]!,
   });
 }
 
@@ -179,18 +179,18 @@ async function halveAndDouble(peers: Exchanges, mine: Working, rank: number, siz
 }
 
 function assertAlike(all: Float64Array, count: number, dtype: number): void {
-  const of = (rank: number) => `${all[2 * rank]!} of ${dtypes[all[2 * rank + 1]!]!}`;
+  const of = (rank: number) => `${all[2 * rank]!} of ${dtypeNames[all[2 * rank + 1]!]!}`;
   for (let rank = 0; rank < all.length / 2; ++rank) {
     if (all[2 * rank] === count && all[2 * rank + 1] === dtype) continue;
-    const message = `allReduce: op 'adasum': rank ${rank} brought ${of(rank)}, this one ${count} of ${dtypes[dtype]!}. All ranks must bring the same count and type`;
+    const message = `allReduce: op 'adasum': rank ${rank} brought ${of(rank)}, this one ${count} of ${dtypeNames[dtype]!}. All ranks must bring the same count and type`;
     throw new GradlinkError('ERR_MISMATCH', message, { op: 'allReduce', rank, usable: true });
   }
 }
 
 /** Messages of one call. */
 class Exchanges {
-  readonly #float32 = dtypes.indexOf('float32');
-  readonly #float64 = dtypes.indexOf('float64');
+  readonly #float32 = dtypeNames.indexOf('float32');
+  readonly #float64 = dtypeNames.indexOf('float64');
 
   constructor(
     readonly executor: Executor,

@@ -26,7 +26,7 @@ const textOf = ({ op, name, brings }: Said): string =>
 /**
  * Collective.
  *
- * @returns everybody's count.
+ * @returns everybody's count; 0 of ranks that have joined.
  * @throws GradlinkError ERR_MISMATCH, on every rank, where they say different things; the communicator stays usable.
  */
 export async function agree(
@@ -40,21 +40,41 @@ export async function agree(
   view.setFloat64(0, said.count);
   view.setInt32(8, hashOf(text));
   new TextEncoder().encodeInto(text, header.subarray(textAt));
-  const all = await communicator.allGather(header, calls);
-  const whole = new DataView(all.buffer, all.byteOffset, all.byteLength);
-  const ranks = Array.from({ length: communicator.size }, (_, rank) => rank);
-  const hashes = ranks.map((rank) => whole.getInt32(rank * headerBytes + 8));
-  if (hashes.some((hash) => hash !== hashes[0])) {
+  const headers = await headersOf(communicator, header, calls);
+  const hashes = [...headers].map(([rank, one]) => [rank, viewOf(one).getInt32(8), one] as const);
+  if (hashes.some(([, hash]) => hash !== hashes[0]![1])) {
     throw different(
       said.op,
-      ranks.map((rank) => [rank, hashes[rank]!, shown(all, rank)] as const),
+      hashes.map(([rank, hash, one]) => [rank, hash, shown(one)] as const),
     );
   }
-  return ranks.map((rank) => whole.getFloat64(rank * headerBytes));
+  return Array.from({ length: communicator.size }, (_, rank) => {
+    const one = headers.get(rank);
+    return one === undefined ? 0 : viewOf(one).getFloat64(0);
+  });
 }
 
-function shown(all: Uint8Array, rank: number): string {
-  const bytes = all.subarray(rank * headerBytes + textAt, (rank + 1) * headerBytes);
+const viewOf = (bytes: Uint8Array) =>
+  new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+
+/** The header of each rank that has not joined. */
+async function headersOf(
+  communicator: Communicator,
+  header: Uint8Array,
+  calls: CallOptions,
+): Promise<ReadonlyMap<number, Uint8Array>> {
+  const { data, counts } = communicator.joinable
+    ? await communicator.allGatherV(header, calls)
+    : { data: await communicator.allGather(header, calls), counts: undefined };
+  const ranks = Array.from({ length: communicator.size }, (_, rank) => rank);
+  const told = ranks.filter((rank) => counts === undefined || counts[rank]! > 0);
+  return new Map(
+    told.map((rank, i) => [rank, data.subarray(i * headerBytes, (i + 1) * headerBytes)]),
+  );
+}
+
+function shown(header: Uint8Array): string {
+  const bytes = header.subarray(textAt);
   const text = new TextDecoder().decode(bytes).replace(/\0+$/, '');
   return bytes.at(-1) === 0 ? text : `${text.replace(/�+$/, '')}…`;
 }

@@ -2,14 +2,22 @@
 import { GradlinkError, argumentError } from '../errors.js';
 import type { Timeline } from '../files/timeline.js';
 import type { NativeCommunicator } from '../native/communicator.js';
-import { allocate, arrayOver, elementBytes, parseDType } from '../tensor/dtype.js';
-import type { ArrayOf, DType } from '../tensor/dtype.js';
+import { wrapBuffer } from '../tensor/device-buffer.js';
+import type { DeviceBuffer } from '../tensor/device-buffer.js';
+import {
+  allocate,
+  arrayOver,
+  elementBytes,
+  parseDType,
+  parseDeviceDType,
+} from '../tensor/dtype.js';
+import type { ArrayOf, DType, DeviceDType } from '../tensor/dtype.js';
 import { shownElements } from '../tensor/memory.js';
 import { integer, milliseconds, optionNames, optionsObject } from '../validate.js';
 import type { Executor } from './executor.js';
-import { CallTrace } from './call-trace.js';
-import { startTimeline } from './timeline.js';
-import type { FusionOptions, Memory } from './types.js';
+import { callNames } from './option-names.js';
+import { CallTrace, startTimeline } from './call-trace.js';
+import type { CallOptions, FusionOptions, Memory } from './types.js';
 
 const fusionNames = optionNames<FusionOptions>({ thresholdBytes: true, cycleMs: true });
 
@@ -115,4 +123,25 @@ export function traceInto(communicator: CommunicatorBase<Memory>, timeline: Time
 /** The native side of a communicator, for other parts of this package. */
 export function nativeOf(communicator: CommunicatorBase<Memory>): NativeCommunicator {
   return executorOf(communicator).native;
+}
+
+/** One for each rank held here. See {@link Communicator.allocRegistered}. */
+export async function allocRegistered<K extends DeviceDType>(
+  executor: Executor,
+  dtype: K,
+  count: number,
+  options: CallOptions | undefined,
+): Promise<DeviceBuffer<K>[]> {
+  const op = 'allocRegistered';
+  const number = parseDeviceDType(dtype);
+  const elements = integer(count, 'count', 0, Number.MAX_SAFE_INTEGER);
+  const given = optionsObject(options, callNames, op);
+  const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+  if (executor.gpus.length === 0) {
+    const message = `${op}: for ranks on GPUs; allocShared gives memory of the host that ranks share`;
+    throw new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
+  }
+  const start = () => executor.native.allocRegistered(number, elements, timeoutMs);
+  const made = await executor.submit({ op, reads: null, writes: null, start }, undefined);
+  return made.map((one) => wrapBuffer(one) as DeviceBuffer<K>);
 }

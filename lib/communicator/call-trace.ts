@@ -1,7 +1,14 @@
-// The operations of one communicator on a timeline: when each had its turn, and how long it had waited for that.
+// The operations of one communicator on a timeline: where it is written, when each had its turn, and how long it had waited
+// for that.
 import { monotonicSeconds } from '../clock.js';
-import type { Timeline } from '../files/timeline.js';
+import { GradlinkError } from '../errors.js';
+import { Timeline, timelineFile } from '../files/timeline.js';
 import type { LeasedArrays } from '../tensor/leases.js';
+import { nonEmpty } from '../validate.js';
+import type { Executor } from './executor.js';
+
+/** Names a file for the timeline of {@link Communicator.world}. */
+export const timelineVariable = 'GRADLINK_TIMELINE';
 
 export class CallTrace {
   readonly #timeline: Timeline;
@@ -47,4 +54,22 @@ function bytesOf(arrays: LeasedArrays): number {
   if (arrays === null) return 0;
   if (!Array.isArray(arrays)) return (arrays as { readonly byteLength: number }).byteLength;
   return (arrays as readonly LeasedArrays[]).reduce((sum, one) => sum + bytesOf(one), 0);
+}
+
+/** Notes the operations from now on. */
+export function startTimeline(executor: Executor, file: unknown): void {
+  const path = nonEmpty(file, 'file');
+  if (executor.trace !== undefined) {
+    const message = 'startTimeline: one is being written: call stopTimeline() first';
+    throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'startTimeline', usable: true });
+  }
+  const { rank, heldRanks, takesLists, size } = executor;
+  const holdsAll = takesLists && heldRanks.length === size;
+  const timeline = holdsAll
+    ? new Timeline(path, { label: `group of ${size}` })
+    : new Timeline(timelineFile(path, rank), {
+        rank,
+        ...(heldRanks.length === 1 ? {} : { label: `ranks ${heldRanks.join(', ')}` }),
+      });
+  executor.trace = new CallTrace(timeline, true);
 }

@@ -99,7 +99,7 @@ export function prepare(
   const root = form.rooted ? rankOf(options.root, 'root', group.size, 0) : 0;
   const reduceOp = form.reduces ? reduceOpNumber(options.op) : 0;
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
-  const arrays = group.holdsAll
+  const arrays = group.takesLists
     ? ofGroup(group, op, form, root, data, options)
     : oneRank(group, 0, op, form, root, data, options.out, options);
   return {

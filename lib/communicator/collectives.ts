@@ -71,7 +71,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
   ): Promise<O> {
     if (options?.op === adasum) {
       const call = prepareAdasum(this.executor, data, options, false);
-      if (this.executor.holdsAll) return adasumHere(call) as O;
+      if (this.executor.takesLists) return adasumHere(call) as O;
       return (await adasumOf(this.executor, call, options.signal)) as O;
     }
     return this.#run(prepare(this.executor, 'allReduce', data, options, false), options);

@@ -6,13 +6,17 @@ import { defaultTimeoutMs } from '../deadline.js';
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { native } from '../native/load.js';
+import type { DeviceBuffer } from '../tensor/device-buffer.js';
+import type { DeviceDType } from '../tensor/dtype.js';
 import type { Rank } from '../topology/rank.js';
 import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../validate.js';
+import { allocRegistered } from './base.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
 import { hashOf } from './hash.js';
 import { joinNamed, joinRanks, joinWorld, openLocal, openNccl } from './joining.js';
 import type {
+  GpuGroupWorldOptions,
   GpuWorldOptions,
   HostWorldOptions,
   JoinOptions,
@@ -21,9 +25,11 @@ import type {
 } from './joining.js';
 import { Messages } from './messages.js';
 import { distinctRanks } from './rank-list.js';
-import { callNames } from './option-names.js';
-import { timelineVariable } from './timeline.js';
-import type { ArrayIn, CallOptions, Memory } from './types.js';
+import { asyncCallNames, callNames } from './option-names.js';
+import { timelineVariable } from './call-trace.js';
+import type { ArrayIn, AsyncOptions, CallOptions, Memory } from './types.js';
+import { worldGroupOf } from './world/world-group.js';
+import type { WorldGroup } from './world/world-group.js';
 
 /** Each has a thread of its own. */
 const maxOpenRanks = 4096;
@@ -95,7 +101,7 @@ export class Communicator<out M extends Memory = 'host'>
 
   /**
    * This process's rank in its job: reads the variables of `gradlink launch`, Open MPI, PMI, Slurm and torchrun, in
-   * this order. Alone it is a world of one.
+   * this order. Alone it is a world of one. With `gpus` this process holds a rank for each of them: a {@link WorldGroup}.
    *
    * Where GRADLINK_TIMELINE names a file, its operations are noted there: see {@link startTimeline}.
    *
@@ -107,10 +113,16 @@ export class Communicator<out M extends Memory = 'host'>
    */
   static world(options?: HostWorldOptions): Promise<Communicator>;
   static world(options: GpuWorldOptions): Promise<Communicator<'gpu'>>;
+  static world(options: GpuGroupWorldOptions): Promise<WorldGroup>;
   static world(options: WorldOptions): Promise<Communicator<Memory>>;
-  static async world(options?: WorldOptions): Promise<Communicator<Memory>> {
+  static async world(
+    options?: WorldOptions | GpuGroupWorldOptions,
+  ): Promise<Communicator<Memory> | WorldGroup> {
     const joined = await withCallStack(() => joinWorld(options));
-    const world = new Communicator<Memory>(joined, joined.gpus.length > 0 ? 'gpu' : 'host');
+    const world =
+      options?.gpus === undefined
+        ? new Communicator<Memory>(joined, joined.gpus.length > 0 ? 'gpu' : 'host')
+        : worldGroupOf(joined);
     const timeline = process.env[timelineVariable] ?? '';
     if (timeline !== '') world.startTimeline(timeline);
     return world;
@@ -128,11 +140,27 @@ export class Communicator<out M extends Memory = 'host'>
     key: number = this.rank,
     options?: CallOptions,
   ): Promise<Communicator<M> | null> {
+    return await this.#part(color, key, options, false);
+  }
+  /** @internal */
+  protected override async splitForCollectives(
+    color: number | null,
+    key: number,
+    options: CallOptions,
+  ): Promise<Communicator<M> | null> {
+    return await this.#part(color, key, options, true);
+  }
+  async #part(
+    color: number | null,
+    key: number,
+    options: CallOptions | undefined,
+    forCollectives: boolean,
+  ): Promise<Communicator<M> | null> {
     const group = color === null ? -1 : integer(color, 'color', 0, maxInt32);
     const order = integer(key, 'key', -maxInt32, maxInt32);
     const given = optionsObject(options, callNames, 'split');
     const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
-    const start = () => this.executor.native.split(group, order, timeoutMs);
+    const start = () => this.executor.native.split(group, order, timeoutMs, forCollectives);
     const part = await this.executor.submit(
       { op: 'split', reads: null, writes: null, start },
       undefined,
@@ -160,6 +188,64 @@ export class Communicator<out M extends Memory = 'host'>
       `subset: ranks gave different lists: only ${part.size} of the ${list.length} ranks ${list.join(', ')} gave this one`,
       { op: 'subset', usable: true },
     );
+  }
+
+  /** Whether {@link setJoinable} was called. */
+  get joinable(): boolean {
+    return this.executor.joinable;
+  }
+
+  /**
+   * Lets this rank {@link join} when it has no more data than the others: from now on a small all-gather before each
+   * collective tells who has joined, and what the others call. All ranks call it, before the same call of theirs and while
+   * nothing is pending. Idempotent; not to be undone.
+   *
+   * For ranks in the memory of the host.
+   *
+   * @throws GradlinkError ERR_UNSUPPORTED while calls are pending.
+   */
+  setJoinable(this: Communicator): void {
+    this.executor.setJoinable();
+  }
+
+  /**
+   * For a rank that has no more data: takes part in the calls of the others until all ranks have joined, as Horovod's
+   * `join`. What it brings changes no result: zeros to sums, which averages divide by all ranks, ones to products, to `min`
+   * and `max` the type's limits. Later calls of this rank wait for all.
+   *
+   * Until all have joined the others can make allReduce, reduce, broadcast, scan, exscan, barrier, allGatherV and gatherV,
+   * as long as the root has not joined; what needs a part of every rank is ERR_UNSUPPORTED for them, and the
+   * communicator stays usable. Messages, neighbours by name, windows and parts of {@link split} know nothing of it.
+   *
+   * @param options - `timeoutMs`, how long the others may take from one call to the next; `signal`.
+   * @returns the rank that joined last, the same on all; of several at a time the highest.
+   * @throws GradlinkError ERR_UNSUPPORTED without {@link setJoinable}.
+   */
+  async join(this: Communicator, options?: AsyncOptions): Promise<Rank> {
+    const given = optionsObject(options, asyncCallNames, 'join');
+    const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+    const { executor } = this;
+    const start = (ticket: number) => executor.native.joinOthers(timeoutMs, ticket);
+    return executor.submit({ op: 'join', reads: null, writes: null, start }, given.signal);
+  }
+
+  /**
+   * Collective. Memory on this rank's GPU that NCCL knows ahead, so that it reads and writes there directly, within a switch
+   * where there is one: symmetric (a window of all ranks, NCCL 2.27 and newer), local (2.19), or plain memory, as far as the
+   * library can; `registration` of the buffer says which. All ranks give the same dtype and count, use such buffers in
+   * the same calls, and bring the same slice of them. Without NCCL, and with GRADLINK_NCCL_REGISTER=no, it is
+   * {@link DeviceBuffer.alloc}.
+   *
+   * @throws GradlinkError ERR_OUT_OF_MEMORY on all ranks where one has no room; ERR_MISMATCH where ranks differ.
+   */
+  async allocRegistered<K extends DeviceDType>(
+    this: Communicator<'gpu'>,
+    dtype: K,
+    count: number,
+    options?: CallOptions,
+  ): Promise<DeviceBuffer<K>> {
+    const [own] = await allocRegistered(this.executor, dtype, count, options);
+    return own!;
   }
 
   /**
@@ -241,6 +327,16 @@ export class LocalGroup<out M extends Memory = 'host'>
     // Meanwhile it was.
     if (this.#aborted !== undefined) this.#abortRanks(this.#aborted);
     return this.#ranks;
+  }
+
+  /** As {@link Communicator.allocRegistered}: a buffer for each rank, which are used together. */
+  async allocRegistered<K extends DeviceDType>(
+    this: LocalGroup<'gpu'>,
+    dtype: K,
+    count: number,
+    options?: CallOptions,
+  ): Promise<DeviceBuffer<K>[]> {
+    return allocRegistered(this.executor, dtype, count, options);
   }
 
   /** As {@link Communicator.abort}; its ranks' operations end too. */

@@ -3,7 +3,7 @@ import { argumentError } from '../errors.js';
 import type { NativeBuffer, NativeCounted } from '../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { allocate, arrayOver, deviceDtypes, elementBytes, parseDType } from '../tensor/dtype.js';
+import { allocate, arrayOver, dtypeNames, elementBytes, parseDType } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { arrayOf, integer, milliseconds, optionsObject, rankOf } from '../validate.js';
 import { assertRanksApart, oneEach } from './collective-call.js';
@@ -87,8 +87,8 @@ export function prepareCounted(
           )
         : undefined,
     );
-    if (!group.holdsAll) return results[0];
-    return op === 'gatherV' ? results[root] : results;
+    if (!group.takesLists) return results[0];
+    return op === 'gatherV' ? results[group.heldRanks.indexOf(root)] : results;
   };
   const knows = ranks[0]!.expected !== null;
   return {
@@ -129,7 +129,7 @@ function eachRank(
   options: RawCountedOptions,
 ): RankCall[] {
   const held = group.heldRanks;
-  if (!group.holdsAll) return [oneRank(group, 0, op, root, data, options.out, options)];
+  if (!group.takesLists) return [oneRank(group, 0, op, root, data, options.out, options)];
   const atRoot = (value: unknown) => held.map((rank) => (rank === root ? value : undefined));
   const datas = op === 'scatterV' ? atRoot(data) : oneEach(group, data, 'data');
   const listed = options.out === undefined || op === 'gatherV';
@@ -148,13 +148,14 @@ function eachRank(
 }
 
 function typeName(data: unknown): string | undefined {
-  return deviceDtypes[dtypeNumber(data, undefined, 'data')];
+  return dtypeNames[dtypeNumber(data, undefined, 'data')];
 }
 
 function listEach(group: Group, given: unknown, name: string): readonly unknown[] {
-  const expected = `an array of ${group.size} arrays of counts, one for each rank`;
+  const { length } = group.heldRanks;
+  const expected = `an array of ${length} arrays of counts, one for each rank`;
   const lists = arrayOf(given, name, expected);
-  if (lists.length === group.size) return lists;
+  if (lists.length === length) return lists;
   throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, given);
 }
 

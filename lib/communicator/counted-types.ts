@@ -1,5 +1,5 @@
 // The types of collectives with counts.
-import type { DeviceDType } from '../tensor/dtype.js';
+import type { AnyDType } from '../tensor/dtype.js';
 import type { NewArrays, RootOptions } from './types.js';
 
 /** Elements for or from each rank, in the order of the ranks. */
@@ -49,7 +49,7 @@ export interface ScatterCountsOptions extends RootOptions {
 }
 
 /** Options of a scatterV on a rank that brings no data: the array is made. */
-export interface ScatterDType<K extends DeviceDType> extends RootOptions {
+export interface ScatterDType<K extends AnyDType> extends RootOptions {
   dtype: K;
 }
 

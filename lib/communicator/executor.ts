@@ -57,17 +57,30 @@ export class Executor implements Group {
   /** Where operations are noted, while they are. */
   trace: CallTrace | undefined;
   #lastTicket = 0;
+  #joinable = false;
   #closing: Promise<void> | undefined;
 
   constructor(
     readonly native: NativeCommunicator,
-    readonly holdsAll: boolean,
+    readonly takesLists: boolean,
   ) {
     this.size = native.size;
     this.heldRanks = Object.freeze([...native.heldRanks]);
     this.gpus = Object.freeze([...native.gpus]);
     this.rank = this.heldRanks[0] ?? 0;
-    this.#local = holdsAll && this.gpus.length === 0;
+    this.#local = takesLists && this.gpus.length === 0;
+  }
+
+  get joinable(): boolean {
+    return this.#joinable;
+  }
+  setJoinable(): void {
+    if (this.#pending > 0) {
+      const message = 'setJoinable: calls are pending; await them first';
+      throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'setJoinable', usable: true });
+    }
+    this.native.setJoinable();
+    this.#joinable = true;
   }
 
   runSync(call: CollectiveCall): void {

@@ -1,7 +1,7 @@
 // Several arrays as one sum: all of them, or none.
 import { argumentError } from '../errors.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
-import { allocate, deviceDtypes, isWeighable } from '../tensor/dtype.js';
+import { allocate, dtypeNames, isWeighable } from '../tensor/dtype.js';
 import type { DType, HalfDType, NumericArray, StorageArray } from '../tensor/dtype.js';
 import { lease, release } from '../tensor/leases.js';
 import { assertFixedLength } from '../tensor/memory.js';
@@ -118,7 +118,7 @@ function packsOf(arrays: readonly unknown[], { dtype }: ManyOptions): Pack[] {
       packed.set(one as never, at);
       at += one.length;
     }
-    return { dtype: deviceDtypes[number] as DType, arrays: storages, packed };
+    return { dtype: dtypeNames[number] as DType, arrays: storages, packed };
   });
 }
 
@@ -142,7 +142,7 @@ function checkScales(
   if (reduceOp !== undefined && reduceOp !== 'sum' && reduceOp !== 'avg') {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' or 'avg' with a scale", reduceOp);
   }
-  const whole = packs.find(({ dtype }) => !isWeighable(deviceDtypes.indexOf(dtype)));
+  const whole = packs.find(({ dtype }) => !isWeighable(dtypeNames.indexOf(dtype)));
   if (whole === undefined) return;
   throw argumentError('ERR_INVALID_ARG_VALUE', 'arrays', 'floats with a scale', {
     text: whole.dtype,

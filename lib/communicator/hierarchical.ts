@@ -7,11 +7,18 @@ import type { Topology } from '../topology/topology.js';
 import { milliseconds, optionsObject } from '../validate.js';
 import { hostsOfRanks } from './hosts.js';
 import { checkedTopology, NeighborOperations } from './neighbors.js';
-import { prepareNeighbor, undivided } from './neighbor-call.js';
+import { prepareNeighbor } from './neighbor-call.js';
 import { runNeighborSync, submitNeighbor } from './neighbor-run.js';
 import { alikeInRuns, machineNeighborhood, placeInNodes } from './nodes.js';
 import type { Nodes, PlaceInNodes } from './nodes.js';
-import { errorOf, nodesEnded, nodesFailure, reasonOf } from './nodes-failure.js';
+import {
+  errorOf,
+  nodesEnded,
+  nodesFailure,
+  noNodes,
+  reasonOf,
+  sizesDiffer,
+} from './nodes-failure.js';
 import { callNames, machineTopologyNames, neighborNames } from './option-names.js';
 import type {
   ArrayIn,
@@ -78,6 +85,16 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     key?: number,
     options?: CallOptions,
   ): Promise<HierarchicalOperations<M> | null>;
+  /**
+   * {@link split} for what all ranks of a part call together: on GPUs NCCL's communicator of the part is made in the first such
+   * call that moves data, and never where none comes.
+   * @internal
+   */
+  protected abstract splitForCollectives(
+    color: number | null,
+    key: number,
+    options: CallOptions,
+  ): Promise<HierarchicalOperations<M> | null>;
   /** See {@link Communicator.close}. */
   abstract close(): Promise<void>;
 
@@ -101,8 +118,9 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
     await this.#next(async () => {
       const before = this.#nodes;
       await this.#sameForAll(place.perNode, calls);
-      const node = await this.split(place.node, place.local, calls);
-      const leaders = await this.split(place.local === 0 ? 0 : null, place.node, calls);
+      const node = await this.splitForCollectives(place.node, place.local, calls);
+      const leader = place.local === 0 ? 0 : null;
+      const leaders = await this.splitForCollectives(leader, place.node, calls);
       // Who waits in a part of its own hears through this one of a rank that gave up in another.
       for (const part of [node, leaders]) part?.executor.native.follow(this.executor.native);
       this.#nodes = {
@@ -117,23 +135,18 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
   }
   /** Ranks that say the same end in one group: where that is not everybody, each of them knows. */
   async #sameForAll(perNode: number, calls: CallOptions): Promise<void> {
-    const alike = await this.split(perNode, this.executor.rank, calls);
+    const alike = await this.splitForCollectives(perNode, this.executor.rank, calls);
     const count = alike!.executor.size;
     await alike!.close();
     const { size } = this.executor;
-    if (count === size) return;
-    throw new GradlinkError(
-      'ERR_MISMATCH',
-      `setMachineTopology: ranks differ in ranksPerNode: only ${count} of the ${size} ranks have ${perNode}, as this one has. All ranks must say the same`,
-      { op: 'setMachineTopology', usable: true },
-    );
+    if (count !== size) throw sizesDiffer(count, size, perNode);
   }
 
   /**
    * {@link neighborAllReduce} between nodes: the ranks of a node add up, the first of each node averages with other
    * nodes, and all of a node get the result, `(selfWeight * S + Σ srcMachineWeights[m] * (dstMachineWeights of m) *
    * S_m) / ranksPerNode` for the sums S; without weights the average over all ranks of a node and its sources.
-   * Float types only. Call {@link setMachineTopology} first.
+   * Integers as in {@link neighborAllReduce}, not on GPUs. Call {@link setMachineTopology} first.
    *
    * A failure anywhere ends the call on every rank at once, and the nodes with it. After ERR_MISMATCH the communicator stays
    * usable, and {@link setMachineTopology} forms new nodes; after others it is usable on no rank.
@@ -211,15 +224,8 @@ export abstract class HierarchicalOperations<M extends Memory> extends NeighborO
 
   #prepareHierarchical<A extends ArrayIn<M>>(data: A, options: RawHierarchical<A>) {
     const nodes = this.#nodes;
-    if (nodes === undefined) {
-      throw new GradlinkError(
-        'ERR_UNSUPPORTED',
-        'hierarchicalNeighborAllReduce: no nodes yet: await setMachineTopology() on all ranks first',
-        { op: 'hierarchicalNeighborAllReduce', usable: true },
-      );
-    }
-    const divided = machineNeighborhood(nodes, options);
-    const weights = this.executor.gpus.length > 0 ? undivided(divided) : divided;
+    if (nodes === undefined) throw noNodes();
+    const weights = machineNeighborhood(nodes, options);
     const { dtype, timeoutMs } = options;
     const rest = {
       ...(dtype === undefined ? {} : { dtype }),

@@ -14,13 +14,13 @@ import type { JobPlace } from './job.js';
  * Joins the workers of the job.
  *
  * @param place - undefined where no launcher started this process: a world of one.
- * @param gpu - where this rank's arrays are; null for the host's memory.
+ * @param gpus - where the arrays of this process's ranks are; null for the host's memory.
  * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host.
  */
 export async function joinMpiWorld(
   place: JobPlace | undefined,
   timeoutMs: number,
-  gpu: number | null,
+  gpus: Int32Array | null,
   nccl: NativeCheck | null = null,
 ): Promise<NativeCommunicator> {
   if (place !== undefined && place.mpi === undefined) {
@@ -37,18 +37,25 @@ export async function joinMpiWorld(
   endJobOnFailure();
   const joined = await native().NativeCommunicator.joinMpi(
     { name: 'world', ranks, timeoutMs },
-    gpu,
+    gpus,
     nccl,
   );
-  if (joined.size === workers) return joined;
-  const { size } = joined;
+  const found = processesOf(joined, workers, nccl !== null);
+  if (found === workers) return joined;
   await joined.close();
   throw new GradlinkError(
     'ERR_MISMATCH',
-    `${place?.launcher ?? 'no launcher'} says that this job has ${workers} ranks, MPI finds ${size}: the launcher and ` +
+    `${place?.launcher ?? 'no launcher'} says that this job has ${workers} ranks, MPI finds ${found}: the launcher and ` +
       'the MPI library do not speak to one another. Use the mpirun of the same MPI, srun --mpi=pmix for Open MPI, ' +
       'or name the other MPI in GRADLINK_MPI',
   );
+}
+
+/** How many processes have joined, as far as it is known: of a world of GPUs each may hold several ranks. */
+function processesOf(joined: NativeCommunicator, workers: number, ofGpus: boolean): number {
+  const { size, heldRanks } = joined;
+  if (!ofGpus || size < workers) return size;
+  return heldRanks.length === size ? 1 : workers;
 }
 
 let watching = false;

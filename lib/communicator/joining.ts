@@ -47,11 +47,13 @@ export interface HostWorldOptions {
   /** As {@link WorldOptions.backend}. */
   backend?: 'shm' | 'mpi' | 'tcp' | undefined;
   gpu?: undefined;
+  gpus?: undefined;
 }
 
 /** Options of {@link Communicator.world} whose ranks have their arrays on GPUs. */
 export type GpuWorldOptions = {
   /** As {@link JoinOptions.timeoutMs}. */ timeoutMs?: number | undefined;
+  gpus?: undefined;
 } & (
   | {
       backend: 'nccl';
@@ -60,6 +62,21 @@ export type GpuWorldOptions = {
     }
   | { backend?: 'mpi' | 'tcp' | undefined; gpu: number }
 );
+
+/** Options of {@link Communicator.world} where each process holds a rank for each of several GPUs. */
+export interface GpuGroupWorldOptions {
+  /** As {@link JoinOptions.timeoutMs}. */
+  timeoutMs?: number | undefined;
+  backend: 'nccl';
+  /**
+   * This process's GPUs by their ordinals, all different, one at least: a rank each, in this order. Processes may list different
+   * numbers of them; a process that gives `gpu`, or neither, holds one rank.
+   */
+  gpus: readonly number[];
+  gpu?: undefined;
+  /** As {@link WorldOptions.check}. */
+  check?: 'always' | 'first' | 'never' | undefined;
+}
 
 /** Options of {@link Communicator.world}. */
 export interface WorldOptions {
@@ -79,6 +96,7 @@ export interface WorldOptions {
    * there, which pass through the memory of the host; when absent they are the host's. Ranks of both kinds may meet.
    */
   gpu?: number | undefined;
+  gpus?: undefined;
   /**
    * Which collectives of a world of GPUs (`'nccl'`) the ranks agree on before they launch them: `'always'`; `'first'`: those
    * that were not made before with the same lengths and options; `'never'`. What is not agreed on and differs between
@@ -107,6 +125,7 @@ const worldNames = optionNames<WorldOptions>({
   timeoutMs: true,
   backend: true,
   gpu: true,
+  gpus: true,
   check: true,
 });
 const ncclNames = optionNames<NcclOptions>({ gpus: true, timeoutMs: true });
@@ -122,14 +141,19 @@ export async function openNccl(
 ): Promise<{ readonly opened: NativeCommunicator; readonly timeoutMs: number }> {
   const given = optionsObject(options, ncclNames, 'nccl');
   const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
-  const gpus = given.gpus ?? Array.from({ length: native().gpuCount() }, (_, gpu) => gpu);
+  const ordinals = ordinalsOf(
+    given.gpus ?? Array.from({ length: native().gpuCount() }, (_, gpu) => gpu),
+  );
+  return { opened: await native().NativeCommunicator.openNccl(ordinals, timeoutMs), timeoutMs };
+}
+
+function ordinalsOf(gpus: unknown): Int32Array {
   if (!Array.isArray(gpus) || gpus.length === 0) {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'gpus', 'an array of at least one GPU', gpus);
   }
-  const ordinals = Int32Array.from(gpus as readonly number[], (gpu, i) =>
+  return Int32Array.from(gpus as readonly number[], (gpu, i) =>
     integer(gpu, `gpus[${i}]`, 0, maxInt32),
   );
-  return { opened: await native().NativeCommunicator.openNccl(ordinals, timeoutMs), timeoutMs };
 }
 
 /** One rank of those that give the same name, see {@link Communicator.join}. */
@@ -153,9 +177,16 @@ export async function joinNamed(options: JoinOptions): Promise<NativeCommunicato
   });
 }
 
-/** This process's rank in its job, see {@link Communicator.world}. */
-export async function joinWorld(options: WorldOptions | undefined): Promise<NativeCommunicator> {
-  const { gpu, ...given } = optionsObject(options, worldNames, 'world');
+/**
+ * This process's ranks in its job, see {@link Communicator.world}.
+ *
+ * @param options - with `gpus`, a rank for each of them
+ */
+export async function joinWorld(
+  options: WorldOptions | GpuGroupWorldOptions | undefined,
+): Promise<NativeCommunicator> {
+  const known: WorldOptions | GpuGroupWorldOptions = optionsObject(options, worldNames, 'world');
+  const { gpu, gpus, ...given } = known;
   const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', defaultTimeoutMs);
   const place = readJob();
   const { backend = place?.backend ?? 'shm' } = given;
@@ -167,7 +198,7 @@ export async function joinWorld(options: WorldOptions | undefined): Promise<Nati
     );
   }
   if (backend === 'nccl') {
-    const own = gpuOf(gpu, place?.localRank ?? place?.rank ?? 0);
+    const own = gpusOf(gpu, gpus, place?.localRank ?? place?.rank ?? 0);
     const check = checkOf(given.check);
     const transport = acrossHosts(place);
     if (transport === 'mpi') return await joinMpiWorld(place, timeoutMs, own, check);
@@ -181,13 +212,14 @@ export async function joinWorld(options: WorldOptions | undefined): Promise<Nati
     const meeting: NativeJoinOptions = { name, job, rank, size, timeoutMs, threads: false };
     return await native().NativeCommunicator.joinNccl(meeting, own, check);
   }
-  if (given.check !== undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'check', "backend 'nccl' with it", {
+  const ofNccl = given.check !== undefined ? 'check' : gpus !== undefined ? 'gpus' : undefined;
+  if (ofNccl !== undefined) {
+    throw argumentError('ERR_INVALID_ARG_VALUE', ofNccl, "backend 'nccl' with it", {
       text: `backend '${backend}'`,
     });
   }
   if (backend === 'mpi' || backend === 'tcp') {
-    const own = gpu === undefined ? null : integer(gpu, 'gpu', 0, maxInt32);
+    const own = gpu === undefined ? null : Int32Array.of(integer(gpu, 'gpu', 0, maxInt32));
     if (backend === 'mpi') return await joinMpiWorld(place, timeoutMs, own);
     const options = tcpWorldOptions(place, timeoutMs);
     return await native().NativeCommunicator.joinMpi(options, own, null);
@@ -222,8 +254,14 @@ function acrossHosts(place: JobPlace | undefined): 'mpi' | 'tcp' | undefined {
   return place.severalHosts || place.backend !== 'shm' ? place.transport : undefined;
 }
 
-function gpuOf(given: unknown, rank: number): number {
-  return given === undefined ? rank % native().gpuCount() : integer(given, 'gpu', 0, maxInt32);
+function gpusOf(gpu: unknown, gpus: unknown, rank: number): Int32Array {
+  if (gpus !== undefined) {
+    if (gpu === undefined) return ordinalsOf(gpus);
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', 'either gpu or gpus', { text: 'both' });
+  }
+  return Int32Array.of(
+    gpu === undefined ? rank % native().gpuCount() : integer(gpu, 'gpu', 0, maxInt32),
+  );
 }
 
 let groupsOfRanks = 0;
@@ -257,7 +295,7 @@ async function joinOnGpus(
 ): Promise<NativeCommunicator[]> {
   const meeting = { job: '', name: groupName(), size: gpus.length, timeoutMs, threads: true };
   const joining = gpus.map((gpu, rank) =>
-    native().NativeCommunicator.joinNccl({ ...meeting, rank }, gpu, 'always'),
+    native().NativeCommunicator.joinNccl({ ...meeting, rank }, Int32Array.of(gpu), 'always'),
   );
   const settled = await Promise.allSettled(joining);
   const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);

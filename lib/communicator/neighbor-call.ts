@@ -1,20 +1,21 @@
 // From a caller's weights to what native neighborAllReduce takes.
 import { argumentError } from '../errors.js';
-import type { NativeBuffer, NativeNeighborhood } from '../native/communicator.js';
+import type { NativeBuffer, NativeBuffers, NativeNeighborhood } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
+import { isDeviceBuffer } from '../tensor/device-buffer.js';
+import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
 import { milliseconds } from '../validate.js';
 import type { Group } from './group.js';
 import { assertPlace } from './place.js';
 
-/** One neighborAllReduce of one rank, ready to run. */
+/** One neighborAllReduce, of one rank or several, ready to run. */
 export interface NeighborCall {
   readonly dtype: number;
-  readonly data: NativeBuffer;
-  readonly out: NativeBuffer;
+  readonly data: NativeBuffers;
+  readonly out: NativeBuffers;
   readonly count: number;
   readonly neighborhoods: readonly NativeNeighborhood[];
   readonly timeoutMs: number;
@@ -49,11 +50,22 @@ export function prepareNeighbor(
   neighborhood: NativeNeighborhood,
 ): NeighborCall {
   const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
-  return {
-    ...oneRank(group, given, options.out, options),
-    neighborhoods: [neighborhood],
-    timeoutMs,
-  };
+  const call = oneRank(group, given, options.out, options);
+  return { ...call, neighborhoods: [divided(group, call.dtype, neighborhood)], timeoutMs };
+}
+
+/**
+ * Where the divisor goes. GPUs weigh and sum in one pass and divide nothing. Of floats, multiplying by a power of two is exact;
+ * else the sum is divided, which rounds once. Integers with whole weights are a sum, divided as averages are; others are
+ * rounded once, by weights that carry the divisor.
+ */
+function divided(group: Group, dtype: number, one: NativeNeighborhood): NativeNeighborhood {
+  const { divisor } = one;
+  if (divisor === 1) return one;
+  if (group.gpus.length > 0) return undivided(one);
+  if (isWeighable(dtype)) return (divisor & (divisor - 1)) === 0 ? undivided(one) : one;
+  const whole = [one.selfWeight, ...one.sourceWeights].every(Number.isInteger);
+  return whole ? one : undivided(one);
 }
 
 interface RankCall {
@@ -64,7 +76,7 @@ interface RankCall {
   readonly result: unknown;
 }
 
-/** Data of floats, and out like it: the data itself when there is none. */
+/** Data that can be weighed, and out like it: the data itself when there is none. */
 export function oneRank(
   group: Group,
   given: unknown,
@@ -72,9 +84,9 @@ export function oneRank(
   options: RawOptions,
 ): RankCall {
   const dtype = dtypeNumber(given, options.dtype, 'data');
-  if (!isWeighable(dtype)) {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'an array of floats', {
-      text: `${deviceDtypes[dtype] ?? ''}, whose weighted sums would round: convert it, add up with allReduce, or gather with neighborAllGather and add up`,
+  if (!isWeighable(dtype) && (group.gpus.length > 0 || isDeviceBuffer(given))) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'a DeviceBuffer of floats', {
+      text: `${dtypeNames[dtype] ?? ''}, of which GPUs make no weighted sums: convert it, add up with allReduce, or bring it to the host, whose ranks take integers`,
     });
   }
   const data = given as AnyArray;
@@ -118,7 +130,7 @@ export function readNeighborhood(
   }
   const check = checkTopology ?? true;
   if (selfWeight === undefined && srcWeights === undefined && dstWeights === undefined) {
-    return { ...byTopology(group, by, group.rank), check };
+    return { ...byTopology(by, group.rank), check };
   }
   for (const [name, value] of Object.entries({ selfWeight, srcWeights })) {
     if (value !== undefined) continue;
@@ -142,7 +154,7 @@ export function readNeighborhood(
   return { ...neighborhood(own, all, ones(by.topology.destinations(rank)), 1), check };
 }
 
-function byTopology(group: Group, { topology, weighted }: StaticTopology, rank: number) {
+function byTopology({ topology, weighted }: StaticTopology, rank: number) {
   const destinations = ones(topology.destinations(rank));
   if (weighted) {
     const { selfWeight, weights } = topology.receiveWeights(rank);
@@ -150,12 +162,7 @@ function byTopology(group: Group, { topology, weighted }: StaticTopology, rank: 
     return neighborhood(selfWeight, new Map(sources), destinations, 1);
   }
   const sources = topology.sources(rank);
-  const shares = sources.length + 1;
-  // Multiplying by a power of two is exact; else the sum is divided, which rounds once.
-  const exact = (shares & (shares - 1)) === 0 || group.gpus.length > 0;
-  const share = exact ? 1 / shares : 1;
-  const equal = new Map(sources.map((source) => [source, share]));
-  return neighborhood(share, equal, destinations, exact ? 1 : shares);
+  return neighborhood(1, ones(sources), destinations, sources.length + 1);
 }
 
 const ones = (ranks: readonly number[]) => new Map(ranks.map((rank) => [rank, 1]));
@@ -223,8 +230,8 @@ export function weight(value: unknown, name: string): number {
   return value;
 }
 
-/** The same with the divisor as part of the weights: GPUs weigh and sum in one pass and divide nothing. */
-export function undivided(one: NativeNeighborhood): NativeNeighborhood {
+/** The same with the divisor as part of the weights. */
+function undivided(one: NativeNeighborhood): NativeNeighborhood {
   const { selfWeight, sourceWeights, divisor } = one;
   return {
     ...one,
@@ -232,4 +239,11 @@ export function undivided(one: NativeNeighborhood): NativeNeighborhood {
     sourceWeights: sourceWeights.map((each) => each / divisor),
     divisor: 1,
   };
+}
+
+/** Arrays of several ranks in one call are of one type. */
+export function otherTypes(ranks: readonly number[], held: number, type: number, first: number) {
+  const text = `${dtypeNames[type]} for rank ${ranks[held]}`;
+  const expected = `arrays of one type for all ranks (${dtypeNames[first]}, as the first)`;
+  return argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
 }

@@ -67,7 +67,9 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
    * (data of s)`. Without weights over the rank and its sources in the topology: uniformly, as a sum that is then
    * divided, or by the graph's own weights where {@link setTopology} said `weighted`.
    *
-   * Float types only; float16 and bfloat16 are summed in float32 and rounded once.
+   * float16 and bfloat16 are summed in float32 and rounded once. Integers, in the memory of the host: without weights as the
+   * `avg` of `allReduce`; whole weights are exact and wrap around; others are summed in float64 and rounded to the nearest whole
+   * number, halves to the even one, and what is beyond the type becomes its least or greatest value.
    *
    * @param data - `count` elements, the result's place when there is no `out`.
    * @throws GradlinkError ERR_MISMATCH, on every rank, where somebody sends what nobody awaits, or the other way round.
@@ -166,7 +168,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
 
   /**
    * Two ranks average: `out = selfWeight * data + pairWeight * (the peer's data)`, halves when no weights are given.
-   * Only the two take part, each naming the other. Float types only.
+   * Only the two take part, each naming the other. Integers as in {@link neighborAllReduce}, not on GPUs.
    */
   async pairGossip<A extends ArrayIn<M>>(
     data: A,

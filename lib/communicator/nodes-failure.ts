@@ -39,6 +39,19 @@ export function nodesEnded({ text, usable }: NodesFailure): GradlinkError {
   return new GradlinkError('ERR_UNSUPPORTED', message, { op, usable });
 }
 
+/** Of a call before there are nodes. */
+export function noNodes(): GradlinkError {
+  const message = `${op}: no nodes yet: await setMachineTopology() on all ranks first`;
+  return new GradlinkError('ERR_UNSUPPORTED', message, { op, usable: true });
+}
+
+/** Where not all ranks formed nodes of as many ranks: of those that did as this one, `count` of `size`. */
+export function sizesDiffer(count: number, size: number, perNode: number): GradlinkError {
+  const forming = 'setMachineTopology';
+  const message = `${forming}: ranks differ in ranksPerNode: only ${count} of the ${size} ranks have ${perNode}, as this one has. All ranks must say the same`;
+  return new GradlinkError('ERR_MISMATCH', message, { op: forming, usable: true });
+}
+
 interface Seen {
   readonly code: ErrorCode;
   readonly text: string;

@@ -95,7 +95,7 @@ export function machineNeighborhood(
     const names = 'selfWeight, srcMachineWeights and dstMachineWeights';
     throw argumentError('ERR_INVALID_ARG_VALUE', names, 'all or none', { text: 'some' });
   }
-  const group: Group = { size: count, rank: node, heldRanks: [node], gpus: [], holdsAll: false };
+  const group: Group = { size: count, rank: node, heldRanks: [node], gpus: [], takesLists: false };
   return neighborhood(
     weight(selfWeight, 'selfWeight'),
     readWeights(group, srcMachineWeights, 'srcMachineWeights'),

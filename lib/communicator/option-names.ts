@@ -140,3 +140,4 @@ export const windowNames = optionNames<WindowOptions & DTyped>({
   dtype: true,
 });
 export const callNames = optionNames<CallOptions>(calls);
+export const asyncCallNames = both<CallOptions>(calls).awaited;

@@ -1,6 +1,6 @@
 // The factors of a scaled sum: of what goes in, and of what comes out.
 import { argumentError } from '../errors.js';
-import { deviceDtypes, isWeighable } from '../tensor/dtype.js';
+import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import { finiteNumber } from '../validate.js';
 import type { Group } from './group.js';
 
@@ -31,7 +31,7 @@ export function scalesOf(
     throw argumentError('ERR_INVALID_ARG_VALUE', 'op', expected, { text: 'another' });
   }
   if (!isWeighable(dtype)) {
-    const text = deviceDtypes[dtype] ?? '';
+    const text = dtypeNames[dtype] ?? '';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', 'floats with a scale', { text });
   }
   const after = postscale === undefined ? 1 : finiteNumber(postscale, 'postscale');
@@ -43,9 +43,9 @@ export function scalesOf(
 function listed(group: Group, given: unknown): readonly number[] {
   const held = group.heldRanks.length;
   const list: readonly unknown[] =
-    group.holdsAll && Array.isArray(given) ? given : new Array<unknown>(held).fill(given);
+    group.takesLists && Array.isArray(given) ? given : new Array<unknown>(held).fill(given);
   if (list.length !== held || !list.every((one) => Number.isFinite(one))) {
-    const expected = group.holdsAll
+    const expected = group.takesLists
       ? `a finite number, or an array of ${held}, one for each rank`
       : 'a finite number';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', expected, given);

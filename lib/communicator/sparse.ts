@@ -34,8 +34,7 @@ const op = 'sparseAllReduce';
 
 /**
  * Collective: the sum of rows of which each rank brings any, none or some twice. Every rank gets the same: each index that
- * anybody brought once, ascending, with the sum of its rows in the order of ranks. What travels is what the ranks bring, padded
- * to the longest.
+ * anybody brought once, ascending, with the sum of its rows in the order of ranks. What travels is what the ranks bring.
  *
  * Await it before the next call of this communicator.
  *
@@ -57,13 +56,12 @@ export async function sparseAllReduce<V extends Float32Array | Float64Array | In
 
   const brings = `rows of ${rowLength} in a ${values.constructor.name}, ${reduceOp}`;
   const counts = await agree(communicator, { op, name, brings, count: indices.length }, calls);
-  const longest = Math.max(...counts);
-  const allIndices = await communicator.allGather(padded(indices, longest), calls);
-  const blocks: unknown = await communicator.allGather(
-    padded(values, longest * rowLength) as Float32Array,
-    calls,
-  );
-  const sum = added(allIndices, blocks as V, counts, longest, rowLength);
+  const allIndices = await communicator.allGatherV(indices, { ...calls, counts });
+  const allValues = await communicator.allGatherV(values as Float32Array, {
+    ...calls,
+    counts: counts.map((count) => count * rowLength),
+  });
+  const sum = added(allIndices.data, allValues.data as unknown as V, rowLength);
   if (reduceOp === 'avg') sum.values.forEach((value, i) => (sum.values[i] = value / size));
   return sum;
 }
@@ -110,30 +108,19 @@ function opOf(given: unknown, values: object): 'sum' | 'avg' {
   return given ?? 'sum';
 }
 
-function padded<V extends Float32Array | Float64Array | Int32Array>(array: V, length: number): V {
-  const block = new (array.constructor as new (length: number) => V)(length);
-  block.set(array);
-  return block;
-}
-
 function added<V extends Float32Array | Float64Array | Int32Array>(
   allIndices: Int32Array,
   allValues: V,
-  counts: readonly number[],
-  longest: number,
   rowLength: number,
 ): SparseRows<V> {
-  const brought = counts.flatMap((count, rank) =>
-    Array.from({ length: count }, (_, i) => rank * longest + i),
-  );
-  const indices = Int32Array.from(new Set(brought.map((at) => allIndices[at]!))).sort();
+  const indices = Int32Array.from(new Set(allIndices)).sort();
   const places = new Map(Array.from(indices, (index, place) => [index, place]));
   const values = new (allValues.constructor as new (length: number) => V)(
     indices.length * rowLength,
   );
-  for (const at of brought) {
-    const to = places.get(allIndices[at]!)! * rowLength;
+  allIndices.forEach((index, at) => {
+    const to = places.get(index)! * rowLength;
     for (let i = 0; i < rowLength; ++i) values[to + i]! += allValues[at * rowLength + i]!;
-  }
+  });
   return { indices, values };
 }

@@ -4,7 +4,7 @@ import type { DTypeOf } from '../tensor/any-array.js';
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type {
   ArrayOf,
-  DeviceDType,
+  AnyDType,
   Float16ArrayLike,
   HalfDType,
   NumericArray,
@@ -225,7 +225,7 @@ export interface ReceiveOptions {
 }
 
 /** Options of a scatter on a rank that brings no data: the array is made. */
-export interface ScatterCount<K extends DeviceDType> extends RootOptions {
+export interface ScatterCount<K extends AnyDType> extends RootOptions {
   dtype: K;
   /** Elements that this rank gets. */
   count: number;

@@ -7,7 +7,9 @@ import { arrayOver, elementBytes } from '../tensor/dtype.js';
 import { assertFixedLength, shownElements } from '../tensor/memory.js';
 import { milliseconds } from '../validate.js';
 import type { Executor } from './executor.js';
+import type { Group } from './group.js';
 import type { StaticTopology } from './neighbor-call.js';
+import { otherTypes } from './neighbor-call.js';
 import { assertPlace } from './place.js';
 import type { NewArray, WindowOptions } from './types.js';
 import { NeighborWindow } from './window.js';
@@ -54,6 +56,7 @@ export async function openWindow<A extends AnyArray>(
   const timeoutMs = calls < 0 ? opened.timeoutMs() : calls;
   return new NeighborWindow({
     executor,
+    group: executor,
     native: opened,
     array,
     dtype,
@@ -62,4 +65,54 @@ export async function openWindow<A extends AnyArray>(
     timeoutMs,
     onFree,
   });
+}
+
+/** As {@link openWindow}, of all ranks of GPUs that this process holds, in one call. */
+export async function openWindows(
+  executor: Executor,
+  by: StaticTopology,
+  views: readonly Group[],
+  datas: readonly DeviceBuffer[],
+  given: Omit<WindowOptions, 'name'>,
+): Promise<NeighborWindow<DeviceBuffer>[]> {
+  const { zeroInit = false, associatedP = false } = given;
+  const dtypes = datas.map((data, held) => {
+    const dtype = dtypeNumber(data, undefined, 'data');
+    assertPlace(executor, held, data, 'data');
+    return dtype;
+  });
+  const dtype = dtypes[0]!;
+  const other = dtypes.findIndex((one) => one !== dtype);
+  if (other >= 0) {
+    throw otherTypes(executor.heldRanks, other, dtypes[other]!, dtype);
+  }
+  const storages = datas.map((data) => storageOf(data));
+  const calls = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+  const arrays = datas.map((data) => DeviceBuffer.alloc(data.device, data.dtype, data.length));
+  const windows = views.map(({ rank }, held) => ({
+    data: storages[held]!,
+    sources: Int32Array.from(by.topology.sources(rank)),
+    destinations: Int32Array.from(by.topology.destinations(rank)),
+    array: usable(arrays[held]!, 'array'),
+  }));
+  const start = () =>
+    native().NativeWindow.openHeld(executor.native, dtype, windows, zeroInit, calls);
+  const opened = await executor.submit(
+    { op: 'createWindow', reads: storages, writes: null, start },
+    undefined,
+  );
+  return opened.map(
+    (one, held) =>
+      new NeighborWindow<DeviceBuffer>({
+        executor,
+        group: views[held]!,
+        native: one,
+        array: arrays[held]!,
+        dtype,
+        by,
+        withP: associatedP,
+        timeoutMs: calls < 0 ? one.timeoutMs() : calls,
+        onFree: () => undefined,
+      }),
+  );
 }

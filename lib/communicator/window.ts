@@ -8,7 +8,7 @@ import { nativeWindowOps } from '../native/window.js';
 import type { NativeWindow } from '../native/window.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { deviceDtypes } from '../tensor/dtype.js';
+import { dtypeNames } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Rank, RankWeights } from '../topology/rank.js';
@@ -21,6 +21,7 @@ import {
   optionsObject,
 } from '../validate.js';
 import type { Executor } from './executor.js';
+import type { Group } from './group.js';
 import { otherRank, readWeights, weight } from './neighbor-call.js';
 import type { StaticTopology } from './neighbor-call.js';
 import { callNames } from './option-names.js';
@@ -81,6 +82,8 @@ const mutexNames = optionNames<WindowMutexOptions>({
 /** @internal */
 export interface WindowParts {
   readonly executor: Executor;
+  /** The rank whose window it is, one of the executor's. */
+  readonly group: Group;
   readonly native: NativeWindow;
   readonly array: AnyArray;
   readonly dtype: number;
@@ -124,7 +127,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   constructor(parts: WindowParts) {
     const opened = (parts as Partial<WindowParts> | null | undefined)?.native;
     assertMade(opened, native().NativeWindow, 'NeighborWindow', 'createWindow() of a communicator');
-    const { rank } = parts.executor;
+    const { rank } = parts.group;
     this.#parts = parts;
     this.array = parts.array as A;
     this.sources = Object.freeze(parts.by.topology.sources(rank));
@@ -213,7 +216,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
    */
   async withMutex<T>(body: () => T | Promise<T>, options?: WindowMutexOptions): Promise<T> {
     const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
-    const { executor, native: opened } = this.#parts;
+    const { group, native: opened } = this.#parts;
     this.#assertOpen('withMutex');
     callback(body, 'body');
     const others =
@@ -222,12 +225,10 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
           ? this.sources
           : this.destinations
         : (arrayOf(ranks, 'ranks', 'an array of ranks') as readonly Rank[]);
-    const pairs = Array.from(others, (other) => otherRank(executor, other, 'ranks'))
+    const pairs = Array.from(others, (other) => otherRank(group, other, 'ranks'))
       // In one order everywhere: nobody waits for who waits for them.
       .sort((a, b) => a - b)
-      .map((other) =>
-        forSelf ? ([executor.rank, other] as const) : ([other, executor.rank] as const),
-      );
+      .map((other) => (forSelf ? ([group.rank, other] as const) : ([other, group.rank] as const)));
     const end = performance.now() + this.#timeout(timeoutMs);
     const held: (readonly [number, number])[] = [];
     try {
@@ -252,7 +253,10 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     }
   }
 
-  /** Collective: nobody uses the window afterwards. The array stays as it is, for this rank alone. */
+  /**
+   * Collective: nobody uses the window afterwards. The array stays as it is, for this rank alone. Of windows of several ranks that
+   * one process holds ({@link WorldGroup.createWindow}) each is freed, and the last of them waits for the other processes.
+   */
   async free(options?: CallOptions): Promise<void> {
     this.#assertOpen('free');
     const given = optionsObject(options, callNames, 'free');
@@ -304,12 +308,12 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
         text,
       });
     }
-    const { by, executor } = this.#parts;
+    const { by, group } = this.#parts;
     const own = this.#array(this.array, 'array');
     const array = out === undefined ? null : this.#array(out, 'out');
     if (array !== null && overlap(array, own)) throw overlapError('out', 'the array of the window');
     const weighted = selfWeight === undefined && by.weighted;
-    const graph = by.topology.receiveWeights(executor.rank);
+    const graph = by.topology.receiveWeights(group.rank);
     return {
       op: 'update',
       array,
@@ -335,7 +339,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
   #array(value: A, name: string): NativeBuffer {
     const { dtype, array } = this.#parts;
     // A Uint16Array does not tell which halves it holds: the window's.
-    const named = value instanceof Uint16Array ? deviceDtypes[dtype] : undefined;
+    const named = value instanceof Uint16Array ? dtypeNames[dtype] : undefined;
     const own = dtypeNumber(value, named, name);
     if (own !== dtype || value.length !== array.length) {
       const expected = `an array of the window's type and of ${array.length} elements`;
@@ -349,7 +353,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     const weights =
       given === undefined
         ? new Map(all.map((rank) => [rank, 1]))
-        : readWeights(this.#parts.executor, given, name);
+        : readWeights(this.#parts.group, given, name);
     for (const rank of weights.keys()) {
       if (all.includes(rank)) continue;
       const expected = `neighbours of the window (${all.join(', ')})`;

@@ -22,6 +22,15 @@ function cudaVersion(version: number): string {
   return `${String(Math.floor(version / 1000))}.${String(Math.floor((version % 1000) / 10))}`;
 }
 
+/** What NCCL makes of memory that it is told of ahead. */
+function registrationText({ ncclRegisters, ncclRegisterOff }: GpusFound['libraries']): string {
+  if (ncclRegisters === null) return 'registers no memory (since 2.19)';
+  if (ncclRegisterOff) return 'registers no memory: GRADLINK_NCCL_REGISTER=no';
+  return ncclRegisters === 'symmetric'
+    ? 'registers memory in symmetric windows'
+    : 'registers memory, no symmetric windows (since 2.27)';
+}
+
 /** Driver, NVML, NCCL and a line a GPU; without a driver the driver's line alone. */
 export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
   if (!('found' in probed)) {
@@ -66,7 +75,12 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
           advice:
             'needed for communicators of GPUs: install libnccl2, or name the file in GRADLINK_NCCL_LIBRARY',
         }
-      : { name: 'nccl', status: 'ok', text: `${ncclVersion ?? ''} (${ncclFile})`, advice: null },
+      : {
+          name: 'nccl',
+          status: 'ok',
+          text: `${ncclVersion ?? ''} (${ncclFile}), ${registrationText(libraries)}`,
+          advice: null,
+        },
     ...(gpus.length === 0
       ? [
           {

@@ -12,16 +12,24 @@ import { fileFailure, writeFileAtomic } from './index.js';
 export const timelineLanes = ['compute', 'communication'] as const;
 export type TimelineLane = (typeof timelineLanes)[number];
 
-export interface TimelineOptions {
+export interface TimelineOptions<Lane extends string = TimelineLane> {
   /** The rank whose events these are; it is the process of the trace. 0 when absent. */
   readonly rank?: number | undefined;
   /** What the process is called; `rank R` when absent. */
   readonly label?: string | undefined;
+  /** What the process has a lane for, in the order in which they are shown; {@link timelineLanes} when absent. */
+  readonly lanes?: readonly Lane[] | undefined;
   /** Events gathered before they are written; 64 when absent. */
   readonly buffered?: number | undefined;
 }
 
-const timelineNames = optionNames<TimelineOptions>({ rank: true, label: true, buffered: true });
+const timelineNames = optionNames<TimelineOptions<string>>({
+  rank: true,
+  label: true,
+  lanes: true,
+  buffered: true,
+});
+const lanesKind = listOf(aString);
 
 /** What a trace's viewer shows of an event. */
 export type TimelineArgs = Readonly<Record<string, string | number | boolean>>;
@@ -31,26 +39,29 @@ const ending = '\n]}\n';
 
 /**
  * What one rank computed and communicated when, as a Chrome trace (chrome://tracing, Perfetto): one process a rank, one
- * lane each for computing and communicating. The file is valid JSON whenever it is looked at, also after a crash: each
+ * lane each for computing and communicating, or lanes of the caller's own. The file is valid JSON whenever it is looked at, also after a crash: each
  * write overwrites the closing brackets with events and brackets in one piece.
  *
  * Times are seconds of {@link monotonicSeconds}; in the file microseconds since the timeline was opened, whose place in
  * time `otherData.startTimeSinceEpochMicroseconds` tells, so that {@link mergeTimelines} can lay ranks side by side.
  */
-export class Timeline implements Disposable {
+export class Timeline<Lane extends string = TimelineLane> implements Disposable {
   readonly #start = monotonicSeconds();
   readonly #rank: number;
   readonly #limit: number;
   readonly #path: string;
+  readonly #lanes: readonly string[];
   #file: number | undefined;
   /** Where the closing brackets are. */
   #end: number;
   #gathered: string[] = [];
 
   /** @throws GradlinkError ERR_SYSTEM where the file cannot be written. */
-  constructor(path: string, options?: TimelineOptions) {
+  constructor(path: string, options?: TimelineOptions<Lane>) {
     const given = optionsObject(options, timelineNames, 'Timeline');
-    const { rank = 0, label = `rank ${rank}`, buffered = 64 } = given;
+    const { rank = 0, label = `rank ${rank}`, lanes = timelineLanes, buffered = 64 } = given;
+    lanesKind(lanes, 'lanes');
+    this.#lanes = [...lanes];
     this.#rank = integer(rank, 'rank', 0, maxInt32);
     this.#limit = integer(buffered, 'buffered', 1, maxBuffered);
     const head = {
@@ -60,7 +71,7 @@ export class Timeline implements Disposable {
     const events = [
       this.#metadata('process_name', 0, { name: label }),
       this.#metadata('process_sort_index', 0, { sort_index: rank }),
-      ...timelineLanes.map((name, lane) => this.#metadata('thread_name', lane, { name })),
+      ...this.#lanes.map((name, lane) => this.#metadata('thread_name', lane, { name })),
     ];
     const opening = `${JSON.stringify(head).slice(0, -1)},"traceEvents":[\n${events.join(',\n')}`;
     // In one step, so that a full disk leaves the timeline of the run before.
@@ -80,7 +91,7 @@ export class Timeline implements Disposable {
 
   /** Something that took from `startSeconds` to `endSeconds`. */
   add(
-    lane: TimelineLane,
+    lane: Lane,
     name: string,
     startSeconds: number,
     endSeconds: number,
@@ -90,7 +101,7 @@ export class Timeline implements Disposable {
       name,
       ph: 'X',
       pid: this.#rank,
-      tid: timelineLanes.indexOf(lane),
+      tid: this.#lanes.indexOf(lane),
       ts: this.#microseconds(startSeconds),
       dur: Math.max(0, Math.round((endSeconds - startSeconds) * 1e9) / 1e3),
       args,
@@ -98,25 +109,20 @@ export class Timeline implements Disposable {
   }
 
   /** A moment: a step begins, a rank is lost. */
-  mark(
-    lane: TimelineLane,
-    name: string,
-    atSeconds = monotonicSeconds(),
-    args: TimelineArgs = {},
-  ): void {
+  mark(lane: Lane, name: string, atSeconds = monotonicSeconds(), args: TimelineArgs = {}): void {
     this.#push({
       name,
       ph: 'i',
       s: 'p',
       pid: this.#rank,
-      tid: timelineLanes.indexOf(lane),
+      tid: this.#lanes.indexOf(lane),
       ts: this.#microseconds(atSeconds),
       args,
     });
   }
 
   /** Runs `work` and notes how long it took, also when it throws. */
-  span<T>(lane: TimelineLane, name: string, work: () => T, args: TimelineArgs = {}): T {
+  span<T>(lane: Lane, name: string, work: () => T, args: TimelineArgs = {}): T {
     callback(work, 'work');
     const start = monotonicSeconds();
     let result: T;
@@ -195,8 +201,17 @@ function epochMicroseconds(): number {
 
 /** Where a rank writes its own: `trace.json` of rank 3 is `trace.rank-3.json`. */
 export function timelineFile(file: string, rank: number): string {
+  return partFile(file, `rank-${rank}`);
+}
+
+/** Where a server writes its own: `trace.json` of server 1 is `trace.server-1.json`. */
+export function serverTimelineFile(file: string, server: number): string {
+  return partFile(file, `server-${server}`);
+}
+
+function partFile(file: string, part: string): string {
   const { dir, name, ext } = parse(file);
-  return join(dir, `${name}.rank-${rank}${ext}`);
+  return join(dir, `${name}.${part}${ext}`);
 }
 
 interface TraceFile {

@@ -4,8 +4,10 @@ import type { NativeBuffer } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer, describeBuffer } from '../tensor/device-buffer.js';
-import { dtypes } from '../tensor/dtype.js';
-import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
+import { dtypeNames } from '../tensor/dtype.js';
+import { MemoryUses } from '../tensor/memory-uses.js';
+import type { MemoryUse } from '../tensor/memory-uses.js';
+import { assertFixedLength, overlapError } from '../tensor/memory.js';
 import type { StoreDevices } from './devices.js';
 import type { KeyInfo } from './keys.js';
 
@@ -48,7 +50,7 @@ export function arraysOf(
 
 function checked(array: unknown, info: KeyInfo, name: string, { devices }: ArrayRules): AnyArray {
   assertPlace(array, name, devices);
-  dtypeNumber(array, dtypes[info.dtype], name);
+  dtypeNumber(array, dtypeNames[info.dtype], name);
   const typed = array as AnyArray;
   if (typed.length !== info.count) {
     throw argumentError(
@@ -94,10 +96,8 @@ export interface KeyArrays {
   readonly outputs: readonly AnyArray[];
 }
 
-interface Use {
-  readonly array: AnyArray;
+interface Use extends MemoryUse {
   readonly of: KeyArrays;
-  readonly writes: boolean;
 }
 
 /**
@@ -107,33 +107,26 @@ interface Use {
  * @throws TypeError ERR_BUFFER_OVERLAP
  */
 export function assertApart(keys: readonly KeyArrays[]): void {
-  const users = new Map<object, Use | Use[]>();
+  const uses = new MemoryUses<Use>();
+  const add = (array: AnyArray, of: KeyArrays, writes: boolean): void => {
+    const { buffer, byteOffset: start } = array;
+    const use = { buffer, start, end: start + array.byteLength, writes, of };
+    uses.conflicting(use, (other) => assertInPlace(use, other));
+    uses.add(use);
+  };
   for (const of of keys) {
-    for (const array of of.outputs) addUse(users, { array, of, writes: true });
-    for (const array of of.inputs) addUse(users, { array, of, writes: false });
+    for (const array of of.outputs) add(array, of, true);
+    for (const array of of.inputs) add(array, of, false);
   }
 }
 
-function addUse(users: Map<object, Use | Use[]>, use: Use): void {
-  const { buffer } = use.array;
-  const others = users.get(buffer);
-  if (others === undefined) {
-    users.set(buffer, use);
-    return;
-  }
-  const list = Array.isArray(others) ? others : [others];
-  for (const other of list) assertPair(use, other);
-  list.push(use);
-  users.set(buffer, list);
+function assertInPlace(a: Use, b: Use): void {
+  const same = a.start === b.start && a.end === b.end;
+  if (a.of === b.of && a.writes !== b.writes && same) return;
+  throw overlapError('out', a.writes && b.writes ? 'another out' : 'a value');
 }
 
-function assertPair(a: Use, b: Use): void {
-  if (!(a.writes || b.writes) || !overlap(a.array, b.array)) return;
-  const inPlace = a.of === b.of && a.writes !== b.writes && sameMemory(a.array, b.array);
-  if (!inPlace) throw overlapError('out', a.writes && b.writes ? 'another out' : 'a value');
-}
-
-export function sameMemory(a: AnyArray, b: AnyArray): boolean {
+function sameMemory(a: AnyArray, b: AnyArray): boolean {
   return a.byteOffset === b.byteOffset && a.byteLength === b.byteLength;
 }
 

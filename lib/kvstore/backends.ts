@@ -41,10 +41,17 @@ function withServers(type: StoreKind): Backend {
 async function openMerging(
   gpus: readonly number[],
   merge: number,
-  { peer, graph }: Pick<OpeningOptions, 'peer' | 'graph'> = { peer: true, graph: false },
+  { peer, graph, shardOptimizer }: OpeningOptions,
 ): Promise<StoreBackend> {
   assertDriver();
-  const store = native().NativeKVStore.onGpus(gpus, merge, defaultTimeoutMs, peer, graph);
+  const store = native().NativeKVStore.onGpus(
+    gpus,
+    merge,
+    defaultTimeoutMs,
+    peer,
+    graph,
+    shardOptimizer,
+  );
   try {
     await store.barrier();
   } catch (error) {
@@ -55,7 +62,7 @@ async function openMerging(
 }
 
 function onGpus(merge: number): Backend['onGpus'] {
-  return (gpus) => openMerging(gpus, merge);
+  return (gpus, options) => openMerging(gpus, merge, options);
 }
 
 const merges = {
@@ -73,7 +80,7 @@ const deviceOnGpus: Backend['onGpus'] = async (gpus, options) => {
     return await openMerging(gpus, merges[merge], options);
   } catch (error) {
     if (!nccl || !(error instanceof GradlinkError)) throw error;
-    const backend = await openMerging(gpus, nativeGpuMerges.peer);
+    const backend = await openMerging(gpus, nativeGpuMerges.peer, options);
     warnOnce(
       `the store type 'device' merges by copies between the GPUs, because NCCL cannot start: ${error.message}; ` +
         "merge: 'peers' asks for that, merge: 'nccl' for an error",

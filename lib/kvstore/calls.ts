@@ -3,7 +3,7 @@ import { argumentError, describe } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
 import { optionNames, optionsObject } from '../validate.js';
-import { arraysOf, assertApart, sameMemory } from './arrays.js';
+import { arraysOf, assertApart } from './arrays.js';
 import type { ArrayRules, DeviceArrays, KeyArrays } from './arrays.js';
 import type { Key, KeyInfo, KeyTable } from './keys.js';
 
@@ -130,17 +130,23 @@ interface Written {
  * @param written - in the order of the call.
  */
 function withoutOverwritten(calls: KeyCall[], written: readonly Written[]): KeyCall[] {
-  if (new Set(written.map(({ out }) => out.buffer)).size === written.length) return calls;
-  const later = new Map<object, Written[]>();
-  const kept = written.toReversed().filter((one) => {
-    const others = later.get(one.out.buffer) ?? [];
-    if (others.some(({ id, out }) => id !== one.id && sameMemory(out, one.out))) return false;
-    later.set(one.out.buffer, [...others, one]);
+  // By allocation and place: the key whose value stays there.
+  const last = new Map<object, Map<string, number>>();
+  const kept = written.toReversed().filter(({ id, out: { buffer, byteOffset, byteLength } }) => {
+    const places = last.get(buffer) ?? new Map<string, number>();
+    last.set(buffer, places);
+    const place = `${byteOffset} ${byteLength}`;
+    if ((places.get(place) ?? id) !== id) return false;
+    places.set(place, id);
     return true;
   });
   if (kept.length === written.length) return calls;
   const outputs = new Map<number, AnyArray[]>();
-  for (const { id, out } of kept.toReversed()) outputs.set(id, [...(outputs.get(id) ?? []), out]);
+  for (const { id, out } of kept.toReversed()) {
+    const own = outputs.get(id);
+    if (own === undefined) outputs.set(id, [out]);
+    else own.push(out);
+  }
   return calls.flatMap((call) => {
     const own = outputs.get(call.info.id);
     return own === undefined ? [] : [{ ...call, outputs: own }];

@@ -4,6 +4,7 @@ import { endJobOnFailure, useTcp } from '../communicator/hosts-world.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativePlace } from '../native/dist.js';
+import { nativeGpuMerges } from '../native/kvstore.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { OpeningOptions } from './options.js';
 import { workerPlace } from './place.js';
@@ -51,14 +52,15 @@ export interface ServedStore {
 /** A worker's side of a store with servers. */
 export async function openWithServers(
   { type, ...store }: ServedStore,
-  { timeoutMs, startTimeoutMs, bigArrayBound }: OpeningOptions,
+  { timeoutMs, startTimeoutMs, bigArrayBound, merge }: OpeningOptions,
 ): Promise<StoreBackend> {
   const place = workerPlace();
   if (place === undefined || place.servers === 0) throw withoutServers(type, place);
   const { rank, workers, servers } = place;
   const name = meetingName(storesWithServers);
   const meeting = meetingOf(place, name, workers + servers, startTimeoutMs);
-  const options = { ...store, workers, servers, bigArrayBound, timeoutMs };
+  const sums = { merge: mergeOf(merge) };
+  const options = { ...store, ...sums, workers, servers, bigArrayBound, timeoutMs };
   const opening = native().NativeKVStore.openDist(meeting, options);
   // A GPU that is missing was told at once, and the servers still wait for this store.
   ++storesWithServers;
@@ -78,18 +80,24 @@ export async function openWithServers(
 export async function openWithoutServers(
   devices: number,
   gpus: readonly number[] | null,
-  { timeoutMs, startTimeoutMs }: OpeningOptions,
+  { timeoutMs, startTimeoutMs, shardOptimizer, merge }: OpeningOptions,
 ): Promise<StoreBackend> {
   const alone = { backend: 'shm', job: '', rank: 0, workers: 1, servers: 0 } as const;
   const place = workerPlace() ?? alone;
   const { rank, workers } = place;
   const meeting = meetingOf(place, `allreduce ${storesWithout}`, workers, startTimeoutMs);
-  const options = { devices, gpus, mergeOnHost: false, timeoutMs };
+  const sums = { mergeOnHost: false, merge: mergeOf(merge) };
+  const options = { devices, gpus, ...sums, shardOptimizer, timeoutMs };
   const opening = native().NativeKVStore.openAllreduce(meeting, options);
   // A GPU that is missing was told at once, and the other workers still wait for this store.
   ++storesWithout;
   const store = track(await opening);
   return { native: store, rank, numWorkers: workers, numServers: 0 };
+}
+
+/** By NCCL only where that is asked for: it adds in an order of its own. */
+function mergeOf(merge: OpeningOptions['merge']): number {
+  return merge === 'nccl' ? nativeGpuMerges.nccl : nativeGpuMerges.peer;
 }
 
 function meetingOf(
@@ -105,9 +113,13 @@ function meetingOf(
 }
 
 function withoutServers(type: string, place: StorePlace | undefined): GradlinkError {
+  const alone =
+    process.env['DMLC_ROLE'] === undefined
+      ? 'no launcher started this process'
+      : "no launcher of gradlink started this process (DMLC_ROLE is of MXNet's, which does not count here)";
   const here =
     place === undefined
-      ? 'no launcher started this process'
+      ? alone
       : `this job has ${place.workers === 1 ? 'one worker' : `${place.workers} workers`} and no servers`;
   return new GradlinkError(
     'ERR_UNSUPPORTED',

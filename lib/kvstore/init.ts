@@ -2,7 +2,8 @@
 import { argumentError } from '../errors.js';
 import { dtypeNumber } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { deviceDtypes, dtypes } from '../tensor/dtype.js';
+import { dtypeNames, isFloat8, isHostOnly } from '../tensor/dtype.js';
+import type { AnyDType } from '../tensor/dtype.js';
 import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import { optionNames } from '../validate.js';
@@ -13,7 +14,7 @@ import type { StoreDevices } from './devices.js';
 import { duplicateKey } from './keys.js';
 import type { Key, KeyTable } from './keys.js';
 import { RowSparse } from './row-sparse.js';
-import { rowLengthOf } from './rows.js';
+import { rowLengthOf } from '../tensor/shape.js';
 
 /**
  * One value for one key, a list for a list: TypedArrays, or DeviceBuffers on the store's GPUs, or {@link RowSparse}
@@ -50,6 +51,11 @@ export interface NewKey {
   readonly rowLength: number;
 }
 
+/** A list of shapes, some of them perhaps undefined, where one shape for all keys is a list of numbers. */
+function isListOfShapes(shapes: InitOptions['shape']): shapes is readonly (readonly number[])[] {
+  return Array.isArray(shapes) && !shapes.some((one) => typeof one === 'number');
+}
+
 /** @throws TypeError for a key that is there already, twice in the list or of the wrong kind, and for bad values. */
 export function readInit(
   table: KeyTable,
@@ -72,16 +78,24 @@ export function readInit(
     const value: unknown = one instanceof RowSparse ? one.toDense() : one;
     assertPlace(value, 'value', devices);
     const dtype = dtypeNumber(value, options.dtype, 'value');
-    if (dtype >= dtypes.length) {
-      throw argumentError('ERR_INVALID_ARG_TYPE', 'value', 'a type that stores have', {
-        text: `${deviceDtypes[dtype]!}, with which only NCCL computes`,
-      });
-    }
+    assertType(dtypeNames[dtype]!, devices);
     const array = value as AnyArray;
     assertFixedLength(array, 'value');
     const shapes = options.shape;
-    const own: unknown = isList && Array.isArray(shapes?.[0]) ? shapes[index] : shapes;
+    const own: unknown = isList && isListOfShapes(shapes) ? shapes[index] : shapes;
     const shape: unknown = own === undefined && one instanceof RowSparse ? one.shape : own;
     return { key, value: array, dtype, rowLength: rowLengthOf(shape, array.length) };
   });
+}
+
+function assertType(dtype: AnyDType, { gpus }: StoreDevices): void {
+  const expected = 'a type that stores have';
+  if (isFloat8(dtype)) {
+    const text = `${dtype}, with which only NCCL computes`;
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'value', expected, { text });
+  }
+  if (isHostOnly(dtype) && gpus !== null) {
+    const text = `${dtype}, which GPUs do not add: take int32, or CPU devices`;
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'value', `${expected} on GPUs`, { text });
+  }
 }

@@ -1,40 +1,34 @@
 // The key-value store as users see it. What is merged where is the backend's business (backends.ts).
 import { withCallStack } from '../call-stack.js';
-import { argumentError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import { native } from '../native/load.js';
-import { Optimizer } from '../optimizers/optimizer.js';
+import type { Optimizer } from '../optimizers/optimizer.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
 import type { ArrayRules } from './arrays.js';
 import { openBackend } from './backends.js';
 import { isOptions } from './calls.js';
 import type { ArraysFor, KeyCall, Keys, StoreCallOptions } from './calls.js';
 import { parseDevices } from './devices.js';
-import { commandText } from './command.js';
 import { forget } from './distributed.js';
 import { broadcastNames, initNames, readInit, type InitOptions, type InitValues } from './init.js';
 import type { Key } from './keys.js';
 import { StoreOperations } from './operations.js';
-import {
-  compressionNames,
-  isKnownCapability,
-  openingOptions,
-  saveNames,
-  storeNames,
-} from './options.js';
+import { isKnownCapability, openingOptions, storeNames } from './options.js';
 import type { GradientCompression, KVStoreOptions, SaveStatesOptions } from './options.js';
 import type { ShardPlace } from '../native/dist.js';
 import { nativeOrder } from './pending.js';
 import { registered, registerStore, type RegisteredStores, type StoreFactory } from './registry.js';
 import { reportOf, type StoreReport } from './report.js';
 import type { NestedRowIds } from './rows.js';
+import { ServerCalls } from './server-calls.js';
+import { StoreSettings } from './settings.js';
 import { allocSharedArray } from './shared-arrays.js';
 import { bringsRows, SparseCalls } from './sparse-calls.js';
 import type { PullOptions, PullTargets, PushValues } from './sparse-calls.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
 import type { StoreBackend, StoreKind, StoreType, StoreTypeName } from './types.js';
-import { UpdaterCalls, type Updater } from './updater.js';
-import { assertMade, instanceOf, optionsObject } from '../validate.js';
+import type { Updater } from './updater.js';
+import { assertMade, optionsObject } from '../validate.js';
 
 /**
  * A key-value store with MXNet's meaning: the devices of this process push arrays, which are summed, and pull the
@@ -70,6 +64,8 @@ export class KVStore implements AsyncDisposable {
   readonly #rules: ArrayRules;
   readonly #operations: StoreOperations;
   readonly #sparse: SparseCalls;
+  readonly #servers: ServerCalls;
+  readonly #settings: StoreSettings;
   #left = false;
   #closing: Promise<void> | undefined;
 
@@ -85,8 +81,12 @@ export class KVStore implements AsyncDisposable {
     this.#native = backend.native;
     this.#rules = rules;
     const order = nativeOrder(type.kind, rules.devices.gpus !== null);
-    this.#operations = new StoreOperations(backend.native, rules, order);
+    const servers = hasServers(type.kind);
+    this.#operations = new StoreOperations(backend.native, rules, order, servers);
     this.#sparse = new SparseCalls(backend.native, this.#operations, rules);
+    this.#servers = new ServerCalls(backend.native, this.#operations.pending, backend.rank);
+    const asked = servers ? this.#servers : undefined;
+    this.#settings = new StoreSettings(backend.native, this.#operations, asked);
   }
 
   /**
@@ -214,24 +214,8 @@ export class KVStore implements AsyncDisposable {
    * With servers worker 0's call is enough, and resolves when the servers have the optimizer. Another worker's call brings
    * none: it resolves when worker 0's has.
    */
-  async setOptimizer(optimizer: Optimizer | null): Promise<void> {
-    this.#operations.pending.assertOpen('setOptimizer');
-    if (optimizer !== null) {
-      instanceOf(optimizer, Optimizer, 'optimizer', 'an optimizer (new SGD() for example) or null');
-    }
-    const spec = optimizer === null ? null : optimizer.spec;
-    const set = this.#operations.pending.inTurn(() => {
-      this.#native.setOptimizer(spec);
-      this.#operations.updater = undefined;
-    });
-    // Answered after it, by every server.
-    await Promise.all([set, hasServers(this.#kind) ? this.#ask('setOptimizer') : undefined]);
-  }
-
-  async #ask(name: string): Promise<void> {
-    await this.#operations.pending.run(name, [], async () => {
-      await this.#native.serverReports();
-    });
+  setOptimizer(optimizer: Optimizer | null): Promise<void> {
+    return this.#settings.setOptimizer(optimizer);
   }
 
   /**
@@ -239,14 +223,8 @@ export class KVStore implements AsyncDisposable {
    *
    * @throws TypeError without an optimizer, or where a schedule decides the rate.
    */
-  async setLearningRate(learningRate: number): Promise<void> {
-    this.#operations.pending.assertOpen('setLearningRate');
-    if (typeof learningRate !== 'number' || !Number.isFinite(learningRate)) {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'learningRate', 'a finite number', learningRate);
-    }
-    await this.#operations.pending.run('setLearningRate', [], () =>
-      this.#native.setLearningRate(learningRate),
-    );
+  setLearningRate(learningRate: number): Promise<void> {
+    return this.#settings.setLearningRate(learningRate);
   }
 
   /**
@@ -255,16 +233,8 @@ export class KVStore implements AsyncDisposable {
    *
    * @throws GradlinkError ERR_UNSUPPORTED in a store with servers: there servers have it, by `serveJob({ updater })`.
    */
-  async setUpdater(updater: Updater | null): Promise<void> {
-    this.#operations.pending.assertOpen('setUpdater');
-    if (updater !== null && typeof updater !== 'function') {
-      throw argumentError('ERR_INVALID_ARG_TYPE', 'updater', 'a function or null', updater);
-    }
-    const calls = updater === null ? undefined : new UpdaterCalls(this.#operations.keys);
-    await this.#operations.pending.inTurn(() => {
-      this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
-      this.#operations.updater = calls;
-    });
+  setUpdater(updater: Updater | null): Promise<void> {
+    return this.#settings.setUpdater(updater);
   }
 
   /**
@@ -274,21 +244,13 @@ export class KVStore implements AsyncDisposable {
    *
    * @throws GradlinkError ERR_UNSUPPORTED on a `local` store.
    */
-  async setGradientCompression(compression: GradientCompression): Promise<void> {
-    this.#operations.pending.assertOpen('setGradientCompression');
-    const given = optionsObject(compression, compressionNames, 'setGradientCompression');
-    const { type, threshold = 0.5 } = given;
-    await this.#operations.pending.whenIdle(() => {
-      this.#native.setCompression(type, threshold);
-    });
+  setGradientCompression(compression: GradientCompression): Promise<void> {
+    return this.#settings.setGradientCompression(compression);
   }
 
   /** Writes the optimizer's states to a file, in one step, as they are after every operation issued before. */
-  async saveOptimizerStates(file: string, options?: SaveStatesOptions): Promise<void> {
-    this.#operations.pending.assertOpen('saveOptimizerStates');
-    const dump = optionsObject(options, saveNames, 'saveOptimizerStates').dumpOptimizer ?? false;
-    const save = (): Promise<void> | undefined => this.#native.saveStates(file, dump);
-    await this.#operations.pending.run('saveOptimizerStates', [], save);
+  saveOptimizerStates(file: string, options?: SaveStatesOptions): Promise<void> {
+    return this.#settings.saveOptimizerStates(file, options);
   }
 
   /**
@@ -296,10 +258,8 @@ export class KVStore implements AsyncDisposable {
    *
    * @throws TypeError for a file that is none, is damaged, or belongs to another optimizer or other keys.
    */
-  async loadOptimizerStates(file: string): Promise<void> {
-    this.#operations.pending.assertOpen('loadOptimizerStates');
-    const load = (): Promise<void> | undefined => this.#native.loadStates(file);
-    await this.#operations.pending.run('loadOptimizerStates', [], load);
+  loadOptimizerStates(file: string): Promise<void> {
+    return this.#settings.loadOptimizerStates(file);
   }
 
   /** Resolves when every operation issued before is done, on all workers. */
@@ -336,16 +296,26 @@ export class KVStore implements AsyncDisposable {
    */
   sendCommandToServers(body: string): Promise<void>;
   sendCommandToServers(head: number, body: string): Promise<void>;
-  async sendCommandToServers(head: number | string, body?: string): Promise<void> {
-    this.#operations.pending.assertOpen('sendCommandToServers');
-    const text = commandText(head, body);
-    const tell = (): Promise<void> | undefined => this.#native.command(text);
-    await this.#operations.pending.run('sendCommandToServers', [], tell);
+  sendCommandToServers(head: number | string, body?: string): Promise<void> {
+    return this.#servers.command(head, body);
   }
 
   /**
-   * A zeroed array for `push` and `pull`. With servers it lies where those of this host read it: a push of it is not staged, and
-   * resolves when they have. Otherwise a plain array. Freed when it is collected, also after `close()`.
+   * Every server writes from now on what it does for this store (receive, merge, update, answer; with key, worker, bytes),
+   * as a Chrome trace: `profile.json` of server 1 is `profile.server-1.json`, on the server's host; a path that is not
+   * absolute begins at its working directory. Null: they write the rest and end, as they do when the store ends. One
+   * worker's call is enough. Resolves when all servers have; if one fails, none goes on.
+   *
+   * @throws GradlinkError ERR_SYSTEM for a file that a server cannot write, or while another is being written;
+   *   ERR_UNSUPPORTED without servers.
+   */
+  setServerProfiler(file: string | null): Promise<void> {
+    return this.#servers.profile(file);
+  }
+
+  /**
+   * A zeroed array for `push` and `pull`. With servers it lies where those of this host read it: a push of a long one is not staged,
+   * and resolves when they have. Otherwise a plain array. Freed when it is collected, also after `close()`.
    */
   allocShared<K extends DType>(dtype: K, count: number): ArrayOf[K] {
     this.#operations.pending.assertOpen('allocShared');

@@ -2,6 +2,7 @@
 import { nativeStoreOps } from '../native/kvstore.js';
 import type { NativeKVStore, NativeStoreArrays } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
+import { Answers } from './answers.js';
 import { storagesOf } from './arrays.js';
 import type { ArrayRules } from './arrays.js';
 import { priorityOf, readCall } from './calls.js';
@@ -23,12 +24,15 @@ export class StoreOperations {
   readonly #rules: ArrayRules;
   /** Of stores on GPUs. */
   readonly #repeated: RepeatedCalls | undefined;
+  /** Of stores with servers. */
+  readonly #answers: Answers | undefined;
 
-  constructor(native: NativeKVStore, rules: ArrayRules, orders: NativeOrder) {
+  constructor(native: NativeKVStore, rules: ArrayRules, orders: NativeOrder, servers: boolean) {
     this.#native = native;
     this.#rules = rules;
     this.pending = new PendingOperations(orders);
     this.#repeated = rules.devices.gpus === null ? undefined : new RepeatedCalls(this.pending);
+    this.#answers = servers ? new Answers(native, this.pending) : undefined;
   }
 
   /** One push, pull or pushPull as its caller gave it. Rejects rather than throws. */
@@ -108,6 +112,7 @@ export class StoreOperations {
     ids: readonly number[],
     started: Promise<void> | undefined,
   ): Promise<void> | undefined {
+    if (started !== undefined) this.#answers?.lookFor();
     const updater = op === 'push' || op === 'pushPull' ? this.updater : undefined;
     if (started === undefined || updater === undefined) return started;
     return updater.rethrow(ids, started);

@@ -3,7 +3,7 @@ import { defaultTimeoutMs } from '../deadline.js';
 import { argumentError } from '../errors.js';
 import { flag, integer, milliseconds, optionNames } from '../validate.js';
 import type { DeviceList, StoreDevices } from './devices.js';
-import type { StoreType } from './types.js';
+import type { StoreKind, StoreType } from './types.js';
 
 /** Options of {@link KVStore.create}. */
 export interface KVStoreOptions {
@@ -16,6 +16,10 @@ export interface KVStoreOptions {
   /**
    * Of the type `device` on GPUs: what sums and spreads arrays. `'nccl'`; `'peers'`: copies between the GPUs and a kernel
    * that sums; `'auto'`, when absent: NCCL where it is there, can start and each GPU is named once, else peers.
+   *
+   * Of `dist_sync_device`, `dist_async_device` and `allreduce` on GPUs: what sums a worker's arrays before they leave its GPUs.
+   * `'peers'`, when absent: the home of a key reads all of them, in the order of the devices. `'nccl'`: they are passed on
+   * over NVLink, in NCCL's order; each GPU is named once.
    */
   merge?: MergeName | undefined;
   /**
@@ -31,6 +35,14 @@ export interface KVStoreOptions {
    */
   graph?: boolean | undefined;
   /**
+   * Of the type `allreduce`, and of `device` and `nccl` on GPUs: whether each worker, or each GPU, steps a part of every
+   * large key, keeps what the optimizer has for that part alone, and hands the new values to the others; false when
+   * absent. The values are the same to the bit, what the optimizer keeps takes 1/n of the memory on each of n, and as many
+   * bytes travel. The same on all workers. Not with `lamb`, `lars`, `lbsgd` and `groupadagrad`, which need norms of whole
+   * arrays; on GPUs without updaters of one's own and without rows.
+   */
+  shardOptimizer?: boolean | undefined;
+  /**
    * Of stores of several workers: milliseconds that an operation may wait for other workers and for servers; 30 000
    * when absent.
    */
@@ -44,7 +56,7 @@ export interface KVStoreOptions {
   bigArrayBound?: number | undefined;
 }
 
-/** What merges arrays of a store of the type `device` on GPUs; see {@link KVStoreOptions.merge}. */
+/** What merges arrays on GPUs; see {@link KVStoreOptions.merge}. */
 export type MergeName = 'auto' | 'peers' | 'nccl';
 export const mergeNames: readonly MergeName[] = ['auto', 'peers', 'nccl'];
 
@@ -53,6 +65,7 @@ export const storeNames = optionNames<KVStoreOptions>({
   merge: true,
   peer: true,
   graph: true,
+  shardOptimizer: true,
   timeoutMs: true,
   startTimeoutMs: true,
   bigArrayBound: true,
@@ -85,6 +98,7 @@ export interface OpeningOptions {
   readonly merge: MergeName;
   readonly peer: boolean;
   readonly graph: boolean;
+  readonly shardOptimizer: boolean;
   readonly timeoutMs: number;
   readonly startTimeoutMs: number;
   readonly bigArrayBound: number;
@@ -104,7 +118,22 @@ function bigArrayBoundOf(given: number | undefined): number {
   return integer(value, name, 1, Number.MAX_SAFE_INTEGER);
 }
 
-const ofDevicesOnGpus = ['merge', 'peer', 'graph'] as const;
+const ofDevicesOnGpus = ['peer', 'graph'] as const;
+
+/** What may merge the arrays of such a store on GPUs; nothing to choose elsewhere. */
+export function mergesOf(kind: StoreKind): readonly MergeName[] {
+  if (kind === 'device') return mergeNames;
+  return kind.endsWith('_device') || kind === 'allreduce' ? ['peers', 'nccl'] : [];
+}
+
+function checkMerge(merge: MergeName, known: readonly MergeName[]): void {
+  if (known.includes(merge)) return;
+  const expected =
+    known.length === 0
+      ? "none but for the store types 'device', 'dist_sync_device', 'dist_async_device' and 'allreduce' on GPUs"
+      : `one of ${known.join(', ')}`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', expected, merge);
+}
 
 /** @throws TypeError or RangeError for times that are none and for a bound that is no integer above 0. */
 export function openingOptions(
@@ -113,9 +142,7 @@ export function openingOptions(
   { gpus }: StoreDevices,
 ): OpeningOptions {
   const { timeoutMs, startTimeoutMs, bigArrayBound, merge } = options;
-  if (merge !== undefined && !mergeNames.includes(merge)) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', `one of ${mergeNames.join(', ')}`, merge);
-  }
+  if (merge !== undefined) checkMerge(merge, gpus === null ? [] : mergesOf(kind));
   const peer = flag(options.peer, 'peer', true);
   const graph = flag(options.graph, 'graph', false);
   for (const name of ofDevicesOnGpus) {
@@ -123,10 +150,18 @@ export function openingOptions(
     const expected = "none but for the store type 'device' on GPUs";
     throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, options[name]);
   }
+  const shardOptimizer = flag(options.shardOptimizer, 'shardOptimizer', false);
+  const shards = kind === 'allreduce' || ((kind === 'device' || kind === 'nccl') && gpus !== null);
+  if (options.shardOptimizer !== undefined && !shards) {
+    const expected = "none but for the store type 'allreduce', and 'device' and 'nccl' on GPUs";
+    const { shardOptimizer: given } = options;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'shardOptimizer', expected, given);
+  }
   return {
     merge: merge ?? 'auto',
     peer,
     graph,
+    shardOptimizer,
     timeoutMs: milliseconds(timeoutMs, 'timeoutMs', defaultTimeoutMs),
     startTimeoutMs: milliseconds(startTimeoutMs, 'startTimeoutMs', defaultStartTimeoutMs),
     bigArrayBound: bigArrayBoundOf(bigArrayBound),

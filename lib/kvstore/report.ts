@@ -9,7 +9,8 @@ export interface StoreReport {
   /**
    * This worker's part. With servers: `copy` (arrays to and from the memory that servers read, sums of devices
    * included), `wait` (for servers), and `bytesSent`, `bytesReceived` by server. Without: `copy`, `wait` (for other
-   * workers), `reduce` (in the sums), `update`, and `bytesReduced`.
+   * workers), `reduce` (in the sums), `update`, and `bytesReduced` (of whole arrays their length, of rows what this worker
+   * gives).
    */
   readonly worker: WorkerReport;
   /** The servers in order; none for a store without. */

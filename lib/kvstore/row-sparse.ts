@@ -4,7 +4,8 @@ import { dtypeNumber } from '../tensor/any-array.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
 import { optionNames, optionsObject } from '../validate.js';
-import { readRowNumbers, rowLengthOf } from './rows.js';
+import { rowLengthOf } from '../tensor/shape.js';
+import { readRowNumbers } from './rows.js';
 import type { RowIds } from './rows.js';
 
 /** What a {@link RowSparse} is made of. */

@@ -91,26 +91,3 @@ function flattened(given: readonly unknown[]): unknown[] {
 export function sortedOnce(rows: Float64Array): Float64Array {
   return Float64Array.from(new Set(rows)).sort();
 }
-
-/**
- * Elements of a row: the product of all but the first number of the shape; 1 without a shape.
- *
- * @throws TypeError for a shape that does not multiply to `count`.
- */
-export function rowLengthOf(shape: unknown, count: number): number {
-  if (shape === undefined) return 1;
-  const isShape =
-    Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
-  const sizes = isShape ? (shape as readonly number[]) : [];
-  const product = sizes.reduce((all, size) => all * size, 1);
-  if (!isShape || sizes.length === 0 || product !== count) {
-    throw argumentError(
-      'ERR_INVALID_ARG_VALUE',
-      'shape',
-      `whole numbers whose product is the ${count} elements of the value`,
-      isShape ? { text: `[${sizes.join(', ')}]` } : shape,
-    );
-  }
-  // An empty value has rows of no length; 1 keeps the number of rows (0) defined.
-  return sizes.slice(1).reduce((all, size) => all * size, 1) || 1;
-}

@@ -2,9 +2,10 @@
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeServer, ServerReport } from '../native/dist.js';
-import { commandOf } from './command.js';
+import { commandOf, profilerOf } from './command.js';
 import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
+import { ServerProfiler } from './server-profiler.js';
 import type { ServerUpdater } from './updater.js';
 import { assertSignal, callback, flag, integer, optionNames, optionsObject } from '../validate.js';
 
@@ -66,6 +67,7 @@ class Serving {
   readonly #options: ServeOptions;
   readonly #place = serverPlace();
   readonly #running = new Set<NativeServer>();
+  readonly #profilers = new WeakMap<NativeServer, ServerProfiler>();
   /** Waits for the workers to make the next store. */
   #meeting: NativeServer | undefined;
   readonly #stores: Promise<void>[] = [];
@@ -114,7 +116,7 @@ class Serving {
   #server(name: string): NativeServer {
     const { backend, job, rank, workers, servers } = this.#place;
     const { threads = 0, tolerateWorkerLoss, updater } = this.#options;
-    return new (native().NativeServer)(
+    const made: NativeServer = new (native().NativeServer)(
       {
         backend,
         job,
@@ -129,11 +131,11 @@ class Serving {
         tolerateWorkerLoss:
           tolerateWorkerLoss ?? process.env['GRADLINK_TOLERATE_WORKER_LOSS'] === '1',
       },
-      (worker, command) => {
-        this.#tell(command, worker);
-      },
+      (worker, command) => this.#tell(command, worker, made),
       updater ?? null,
     );
+    this.#profilers.set(made, new ServerProfiler(made, { server: rank - workers, rank }));
+    return made;
   }
 
   /** Over MPI no launcher can tell that the workers are done: their processes end together with this one. */
@@ -161,16 +163,30 @@ class Serving {
       if (!(asked && this.#stopped)) this.#fail(error);
     } finally {
       this.#running.delete(server);
+      this.#endProfile(server);
     }
   }
 
-  #tell(command: string, worker: number): void {
+  /** Of a store that has ended, whose workers no longer hear of it. */
+  #endProfile(server: NativeServer): void {
     try {
+      this.#profilers.get(server)?.end();
+    } catch (error) {
+      process.emitWarning(`the profile of a server: ${String(error)}`);
+    }
+  }
+
+  /** @returns why the command failed, where the worker is to hear of it. */
+  #tell(command: string, worker: number, server: NativeServer): string | undefined {
+    try {
+      const profile = profilerOf(command);
+      if (profile !== undefined) return this.#profilers.get(server)?.run(profile);
       const { head, body } = commandOf(command);
       this.#options.onCommand?.(body, worker, head);
     } catch (error) {
       this.#fail(error);
     }
+    return undefined;
   }
 
   /** The first failure is what the others follow from. */

@@ -1,7 +1,7 @@
 // Pushes and pulls of rows alone.
 import type { NativeKVStore } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { dtypes } from '../tensor/dtype.js';
+import { dtypeNames } from '../tensor/dtype.js';
 import { argumentError } from '../errors.js';
 import { flag, optionNames, optionsObject } from '../validate.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
@@ -172,7 +172,7 @@ export class SparseCalls {
 
   #read(given: unknown, name: string, info: KeyInfo): RowSparse[] {
     const { key, count, rowLength } = info;
-    const dtype = dtypes[info.dtype];
+    const dtype = dtypeNames[info.dtype];
     return rowSparsesOf(given, name, { key, count, rowLength, dtype }, this.#rules.limit);
   }
 }

@@ -74,7 +74,10 @@ function weight(ending: Ending): number {
 
 const weights = { ended: 0, starter: 1, lost: 2, exited: 3, aborted: 4, killed: 5 } as const;
 
-/** mpirun ends when a rank has failed, and may be faster than the news of the rank. */
+/**
+ * mpirun ends when a rank has failed, and may be faster than the news of the rank. So may one that aborts over a lost peer:
+ * on a machine with more to do than cores, the peer's keeper takes its turn hundreds of milliseconds later.
+ */
 const newsPatienceMs = 1000;
 /** Those that lose a process may end before the kernel is through with it, or its keeper has said so. */
 const causePatienceMs = 200;
@@ -83,5 +86,6 @@ const causePatienceMs = 200;
 export function causePatience(ending: Ending): number {
   const { member, manner } = ending;
   if (member.role === undefined || manner === 'lost' || manner === 'ended') return newsPatienceMs;
-  return manner === 'exited' || hasAborted(ending) ? causePatienceMs : 0;
+  if (hasAborted(ending)) return newsPatienceMs;
+  return manner === 'exited' ? causePatienceMs : 0;
 }

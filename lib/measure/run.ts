@@ -45,6 +45,11 @@ export interface RunEvents {
   onStart?(head: ReportHead, ranks: readonly RankInfo[]): void;
   /** With 0 before the first step, then after each: so many of all are done. */
   onProgress?(done: number, total: number): void;
+  /**
+   * Where a run can tell: before the first case and after each, about how many seconds are left, and how many of all cases
+   * are done.
+   */
+  onEstimate?(secondsLeft: number, done: number, total: number): void;
   /** With the cases that one step measured together, such as a size in place and out of place. */
   onCases?(cases: readonly CaseResult[]): void;
 }

@@ -4,6 +4,7 @@
 export type StorageArray =
   | Int8Array
   | Uint8Array
+  | Int16Array
   | Int32Array
   | Uint32Array
   | BigInt64Array

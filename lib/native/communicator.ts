@@ -71,6 +71,36 @@ export interface NativeNeighborhood {
   readonly check: boolean;
 }
 
+/** What one rank gives its destinations and gets of its sources. */
+export interface NativeHeldGather {
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
+  readonly sources: Int32Array;
+  /** Elements of each source, which lie in `out` one after the other. */
+  readonly counts: Float64Array;
+  readonly destinations: Int32Array;
+}
+
+/** One rank's side of a pair that averages; `held`: which of the held ranks. */
+export interface NativeHeldGossip {
+  readonly held: number;
+  readonly peer: number;
+  readonly data: NativeBuffer;
+  readonly out: NativeBuffer;
+  readonly selfWeight: number;
+  readonly pairWeight: number;
+}
+
+/** A message that a held rank sends or receives. */
+export interface NativeHeldMessage {
+  /** Which of the held ranks. */
+  readonly held: number;
+  readonly peer: number;
+  readonly sends: boolean;
+  readonly dtype: number;
+  readonly data: NativeBuffer;
+}
+
 export interface NativeReceived {
   readonly source: number;
   readonly count: number;
@@ -242,14 +272,62 @@ export interface NativeCommunicator {
     tag: number,
     timeoutMs: number,
   ): NativeReceived;
-  split(color: number, key: number, timeoutMs: number): Promise<NativeCommunicator | null>;
+  /** @param forCollectives - of GPUs: the part meets in NCCL at its first collective; calls of two ranks come after that. */
+  split(
+    color: number,
+    key: number,
+    timeoutMs: number,
+    forCollectives: boolean,
+  ): Promise<NativeCommunicator | null>;
+  /**
+   * A color and key for each held rank, of ranks of NCCL: for each its part, the same object for those of one part, null
+   * for a color below 0.
+   */
+  splitHeld(
+    colors: Int32Array,
+    keys: Int32Array,
+    timeoutMs: number,
+  ): Promise<(NativeCommunicator | null)[]>;
+  /** Messages of held ranks of NCCL, all together. */
+  messages(
+    op: string,
+    messages: readonly NativeHeldMessage[],
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  /** neighborAllGather of held ranks of NCCL, one for each in their order. */
+  gatherFromNeighbors(
+    dtype: number,
+    held: readonly NativeHeldGather[],
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  gatherFromNeighborsSync(
+    dtype: number,
+    held: readonly NativeHeldGather[],
+    timeoutMs: number,
+  ): void;
+  /** pairGossip of held ranks of NCCL, all together. */
+  gossip(
+    dtype: number,
+    pairs: readonly NativeHeldGossip[],
+    timeoutMs: number,
+    ticket: number,
+  ): Promise<void>;
+  gossipSync(dtype: number, pairs: readonly NativeHeldGossip[], timeoutMs: number): void;
   /**
    * Calls here that wait end with what ended `above`, which all ranks of this one belong to. Ranks of an MPI job and GPUs
    * follow nobody.
    */
   follow(above: NativeCommunicator): void;
+  /** From now on ranks may join; waits for what is pending, and throws where ranks are several or GPUs. */
+  setJoinable(): void;
+  /** Takes part in what others call until all have joined: the last. `timeoutMs` is between two calls of theirs. */
+  joinOthers(timeoutMs: number, ticket: number): Promise<number>;
   /** Memory that every rank of the host can map; freed when the ArrayBuffer is collected. */
   allocShared(bytes: number): ArrayBuffer;
+  /** A buffer on each held rank's GPU, which NCCL knows as far as it can. Collective. */
+  allocRegistered(dtype: number, count: number, timeoutMs: number): Promise<NativeDeviceBuffer[]>;
   /** True: the operation had not begun and never will. False: it is running or done. */
   cancel(ticket: number): boolean;
   abort(reason: string): void;
@@ -271,21 +349,24 @@ export interface NativeCommunicatorClass {
   ): NativeCommunicator[];
   /** One communicator that holds a rank for each of these GPUs. */
   openNccl(gpus: Int32Array, timeoutMs: number): Promise<NativeCommunicator>;
-  /** As join, and then this rank is a GPU: ranks meet and agree through host memory, their data goes through NCCL. */
+  /**
+   * As join, and then what joins are processes that hold a rank for each of these GPUs: they meet and agree through host
+   * memory, their data goes through NCCL.
+   */
   joinNccl(
     options: NativeJoinOptions,
-    gpu: number,
+    gpus: Int32Array,
     check: NativeCheck,
   ): Promise<NativeCommunicator>;
   /**
    * Ranks of the MPI job, or of the job over TCP, that gave the same name and members; with a GPU, this rank's arrays are
-   * there.
+   * there. With `nccl` what joins are processes that hold a rank for each of the GPUs.
    *
    * @param nccl - their data goes through NCCL, and the ranks agree as it says; null: through the memory of the host
    */
   joinMpi(
     options: NativeMpiJoinOptions,
-    gpu: number | null,
+    gpus: Int32Array | null,
     nccl: NativeCheck | null,
   ): Promise<NativeCommunicator>;
 }

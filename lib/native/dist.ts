@@ -16,18 +16,26 @@ export interface NativePlace {
   readonly timeoutMs: number;
 }
 
-export interface NativeAllreduceOptions {
+/** What stores of several workers have in common. */
+interface NativeWorkerOptions {
   /** Arrays a push brings. */
   readonly devices: number;
   /** One a device, where devices are GPUs. */
   readonly gpus: readonly number[] | null;
   /** GPUs: whether their arrays are summed in the host's memory; else on a GPU. */
   readonly mergeOnHost: boolean;
+  /** What sums on GPUs: a number of nativeGpuMerges. */
+  readonly merge: number;
   /** Milliseconds that an operation may wait for other workers. */
   readonly timeoutMs: number;
 }
 
-export interface NativeDistOptions extends NativeAllreduceOptions {
+export interface NativeAllreduceOptions extends NativeWorkerOptions {
+  /** Whether each worker steps a part of every key. */
+  readonly shardOptimizer: boolean;
+}
+
+export interface NativeDistOptions extends NativeWorkerOptions {
   readonly workers: number;
   readonly servers: number;
   readonly asynchronous: boolean;
@@ -58,11 +66,17 @@ export interface WorkerReport {
 export interface NativeDistCalls {
   /** The other workers no longer wait for this one. */
   leave(): Promise<void> | undefined;
-  /** Resolves when every server has run its handler. */
-  command(text: string): Promise<void> | undefined;
+  /**
+   * Resolves when every server has run its handler.
+   *
+   * @param op - the call that it is for: for the error of a store without servers.
+   */
+  command(text: string, op: string): Promise<void> | undefined;
   /** Zeroed memory that servers of this host read where it lies; null where the store has none such. */
   allocShared(bytes: number): ArrayBuffer | null;
   deadNodes(): number;
+  /** Handles the answers that have come, on this thread; whether to call again in the next turn of the event loop. */
+  look(): boolean;
   placement(): ShardPlace[];
   workerReport(): WorkerReport;
   /** Each server's counters as JSON text. */
@@ -109,6 +123,34 @@ export interface NativeServer {
   waitForExit(): Promise<void>;
   /** Makes what is pending reject with ERR_CLOSED soon. */
   stop(): void;
+  /** Whether to note from now on what the server does; beginning drops what was noted before. */
+  trace(on: boolean): void;
+  /** What was noted since the last call. */
+  takeTrace(): NativeServerTrace;
+}
+
+/** What an event of a server's trace is, in this order; the numbers of a {@link NativeServerTrace}. */
+export const nativeTraceFields = [
+  'name', // of NativeServerTrace.names
+  'lane', // 0: the receiving thread, else the pipeline, from 1
+  'key', // of NativeServerTrace.keys; -1: none
+  'worker', // -1: several or none
+  'pushes', // that were merged
+  'bytes',
+  'begin', // seconds of the monotonic clock
+  'end',
+] as const;
+
+export interface NativeServerTrace {
+  /** One event after the other. */
+  readonly events: Float64Array;
+  /** The first three are merge, update and answer, the others messages that were received. */
+  readonly names: readonly string[];
+  readonly keys: readonly string[];
+  /** Events that there was no room for. */
+  readonly lost: number;
+  /** How many the server has. */
+  readonly pipelines: number;
 }
 
 export interface NativeServerClass {
@@ -116,7 +158,8 @@ export interface NativeServerClass {
   new (
     place: NativePlace,
     options: NativeServerOptions,
-    onCommand: ((worker: number, command: string) => void) | null,
+    /** A text that it returns is why the command failed. */
+    onCommand: ((worker: number, command: string) => string | undefined) | null,
     updater: NativeServerUpdater | null,
   ): NativeServer;
 }

@@ -23,6 +23,10 @@ export interface NativeGpuLibraries {
   readonly ncclMissing: string | null;
   /** Whether it has the float8 types. */
   readonly ncclFloat8: boolean;
+  /** What memory it takes to know ahead: windows of all ranks, each rank's own alone, or none. */
+  readonly ncclRegisters: 'symmetric' | 'local' | null;
+  /** GRADLINK_NCCL_REGISTER=no. */
+  readonly ncclRegisterOff: boolean;
 }
 
 /** A GPU of the machine, whether or not this process sees it. */
@@ -56,6 +60,8 @@ export interface NativeDeviceBuffer {
   readonly buffer: object;
   readonly byteOffset: number;
   readonly byteLength: number;
+  /** Known to NCCL, by the communicator that allocated it; null for memory that is not. */
+  readonly registration: 'symmetric' | 'local' | null;
   readonly disposed: boolean;
   /** Another view of the same memory. */
   slice(begin: number, end: number): NativeDeviceBuffer;

@@ -110,6 +110,7 @@ export interface NativeKVStoreClass {
     timeoutMs: number,
     peer: boolean,
     graph: boolean,
+    shardOptimizer: boolean,
   ): NativeKVStore;
   /** A worker's side of a store with servers. */
   openDist(place: NativePlace, options: NativeDistOptions): Promise<NativeKVStore>;

@@ -68,6 +68,32 @@ export interface NativeTimingOptions {
   readonly gpu?: NativeGpuTimingOptions;
 }
 
+/** The same on every rank; what is timed is said in native/measure/between_cores.h. */
+export interface NativeBetweenCoresOptions {
+  /** Of one array. */
+  readonly bytes: number;
+  /** A rank reads what the rank so many before it wrote. */
+  readonly distance: number;
+  readonly warmup: number;
+  readonly samples: number;
+  /** Of each wait; below 0 takes the communicator's own default. */
+  readonly timeoutMs: number;
+}
+
+export interface NativeBetweenCores {
+  /** Of one array, in whole cache lines. */
+  readonly bytes: number;
+  /**
+   * This rank's shortest of putting, getting, putting while others wait, getting while others wait; 0 of what it never
+   * did. All 0 where ranks do not see each other's memory.
+   */
+  readonly plain: Float64Array;
+  /** The same of puts that bypass the caches. */
+  readonly streaming: Float64Array;
+  /** Bytes of its last readings that are not the writer's. */
+  readonly wrong: number;
+}
+
 /** How calls of ranks that are GPUs are made: nccl-tests' -G, -z, -R, -m and -u. */
 export interface NativeGpuTimingOptions {
   /** The batch is captured as a graph that a sample launches so often; 0: no graph. */
@@ -166,6 +192,11 @@ export interface MeasureNatives {
     communicator: NativeCommunicator,
     options: NativeTimingOptions,
   ): Promise<NativeTiming>;
+  /** Lines that one core writes and another reads; on the communicator's thread. All ranks must call it. */
+  timeBetweenCores(
+    communicator: NativeCommunicator,
+    options: NativeBetweenCoresOptions,
+  ): Promise<NativeBetweenCores>;
   /**
    * Of each call the seconds that NCCL expects; null where it has no model of it, and elsewhere. All ranks must call it,
    * with the same calls.

@@ -36,7 +36,13 @@ export interface NativeOptimizerSpec {
 
 export interface NativeOptimizer {
   /** One step of the array known by `key`; blocks. All arrays have the dtype and the weight's length. */
-  update(key: string, dtype: number, weight: StorageArray, grads: readonly StorageArray[]): void;
+  update(
+    key: string,
+    dtype: number,
+    weight: StorageArray,
+    grads: readonly StorageArray[],
+    rowLength: number,
+  ): void;
   learningRate(): number;
   setLearningRate(value: number): void;
   setRescaleGrad(value: number): void;

@@ -47,6 +47,14 @@ export interface NativeWindow {
   free(timeoutMs: number): Promise<void>;
 }
 
+/** What a held rank's window is made of; `array`: the memory that becomes its array. */
+export interface NativeHeldWindow {
+  readonly data: NativeBuffer;
+  readonly sources: Int32Array;
+  readonly destinations: Int32Array;
+  readonly array: NativeDeviceBuffer;
+}
+
 export interface NativeWindowClass {
   readonly prototype: NativeWindow;
   /**
@@ -64,6 +72,14 @@ export interface NativeWindowClass {
     timeoutMs: number,
     array: NativeDeviceBuffer | null,
   ): Promise<NativeWindow>;
+  /** Collective: of each rank of NCCL held here, in their order. */
+  openHeld(
+    communicator: NativeCommunicator,
+    dtype: number,
+    windows: readonly NativeHeldWindow[],
+    zeroInit: boolean,
+    timeoutMs: number,
+  ): Promise<NativeWindow[]>;
 }
 
 export interface WindowNatives {

@@ -1,4 +1,5 @@
 // Optimizers that scale steps by a history of gradients: their options and formulas.
+import { argumentError } from '../errors.js';
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
 
@@ -12,6 +13,27 @@ export interface AdaGradOptions extends OptimizerOptions {
 export class AdaGrad extends Optimizer {
   constructor(options: AdaGradOptions = {}) {
     super('adagrad', options);
+  }
+}
+
+/** Options of {@link GroupAdaGrad}. */
+export interface GroupAdaGradOptions extends Omit<OptimizerOptions, 'wd' | 'wdMult'> {
+  /** Keeps the root from 0 (MXNet's `eps`). Default 1e-5. */
+  readonly epsilon?: number;
+}
+
+/**
+ * AdaGrad with one number of history for each row, for embeddings: `h += mean of g^2 over the row; w -= lr * g / sqrt(h +
+ * epsilon)`. Rows follow from the shape that `init` of a store or {@link Optimizer.update} was given. No weight decay.
+ * Learning rate 0.01 by default. Not on GPUs.
+ */
+export class GroupAdaGrad extends Optimizer {
+  constructor(options: GroupAdaGradOptions = {}) {
+    super('groupadagrad', options);
+    const { wd = 0 } = this.spec.numbers;
+    if (wd !== 0) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'wd', '0: GroupAdaGrad has no weight decay', wd);
+    }
   }
 }
 

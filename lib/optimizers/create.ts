@@ -8,12 +8,13 @@ import type {
   LAMBOptions,
   NadamOptions,
 } from './adam.js';
-import { AdaDelta, AdaGrad, FTML, Ftrl, RMSProp } from './adaptive.js';
+import { AdaDelta, AdaGrad, FTML, Ftrl, GroupAdaGrad, RMSProp } from './adaptive.js';
 import type {
   AdaDeltaOptions,
   AdaGradOptions,
   FTMLOptions,
   FtrlOptions,
+  GroupAdaGradOptions,
   RMSPropOptions,
 } from './adaptive.js';
 import type { Optimizer, OptimizerOptions } from './optimizer.js';
@@ -37,6 +38,7 @@ export interface OptimizerOptionsByName {
   dcasgd: DCASGDOptions;
   ftml: FTMLOptions;
   ftrl: FtrlOptions;
+  groupadagrad: GroupAdaGradOptions;
   lamb: LAMBOptions;
   lars: LARSOptions;
   lbsgd: LBSGDOptions;
@@ -63,6 +65,7 @@ const makers: {
   dcasgd: (options) => new DCASGD(options),
   ftml: (options) => new FTML(options),
   ftrl: (options) => new Ftrl(options),
+  groupadagrad: (options) => new GroupAdaGrad(options),
   lamb: (options) => new LAMB(options),
   lars: (options) => new LARS(options),
   lbsgd: (options) => new LBSGD(options),

@@ -4,7 +4,7 @@ export * from './adaptive.js';
 export { createOptimizer, optimizerNames } from './create.js';
 export type { OptimizerName, OptimizerOptionsByName } from './create.js';
 export { Optimizer } from './optimizer.js';
-export type { OptimizerKey, OptimizerOptions } from './optimizer.js';
+export type { OptimizerKey, OptimizerOptions, UpdateOptions } from './optimizer.js';
 export {
   CosineScheduler,
   FactorScheduler,

@@ -12,6 +12,7 @@ import { dtypeNumber, storageOf } from '../tensor/dtype.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
+import { rowLengthOf } from '../tensor/shape.js';
 import { optionNames, optionsObject } from '../validate.js';
 import {
   assertConcrete,
@@ -55,7 +56,18 @@ export interface OptimizerOptions {
   readonly paramNames?: Readonly<Record<string, string>> | readonly string[];
 }
 
-const updateNames = optionNames<{ dtype?: string }>({ dtype: true });
+/** Options of {@link Optimizer.update}. */
+export interface UpdateOptions {
+  /** The type of the elements where the array does not say it: `'float16'` or `'bfloat16'`. */
+  readonly dtype?: 'float16' | 'bfloat16' | 'float32' | 'float64';
+  /**
+   * The shape of the weight, for optimizers that step row by row ({@link GroupAdaGrad}): a row has the product of all but
+   * the first number. Each element is a row of its own when absent.
+   */
+  readonly shape?: readonly number[] | undefined;
+}
+
+const updateNames = optionNames<UpdateOptions>({ dtype: true, shape: true });
 
 /** Options that are no numbers, which the addon's table has. */
 const otherOptions = ['lrScheduler', 'lrMult', 'wdMult', 'paramNames'];
@@ -183,9 +195,9 @@ export abstract class Optimizer {
     key: OptimizerKey,
     weight: NumericArray,
     grad: NumericArray | readonly NumericArray[],
-    options?: { readonly dtype?: 'float16' | 'bfloat16' | 'float32' | 'float64' },
+    options?: UpdateOptions,
   ): void {
-    const { dtype } = optionsObject(options, updateNames, 'update');
+    const { dtype, shape } = optionsObject(options, updateNames, 'update');
     const grads = Array.isArray(grad) ? (grad as readonly NumericArray[]) : [grad as NumericArray];
     const number = dtypeNumber(weight, dtype, 'weight');
     assertFixedLength(weight, 'weight');
@@ -200,7 +212,8 @@ export abstract class Optimizer {
       }
     }
     assertUsable('update', grads, weight);
-    this.#ready().update(keyText(key), number, storageOf(weight), grads.map(storageOf));
+    const rowLength = rowLengthOf(shape, weight.length);
+    this.#ready().update(keyText(key), number, storageOf(weight), grads.map(storageOf), rowLength);
   }
 
   /** All states of {@link update}, bit for bit, with the counts; not the options. */

@@ -29,6 +29,8 @@ export interface LinkOrigin {
   readonly network: boolean;
   /** Of a memory: the cores that work in it. */
   readonly cores?: number;
+  /** Of a host's GPUs: how many of them were measured. */
+  readonly gpus?: number;
 }
 
 /** What messages between two workers take, by their size. */

@@ -6,7 +6,8 @@ type Links = Pick<PredictOptions, 'inside' | 'between'>;
 
 /** The most workers that these links say something of. */
 export function mostWorkers({ inside, between }: Links): number {
-  return between === undefined ? (inside.origin?.cores ?? Infinity) : Infinity;
+  if (between !== undefined) return Infinity;
+  return inside.origin?.gpus ?? inside.origin?.cores ?? Infinity;
 }
 
 /** Whether hosts shall have more workers than the measured one has cores. */
@@ -25,10 +26,12 @@ export function checkReach(options: PredictOptions): void {
   const most = mostWorkers(options);
   const beyond = options.workers.find((count) => count > most);
   if (beyond === undefined) return;
+  const what =
+    options.inside.origin?.gpus === undefined ? 'cores of the memory' : 'GPUs of the host';
   throw argumentError(
     'ERR_OUT_OF_RANGE',
     'workers',
-    `at most ${String(most)}, the cores of the memory that was measured (it says nothing of a network: for more, give a link between hosts)`,
+    `at most ${String(most)}, the ${what} that was measured (it says nothing of a network: for more, give a link between hosts)`,
     beyond,
   );
 }

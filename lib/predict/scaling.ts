@@ -219,6 +219,11 @@ function check(options: PredictOptions): void {
   }
 }
 
+/** Servers are processes, or hosts, of their own, which the other schemes lack: they compete where they were asked for. */
+function isComparable(scheme: Scheme, { servers }: PredictOptions): boolean {
+  return isAllReduce(scheme) && (scheme !== 'parameter-server' || servers !== undefined);
+}
+
 /**
  * Step time, throughput, speedup and efficiency for each number of workers and scheme.
  *
@@ -229,11 +234,11 @@ export function predict(options: PredictOptions): Prediction {
   const chosen = options.schemes ?? schemes;
   const steps = options.workers.flatMap((workers) => {
     const row = chosen.map((scheme) => predictOne(options, workers, scheme));
-    const alike = row.filter(({ scheme }) => isAllReduce(scheme));
+    const alike = row.filter(({ scheme }) => isComparable(scheme, options));
     const quickest = Math.min(...alike.map(({ stepSeconds }) => stepSeconds));
     return row.map((one) => ({
       ...one,
-      best: isAllReduce(one.scheme) && one.stepSeconds === quickest,
+      best: isComparable(one.scheme, options) && one.stepSeconds === quickest,
     }));
   });
   return {

@@ -27,11 +27,17 @@ export interface MeasuredLink extends Link {
 
 /** Where a sweep was measured; reports of older versions do not tell their hosts. */
 function originOf({ run, environment, gpus }: Report, ranks: number): Link['origin'] {
-  const { hosts } = run.options;
+  const { ranksPerNode } = run.options;
+  const hosts =
+    run.options.hosts ??
+    (typeof ranksPerNode === 'number' ? Math.ceil(ranks / ranksPerNode) : undefined);
   if (typeof hosts !== 'number') return undefined;
   const of = `${String(ranks)} ranks`;
   if (hosts > 1) return { text: `${of} on ${String(hosts)} hosts`, network: true };
-  if (gpus !== undefined) return { text: `${of} on GPUs of one host`, network: false };
+  if (gpus !== undefined) {
+    const count = gpus.devices.length;
+    return { text: `${of} on GPUs of one host`, network: false, gpus: Math.max(count, ranks) };
+  }
   const cores = environment.onlineCores;
   return {
     text: `${of} in one memory (${environment.cpuModel}, ${String(cores)} cores)`,

@@ -41,6 +41,7 @@ function cells(step: PredictedStep, target: number): string[] {
   const notes = [
     ...(step.best ? ['best'] : []),
     ...(isAllReduce(step.scheme) ? [] : ['no all-reduce: a neighbour only']),
+    ...(step.scheme === 'parameter-server' ? ['with servers of their own'] : []),
     ...(efficiency.value < target ? [`below ${percentText(target)}`] : []),
   ];
   return [

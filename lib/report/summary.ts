@@ -134,10 +134,10 @@ function measurementLines(measurement: Measurement): string[] {
   return lines;
 }
 
-function limitText({ basis, copyBytesPerSecond, loopBytes, boundSeconds }: Limit): string {
+function limitText({ kind, basis, copyBytesPerSecond, loopBytes, boundSeconds }: Limit): string {
   const rate =
     basis ??
-    `${bandwidthText(copyBytesPerSecond)} read and written by ${loopBytes === undefined ? "this machine's copy" : `a plain loop over ${sizeText(loopBytes)}`}`;
+    `${bandwidthText(copyBytesPerSecond)} read and written by ${kind !== undefined ? 'cores that pass lines to one another' : loopBytes === undefined ? "this machine's copy" : `a plain loop over ${sizeText(loopBytes)}`}`;
   return `${rate}, so at least ${timeText(boundSeconds)}`;
 }
 

@@ -7,7 +7,7 @@ import { targetEfficiency } from '../predict/index.js';
 import { environmentLine } from './summary.js';
 import { markdownTable, tableLines, type Column } from './table.js';
 import type { Tool } from './tool.js';
-import { megabytes, percentText } from '../results/units.js';
+import { mebibyte, percentText } from '../results/units.js';
 
 type Run = CaseResult & Measurement;
 type Rows = readonly (readonly string[])[];
@@ -44,7 +44,7 @@ const elasticDlTitles = [
   'workers',
   'arrays',
   'parameters',
-  'MB',
+  'MiB',
   'batch',
   'batches/task',
   'task_process s',
@@ -62,7 +62,7 @@ const elasticDlLightest = [
   'arrays',
   'parameters',
   'batches/task',
-  'MB',
+  'MiB',
   'device-to-host s',
   'get_model s',
   'compute:comm',
@@ -137,7 +137,7 @@ function elasticDlCells(cases: readonly CaseResult[]): Rows {
       String(workers),
       String(one.arrays ?? 0),
       String(value(one, 'trainableParameters')),
-      megabytes(one.bytes),
+      (one.bytes / mebibyte).toFixed(3),
       String(batchSize),
       String(steps),
       task.toPrecision(4),

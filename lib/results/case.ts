@@ -38,6 +38,8 @@ export interface CaseInput extends CaseIdentity {
   copyBytesPerSecond: number | null;
   /** Bytes that the copy moved, where its size is that of the operation rather than beyond all caches. */
   loopBytes?: number | undefined;
+  /** Beside the copy: what passes between processes with arrays of their own; the one that takes longer is the limit. */
+  betweenCores?: Omit<ExpectedTime, 'basis'> | undefined;
   /** Instead of the copy: what links, or a library that knows them, allow. */
   expected?: ExpectedTime | undefined;
   check: Check;
@@ -58,6 +60,7 @@ const own = having({
   check: checkKind,
   copyBytesPerSecond: orNull(aNumber),
   loopBytes: orAbsent(aNumber),
+  betweenCores: orAbsent(having({ bytes: aNumber, bytesPerSecond: aNumber })),
   expected: orAbsent(having({ bytes: aNumber, bytesPerSecond: aNumber })),
   context: orAbsent(contextKind),
   arrays: orAbsent(aNumber),
@@ -72,7 +75,7 @@ export function completeCase(input: CaseInput): MeasuredCase | FailedCase {
   const statistics = describe(samplesSeconds);
   const limit =
     input.expected === undefined
-      ? limitOf(input, statistics)
+      ? slower(limitOf(input, statistics), coresLimit(input, statistics))
       : expectedLimit(input.expected, statistics);
   const measurement: Measurement = {
     samplesSeconds,
@@ -182,6 +185,26 @@ function limitOf(
     boundSeconds,
     ratio: perSecond(boundSeconds, statistics.medianSeconds),
   };
+}
+
+/** Null where nothing passes between processes, or nothing was measured. */
+function coresLimit({ betweenCores }: CaseInput, statistics: Statistics): Limit | null {
+  if (betweenCores === undefined) return null;
+  const { bytes, bytesPerSecond, formula } = betweenCores;
+  const boundSeconds = bytes / bytesPerSecond;
+  return {
+    mustMoveBytes: bytes,
+    formula,
+    copyBytesPerSecond: bytesPerSecond,
+    kind: 'between cores',
+    boundSeconds,
+    ratio: perSecond(boundSeconds, statistics.medianSeconds),
+  };
+}
+
+function slower(a: Limit | null, b: Limit | null): Limit | null {
+  if (a === null || b === null) return a ?? b;
+  return b.boundSeconds > a.boundSeconds ? b : a;
 }
 
 function wrongResult(check: Check): string {

@@ -40,6 +40,7 @@ export const limitKind = having({
   ratio: aNumber,
   boundSeconds: aNumber,
   mustMoveBytes: aNumber,
+  kind: orAbsent(aString),
   basis: orAbsent(aString),
   loopBytes: orAbsent(aNumber),
 });

@@ -2,7 +2,7 @@
  * The one result type. Every output (text, JSON, CSV, Markdown, later pages and comparisons) is written
  * from a {@link Report}; nothing is measured or computed a second time on the way out.
  *
- * Units are in the names: `...Seconds`, `...Bytes`, `...BytesPerSecond`. Sizes are bytes, GB is 1e9 bytes.
+ * Units are in the names: `...Seconds`, `...Bytes`, `...BytesPerSecond`. Sizes are bytes, rates bytes a second.
  * All numbers are finite: what is not known is `null` or absent, never NaN.
  */
 
@@ -114,15 +114,17 @@ export interface Bandwidth {
 
 /** What the machine allows, from its own copy bandwidth measured in the same run. */
 export interface Limit {
-  /** Bytes that any implementation must read plus those it must write for one operation. */
+  /** Bytes that any implementation must read plus those it must write for one operation; between cores of one of them. */
   mustMoveBytes: number;
   /** How mustMoveBytes comes about. */
   formula: string;
   /**
-   * Bytes read plus bytes written in a second by a plain copy, with the same threads; where `basis` says so, what
-   * the links carry.
+   * Bytes read plus bytes written in a second by a plain copy, with the same threads; where `kind` says so, by a core
+   * that writes lines for another or reads another's; where `basis` says so, what the links carry.
    */
   copyBytesPerSecond: number;
+  /** Absent: the memory's or the links'. Between processes with arrays of their own, what passes between their cores. */
+  kind?: 'between cores';
   /** Where the rate comes from when it was not measured: `18 NVLinks x 26.56 GB/s`. */
   basis?: string;
   /** Bytes that the plain loop moved whose rate this is; absent: more than any cache holds. */

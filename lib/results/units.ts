@@ -1,9 +1,9 @@
-/** Numbers in words, with the units of the documentation: MB and GB are 1e6 and 1e9 bytes. */
+/** Numbers in words: sizes in KiB and MiB, powers of 1024; rates in GB/s, 1e9 bytes a second. */
 
 /** Bytes of a MiB, which bucket and buffer sizes are counted in. */
 export const mebibyte = 2 ** 20;
 
-/** `257.991328 MB` without the unit: six decimals, as MXNet prints sizes. */
+/** `257.991328 MB` without the unit: MXNet prints sizes in 1e6 bytes, with six decimals. Only its own lines do. */
 export function megabytes(bytes: number): string {
   return (bytes / 1e6).toFixed(6);
 }
@@ -14,12 +14,13 @@ export function bandwidthText(bytesPerSecond: number): string {
   return `${value.toFixed(value < 0.1 ? 5 : 2)} GB/s`;
 }
 
-/** `918.1 MB`, `1.32 GB`, `12.5 kB`, `8 bytes`. */
+/** `8 B`, `1 KiB`, `97.46 MiB`: four digits at most, and the sizes of a sweep, powers of two, in few. */
 export function sizeText(bytes: number): string {
-  if (bytes >= 1e9) return `${(bytes / 1e9).toFixed(2)} GB`;
-  if (bytes >= 1e6) return `${(bytes / 1e6).toFixed(1)} MB`;
-  if (bytes >= 1e3) return `${(bytes / 1e3).toFixed(1)} kB`;
-  return `${bytes} bytes`;
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  let value = bytes;
+  for (; value >= 1024 && unit < units.length - 1; unit += 1) value /= 1024;
+  return `${String(Number(value.toPrecision(4)))} ${units[unit] ?? ''}`;
 }
 
 /** `23.242 ms`, `1.17 us`: four significant digits in the unit that fits. */

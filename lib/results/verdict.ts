@@ -56,6 +56,7 @@ export function judge(context: VerdictContext): Verdict {
   }
   const percent = `${(limit.ratio * 100).toFixed(limit.ratio < 0.1 ? 1 : 0)} %`;
   if (limit.basis !== undefined) return judgeExpected(context, limit, limit.basis, percent);
+  if (limit.kind === 'between cores') return judgeCores(context, limit, percent);
   if (limit.loopBytes !== undefined && limit.ratio > 1) return aboveLoop(limit, percent);
   if (limit.ratio > 1) {
     return {
@@ -66,7 +67,7 @@ export function judge(context: VerdictContext): Verdict {
         : 'part of the data stayed in a cache, or the copy was disturbed when it was measured',
     };
   }
-  if (limit.boundSeconds < latencyBoundSeconds) {
+  if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
     return {
       level: 'none',
       text: `${percent} of the copy limit; at this size the fixed cost of a call decides, not bandwidth`,
@@ -90,6 +91,27 @@ function aboveLoop({ ratio }: Limit, percent: string): Verdict {
   const disturbed =
     'the plain loop was measured several times and still disturbed by other load; repeat when the machine is quiet';
   return { level: 'good', text, likelyCause: ratio > repeatsWithin ? disturbed : null };
+}
+
+/** Against what cores pass to one another. */
+function judgeCores(context: VerdictContext, limit: Limit, percent: string): Verdict {
+  const text = `${percent} of what passes between the cores`;
+  if (limit.ratio > 1) {
+    const disturbed =
+      'the cores were measured several times and still disturbed by other load; repeat when the machine is quiet';
+    const cause = limit.ratio > repeatsWithin ? disturbed : null;
+    return { level: 'good', text: `${text}: as fast as they allow`, likelyCause: cause };
+  }
+  if (limit.ratio < goodRatio && limit.boundSeconds < latencyBoundSeconds) {
+    return {
+      level: 'none',
+      text: `${text}; at this size the fixed cost of a call decides, not bandwidth`,
+      likelyCause: null,
+    };
+  }
+  const level = levelOf(limit.ratio);
+  const likely = level === 'good' ? noise(context.statistics) : likelyCause(context);
+  return { level, text: `${text}: ${coreTexts[level]}`, likelyCause: likely };
 }
 
 /** Against a limit that is known rather than measured: that of links, or a library's own estimate. */
@@ -126,6 +148,12 @@ const texts: Record<Exclude<VerdictLevel, 'none'>, string> = {
   good: 'near what this memory can do',
   fair: 'usable, with room to gain',
   poor: 'far below what this memory can do',
+};
+
+const coreTexts: Record<Exclude<VerdictLevel, 'none'>, string> = {
+  good: 'near what these cores can do',
+  fair: 'usable, with room to gain',
+  poor: 'far below what these cores can do',
 };
 
 function levelOf(ratio: number): Exclude<VerdictLevel, 'none'> {

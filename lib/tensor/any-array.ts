@@ -4,7 +4,7 @@ import type { NativeBuffer } from '../native/communicator.js';
 import { DeviceBuffer, isDeviceBuffer, usable } from './device-buffer.js';
 import {
   allocateLike as allocateHostLike,
-  deviceDtypes,
+  dtypeNames,
   dtypeNumber as hostDtypeNumber,
   parseDeviceDType,
   storageOf as hostStorageOf,
@@ -30,11 +30,11 @@ export type DTypeOf<A> =
 export function dtypeNumber(array: unknown, dtype: string | undefined, name: string): number {
   if (!isDeviceBuffer(array)) return hostDtypeNumber(array, dtype, name);
   usable(array, name);
-  if (dtype !== undefined && deviceDtypes[parseDeviceDType(dtype)] !== array.dtype) {
+  if (dtype !== undefined && dtypeNames[parseDeviceDType(dtype)] !== array.dtype) {
     const expected = `'${array.dtype}' (what ${name} holds)`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', expected, dtype);
   }
-  return deviceDtypes.indexOf(array.dtype);
+  return dtypeNames.indexOf(array.dtype);
 }
 
 /** The array as native code takes it. */

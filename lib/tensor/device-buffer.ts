@@ -6,7 +6,7 @@ import type { NativeDeviceBuffer } from '../native/gpu.js';
 import { assertMade, integer, maxInt32 } from '../validate.js';
 import {
   allocate,
-  deviceDtypes,
+  dtypeNames,
   dtypeNumber,
   isFloat8,
   parseDeviceDType,
@@ -41,6 +41,8 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   readonly byteLength: number;
   /** Where a slice begins in what was allocated. */
   readonly byteOffset: number;
+  /** How NCCL knows the memory, of a buffer that `allocRegistered` of a communicator gave; null for any other. */
+  readonly registration: 'symmetric' | 'local' | null;
   readonly #native: NativeDeviceBuffer;
 
   static {
@@ -51,10 +53,11 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   private constructor(wrapped: NativeDeviceBuffer) {
     assertMade(wrapped, native().NativeDeviceBuffer, 'DeviceBuffer', 'DeviceBuffer.alloc(…)');
     this.device = wrapped.device;
-    this.dtype = deviceDtypes[wrapped.dtype] as K;
+    this.dtype = dtypeNames[wrapped.dtype] as K;
     this.length = wrapped.length;
     this.byteLength = wrapped.byteLength;
     this.byteOffset = wrapped.byteOffset;
+    this.registration = wrapped.registration;
     this.#native = wrapped;
   }
 
@@ -114,7 +117,7 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
     const own = usable(this, 'this');
     const target =
       to === undefined
-        ? allocate(deviceDtypes.indexOf(this.dtype), this.length)
+        ? allocate(dtypeNames.indexOf(this.dtype), this.length)
         : hostArray(this, to, 'to');
     await run('copyTo', this, target, () => own.copyTo(storageOf(target)));
     return target;
@@ -151,6 +154,11 @@ export class DeviceBuffer<K extends DeviceDType = DeviceDType> implements Dispos
   [Symbol.dispose](): void {
     this.dispose();
   }
+}
+
+/** What native code allocated. */
+export function wrapBuffer(wrapped: NativeDeviceBuffer): DeviceBuffer {
+  return wrap(wrapped);
 }
 
 /** The array, checked to hold what the buffer does. */

@@ -21,8 +21,8 @@ interface Facts {
   readonly tag?: string;
   /** Whether elements can be multiplied by weights: floats of 16 bits and more. */
   readonly weighable?: true;
-  /** Only buffers on GPUs have it. */
-  readonly onGpus?: true;
+  /** Where alone it is: in buffers on GPUs, or in arrays of the host. */
+  readonly only?: 'gpus' | 'host';
 }
 
 /** All element types, in the order of native/core/kernels/dtype.h: the place of each is its number there. */
@@ -37,25 +37,32 @@ const table = {
   bfloat16: { bytes: 2, array: Uint16Array, weighable: true },
   float32: { bytes: 4, array: Float32Array, tag: 'Float32Array', weighable: true },
   float64: { bytes: 8, array: Float64Array, tag: 'Float64Array', weighable: true },
-  float8e4m3: { bytes: 1, array: Uint8Array, onGpus: true },
-  float8e5m2: { bytes: 1, array: Uint8Array, onGpus: true },
+  float8e4m3: { bytes: 1, array: Uint8Array, only: 'gpus' },
+  float8e5m2: { bytes: 1, array: Uint8Array, only: 'gpus' },
+  int16: { bytes: 2, array: Int16Array, tag: 'Int16Array', only: 'host' },
 } as const satisfies Readonly<Record<string, Facts>>;
 
 type Table = typeof table;
 /** The element types whose facts are like `F`. */
 type Having<F> = { [K in keyof Table]: Table[K] extends F ? K : never }[keyof Table];
 
-/** What the elements of a buffer on a GPU are. */
-export type DeviceDType = keyof Table;
+/** What elements are, here or on a GPU. */
+export type AnyDType = keyof Table;
+
+/** What the elements of a buffer on a GPU are: no int16, which NCCL lacks. */
+export type DeviceDType = Exclude<AnyDType, Having<{ readonly only: 'host' }>>;
 
 /**
  * Element types of buffers on GPUs alone, with which NCCL computes (2.24 or newer; sums from compute capability 9.0) and
  * nothing else does. The host sees their bit patterns in a Uint8Array. e4m3 has no infinity.
  */
-export type Float8DType = Having<{ readonly onGpus: true }>;
+export type Float8DType = Having<{ readonly only: 'gpus' }>;
 
 /** What the elements of an array are. */
-export type DType = Exclude<DeviceDType, Float8DType>;
+export type DType = Exclude<AnyDType, Float8DType>;
+
+/** The element types that arrays of the host and buffers on GPUs both have. */
+export type CommonDType = Extract<DType, DeviceDType>;
 
 /** The element types whose bits a Uint16Array carries: it must say which. */
 export type HalfDType = Having<{ readonly array: Uint16ArrayConstructor }>;
@@ -72,24 +79,34 @@ export interface Float16ArrayLike extends ArrayBufferView {
 export type NumericArray = StorageArray | Float16ArrayLike;
 
 /** The array made for a dtype: what `allocate` and `allocShared` return. */
-export type ArrayOf = { [K in DeviceDType]: Table[K]['array']['prototype'] };
+export type ArrayOf = { [K in AnyDType]: Table[K]['array']['prototype'] };
 
-/** With those of GPUs alone, in the order of native/core/kernels/dtype.h. */
-export const deviceDtypes = Object.freeze(Object.keys(table)) as readonly DeviceDType[];
+/** All names, by number. */
+export const dtypeNames = Object.freeze(Object.keys(table)) as readonly AnyDType[];
 
-/** In the same order. */
+/** Those of buffers on GPUs. */
+export const deviceDtypes: readonly DeviceDType[] = Object.freeze(
+  dtypeNames.filter((dtype): dtype is DeviceDType => !isHostOnly(dtype)),
+);
+
+/** Those of arrays of the host. */
 export const dtypes: readonly DType[] = Object.freeze(
-  deviceDtypes.filter((dtype): dtype is DType => !isFloat8(dtype)),
+  dtypeNames.filter((dtype): dtype is DType => !isFloat8(dtype)),
+);
+
+/** Those of both. */
+export const commonDtypes: readonly CommonDType[] = Object.freeze(
+  dtypeNames.filter((dtype): dtype is CommonDType => !isFloat8(dtype) && !isHostOnly(dtype)),
 );
 
 /** By number. */
-const facts: readonly Facts[] = deviceDtypes.map((dtype) => table[dtype]);
+const facts: readonly Facts[] = dtypeNames.map((dtype) => table[dtype]);
 
 /** Bytes of one element, by dtype number. */
 export const elementBytes: readonly number[] = facts.map(({ bytes }) => bytes);
 
 /** Bytes of one element. */
-export function elementSize(dtype: DeviceDType): number {
+export function elementSize(dtype: AnyDType): number {
   return table[dtype].bytes;
 }
 
@@ -99,8 +116,17 @@ export function isWeighable(dtype: number): boolean {
 }
 
 /** Whether only buffers on GPUs have it. */
-export function isFloat8(dtype: DeviceDType): dtype is Float8DType {
-  return 'onGpus' in table[dtype];
+export function isFloat8(dtype: AnyDType): dtype is Float8DType {
+  return onlyPlace(dtype) === 'gpus';
+}
+
+/** Whether only arrays of the host have it. */
+export function isHostOnly(dtype: AnyDType): dtype is Exclude<AnyDType, DeviceDType> {
+  return onlyPlace(dtype) === 'host';
+}
+
+function onlyPlace(dtype: AnyDType): Facts['only'] {
+  return (table[dtype] as Facts).only;
 }
 
 /** What a Uint16Array without a dtype gives. */
@@ -123,11 +149,11 @@ function numberOfTag(tag: unknown): number {
   return lastNumber;
 }
 
-const float16 = deviceDtypes.indexOf('float16');
-const bfloat16 = deviceDtypes.indexOf('bfloat16');
+const float16 = dtypeNames.indexOf('float16');
+const bfloat16 = dtypeNames.indexOf('bfloat16');
 
 const arrayKinds =
-  'a TypedArray (Int8, Uint8, Int32, Uint32, BigInt64, BigUint64, Float32, Float64, or Uint16 with dtype ' +
+  'a TypedArray (Int8, Uint8, Int16, Int32, Uint32, BigInt64, BigUint64, Float32, Float64, or Uint16 with dtype ' +
   "'float16' or 'bfloat16')";
 
 /**
@@ -154,7 +180,8 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
   const agrees =
     inferred === ambiguous ? named === float16 || named === bfloat16 : named === inferred;
   if (!agrees) {
-    const fitting = inferred === ambiguous ? "'float16' or 'bfloat16'" : `'${dtypes[inferred]}'`;
+    const fitting =
+      inferred === ambiguous ? "'float16' or 'bfloat16'" : `'${dtypeNames[inferred]}'`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', `${fitting} (what ${name} holds)`, dtype);
   }
   return named;
@@ -166,18 +193,23 @@ export function dtypeNumber(array: unknown, dtype: string | undefined, name: str
  * @throws TypeError when there is none of that name, or only GPUs have it.
  */
 export function parseDType(dtype: unknown, name = 'dtype'): number {
-  return numberIn(dtypes, dtype, name);
+  return numberIn(dtypes, dtype, name, '');
 }
 
 /** As {@link parseDType}, with the types of GPUs alone. */
 export function parseDeviceDType(dtype: unknown, name = 'dtype'): number {
-  return numberIn(deviceDtypes, dtype, name);
+  const wayOut = dtype === 'int16' ? '; int16 is for the host alone, take int32' : '';
+  return numberIn(deviceDtypes, dtype, name, wayOut);
 }
 
-function numberIn(known: readonly DeviceDType[], dtype: unknown, name: string): number {
-  const number = (known as readonly unknown[]).indexOf(dtype);
-  if (number >= 0) return number;
-  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${known.join(', ')}`, dtype);
+function numberIn(
+  known: readonly AnyDType[],
+  dtype: unknown,
+  name: string,
+  wayOut: string,
+): number {
+  if ((known as readonly unknown[]).includes(dtype)) return dtypeNames.indexOf(dtype as AnyDType);
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${known.join(', ')}${wayOut}`, dtype);
 }
 
 /** A zeroed array of `count` elements, by dtype number. */

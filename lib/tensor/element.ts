@@ -1,17 +1,18 @@
 // One element of a dtype, checked.
 import { argumentError } from '../errors.js';
-import { allocate, deviceDtypes, isFloat8 } from './dtype.js';
-import type { DeviceDType, StorageArray } from './dtype.js';
+import { allocate, dtypeNames, isFloat8 } from './dtype.js';
+import type { AnyDType, StorageArray } from './dtype.js';
 import { toFloat8 } from './float8.js';
 import { toHalf } from './half.js';
 
 /** The value of one element. */
-export type Element<K extends DeviceDType> = K extends 'int64' | 'uint64' ? bigint : number;
+export type Element<K extends AnyDType> = K extends 'int64' | 'uint64' ? bigint : number;
 
 /** The smallest and the largest of the integer types. */
-const ranges: Readonly<Partial<Record<DeviceDType, readonly [bigint, bigint]>>> = {
+const ranges: Readonly<Partial<Record<AnyDType, readonly [bigint, bigint]>>> = {
   int8: [-(2n ** 7n), 2n ** 7n - 1n],
   uint8: [0n, 2n ** 8n - 1n],
+  int16: [-(2n ** 15n), 2n ** 15n - 1n],
   int32: [-(2n ** 31n), 2n ** 31n - 1n],
   uint32: [0n, 2n ** 32n - 1n],
   int64: [-(2n ** 63n), 2n ** 63n - 1n],
@@ -23,8 +24,8 @@ const ranges: Readonly<Partial<Record<DeviceDType, readonly [bigint, bigint]>>> 
  *
  * @throws TypeError for a value of another type, RangeError for an integer out of range.
  */
-export function elementOf(dtype: DeviceDType, value: unknown): StorageArray {
-  const one = allocate(deviceDtypes.indexOf(dtype), 1);
+export function elementOf(dtype: AnyDType, value: unknown): StorageArray {
+  const one = allocate(dtypeNames.indexOf(dtype), 1);
   const wide = dtype === 'int64' || dtype === 'uint64';
   if (typeof value !== (wide ? 'bigint' : 'number')) {
     const expected = `a ${wide ? 'bigint' : 'number'} for ${dtype}`;
@@ -37,13 +38,13 @@ export function elementOf(dtype: DeviceDType, value: unknown): StorageArray {
 }
 
 /** What the array holds for a number. */
-function bitsOf(dtype: DeviceDType, value: number): number {
+function bitsOf(dtype: AnyDType, value: number): number {
   if (isFloat8(dtype)) return toFloat8(dtype, value);
   return dtype === 'float16' || dtype === 'bfloat16' ? toHalf(dtype, value) : value;
 }
 
 function assertInteger(
-  dtype: DeviceDType,
+  dtype: AnyDType,
   value: number | bigint,
   [low, high]: readonly [bigint, bigint],
 ) {

@@ -1,13 +1,11 @@
 // Which memory pending operations use. Native code reads and writes it on other threads: until an operation settles,
 // nothing else may write what it uses, nor use what it writes.
 import { argumentError } from '../errors.js';
+import { MemoryUses } from './memory-uses.js';
+import type { MemoryUse } from './memory-uses.js';
 import type { Region } from './memory.js';
 
-interface Lease {
-  readonly buffer: object;
-  readonly start: number;
-  readonly end: number;
-  readonly writes: boolean;
+interface Lease extends MemoryUse {
   /** The operation that has it, for messages. */
   readonly op: string;
   /** Of a holder's: what it is used for; a store's key. */
@@ -41,7 +39,7 @@ export interface LeasedPart {
 /** What one operation has leased. */
 export type Leases = readonly Lease[];
 
-const active = new Map<object, Lease[]>();
+const active = new MemoryUses<Lease>();
 
 /** Arrays of an operation; null where a rank needs none. */
 export type LeasedArrays = Region | readonly (Region | null)[] | null;
@@ -73,12 +71,8 @@ export function leaseParts(op: string, parts: readonly LeasedPart[], holder: Hol
 }
 
 function take(made: readonly Lease[]): Leases {
-  if (active.size > 0 || groups.size > 0) made.forEach(assertFree);
-  for (const one of made) {
-    const others = active.get(one.buffer);
-    if (others === undefined) active.set(one.buffer, [one]);
-    else others.push(one);
-  }
+  if (!active.empty || groups.size > 0) made.forEach(assertFree);
+  for (const one of made) active.add(one);
   return made;
 }
 
@@ -86,8 +80,8 @@ function take(made: readonly Lease[]): Leases {
  * The arrays of one operation that comes again and again: leased and released as one, however many they are.
  */
 export class LeaseGroup {
-  /** By allocation. */
-  readonly #leases = new Map<object, Lease[]>();
+  readonly #leases: readonly Lease[];
+  readonly #uses = new MemoryUses<Lease>();
   readonly #owner: LeaseOwner;
   readonly #writes: boolean;
   /** Groups that need not wait for one another: nothing they share is written, or it is in order. */
@@ -101,19 +95,16 @@ export class LeaseGroup {
       add(made, op, reads, false, part);
     }
     this.#writes = made.some(({ writes }) => writes);
-    for (const one of made) {
-      const others = this.#leases.get(one.buffer);
-      if (others === undefined) this.#leases.set(one.buffer, [one]);
-      else others.push(one);
-    }
+    this.#leases = made;
+    for (const one of made) this.#uses.add(one);
   }
 
   /** @throws TypeError ERR_BUFFER_IN_USE as {@link leaseParts} */
   lease(holder: Holder): void {
     for (const [other, holders] of groups) this.#meet(other, holder, holders);
-    if (active.size > 0) {
-      for (const leases of this.#leases.values()) {
-        for (const one of leases) assertApart(one, active.get(one.buffer), holder);
+    if (!active.empty) {
+      for (const one of this.#leases) {
+        active.conflicting(one, (other) => meet(one, other, holder, other.holder));
       }
     }
     const holders = groups.get(this);
@@ -128,24 +119,21 @@ export class LeaseGroup {
     if (holders.length === 0) groups.delete(this);
   }
 
-  /** Its leases of an allocation. */
-  of(buffer: object): readonly Lease[] | undefined {
-    return this.#leases.get(buffer);
+  /** Calls `visit` with each of its leases that is in the way of `wanted`. */
+  conflicting(wanted: Lease, visit: (lease: Lease) => void): void {
+    this.#uses.conflicting(wanted, visit);
   }
 
   #meet(other: LeaseGroup, holder: Holder, holders: readonly Holder[]): void {
     if (this.#apart.has(other) || !(this.#writes || other.#writes)) return;
-    let waits = false;
-    for (const leases of this.#leases.values()) {
-      for (const one of leases) {
-        for (const theirs of other.of(one.buffer) ?? []) {
-          if (!conflicts(one, theirs)) continue;
-          if (other.#owner !== this.#owner) throw inUse(one, theirs);
-          waits ||= !this.#owner.inOrder(one, theirs);
-        }
-      }
+    const unordered: Lease[] = [];
+    for (const one of this.#leases) {
+      other.conflicting(one, (theirs) => {
+        if (other.#owner !== this.#owner) throw inUse(one, theirs);
+        if (!this.#owner.inOrder(one, theirs)) unordered.push(theirs);
+      });
     }
-    if (!waits) this.#apart.add(other);
+    if (unordered.length === 0) this.#apart.add(other);
     else for (const one of holders) holder.waitFor(one);
   }
 }
@@ -155,13 +143,7 @@ const groups = new Map<LeaseGroup, Holder[]>();
 
 /** Gives leases back. */
 export function release(leases: Leases): void {
-  for (const one of leases) {
-    const others = active.get(one.buffer);
-    if (others === undefined) continue;
-    const at = others.indexOf(one);
-    if (at >= 0) others.splice(at, 1);
-    if (others.length === 0) active.delete(one.buffer);
-  }
+  for (const one of leases) active.delete(one);
 }
 
 /**
@@ -170,7 +152,7 @@ export function release(leases: Leases): void {
  * @throws TypeError ERR_BUFFER_IN_USE
  */
 export function assertUsable(op: string, reads: LeasedArrays, writes: LeasedArrays): void {
-  if (active.size === 0 && groups.size === 0) return;
+  if (active.empty && groups.size === 0) return;
   const wanted: Lease[] = [];
   add(wanted, op, writes, true);
   if (reads !== writes) add(wanted, op, reads, false);
@@ -201,32 +183,18 @@ function isList(arrays: NonNullable<LeasedArrays>): arrays is readonly (Region |
 }
 
 function assertFree(wanted: Lease): void {
-  assertApart(wanted, active.get(wanted.buffer), wanted.holder);
+  active.conflicting(wanted, (other) => meet(wanted, other, wanted.holder, other.holder));
   for (const [group, holders] of groups) {
-    for (const other of holders) {
-      assertApart(wanted, group.of(wanted.buffer), wanted.holder, other);
-    }
+    group.conflicting(wanted, (other) => {
+      for (const theirs of holders) meet(wanted, other, wanted.holder, theirs);
+    });
   }
 }
 
-/** @param of - whose `others` are, where they do not say so themselves. */
-function assertApart(
-  wanted: Lease,
-  others: readonly Lease[] | undefined,
-  holder: Holder | undefined,
-  of?: Holder,
-): void {
-  for (const other of others ?? []) {
-    if (!conflicts(wanted, other)) continue;
-    const theirs = of ?? other.holder;
-    if (holder === undefined || theirs?.owner !== holder.owner) throw inUse(wanted, other);
-    if (!holder.owner.inOrder(wanted, other)) holder.waitFor(theirs);
-  }
-}
-
-function conflicts(wanted: Lease, other: Lease): boolean {
-  const overlaps = wanted.start < other.end && other.start < wanted.end;
-  return overlaps && (wanted.writes || other.writes);
+/** What two conflicting leases mean for the holder of the one that is wanted: nothing, a wait or an error. */
+function meet(wanted: Lease, other: Lease, holder: Holder | undefined, theirs?: Holder): void {
+  if (holder === undefined || theirs?.owner !== holder.owner) throw inUse(wanted, other);
+  if (!holder.owner.inOrder(wanted, other)) holder.waitFor(theirs);
 }
 
 function inUse(wanted: Lease, other: Lease): Error {

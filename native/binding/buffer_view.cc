@@ -11,15 +11,16 @@ namespace gradlink::binding {
 
 namespace {
 
-constexpr napi_typedarray_type kStorage[kGpuDTypeCount] = {
+constexpr napi_typedarray_type kStorage[kDTypeCount] = {
     napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,
     napi_bigint64_array, napi_biguint64_array, napi_uint16_array, napi_uint16_array,
-    napi_float32_array,  napi_float64_array,   napi_uint8_array,  napi_uint8_array};
+    napi_float32_array,  napi_float64_array,   napi_uint8_array,  napi_uint8_array,
+    napi_int16_array};
 
-constexpr const char* kStorageNames[kGpuDTypeCount] = {
-    "an Int8Array",    "a Uint8Array",     "an Int32Array", "a Uint32Array",
-    "a BigInt64Array", "a BigUint64Array", "a Uint16Array", "a Uint16Array",
-    "a Float32Array",  "a Float64Array",   "a Uint8Array",  "a Uint8Array"};
+constexpr const char* kStorageNames[kDTypeCount] = {
+    "an Int8Array",     "a Uint8Array",  "an Int32Array", "a Uint32Array",  "a BigInt64Array",
+    "a BigUint64Array", "a Uint16Array", "a Uint16Array", "a Float32Array", "a Float64Array",
+    "a Uint8Array",     "a Uint8Array",  "an Int16Array"};
 
 /// What came, for messages.
 std::string got(const Napi::Value& value) {
@@ -89,7 +90,11 @@ void* memoryOf(const Napi::Value& value, DType dtype, std::size_t length, const 
 }
 
 DType dtypeArg(const Napi::Value& value) {
-  return static_cast<DType>(integerArg(value, "dtype", 0, kDTypeCount - 1));
+  const auto dtype = static_cast<DType>(integerArg(value, "dtype", 0, kDTypeCount - 1));
+  if (isFloat8(dtype)) {
+    throw argumentError(value.Env(), "dtype", "a type of the host", nameOf(dtype));
+  }
+  return dtype;
 }
 
 DType gpuDTypeArg(const Napi::Value& value) {

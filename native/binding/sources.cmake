@@ -22,11 +22,16 @@ unite(gradlink communicator
   communicator/buckets_wrap.cc
   communicator/calls.cc
   communicator/counted_calls.cc
+  communicator/group_calls.cc
   communicator/handle.cc
+  communicator/held_calls.cc
   communicator/job_join.cc
   communicator/join.cc
+  communicator/joinable_calls.cc
   communicator/mpi_join.cc
   communicator/neighbor_calls.cc
+  communicator/registered.cc
+  communicator/split.cc
   communicator/window_wrap.cc
   communicator/wrap.cc)
 unite(gradlink store
@@ -38,6 +43,7 @@ unite(gradlink store
   store/handle.cc
   store/optimizer_spec.cc
   store/optimizer_wrap.cc
+  store/server_trace.cc
   store/updater_call.cc
   store/wrap.cc)
 target_precompile_headers(gradlink PRIVATE ${GRADLINK_STANDARD_HEADERS} ${CMAKE_CURRENT_LIST_DIR}/napi_setup.h)

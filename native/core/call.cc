@@ -82,9 +82,9 @@ void checkShape(const Shape& shape, int size, bool gpu) {
     throw misuse(op, std::string(nameOf(shape.dtype)) +
                          " is a type of GPUs: the host has no arithmetic for it");
   }
-  const bool isFloat = shape.dtype >= DType::float16 && !isFloat8(shape.dtype);
-  if (shape.kind == Kind::neighborAllReduce && !isFloat) {
-    throw misuse(op, std::string("weights need a float type, not ") + nameOf(shape.dtype));
+  if (gpu && shape.kind == Kind::neighborAllReduce && !isFloat(shape.dtype)) {
+    throw misuse(op, std::string("weights need a float type on GPUs, not ") + nameOf(shape.dtype) +
+                         "; ranks in the memory of the host take integers");
   }
   if (isScan(shape.kind) && shape.op == ReduceOp::avg) {
     throw misuse(

@@ -35,12 +35,23 @@ std::string CallGroups::text() const {
 
 int CallGroups::odd() const { return groups_.size() > 1 ? groups_[1].second.front() : -1; }
 
-Error differentCalls(const char* op, const std::string& groups, int odd) {
-  return harmless(ErrorCode::mismatch, op,
-                  "the ranks made different calls: " + groups +
-                      ". All ranks must call the same operation with the same count, type, op and "
-                      "root")
-      .withRank(odd);
+int CallGroups::otherThan(int rank) const {
+  int first = -1;
+  for (const auto& [call, ranks] : groups_) {
+    if (std::find(ranks.begin(), ranks.end(), rank) != ranks.end()) continue;
+    const int least = *std::min_element(ranks.begin(), ranks.end());
+    if (first < 0 || least < first) first = least;
+  }
+  return first;
+}
+
+Error differentCalls(const char* op, const std::string& groups, int odd, int other) {
+  Error error = harmless(ErrorCode::mismatch, op,
+                         "the ranks made different calls: " + groups +
+                             ". All ranks must call the same operation with the same count, type, "
+                             "op and root");
+  error.other = other;
+  return error.withRank(odd);
 }
 
 std::string listOfRanks(const std::vector<int>& ranks) {

@@ -21,6 +21,8 @@ class CallGroups {
   /// The first rank of the second group: whom to blame, since it differs from the first. -1 where
   /// all made the same call.
   int odd() const;
+  /// The first rank whose call differs from this rank's; -1 where there is none.
+  int otherThan(int rank) const;
 
  private:
   std::vector<std::pair<std::string, std::vector<int>>> groups_;
@@ -30,10 +32,10 @@ class CallGroups {
 std::string listOfRanks(const std::vector<int>& ranks);
 
 /// The mismatch that all ranks throw, each for its own call; the communicator stays usable, as
-/// nothing was moved. `groups`: CallGroups::text().
-Error differentCalls(const char* op, const std::string& groups, int odd);
-inline Error differentCalls(const char* op, const CallGroups& groups) {
-  return differentCalls(op, groups.text(), groups.odd());
+/// nothing was moved. `groups`: CallGroups::text(); `other`: of Error.
+Error differentCalls(const char* op, const std::string& groups, int odd, int other);
+inline Error differentCalls(const char* op, const CallGroups& groups, int self) {
+  return differentCalls(op, groups.text(), groups.odd(), groups.otherThan(self));
 }
 
 }  // namespace gradlink

@@ -66,7 +66,7 @@ CountedTable::CountedTable(const CountedCall& call, std::span<const int> held, i
   } else {
     exchange(own.data(), cells_.data(), bytesOf(size));
   }
-  check();
+  check(held.front());
 }
 
 std::string CountedTable::callOf(int rank) const {
@@ -83,10 +83,10 @@ std::string CountedTable::callOf(int rank) const {
 }
 
 // The first disagreement in the order of ranks: the same on all.
-void CountedTable::check() const {
+void CountedTable::check(int self) const {
   CallGroups groups;
   for (int r = 0; r < size_; ++r) groups.add(r, callOf(r));
-  if (groups.odd() >= 0) throw differentCalls(nameOf(kind_), groups);
+  if (groups.odd() >= 0) throw differentCalls(nameOf(kind_), groups, self);
   for (int to = 0; to < size_; ++to) {
     for (int from = 0; from < size_; ++from) {
       if (kind_ == CountedKind::reduceScatterV && at(from, kSent + to) != at(0, kSent + to)) {

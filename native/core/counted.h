@@ -98,7 +98,7 @@ class CountedTable {
                   static_cast<std::size_t>(column)];
   }
   std::string callOf(int rank) const;
-  void check() const;
+  void check(int self) const;
 
   CountedKind kind_;
   int size_;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "core/cache.h"
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
+#include "core/memory/cache.h"
 
 namespace gradlink {
 namespace {
@@ -52,7 +52,7 @@ struct Range {
   void copy(void* dst, const void* src) const {
     if (dst == src) return;
     void* const dsts[] = {dst};
-    copyMany(dsts, src, bytes(), call.streaming);
+    copyResults(dsts, src, bytes(), call.streaming);
   }
   /// Block `block` of every input, reduced in the order of ranks.
   void reduce(std::span<void* const> dst, std::size_t block) const {
@@ -88,7 +88,7 @@ void broadcast(const Range& range, std::size_t root) {
   for (std::size_t r = 0; r < range.size(); ++r) {
     if (range.writes(r) && range.out(r, 0) != src) dst.push(range.out(r, 0));
   }
-  if (!dst.empty()) copyMany(dst.span(), src, range.bytes(), range.call.streaming);
+  if (!dst.empty()) copyResults(dst.span(), src, range.bytes(), range.call.streaming);
 }
 
 void gatherTo(const Range& range, std::size_t destination) {
@@ -103,7 +103,7 @@ void allGather(const Range& range) {
     for (std::size_t d = 0; d < range.size(); ++d) {
       if (range.writes(d) && range.out(d, r) != range.in(r, 0)) dst.push(range.out(d, r));
     }
-    if (!dst.empty()) copyMany(dst.span(), range.in(r, 0), range.bytes(), range.call.streaming);
+    if (!dst.empty()) copyResults(dst.span(), range.in(r, 0), range.bytes(), range.call.streaming);
   }
 }
 

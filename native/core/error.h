@@ -32,6 +32,9 @@ class Error : public std::runtime_error {
   ErrorCode code;
   /// The rank that is to blame; -1 where there is none.
   int rank = -1;
+  /// Of a mismatch: the first rank whose call differs from this rank's own; -1 where it is not
+  /// known.
+  int other = -1;
   /// The operation that failed, "allReduce" for example; empty where there is none.
   std::string op;
   /// Whether the communicator can still be used afterwards. Lost peers and aborts poison it; misuse

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <climits>
 #include <cstdint>
+#include <ctime>
 
 namespace gradlink {
 
@@ -15,6 +16,13 @@ namespace gradlink {
 inline void futexWait(const std::atomic<std::uint32_t>& word, std::uint32_t expected) {
   static_assert(sizeof(std::atomic<std::uint32_t>) == 4, "the kernel reads four bytes");
   syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+/// The same for at most `nanoseconds`, which are less than a second.
+inline void futexWaitFor(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                         long nanoseconds) {
+  const timespec longest{0, nanoseconds};
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, &longest, nullptr, 0);
 }
 
 /// Wakes up to `count` sleepers. Never reads the word, so the word may already be gone.

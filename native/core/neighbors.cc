@@ -38,21 +38,24 @@ void checkPeers(std::span<const NeighborBlock> sources, std::span<const int> des
 
 }  // namespace
 
-NeighborTable::NeighborTable(int rank, int size, std::size_t count, DType dtype,
-                             std::span<const NeighborBlock> sources,
-                             std::span<const int> destinations, const Exchange& exchange)
+NeighborTable::NeighborTable(std::span<const NeighborLists> own, int size, DType dtype,
+                             const Exchange& exchange)
     : size_(size),
       width_(2 + 2 * static_cast<std::size_t>(size)),
       cells_(static_cast<std::size_t>(size) * width_) {
-  checkPeers(sources, destinations, rank, size);
-  std::vector<std::int64_t> own(width_, kNone);
-  own[0] = static_cast<std::int64_t>(count);
-  own[1] = static_cast<std::int64_t>(dtype);
-  for (const NeighborBlock& s : sources) {
-    own[2 + static_cast<std::size_t>(s.rank)] = static_cast<std::int64_t>(s.count);
+  for (const NeighborLists& one : own) checkPeers(one.sources, one.destinations, one.rank, size);
+  std::vector<std::int64_t> rows(own.size() * width_, kNone);
+  std::int64_t* row = rows.data();
+  for (const NeighborLists& one : own) {
+    row[0] = static_cast<std::int64_t>(one.count);
+    row[1] = static_cast<std::int64_t>(dtype);
+    for (const NeighborBlock& s : one.sources) {
+      row[2 + static_cast<std::size_t>(s.rank)] = static_cast<std::int64_t>(s.count);
+    }
+    for (const int to : one.destinations) row[2 + static_cast<std::size_t>(size + to)] = 1;
+    row += width_;
   }
-  for (const int to : destinations) own[2 + static_cast<std::size_t>(size + to)] = 1;
-  exchange(own.data(), cells_.data(), width_ * sizeof(std::int64_t));
+  exchange(rows.data(), cells_.data(), width_ * sizeof(std::int64_t));
   check();
 }
 
@@ -91,13 +94,12 @@ void neighborAllGather(Communicator& communicator, const void* in, std::size_t c
                        std::span<const int> destinations, const CallOptions& options) {
   const int size = communicator.size();
   const int rank = communicator.heldRanks()[0];
-  const NeighborTable table(
-      rank, size, count, dtype, sources, destinations,
-      [&](const void* own, void* all, std::size_t bytes) {
-        const void* const given[] = {own};
-        void* const gathered[] = {all};
-        communicator.allGather({given, gathered}, bytes, DType::uint8, options);
-      });
+  const NeighborLists lists[] = {{rank, count, sources, destinations}};
+  const NeighborTable table(lists, size, dtype, [&](const void* own, void* all, std::size_t bytes) {
+    const void* const given[] = {own};
+    void* const gathered[] = {all};
+    communicator.allGather({given, gathered}, bytes, DType::uint8, options);
+  });
 
   std::vector<std::byte*> places(static_cast<std::size_t>(size));
   auto* next = static_cast<std::byte*>(out);
@@ -133,9 +135,6 @@ void pairGossip(Communicator& communicator, const void* in, void* out, std::size
   const int rank = communicator.heldRanks()[0];
   if (peer < 0 || peer >= communicator.size() || peer == rank) {
     throw misuse("pairGossip", "expected a rank other than its own, got " + std::to_string(peer));
-  }
-  if (dtype < DType::float16) {
-    throw misuse("pairGossip", std::string("weights need a float type, not ") + nameOf(dtype));
   }
   std::vector<std::byte> theirs(count * sizeOf(dtype));
   const auto send = [&] { communicator.send(in, count, dtype, peer, kTag, options); };

@@ -20,17 +20,25 @@ struct NeighborBlock {
   std::size_t count;
 };
 
+/// What one rank sends to each of its destinations, and awaits.
+struct NeighborLists {
+  int rank;
+  std::size_t count;
+  std::span<const NeighborBlock> sources;
+  std::span<const int> destinations;
+};
+
 /// Who sends how much to whom, as all ranks tell one another before anything moves.
 class NeighborTable {
  public:
-  /// Puts what each rank tells (`bytes` each) one after the other into `all`.
+  /// Puts what each rank tells (`bytes` each) one after the other into `all`; `own` is what the
+  /// ranks held here tell, likewise.
   using Exchange = std::function<void(const void* own, void* all, std::size_t bytes)>;
 
-  /// Collective. Throws invalidArgument for lists that name the rank itself or one twice, before
-  /// anything is told; where ranks disagree (element type, counts, who sends to whom) the same
-  /// mismatch on all of them.
-  NeighborTable(int rank, int size, std::size_t count, DType dtype,
-                std::span<const NeighborBlock> sources, std::span<const int> destinations,
+  /// Collective. `own`: of each rank held here. Throws invalidArgument for lists that name the rank
+  /// itself or one twice, before anything is told; where ranks disagree (element type, counts, who
+  /// sends to whom) the same mismatch on all of them.
+  NeighborTable(std::span<const NeighborLists> own, int size, DType dtype,
                 const Exchange& exchange);
 
   /// Elements that the rank sends to each of its destinations.

@@ -10,6 +10,7 @@ unite(gradlink_core calls
   error.cc
   forwarding_communicator.cc
   fusion.cc
+  joinable.cc
   neighbors.cc
   one_rank.cc
   hosts/hierarchical.cc
@@ -20,8 +21,10 @@ unite(gradlink_core calls
   hosts/one_host.cc
   hosts/rank_names.cc)
 unite(gradlink_core kernels
+  memory/cache.cc
   direct.cc
   uncompress.cc
+  kernels/integer_weights.cc
   kernels/reduce_kernels.cc
   kernels/simd/level.cc
   sha256.cc

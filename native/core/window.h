@@ -46,6 +46,9 @@ class Window {
 
   /// The rank's array: `count` elements, as long as this object lives.
   virtual void* data() = 0;
+  /// Where the source's array lies in this process's memory, for who reads it while nobody writes
+  /// it; null where it is out of reach: on another host, or on a GPU.
+  virtual const void* seen(int /*source*/) { return nullptr; }
 
   /// The destination's buffer for this rank becomes weight * values (accumulate: grows by it), one
   /// after the other; put counts its version up. Then values *= selfWeight, p too.

@@ -61,6 +61,9 @@ class Wire {
   virtual int size() const = 0;
   /// "shm" or "mpi".
   virtual const char* backend() const = 0;
+  /// Whether all ranks are on this host, with a core for each: then one thread of a rank may spin
+  /// where it waits for another rank.
+  virtual bool ranksHaveCores() const { return false; }
   /// Whether a payload to this rank is read where it lies.
   virtual bool sharesMemoryWith(int rank) const = 0;
 

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "core/error.h"
@@ -25,7 +26,7 @@ std::filesystem::path cubinFolder() {
   if (named != nullptr) return named;
   Dl_info info{};
   // Of any address in this library.
-  if (dladdr(kKernelsPtx, &info) == 0 || info.dli_fname == nullptr) return {};
+  if (dladdr(&kKernelsPtx, &info) == 0 || info.dli_fname == nullptr) return {};
   return std::filesystem::path(info.dli_fname).parent_path() / "cubins";
 }
 
@@ -56,10 +57,11 @@ class JitLog {
   char text_[2048] = {};
 };
 
-ModuleHandle compile(const Device& device, const char* ptx) {
+ModuleHandle compile(const Device& device, const PackedPtx& packed) {
+  const std::vector<char> ptx = textOf(packed);
   ModuleHandle module = nullptr;
   JitLog log;
-  const Status status = log.load(&module, ptx);
+  const Status status = log.load(&module, ptx.data());
   const int version = Driver::get().version;
   const std::string driver = "the driver of " + device.label() + " (CUDA " +
                              std::to_string(version / 1000) + "." +
@@ -89,6 +91,16 @@ ModuleHandle compile(const Device& device, const char* ptx) {
 
 }  // namespace
 
+std::vector<char> textOf(const PackedPtx& packed) {
+  constexpr std::size_t kMost = std::size_t{64} << 20;
+  std::optional<std::vector<char>> text =
+      uncompress({reinterpret_cast<const char*>(packed.data), packed.bytes}, kMost);
+  if (text) return std::move(*text);
+  throw Error(ErrorCode::backendUnavailable,
+              "gradlink's kernels are compressed, and neither this Node nor libz.so.1 unpacks "
+              "them: install zlib (Debian: zlib1g)");
+}
+
 std::optional<Cubin> cubinFor(const KernelCode& code, int major, int minor) {
   const std::filesystem::path folder = cubinFolder();
   if (folder.empty()) return std::nullopt;
@@ -111,7 +123,7 @@ std::string imageFor(const KernelCode& code, const Device& device) {
 LoadedImage loadImage(const KernelCode& code, const Device& device) {
   const std::optional<Cubin> cubin =
       cubinFor(code, device.capabilityMajor(), device.capabilityMinor());
-  if (!cubin) return {compile(device, code.ptx), kCompiled};
+  if (!cubin) return {compile(device, *code.ptx), kCompiled};
   ModuleHandle module = nullptr;
   const std::optional<std::vector<char>> image = readCubin(cubin->file);
   // A driver older than the cubin's toolkit says so in one of several ways. What has nothing to do
@@ -119,8 +131,8 @@ LoadedImage loadImage(const KernelCode& code, const Device& device) {
   const Status status =
       image ? Driver::get().moduleLoadData(&module, image->data()) : kInvalidImage;
   if (status == kSuccess) return {module, "cubin " + cubin->architecture};
-  return {compile(device, code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +
-                                         cubin->architecture + " (" + statusText(status) + ")"};
+  return {compile(device, *code.ptx), std::string(kCompiled) + ": the driver does not take cubin " +
+                                          cubin->architecture + " (" + statusText(status) + ")"};
 }
 
 }  // namespace gradlink::cuda

@@ -11,12 +11,13 @@
 namespace gradlink::cuda {
 
 class Device;
+struct PackedPtx;
 
 /// One module's kernels.
 struct KernelCode {
   /// "kernels", in the names of cubins.
   const char* name;
-  const char* ptx;
+  const PackedPtx* ptx;
   /// Of the PTX that the cubins were made of: a cubin of other kernels has another name.
   const char* digest;
   std::span<const char* const> kernels;

@@ -22,8 +22,8 @@ constexpr const char* kStepNames[] = {GRADLINK_STEP_KERNELS(GRADLINK_NAME)};
 constexpr int kRegistersOfFunction = 4;
 constexpr std::uint64_t kMostBlocks = 0x7fffffff;
 
-constexpr KernelCode kBase = {"kernels", kKernelsPtx, kKernelsDigest, kBaseNames};
-constexpr KernelCode kSteps = {"step_kernels", kStepKernelsPtx, kStepKernelsDigest, kStepNames};
+constexpr KernelCode kBase = {"kernels", &kKernelsPtx, kKernelsDigest, kBaseNames};
+constexpr KernelCode kSteps = {"step_kernels", &kStepKernelsPtx, kStepKernelsDigest, kStepNames};
 
 /// The modules of one kind, by device. Never destroyed. A lock for each device: loading takes
 /// seconds where the driver compiles, and one GPU's compiler does not wait for another's.

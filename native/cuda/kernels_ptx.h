@@ -1,14 +1,26 @@
 // The PTX texts of kernels.cu and step_kernels.cu, as scripts/ptx.mjs made them: the build puts
-// native/cuda/*.ptx into the library.
+// native/cuda/*.ptx into the library, compressed.
 #pragma once
+
+#include <cstddef>
+#include <vector>
 
 namespace gradlink::cuda {
 
-/// Each ends in a null character, as cuModuleLoadData wants it.
-extern const char kKernelsPtx[];
-extern const char kStepKernelsPtx[];
-/// The first digits of their SHA-256.
+struct PackedPtx {
+  const unsigned char* data;
+  std::size_t bytes;
+};
+
+extern const PackedPtx kKernelsPtx;
+extern const PackedPtx kStepKernelsPtx;
+/// The first digits of the texts' SHA-256.
 extern const char kKernelsDigest[];
 extern const char kStepKernelsDigest[];
+
+/// The text, which ends in a null character, as cuModuleLoadData wants it.
+///
+/// @throws Error backendUnavailable where nothing here unpacks it
+std::vector<char> textOf(const PackedPtx&);
 
 }  // namespace gradlink::cuda

@@ -1,9 +1,20 @@
 # The CUDA driver, NVML, and our kernels: loaded at run time, so that nothing of CUDA is needed to build.
 #
-# The kernels' PTX becomes strings of source files in the build folder. Raw strings: only their end mark could end them.
+# The kernels' PTX becomes arrays of source files in the build folder. It is compressed, since it is two megabytes of text
+# that most installations never read. Node, which builds and runs all this, has zlib.
+find_program(GRADLINK_NODE NAMES node nodejs REQUIRED)
 foreach(module kernels step_kernels)
   set(file ${CMAKE_CURRENT_LIST_DIR}/${module}.ptx)
-  file(READ ${file} ptx)
+  set(packed ${CMAKE_CURRENT_BINARY_DIR}/${module}.ptx.z)
+  execute_process(
+    COMMAND ${GRADLINK_NODE} -e "
+      const { readFileSync, writeFileSync } = require('node:fs');
+      const text = Buffer.concat([readFileSync(process.argv[1]), Buffer.of(0)]);
+      writeFileSync(process.argv[2], require('node:zlib').deflateSync(text, { level: 9 }));"
+      ${file} ${packed}
+    COMMAND_ERROR_IS_FATAL ANY)
+  file(READ ${packed} bytes HEX)
+  string(REGEX REPLACE "(..)" "0x\\1," bytes ${bytes})
   file(SHA256 ${file} digest)
   string(SUBSTRING ${digest} 0 16 digest)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
@@ -13,8 +24,11 @@ foreach(module kernels step_kernels)
 #include "cuda/kernels_ptx.h"
 
 namespace gradlink::cuda {
+namespace {
+const unsigned char k@name@Packed[] = {@bytes@};
+}  // namespace
 
-const char k@name@Ptx[] = R"ptx(@ptx@)ptx";
+const PackedPtx k@name@Ptx = {k@name@Packed, sizeof k@name@Packed};
 const char k@name@Digest[] = "@digest@";
 
 }  // namespace gradlink::cuda

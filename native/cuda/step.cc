@@ -38,6 +38,11 @@ const char* typeName(DType dtype) {
   }
 }
 
+const char* squaresOf(TrustRatio ratio) {
+  if (ratio == TrustRatio::lars) return "LarsSquares";
+  return ratio == TrustRatio::lamb ? "LambSquares" : "LbsgdSquares";
+}
+
 template <class T>
 struct Lists {
   StepData<T>* tasks = nullptr;
@@ -148,8 +153,8 @@ class Call {
   /// Norms of every array, then the rates in the list itself.
   void scaleRates() {
     const auto* norms = static_cast<const NormData*>(there_.norms);
-    launch(ratio_ == TrustRatio::lars ? "LarsSquares" : "LambSquares",
-           divideUp(blocks_ * kernels::kLanes, kThreads), constTasks(), norms, count32(), blocks_);
+    launch(squaresOf(ratio_), divideUp(blocks_ * kernels::kLanes, kThreads), constTasks(), norms,
+           count32(), blocks_);
     const KernelModule& module = stepKernels(stream_.device());
     module.launch(stream_, "gradlinkFoldLanes", divideUp(2 * blocks_, kThreads), kThreads, norms,
                   count32(), blocks_);

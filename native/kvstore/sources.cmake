@@ -3,10 +3,14 @@ add_library(gradlink_kvstore STATIC)
 unite(gradlink_kvstore worker
   allreduce/agreement.cc
   allreduce/engine.cc
+  allreduce/rows.cc
+  allreduce/shards.cc
+  allreduce/steps.cc
   allreduce/store.cc
   allreduce/sums.cc
   worker/buffers.cc
   worker/engine.cc
+  worker/engine_wait.cc
   worker/engine_watch.cc
   worker/link.cc
   worker/placement.cc
@@ -25,9 +29,12 @@ unite(gradlink_kvstore gpu
   gpu/key.cc
   gpu/keys.cc
   gpu/marks.cc
+  gpu/nccl_sums.cc
+  gpu/packs.cc
   gpu/places.cc
   gpu/round.cc
   gpu/round_rows.cc
+  gpu/shards.cc
   gpu/staging.cc
   gpu/step.cc
   gpu/store.cc
@@ -50,16 +57,19 @@ unite(gradlink_kvstore local
   optimizer/simd/kernels.cc
   optimizer/noise.cc
   optimizer/state_file.cc
+  optimizer/state_parts.cc
   optimizer/update_run.cc
   store_checks.cc)
 unite(gradlink_kvstore server
   server/control.cc
   server/loop.cc
   server/merge.cc
+  server/notes.cc
   server/pipeline.cc
   server/replies.cc
   server/shard.cc
-  server/shard_answers.cc)
+  server/shard_answers.cc
+  server/trace.cc)
 target_link_libraries(gradlink_kvstore PUBLIC gradlink_core PRIVATE gradlink_nccl gradlink_cuda)
 precompile_standard_headers(gradlink_kvstore)
 

@@ -32,12 +32,6 @@ void checkOperation(const Operation& operation, const std::string& name, std::si
   for (const auto& list : operation.inRows) check(list);
 }
 
-Error noRows(const std::string& store) {
-  return storeUnsupported(store +
-                          " takes whole arrays, not rows alone: use the store type 'local', "
-                          "'device' or 'dist_sync', or push the array in full");
-}
-
 Error noCompressedRows(const std::string& name) {
   return storeUnsupported("key " + name +
                           ": pushes of rows are not compressed; open the store without "
@@ -87,6 +81,7 @@ FittingStates fittingStates(LoadedStates loaded, const std::string& file,
                         " " + nameOf(state->dtype) + ", here it is " + std::to_string(here->count) +
                         " " + nameOf(here->dtype));
     }
+    state->rowLength = here->rowLength;
     optimizer->checkState(*state);
   }
   optimizer->setNumUpdate(loaded.numUpdate);

@@ -20,16 +20,9 @@ inline bool isPush(OperationKind kind) {
   return kind == OperationKind::push || kind == OperationKind::pushPull;
 }
 
-inline bool isFloat(DType dtype) {
-  return dtype == DType::float16 || dtype == DType::bfloat16 || dtype == DType::float32 ||
-         dtype == DType::float64;
-}
-
 /// Rows must divide the elements.
 void checkRowLength(const std::string& name, std::size_t count, std::size_t rowLength);
 
-/// What a store says that takes no pushes of rows.
-Error noRows(const std::string& store);
 /// Gradient compression is of whole arrays.
 Error noCompressedRows(const std::string& name);
 
@@ -44,6 +37,7 @@ std::exception_ptr needsFloats(const std::string& name, DType);
 struct StateShape {
   DType dtype;
   std::size_t count;
+  std::size_t rowLength;
 };
 
 /// The states of a file and the optimizer they go with: the file's own, else `present`, counting on

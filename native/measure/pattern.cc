@@ -220,6 +220,8 @@ auto withType(DType dtype, Call call) {
       return call(std::int8_t{});
     case DType::uint8:
       return call(std::uint8_t{});
+    case DType::int16:
+      return call(std::int16_t{});
     case DType::int32:
       return call(std::int32_t{});
     case DType::uint32:

@@ -1,6 +1,7 @@
 # Timed loops and exact test patterns.
 add_library(gradlink_measure STATIC)
 unite(gradlink_measure loops
+  between_cores.cc
   collective_loop.cc
   collective_record.cc
   gpu/affinity.cc

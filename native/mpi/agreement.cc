@@ -147,7 +147,7 @@ void Agreement::mismatch(const char* op) const {
                   : theirs == kCountedCall  ? "a collective with counts"
                                             : describe(theirs));
   }
-  throw differentCalls(op, groups);
+  throw differentCalls(op, groups, link_.rank());
 }
 
 std::vector<std::vector<std::byte>> Agreement::exchange(std::span<const std::byte> own,

@@ -83,6 +83,7 @@ static_assert(sizeof(Simulation) == 24 && offsetof(Simulation, estimatedTime) ==
 inline constexpr int kUint8Type = 1;
 
 constexpr int typeOf(DType dtype) {
+  // int16 is refused before (Ranks::checkType).
   constexpr int kTypes[kGpuDTypeCount] = {0, 1, 2, 3, 4, 5, 6, 9, 7, 8, 10, 11};
   return kTypes[static_cast<int>(dtype)];
 }

@@ -182,8 +182,10 @@ void Comms::throwLate(const Watch& watch) const {
                   (members_.size() < static_cast<std::size_t>(size_)
                        ? ". Did every rank make this call? timeoutMs sets the deadline"
                        : ". timeoutMs sets the deadline"));
-  // That all of several wait for one another says nothing of which is stuck.
-  if (late.size() == 1 && members_.size() > 1) error.withRank(late.front()->rank);
+  // That all of several wait for one another says nothing of which is stuck; nor does one here
+  // where it may wait for those of another process.
+  const bool holdsAll = members_.size() == static_cast<std::size_t>(size_);
+  if (late.size() == 1 && members_.size() > 1 && holdsAll) error.withRank(late.front()->rank);
   throw error.withOp(watch.op);
 }
 

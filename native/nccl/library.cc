@@ -1,5 +1,6 @@
 #include "nccl/library.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -11,6 +12,16 @@ namespace {
 
 /// The code of 2.24, the first version with float8.
 constexpr int kFirstWithFloat8 = 22400;
+
+bool registersNothing() {
+  const char* const given = std::getenv("GRADLINK_NCCL_REGISTER");
+  const std::string wanted = given != nullptr && given[0] != '\0' ? given : "yes";
+  if (wanted != "yes" && wanted != "no") {
+    throw Error(ErrorCode::invalidArgument,
+                "GRADLINK_NCCL_REGISTER must be yes or no, got '" + wanted + "'");
+  }
+  return wanted == "no";
+}
 
 void load(Library& library) {
   const cuda::SharedLibrary file({
@@ -52,6 +63,7 @@ void load(Library& library) {
   if (library.commDeregister == nullptr) library.commRegister = nullptr;
   if (library.commWindowDeregister == nullptr) library.commWindowRegister = nullptr;
   info.float8 = info.version >= kFirstWithFloat8;
+  info.registersNothing = registersNothing();
   info.simulation = library.groupSimulateEnd != nullptr;
   info.scaledSums = library.redOpCreatePreMulSum != nullptr;
   info.registration = library.commRegister != nullptr;

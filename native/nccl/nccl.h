@@ -1,6 +1,7 @@
 // Communicators over NCCL: ranks are GPUs, buffers are device memory.
 //
-// In one process a communicator holds one rank for each GPU; in a job each process holds one rank.
+// In one process a communicator holds one rank for each GPU; in a job each process holds one rank
+// or several.
 // libnccl.so.2 (or the file GRADLINK_NCCL_LIBRARY names) is loaded at first use; what a version
 // lacks is found by its symbols.
 //
@@ -19,6 +20,8 @@
 #include <vector>
 
 #include "core/communicator.h"
+#include "core/neighbors.h"
+#include "core/window.h"
 #include "cuda/device.h"
 #include "cuda/memory.h"
 #include "cuda/stream.h"
@@ -40,6 +43,8 @@ struct LibraryInfo {
   bool scaledSums = false;    // ncclRedOpCreatePreMulSum
   bool registration = false;  // ncclCommRegister
   bool windows = false;       // ncclCommWindowRegister: symmetric registration
+  /// GRADLINK_NCCL_REGISTER=no: allocRegistered gives plain memory.
+  bool registersNothing = false;
   bool exchanges = false;  // allToAll, gather, scatter of its own; else made of sends and receives
 };
 const LibraryInfo& libraryInfo();
@@ -91,6 +96,66 @@ class Registration {
   virtual RegistrationKind kind() const = 0;
 };
 
+/// One rank's part of memory that NcclCommunicator::allocRegistered made. It may outlive the
+/// communicator; its end, on any thread, waits for no call.
+class RegisteredMemory {
+ public:
+  virtual ~RegisteredMemory() = default;
+  virtual void* data() const = 0;
+  /// Nothing where the library knows nothing of it: plain memory of the GPU.
+  virtual std::optional<RegistrationKind> kind() const = 0;
+};
+
+/// What a held rank asks of a split: ranks of one color form a part, ordered by (key, old rank); a
+/// color below 0 takes no part.
+struct Claim {
+  int color;
+  int key;
+};
+
+/// A message that a held rank sends or receives.
+struct HeldMessage {
+  /// Which of the held ranks.
+  std::size_t held;
+  int peer;
+  bool sends;
+  DType dtype;
+  std::size_t count;
+  /// Read by a send alone.
+  void* data;
+};
+
+/// What a held rank gives its destinations and gets of its sources; see
+/// Communicator::neighborAllGather.
+struct HeldGather {
+  const void* in;
+  std::size_t count;
+  /// What each of the sources sends, one after the other.
+  void* out;
+  std::vector<NeighborBlock> sources;
+  std::vector<int> destinations;
+};
+
+/// A held rank's side of Communicator::pairGossip.
+struct HeldGossip {
+  /// Which of the held ranks.
+  std::size_t held;
+  int peer;
+  const void* in;
+  void* out;
+  std::size_t count;
+  double selfWeight;
+  double pairWeight;
+};
+
+class NcclCommunicator;
+
+/// A part of a split that ranks held here belong to.
+struct HeldPart {
+  int color;
+  std::unique_ptr<NcclCommunicator> part;
+};
+
 /// What measuring and the store need beside the contract.
 class NcclCommunicator : public Communicator {
  public:
@@ -112,6 +177,24 @@ class NcclCommunicator : public Communicator {
   /// the streams come free; then and later throws why.
   void check(const char* op) override = 0;
 
+  /// As split, a claim for each held rank; the parts that they belong to, by ascending color. For
+  /// ranks with a control communicator.
+  virtual std::vector<HeldPart> splitHeld(std::span<const Claim>, const CallOptions& = {}) = 0;
+
+  /// All of these as one group: held ranks may send to each other, and then both ends are among
+  /// them. `op`: what the caller named it. Messages of two ranks arrive in order.
+  virtual void messages(const char* op, std::span<const HeldMessage>, const CallOptions& = {}) = 0;
+
+  /// neighborAllGather of all held ranks, one for each in their order.
+  virtual void gatherFromNeighbors(DType, std::span<const HeldGather>, const CallOptions& = {}) = 0;
+  /// Pairs as one group; of a pair that is held here both sides are among them. Where two bring
+  /// other counts or types, both throw mismatch once the other pairs have averaged.
+  virtual void gossip(DType, std::span<const HeldGossip>, const CallOptions& = {}) = 0;
+  /// openWindow of all held ranks, one for each in their order. They are freed together: the last
+  /// free() of them waits for the other processes.
+  virtual std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
+                                                           const CallOptions& = {}) = 0;
+
   /// Whether `barrier` needs no GPU: it does not wait for what streams are held for.
   virtual bool barrierOnHost() const = 0;
 
@@ -127,6 +210,20 @@ class NcclCommunicator : public Communicator {
   virtual std::unique_ptr<Registration> registerMemory(std::span<void* const> memory,
                                                        std::size_t bytes, RegistrationKind,
                                                        const CallOptions& = {}) = 0;
+  /// Memory of this size for each held rank, registered as well as the library can: symmetric where
+  /// it has windows, else local, else not. Collective: all ranks, the same size. What is registered
+  /// all ranks use in the same calls, at the same place of it: calls that are agreed on check that.
+  /// A rank without room for it is ERR_OUT_OF_MEMORY on all, and harmless.
+  virtual std::vector<std::unique_ptr<RegisteredMemory>> allocRegistered(
+      std::size_t bytes, const CallOptions& = {}) = 0;
+
+  /// As split, for calls that all ranks of a part make together: over a control communicator the
+  /// part meets in the library in the first of them that moves data, and not at all where none
+  /// comes. Until then calls of two ranks alone, and registerMemory, are ERR_UNSUPPORTED in it.
+  virtual std::unique_ptr<Communicator> splitForCollectives(int color, int key,
+                                                            const CallOptions& options = {}) {
+    return split(color, key, options);
+  }
 };
 
 /// Which collectives the ranks agree on before they launch them. What is not agreed on and differs
@@ -164,5 +261,13 @@ std::unique_ptr<NcclCommunicator> join(const UniqueId&, int rank, int size, int 
 /// lost or aborting rank ends the others' calls.
 std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
                                        const Options& = {});
+
+/// The same with a rank for each of these GPUs: `control` holds one process of several. Ranks
+/// follow the order of processes, and within one that of its GPUs. Where a process holds several
+/// ranks, it splits with splitHeld, sends with messages, averages with gossip, gathers with
+/// gatherFromNeighbors and opens windows with openWindows. Errors name ranks with the process that
+/// holds them; where a process cannot take part they are ERR_ABORTED on the others, and name it.
+std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control,
+                                       std::span<const int> gpus, const Options& = {});
 
 }  // namespace gradlink::nccl

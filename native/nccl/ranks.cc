@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/call_differences.h"
 #include "core/error.h"
 #include "nccl/queue.h"
 #include "nccl/scaled_ops.h"
@@ -28,6 +29,8 @@ Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& optio
       devices_(std::move(held.devices)),
       size_(held.size),
       control_(std::move(held.control)),
+      processes_(std::move(held.processes)),
+      met_(!ids.empty()),
       options_(options),
       core_(std::make_shared<Core>(ranks_, devices_, size_)) {
   // Of the call that makes this communicator, and over with it.
@@ -42,7 +45,7 @@ Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& optio
     if (!control_ && !holdsAll()) {
       exchanged_ = cuda::DeviceMemory(*devices_.front(), exchangedBytes(size_));
     }
-    core_->comms.open(ids, watch);
+    if (met_) core_->comms.open(ids, watch);
   } catch (const Error& error) {
     if (control_) control_->abort(error.what());
     throw;
@@ -51,6 +54,19 @@ Ranks::Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& optio
 }
 
 Ranks::~Ranks() { close(); }
+
+// Everybody has agreed on the call, or makes it unasked: who does not come is named as the ids are
+// shared, and nobody's work is queued here for which an allocation could wait.
+void Ranks::meet(const Watch& watch) {
+  if (met_) return;
+  core_->comms.open(shareIds(watch), watch);
+  met_ = true;
+}
+
+void Ranks::needMet(const char* op) const {
+  if (met_) return;
+  throw unsupported(op, "the ranks of this part meet in their first collective: make one before");
+}
 
 // ---- how a call runs
 
@@ -74,6 +90,7 @@ void Ranks::abortUnlessBusy() {
   // Either this thread, which has let go of the mutex, sees the verdict here; or who pronounces it
   // finds the mutex free.
   if (!verdict_.pronounced()) return;
+  const SweepAfter sweep(*core_);
   const std::unique_lock lock(core_->calls, std::try_to_lock);
   if (!lock.owns_lock()) return;
   core_->comms.abort();
@@ -95,6 +112,7 @@ void Ranks::checkBuffers(const Shape& shape, const Buffers& buffers) const {
 }
 
 bool Ranks::takesType(DType dtype, bool adds) const {
+  if (!isOnGpus(dtype)) return false;
   if (!isFloat8(dtype)) return true;
   return library_.info.float8 &&
          (!adds || std::ranges::all_of(devices_, [](const cuda::Device* device) {
@@ -104,6 +122,10 @@ bool Ranks::takesType(DType dtype, bool adds) const {
 
 void Ranks::checkType(const char* op, DType dtype, bool adds) const {
   if (takesType(dtype, adds)) return;
+  if (!isOnGpus(dtype)) {
+    throw unsupported(op, std::string("NCCL has no ") + nameOf(dtype) +
+                              ": take int32, or ranks in the memory of the host");
+  }
   if (!library_.info.float8) {
     throw unsupported(op, "NCCL " + versionText(library_.info.version) + " has no " +
                               nameOf(dtype) + " (since 2.24)");
@@ -122,15 +144,28 @@ void Ranks::checkLaunch(const Launch& launch) const {
     throw misuse(op, "is not a collective that can be launched alone");
   }
   checkBuffers(shape, launch.buffers);
+  checkPlaces(launch);
   if (launch.scales.empty()) return;
   if (library_.redOpCreatePreMulSum == nullptr) {
     throw unsupported(op, "NCCL " + versionText(library_.info.version) +
                               " has no scaled sums (ncclRedOpCreatePreMulSum, since 2.11)");
   }
   if (launch.scales.size() != ranks_.size() || !hasOp(shape.kind) || shape.op != ReduceOp::sum ||
-      shape.dtype < DType::float16 || isFloat8(shape.dtype)) {
+      !isFloat(shape.dtype)) {
     throw misuse(op, "scales are for sums of float types, one for each of the " +
                          std::to_string(ranks_.size()) + " ranks held");
+  }
+}
+
+/// Of the ranks held here; those of other processes tell theirs when they agree on the call.
+void Ranks::checkPlaces(const Launch& launch) const {
+  const Buffers& buffers = launch.buffers;
+  const Kind kind = launch.shape.kind;
+  const RegisteredPieces& registered = core_->registered;
+  const RegisteredPlaces first = registered.placesOf(0, kind, buffers.in[0], buffers.out[0]);
+  for (std::size_t i = 1; i < ranks_.size(); ++i) {
+    if (registered.placesOf(i, kind, buffers.in[i], buffers.out[i]) == first) continue;
+    throw misuse(nameOf(kind), elsewhereText(ranks_[0], ranks_[i]));
   }
 }
 
@@ -149,6 +184,7 @@ void Ranks::reserve(std::span<const Launch> launches, std::span<cuda::Stream* co
 
 void Ranks::launch(std::span<const Launch> launches, std::span<cuda::Stream* const> streams,
                    const Watch& watch) {
+  meet(watch);
   Comms& comms = core_->comms;
   const ScaledOps scaled(library_, comms, launches);
   comms.group(watch, [&](std::size_t i) {
@@ -204,55 +240,21 @@ void Ranks::collective(const Shape& shape, const Buffers& buffers, const CallOpt
   run({&launch, 1}, options);
 }
 
-// ---- messages
+// ---- who is held
 
 void Ranks::needOneRank(const char* op) const {
   if (ranks_.size() == 1) return;
   throw unsupported(
-      op, "this communicator holds all " + std::to_string(size_) +
-              " ranks at once; this is for communicators of one rank each (see its openRanks())");
+      op, holdsAll() ? "this communicator holds all " + std::to_string(size_) +
+                           " ranks at once; this is for communicators of one rank each (see its "
+                           "openRanks())"
+                     : "this communicator holds " + listOfRanks(ranks_) +
+                           "; this is for communicators of one rank each: take a process for each "
+                           "GPU");
 }
 
-void Ranks::checkMessage(const char* op, DType dtype, int peer, int tag) const {
-  needOneRank(op);
-  checkType(op, dtype, false);
-  if (tag != 0) {
-    throw unsupported(op, "NCCL's messages have no tags; expected 0, got " + std::to_string(tag));
-  }
-  if (peer == kAnySource) {
-    throw unsupported(op, "NCCL cannot receive from any source; name the rank");
-  }
-  checkPeer(op, peer, size_);
-  if (peer == ranks_.front()) {
-    throw unsupported(op, "NCCL's send waits for the receive, which a rank cannot make of itself");
-  }
-}
-
-void Ranks::send(const void* data, std::size_t count, DType dtype, int destination, int tag,
-                 const CallOptions& options) {
-  guarded("send", options, [&](const Watch& watch) {
-    checkMessage(watch.op, dtype, destination, tag);
-    if (count == 0) return;
-    core_->comms.group(watch, [&](std::size_t i) {
-      return library_.send(data, count, abi::movedAs(dtype), destination,
-                           core_->comms.members()[i]->handle, streams_[i]->handle());
-    });
-    core_->comms.finish(watch, streams_);
-  });
-}
-
-Received Ranks::receive(void* data, std::size_t count, DType dtype, int source, int tag,
-                        const CallOptions& options) {
-  guarded("receive", options, [&](const Watch& watch) {
-    checkMessage(watch.op, dtype, source, tag);
-    if (count == 0) return;
-    core_->comms.group(watch, [&](std::size_t i) {
-      return library_.recv(data, count, abi::movedAs(dtype), source,
-                           core_->comms.members()[i]->handle, streams_[i]->handle());
-    });
-    core_->comms.finish(watch, streams_);
-  });
-  return {source, count};
+std::string Ranks::whoHolds(int rank) const {
+  return processes_ ? processes_->nameOf(processes_->holder(rank)) : "rank " + std::to_string(rank);
 }
 
 // ---- memory and lifetime
@@ -265,12 +267,10 @@ void* Ranks::allocShared(std::size_t) {
 
 void Ranks::abort(const std::string& reason) {
   if (closed_.load()) return;
-  const int rank = ranks_.front();
-  Error error(ErrorCode::aborted,
-              "the communicator was aborted" +
-                  (holdsAll() ? std::string() : " by rank " + std::to_string(rank)) + ": " +
-                  reason);
-  if (!holdsAll()) error.withRank(rank);
+  Error error(ErrorCode::aborted, "the communicator was aborted" +
+                                      (holdsAll() ? std::string() : " by " + ownName()) + ": " +
+                                      reason);
+  if (!holdsAll()) error.withRank(ranks_.front());
   verdict_.pronounce(error, false);
   if (control_) control_->abort(reason);
   abortUnlessBusy();
@@ -278,10 +278,8 @@ void Ranks::abort(const std::string& reason) {
 
 void Ranks::leave() {
   if (closed_.load()) return;
-  const int rank = ranks_.front();
   verdict_.pronounce(
-      Error(ErrorCode::closed, "rank " + std::to_string(rank) + " has left the communicator")
-          .withRank(rank),
+      Error(ErrorCode::closed, ownName() + " has left the communicator").withRank(ranks_.front()),
       false);
   if (control_) control_->leave();
   abortUnlessBusy();
@@ -289,6 +287,7 @@ void Ranks::leave() {
 
 void Ranks::close() {
   if (closed_.exchange(true)) return;
+  const SweepAfter sweep(*core_);
   const std::lock_guard lock(core_->calls);
   const Deadline deadline = Deadline::in(options_.timeoutMs);
   if (verdict_.there()) {

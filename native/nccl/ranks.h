@@ -2,8 +2,11 @@
 #pragma once
 
 #include <atomic>
+#include <list>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <unordered_set>
 #include <vector>
 
@@ -17,6 +20,8 @@
 #include "cuda/put_off.h"
 #include "nccl/comms.h"
 #include "nccl/nccl.h"
+#include "nccl/processes.h"
+#include "nccl/registered.h"
 #include "nccl/verdict.h"
 
 namespace gradlink::nccl {
@@ -24,13 +29,29 @@ namespace gradlink::nccl {
 /// What registrations share with their communicator, which may end before them.
 struct Core {
   Core(std::span<const int> ranks, std::span<cuda::Device* const> devices, int size)
-      : comms(ranks, devices, size) {}
+      : comms(ranks, devices, size), registered(ranks.size()) {}
+  /// After a call, or something that may have come while one ran: lets go of what was retired
+  /// meanwhile. Whoever has the mutex does it when the call has ended.
+  void sweepUnlessBusy() noexcept;
 
   /// Held for the length of a call: NCCL wants one thread at a time.
   std::mutex calls;
   Comms comms;
   /// What a thread of the library may still write to after a call has failed.
   std::vector<std::shared_ptr<void>> abandoned;
+  RegisteredPieces registered;
+};
+
+/// Declared before whoever locks `calls`.
+class SweepAfter {
+ public:
+  explicit SweepAfter(Core& core) : core_(core) {}
+  ~SweepAfter() { core_.sweepUnlessBusy(); }
+  SweepAfter(const SweepAfter&) = delete;
+  SweepAfter& operator=(const SweepAfter&) = delete;
+
+ private:
+  Core& core_;
 };
 
 /// Who is held, and how.
@@ -40,6 +61,8 @@ struct HeldRanks {
   int size = 0;
   /// Null where all ranks are held, or where there is none.
   std::unique_ptr<Communicator> control;
+  /// Where there is a control communicator, between processes that may hold several ranks.
+  std::optional<Processes> processes;
 };
 
 /// Where a GPU's neighbors' inputs arrive, and what its weighted sums are launched with.
@@ -58,9 +81,14 @@ class Neighbors {
   std::vector<Inbox> places_;
 };
 
+/// Ranks that `control` joins by their processes, after a split; `devices`: of those held here.
+std::unique_ptr<NcclCommunicator> joinPart(std::unique_ptr<Communicator> control,
+                                           Processes processes, std::vector<cuda::Device*> devices,
+                                           const Options&);
+
 class Ranks final : public NcclCommunicator {
  public:
-  /// Meets the others under these ids.
+  /// Meets the others under these ids; without any, at the first call that needs it.
   Ranks(HeldRanks held, std::span<const UniqueId> ids, const Options& options);
   ~Ranks() override;
 
@@ -79,15 +107,23 @@ class Ranks final : public NcclCommunicator {
                          const CallOptions&) override;
   void pairGossip(const void* in, void* out, std::size_t count, DType, int peer, double selfWeight,
                   double pairWeight, const CallOptions&) override;
+  void gatherFromNeighbors(DType, std::span<const HeldGather>, const CallOptions&) override;
+  void gossip(DType, std::span<const HeldGossip>, const CallOptions&) override;
   std::unique_ptr<Window> openWindow(const WindowSpec&, const CallOptions&) override;
+  std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
+                                                   const CallOptions&) override;
   void send(const void* data, std::size_t count, DType, int destination, int tag,
             const CallOptions&) override;
   Received receive(void* data, std::size_t count, DType, int source, int tag,
                    const CallOptions&) override;
+  void messages(const char* op, std::span<const HeldMessage>, const CallOptions&) override;
 
   void* allocShared(std::size_t bytes) override;
   void freeShared(void*) override {}
   std::unique_ptr<Communicator> split(int color, int key, const CallOptions&) override;
+  std::vector<HeldPart> splitHeld(std::span<const Claim>, const CallOptions&) override;
+  std::unique_ptr<Communicator> splitForCollectives(int color, int key,
+                                                    const CallOptions&) override;
   void abort(const std::string& reason) override;
   void leave() override;
   void close() override;
@@ -103,9 +139,15 @@ class Ranks final : public NcclCommunicator {
                                                      const CallOptions&) override;
   std::unique_ptr<Registration> registerMemory(std::span<void* const>, std::size_t bytes,
                                                RegistrationKind, const CallOptions&) override;
+  std::vector<std::unique_ptr<RegisteredMemory>> allocRegistered(std::size_t bytes,
+                                                                 const CallOptions&) override;
 
  private:
   void barrier(const CallOptions&);
+  /// In a call of all ranks, before the library's handles are used.
+  void meet(const Watch&);
+  /// For calls that not all ranks make.
+  void needMet(const char* op) const;
   /// Runs a call with a Watch; an error that is not harmless ends the communicator.
   template <class Body>
   void guarded(const char* op, const CallOptions&, const Body& body);
@@ -119,12 +161,18 @@ class Ranks final : public NcclCommunicator {
   void abortUnlessBusy();
   bool holdsAll() const { return ranks_.size() == static_cast<std::size_t>(size_); }
   void needOneRank(const char* op) const;
+  /// "rank 3", or the process with all that it holds.
+  std::string whoHolds(int rank) const;
+  /// The same of this one.
+  std::string ownName() const { return whoHolds(ranks_.front()); }
   void checkMessage(const char* op, DType, int peer, int tag) const;
+  void checkHeldMessages(const char* op, std::span<const HeldMessage>) const;
   /// `adds`: the call computes with it.
   bool takesType(DType, bool adds) const;
   void checkType(const char* op, DType, bool adds) const;
 
   void checkLaunch(const Launch&) const;
+  void checkPlaces(const Launch&) const;
   void checkStreams(const char* op, std::span<cuda::Stream* const>) const;
   void checkBuffers(const Shape&, const Buffers&) const;
   /// Before anybody launches, and so before a kernel of another rank waits for this one's.
@@ -138,15 +186,28 @@ class Ranks final : public NcclCommunicator {
     const Launch launch{shape, {}};
     agree({&launch, 1}, watch);
   }
-  /// all[r] of `bytes` each becomes what rank r gave. One rank held.
+  /// Every rank hears whether the others have this much memory; throws on all where one has not.
+  void agreeOnMemory(std::size_t bytes, bool registers, const std::optional<Error>& failed,
+                     const Watch&);
+  void registerPieces(std::vector<std::list<RegisteredPiece>>&, const Watch&);
+  /// all[r] of `bytes` each becomes what rank r gave. `own`: one after the other of each held rank,
+  /// of which there may be several only where all are held or with a control communicator.
   void exchange(const void* own, void* all, std::size_t bytes, const Watch&);
   /// One id for so many ranks, made on the first of them, on all ranks.
   std::vector<UniqueId> shareIds(const Watch&);
   /// What the library expects this to take, on blocking handles of the same ranks.
   double simulate(const Comms&, const Shape&, std::span<const cuda::DeviceMemory> places,
                   const Watch&);
-  /// Both of a pair hear what the other brings; throws mismatch where they differ.
-  void agreeWith(int peer, const Shape&, const Watch&);
+  /// Where processes hold several ranks.
+  std::vector<HeldPart> splitOver(std::span<const Claim>, const Watch&);
+  /// Whether this process holds both sides, which then are among `pairs`; throws invalidArgument
+  /// where they are not, or do not fit.
+  bool holdsBoth(const char* op, const HeldGossip&, std::span<const HeldGossip> pairs) const;
+  /// Both of each pair hear what the other brings; the first mismatch. What fits is put into
+  /// `agreed`.
+  std::optional<Error> agreeInPairs(DType, std::span<const HeldGossip>,
+                                    std::vector<const HeldGossip*>& agreed, const Watch&);
+  void runGossip(DType, std::span<const HeldGossip* const>, const Watch&);
   void runCounted(const CountedCall&, const CountedTable&, const Watch&);
   void runNeighbors(const Shape&, const Buffers&, std::span<const WeightRow> rows, const Watch&);
   std::vector<Neighborhood> allNeighborhoods(std::span<const Neighborhood>, const Watch&);
@@ -156,6 +217,9 @@ class Ranks final : public NcclCommunicator {
   std::vector<cuda::Device*> devices_;
   int size_;
   std::unique_ptr<Communicator> control_;
+  std::optional<Processes> processes_;
+  /// Whether the ranks have met in the library.
+  bool met_;
   Options options_;
   std::shared_ptr<Core> core_;
   /// The members' own.
@@ -176,6 +240,7 @@ class Ranks final : public NcclCommunicator {
 template <class Body>
 void Ranks::guarded(const char* op, const CallOptions& options, const Body& body) {
   {
+    const SweepAfter sweep(*core_);
     const std::lock_guard lock(core_->calls);
     const Deadline deadline = Deadline::in(timeoutOf(options));
     const cuda::FreesPutOff noFrees(deadline);

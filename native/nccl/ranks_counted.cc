@@ -22,6 +22,7 @@ void Ranks::counted(CountedCall& call, const CallOptions& options) {
 void Ranks::runCounted(const CountedCall& call, const CountedTable& table, const Watch& watch) {
   const std::size_t element = sizeOf(call.dtype);
   const int moved = abi::movedAs(call.dtype);
+  meet(watch);
   core_->comms.group(watch, [&](std::size_t i) {
     abi::CommHandle comm = core_->comms.members()[i]->handle;
     cuda::StreamHandle stream = streams_[i]->handle();

@@ -1,15 +1,12 @@
-// What ranks of several processes settle with one another before the library moves anything, and
-// the ways into a communicator.
+// What ranks of several processes settle with one another before the library moves anything.
 #include <algorithm>
 #include <cstring>
-#include <numeric>
-#include <set>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
 #include "core/call_differences.h"
 #include "cuda/memory.h"
+#include "nccl/meeting.h"
 #include "nccl/ranks.h"
 
 namespace gradlink::nccl {
@@ -25,94 +22,85 @@ struct Announcement {
   /// Of all launches after the first.
   std::uint64_t rest = 0;
   std::uint64_t scaled = 0;
+  /// Where its arrays are in registered memory: RegisteredPlaces.
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
+  /// No collective but allocRegistered: so many bytes and one more, whether they will be
+  /// registered, and whether they cannot be had.
+  std::uint64_t asks = 0;
+  std::uint64_t registers = 0;
+  std::uint64_t refused = 0;
 
   bool operator==(const Announcement&) const = default;
 };
 static_assert(std::has_unique_object_representations_v<Announcement>);
 
-Announcement announce(const Launch& launch) {
-  return {.shape = ShapeOnWire(launch.shape), .scaled = !launch.scales.empty()};
+/// Where others hold ranks too. The ranks of this process have their arrays in the same places:
+/// checkPlaces().
+Announcement announce(const Launch& launch, const RegisteredPieces& registered) {
+  Announcement one{.shape = ShapeOnWire(launch.shape), .scaled = !launch.scales.empty()};
+  if (launch.buffers.in.empty() || launch.buffers.out.empty()) return one;
+  const RegisteredPlaces places =
+      registered.placesOf(0, launch.shape.kind, launch.buffers.in[0], launch.buffers.out[0]);
+  one.in = places.in;
+  one.out = places.out;
+  return one;
 }
 
-Announcement announce(std::span<const Launch> launches) {
+Announcement announce(std::span<const Launch> launches, const RegisteredPieces& registered) {
   Announcement all;
   std::uint64_t rest = 14695981039346656037u;  // FNV-1a
   for (std::size_t i = 1; i < launches.size(); ++i) {
     unsigned char bytes[sizeof(Announcement)];
-    const Announcement one = announce(launches[i]);
+    const Announcement one = announce(launches[i], registered);
     std::memcpy(bytes, &one, sizeof(one));
     for (const unsigned char byte : bytes) rest = (rest ^ byte) * 1099511628211u;
   }
-  if (!launches.empty()) all = announce(launches.front());
+  if (!launches.empty()) all = announce(launches.front(), registered);
   all.launches = launches.size();
   all.rest = rest;
   return all;
 }
 
 std::string textOf(const Announcement& a) {
+  if (a.asks != 0) {
+    return "allocRegistered of " + std::to_string(a.asks - 1) + " bytes" +
+           (a.registers != 0 ? "" : ", not to be registered");
+  }
   std::string text = describe(a.shape.shape());
   if (a.scaled != 0) text += " with scales";
   if (a.launches > 1) text += " and " + std::to_string(a.launches - 1) + " more";
   return text;
 }
 
-/// The library tells duplicates by a general error; here it is known which they are.
-Error explained(Error error, std::span<const int> gpus) {
-  std::set<int> seen;
-  for (const int gpu : gpus) {
-    if (seen.insert(gpu).second || error.code != ErrorCode::invalidArgument) continue;
-    Error better(error.code,
-                 std::string(error.what()) + ". gpu:" + std::to_string(gpu) +
-                     " was given to several ranks, and this NCCL takes one rank a GPU: use "
-                     "distinct GPUs, or a store of type device, which needs none (NCCL 2.30.3 and "
-                     "newer take two with NCCL_MULTI_RANK_GPU_ENABLE=1)");
-    return better.stillUsable();
+/// The first rank whose call differs from rank 0's in the places of its arrays alone; -1 where
+/// something else differs.
+int elsewhere(const std::vector<Announcement>& all) {
+  int found = -1;
+  for (std::size_t r = 1; r < all.size(); ++r) {
+    Announcement same = all[r];
+    same.in = all.front().in;
+    same.out = all.front().out;
+    if (!(same == all.front())) return -1;
+    if (found < 0 && !(all[r] == all.front())) found = static_cast<int>(r);
   }
-  return error;
+  return found;
 }
 
-std::unique_ptr<NcclCommunicator> meet(HeldRanks held, std::span<const UniqueId> ids,
-                                       const Options& options) {
-  return std::make_unique<Ranks>(std::move(held), ids, options);
-}
-
-void checkSize(int rank, int size) {
-  if (size < 1) throw misuse("join", "size must be 1 or more, got " + std::to_string(size));
-  if (rank < 0 || rank >= size) {
-    throw misuse("join",
-                 "rank must be 0.." + std::to_string(size - 1) + ", got " + std::to_string(rank));
+/// All ranks see the same and throw; nothing was launched.
+void throwDifferent(const char* op, const std::vector<Announcement>& all, int self) {
+  if (const int rank = elsewhere(all); rank >= 0) {
+    Error error = harmless(ErrorCode::mismatch, op, elsewhereText(0, rank));
+    throw error.withRank(rank);
   }
-}
-
-/// Ranks of large worlds meet at several ids, which spares one process the connections of all.
-std::vector<UniqueId> shareIdsOver(Communicator& control, const Options& options,
-                                   double timeoutMs) {
-  const int size = control.size();
-  const int rank = control.heldRanks()[0];
-  const bool several = Library::get().commInitRankScalable != nullptr;
-  const int count = several ? (size + options.ranksOfId - 1) / options.ranksOfId : 1;
-  UniqueId own{};
-  const void* const in[] = {own.data()};
-  if (count == 1) {
-    if (rank == 0) own = makeUniqueId();
-    void* const out[] = {own.data()};
-    control.broadcast({in, out}, own.size(), DType::uint8, 0, {.timeoutMs = timeoutMs});
-    return {own};
+  CallGroups groups;
+  const std::string first = textOf(all.front());
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    std::string call = textOf(all[r]);
+    if (call == first && !(all[r] == all.front())) call += " that differ from rank 0's";
+    groups.add(static_cast<int>(r), call);
   }
-  // Spread over the ranks, and so over the hosts.
-  const auto makerOf = [&](int id) {
-    return static_cast<int>(static_cast<std::int64_t>(id) * size / count);
-  };
-  std::vector<UniqueId> all(static_cast<std::size_t>(size));
-  for (int id = 0; id < count; ++id) {
-    if (makerOf(id) == rank) own = makeUniqueId();
-  }
-  void* const out[] = {all.data()};
-  control.allGather({in, out}, own.size(), DType::uint8, {.timeoutMs = timeoutMs});
-  std::vector<UniqueId> ids;
-  ids.reserve(static_cast<std::size_t>(count));
-  for (int id = 0; id < count; ++id) ids.push_back(all[static_cast<std::size_t>(makerOf(id))]);
-  return ids;
+  throw differentCalls(op, groups, self);
 }
 
 std::uint64_t digestOf(const Announcement& announcement) {
@@ -129,7 +117,7 @@ std::uint64_t digestOf(const Announcement& announcement) {
 void Ranks::agreeOnce(std::span<const Launch> launches, const Watch& watch) {
   if (options_.check == Check::never) return;
   const bool once = options_.check == Check::first;
-  const std::uint64_t digest = once ? digestOf(announce(launches)) : 0;
+  const std::uint64_t digest = once ? digestOf(announce(launches, core_->registered)) : 0;
   if (once && agreed_.contains(digest)) return;
   agree(launches, watch);
   if (once) agreed_.insert(digest);
@@ -137,42 +125,70 @@ void Ranks::agreeOnce(std::span<const Launch> launches, const Watch& watch) {
 
 void Ranks::agree(std::span<const Launch> launches, const Watch& watch) {
   if (!control_) return;
-  const Announcement own = announce(launches);
+  const Announcement own = announce(launches, core_->registered);
+  const std::vector<Announcement> ofEach(ranks_.size(), own);
   std::vector<Announcement> all(static_cast<std::size_t>(size_));
-  exchange(&own, all.data(), sizeof(own), watch);
+  exchange(ofEach.data(), all.data(), sizeof(own), watch);
   if (std::all_of(all.begin(), all.end(), [&](const Announcement& a) { return a == own; })) return;
-  // All ranks see the same and throw; nothing was launched.
-  CallGroups groups;
-  const std::string first = textOf(all.front());
-  for (std::size_t r = 0; r < all.size(); ++r) {
-    std::string call = textOf(all[r]);
-    if (call == first && !(all[r] == all.front())) call += " that differ from rank 0's";
-    groups.add(static_cast<int>(r), call);
+  throwDifferent(watch.op, all, ranks_.front());
+}
+
+// Memory that one rank lacks: the others would wait for its part of the registration.
+void Ranks::agreeOnMemory(std::size_t bytes, bool registers, const std::optional<Error>& failed,
+                          const Watch& watch) {
+  if (!holdsAll()) {
+    Announcement own;
+    own.asks = bytes + 1;
+    own.registers = registers ? 1 : 0;
+    own.refused = failed ? 1 : 0;
+    const std::vector<Announcement> ofEach(ranks_.size(), own);
+    std::vector<Announcement> all(static_cast<std::size_t>(size_));
+    exchange(ofEach.data(), all.data(), sizeof(own), watch);
+    bool same = true;
+    int without = -1;
+    for (std::size_t r = 0; r < all.size(); ++r) {
+      Announcement one = all[r];
+      if (one.refused != 0 && without < 0) without = static_cast<int>(r);
+      one.refused = own.refused;
+      same = same && one == own;
+    }
+    if (!same) throwDifferent(watch.op, all, ranks_.front());
+    if (without >= 0 && !failed) {
+      Error error = harmless(ErrorCode::outOfMemory, watch.op,
+                             "rank " + std::to_string(without) + " has no memory for its part");
+      throw error.withRank(without);
+    }
   }
-  throw differentCalls(watch.op, groups);
+  if (!failed) return;
+  Error own = *failed;
+  throw own.withOp(watch.op).stillUsable();
 }
 
 // The library does not tell whom it waits for. Whoever waits as this rank does comes to the
-// barrier; who is somewhere else is as late as one that is gone.
+// barrier; who is somewhere else is as late as one that is gone, or has what this rank waits for
+// and is at another call.
 Error Ranks::withSilent(const Error& error) {
   if (!control_ || error.code != ErrorCode::timeout || error.rank >= 0) return error;
   try {
     control_->barrier({.timeoutMs = kAnswerMs});
   } catch (const Error& silent) {
-    if (silent.rank < 0) return error;
-    Error better(error.code, std::string(error.what()) + "; rank " + std::to_string(silent.rank) +
+    const int rank = silent.code == ErrorCode::mismatch ? silent.other : silent.rank;
+    if (rank < 0) return error;
+    Error better(error.code, std::string(error.what()) + "; " + whoHolds(rank) +
                                  " does not answer the others (" + silent.what() + ")");
-    return better.withRank(silent.rank).withOp(error.op);
+    return better.withRank(rank).withOp(error.op);
   }
   return error;
 }
 
 void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch& watch) {
+  if (holdsAll()) {
+    std::memcpy(all, own, ranks_.size() * bytes);
+    return;
+  }
   if (control_) {
-    const void* const in[] = {own};
-    void* const out[] = {all};
     try {
-      control_->allGather({in, out}, bytes, DType::uint8, {.timeoutMs = watch.leftMs()});
+      gatherRows(*control_, processes_, own, all, bytes, watch.leftMs());
     } catch (const Error& error) {
       Error ours(error.code, std::string(watch.op) + ": as the ranks agree on it: " + error.what());
       ours.usable = error.usable;  // where they made different calls, on all of them
@@ -197,7 +213,7 @@ void Ranks::exchange(const void* own, void* all, std::size_t bytes, const Watch&
 
 std::vector<UniqueId> Ranks::shareIds(const Watch& watch) {
   if (holdsAll()) return {makeUniqueId()};
-  if (control_) return shareIdsOver(*control_, options_, watch.leftMs());
+  if (control_) return shareIdsOver(*control_, size_, options_, watch.leftMs());
   UniqueId own{};
   if (ranks_.front() == 0) own = makeUniqueId();
   std::vector<UniqueId> all(static_cast<std::size_t>(size_));
@@ -214,87 +230,6 @@ void Ranks::barrier(const CallOptions& options) {
     std::vector<char> all(static_cast<std::size_t>(size_));
     exchange(&nothing, all.data(), 1, watch);
   });
-}
-
-std::unique_ptr<Communicator> Ranks::split(int color, int key, const CallOptions& options) {
-  std::unique_ptr<Communicator> part;
-  guarded("split", options, [&](const Watch& watch) {
-    needOneRank(watch.op);
-    agree(Shape{.kind = Kind::split}, watch);
-    Options own = options_;
-    own.timeoutMs = watch.leftMs();
-    if (control_) {
-      std::unique_ptr<Communicator> control =
-          control_->split(color, key, {.timeoutMs = own.timeoutMs});
-      if (control) part = join(std::move(control), devices_.front()->ordinal(), own);
-      return;
-    }
-    const int mine[2] = {color, key};
-    std::vector<std::array<int, 2>> all(static_cast<std::size_t>(size_));
-    exchange(mine, all.data(), sizeof(mine), watch);
-    std::vector<std::pair<int, int>> members;  // key, old rank
-    for (int r = 0; r < size_; ++r) {
-      const auto& theirs = all[static_cast<std::size_t>(r)];
-      if (theirs[0] == color) members.emplace_back(theirs[1], r);
-    }
-    std::sort(members.begin(), members.end());
-    // The first of each part makes its id; all ids travel together.
-    UniqueId id{};
-    const bool leads = color >= 0 && members.front().second == ranks_.front();
-    if (leads) id = makeUniqueId();
-    std::vector<UniqueId> ids(static_cast<std::size_t>(size_));
-    exchange(id.data(), ids.data(), sizeof(UniqueId), watch);
-    if (color < 0) return;
-    const auto self = std::find_if(members.begin(), members.end(), [&](const auto& member) {
-      return member.second == ranks_.front();
-    });
-    part = join(ids[static_cast<std::size_t>(members.front().second)],
-                static_cast<int>(self - members.begin()), static_cast<int>(members.size()),
-                devices_.front()->ordinal(), own);
-  });
-  return part;
-}
-
-std::unique_ptr<NcclCommunicator> openLocal(std::span<const int> gpus, const Options& options) {
-  if (gpus.empty()) throw misuse("openLocal", "expected at least one GPU, got none");
-  Library::get();
-  HeldRanks held;
-  held.size = static_cast<int>(gpus.size());
-  held.ranks.resize(gpus.size());
-  std::iota(held.ranks.begin(), held.ranks.end(), 0);
-  for (const int gpu : gpus) held.devices.push_back(&cuda::Device::get(gpu));
-  try {
-    return meet(std::move(held), std::array<UniqueId, 1>{makeUniqueId()}, options);
-  } catch (const Error& error) {
-    throw explained(error, gpus);
-  }
-}
-
-std::unique_ptr<NcclCommunicator> join(const UniqueId& id, int rank, int size, int gpu,
-                                       const Options& options) {
-  checkSize(rank, size);
-  Library::get();
-  return meet({{rank}, {&cuda::Device::get(gpu)}, size, nullptr}, {&id, 1}, options);
-}
-
-std::unique_ptr<NcclCommunicator> join(std::unique_ptr<Communicator> control, int gpu,
-                                       const Options& options) {
-  if (!control || control->heldRanks().size() != 1) {
-    throw misuse("join", "the control communicator must hold one rank");
-  }
-  HeldRanks held{{control->heldRanks()[0]}, {}, control->size(), nullptr};
-  std::vector<UniqueId> ids;
-  try {
-    held.devices.push_back(&cuda::Device::get(gpu));
-    Library::get();
-    ids = shareIdsOver(*control, options, options.timeoutMs);
-  } catch (const Error& error) {
-    // The others wait for this rank.
-    control->abort(error.what());
-    throw;
-  }
-  held.control = std::move(control);
-  return meet(std::move(held), ids, options);
 }
 
 }  // namespace gradlink::nccl

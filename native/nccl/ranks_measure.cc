@@ -46,6 +46,7 @@ class RankRegistration final : public Registration {
                    Handles handles)
       : library_(library), core_(std::move(core)), kind_(kind), handles_(std::move(handles)) {}
   ~RankRegistration() override {
+    const SweepAfter sweep(*core_);
     const std::lock_guard lock(core_->calls);
     handles_.release(library_, core_->comms);
   }
@@ -151,6 +152,7 @@ void Ranks::enqueueMessages(const char* op, const MessageSteps& steps, const Buf
   guarded(op, options, [&](const Watch& watch) {
     checkType(op, dtype, false);
     checkStreams(op, streams);
+    needMet(op);
     if (buffers.in.size() != ranks_.size() || buffers.out.size() != ranks_.size()) {
       throw misuse(op, "expected an input and an output for each rank held");
     }
@@ -193,6 +195,7 @@ std::unique_ptr<Registration> Ranks::registerMemory(std::span<void* const> memor
                                                     const CallOptions& options) {
   std::unique_ptr<Registration> made;
   guarded("registerMemory", options, [&](const Watch& watch) {
+    needMet(watch.op);
     if (memory.size() != ranks_.size()) {
       throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
                                  " addresses, one for each rank held, got " +

@@ -1,5 +1,5 @@
-// Exchanges with some of the ranks: what they send travels as one group of messages, then each GPU
-// weighs and sums what it got.
+// Averaging with some of the ranks: what they send travels as one group of messages, then each GPU
+// weighs and sums what it got. And windows.
 #include <cmath>
 #include <limits>
 
@@ -67,6 +67,7 @@ void Ranks::runNeighbors(const Shape& shape, const Buffers& buffers,
     const WeightRow& row = rows[static_cast<std::size_t>(ranks_[i])];
     inboxes.push_back(neighbors_->inbox(i, *devices_[i], strangers(row) * bytes));
   }
+  meet(watch);
   core_->comms.group(watch, [&](std::size_t i) {
     abi::CommHandle comm = core_->comms.members()[i]->handle;
     cuda::StreamHandle stream = streams_[i]->handle();
@@ -109,11 +110,14 @@ std::vector<Neighborhood> Ranks::allNeighborhoods(std::span<const Neighborhood> 
   if (holdsAll()) return {own.begin(), own.end()};
   const auto n = static_cast<std::size_t>(size_);
   const std::size_t width = 1 + 2 * n;
-  std::vector<double> mine(width, std::numeric_limits<double>::quiet_NaN());
-  mine[0] = own[0].selfWeight;
-  for (const Neighbor& s : own[0].sources) mine[1 + static_cast<std::size_t>(s.rank)] = s.weight;
-  for (const Neighbor& d : own[0].destinations) {
-    mine[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
+  std::vector<double> mine(own.size() * width, std::numeric_limits<double>::quiet_NaN());
+  for (std::size_t i = 0; i < own.size(); ++i) {
+    double* const row = mine.data() + i * width;
+    row[0] = own[i].selfWeight;
+    for (const Neighbor& s : own[i].sources) row[1 + static_cast<std::size_t>(s.rank)] = s.weight;
+    for (const Neighbor& d : own[i].destinations) {
+      row[1 + n + static_cast<std::size_t>(d.rank)] = d.weight;
+    }
   }
   std::vector<double> rows(n * width);
   exchange(mine.data(), rows.data(), width * sizeof(double), watch);
@@ -130,98 +134,37 @@ std::vector<Neighborhood> Ranks::allNeighborhoods(std::span<const Neighborhood> 
   return all;
 }
 
-void Ranks::neighborAllGather(const void* in, std::size_t count, DType dtype, void* out,
-                              std::span<const NeighborBlock> sources,
-                              std::span<const int> destinations, const CallOptions& options) {
-  guarded("neighborAllGather", options, [&](const Watch& watch) {
-    needOneRank(watch.op);
-    checkType(watch.op, dtype, false);
-    const NeighborTable table(
-        ranks_.front(), size_, count, dtype, sources, destinations,
-        [&](const void* own, void* all, std::size_t bytes) { exchange(own, all, bytes, watch); });
-    const int type = abi::movedAs(dtype);
-    core_->comms.group(watch, [&](std::size_t i) {
-      abi::CommHandle comm = core_->comms.members()[i]->handle;
-      cuda::StreamHandle stream = streams_[i]->handle();
-      abi::Result result = abi::kSuccess;
-      for (const int to : destinations) {
-        if (count == 0 || isFailure(result)) continue;
-        result = library_.send(in, count, type, to, comm, stream);
-      }
-      char* next = static_cast<char*>(out);
-      for (const NeighborBlock& from : sources) {
-        if (from.count == 0 || isFailure(result)) continue;
-        result = library_.recv(next, from.count, type, from.rank, comm, stream);
-        next += from.count * sizeOf(dtype);
-      }
-      return result;
-    });
-    core_->comms.finish(watch, streams_);
-  });
-}
-
-void Ranks::pairGossip(const void* in, void* out, std::size_t count, DType dtype, int peer,
-                       double selfWeight, double pairWeight, const CallOptions& options) {
-  guarded("pairGossip", options, [&](const Watch& watch) {
-    checkMessage(watch.op, dtype, peer, 0);
-    if (dtype < DType::float16 || isFloat8(dtype)) {
-      throw misuse(watch.op, std::string("weights need a float type, not ") + nameOf(dtype));
-    }
-    // Before the peer goes on: its kernel may spin, and an allocation would wait for it.
-    if (!neighbors_) neighbors_ = std::make_unique<Neighbors>(core_->comms);
-    char* const inbox = neighbors_->inbox(0, *devices_.front(), count * sizeOf(dtype));
-    cuda::Kernels& kernels = cuda::Kernels::of(*devices_.front());
-    agreeWith(peer, {Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count}, watch);
-    if (count == 0) return;
-    const int type = abi::typeOf(dtype);
-    core_->comms.group(watch, [&](std::size_t i) {
-      abi::CommHandle comm = core_->comms.members()[i]->handle;
-      const abi::Result sent = library_.send(in, count, type, peer, comm, streams_[i]->handle());
-      if (isFailure(sent)) return sent;
-      return library_.recv(inbox, count, type, peer, comm, streams_[i]->handle());
-    });
-    const void* const from[] = {in, inbox};
-    const double weights[] = {selfWeight, pairWeight};
-    kernels.weightedSum(*streams_.front(), neighbors_->ring(0), dtype, out, from, weights, count);
-    core_->comms.finish(watch, streams_);
-  });
-}
-
-void Ranks::agreeWith(int peer, const Shape& shape, const Watch& watch) {
-  // Without it NCCL alone is there, which sends no envelopes.
-  if (!control_) return;
-  const CallOptions rest{.timeoutMs = watch.leftMs()};
-  const std::uint64_t own[] = {shape.count, static_cast<std::uint64_t>(shape.dtype)};
-  std::uint64_t theirs[] = {0, 0};
-  const bool first = ranks_.front() < peer;
-  if (first) control_->send(own, 2, DType::uint64, peer, 0, rest);
-  control_->receive(theirs, 2, DType::uint64, peer, 0, rest);
-  if (!first) control_->send(own, 2, DType::uint64, peer, 0, rest);
-  if (own[0] == theirs[0] && own[1] == theirs[1]) return;
-  const auto brings = [&](int rank, const std::uint64_t(&what)[2]) {
-    return "rank " + std::to_string(rank) + " brings " + std::to_string(what[0]) + " " +
-           nameOf(static_cast<DType>(what[1]));
-  };
-  const std::string mine = brings(ranks_.front(), own);
-  const std::string other = brings(peer, theirs);
-  throw harmless(ErrorCode::mismatch, watch.op,
-                 (first ? mine : other) + ", " + (first ? other : mine) +
-                     ". Both must bring as many elements of one type")
-      .withRank(peer);
-}
-
 std::unique_ptr<Window> Ranks::openWindow(const WindowSpec& spec, const CallOptions& options) {
-  std::unique_ptr<Window> made;
+  needOneRank("createWindow");
+  return std::move(openWindows({&spec, 1}, options).front());
+}
+
+std::vector<std::unique_ptr<Window>> Ranks::openWindows(std::span<const WindowSpec> specs,
+                                                        const CallOptions& options) {
+  std::vector<std::unique_ptr<Window>> made;
   guarded("createWindow", options, [&](const Watch& watch) {
-    needOneRank(watch.op);
-    if (!control_) {
+    if (specs.size() != ranks_.size()) {
+      throw misuse(watch.op, "expected " + std::to_string(ranks_.size()) +
+                                 " windows, one for each rank held, got " +
+                                 std::to_string(specs.size()));
+    }
+    if (!control_ && !holdsAll()) {
       throw unsupported(
           watch.op,
           "the ranks need a way beside NCCL, over which their neighbors reach them; join "
           "with a control communicator");
     }
-    made = cuda::openWindow(windows_, *control_, *devices_.front(), spec,
-                            {.timeoutMs = watch.leftMs()});
+    WindowRanks ranks;
+    ranks.held = ranks_;
+    for (int r = 0; r < size_; ++r) {
+      ranks.holders.push_back(processes_ ? processes_->holder(r) : holdsAll() ? 0 : r);
+    }
+    ranks.all = control_ == nullptr;
+    ranks.exchange = [&](const void* own, void* all, std::size_t bytes) {
+      exchange(own, all, bytes, watch);
+    };
+    Communicator& over = control_ ? *control_ : *this;
+    made = cuda::openWindows(windows_, over, ranks, devices_, specs, {.timeoutMs = watch.leftMs()});
   });
   return made;
 }

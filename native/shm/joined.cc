@@ -193,13 +193,18 @@ void* Joined::allocShared(std::size_t bytes) {
 // do with it, and may have ended after theirs.
 std::function<void(std::span<const int>)> Joined::seeing(const char* op, std::vector<int> ranks) {
   return [this, op, ranks = std::move(ranks)](std::span<const int> missing) {
-    try {
-      session_.check(op);
-    } catch (const Error& error) {
-      const bool others = std::find(ranks.begin(), ranks.end(), error.rank) == ranks.end();
-      if (error.code != ErrorCode::peerLost || !others) throw;
-    }
+    const auto check = [&] {
+      try {
+        session_.check(op);
+      } catch (const Error& error) {
+        const bool others = std::find(ranks.begin(), ranks.end(), error.rank) == ranks.end();
+        if (error.code != ErrorCode::peerLost || !others) throw;
+      }
+    };
+    check();
     const auto end = [&](int rank, const char* how) {
+      // Who left because the communicator had ended said so first: that is the cause.
+      check();
       const std::string message = "rank " + std::to_string(rank) + how;
       session_.pronounce(ErrorCode::peerLost, rank, op, message);
       throw Error(ErrorCode::peerLost, std::string(op) + ": " + message).withRank(rank).withOp(op);

@@ -2,9 +2,9 @@
 // over memory.
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <set>
 #include <string>
@@ -16,6 +16,7 @@
 #include "core/direct.h"
 #include "core/error.h"
 #include "core/memory/free_memory.h"
+#include "core/memory/huge_pages.h"
 #include "core/thread_pool.h"
 #include "shm/shm.h"
 
@@ -36,7 +37,7 @@ class LocalGroup final : public Communicator {
     std::iota(ranks_.begin(), ranks_.end(), 0);
   }
   ~LocalGroup() override {
-    for (void* memory : memory_) ::operator delete(memory, std::align_val_t(kAlignment));
+    for (void* memory : memory_) std::free(memory);
   }
 
   int size() const override { return static_cast<int>(ranks_.size()); }
@@ -76,12 +77,15 @@ class LocalGroup final : public Communicator {
   void* allocShared(std::size_t bytes) override {
     checkOpen("allocShared");
     requireMemory("allocShared", bytes);
-    void* memory =
-        ::operator new(std::max<std::size_t>(bytes, 1), std::align_val_t(kAlignment), std::nothrow);
-    if (memory == nullptr) {
+    // Of 4 KiB pages four streams miss so many addresses that they took a quarter longer (64 MiB on
+    // an EPYC Zen 5).
+    const std::size_t alignment = bytes >= kHugePageBytes ? kHugePageBytes : kAlignment;
+    void* memory = nullptr;
+    if (posix_memalign(&memory, alignment, std::max<std::size_t>(bytes, 1)) != 0) {
       throw harmless(ErrorCode::outOfMemory, "allocShared",
                      "no memory for " + std::to_string(bytes) + " bytes");
     }
+    adviseHugePages(memory, bytes);
     std::memset(memory, 0, bytes);
     std::lock_guard lock(mutex_);
     memory_.insert(memory);
@@ -89,7 +93,7 @@ class LocalGroup final : public Communicator {
   }
   void freeShared(void* memory) override {
     std::lock_guard lock(mutex_);
-    if (memory_.erase(memory) > 0) ::operator delete(memory, std::align_val_t(kAlignment));
+    if (memory_.erase(memory) > 0) std::free(memory);
   }
 
   void abort(const std::string& reason) override {

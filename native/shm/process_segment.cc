@@ -16,7 +16,7 @@ namespace gradlink::shm {
 namespace {
 
 // Bumped with every change of the layout: two versions of the package must not share one segment.
-constexpr std::uint64_t kMagic = 0x4752414c4e4b3031;
+constexpr std::uint64_t kMagic = 0x4752414c4e4b3032;
 
 class LockLiveness final : public Liveness {
  public:
@@ -47,6 +47,28 @@ class LockLiveness final : public Liveness {
   File file_;
 };
 
+/// In memory, of zeros that take no pages yet.
+File makeFile(std::size_t bytes) {
+  File file(memfd_create("gradlink", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!file) throw systemError("join: cannot create the segment", errno);
+  if (fchmod(file.get(), 0600) != 0 || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+    throw systemError("join: cannot set up the segment of " + std::to_string(bytes) + " bytes",
+                      errno);
+  }
+  // Shrinking it would turn every access of the others into a SIGBUS.
+  fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+  return file;
+}
+
+/// In place of what the segment's own file has there.
+void mapRings(const Segment& segment, const File& rings) {
+  void* memory = mmap(segment.rings(), segment.ringBytes(), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_FIXED, rings.get(), static_cast<off_t>(segment.ringsAt()));
+  if (memory == MAP_FAILED) throw systemError("join: cannot map the segment's rings", errno);
+  // Not the mailboxes: most of them are never used.
+  adviseHugePages(memory, segment.ringBytes());
+}
+
 }  // namespace
 
 File::~File() {
@@ -63,17 +85,11 @@ File& File::operator=(File&& other) noexcept {
 
 int File::release() { return std::exchange(descriptor_, -1); }
 
-File makeSegmentFile(int size, std::size_t slotBytes) {
+SegmentFiles makeSegmentFiles(int size, std::size_t slotBytes, File rings) {
   const std::size_t slot = Segment::roundSlot(size, slotBytes);
+  const Segment shape(nullptr, size, slot);
   const std::size_t bytes = Segment::bytesFor(size, slot);
-  File file(memfd_create("gradlink", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!file) throw systemError("join: cannot create the segment", errno);
-  if (fchmod(file.get(), 0600) != 0 || ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
-    throw systemError("join: cannot set up the segment of " + std::to_string(bytes) + " bytes",
-                      errno);
-  }
-  // Shrinking it would turn every access of the others into a SIGBUS.
-  fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK);
+  File file = makeFile(bytes);
   void* memory =
       mmap(nullptr, sizeof(SegmentHeader), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
   if (memory == MAP_FAILED) throw systemError("join: cannot map the segment", errno);
@@ -84,13 +100,14 @@ File makeSegmentFile(int size, std::size_t slotBytes) {
   header.fileEnd.store(bytes);
   header.magic = kMagic;
   munmap(memory, sizeof(SegmentHeader));
-  return file;
+  if (!rings) rings = makeFile(shape.ringsAt() + shape.ringBytes());
+  return {std::move(file), std::move(rings)};
 }
 
-Membership enterSegment(const File& passed, int rank) {
+Membership enterSegment(const SegmentFiles& files, int rank) {
   // An open file description of its own: locks belong to descriptions, and a passed descriptor
   // shares its sender's.
-  const std::string path = "/proc/self/fd/" + std::to_string(passed.get());
+  const std::string path = "/proc/self/fd/" + std::to_string(files.control.get());
   File file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file) throw systemError("join: cannot open the segment through " + path, errno);
   auto map = [&](std::size_t bytes) {
@@ -114,8 +131,7 @@ Membership enterSegment(const File& passed, int rank) {
   Membership membership;
   membership.memory = std::shared_ptr<void>(memory, [bytes](void* m) { munmap(m, bytes); });
   membership.segment = Segment(memory, size, slotBytes);
-  // Not the mailboxes: most of them are never used.
-  adviseHugePages(membership.segment.rings(), membership.segment.ringBytes());
+  mapRings(membership.segment, files.rings);
   auto liveness = std::make_unique<LockLiveness>(std::move(file));
   liveness->take(rank);
   membership.file = liveness->file();

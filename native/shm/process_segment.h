@@ -25,11 +25,20 @@ class File {
   int descriptor_;
 };
 
-/// A new segment for `size` ranks, readable and writable by this user alone.
-File makeSegmentFile(int size, std::size_t slotBytes);
+/// What a segment consists of: the rings have a file of their own, so that their pages can outlive
+/// it.
+struct SegmentFiles {
+  File control;
+  File rings;
+  explicit operator bool() const { return control && rings; }
+};
 
-/// Maps the segment as `rank` and takes that rank's lock. `file` may be one that was passed from
+/// A new segment for `size` ranks, readable and writable by this user alone. `rings`: those of an
+/// ended segment for as many ranks and as large slots; without, new ones.
+SegmentFiles makeSegmentFiles(int size, std::size_t slotBytes, File rings = File());
+
+/// Maps the segment as `rank` and takes that rank's lock. The files may have been passed from
 /// another process.
-Membership enterSegment(const File& file, int rank);
+Membership enterSegment(const SegmentFiles& files, int rank);
 
 }  // namespace gradlink::shm

@@ -49,6 +49,7 @@ Segment::Segment(void* memory, int size, std::size_t slotBytes)
   oneShotAt_ = take(2 * n * kOneShotBytes);
   stageBytes_ = std::clamp(kRingSlots / n, kFewestRingSlots, kMostRingSlots) * slotBytes_;
   resultBytes_ = stageBytes_ / n;
+  ringsAt_ = take(n * sizeof(std::atomic<std::uint32_t>));
   stageAt_ = take(n * stageBytes_);
   resultAt_ = take(n * resultBytes_);
   mailboxesAt_ = take(n * n * mailboxStride());

@@ -129,9 +129,15 @@ class Segment {
   }
   /// Bytes of a stage ring; a result ring has 1/size of it.
   std::size_t stageBytes() const { return stageBytes_; }
-  /// All of them.
-  std::byte* rings() const { return memory_ + stageAt_; }
-  std::size_t ringBytes() const { return mailboxesAt_ - stageAt_; }
+  /// All of them, behind a mark for each rank that it needs them no more. Between processes they
+  /// lie in a file of their own, at the same place, which later communicators may take over.
+  std::byte* rings() const { return memory_ + ringsAt_; }
+  std::size_t ringsAt() const { return ringsAt_; }
+  std::size_t ringBytes() const { return mailboxesAt_ - ringsAt_; }
+  std::size_t ringMarkBytes() const { return stageAt_ - ringsAt_; }
+  std::atomic<std::uint32_t>& doneWithRings(int r) const {
+    return reinterpret_cast<std::atomic<std::uint32_t>*>(rings())[static_cast<std::size_t>(r)];
+  }
   Mailbox& mailbox(int source, int destination) const {
     return *reinterpret_cast<Mailbox*>(memory_ + mailboxesAt_ +
                                        pair(source, destination) * mailboxStride());
@@ -155,6 +161,7 @@ class Segment {
   std::size_t mailboxBytes_ = 0;
   std::size_t ranksAt_ = 0;
   std::size_t oneShotAt_ = 0;
+  std::size_t ringsAt_ = 0;
   std::size_t stageAt_ = 0;
   std::size_t resultAt_ = 0;
   std::size_t mailboxesAt_ = 0;

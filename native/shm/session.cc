@@ -39,6 +39,8 @@ Session::Session(Membership membership, int rank)
       rank_(rank),
       waiter_(liveness_ != nullptr, haveOwnCores(segment_)) {}
 
+bool Session::ownCores() const { return haveOwnCores(segment_); }
+
 Session::~Session() { markLeft(); }
 
 std::byte* Session::nextPayload(std::size_t bytes) {
@@ -87,7 +89,7 @@ std::uint32_t Session::meetWithPayload(const Shape& shape, Patience& patience) {
 void Session::agree(const Shape& shape, std::uint32_t call) {
   CallGroups groups;
   for (int r = 0; r < size(); ++r) groups.add(r, describe(post(r, call).shape));
-  throw differentCalls(nameOf(shape.kind), groups);
+  throw differentCalls(nameOf(shape.kind), groups, rank_);
 }
 
 bool Session::ended() const {
@@ -164,7 +166,12 @@ void Session::leave() {
             "rank " + std::to_string(rank_) + " was lost: its " + peers() + " ended");
 }
 
-void Session::markLeft() { own().left.store(1, std::memory_order_release); }
+void Session::markLeft() {
+  // Once: by the next time the rings may be another communicator's.
+  if (left_.exchange(true, std::memory_order_acq_rel)) return;
+  own().left.store(1, std::memory_order_release);
+  segment_.doneWithRings(rank_).store(1, std::memory_order_release);
+}
 
 int Session::deadPeer() {
   if (liveness_ == nullptr) return -1;

@@ -52,6 +52,8 @@ class Session {
   int file() const { return file_; }
   const Segment& segment() const { return segment_; }
   const Waiter& waiter() const { return waiter_; }
+  /// Whether every rank has one.
+  bool ownCores() const;
   RankBlock& own() const { return segment_.rank(rank_); }
 
   /// Announces a call with up to Segment::kOneShotBytes of payload, waits until all ranks have
@@ -100,7 +102,7 @@ class Session {
   /// thread.
   void leave();
   bool leaving() const { return leaving_.load(std::memory_order_acquire); }
-  /// In good order.
+  /// In good order. No call of this rank is under way, and none follows.
   void markLeft();
 
   bool hasLeft(int rank) const {
@@ -128,6 +130,7 @@ class Session {
   std::uint32_t calls_ = 0;
   float told_[2] = {0, 0};
   std::atomic<bool> leaving_{false};
+  std::atomic<bool> left_{false};
   std::atomic<const Session*> above_{nullptr};
 };
 

@@ -15,6 +15,7 @@ unite(gradlink_shm segment
   meeting/packets.cc
   meeting/processes.cc
   meeting/secret.cc
+  meeting/spare_rings.cc
   meeting/threads.cc
   neighbor_row.cc
   process_segment.cc

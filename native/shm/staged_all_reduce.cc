@@ -94,8 +94,9 @@ class OwnerReduce : StagedRun {
       const Part theirs = part(i, r);
       if (theirs.length == 0) continue;
       void* const dst[] = {call_.out + offset(i, theirs)};
-      work_.timed(
-          i, [&] { copyMany(dst, slots_.result(r, i), theirs.length * elementSize_, streaming_); });
+      work_.timed(i, [&] {
+        copyResults(dst, slots_.result(r, i), theirs.length * elementSize_, streaming_);
+      });
     }
   }
 

@@ -167,6 +167,8 @@ bool ShmWindow::timeToLook() const {
 void ShmWindow::checkUsable(const char* op, int peer, bool left, bool look) const {
   if (session_.hasLeft(peer)) {
     if (!left) return;
+    // Who left because the communicator had ended said so first: that is the cause.
+    session_.check(op);
     throw harmless(ErrorCode::peerLost, op,
                    "rank " + std::to_string(peer) + " has left the communicator")
         .withRank(peer);
@@ -184,6 +186,11 @@ void ShmWindow::checkUsable(const char* op, std::span<const Neighbor> peers, boo
 }
 
 void* ShmWindow::data() { return array(rank_, 0); }
+
+const void* ShmWindow::seen(int source) {
+  static_cast<void>(slotOf(rank_, source));
+  return array(source, 0);
+}
 
 void ShmWindow::put(void* values, std::span<const Neighbor> destinations, double selfWeight,
                     bool accumulate, bool withP, Deadline deadline) {

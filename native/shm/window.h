@@ -29,6 +29,7 @@ class ShmWindow final : public Window {
   ~ShmWindow() override;
 
   void* data() override;
+  const void* seen(int source) override;
   void put(void* values, std::span<const Neighbor> destinations, double selfWeight, bool accumulate,
            bool withP, Deadline) override;
   void get(std::span<const Neighbor> sources, bool withP, Deadline) override;

@@ -27,6 +27,7 @@ class ShmWire final : public Wire {
   int rank() const override { return rank_; }
   int size() const override { return session_.size(); }
   const char* backend() const override { return "shm"; }
+  bool ranksHaveCores() const override { return session_.ownCores(); }
   bool sharesMemoryWith(int /*rank*/) const override { return true; }
 
   void* allocate(std::size_t bytes) override { return regions_.allocate(bytes); }

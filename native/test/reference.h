@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <ostream>
 #include <random>
 #include <span>
 #include <stdexcept>
@@ -14,6 +15,13 @@
 
 #include "core/kernels/dtype.h"
 #include "core/kernels/reduce_op.h"
+
+namespace gradlink {
+
+/// For GoogleTest.
+inline void PrintTo(DType dtype, std::ostream* to) { *to << nameOf(dtype); }
+
+}  // namespace gradlink
 
 namespace gradlink::reference {
 
@@ -56,7 +64,7 @@ inline std::uint16_t narrow(double value, int exponentBits) {
   return static_cast<std::uint16_t>(sign | (up ? high : low));
 }
 
-inline bool isFloat(DType dtype) { return dtype >= DType::float16; }
+using gradlink::isFloat;
 
 template <class T>
 T read(const void* array, std::size_t i) {
@@ -148,6 +156,9 @@ inline void reduce(void* out, std::span<const void* const> in, std::size_t count
         break;
       case DType::uint8:
         reduceElement<std::uint8_t>(out, in, i, op);
+        break;
+      case DType::int16:
+        reduceElement<std::int16_t>(out, in, i, op);
         break;
       case DType::int32:
         reduceElement<std::int32_t>(out, in, i, op);

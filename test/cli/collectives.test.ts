@@ -177,11 +177,11 @@ describe('what is run', () => {
       '256',
     );
     expect(code).toBe(0);
-    expect(new Set(cases.map(({ parameters }) => parameters['dtype'])).size).toBe(10);
+    expect(new Set(cases.map(({ parameters }) => parameters['dtype'])).size).toBe(11);
     expect(new Set(cases.map(({ parameters }) => parameters['op']))).toEqual(
       new Set(['sum', 'prod', 'min', 'max', 'avg']),
     );
-    expect(cases).toHaveLength(10 * 5 * 2);
+    expect(cases).toHaveLength(11 * 5 * 2);
   });
 
   it('every root with -r -1', async () => {

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { createProgram } from '../../lib/cli/main.js';
-import { ownSpelling } from '../../lib/cli/spelling.js';
+import { ownSpelling } from '../../lib/cli/launch/spelling.js';
 import { guides, shownLines } from '../support/guides.js';
 
 /** Parses all, runs nothing. */

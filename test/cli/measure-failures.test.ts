@@ -113,7 +113,7 @@ describe('bad usage is refused before anything is measured, with 2', () => {
     [['--network', 'alexnot'], 'network', 'one of resnet,'],
     [['--network', 'vgg'], '--num-layers of vgg', 'got 152'],
     [['--network', 'inception-v3', '--image-shape', '3,224,224'], '--image-shape', '3,299,299'],
-    [['--optimizer', 'sdg'], '--optimizer', 'None or one of: adadelta'],
+    [['--optimizer', 'sdg'], '--optimizer', 'one of: None, adadelta'],
     [['--dtype', 'int8'], '--dtype', 'float32, float64, float16, bfloat16'],
     [['--gc-type', '4bit'], '--gc-type', 'none, 2bit, 1bit'],
     [['--gc-type', '2bit', '--kv-store', 'local'], '--gc-type', 'Use --kv-store device'],

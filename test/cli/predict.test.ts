@@ -61,7 +61,7 @@ describe('gradlink predict', () => {
       ...['--backward', '2', '--gradients', gradients, '--schemes', 'ring', '--workers', '8,64'],
     ]);
     expect(code).toBe(0);
-    expect(stdout).toContain('gradients of 3.0 MB');
+    expect(stdout).toContain('gradients of 2.861 MiB');
     expect(stdout).toContain('8 workers a host');
   });
 

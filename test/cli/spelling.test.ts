@@ -1,7 +1,7 @@
 import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
-import { ownSpelling } from '../../lib/cli/spelling.js';
+import { ownSpelling } from '../../lib/cli/launch/spelling.js';
 import { parseHostList } from '../../lib/launch/hosts.js';
 import { gradlink } from '../support/cli.js';
 

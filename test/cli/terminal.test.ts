@@ -79,6 +79,18 @@ describe('names', () => {
     [['models', 'alexnt'], 'alexnet'],
     [['models', 'resnet', '--dtype', 'flaot32'], 'float32'],
     [['p2p', '-t', 'devce_local_copy'], 'device_local_copy'],
+    [['measure', '--optimizer', 'adma'], 'adam'],
+    [['train', '--dataset', 'mnits'], 'mnist'],
+    [['train', '--dist-optimizer', 'win_pt'], 'win_put'],
+    [['launch', '--launcher', 'shh', 'node'], 'ssh'],
+    [['report', 'x', '--format', 'htlm'], 'html'],
+    [['predict', '--schemes', 'rnig'], 'ring'],
+    [['doctor', '--require', 'ncl'], 'nccl'],
+    [['ddp', '--modes', 'overlpa'], 'overlap'],
+    [['collectives', 'all_reduce', '--datatype', 'flaot'], 'float'],
+    [['collectives', 'all_reduce', '--op', 'mni'], 'min'],
+    [['collectives', 'neighbor_all_reduce', '--topology', 'rnig'], 'ring'],
+    [['completion', 'bsh'], 'bash'],
     [['predict', '--link', '1,1', '--compute', '1', '--network', 'vg'], 'vgg'],
   ])('a misspelt one of %j is answered with the nearest', async (argv, meant) => {
     const { code, stderr } = await gradlink(argv);
@@ -123,4 +135,6 @@ it('shells are offered networks, stores and types', async () => {
   expect(stdout).toMatch(/--network\) words='resnet /);
   expect(stdout).toMatch(/--kv-store\) words='local device/);
   expect(stdout).toMatch(/--datatype\) words='[^']*float32/);
+  expect(stdout).toMatch(/--launcher\) words='local mpi ssh slurm'/);
+  expect(stdout).toMatch(/--optimizer\) words='[^']*adam/);
 });

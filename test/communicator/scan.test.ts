@@ -23,7 +23,7 @@ function endOf(dtype: DType, op: 'min' | 'max'): number | bigint {
   const greatest = op === 'min';
   if (dtype === 'float16') return greatest ? 0x7c00 : 0xfc00;
   if (dtype === 'bfloat16') return greatest ? 0x7f80 : 0xff80;
-  if (floats.includes(dtype)) return greatest ? Infinity : -Infinity;
+  if ((floats as readonly DType[]).includes(dtype)) return greatest ? Infinity : -Infinity;
   const bits = BigInt(8 * elementSize(dtype)) - (signed.includes(dtype) ? 1n : 0n);
   const end = greatest ? 2n ** bits - 1n : signed.includes(dtype) ? -(2n ** bits) : 0n;
   return dtype.endsWith('64') ? end : Number(end);

@@ -9,6 +9,7 @@ import { helpers } from './support.js';
 const scripts = new Scripts();
 afterAll(() => scripts.remove());
 
+const library = new URL('../../dist/index.js', import.meta.url).href;
 const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
 
 /** Its exit status and what it printed. */
@@ -98,5 +99,37 @@ describe.each(['openmpi', 'mpich'])('%s', (mpi) => {
     const { code, output, reports } = await launch(mpi, ['-n', '3', ...env], source);
     expect(code, output).toBe(0);
     expect(reports).toEqual([true, true, true]);
+  });
+
+  mpiTest('allreduce steps parts of keys on the workers, to the bit as all of them', async () => {
+    const source = `
+      ${helpers}
+      const { SGD } = await import(${JSON.stringify(library)});
+      // Sums that depend on their order.
+      const numbers = (seed, length) =>
+        Float32Array.from({ length }, (_, i) => Math.sin(seed * 1000 + i));
+      const results = [];
+      for (const shardOptimizer of [false, true]) {
+        const kv = await KVStore.create('allreduce', { shardOptimizer });
+        const keys = ['small', 'large'];
+        const lengths = [70, 50_001];
+        await kv.init(keys, lengths.map((length) => numbers(1, length)));
+        await kv.setOptimizer(new SGD({ learningRate: 0.1, momentum: 0.9 }));
+        const outs = lengths.map((length) => filled(length, 0));
+        for (let round = 0; round < 3; round++) {
+          const gradients = lengths.map((length) => numbers(10 * round + kv.rank, length));
+          await kv.pushPull(keys, gradients, outs);
+        }
+        results.push(Buffer.concat(outs.map(({ buffer }) => Buffer.from(buffer))));
+        await kv.close();
+      }
+      report(results[0].equals(results[1]));
+    `;
+    for (const ranksPerNode of ['1', '2', '3']) {
+      const env = ['--env', `GRADLINK_RANKS_PER_NODE=${ranksPerNode}`];
+      const { code, output, reports } = await launch(mpi, ['-n', '3', ...env], source);
+      expect(code, output).toBe(0);
+      expect(reports, `${ranksPerNode} a host`).toEqual([true, true, true]);
+    }
   });
 });

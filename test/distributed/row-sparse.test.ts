@@ -1,5 +1,9 @@
 // MXNet's nightly cases of row_sparse keys (dist_sync_kvstore.py: check_row_sparse_keys and its kin; dist_async), and what
 // travels of them.
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { Scripts, well } from '../support/processes.js';
@@ -9,10 +13,13 @@ const scripts = new Scripts();
 afterAll(() => scripts.remove());
 
 const size = { workers: 2, servers: 2 };
+const sizeOf = (type: string) => ({ ...size, servers: type === 'allreduce' ? 0 : size.servers });
+/** Cuts keys over the servers, where there are servers. */
+const cut = (type: string) => (type === 'allreduce' ? '{}' : '{ bigArrayBound: 10_000 }');
 // `big` is cut over both servers, in pieces that rows of 24 elements do not fit.
 const common = `
   ${helpers}
-  import { Adam, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+  import { AdaGrad, Adam, Ftrl, GroupAdaGrad, LAMB, RowSparse, SGD, Test } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
   const shapes = { small: [9, 24], big: [20_000, 24] };
   const rows = (name, indices, value) => new RowSparse({
     indices, data: filled(24 * indices.length, value), shape: shapes[name],
@@ -36,13 +43,13 @@ const everyWorker = (reports: unknown[]) =>
     () => expect.objectContaining({ ...well, reports }) as unknown,
   );
 
-describe.each(['dist_sync', 'dist_sync_device'])('%s', (type) => {
+describe.each(['dist_sync', 'dist_sync_device', 'allreduce'])('%s', (type) => {
   it('adds up the rows of all devices and workers, and gives each worker its own', async () => {
     const { workers } = await runJob(
       scripts,
-      size,
+      sizeOf(type),
       `${common}
-      const kv = await open('${type}', { bigArrayBound: 10_000 });
+      const kv = await open('${type}', ${cut(type)});
       await kv.setOptimizer(new Test());
       for (let round = 0; round < 3; ++round) {
         for (const [name, last] of [['small', 8], ['big', 19_999]]) {
@@ -75,9 +82,9 @@ describe.each(['dist_sync', 'dist_sync_device'])('%s', (type) => {
   it('assigns without an optimizer: rows that nobody pushed become 0', async () => {
     const { workers } = await runJob(
       scripts,
-      size,
+      sizeOf(type),
       `${common}
-      const kv = await open('${type}', { bigArrayBound: 10_000 });
+      const kv = await open('${type}', ${cut(type)});
       const out = new Float32Array(20_000 * 24);
       const seen = [];
       for (const row of [5, 12_345]) {
@@ -95,17 +102,22 @@ describe.each(['dist_sync', 'dist_sync_device'])('%s', (type) => {
   });
 });
 
-it.each([
-  ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01 }'],
-  ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01, lazyUpdate: false }'],
-  ['Adam', '{ wd: 0.01 }'],
-])('%s of servers, %s, is that of a store of one process', async (name, options) => {
-  const { workers } = await runJob(
-    scripts,
-    size,
-    `${common}
-    const type = 'dist_sync';
-    const kv = await KVStore.create(type, { bigArrayBound: 10_000 });
+describe.each(['dist_sync', 'allreduce'])('%s', (type) => {
+  it.each([
+    ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01 }'],
+    ['SGD', '{ learningRate: 0.1, momentum: 0.9, wd: 0.01, lazyUpdate: false }'],
+    ['Adam', '{ wd: 0.01 }'],
+    ['AdaGrad', '{}'],
+    ['Ftrl', '{}'],
+    ['LAMB', '{}'],
+    ['GroupAdaGrad', '{}'],
+  ])('%s, %s, is that of a store of one process', async (name, options) => {
+    const { workers } = await runJob(
+      scripts,
+      sizeOf(type),
+      `${common}
+    // LAMB needs the norm of the whole key.
+    const kv = await KVStore.create('${type}', ${name === 'LAMB' ? '{}' : cut(type)});
     const start = Float32Array.from({ length: 20_000 * 24 }, (_, i) => Math.sin(i));
     const alone = await KVStore.create('local', { devices: kv.numWorkers });
     for (const one of [kv, alone]) {
@@ -127,8 +139,54 @@ it.each([
     report([mine.every((one, i) => one === right[i]), mine.some((one, i) => one !== start[i])]);
     await alone.close();
     await kv.close();`,
+    );
+    expect(workers).toEqual(everyWorker([[true, true]]));
+  });
+});
+
+it('GroupAdaGrad of servers loads what other numbers of servers saved', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'gradlink-')), 'states');
+  // Weights as they were at the save; what has gone before is in the states alone.
+  const script = (load: boolean) => `${common}
+    const kv = await KVStore.create('dist_sync', { bigArrayBound: 10_000 });
+    const start = Float32Array.from({ length: 20_000 * 24 }, (_, i) => Math.sin(i));
+    await kv.init('w', start, { shape: shapes.big });
+    const out = start.slice();
+    const step = async (seed) => {
+      await kv.push('w', out.map((_, i) => Math.cos(i + seed)));
+      await kv.pull('w', out);
+    };
+    await kv.setOptimizer(new GroupAdaGrad());
+    await step(1);
+    if (${load}) {
+      await kv.setOptimizer(new GroupAdaGrad());
+      await kv.loadOptimizerStates(${JSON.stringify(file)});
+    } else {
+      await kv.saveOptimizerStates(${JSON.stringify(file)});
+    }
+    await step(2);
+    report([out[0], out[24 * 10_000 + 5], out.at(-1)]);
+    await kv.close();`;
+  const saved = await runJob(scripts, { workers: 1, servers: 3 }, script(false));
+  expect(saved.workers[0]).toMatchObject(well);
+  for (const servers of [1, 2]) {
+    const loaded = await runJob(scripts, { workers: 1, servers }, script(true));
+    expect(loaded.workers[0]).toMatchObject({ ...well, reports: saved.workers[0]!.reports });
+  }
+});
+
+it('GroupAdaGrad is refused where servers would cut a row', async () => {
+  const { workers } = await runJob(
+    scripts,
+    size,
+    `${common}
+    const kv = await KVStore.create('dist_sync', { bigArrayBound: 1000 });
+    await kv.init('w', filled(2 * 5000, 1), { shape: [2, 5000] });
+    await kv.setOptimizer(new GroupAdaGrad()).catch((error) => report(error.message));
+    await kv.close();`,
   );
-  expect(workers).toEqual(everyWorker([[true, true]]));
+  const text = 'groupadagrad needs the norm of whole rows, but key w is cut over 2 servers: raise';
+  expect(workers).toEqual(everyWorker([expect.stringContaining(text)]));
 });
 
 it('dist_async updates by the rows of each worker', async () => {
@@ -184,19 +242,73 @@ it('only the rows travel', async () => {
   }
 });
 
-it('allreduce pulls rows, and refuses to sum them by name', async () => {
+it('only the rows travel between workers without servers', async () => {
   const { workers } = await runJob(
     scripts,
-    { workers: 2, servers: 0 },
+    sizeOf('allreduce'),
     `${common}
-    const kv = await KVStore.create('allreduce');
-    await kv.init('small', rows('small', [3], 1));
-    report(await kv.push('small', rows('small', [1], 1)).catch(({ code, message }) => [code, /an allreduce store takes whole/.test(message)]));
-    const out = empty('small');
-    await kv.rowSparsePull('small', out, [3, 1]);
-    report(heads(out));
-    await kv.barrier();
+    const kv = await open('allreduce');
+    await kv.setOptimizer(new SGD());
+    const moved = async () => (await kv.report()).worker.bytesReduced;
+    const ids = Array.from({ length: 10 }, (_, i) => i * 1999);
+    const before = await moved();
+    for (let step = 0; step < 10; ++step) {
+      await kv.push('big', rows('big', ids, 1));
+      await kv.rowSparsePull('big', empty('big'), ids);
+    }
+    report((await moved()) - before);
     await kv.close();`,
   );
-  expect(workers).toEqual(everyWorker([['ERR_UNSUPPORTED', true], { 1: 0, 3: 1 }]));
+  // Ten times ten rows of 96 bytes with their numbers, rounded up to cache lines: of 1.9 MB.
+  expect(workers).toEqual(everyWorker([10 * 1088]));
+});
+
+it('workers without servers pass over RowSparse outputs of pull, or fill them', async () => {
+  const { workers } = await runJob(
+    scripts,
+    sizeOf('allreduce'),
+    `${common}
+    const kv = await open('allreduce');
+    await kv.push('small', rows('small', [3, kv.rank, 3], 1));
+    const out = rows('small', [8], 5);
+    process.removeAllListeners('warning');
+    await kv.pull('small', out);
+    report(heads(out));
+    await kv.pull('small', out, { ignoreSparse: false });
+    const { 0: a, 1: b, 2: none, 3: twice } = heads(out);
+    report([a, b, none, twice, out.indices.length]);
+    // Not one of the key's shape.
+    const other = new RowSparse({ indices: [], data: new Float32Array(0), shape: [18, 12] });
+    report(await kv.push('small', other).catch(({ code }) => code));
+    await kv.close();`,
+  );
+  expect(workers).toEqual(everyWorker([{ 8: 5 }, [1, 1, 0, 4, 9], 'ERR_INVALID_ARG_VALUE']));
+});
+
+it('rows do not go with an optimizer whose steps workers share, and whole arrays do', async () => {
+  const { workers } = await runJob(
+    scripts,
+    sizeOf('allreduce'),
+    `${common}
+    const kv = await open('allreduce', { shardOptimizer: true });
+    const weight = new Float32Array(9 * 24);
+    // Without an optimizer nothing is shared.
+    await kv.push('small', [rows('small', [1], 1), rows('small', [kv.rank + 2], 1)]);
+    await kv.pull('small', weight);
+    report([1, 2, 3, 4].map((row) => weight[24 * row]).join());
+    await kv.setOptimizer(new SGD({ learningRate: 1 }));
+    const told = await outcome(kv.push('small', [rows('small', [1], 1), empty('small')]));
+    report([told.code, told.message]);
+    // Nothing of it has happened, and the store goes on.
+    await kv.push('small', [filled(9 * 24, 1), filled(9 * 24, 0)]);
+    await kv.pull('small', weight);
+    report([1, 2, 3, 4].map((row) => weight[24 * row]).join());
+    await kv.close();
+    `,
+  );
+  const refused = [
+    'ERR_UNSUPPORTED',
+    expect.stringMatching(/key small: a push of rows does not go with shardOptimizer/) as unknown,
+  ];
+  expect(workers).toEqual(everyWorker(['2,1,1,0', refused, '0,-1,-1,-2']));
 });

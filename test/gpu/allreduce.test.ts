@@ -80,6 +80,87 @@ describe('an allreduce store on GPUs', () => {
     scripts.expectNothingLeft();
   });
 
+  it('sums rows alone, and steps as one store of all devices does, to the bit', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore()}
+      import { RowSparse } from ${JSON.stringify(library)};
+      const shape = [4000, 5];
+      // A row that all bring, twice of one device, and rows of each device alone.
+      const rows = (round, device) => {
+        const indices = [17, 3999 - device, round * 7 + device, 17];
+        const data = Float32Array.from({ length: 20 }, (_, i) => (((i * 5 + round + device) % 17) - 8) / 8);
+        return new RowSparse({ indices: device === 3 ? [] : indices, data: device === 3 ? data.slice(0, 0) : data, shape });
+      };
+      for (const [optimizer, options] of [['sgd', { momentum: 0.9 }], ['adam', {}], ['sgd', { momentum: 0.9, lazyUpdate: false }], ['groupadagrad', {}]]) {
+        const key = optimizer + Object.keys(options).length;
+        const one = await KVStore.create('local', { devices: 4 });
+        for (const store of [kv, one]) {
+          await store.init(key, weights().slice(0, 20_000), { shape });
+          await store.setOptimizer(createOptimizer(optimizer, { learningRate: 0.01, ...options }));
+        }
+        const out = new Float32Array(20_000);
+        const expected = new Float32Array(20_000);
+        for (let round = 0; round < 3; ++round) {
+          kv.push(key, [0, 1].map((i) => rows(round, 2 * kv.rank + i)));
+          one.push(key, [0, 1, 2, 3].map((device) => rows(round, device)));
+        }
+        await kv.pull(key, out);
+        await one.pull(key, expected);
+        const { worker: before } = await kv.report();
+        await kv.push(key, rows(9, kv.rank));
+        const { worker: after } = await kv.report();
+        report([bits(out).equals(bits(expected)), expected[85] !== weights()[85], after.bytesReduced - before.bytesReduced]);
+        await one.close();
+      }
+      await kv.close();`,
+      scripts.env(),
+    );
+    // Three rows of 20 bytes and their numbers, to cache lines, of 80 kB.
+    const expected = [0, 1, 2, 3].map(() => [true, true, 128]);
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: expected });
+    scripts.expectNothingLeft();
+  });
+
+  it('steps a part of every key on each worker, to the bit as all of it', async () => {
+    const { workers } = await runJob(
+      scripts,
+      size,
+      `${aStore('shardOptimizer: true')}
+      report(await outcome(kv.setOptimizer(createOptimizer('lamb'))));
+      for (const optimizer of ['sgd', 'adam']) {
+        const one = await KVStore.create('device', { devices: 4 });
+        for (const store of [kv, one]) {
+          await store.init(optimizer, weights());
+          await store.setOptimizer(createOptimizer(optimizer, { learningRate: 0.01, wd: 0.1 }));
+          await store.setLearningRate(0.02);
+        }
+        const outs = await zeros(count);
+        const expected = new Float32Array(count);
+        let same = true;
+        for (let round = 0; round < 3; ++round) {
+          await kv.push(optimizer, await buffers('float32', [0, 1].map((i) => gradient(round, 2 * kv.rank + i))));
+          await kv.pull(optimizer, outs);
+          await one.push(optimizer, [0, 1, 2, 3].map((device) => gradient(round, device)));
+          await one.pull(optimizer, expected);
+          for (const out of await read(outs)) same &&= bits(out).equals(bits(expected));
+        }
+        report([optimizer, same, expected.some((value, i) => value !== weights()[i])]);
+        await one.close();
+      }
+      await kv.close();`,
+      scripts.env(),
+    );
+    const refused = {
+      code: 'ERR_UNSUPPORTED',
+      message: expect.stringContaining('lamb needs a norm of the whole') as string,
+    };
+    const reports = [refused, ['sgd', true, true], ['adam', true, true]];
+    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
+    scripts.expectNothingLeft();
+  });
+
   it('sums every type of element, arrays of the host too', async () => {
     const { workers } = await runJob(
       scripts,

@@ -5,8 +5,8 @@ import { gpuDevices } from '../../lib/gpu/devices.js';
 import { pinnedArray } from '../../lib/gpu/pinned.js';
 import { native } from '../../lib/native/load.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import { allocate, dtypes, elementSize } from '../../lib/tensor/dtype.js';
-import type { DType } from '../../lib/tensor/dtype.js';
+import { commonDtypes, elementSize } from '../../lib/tensor/dtype.js';
+import type { CommonDType } from '../../lib/tensor/dtype.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 
 const gpus = gpuDevices();
@@ -27,9 +27,9 @@ const read = async (buffer: DeviceBuffer<'float32'>) => [...(await buffer.copyTo
 type Loose = Record<string, (...args: unknown[]) => Promise<unknown>>;
 
 describe('a DeviceBuffer', () => {
-  it.each(dtypes)('of %s takes an array and gives it back', async (dtype) => {
+  it.each(commonDtypes)('of %s takes an array and gives it back', async (dtype) => {
     for (const length of [0, 1, 13, 70_001]) {
-      using buffer = DeviceBuffer.alloc<DType>(0, dtype, length);
+      using buffer = DeviceBuffer.alloc<CommonDType>(0, dtype, length);
       expect(buffer).toMatchObject({
         device: 0,
         dtype,
@@ -40,7 +40,7 @@ describe('a DeviceBuffer', () => {
       });
       await buffer.copyFrom(arrayOf(dtype, some(length)));
       expect(valuesOf(dtype, await buffer.copyTo())).toEqual(some(length));
-      const into = allocate(dtypes.indexOf(dtype), length);
+      const into = arrayOf(dtype, new Array<number>(length).fill(0));
       expect(await buffer.copyTo(into)).toBe(into);
       expect(valuesOf(dtype, into)).toEqual(some(length));
     }
@@ -72,6 +72,7 @@ describe('a DeviceBuffer', () => {
       length: 5,
       byteOffset: 0,
       byteLength: 20,
+      registration: null,
       buffer,
     });
     expect({ ...part }).toEqual({
@@ -80,6 +81,7 @@ describe('a DeviceBuffer', () => {
       length: 2,
       byteOffset: 8,
       byteLength: 8,
+      registration: null,
       buffer,
     });
     buffer.dispose();
@@ -108,11 +110,11 @@ describe('slice', () => {
 });
 
 describe('fill', () => {
-  it.each(dtypes)('gives every element of %s the value', async (dtype) => {
+  it.each(commonDtypes)('gives every element of %s the value', async (dtype) => {
     const wide = dtype === 'int64' || dtype === 'uint64';
     // Three elements apart from the rest; more bytes than are written from the host.
     for (const length of [0, 1, 5, 100_003]) {
-      using buffer = DeviceBuffer.alloc<DType>(0, dtype, length);
+      using buffer = DeviceBuffer.alloc<CommonDType>(0, dtype, length);
       for (const value of [7, 0]) {
         await buffer.fill(wide ? BigInt(value) : value);
         const values = valuesOf(dtype, await buffer.copyTo());

@@ -15,8 +15,8 @@ import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { reduceOps } from '../../lib/communicator/reduce-op.js';
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import { dtypes } from '../../lib/tensor/dtype.js';
-import type { DType } from '../../lib/tensor/dtype.js';
+import { commonDtypes } from '../../lib/tensor/dtype.js';
+import type { CommonDType } from '../../lib/tensor/dtype.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 import { block, input, reduced } from '../support/reference.js';
 
@@ -32,12 +32,16 @@ const own = <B extends DeviceBuffer>(buffer: B): B => {
 };
 afterEach(() => made.splice(0).forEach((buffer) => buffer.dispose()));
 
-async function bufferOf<K extends DType>(device: number, dtype: K, values: readonly number[]) {
-  const buffer = own(DeviceBuffer.alloc<DType>(device, dtype, values.length));
+async function bufferOf<K extends CommonDType>(
+  device: number,
+  dtype: K,
+  values: readonly number[],
+) {
+  const buffer = own(DeviceBuffer.alloc<CommonDType>(device, dtype, values.length));
   await buffer.copyFrom(arrayOf(dtype, values));
   return buffer as DeviceBuffer<K>;
 }
-const blank = <K extends DType>(device: number, dtype: K, length: number) =>
+const blank = <K extends CommonDType>(device: number, dtype: K, length: number) =>
   own(DeviceBuffer.alloc(device, dtype, length));
 
 async function expectValues(
@@ -45,12 +49,13 @@ async function expectValues(
   expected: readonly (readonly number[] | undefined)[],
 ) {
   const found = await Promise.all(
-    buffers.map(async (one) => one && valuesOf(one.dtype as DType, await one.copyTo())),
+    buffers.map(async (one) => one && valuesOf(one.dtype as CommonDType, await one.copyTo())),
   );
   expect(found).toEqual(expected);
 }
 /** What `dtype` holds of these values: integers wrap. */
-const held = (dtype: DType, values: readonly number[]) => valuesOf(dtype, arrayOf(dtype, values));
+const held = (dtype: CommonDType, values: readonly number[]) =>
+  valuesOf(dtype, arrayOf(dtype, values));
 
 describe.each(sizes)('on %i GPUs', (n) => {
   const all = gpus.slice(0, n);
@@ -60,16 +65,16 @@ describe.each(sizes)('on %i GPUs', (n) => {
   });
   afterAll(() => group.close());
 
-  const inputsOf = (dtype: DType, op: (typeof reduceOps)[number], length: number) =>
+  const inputsOf = (dtype: CommonDType, op: (typeof reduceOps)[number], length: number) =>
     all.map((rank) => input(dtype, op, rank, n, length));
-  const buffersOf = (dtype: DType, inputs: readonly (readonly number[])[]) =>
+  const buffersOf = (dtype: CommonDType, inputs: readonly (readonly number[])[]) =>
     Promise.all(inputs.map((values, i) => bufferOf(all[i]!, dtype, values)));
 
   it('says who it holds', () => {
     expect(group).toMatchObject({ backend: 'nccl', size: n, gpus: all, memory: 'gpu' });
   });
 
-  it.each(dtypes)('allReduce combines %s with every op, in place and not', async (dtype) => {
+  it.each(commonDtypes)('allReduce combines %s with every op, in place and not', async (dtype) => {
     for (const op of reduceOps) {
       for (const length of op === 'sum' ? lengths : [13]) {
         const inputs = inputsOf(dtype, op, length);
@@ -87,7 +92,7 @@ describe.each(sizes)('on %i GPUs', (n) => {
     }
   });
 
-  it.each(dtypes)('moves %s with every other collective', async (dtype) => {
+  it.each(commonDtypes)('moves %s with every other collective', async (dtype) => {
     const count = 7;
     const root = n - 1;
     const one = inputsOf(dtype, 'sum', count);

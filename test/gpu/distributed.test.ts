@@ -84,6 +84,117 @@ describe.each(['dist_sync_device', 'dist_sync', 'dist_async_device', 'dist_async
   },
 );
 
+describe('the arrays of a worker, summed by NCCL', () => {
+  it.for(['dist_sync_device', 'dist_async_device', 'allreduce'])(
+    '%s gives every GPU what all have pushed',
+    async (type, context) => {
+      if (present < 3) context.skip('needs 3 GPUs');
+      const servers = type === 'allreduce' ? 0 : 2;
+      const { workers } = await runJob(
+        scripts,
+        { workers: 2, servers },
+        `${aStore(type, servers === 0 ? "merge: 'nccl'" : "merge: 'nccl', bigArrayBound: 5000")}
+        // Small ones are packed; the last key is pushed by two GPUs of three, whose home sums.
+        const lengths = [1, 7, 300, ${long}, 0, 50];
+        const keys = lengths.map((_, key) => String(key));
+        await kv.init(keys, lengths.map((length) => new Float32Array(length)));
+        if (${String(type === 'dist_async_device')}) await kv.setOptimizer(new Test());
+        for (let round = 0; round < 3; ++round) {
+          const pushed = await Promise.all(lengths.map((length, key) => buffers('float32', names.map((_, index) =>
+            Float32Array.from({ length }, (_, i) => (i % 100) * (index + 1) + 1000 * kv.rank + key + round)))));
+          // All at once, so that they are one round's.
+          await Promise.all(keys.map((key) => kv.push(key, key === '5' ? pushed[5].slice(1) : pushed[key])));
+          await kv.barrier();
+          const outs = await Promise.all(lengths.map(zeros));
+          await Promise.all(keys.map((key) => kv.pull(key, outs[key])));
+          report(await Promise.all(outs.map(async (out) => (await read(out)).map((array) =>
+            array.length === 0 ? [] : [array[0], array[array.length - 1]]))));
+          await kv.barrier();
+        }
+        await kv.close();`,
+        scripts.env(),
+      );
+      const pushedBy = (key: number): readonly number[] => (key === 5 ? [1, 2] : [0, 1, 2]);
+      const sum = (key: number, round: number, i: number): number =>
+        [0, 1]
+          .flatMap((rank) =>
+            pushedBy(key).map((index) => (i % 100) * (index + 1) + 1000 * rank + key + round),
+          )
+          .reduce((total, one) => total + one);
+      const stored = (key: number, round: number, i: number): number =>
+        sum(key, round, i) +
+        (type === 'dist_async_device' && round > 0 ? stored(key, round - 1, i) : 0);
+      const rounds = [0, 1, 2].map((round) =>
+        [1, 7, 300, long, 0, 50].map((length, key) =>
+          names.map(() =>
+            length === 0 ? [] : [stored(key, round, 0), stored(key, round, length - 1)],
+          ),
+        ),
+      );
+      for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: rounds });
+      scripts.expectNothingLeft();
+    },
+  );
+
+  it.for([
+    { how: 'does not start', fault: 'fails' },
+    { how: 'starts', fault: undefined },
+  ])('is NCCL indeed, which $how', async ({ fault }, context) => {
+    if (present < 3 || onRealGpus) context.skip('needs three stand-ins of GPUs');
+    const push = (options: string) =>
+      runJob(
+        scripts,
+        { workers: 1, servers: 1 },
+        `${aStore('dist_sync_device', options)}
+        const pushing = kv.init('w', new Float32Array(3)).then(async () =>
+          kv.push('w', await buffers('float32', names.map(() => Float32Array.of(1, 2, 3)))));
+        report(await outcome(pushing.then(() => kv.barrier())));
+        process.exit(0);`,
+        scripts.env(fault === undefined ? {} : { GRADLINK_FAKE_FAULTS: `nccl-init=${fault}` }),
+      );
+    const byCopies = await push('');
+    expect(byCopies.workers[0]).toMatchObject({ reports: ['done'] });
+    const [report] = (await push("merge: 'nccl'")).workers[0]!.reports;
+    if (fault === undefined) expect(report).toBe('done');
+    else {
+      expect(report).toMatchObject({
+        code: 'ERR_SYSTEM',
+        message: expect.stringContaining('shm') as string,
+      });
+    }
+  });
+
+  it('is refused where there is nothing to choose, or a GPU comes twice', async () => {
+    const refused = async (type: string, options: string) => {
+      const { workers } = await runJob(
+        scripts,
+        { workers: 1, servers: 1 },
+        `const made = (type, options) => KVStore.create(type, options).then((kv) => kv.close());
+        report(await outcome(made('${type}', ${options})));
+        process.exit(0);`,
+        scripts.env(),
+      );
+      return workers[0]!.reports[0];
+    };
+    const merge = (which: string) => `{ devices: ['gpu:0', 'gpu:0'], merge: '${which}' }`;
+    expect(await refused('dist_sync_device', merge('auto'))).toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringContaining('one of peers, nccl for merge') as string,
+    });
+    expect(await refused('dist_sync', merge('nccl'))).toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+      message: expect.stringContaining("none but for the store types 'device'") as string,
+    });
+    expect(await refused('dist_sync_device', `{ devices: 2, merge: 'nccl' }`)).toMatchObject({
+      code: 'ERR_INVALID_ARG_VALUE',
+    });
+    expect(await refused('allreduce', merge('nccl'))).toMatchObject({
+      code: 'ERR_UNSUPPORTED',
+      message: expect.stringContaining('NCCL wants each GPU once') as string,
+    });
+  });
+});
+
 describe('a store with servers on GPUs', () => {
   it.each(['dist_sync_device', 'dist_sync'])('%s: arrays of the host too', async (type) => {
     const { workers } = await runJob(

@@ -39,6 +39,18 @@ describe('gradlink doctor', () => {
       expect(of('gpu:3')?.advice).toContain('cooling');
     });
 
+    it('says what memory NCCL takes to know ahead', async () => {
+      const said = async (env: Record<string, string> = {}) => (await doctor(env)).of('nccl')?.text;
+      expect(await said()).toMatch(/, registers memory in symmetric windows$/);
+      expect(await said({ GRADLINK_FAKE_FAULTS: 'nccl-version=22602' })).toMatch(
+        /, registers memory, no symmetric windows \(since 2\.27\)$/,
+      );
+      expect(await said({ GRADLINK_FAKE_FAULTS: 'nccl-version=21805' })).toMatch(
+        /, registers no memory \(since 2\.19\)$/,
+      );
+      expect(await said({ GRADLINK_NCCL_REGISTER: 'no' })).toMatch(/: GRADLINK_NCCL_REGISTER=no$/);
+    });
+
     it('names what CUDA_VISIBLE_DEVICES shows and hides, by number and by id', async () => {
       const all = await doctor();
       expect(all.of('gpus')).toBeUndefined();

@@ -71,7 +71,8 @@ describe.each(types)('%s', (dtype) => {
 
   it('is no type of the host', () => {
     expectTypeOf<Float8DType>().not.toExtend<(typeof dtypes)[number]>();
-    expect(deviceDtypes.slice(0, dtypes.length)).toEqual(dtypes);
+    expect(dtypes).not.toContain(dtype);
+    expect(deviceDtypes).toContain(dtype);
     const local = Communicator.local(1);
     expect(() => local.allocShared(dtype as never, 1)).toThrow(/one of int8/);
   });

@@ -3,10 +3,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
-import { cutLink, makeHosts, netns, noHosts, removeHosts } from '../support/hosts.js';
+import { cutLink, makeHosts, noHosts, removeHosts } from '../support/hosts.js';
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
-import { well, type Ended, type Running } from '../support/processes.js';
-import { freePort, placeOf, startOverTcp } from '../support/tcp.js';
+import { well, type Ended } from '../support/processes.js';
+import { startOverTcp } from '../support/tcp.js';
+import { ends, startOnHosts } from '../support/world-groups.js';
 
 const gpus = gpuDevices().length;
 const size = Math.min(gpus, 3);
@@ -16,9 +17,6 @@ beforeEach(() => {
   scripts = new GpuScripts();
 });
 afterEach(() => scripts.remove());
-
-const ends = (running: readonly Running[]): Promise<Ended[]> =>
-  Promise.all(running.map((one) => one.ended));
 
 /** Every kind of call, on numbers whose sums are exact. */
 const everything = (options: string): string => `
@@ -57,6 +55,13 @@ const everything = (options: string): string => `
     const mixed = await data();
     await comm.neighborAllReduce(mixed, { selfWeight: 0.5, srcWeights: { [before]: 0.5 }, dstWeights: { [next]: 1 } });
     await expect('neighborAllReduce', mixed, (i) => (mine(i) + mine(i, before)) / 2);
+    const lists = { srcRanks: [before], dstRanks: [next] };
+    await expect('neighborAllGather', await comm.neighborAllGather(await data(), lists), (i) => mine(i, before));
+    if (rank < 2) {
+      await expect('pairGossip', await comm.pairGossip(await data(), { peer: 1 - rank }), (i) => (mine(i, 0) + mine(i, 1)) / 2);
+    }
+    await comm.setMachineTopology(ringGraph(size, 'right'), { ranksPerNode: 1 });
+    await expect('hierarchical', await comm.hierarchicalNeighborAllReduce(await data()), (i) => (mine(i) + mine(i, before)) / 2);
   }
   comm.setTopology(ringGraph(size, 'right'));
   const window = await comm.createWindow(await data(), { zeroInit: true });
@@ -153,17 +158,13 @@ describe('a world of GPUs', () => {
     }
   });
 
-  it(
-    'crosses hosts, and names a rank of a host that is cut off',
-    { tags: 'full' },
-    async (context) => {
-      const reason = noHosts();
-      if (reason !== undefined) context.skip(reason);
-      const name = `gw${process.pid % 100_000}`;
-      const [address] = makeHosts(name);
-      try {
-        const port = await freePort();
-        const source = `
+  it('crosses hosts, and names a rank of a host that is cut off', { tags: 'full' }, async (context) => {
+    const reason = noHosts();
+    if (reason !== undefined) context.skip(reason);
+    const name = `gw${process.pid % 100_000}`;
+    const [address] = makeHosts(name);
+    try {
+      const source = `
         const comm = await Communicator.world({ backend: 'nccl' });
         const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
         await data.fill(comm.rank + 1);
@@ -175,28 +176,18 @@ describe('a world of GPUs', () => {
         report(ended);
         process.exit(0);
       `;
-        // A GPU each, of the same number on both hosts.
-        const ranks = [0, 1].map((rank) =>
-          scripts.startUnder([netns, 'enter', `${name}-${rank === 0 ? 'a' : 'b'}`], source, {
-            ...scripts.env(placeOf(rank, 2, port)),
-            MASTER_ADDR: address!,
-            LOCAL_RANK: '0',
-            LOCAL_WORLD_SIZE: '1',
-            NCCL_SOCKET_IFNAME: `${name}-to`,
-          }),
-        );
-        await Promise.all(ranks.map((one) => one.said('met')));
-        cutLink(name);
-        const ended = await ends(ranks);
-        ended.forEach(({ reports }, rank) => {
-          expect(reports).toEqual([
-            ['nccl', 3],
-            expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
-          ]);
-        });
-      } finally {
-        removeHosts(name);
-      }
-    },
-  );
+      const ranks = await startOnHosts(scripts, name, address!, source);
+      await Promise.all(ranks.map((one) => one.said('met')));
+      cutLink(name);
+      const ended = await ends(ranks);
+      ended.forEach(({ reports }, rank) => {
+        expect(reports).toEqual([
+          ['nccl', 3],
+          expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
+        ]);
+      });
+    } finally {
+      removeHosts(name);
+    }
+  });
 });

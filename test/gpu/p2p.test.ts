@@ -2,6 +2,7 @@
 import { Ajv } from 'ajv';
 import { describe, expect, it } from 'vitest';
 
+import { run as runP2p } from '../../lib/measure/p2p/run.js';
 import { hasMeasurement, type CaseResult, type Report } from '../../lib/results/result.js';
 import { reportSchema } from '../../lib/results/schema.js';
 import { native } from '../../lib/native/load.js';
@@ -49,6 +50,20 @@ const names = [
 
 const named = (cases: readonly CaseResult[], name: string): CaseResult[] =>
   cases.filter((one) => one.name === name);
+
+it('says about how long it takes, before the first case and after each', async () => {
+  const told: { left: number; done: number; total: number }[] = [];
+  const cases = ['host_to_device_memcpy_ce', 'device_to_host_memcpy_ce', 'device_local_copy'];
+  await runP2p(
+    { cases, bytes: 2 ** 20, samples: 1, loops: 2 },
+    { onEstimate: (left, done, total) => told.push({ left, done, total }) },
+  );
+  expect(told.map(({ done }) => done)).toEqual([0, 1, 2, 3]);
+  expect(new Set(told.map(({ total }) => total))).toEqual(new Set([3]));
+  expect(told[0]?.left).toBeGreaterThan(0);
+  expect(told[2]?.left).toBeGreaterThan(0);
+  expect(told[3]?.left).toBe(0);
+});
 
 describe('gradlink p2p', () => {
   it('latency is the mean of all multiprocessors, and says how far they are', async () => {

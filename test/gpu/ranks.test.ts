@@ -5,7 +5,7 @@ import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
-import type { DType } from '../../lib/tensor/dtype.js';
+import type { CommonDType } from '../../lib/tensor/dtype.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 
 const size = 4;
@@ -20,14 +20,14 @@ describe.skipIf(gpuDevices().length < size)('each rank of one process', () => {
   });
   afterAll(() => group.close());
 
-  const filled = async (rank: number, dtype: DType, value: number, count = 1000) => {
+  const filled = async (rank: number, dtype: CommonDType, value: number, count = 1000) => {
     const buffer = DeviceBuffer.alloc(rank, dtype, count);
     await buffer.copyFrom(arrayOf(dtype, new Array<number>(count).fill(value)));
     return buffer;
   };
   /** What every element is, or all elements where they differ. */
   const only = async (buffer: DeviceBuffer) => {
-    const values = valuesOf(buffer.dtype as DType, await buffer.copyTo());
+    const values = valuesOf(buffer.dtype as CommonDType, await buffer.copyTo());
     return values.every((one) => one === values[0]) ? values[0] : values;
   };
   /** Of every rank at once, what `part` gives. */

@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 
 import { RowSparse } from '../../lib/kvstore/row-sparse.js';
 import type { StoreTypeName } from '../../lib/kvstore/types.js';
-import { Adam, AdaGrad, Ftrl, LAMB, SGD } from '../../lib/optimizers/index.js';
+import { Adam, AdaGrad, Ftrl, GroupAdaGrad, LAMB, SGD } from '../../lib/optimizers/index.js';
 import type { Optimizer } from '../../lib/optimizers/index.js';
 import { closeAll, open } from '../kvstore/support.js';
 import { disposeAll, gpuCount, named, onGpu, spread } from '../support/gpu-arrays.js';
@@ -29,6 +29,8 @@ const optimizers: readonly [string, () => Optimizer][] = [
   ['Ftrl', () => new Ftrl(common)],
   ['LAMB', () => new LAMB(common)],
 ];
+/** Of stores that step on the host. */
+const hostOptimizers: typeof optimizers = [['GroupAdaGrad', () => new GroupAdaGrad()]];
 const ofRows = (indices: readonly number[], value: number): RowSparse => {
   const data = new Float32Array(indices.length * 2).fill(value);
   return new RowSparse({ indices, data, shape });
@@ -77,7 +79,8 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
     expect([...out]).toEqual(Array.from({ length: 10 }, () => 0));
   });
 
-  it.each(optimizers)('%s steps as on the host, bit for bit', async (_, make) => {
+  const own = type === 'local' ? [...optimizers, ...hostOptimizers] : optimizers;
+  it.each(own)('%s steps as on the host, bit for bit', async (_, make) => {
     const stores = [
       await open(type, { devices: named(gpus) }),
       await open('local', { devices: gpus.length }),

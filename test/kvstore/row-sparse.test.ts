@@ -3,7 +3,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { RowSparse } from '../../lib/kvstore/row-sparse.js';
-import { Adam, AdaGrad, Ftrl, RMSProp, SGD } from '../../lib/optimizers/index.js';
+import { Adam, AdaGrad, Ftrl, GroupAdaGrad, RMSProp, SGD } from '../../lib/optimizers/index.js';
 import type { Optimizer } from '../../lib/optimizers/index.js';
 import { closeAll, filled, open, random } from './support.js';
 
@@ -128,6 +128,7 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     ['Adam', () => new Adam(common)],
     ['AdaGrad', () => new AdaGrad(common)],
     ['Ftrl', () => new Ftrl(common)],
+    ['GroupAdaGrad', () => new GroupAdaGrad({ learningRate: 0.1, clipGradient: 5 })],
   ];
 
   // The rows of a store are keys of their own in another: those that are pushed are updated, with the same states.
@@ -141,6 +142,7 @@ describe.each(['local', 'device'] as const)('on %s', (type) => {
     await rows.init(
       names,
       names.map((_, row) => rowOf(start, row)),
+      { shape: names.map(() => [1, width]) },
     );
     await kv.setOptimizer(make());
     await rows.setOptimizer(make());
@@ -260,5 +262,17 @@ describe('what does not fit', () => {
       code: 'ERR_UNSUPPORTED',
       message: expect.stringContaining('key a: pushes of rows are not compressed') as string,
     });
+  });
+
+  it('keys of a list may have shapes of their own, none, or that of a scalar', async () => {
+    const kv = await open('local');
+    const values = [filled(3, 1), filled(4, 2), filled(1, 3)];
+    await kv.init(['a', 'b', 'c'], values, { shape: [undefined, [2, 2], []] });
+    const out = filled(4, 0);
+    await kv.rowSparsePull('b', out, [1]);
+    expect([...out]).toEqual([0, 0, 2, 2]);
+    await expect(kv.init(['d', 'e'], [filled(1, 0), filled(2, 0)], { shape: [1] })).rejects.toThrow(
+      'whole numbers whose product is the 2 elements',
+    );
   });
 });

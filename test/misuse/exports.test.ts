@@ -106,6 +106,7 @@ describe('a constructor that is no part of the interface', () => {
   it.each([
     ['Communicator', /Communicator\.join/],
     ['LocalGroup', /Communicator\.local/],
+    ['WorldGroup', /Communicator\.world/],
     ['KVStore', /KVStore\.create/],
     ['DeviceBuffer', /DeviceBuffer\.alloc/],
     ['NeighborWindow', /createWindow/],

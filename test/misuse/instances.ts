@@ -39,6 +39,7 @@ const variable = () => tf.variable(tf.tensor1d([1, 2]), true, `misuse-${String((
 /** Where a class of this name has no methods of its own to be tried, and why. */
 export const without: ReadonlyMap<string, string> = new Map([
   ['DeviceBuffer', 'there is none without a GPU; test/gpu/buffers.test.ts'],
+  ['WorldGroup', 'there is none without a GPU; test/gpu/groups.test.ts'],
   ['Optimizer', 'abstract: its methods are those of SGD'],
   ['LRScheduler', 'abstract: its methods are those of FactorScheduler'],
   ['GradlinkError', 'an error: it has no methods'],
@@ -69,6 +70,7 @@ export const instances: Readonly<Record<string, Maker>> = {
         'DCASGD',
         'FTML',
         'Ftrl',
+        'GroupAdaGrad',
         'LAMB',
         'LARS',
         'LBSGD',

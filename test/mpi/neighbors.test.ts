@@ -24,6 +24,7 @@ const prelude = `
     float32: [Float32Array, (x) => x],
     float64: [Float64Array, (x) => x],
     float16: [Uint16Array, half],
+    int16: [Int16Array, (x) => x],
     int32: [Int32Array, (x) => x],
   };
   const expect = (what, array, want) => {
@@ -48,7 +49,7 @@ const averaging = `${prelude}
         comm.setTopology(graph);
         const what = [name, dtype, length].join(' ');
         const sources = graph.sources(rank);
-        if (dtype !== 'int32') {
+        {
           const data = row(length, 12 * (rank + 1));
           const want = average([rank, ...sources]);
           const out = row(length, 0);

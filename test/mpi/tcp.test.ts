@@ -95,9 +95,12 @@ describe('a world over TCP', () => {
 
   it('does not meet ranks that do not know the secret', async () => {
     const port = await freePort();
-    const secrets = ['one', 'another'];
-    const ranks = secrets.map((secret, rank) =>
-      scripts.start(meets(1500), { ...placeOf(rank, 2, port), TORCHELASTIC_RUN_ID: secret }),
+    // The stranger looks on when rank 0 has gone, and still says whom it met.
+    const ranks = [1500, 3000].map((timeoutMs, rank) =>
+      scripts.start(meets(timeoutMs), {
+        ...placeOf(rank, 2, port),
+        TORCHELASTIC_RUN_ID: `job ${String(rank)}`,
+      }),
     );
     const [leader, stranger] = reportsOf(await ends(ranks));
     expect(leader).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });

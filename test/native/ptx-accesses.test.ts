@@ -61,6 +61,11 @@ const states = {
   SignSgd: 0,
   Signum: 1,
   AddScaled: 0,
+  Adamax: 2,
+  Nadam: 2,
+  Ftml: 3,
+  Dcasgd: 2,
+  Lbsgd: 2,
 };
 
 const claimed: readonly [string, Wide][] = [
@@ -88,7 +93,9 @@ const claimed: readonly [string, Wide][] = [
 
 /** Of these nothing is claimed: lanes of 16 elements are 64 bytes side by side, the rest is little or is no copy. */
 const unclaimed = [
-  ...[...half, ...full].flatMap((type) => [`LarsSquares${type}`, `LambSquares${type}`]),
+  ...['LarsSquares', 'LambSquares', 'LbsgdSquares'].flatMap((squares) =>
+    [...half, ...full].map((type) => `${squares}${type}`),
+  ),
   ...['FoldLanes', 'ScaleRate32', 'ScaleRate64'],
   ...['FillPattern', 'CountWrong', 'Spin', 'Chase'],
 ];

@@ -50,6 +50,7 @@ const exported: Readonly<Record<keyof NativeAddon, 'class' | 'function' | 'objec
   sumPushed: 'function',
   checkOuts: 'function',
   estimateCollectives: 'function',
+  timeBetweenCores: 'function',
 };
 
 const communicator: Members<NativeCommunicator> = {
@@ -74,8 +75,17 @@ const communicator: Members<NativeCommunicator> = {
   receive: 'method',
   receiveSync: 'method',
   split: 'method',
+  splitHeld: 'method',
+  messages: 'method',
+  gatherFromNeighbors: 'method',
+  gatherFromNeighborsSync: 'method',
+  gossip: 'method',
+  gossipSync: 'method',
   allocShared: 'method',
+  allocRegistered: 'method',
   cancel: 'method',
+  setJoinable: 'method',
+  joinOthers: 'method',
   abort: 'method',
   close: 'method',
 };
@@ -92,7 +102,7 @@ const communicatorStatics: Members<Omit<NativeCommunicatorClass, 'prototype'>> =
 /** Its other members are values of each object: test/gpu/buffers.test.ts looks at one. */
 type NativeBufferMembers = Omit<
   NativeDeviceBuffer,
-  'device' | 'dtype' | 'length' | 'buffer' | 'byteOffset' | 'byteLength'
+  'device' | 'dtype' | 'length' | 'buffer' | 'byteOffset' | 'byteLength' | 'registration'
 >;
 const deviceBuffer: Members<NativeBufferMembers> = {
   disposed: 'property',
@@ -126,6 +136,7 @@ const kvstore: Members<NativeKVStore> = {
   leave: 'method',
   command: 'method',
   deadNodes: 'method',
+  look: 'method',
   placement: 'method',
   workerReport: 'method',
   serverReports: 'method',
@@ -143,6 +154,8 @@ const server: Members<NativeServer> = {
   serve: 'method',
   waitForExit: 'method',
   stop: 'method',
+  trace: 'method',
+  takeTrace: 'method',
 };
 
 const optimizer: Members<NativeOptimizer> = {
@@ -213,7 +226,7 @@ describe('native checks', () => {
 
   it.each<[string, unknown[], RegExp]>([
     ['an unknown operation', [nativeCollectives.length, data, data, 4, 0, -1], /a known operation/],
-    ['an unknown dtype', [12 << 8, data, data, 4, 0, -1], /a known operation/],
+    ['an unknown dtype', [13 << 8, data, data, 4, 0, -1], /a known operation/],
     [
       'an array that is too short',
       [float32, data, data, 5, 0, -1],

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { plainLink, type Link } from '../../lib/predict/link.js';
 import { predict, type PredictOptions } from '../../lib/predict/scaling.js';
 import { linkOfSweep } from '../../lib/predict/sweep-link.js';
-import type { Report, Scalar } from '../../lib/results/result.js';
+import type { GpuDevice, GpuEnvironment, Report, Scalar } from '../../lib/results/result.js';
 import { madeRun } from '../support/comparing.js';
 
 function reportOf(options: Readonly<Record<string, Scalar>>): Report {
@@ -12,6 +12,13 @@ function reportOf(options: Readonly<Record<string, Scalar>>): Report {
   return { ...report, environment, run: { ...report.run, options } };
 }
 
+const noGpus: GpuEnvironment = {
+  cudaVersion: '13.0',
+  driverRelease: null,
+  ncclVersion: null,
+  nvmlMissing: null,
+  devices: [],
+};
 const memory = linkOfSweep(reportOf({ hosts: 1 }), 'run');
 const network = linkOfSweep(reportOf({ hosts: 2 }), 'run');
 
@@ -61,6 +68,30 @@ describe('a sweep in one memory', () => {
     expect(said(8)).toContain('a core of its own');
     expect(said(4)).not.toContain('a core of its own');
   });
+});
+
+it("a sweep of a host's GPUs carries no more workers than were there", () => {
+  const report = reportOf({ hosts: 1 });
+  const device = { memoryBytes: 1, index: 0 } as unknown as GpuDevice;
+  const gpus = { ...noGpus, devices: [device, device, device] };
+  const link = linkOfSweep({ ...report, gpus }, 'run');
+  expect(forecast(link, { workers: [3] }).searchedWorkers).toBe(3);
+  expect(() => forecast(link, { workers: [4] })).toThrow(/at most 3, the GPUs of the host/);
+});
+
+it('a sweep of neighbours tells its hosts by the ranks of each', () => {
+  const inOne = linkOfSweep(reportOf({ ranksPerNode: 2 }), 'run');
+  expect([inOne.origin?.network, inOne.origin?.cores]).toEqual([false, 4]);
+  expect(linkOfSweep(reportOf({ ranksPerNode: 1 }), 'run').origin?.network).toBe(true);
+});
+
+it('servers compete where their number is given: others have no processes beside the workers', () => {
+  const best = (more: Partial<PredictOptions>): (string | undefined)[] =>
+    forecast(network, { workers: [512], schemes: ['ring', 'parameter-server'], ...more })
+      .steps.filter((step) => step.best)
+      .map(({ scheme }) => scheme);
+  expect(best({})).toEqual(['ring']);
+  expect(best({ servers: 512 })).toEqual(['parameter-server']);
 });
 
 it('a sweep between hosts, and one of an older version, carry any number', () => {

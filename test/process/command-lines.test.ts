@@ -13,7 +13,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, type TestContext } from 'vitest';
 
 import { fakesEnvironment, onRealGpus } from '../gpu/setup/fakes.js';
 import { commandLines, guides } from '../support/guides.js';
@@ -73,6 +73,8 @@ interface How {
   readonly gpus?: true;
   /** Programs that must be installed. */
   readonly needs?: readonly string[];
+  /** Takes long, and .ci/run has another line or test that does the same: only `npm run test:full` runs it. */
+  readonly full?: true;
 }
 
 const smallStore = '--network mobilenet --num-batches 1';
@@ -80,6 +82,14 @@ const smallLinks = '-b 1 -i 1 --loop-count 1';
 
 /** The first that fits counts; a line that none fits runs as it stands. */
 const settings: readonly (readonly [line: RegExp, how: How])[] = [
+  // `gradlink p2p --quick` stays. test/gpu/measure.test.ts runs README's measure as it stands.
+  [/^(gradlink p2p|node bench\/p2p\.js)$/, { gpus: true, behind: smallLinks, full: true }],
+  [
+    /^node bench\/measure\.js (--kv-store device )?--gpus 0,1,2,3$/,
+    { gpus: true, behind: smallStore, full: true },
+  ],
+  // test/process/peers-training.test.ts and test/train/decentralised.test.ts.
+  [/ node bench\/peers|^node bench\/least-squares\.js$/, { full: true }],
   [/ --launcher ssh| -H hosts /, { dryRun: true, needs: ['mpirun'] }],
   [/ --launcher slurm/, { dryRun: true, needs: ['srun'] }],
   [/^mpirun -n 2 /, { behind: '-b 64 -e 64', needs: ['mpirun'] }],
@@ -153,8 +163,11 @@ function typed(line: string, { behind, dryRun }: How): string {
 }
 
 describe('a command line', () => {
-  it.for(lines)('$guide: $line', ({ line }, { skip }) => {
-    const how = settings.find(([one]) => one.test(line))?.[1] ?? {};
+  const each = lines.map((one) => ({
+    ...one,
+    how: settings.find(([line]) => line.test(one.line))?.[1] ?? {},
+  }));
+  const run = ({ line, how }: (typeof each)[number], { skip }: TestContext) => {
     const reason = missing(how.needs ?? []);
     if (reason !== undefined) skip(reason);
     const { status, stdout, stderr } = spawnSync('bash', ['-c', typed(line, how)], {
@@ -174,7 +187,10 @@ describe('a command line', () => {
     const output = / (?:-o|--output) (\S+)/.exec(line)?.[1];
     if (output === undefined || how.dryRun === true) expect(stdout + stderr).not.toBe('');
     else expect(statSync(join(folder, output)).size).toBeGreaterThan(0);
-  });
+  };
+
+  it.for(each.filter(({ how }) => how.full !== true))('$guide: $line', run);
+  it.for(each.filter(({ how }) => how.full === true))('$guide: $line', { tags: ['full'] }, run);
 });
 
 describe('the lists of this test', () => {

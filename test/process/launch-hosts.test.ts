@@ -44,8 +44,9 @@ describe.each([
     args: readonly string[],
     env: Record<string, string> = {},
     cwd?: string,
+    launcher = 'ssh',
   ): Started =>
-    launches.start(['--launcher', 'ssh', '-H', hostfile, '--remote-shell', netns, ...args], {
+    launches.start(['--launcher', launcher, '-H', hostfile, '--remote-shell', netns, ...args], {
       before: [netns, 'enter', `${name}-a`],
       env: { GRADLINK_MPI: mpi, ...env },
       ...(cwd === undefined ? {} : { cwd }),
@@ -160,7 +161,7 @@ describe.each([
     },
   );
 
-  hostsTest('go on as the one that is left when the link is cut, with --elastic', async () => {
+  const goOn = async (launcher: string): Promise<void> => {
     const mark = launches.mark('there');
     const script = `if [ $GRADLINK_RESTARTS = 0 ]; then touch ${mark}${rank}; sleep 600;
       else echo again $RANK/$WORLD_SIZE $(hostname) $MASTER_ADDR; fi`;
@@ -173,7 +174,8 @@ describe.each([
       '--env',
       `ELASTIC=${mark}`,
     ];
-    const { ended } = launch(['-n', '4', ...options, 'sh', '-c', script], { ELASTIC: mark });
+    const args = ['-n', '4', ...options, 'sh', '-c', script];
+    const { ended } = launch(args, { ELASTIC: mark }, undefined, launcher);
     await marked(mark, 4);
     execFileSync(netns, ['cut', name]);
     const { code, stdout, stderr } = await ended;
@@ -185,7 +187,11 @@ describe.each([
     });
     await until(() => bearers(`ELASTIC=${mark}`).length === 0);
     await until(() => daemons().length === 0);
-  });
+  };
+  hostsTest('go on as the one that is left when the link is cut, with --elastic', () =>
+    goOn('ssh'),
+  );
+  hostsTest('do so with --launcher mpi too', () => goOn('mpi'));
 });
 
 describe('the dry run', () => {

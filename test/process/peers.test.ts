@@ -120,6 +120,7 @@ describe('stores', () => {
       records: [
         one('dist_sync', MiB, 'store', 0.001),
         one('dist_sync', 4 * MiB, 'store', 0.002),
+        one('dist_sync-shared', MiB, 'store', 0.0006),
         one('ps-lite', MiB, 'store', 0.009),
         one('dist_sync', 4096, 'pairs', 1 / 40_000),
       ],
@@ -132,9 +133,16 @@ describe('stores', () => {
     });
     const row = (target: RegExp) => rows.find((candidate) => target.test(candidate.target));
     // 4 MiB at 8 GiB/s take 0.488 ms, 16 MiB four times that.
-    expect(row(/share of the memory bound/)).toMatchObject({ reached: false });
-    expect(row(/share of the memory bound/)?.value).toBeCloseTo(0.488, 3);
-    expect(row(/ps-lite over ours/)).toMatchObject({ value: 9, reached: true });
+    const [plain, shared] = [/1 worker and 1 server/, /the store's arrays/].map((arrays) => ({
+      bound: row(new RegExp(`${arrays.source}.*share of the memory bound`)),
+      peer: row(new RegExp(`${arrays.source}.*ps-lite over ours`)),
+    }));
+    expect(plain?.bound).toMatchObject({ reached: false });
+    expect(plain?.bound?.value).toBeCloseTo(0.488, 3);
+    expect(plain?.peer).toMatchObject({ value: 9, reached: true });
+    expect(shared?.bound).toMatchObject({ reached: true });
+    expect(shared?.bound?.value).toBeCloseTo(0.814, 3);
+    expect(shared?.peer?.value).toBeCloseTo(15);
     expect(row(/pairs of push and pull/)).toMatchObject({ value: 40_000, reached: false });
   });
 
@@ -177,6 +185,7 @@ describe('a quick run', () => {
       osu: 'OSU osu_allreduce',
       gloo: 'Gloo (torch, loopback)',
       dist_sync: 'gradlink, dist_sync',
+      'dist_sync-shared': "gradlink, dist_sync, the store's arrays",
       'ps-lite': 'ps-lite (loopback)',
     };
     for (const [id, label] of Object.entries(peers)) {
@@ -190,7 +199,7 @@ describe('a quick run', () => {
     for (const { seconds } of [...result.records, ...result.memory]) {
       expect(Math.min(...seconds)).toBeGreaterThan(0);
     }
-    expect(result.targets).toHaveLength(30);
+    expect(result.targets).toHaveLength(32);
     for (const { value, detail } of result.targets) {
       if (value === null) expect(detail).toMatch(/^waived/);
     }

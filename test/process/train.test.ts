@@ -116,7 +116,7 @@ describe('gradlink train', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^Model: mobilenetv2$/m);
     expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+/m);
-    expect(stdout).toContain('gradients 8.9 MB in 158 arrays');
+    expect(stdout).toContain('gradients 8.532 MiB in 158 arrays');
   });
 
   it(

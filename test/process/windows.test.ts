@@ -39,12 +39,28 @@ const asking = `
   await window.withMutex(() => report('got it'), { forSelf: true }).catch((error) => report(plain(error)));
 `;
 
-/** Rank 0 runs one script, rank 1 the other. */
-function start(first: string, second: string) {
-  const job = { GRADLINK_JOB: `windows-${String(process.pid)}`, GRADLINK_SIZE: '2' };
-  return [first, second].map((script, rank) =>
+/** Leaves when the communicator has ended. */
+const leaving = `
+  ${opened}
+  await comm.barrier();
+  await comm.barrier().catch((error) => report(plain(error)));
+  await comm.close();
+`;
+/** Reads rank 1 alone, and misses nobody else. */
+const reading = `
+  ${opened}
+  await comm.barrier();
+  say('ready');
+  try { for (;;) window.getSync({ srcWeights: { 1: 1 } }); } catch (error) { report(plain(error)); }
+`;
+
+/** Rank r runs script r. */
+function start<Names extends readonly string[]>(...sources: Names) {
+  const size = String(sources.length);
+  const job = { GRADLINK_JOB: `windows-${String(process.pid)}`, GRADLINK_SIZE: size };
+  return sources.map((script, rank) =>
     scripts.start(script, { ...job, GRADLINK_RANK: String(rank) }),
-  ) as [ReturnType<Scripts['start']>, ReturnType<Scripts['start']>];
+  ) as { [Rank in keyof Names]: ReturnType<Scripts['start']> };
 }
 
 describe('a window', () => {
@@ -78,6 +94,15 @@ describe('a window', () => {
       expect(reports).toMatchObject([{ code: 'ERR_TIMEOUT', rank: 0, op: 'update' }]);
       return;
     }
+  });
+
+  it('names the rank that was killed, not one that left because of it', async () => {
+    const [victim, leaver, reader] = start(locking, leaving, reading);
+    await Promise.all([victim.said('ready'), reader.said('ready')]);
+    victim.child.kill('SIGKILL');
+    const lost = { code: 'ERR_PEER_LOST', rank: 0 };
+    expect(await leaver.ended).toMatchObject({ ...well, reports: [{ ...lost, op: 'barrier' }] });
+    expect(await reader.ended).toMatchObject({ ...well, reports: [{ ...lost, op: 'get' }] });
   });
 
   it.each([

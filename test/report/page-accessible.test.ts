@@ -9,20 +9,35 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
 import { toPage } from '../../lib/report/page/index.js';
 import { noBrowser, startBrowser } from '../support/browser.js';
-import { matrixRun, storesRun, sweepRun, trainRun } from '../support/page-runs.js';
+import {
+  aboveRun,
+  ddpRun,
+  latencyRun,
+  matrixRun,
+  neighborsRun,
+  storesRun,
+  sweepRun,
+  trainRun,
+} from '../support/page-runs.js';
+import { collectiveCase, report, storeCase, waived } from '../support/reports.js';
 
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const kinds = [
   { kind: 'sweep', runs: [sweepRun()] },
   { kind: 'two sweeps', runs: [sweepRun(), sweepRun(7e9)] },
+  { kind: 'figures above their limit', runs: [aboveRun()] },
+  { kind: 'neighbours', runs: [neighborsRun()] },
+  { kind: 'buckets', runs: [ddpRun()] },
   { kind: 'matrix', runs: [matrixRun()] },
+  { kind: 'latency', runs: [latencyRun()] },
   { kind: 'stores', runs: [storesRun()] },
   { kind: 'training', runs: [trainRun()] },
+  { kind: 'one case', runs: [report('measure', [storeCase()])] },
+  { kind: 'failures', runs: [report('collectives', [collectiveCase({ wrong: 3 }), waived()])] },
 ];
-const looks = [
-  { width: 1280, colorScheme: 'light' },
-  { width: 390, colorScheme: 'dark' },
-] as const;
+const looks = [1280, 390].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+);
 
 let folder = '';
 let browser: Browser | undefined;
@@ -36,6 +51,8 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
+const checks = readFileSync(new URL('../support/page-checks.js', import.meta.url), 'utf8');
+
 /** What axe finds, a line each. */
 const audit = `axe.run().then(({ violations }) =>
   violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => id + ': ' + html.slice(0, 120))))`;
@@ -45,25 +62,28 @@ describe('the page of a reader who does not see it, or not well', () => {
     if (noBrowser !== undefined) context.skip(noBrowser);
   });
 
-  it.each(kinds)('of $kind breaks no rule, light and dark', async ({ kind, runs }) => {
-    if (browser === undefined) throw new Error(noBrowser);
-    const file = join(folder, `${kind}.html`);
-    const labelled = runs.map((report, index) => ({ label: `run ${String(index)}`, report }));
-    writeFileSync(file, await toPage(labelled));
-    for (const { width, colorScheme } of looks) {
+  it.each(kinds)(
+    'of $kind breaks no rule, light and dark',
+    async ({ kind, runs }) => {
+      if (browser === undefined) throw new Error(noBrowser);
+      const file = join(folder, `${kind}.html`);
+      const labelled = runs.map((run, index) => ({ label: `run ${String(index)}`, report: run }));
+      writeFileSync(file, await toPage(labelled));
       // The page's policy lets no script run but its own.
-      const page = await browser.newPage({
-        viewport: { width, height: 800 },
-        colorScheme,
-        bypassCSP: true,
-      });
+      const page = await browser.newPage({ bypassCSP: true });
       await page.goto(`file://${file}`);
       await page.evaluate(
         "document.querySelectorAll('details').forEach((one) => (one.open = true))",
       );
       await page.evaluate(axe);
-      expect(await page.evaluate<string[]>(audit)).toEqual([]);
+      for (const { width, colorScheme } of looks) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        expect(await page.evaluate<string[]>(`${checks}\npageChecks.cutTexts()`)).toEqual([]);
+        expect(await page.evaluate<string[]>(audit)).toEqual([]);
+      }
       await page.close();
-    }
-  });
+    },
+    240_000,
+  );
 });

@@ -136,9 +136,13 @@ describe('the page in a browser', () => {
   it('begins with the answer: of each group what, how fast, of what limit, verdict', async () => {
     const { page } = await open(file, { viewport: { width: 1280, height: 800 } });
     const rows = await page.locator('#answer tbody tr').allInnerTexts();
-    expect(rows[0]).toMatch(/before\s+all_reduce, 16 MiB\s+14.98 GB\/s\s+133 %\s+good/);
+    expect(rows[0]).toMatch(
+      /before\s+all_reduce, out-of-place, 16 MiB\s+14.98 GB\/s\s+133 %\s+good: near/,
+    );
     const links = rows.find((row) => row.startsWith('links'));
-    expect(links).toMatch(/25\.00 GB\/s to 144\.00 GB\/s\s+16 % at gpu:0 to gpu:\d\s+poor/);
+    expect(links).toMatch(
+      /25\.00 GB\/s to 144\.00 GB\/s\s+16 % from gpu:0 to gpu:\d\s+poor: far below its limit/,
+    );
     expect(await page.locator('section').first().getAttribute('id')).toBe('answer');
     await page.context().close();
   });

@@ -29,7 +29,7 @@ describe('text of measure', () => {
       'median 23.19 ms, min 23.09 ms, p95 23.24 ms',
       '(5 samples)',
       '11.12 GB/s (11.10 to 11.17 GB/s, 94 % interval) = S * 2(n-1)/n / t',
-      'must move  1.29 GB',
+      'must move  1.201 GiB',
       '60.00 GB/s read and written',
       'ratio      93 %',
       'verdict    good',

@@ -108,7 +108,7 @@ describe('elasticDlTable', () => {
       workers: '1',
       arrays: '158',
       parameters: '2236682',
-      MB: '8.946728',
+      MiB: '8.532',
       'task_process s': '110.9',
       'speed /s': '28.85',
       speedup: '1.00',

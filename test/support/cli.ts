@@ -15,11 +15,12 @@ export interface Caught {
 class Sink extends Writable implements Output {
   text = '';
   readonly isTTY: boolean;
-  readonly columns = 100;
+  readonly columns: number;
 
-  constructor(isTTY: boolean) {
+  constructor(isTTY: boolean, columns: number) {
     super();
     this.isTTY = isTTY;
+    this.columns = columns;
   }
 
   override _write(chunk: Buffer | string, _: BufferEncoding, done: () => void): void {
@@ -28,13 +29,23 @@ class Sink extends Writable implements Output {
   }
 }
 
-/** `gradlink ARGV`; `terminal`: standard error is one; `table`: other commands than the program's own. */
+/** How it is called. */
+export interface Called {
+  /** Standard error is a terminal. */
+  readonly terminal?: boolean;
+  /** Standard output and standard error are terminals of this width. */
+  readonly columns?: number;
+  /** Other commands than the program's own. */
+  readonly table?: Commands;
+}
+
+/** `gradlink ARGV`. */
 export async function gradlink(
   argv: readonly string[],
-  { terminal = false, table }: { terminal?: boolean; table?: Commands } = {},
+  { terminal = false, columns, table }: Called = {},
 ): Promise<Caught> {
-  const stdout = new Sink(false);
-  const stderr = new Sink(terminal);
+  const stdout = new Sink(columns !== undefined, columns ?? 100);
+  const stderr = new Sink(terminal || columns !== undefined, columns ?? 100);
   const signals = new EventEmitter();
   const io = {
     stdout,

@@ -1,9 +1,12 @@
 // Arrays of every dtype filled with small integers, which all of them hold exactly, and read back as numbers.
-import type { DType, StorageArray } from '../../lib/tensor/dtype.js';
+import type { ArrayOf, DType, StorageArray } from '../../lib/tensor/dtype.js';
 import { allocate, parseDType } from '../../lib/tensor/dtype.js';
+
+type FloatDType = 'float16' | 'bfloat16' | 'float32' | 'float64';
 
 export const signed: readonly DType[] = [
   'int8',
+  'int16',
   'int32',
   'int64',
   'float16',
@@ -11,7 +14,7 @@ export const signed: readonly DType[] = [
   'float32',
   'float64',
 ];
-export const floats: readonly DType[] = ['float16', 'bfloat16', 'float32', 'float64'];
+export const floats: readonly FloatDType[] = ['float16', 'bfloat16', 'float32', 'float64'];
 export const halves: readonly DType[] = ['float16', 'bfloat16'];
 
 const view = new DataView(new ArrayBuffer(4));
@@ -45,7 +48,7 @@ function bfloatValue(bits: number): number {
 }
 
 /** An array of `dtype` with these integers; what does not fit an integer type wraps. */
-export function arrayOf(dtype: DType, values: readonly number[]): StorageArray {
+export function arrayOf<K extends DType>(dtype: K, values: readonly number[]): ArrayOf[K] {
   const array = allocate(parseDType(dtype), values.length);
   if (array instanceof BigInt64Array || array instanceof BigUint64Array) {
     values.forEach((value, i) => (array[i] = BigInt(value)));
@@ -54,7 +57,7 @@ export function arrayOf(dtype: DType, values: readonly number[]): StorageArray {
       dtype === 'float16' ? halfBits : dtype === 'bfloat16' ? bfloatBits : (x: number) => x;
     values.forEach((value, i) => (array[i] = encode(value)));
   }
-  return array;
+  return array as ArrayOf[K];
 }
 
 /** The values of an array of `dtype`. */

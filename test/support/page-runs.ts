@@ -88,6 +88,88 @@ export function trainRun(): Report {
   ]);
 }
 
+function bucketed(mode: string, phase: string, mebibytes: number): CaseResult {
+  const isBackward = phase === 'backward';
+  const seconds = isBackward ? 0.1 - mebibytes / 1000 : 0.03;
+  const base = completeCase({
+    name: 'ddp',
+    parameters: { mode, phase, model: 'resnet50', ranks: 2, bucketBytes: mebibytes * 2 ** 20 },
+    samplesSeconds: [0.98, 1, 1.4].map((factor) => factor * seconds),
+    volume: { ...copy, bytes: 1e8, mustMoveBytes: 1e8 },
+    copyBytesPerSecond: null,
+    check: exactCheck(0),
+  });
+  const values = { computeSeconds: 0.03, communicationSeconds: 0.06, exposedSeconds: 0.04 };
+  return isBackward ? { ...base, values } : base;
+}
+
+/** Modes of reducing gradients, by sizes of buckets. */
+export function ddpRun(): Report {
+  const cases = [3, 10, 25].flatMap((size) =>
+    ['overlap', 'async', 'sync'].flatMap((mode) =>
+      ['forward', 'backward'].map((phase) => bucketed(mode, phase, size)),
+    ),
+  );
+  return report('ddp', cases);
+}
+
+/** Averaging with neighbours beside all-reduce, whose cases lack some of its parameters. */
+export function neighborsRun(): Report {
+  const cases = [2 ** 14, 2 ** 20, 2 ** 24].flatMap((bytes) =>
+    (['all_reduce', 'neighbor_all_reduce'] as const).map((name): CaseResult => {
+      const own = name === 'all_reduce' ? {} : { topology: 'exp2', dynamic: false };
+      const seconds = 1e-6 + bytes / (name === 'all_reduce' ? 9e9 : 12e9);
+      const result = completeCase({
+        name,
+        parameters: { bytes, dtype: 'float32', ranks: 2, shared: false, ...own },
+        samplesSeconds: [seconds, seconds, 1.1 * seconds],
+        volume: { ...copy, bytes, mustMoveBytes: 2 * bytes },
+        copyBytesPerSecond: 30e9,
+        loopBytes: 2 * bytes,
+        check: exactCheck(0),
+      });
+      return { ...result, values: { timeOverAllReduce: name === 'all_reduce' ? 1 : 0.75 } };
+    }),
+  );
+  return report('collectives', cases);
+}
+
+/** A figure that its limit does not allow, among many that it does. */
+export function aboveRun(): Report {
+  const cases = Array.from({ length: 14 }, (_, index): CaseResult => {
+    const bytes = 2 ** (12 + index);
+    const seconds = bytes / (index === 13 ? 24e9 : 18e9);
+    return completeCase({
+      name: 'broadcast',
+      parameters: { bytes, ranks: 2 },
+      samplesSeconds: [seconds, seconds, seconds],
+      volume: { ...copy, bytes, mustMoveBytes: bytes },
+      copyBytesPerSecond: 20e9,
+      loopBytes: bytes,
+      check: exactCheck(0),
+    });
+  });
+  return report('collectives', cases);
+}
+
+/** Nanoseconds from place to place, with those within a place, which are another kind of figure. */
+export function latencyRun(): Report {
+  const places = ['gpu:0', 'gpu:1', 'gpu:2'];
+  const cases = places.flatMap((from) =>
+    places.map((to) =>
+      completeCase({
+        name: 'device_to_device_latency_sm',
+        parameters: { from, to, quantity: 'latency', flow: `${from} to ${to}` },
+        samplesSeconds: [from === to ? 3e-7 : from === 'gpu:0' ? 9e-7 : 8e-7],
+        volume: { ...copy, bytes: 0, mustMoveBytes: 0 },
+        copyBytesPerSecond: null,
+        check: exactCheck(0),
+      }),
+    ),
+  );
+  return report('p2p', cases);
+}
+
 export function storesRun(): Report {
   return report('measure', [storeCase(), storeCase(0.5), sharedStoreCase()]);
 }

@@ -4,6 +4,7 @@ import {
   allocate,
   allocateLike,
   dtypeNumber,
+  dtypeNames,
   dtypes,
   elementSize,
   parseDType,
@@ -15,7 +16,7 @@ describe('dtypes', () => {
   it('are told from their arrays', () => {
     for (const dtype of dtypes) {
       const number = parseDType(dtype);
-      expect(dtypes[number]).toBe(dtype);
+      expect(dtypeNames[number]).toBe(dtype);
       const array = allocate(number, 3);
       expect(array.BYTES_PER_ELEMENT).toBe(elementSize(dtype));
       expect(dtypeNumber(array, dtype, 'data')).toBe(number);

@@ -10,6 +10,7 @@ import { Adam, SGD } from '../../lib/optimizers/index.js';
 import {
   broadcastOptimizerState,
   broadcastVariables,
+  DistributedDataParallel,
   DistributedOptimizer,
   KVStoreTrainer,
 } from '../../lib/train/index.js';
@@ -184,4 +185,47 @@ describe('over a store', () => {
     const adamInStore = await trained(type, () => new Adam({ learningRate: 0.01 }));
     expect(largestDifference(adamInStore, adam)).toBeLessThan(1e-5);
   });
+
+  test.each(['here', 'in the store'])('a scalar too, with the optimizer %s', async (where) => {
+    await using kv = await KVStore.create('local');
+    const x = tf.variable(tf.scalar(5));
+    const optimizer = where === 'here' ? tf.train.sgd(0.1) : new SGD({ learningRate: 0.1 });
+    const trainer = await KVStoreTrainer.create([x], kv, { optimizer });
+    // The gradient of (x - 2)² is 6, then 4.8.
+    (await trainer.step(() => tf.square(tf.sub(x, 2)))).dispose();
+    expect(x.shape).toEqual([]);
+    expect(x.dataSync()[0]).toBeCloseTo(4.4, 5);
+    (await trainer.step(() => tf.square(tf.sub(x, 2)))).dispose();
+    expect(x.dataSync()[0]).toBeCloseTo(3.92, 5);
+  });
+});
+
+test('DDP trains a scalar variable', async () => {
+  const values = await asRanks(2, async (comm) => {
+    const x = tf.variable(tf.scalar(5));
+    const ddp = await DistributedDataParallel.create([x], comm);
+    // Gradients 6 and 10: their mean is 8.
+    const loss = (): tf.Scalar => tf.square(tf.sub(x, comm.rank === 0 ? 2 : 0));
+    (await ddp.step(tf.train.sgd(0.1), loss)).dispose();
+    return x.dataSync()[0];
+  });
+  expect(values[0]).toBeCloseTo(4.2, 5);
+  expect(values[1]).toBe(values[0]);
+});
+
+test('ranks that have joined bring zeros to the average, as with Horovod', async () => {
+  const values = await asRanks(2, async (comm) => {
+    comm.setJoinable();
+    const x = tf.variable(tf.scalar(5));
+    const optimizer = new DistributedOptimizer(tf.train.sgd(0.1), comm);
+    // Gradients 6 and 5.4, halved, since rank 0 has none.
+    const loss = (): Scalar => tf.square(tf.sub(x, 2));
+    for (let step = 0; step < 2 * comm.rank; ++step) optimizer.minimize(loss, false, [x]);
+    const root = await comm.join();
+    await broadcastVariables([x], comm, { root });
+    return [root, x.dataSync()[0]];
+  });
+  expect(values[1]![0]).toBe(1);
+  expect(values[1]![1]).toBeCloseTo(4.43, 5);
+  expect(values[0]).toEqual(values[1]);
 });

@@ -3,7 +3,13 @@
 /* eslint-disable @typescript-eslint/no-unsafe-class-instance-assignment -- as the compiler says, which is asked here */
 import { expectTypeOf } from 'vitest';
 
-import type { Communicator, DeviceBuffer, LocalGroup, Memory } from '../../lib/index.js';
+import type {
+  Communicator,
+  DeviceBuffer,
+  LocalGroup,
+  Memory,
+  WorldGroup,
+} from '../../lib/index.js';
 import { Communicator as Ways } from '../../lib/index.js';
 
 declare const onHost: Communicator;
@@ -62,6 +68,19 @@ export async function waysIn(): Promise<void> {
   expectTypeOf(await Ways.world({ backend: 'mpi' })).toEqualTypeOf<Communicator>();
   expectTypeOf(await Ways.world({ backend: 'mpi', gpu: 0 })).toEqualTypeOf<Communicator<'gpu'>>();
   expectTypeOf(await Ways.world({ backend: 'nccl' })).toEqualTypeOf<Communicator<'gpu'>>();
+  const group = await Ways.world({ backend: 'nccl', gpus: [0, 1] });
+  expectTypeOf(group).toEqualTypeOf<WorldGroup>();
+  expectTypeOf(group).not.toExtend<Communicator<Memory>>();
+  expectTypeOf(group).not.toExtend<LocalGroup<'gpu'>>();
+  expectTypeOf(await group.allReduce([buffer])).toEqualTypeOf<DeviceBuffer<'float32'>[]>();
+  // @ts-expect-error -- a list, one for each rank held
+  await group.allReduce(buffer);
+  // @ts-expect-error -- for one rank a process
+  await group.split(0);
+  // @ts-expect-error -- several ranks of this process are NCCL's
+  await Ways.world({ backend: 'mpi', gpus: [0, 1] });
+  // @ts-expect-error -- one or several
+  await Ways.world({ backend: 'nccl', gpu: 0, gpus: [0, 1] });
   expectTypeOf(await onGpu.split(0)).toEqualTypeOf<Communicator<'gpu'> | null>();
   // One may be taken for either where the arrays may be of either kind, and not back.
   expectTypeOf(onHost).toExtend<Communicator<Memory>>();

@@ -116,7 +116,7 @@ async function compare(name, world) {
     name,
     gather ? 'a bucket at once' : 'each by itself',
     String(reads),
-    `${(bytes / 1e6).toFixed(1)} MB`,
+    `${(bytes / 2 ** 20).toFixed(1)} MiB`,
     milliseconds(seconds),
     milliseconds(copies),
     milliseconds(waits),

@@ -1,8 +1,10 @@
 // What people bring from MXNet's tools/launch.py: its defaults, its launchers, its variables.
 import { InvalidArgumentError } from 'commander';
 
+import { offering } from '../parse.js';
 import { UsageError } from '../usage-error.js';
 import { launchers } from '../../launch/launchers.js';
+import { didYouMean } from '../../nearest.js';
 import { hasServers, isStoreType, parseStoreType } from '../../kvstore/types.js';
 
 type Env = Readonly<Record<string, string | undefined>>;
@@ -14,16 +16,16 @@ const elsewhere: Readonly<Record<string, string>> = {
 };
 
 /** The name of a launcher, as an option. */
-export function launcherName(text: string): string {
+export const launcherName = offering(Object.keys(launchers), (text) => {
   if (Object.hasOwn(launchers, text)) return text;
   const instead = elsewhere[text];
   const names = Object.keys(launchers).join(', ');
   throw new InvalidArgumentError(
     instead === undefined
-      ? `Expected one of: ${names}.`
+      ? `Expected one of: ${names}.${didYouMean(text, Object.keys(launchers))}`
       : `Expected one of: ${names}. There is no launcher ${text}: ${instead}.`,
   );
-}
+});
 
 /** Whether the command itself names a type of store with servers: `--kv-store dist_sync`, `--kv-store=dist`. */
 function namesServers(command: readonly string[]): boolean {

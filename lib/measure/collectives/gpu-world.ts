@@ -97,7 +97,11 @@ function openOne(gpus: readonly number[], timeoutMs: number): Promise<NativeComm
 async function joinAll(gpus: readonly number[], timeoutMs: number): Promise<NativeCommunicator[]> {
   const meeting = { job: '', name: 'collectives of GPUs', size: gpus.length, timeoutMs };
   const joining = gpus.map((gpu, rank) =>
-    native().NativeCommunicator.joinNccl({ ...meeting, rank, threads: true }, gpu, 'always'),
+    native().NativeCommunicator.joinNccl(
+      { ...meeting, rank, threads: true },
+      Int32Array.of(gpu),
+      'always',
+    ),
   );
   const settled = await Promise.allSettled(joining);
   const joined = settled.filter((one) => one.status === 'fulfilled').map(({ value }) => value);

@@ -10,6 +10,7 @@ import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.j
 import { integer, milliseconds } from '../../validate.js';
 import { compareHostsOf } from '../hosts/compare.js';
 import { rankCount } from '../job.js';
+import { CoresLimit } from '../machine/cores-limit.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
 import { readMachine, type Machine } from '../machine/gpus.js';
@@ -126,10 +127,16 @@ async function limitOf(
   world: SweepWorld,
   { gpus }: Place,
   { lastLevelCacheBytes }: EnvironmentInfo,
+  given: Pick<Sweep, 'shared'>,
 ): Promise<HostSweepLimit | GpuSweepLimit> {
   if (gpus !== undefined) return gpuSweepLimit(gpus.machine, gpus.ordinals);
   const shared = await measureSharedLimit(world, lastLevelCacheBytes);
-  return { ...shared, sized: sizedLimit(world, shared, lastLevelCacheBytes) };
+  const sized = sizedLimit(world, shared, lastLevelCacheBytes);
+  const { timeBetweenCores: time, size } = world;
+  if (time === undefined || given.shared) return { ...shared, sized };
+  const cores = new CoresLimit(world, size, shared.availableCores, time);
+  await cores.measure();
+  return { ...shared, sized, cores };
 }
 
 /** The hosts of a job by name, where the sweep has left its ranks able to talk. A failure is one more case. */
@@ -175,7 +182,7 @@ export async function run(options: CollectivesOptions, events: RunEvents = {}): 
       place.gpus === undefined ? undefined : describeGpus(place.gpus.machine.gpus),
     );
     const { environment } = head;
-    const limit = await limitOf(world, place, environment);
+    const limit = await limitOf(world, place, environment, given);
     await world.barrier();
     tell.onStart?.(head, world.ranks);
     const steps = new Steps(tell, cycles * sweepRows(given, world.size));

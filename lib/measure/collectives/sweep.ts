@@ -6,18 +6,21 @@ import {
   type NativeEstimated,
   type NativeGpuTimingOptions,
 } from '../../native/measure.js';
-import { deviceDtypes, elementSize, type DeviceDType } from '../../tensor/dtype.js';
+import { dtypeNames, elementSize, type AnyDType } from '../../tensor/dtype.js';
 import {
   collectiveVolume,
   traitsOf,
   type Collective,
   type MemoryAccess,
   type Placement,
+  type Volume,
 } from '../../results/bandwidth.js';
+import { collectiveCrossing } from '../../results/crossing.js';
 import { completeCase, exactCheck, failedCase, unchecked, waivedCase } from '../../results/case.js';
 import { expectedOf, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js';
+import type { CoresLimit } from '../machine/cores-limit.js';
 import type { SharedLimit } from '../machine/shared-limit.js';
-import type { CaseLimit, SizedLimit } from '../machine/sized-limit.js';
+import type { Between, CaseLimit, SizedLimit } from '../machine/sized-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import { caseValues, type AskedValues } from './case-values.js';
 import type { SweepWorld } from './world.js';
@@ -32,7 +35,7 @@ export interface Sweep extends AskedValues {
   readonly collective: Collective;
   /** Bytes, ascending. */
   readonly sizes: readonly number[];
-  readonly dtypes: readonly DeviceDType[];
+  readonly dtypes: readonly AnyDType[];
   readonly ops: readonly ReduceOp[];
   readonly roots: readonly number[];
   /** Timed samples of each case. */
@@ -55,7 +58,7 @@ export interface SweepRow {
   readonly bytes: number;
   /** Elements of one rank's chunk or buffer. */
   readonly count: number;
-  readonly dtype: DeviceDType;
+  readonly dtype: AnyDType;
   /** Null where nothing is reduced. */
   readonly op: ReduceOp | null;
   /** Null where there is no root. */
@@ -122,6 +125,8 @@ export function batchFor(bytes: number): number {
 /** Of ranks in the memory of hosts. */
 export interface HostSweepLimit extends SharedLimit {
   readonly sized: SizedLimit;
+  /** Where processes cannot address each other's arrays. */
+  readonly cores?: CoresLimit;
 }
 
 interface Context {
@@ -132,7 +137,7 @@ interface Context {
 
 interface Point {
   readonly count: number;
-  readonly dtype: DeviceDType;
+  readonly dtype: AnyDType;
   readonly op: ReduceOp | null;
   readonly root: number | null;
 }
@@ -166,7 +171,7 @@ function callOf({ collective }: Sweep, { count, dtype, op, root }: Point): Nativ
   return {
     collective: traitsOf(collective).native,
     count,
-    dtype: deviceDtypes.indexOf(dtype),
+    dtype: dtypeNames.indexOf(dtype),
     op: reduceOps.indexOf(op ?? 'sum'),
     root: root ?? 0,
   };
@@ -255,9 +260,20 @@ async function runCase(
   const result =
     onHost === null
       ? complete({ copyBytesPerSecond: null })
-      : await onHost.sized.complete(volume, complete);
+      : await onHost.sized.complete(volume, complete, betweenOf(sweep, volume, onHost, world));
   const values = caseValues(sweep, timing);
   return values === undefined ? result : { ...result, values };
+}
+
+/** What passes between processes; arrays of allocShared are in reach of all, and stay where they are read. */
+function betweenOf(
+  { collective, shared }: Sweep,
+  { bytes }: Volume,
+  { cores }: HostSweepLimit,
+  { size }: SweepWorld,
+): Between | undefined {
+  if (cores === undefined || shared) return undefined;
+  return { cores, crossing: collectiveCrossing(collective, bytes, size) };
 }
 
 /** Every combination of the sweep, sizes innermost; a size that rounds to one already there is left out. */

@@ -6,6 +6,7 @@ import { hostsOfRanks } from '../../communicator/hosts.js';
 import { native } from '../../native/load.js';
 import type { NativeCommunicator } from '../../native/communicator.js';
 import type { NativeEstimated, NativeTiming, NativeTimingOptions } from '../../native/measure.js';
+import type { TimeBetweenCores } from '../machine/cores-limit.js';
 import { hostMessages, type Messages } from '../hosts/messages.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import type { RankInfo } from '../run.js';
@@ -32,6 +33,8 @@ export interface SweepWorld {
   barrier(): Promise<void>;
   /** What the first rank of each process brings, in the order of ranks; all bring equally many. */
   gather(values: readonly number[]): Promise<readonly (readonly number[])[]>;
+  /** Between ranks that are processes of one host; absent elsewhere. */
+  readonly timeBetweenCores?: TimeBetweenCores;
   /** Between ranks of a job; absent where all ranks are of this process. */
   readonly openMessages?: (bytes: number) => Promise<Messages>;
   close(): Promise<void>;
@@ -64,6 +67,11 @@ async function firstOf<T>(all: readonly Promise<T>[]): Promise<T> {
   return first.value;
 }
 
+/** Of a communicator of one rank a process. */
+export function timerBetweenCores(world: Communicator): TimeBetweenCores {
+  return (options) => native().timeBetweenCores(nativeOf(world), { ...options, timeoutMs: -1 });
+}
+
 /** Of ranks in the memory of the host. */
 const noEstimates = (calls: readonly NativeEstimated[]): Promise<readonly null[]> =>
   Promise.resolve(calls.map(() => null));
@@ -85,6 +93,7 @@ export async function openWorld(
     const world = await Communicator.world({ timeoutMs });
     const pids = await world.allGather(Int32Array.of(process.pid));
     const hosts = await hostsOfRanks(world);
+    const together = world.size > 1 && new Set(hosts).size === 1;
     return {
       size: world.size,
       rank: world.rank,
@@ -94,6 +103,7 @@ export async function openWorld(
       estimate: noEstimates,
       barrier: () => world.barrier(),
       gather: (values) => gatherNumbers(world, values),
+      ...(together ? { timeBetweenCores: timerBetweenCores(world) } : {}),
       openMessages: (bytes) => Promise.resolve(hostMessages(world, bytes)),
       close: () => world.close(),
     };

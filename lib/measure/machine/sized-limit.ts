@@ -4,6 +4,8 @@ import type { CaseInput } from '../../results/case.js';
 import type { CaseResult } from '../../results/result.js';
 import { beyondCaches } from './array-sizes.js';
 import { measureLoop } from './plain-loops.js';
+import type { CoresLimit } from './cores-limit.js';
+import type { Crossing } from '../../results/crossing.js';
 import type { Peers, SharedLimit } from './shared-limit.js';
 
 const smallest = 4 * 2 ** 10;
@@ -24,12 +26,18 @@ export function interpolateRate(rates: readonly SizedRate[], bytes: number): num
 }
 
 /** What a case says of the limit of its size. */
-export type CaseLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'loopBytes'>;
+export type CaseLimit = Pick<CaseInput, 'copyBytesPerSecond' | 'loopBytes' | 'betweenCores'>;
+
+/** What a case passes between processes, and how fast they can. */
+export interface Between {
+  readonly cores: CoresLimit;
+  readonly crossing: Crossing;
+}
 
 const mostRefinements = 3;
 
-function isAbove(result: CaseResult): boolean {
-  return 'limit' in result && (result.limit?.ratio ?? 0) > 1;
+function limitOfCase(result: CaseResult) {
+  return 'limit' in result ? result.limit : undefined;
 }
 
 /** Limits by size, of all processes together. Every process calls alike, and gets the same. */
@@ -81,21 +89,36 @@ export class SizedLimit {
   /**
    * Completes a case with the limit of its size. One that comes out faster shows that the loop was disturbed, or that
    * its size lay between measured ones: the loop is measured again, and the case completed anew.
+   *
+   * @param between processes whose arrays nobody else can address
    */
   async complete<Case extends CaseResult>(
     { mustMoveBytes, access = 'copy' }: Volume,
     completed: (limit: CaseLimit) => Case,
+    between?: Between,
   ): Promise<Case> {
     if (this.at(mustMoveBytes, access) === 0) await this.refine(mustMoveBytes, access);
     const loopBytes = this.within(mustMoveBytes);
     const now = (): Case =>
-      completed({ copyBytesPerSecond: this.at(mustMoveBytes, access), loopBytes });
+      completed({
+        copyBytesPerSecond: this.at(mustMoveBytes, access),
+        loopBytes,
+        betweenCores: between?.cores.of(between.crossing),
+      });
     let result = now();
-    for (let more = 0; more < mostRefinements && isAbove(result); more += 1) {
-      await this.refine(mustMoveBytes, access);
+    for (let more = 0; more < mostRefinements && (await this.isAbove(result)); more += 1) {
+      if (limitOfCase(result)?.kind === 'between cores') await between?.cores.measure();
+      else await this.refine(mustMoveBytes, access);
       result = now();
     }
     return result;
+  }
+
+  /** Whether it is for any process: each may have times of its own, and all measure again or none. */
+  private async isAbove(result: CaseResult): Promise<boolean> {
+    const own = (limitOfCase(result)?.ratio ?? 0) > 1;
+    const told = await this.peers.gather([own ? 1 : 0]);
+    return told.some(([above = 0]) => above > 0);
   }
 
   /** The size of the loop that is the limit of these bytes. */

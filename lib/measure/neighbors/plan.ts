@@ -1,4 +1,5 @@
 // What averaging with neighbours does in each step of a measurement: who hears of whom, and how many bytes that sends.
+import { collectiveCrossing, type Crossing } from '../../results/crossing.js';
 import {
   exponentialTwoGraph,
   fullyConnectedGraph,
@@ -124,6 +125,26 @@ export function factorsOf(
       Array.from({ length: width }, (_, local) => [one * width + local, share] as const),
     ),
   );
+}
+
+/** What one call on `bytes` of each rank passes between processes; undefined of sums inside hosts first. */
+export function neighborCrossing(
+  plan: NeighborPlan,
+  operation: NeighborOperation,
+  bytes: number,
+): Crossing | undefined {
+  if (operation === 'all_reduce') return collectiveCrossing('all_reduce', bytes, plan.size);
+  if (operation !== 'neighbor_all_reduce') return undefined;
+  const mean = (counts: readonly number[]) =>
+    counts.reduce((sum, one) => sum + one, 0) / counts.length;
+  const parts = ranksOf(plan.graph).map((rank) => {
+    const steps = exchangesOf(plan.graph, rank, plan.dynamic);
+    return {
+      put: bytes * mean(steps.map(({ destinations }) => Math.min(destinations.length, 1))),
+      get: bytes * mean(steps.map(({ sources }) => sources.length)),
+    };
+  });
+  return { parts, formula: 'a rank writes S for others + reads S of each source' };
 }
 
 export interface SentBytes {

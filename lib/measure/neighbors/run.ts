@@ -1,12 +1,16 @@
 // The benchmark of averaging with neighbours beside everybody's sum: all that `gradlink collectives neighbor_all_reduce`
 // does but reading its options and printing.
+import { hostsOfRanks } from '../../communicator/hosts.js';
+import type { HostSweepLimit } from '../collectives/sweep.js';
+import { timerBetweenCores } from '../collectives/world.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { milliseconds } from '../../validate.js';
 import { defaultTimeoutMs } from '../../deadline.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
-import { measureSharedLimit } from '../machine/shared-limit.js';
+import { CoresLimit } from '../machine/cores-limit.js';
+import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
 import { sizedLimit } from '../machine/sized-limit.js';
 import {
   checkEvents,
@@ -76,6 +80,22 @@ function peersOf({ members: [first], processes }: NeighborRanks): {
   return { rank: first.rank, gather: (values) => gatherNumbers(first, values) };
 }
 
+/** What passes between the processes of one host; nothing of one process, or of several hosts. */
+async function coresOf(
+  { members: [first], processes, size }: NeighborRanks,
+  { availableCores }: SharedLimit,
+): Promise<Pick<HostSweepLimit, 'cores'>> {
+  if (first === undefined || processes === 1) return {};
+  if (new Set(await hostsOfRanks(first)).size > 1) return {};
+  const peers = {
+    rank: first.rank,
+    gather: (values: readonly number[]) => gatherNumbers(first, values),
+  };
+  const cores = new CoresLimit(peers, size, availableCores, timerBetweenCores(first));
+  await cores.measure();
+  return { cores };
+}
+
 /**
  * Times averaging with neighbours and `all_reduce` in turns; every process of a job calls it alike and gets the same
  * figures.
@@ -117,7 +137,11 @@ export async function run(options: NeighborsOptions, events: RunEvents = {}): Pr
     const { lastLevelCacheBytes } = environment;
     const peers = peersOf(ranks);
     const shared = await measureSharedLimit(peers, lastLevelCacheBytes);
-    const limit = { ...shared, sized: sizedLimit(peers, shared, lastLevelCacheBytes) };
+    const limit: HostSweepLimit = {
+      ...shared,
+      sized: sizedLimit(peers, shared, lastLevelCacheBytes),
+      ...(given.shared ? {} : await coresOf(ranks, shared)),
+    };
     tell.onStart?.(head, []);
     const steps = new Steps(tell, neighborRows(sweep));
     const cases: CaseResult[] = await runNeighborSweep(

@@ -9,6 +9,7 @@ import { completeCase, errorCheck, failedCase, unchecked } from '../../results/c
 import {
   exchangesOf,
   factorsOf,
+  neighborCrossing,
   sentBytes,
   type NeighborOperation,
   type NeighborPlan,
@@ -268,7 +269,10 @@ async function runPlacement(
           sharedMemory: sweep.shared,
         },
       });
-    const result = await bench.limit.sized.complete(volume, complete);
+    const { cores, sized } = bench.limit;
+    const crossing = sweep.shared ? undefined : neighborCrossing(plan, operation, bytes);
+    const between = cores === undefined || crossing === undefined ? undefined : { cores, crossing };
+    const result = await sized.complete(volume, complete, between);
     const median = result.statistics?.medianSeconds ?? null;
     const first = results[0];
     const base = first !== undefined && 'statistics' in first ? first.statistics : undefined;

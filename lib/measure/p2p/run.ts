@@ -1,4 +1,5 @@
 // The benchmark of copies between host memory and GPUs: all that `gradlink p2p` does but reading its options and printing.
+import { monotonicSeconds } from '../../clock.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { integer, milliseconds } from '../../validate.js';
@@ -16,6 +17,7 @@ import {
 } from '../run.js';
 import { joinHosts, measureBetween, type HostsWorld } from './between-hosts.js';
 import { p2pCases } from './cases.js';
+import { secondsLeft } from './estimate.js';
 import { p2pMatrixCases } from './matrix.js';
 import { P2pTiming, type P2pTimingOptions } from './timing.js';
 
@@ -94,17 +96,25 @@ export async function run(options: P2pOptions = {}, events: RunEvents = {}): Pro
   const timing = new P2pTiming(machine, { ...given, warmup });
   const head = headOf('p2p', given, {}, describeGpus(machine.gpus));
   events.onStart?.(head, []);
+  const guessed = chosen.map((record) => timing.guessedSeconds(record));
+  const begun = monotonicSeconds();
+  const estimate = (done: number): void => {
+    const left = secondsLeft(guessed, done, monotonicSeconds() - begun);
+    events.onEstimate?.(left, done, chosen.length);
+  };
+  estimate(0);
   const steps = new Steps(
     events,
     chosen.reduce((sum, record) => sum + timing.steps(record), 0),
   );
   const cases: CaseResult[] = [];
-  for (const record of chosen) {
+  for (const [index, record] of chosen.entries()) {
     const results = await timing.run(record, () => {
       steps.advance();
     });
     cases.push(...results);
     events.onCases?.(results);
+    estimate(index + 1);
   }
   return { ...head, cases };
 }

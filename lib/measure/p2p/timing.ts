@@ -5,6 +5,7 @@ import type { NativeGpuCopies, NativeGpuCopy } from '../../native/gpu-measure.js
 import { failedCase, waivedCase } from '../../results/case.js';
 import { flowOf, isLatency, type CopyPlan, type LatencyPlan, type P2pCase } from './cases.js';
 import { GpuCounters } from './counters.js';
+import { figureSeconds } from './estimate.js';
 import {
   hostLimit,
   manyLimit,
@@ -35,6 +36,9 @@ export interface P2pTimingOptions {
 const chase = { nodes: 16_384, stride: 128, steps: 2 ** 18 } as const;
 const pointerBytes = 8;
 
+/** Of a figure of latency, by and large: three walks of a quarter million steps of a microsecond. */
+const latencySeconds = 1;
+
 // What NVIDIA's sample queues of them.
 const mostStaged = { bytes: 160e6, loops: 5 } as const;
 
@@ -54,6 +58,29 @@ export class P2pTiming {
     const { gpus } = this.machine;
     if (gpus.length < record.gpus) return 1;
     return record.plans(gpus.map(({ ordinal }) => ordinal)).length;
+  }
+
+  /** About how long {@link run} takes, before anything is known but what the links are said to do. */
+  guessedSeconds(record: P2pCase): number {
+    const ordinals = this.machine.gpus.map(({ ordinal }) => ordinal);
+    if (ordinals.length < record.gpus) return 0;
+    const { samples, warmup } = this.options;
+    return record
+      .plans(ordinals)
+      .map((plan) => {
+        if (isLatency(plan)) return latencySeconds;
+        const { bytes, loops } = record.latency ?? this.sizeOf(record, plan);
+        const limits = plan.copies.map((copy) => this.limitOf(copy, false, record)?.bytesPerSecond);
+        return figureSeconds({
+          bytes,
+          copies: warmup + loops * samples,
+          lanes: plan.copies.length,
+          bytesPerSecond: limits.includes(undefined)
+            ? undefined
+            : Math.min(...limits.filter((limit) => limit !== undefined)),
+        });
+      })
+      .reduce((sum, seconds) => sum + seconds, 0);
   }
 
   /**

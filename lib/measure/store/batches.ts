@@ -2,7 +2,7 @@
 import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
-import type { MergeName } from '../../kvstore/options.js';
+import { mergesOf, type MergeName } from '../../kvstore/options.js';
 import type { StoreReport } from '../../kvstore/report.js';
 import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import type { Network } from '../../models/index.js';
@@ -49,25 +49,27 @@ export interface BatchOptions {
   readonly compression: Compression | null;
   /** Of stores with servers, as for `KVStore.create`. */
   readonly bigArrayBound?: number | undefined;
-  /** Of the type `device` on GPUs, as for `KVStore.create`; undefined elsewhere. */
+  /** Of types that merge on GPUs, as for `KVStore.create`; undefined elsewhere. */
   readonly merge?: MergeName | undefined;
-  /** The same: false keeps the GPUs from reaching one another. */
+  /** Of the type `device`: false keeps the GPUs from reaching one another. */
   readonly peer?: boolean | undefined;
   /** The same: true launches batches as CUDA graphs. */
   readonly graph?: boolean | undefined;
 }
 
-/** How the type `device` merges on GPUs. */
+/** How a store merges on GPUs. */
 export type Merging = Pick<BatchOptions, 'merge' | 'peer' | 'graph'>;
 
-/** Of several stores of a run, they are for the type `device` alone. */
+/** Of several stores of a run, each takes what there is to choose for its type. */
 export function mergingOf({
   kvStore,
   merge,
   peer,
   graph,
 }: Merging & Pick<BatchOptions, 'kvStore'>): Merging {
-  return parseStoreType(kvStore).kind === 'device' ? { merge, peer, graph } : {};
+  const { kind } = parseStoreType(kvStore);
+  if (kind === 'device') return { merge, peer, graph };
+  return merge !== undefined && mergesOf(kind).includes(merge) ? { merge } : {};
 }
 
 /** What every store of one run shares: drawing gradients takes longer than pushing them. */

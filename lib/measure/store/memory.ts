@@ -32,13 +32,18 @@ export function allocateArrays(dtype: GradientType, lengths: readonly number[]):
   return arrays;
 }
 
-/** The same by array and device: arrays[array][device]. */
+/**
+ * The same by array and device: arrays[array][device]. A device's arrays lie together, as in its own memory; those of one
+ * array that a few MiB part, where one pass reads and writes all of them, took a sixth longer (EPYC Zen 5).
+ */
 export function allocateByDevice(
   dtype: GradientType,
   lengths: readonly number[],
   devices: number,
 ): GradientArray[][] {
-  const each = lengths.flatMap((length) => new Array<number>(devices).fill(length));
+  const each = Array.from({ length: devices }, () => lengths).flat();
   const arrays = allocateArrays(dtype, each);
-  return lengths.map((_, array) => arrays.slice(array * devices, (array + 1) * devices));
+  return lengths.map((_, array) =>
+    Array.from({ length: devices }, (_, device) => arrays[device * lengths.length + array]!),
+  );
 }

@@ -53,7 +53,7 @@ function onePeer(rank: number, size: number): (step: number) => StepNeighbors {
 }
 
 /** BlueFog's choice: over several hosts one rank of each exchanges outside, the others inside; else one neighbour a step. */
-async function dynamicNeighbors(
+export async function dynamicNeighbors(
   communicator: Communicator,
 ): Promise<(step: number) => StepNeighbors> {
   const { rank, size } = communicator;
@@ -66,7 +66,7 @@ async function dynamicNeighbors(
 }
 
 /** One node a step, over the exponential graph of nodes. */
-function oneMachine({
+export function oneMachine({
   rank,
   size,
   localSize,

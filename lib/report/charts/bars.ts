@@ -127,7 +127,7 @@ function partBars(entry: Entry, group: string): Bar[] {
     const value = values?.[part];
     if (value === undefined || value === null) return [];
     const share = statistics.medianSeconds > 0 ? value / statistics.medianSeconds : 0;
-    const name = part.replace('Seconds', '');
+    const name = part === 'exposedSeconds' ? 'not hidden' : part.replace('Seconds', '');
     return [{ group, name, value: share, text: `${percentText(share)}, ${timeText(value)}` }];
   });
 }

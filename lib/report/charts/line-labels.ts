@@ -5,6 +5,8 @@ import type { Datum } from './types.js';
 /** Where a line ends. */
 export interface LineEnd {
   readonly series: string;
+  /** Whether it is the dashed line of a limit; such a line is called so. */
+  readonly isLimit?: boolean;
   readonly x: number;
   readonly y: number;
 }
@@ -35,18 +37,30 @@ function spread(shares: readonly number[]): number[] {
     .toReversed();
 }
 
+function textOf({ series, isLimit }: LineEnd): string {
+  return isLimit === true ? 'limit' : series;
+}
+
+function widthOf(texts: readonly string[]): number {
+  return Math.max(0, ...texts.map((text) => text.length)) * fontSize * 0.6 + dotWidth;
+}
+
+/** Pixels that labels take right of a plot. */
+export function labelsWidth(labels: readonly Datum[] | undefined): number {
+  return labels === undefined ? 0 : widthOf(labels.map(({ text }) => String(text)));
+}
+
 /**
- * Labels for the ends of lines: each with its place in units of the data. Vega makes room for them. Undefined where a legend is better: one line, many, or words too long for the
- * picture.
+ * Labels for the ends of lines: each with its place in units of the data. Vega makes room for them. Undefined where a
+ * legend is better: one line, many, or words too long for the picture.
  */
 export function lineLabels(
   ends: readonly LineEnd[],
   { least, most: top, log }: VerticalScale,
   width: number,
 ): readonly Datum[] | undefined {
-  const longest = Math.max(0, ...ends.map(({ series }) => series.length)) * fontSize * 0.6;
-  const needed = longest + dotWidth;
-  if (ends.length < 2 || ends.length > most || needed > width * widest) return undefined;
+  const texts = ends.map(textOf);
+  if (ends.length < 2 || ends.length > most || widthOf(texts) > width * widest) return undefined;
   const span = log ? Math.log(top / least) : top - least;
   if (!(span > 0)) return undefined;
   const shareOf = (y: number): number => (log ? Math.log(y / least) : y - least) / span;
@@ -55,8 +69,10 @@ export function lineLabels(
   const sorted = ends.toSorted((a, b) => a.y - b.y);
   const places = spread(sorted.map(({ y }) => shareOf(y)));
   const right = Math.max(...ends.map(({ x }) => x));
-  return sorted.map(({ series }, index): Datum => ({
-    series,
+  return sorted.map((end, index): Datum => ({
+    series: end.series,
+    text: textOf(end),
+    isLimit: end.isLimit === true,
     labelX: right,
     labelY: placeOf(places[index]!),
   }));
@@ -72,25 +88,39 @@ export function endsOf(points: readonly LineEnd[]): LineEnd[] {
   return [...ends.values()];
 }
 
-/** A dot in the colour of its line, and the words beside it in that of the text. */
+/**
+ * A dot in the colour of its line, two dashes for a limit, and the words beside it in the colour of the text.
+ *
+ * @param sharedLimit whether the limit is that of all lines, in the colour of none
+ */
 export function labelLayers<X extends object, C extends object>(
   labels: readonly Datum[] | undefined,
   x: X,
   color: C,
+  sharedLimit = false,
 ) {
   if (labels === undefined) return [];
   const place = {
     x: { ...x, field: 'labelX' },
     y: { field: 'labelY', type: 'quantitative' },
   } as const;
-  const data = { values: [...labels] };
   const mark = { type: 'text', align: 'left', baseline: 'middle' } as const;
+  const coloured = { ...place, color: { ...color, legend: null } };
   return [
     {
-      data,
+      data: { values: labels.filter(({ isLimit }) => isLimit !== true) },
       mark: { ...mark, dx: 7, text: '●' },
-      encoding: { ...place, color: { ...color, legend: null } },
+      encoding: coloured,
     },
-    { data, mark: { ...mark, dx: 19 }, encoding: { ...place, text: { field: 'series' } } },
+    {
+      data: { values: labels.filter(({ isLimit }) => isLimit === true) },
+      mark: { ...mark, dx: 6, text: '╌' },
+      encoding: sharedLimit ? place : coloured,
+    },
+    {
+      data: { values: [...labels] },
+      mark: { ...mark, dx: 19 },
+      encoding: { ...place, text: { field: 'text' } },
+    },
   ] as const;
 }

@@ -14,7 +14,9 @@ export async function chartSvg(spec: VegaLiteSpec, id: string): Promise<string> 
   const view = new View(parse(compiled), { renderer: 'none', logLevel: errorLevel });
   try {
     const svg = await view.toSVG();
+    // Vega calls each group of marks a picture of its own, the empty ones too, and gives it no label.
     return svg
+      .replaceAll(/ (?:role="graphics-[a-z]+"|aria-roledescription="[^"]*")/g, '')
       .replaceAll(/\bid="([^"]+)"/g, `id="${id}-$1"`)
       .replaceAll(/url\(#([^)]+)\)/g, `url(#${id}-$1)`);
   } finally {

@@ -1,6 +1,6 @@
 // Strip plots: every timed sample of the cases that are not points of a sweep.
 import { timeText } from '../../results/units.js';
-import { measuredEntries, seriesNames, wrapped, type Entry } from './series.js';
+import { measuredEntries, numeric, seriesNames, wrapped, type Entry } from './series.js';
 import { ink, palette } from './theme.js';
 import type { Chart, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
@@ -25,7 +25,7 @@ function thinned(samples: readonly number[]): number[] {
 function unitOf(strips: readonly Strip[]): { readonly name: string; readonly scale: number } {
   const most = Math.max(...strips.map(({ entry }) => entry.result.statistics.maxSeconds));
   if (most >= 1) return { name: 's', scale: 1 };
-  return most >= 1e-3 ? { name: 'ms', scale: 1e3 } : { name: 'µs', scale: 1e6 };
+  return most >= 1e-3 ? { name: 'ms', scale: 1e3 } : { name: 'us', scale: 1e6 };
 }
 
 function stripSpec(strips: readonly Strip[], width: number): VegaLiteSpec {
@@ -43,6 +43,10 @@ function stripSpec(strips: readonly Strip[], width: number): VegaLiteSpec {
       time: seconds * unit.scale,
     })),
   );
+  // An axis needs a length where all samples are equal, as on stand-ins.
+  const times = ticks.map(({ time }) => Number(time));
+  const most = Math.max(...times);
+  const same = Math.min(...times) === most;
   const lines = Math.max(...names.map((name) => wrapped(name, letters).length));
   const step = 34 + lines * 15;
   const y = { field: 'name', type: 'nominal', sort: names, axis: null } as const;
@@ -58,7 +62,7 @@ function stripSpec(strips: readonly Strip[], width: number): VegaLiteSpec {
           x: {
             field: 'time',
             type: 'quantitative',
-            scale: { zero: false },
+            scale: { zero: false, ...(same ? { domain: [most * 0.9, most * 1.1] } : {}) },
             axis: { title: `time of a sample, ${unit.name}`, tickCount: width < 500 ? 4 : 8 },
           },
           y,
@@ -91,18 +95,27 @@ function isPoint({ result }: Entry): boolean {
   return typeof bytes === 'number' || typeof bucketBytes === 'number' || typeof from === 'string';
 }
 
+function titleOf(chosen: readonly Entry[], all: boolean): string {
+  if (all) return 'Every sample';
+  const bucketed = chosen.some(({ result }) => typeof result.parameters.bucketBytes === 'number');
+  return `Every sample at the largest ${bucketed ? 'bucket' : 'size'}`;
+}
+
+/** Those of the largest size of a sweep; of several sizes of buckets the largest of these. */
+function ofLargest(entries: readonly Entry[]): Entry[] {
+  const largest = Math.max(...entries.map(({ result }) => result.bytes));
+  const atSize = entries.filter(({ result }) => result.bytes === largest);
+  const bucket = ({ result }: Entry): number => numeric(result, 'bucketBytes') ?? 0;
+  const most = Math.max(...atSize.map(bucket));
+  return atSize.filter((entry) => bucket(entry) === most);
+}
+
 /** The samples of all cases but those of sweeps and matrices; where there are none such, of the largest size. */
 export function sampleCharts(runs: readonly LabelledRun[]): Chart[] {
   const entries = measuredEntries(runs);
   const single = entries.filter((entry) => !isPoint(entry));
-  const largest = Math.max(...entries.map(({ result }) => result.bytes));
-  const chosen = (
-    single.length > 0
-      ? single
-      : entries.filter(
-          ({ result }) => result.bytes === largest && typeof result.parameters.from !== 'string',
-        )
-  ).slice(0, mostStrips);
+  const swept = entries.filter(({ result }) => typeof result.parameters.from !== 'string');
+  const chosen = (single.length > 0 ? single : ofLargest(swept)).slice(0, mostStrips);
   if (chosen.length === 0) return [];
   const names = seriesNames(chosen, ['flow']);
   const strips = chosen.map((entry) => ({ name: names.get(entry) ?? entry.result.name, entry }));
@@ -116,7 +129,7 @@ export function sampleCharts(runs: readonly LabelledRun[]): Chart[] {
   return [
     {
       id: 'samples',
-      title: single.length > 0 ? 'Every sample' : 'Every sample at the largest size',
+      title: titleOf(chosen, single.length > 0),
       note: `A thin tick is a sample, the thick one the median.${thin ? ` At most ${String(mostTicks)} samples are drawn, evenly spread.` : ''}`,
       spec: (width) => stripSpec(unique, width),
       table: {

@@ -1,6 +1,6 @@
 // Which cases belong together in a chart, and what tells them apart in words.
 import { hasMeasurement, type CaseResult, type Measurement } from '../../results/result.js';
-import type { Scalar } from '../../results/result.js';
+import { parameterWords } from './parameters.js';
 import type { LabelledRun } from './types.js';
 
 /** A case that was measured, and the run it is of. */
@@ -32,11 +32,6 @@ export function numeric(result: CaseResult, name: string): number | undefined {
   return typeof value === 'number' && Number.isFinite(value) ? value : undefined;
 }
 
-function words(name: string, value: Scalar | undefined): string {
-  if (value === undefined || value === null) return `no ${name}`;
-  return typeof value === 'string' ? value : `${name}=${String(value)}`;
-}
-
 /**
  * What tells each entry from the others: the run where there are several, the case's name where they differ, and the
  * parameters that have more than one value among them. Entries that differ by `ignored` parameters alone get the same
@@ -59,7 +54,7 @@ export function seriesNames(
       const parts = [
         ...(byRun ? [run.label] : []),
         ...(byName ? [result.name] : []),
-        ...parameters.map((name) => words(name, result.parameters[name])),
+        ...parameters.map((name) => parameterWords(name, result.parameters[name])),
       ];
       return [entry, parts.length > 0 ? parts.join(', ') : result.name];
     }),

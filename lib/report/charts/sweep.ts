@@ -1,9 +1,11 @@
 // Lines over a size: bandwidth with its limit, and time.
 import type { Measurement } from '../../results/result.js';
-import { bandwidthText, percentText, timeText } from '../../results/units.js';
+import { bandwidthText, percentText, sizeText, timeText } from '../../results/units.js';
 import { groupBy, measuredEntries, numeric, seriesNames, slug, type Entry } from './series.js';
-import { endsOf, labelLayers, lineLabels } from './line-labels.js';
-import { dashes, legendHeight } from './theme.js';
+import { sizeAxis, timeAxis, timeScale } from './axes.js';
+import { limitBandwidth, limitPoints, type LimitPoint } from './limits.js';
+import { endsOf, labelLayers, labelsWidth, lineLabels, type LineEnd } from './line-labels.js';
+import { dashes, ink, legendHeight } from './theme.js';
 import type { Chart, ChartTable, Datum, LabelledRun, VegaLiteSpec } from './types.js';
 
 /** Parameters that change along a line. */
@@ -25,15 +27,6 @@ interface Sweep {
   readonly name: string;
   readonly axis: (typeof axes)[number];
   readonly points: readonly Point[];
-}
-
-/** `8 B`, `1 KiB`, `1.5 MiB`: sizes of sweeps are powers of two. */
-export function binarySize(bytes: number): string {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
-  let unit = 0;
-  let value = bytes;
-  for (; value >= 1024 && unit < units.length - 1; unit += 1) value /= 1024;
-  return `${String(Number(value.toPrecision(4)))} ${units[unit] ?? ''}`;
 }
 
 function sweepsOf(runs: readonly LabelledRun[]): Sweep[] {
@@ -61,43 +54,6 @@ function pointsOf(entries: readonly Entry[], parameter: string): Point[] {
   }));
 }
 
-/** The bus bandwidth that the limit of a measurement allows; null without one. */
-export function limitBandwidth({ limit, busBandwidth }: Measurement): number | null {
-  if (limit === null || limit.ratio <= 0 || busBandwidth.bytesPerSecond <= 0) return null;
-  return busBandwidth.bytesPerSecond / limit.ratio;
-}
-
-/** Few enough of the sizes that their labels do not touch. */
-function ticks(points: readonly Point[], width: number): number[] {
-  const sizes = [...new Set(points.map(({ size }) => size))].sort((a, b) => a - b);
-  const room = Math.max(2, Math.floor((width - 80) / 64));
-  const step = Math.ceil(sizes.length / room);
-  return sizes.filter((_, index) => (sizes.length - 1 - index) % step === 0);
-}
-
-const sizeLabels =
-  "datum.value < 1024 ? datum.value + ' B' : datum.value < 1048576 ? format(datum.value / 1024, '~r') + ' KiB' : " +
-  "datum.value < 1073741824 ? format(datum.value / 1048576, '.4~r') + ' MiB' : format(datum.value / 1073741824, '.4~r') + ' GiB'";
-
-function sizeAxis(sweep: Sweep, width: number) {
-  return {
-    field: 'size',
-    type: 'quantitative',
-    scale: { type: 'log', base: 2, nice: false },
-    axis: {
-      title: sweep.axis.title,
-      values: ticks(sweep.points, width),
-      labelExpr: sizeLabels,
-      grid: false,
-    },
-  } as const;
-}
-
-/** Of seconds. */
-const timeLabels =
-  "datum.value >= 1 ? format(datum.value, '~r') + ' s' : datum.value >= 0.001 ? format(datum.value * 1000, '.3~r') + ' ms' : " +
-  "format(datum.value * 1000000, '.3~r') + ' µs'";
-
 /** One line needs no legend, and lines with labels of their own need none. */
 function colours(points: readonly Point[], labels: readonly Datum[] | undefined) {
   const series = [...new Set(points.map((point) => point.series))];
@@ -109,44 +65,76 @@ function colours(points: readonly Point[], labels: readonly Datum[] | undefined)
   } as const;
 }
 
+/** Of the plot: the colours of lines are told by labels at their ends, or by a legend. */
+function frame(sweep: Sweep, width: number, labels: readonly Datum[] | undefined) {
+  const series = sweep.points.map((point) => point.series);
+  return {
+    width,
+    height: 260 + (labels === undefined ? legendHeight(series) : 0),
+    autosize: { type: 'fit', contains: 'padding' },
+  } as const;
+}
+
+function sizesOf(sweep: Sweep, width: number, labels: readonly Datum[] | undefined) {
+  return sizeAxis(
+    sweep.axis.title,
+    sweep.points.map(({ size }) => size),
+    width - labelsWidth(labels),
+  );
+}
+
+/** More limits than this have the colours of their lines alone: their labels would crowd out the others. */
+const mostLimitLabels = 2;
+
+function limitEnds(points: readonly LimitPoint[]): LineEnd[] {
+  const ends = endsOf(
+    points.map(({ series, size, limit }) => ({ series, x: size, y: limit, isLimit: true })),
+  );
+  return ends.length > mostLimitLabels ? [] : ends;
+}
+
 function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
   const values = sweep.points.map(({ series, size, measurement }): Datum => {
     const { bytesPerSecond, lowerBytesPerSecond, upperBytesPerSecond } = measurement.busBandwidth;
-    const limit = limitBandwidth(measurement);
     return {
       series,
       size,
       gigabytes: bytesPerSecond / 1e9,
       lower: lowerBytesPerSecond / 1e9,
       upper: upperBytesPerSecond / 1e9,
-      limit: limit === null ? null : limit / 1e9,
     };
   });
-  const top = Math.max(...values.map(({ upper, limit }) => Math.max(Number(upper), Number(limit))));
+  const limits = limitPoints(sweep.points);
+  const top = Math.max(
+    ...values.map(({ upper }) => Number(upper)),
+    ...limits.points.map(({ limit }) => limit),
+  );
   const labels = lineLabels(
-    endsOf(
-      sweep.points.map(({ series, size, measurement }) => ({
-        series,
-        x: size,
-        y: measurement.busBandwidth.bytesPerSecond / 1e9,
-      })),
-    ),
+    [
+      ...endsOf(
+        values.map(({ series, size, gigabytes }) => ({
+          series: String(series),
+          x: Number(size),
+          y: Number(gigabytes),
+        })),
+      ),
+      ...limitEnds(limits.points),
+    ],
     { least: 0, most: top, log: false },
     width,
   );
-  const x = sizeAxis(sweep, width);
+  const x = sizesOf(sweep, width, labels);
   const color = colours(sweep.points, labels);
-  const series = sweep.points.map((point) => point.series);
+  const limitLine = { type: 'line', strokeDash: dashes, strokeWidth: 1.5, opacity: 0.75 } as const;
+  const limitPlace = { x, y: { field: 'limit', type: 'quantitative' } } as const;
   return {
-    width,
-    height: 260 + (labels === undefined ? legendHeight(series) : 0),
-    autosize: { type: 'fit', contains: 'padding' },
+    ...frame(sweep, width, labels),
     data: { values },
     layer: [
       {
-        transform: [{ filter: 'isValid(datum.limit)' }],
-        mark: { type: 'line', strokeDash: dashes, strokeWidth: 1.5, opacity: 0.75 },
-        encoding: { x, y: { field: 'limit', type: 'quantitative' }, color },
+        data: { values: limits.points.map((point): Datum => ({ ...point })) },
+        mark: limits.shared ? { ...limitLine, color: ink } : limitLine,
+        encoding: limits.shared ? limitPlace : { ...limitPlace, color },
       },
       {
         mark: { type: 'rule', strokeWidth: 2, opacity: 0.5 },
@@ -164,13 +152,13 @@ function bandwidthSpec(sweep: Sweep, width: number): VegaLiteSpec {
           y: {
             field: 'gigabytes',
             type: 'quantitative',
-            scale: { zero: true },
+            scale: { domain: [0, top], nice: true },
             axis: { title: 'bus bandwidth, GB/s', tickCount: 6 },
           },
           color,
         },
       },
-      ...labelLayers(labels, x, color),
+      ...labelLayers(labels, x, color, limits.shared),
     ],
   };
 }
@@ -182,7 +170,7 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
       const { medianSeconds, p95Seconds } = measurement.statistics;
       return { series, size, median: medianSeconds, p95: p95Seconds };
     });
-  const times = values.flatMap(({ median, p95 }) => [Number(median), Number(p95)]);
+  const scale = timeScale(values.flatMap(({ median, p95 }) => [Number(median), Number(p95)]));
   const labels = lineLabels(
     endsOf(
       values.map((one) => ({
@@ -191,16 +179,14 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
         y: Number(one.median),
       })),
     ),
-    { least: Math.min(...times), most: Math.max(...times), log: true },
+    { ...scale, log: true },
     width,
   );
-  const x = sizeAxis(sweep, width);
+  const x = sizesOf(sweep, width, labels);
   const color = colours(sweep.points, labels);
-  const series = sweep.points.map((point) => point.series);
+  const time = timeAxis(scale);
   return {
-    width,
-    height: 260 + (labels === undefined ? legendHeight(series) : 0),
-    autosize: { type: 'fit', contains: 'padding' },
+    ...frame(sweep, width, labels),
     data: { values },
     layer: [
       {
@@ -209,16 +195,7 @@ function timeSpec(sweep: Sweep, width: number): VegaLiteSpec {
       },
       {
         mark: { type: 'line', strokeWidth: 2, point: { size: 28, filled: true } },
-        encoding: {
-          x,
-          y: {
-            field: 'median',
-            type: 'quantitative',
-            scale: { type: 'log' },
-            axis: { title: 'median time', tickCount: 5, labelExpr: timeLabels },
-          },
-          color,
-        },
+        encoding: { x, y: { field: 'median', type: 'quantitative', ...time }, color },
       },
       ...labelLayers(labels, x, color),
     ],
@@ -240,7 +217,7 @@ function tableOf(sweep: Sweep): ChartTable {
       const limit = limitBandwidth(measurement);
       return [
         series,
-        binarySize(size),
+        sizeText(size),
         timeText(measurement.statistics.medianSeconds),
         timeText(measurement.statistics.p95Seconds),
         bandwidthText(measurement.busBandwidth.bytesPerSecond),
@@ -257,11 +234,11 @@ export function sweepCharts(runs: readonly LabelledRun[]): Chart[] {
     const id = `${slug(sweep.name)}${sweep.axis.slug}`;
     const table = tableOf(sweep);
     const over = sweep.axis.parameter === 'bytes' ? 'size' : 'bucket size';
-    const limited = sweep.points.some(({ measurement }) => limitBandwidth(measurement) !== null);
+    const limited = limitPoints(sweep.points).points.length > 0;
     const bandwidth: Chart = {
       id: `bandwidth-${id}`,
       title: `${sweep.name}: bandwidth over ${over}`,
-      note: `Bars are the interval of the median.${limited ? ' Dashed: what caches, memory or links allow at that size.' : ''}`,
+      note: `Bars are the interval of the median.${limited ? ' Dashed: the limit, what caches, memory or links allow at that size, where it was measured for it.' : ''}`,
       spec: (width) => bandwidthSpec(sweep, width),
       table,
     };

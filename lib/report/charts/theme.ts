@@ -39,6 +39,8 @@ export function legendHeight(series: readonly string[]): number {
 
 export const theme: Config = {
   background: 'transparent',
+  // A picture has one label, given where it is shown; its table has the figures.
+  aria: false,
   font: fonts,
   // Letters are taller than Vega takes them for.
   padding: { left: 4, right: 4, top: 10, bottom: 6 },

@@ -1,12 +1,14 @@
 // All cases of a tool in one table: a column for each parameter that changes, and what is the same everywhere said once.
 import { hasMeasurement, type CaseResult, type Scalar } from '../../results/result.js';
 import { bandwidthText, percentText, timeText } from '../../results/units.js';
-import { binarySize } from '../charts/sweep.js';
 import type { LabelledRun } from '../charts/index.js';
+import { parameterText, parameterTitle, parameterWords } from '../charts/parameters.js';
+import { rateOf } from '../charts/speedup.js';
 import type { Cell, PageTable } from './cells.js';
+import { rateText, verdictText } from './verdicts.js';
 
 export interface CaseTable extends PageTable {
-  /** `ranks 4`, `dtype float32`. */
+  /** `4 ranks`, `dtype float32`. */
   readonly constants: readonly string[];
 }
 
@@ -19,9 +21,8 @@ interface Row {
 const derived: ReadonlySet<string> = new Set(['count', 'flow']);
 
 function parameterCell(name: string, value: Scalar | undefined): Cell {
-  if (value === undefined || value === null) return { text: '' };
-  if (typeof value !== 'number') return { text: String(value) };
-  return { text: name.toLowerCase().endsWith('bytes') ? binarySize(value) : String(value), value };
+  const text = parameterText(name, value);
+  return typeof value === 'number' ? { text, value } : { text };
 }
 
 interface Figure {
@@ -48,26 +49,65 @@ function timeCell(seconds: number): Cell {
   return { text: timeText(seconds), value: seconds };
 }
 
-const figures: readonly Figure[] = [
-  figure('median', ({ statistics }) => timeCell(statistics.medianSeconds)),
-  figure('min', ({ statistics }) => timeCell(statistics.minSeconds)),
-  figure('p95', ({ statistics }) => timeCell(statistics.p95Seconds)),
-  figure('algbw', ({ algorithmBandwidth }) => bandwidthCell(algorithmBandwidth.bytesPerSecond)),
-  figure('busbw', ({ busBandwidth }) => bandwidthCell(busBandwidth.bytesPerSecond)),
-  figure('of limit', ({ limit }) =>
-    limit === null ? { text: '' } : { text: percentText(limit.ratio), value: limit.ratio },
-  ),
-  figure('wrong', ({ check }) =>
-    check.wrong === null ? { text: '' } : { text: String(check.wrong), value: check.wrong },
-  ),
-];
+/** One of the case's own figures; nothing where it has none. */
+function ownCell(value: number | null | undefined, text: (value: number) => string): Cell {
+  return value === undefined || value === null ? { text: '' } : { text: text(value), value };
+}
+
+const algorithm = figure('algbw', ({ algorithmBandwidth }) =>
+  bandwidthCell(algorithmBandwidth.bytesPerSecond),
+);
+const bus = figure('busbw', ({ busBandwidth }) => bandwidthCell(busBandwidth.bytesPerSecond));
+
+/** Both bandwidths; one column where they are the same, none where a rate is what was asked for. */
+function bandwidths(cases: readonly CaseResult[]): readonly Figure[] {
+  const measured = cases.filter(hasMeasurement);
+  if (measured.some((one) => rateOf(one) !== null) && measured.every(({ limit }) => limit === null))
+    return [];
+  const same = cases.every((one) => algorithm.of(one).text === bus.of(one).text);
+  return same ? [{ ...bus, title: 'bandwidth' }] : [algorithm, bus];
+}
+
+/** What this tool's cases tell; a column that nobody fills is left out. */
+function figuresOf(cases: readonly CaseResult[]): readonly Figure[] {
+  return [
+    figure('rate', (one) => {
+      const rate = rateOf(one);
+      return rate === null ? { text: '' } : { text: rateText(rate), value: rate.value };
+    }),
+    figure('median', ({ statistics }) => timeCell(statistics.medianSeconds)),
+    figure('min', ({ statistics }) => timeCell(statistics.minSeconds)),
+    figure('p95', ({ statistics }) => timeCell(statistics.p95Seconds)),
+    figure('communication', ({ values }) => ownCell(values?.communicationSeconds, timeText)),
+    figure('not hidden', ({ values }) => ownCell(values?.exposedSeconds, timeText)),
+    figure('of all_reduce', ({ values }) => ownCell(values?.timeOverAllReduce, percentText)),
+    ...bandwidths(cases),
+    figure('of limit', ({ limit }) => ownCell(limit?.ratio, percentText)),
+    figure('wrong', ({ check }) => ownCell(check.wrong, String)),
+  ];
+}
 
 function verdictCell(result: CaseResult): Cell {
   if (result.status !== 'ok') {
     return { text: `${result.status}: ${result.reason}`, level: result.status };
   }
-  const { level } = result.verdict;
-  return level === 'none' ? { text: '' } : { text: level, level };
+  const text = verdictText(result);
+  return { text, ...(text === result.verdict.level ? { level: text } : {}) };
+}
+
+/** A value that all cases have, with what it is of. */
+function constantWords(name: string, value: Scalar | undefined): string {
+  return typeof value === 'string'
+    ? `${parameterTitle(name)} ${value}`
+    : parameterWords(name, value);
+}
+
+/** Which of the cases have what `telling` rows tell: nothing for all, their names, undefined for no whole name. */
+function ofWhom(telling: readonly Row[], rows: readonly Row[]): string | undefined {
+  if (telling.length === rows.length) return '';
+  const names = [...new Set(telling.map(({ result }) => result.name))];
+  const named = rows.filter(({ result }) => names.includes(result.name));
+  return named.length === telling.length ? ` (${names.join(', ')})` : undefined;
 }
 
 /** Of the runs of one tool. */
@@ -77,31 +117,38 @@ export function caseTable(runs: readonly LabelledRun[]): CaseTable {
   );
   const names = [...new Set(rows.flatMap(({ result }) => Object.keys(result.parameters)))];
   const asked = [
-    { title: 'run', of: ({ label }: Row): Cell => ({ text: label }) },
-    { title: 'case', of: ({ result }: Row): Cell => ({ text: result.name }) },
+    { title: 'run', words: () => '', of: ({ label }: Row): Cell => ({ text: label }) },
+    {
+      title: 'case',
+      words: ({ result }: Row) => result.name,
+      of: ({ result }: Row): Cell => ({ text: result.name }),
+    },
     ...names
       .filter((name) => !derived.has(name))
       .map((name) => ({
-        title: name === 'bytes' ? 'size' : name,
+        title: parameterTitle(name),
+        words: (row: Row) => constantWords(name, row.result.parameters[name]),
         of: ({ result }: Row): Cell => parameterCell(name, result.parameters[name]),
       })),
   ];
   const constants: string[] = [];
   const columns: PageTable['columns'][number][] = [];
   const cells: ((row: Row) => Cell)[] = [];
-  for (const { title, of } of asked) {
+  for (const { title, of, words } of asked) {
     const all = rows.map(of);
     const told = new Set(all.map(({ text }) => text).filter((text) => text !== ''));
     if (told.size === 0 || (title === 'run' && runs.length === 1)) continue;
-    if (told.size === 1 && all.length > 1) {
-      constants.push(`${title} ${[...told].join('')}`);
+    const telling = rows.filter((_, index) => all[index]?.text !== '');
+    const whose = told.size === 1 ? ofWhom(telling, rows) : undefined;
+    if (whose !== undefined) {
+      constants.push(`${words(telling[0]!)}${whose}`);
       continue;
     }
     const isNumber = all.some(({ value }) => value !== undefined);
     columns.push({ title, align: isNumber ? 'right' : 'left' });
     cells.push(of);
   }
-  for (const { title, of } of figures) {
+  for (const { title, of } of figuresOf(rows.map(({ result }) => result))) {
     const told = new Set(rows.map(({ result }) => of(result).text).filter((text) => text !== ''));
     if (told.size === 0) continue;
     if (title === 'wrong' && told.size === 1 && told.has('0')) {

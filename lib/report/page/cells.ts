@@ -1,5 +1,5 @@
 // Tables of the page: cells that are sorted by what they mean, not by how they are written.
-import { escaped } from './escape.js';
+import { breakable, escaped } from './escape.js';
 import type { Column } from '../table.js';
 
 export interface Cell {
@@ -31,9 +31,13 @@ function classes(column: Column | undefined, level?: string): string {
   return names.length === 0 ? '' : ` class="${names.join(' ')}"`;
 }
 
-function bodyCell({ text, value, level }: Cell, column: Column | undefined): string {
+function bodyCell(
+  { text, value, level }: Cell,
+  column: Column | undefined,
+  wraps: boolean,
+): string {
   const key = value === undefined ? '' : ` data-value="${String(value)}"`;
-  return `<td${classes(column, level)}${key}>${whole(escaped(text))}</td>`;
+  return `<td${classes(column, level)}${key}>${whole(wraps ? breakable(escaped(text)) : escaped(text))}</td>`;
 }
 
 const figure = /\d[\d.]*(?:\/s)? (?:%|[KMGTk]?i?B(?:\/s)?|[mnu]?s|bytes|images\/s)(?![\w/])/g;
@@ -43,13 +47,17 @@ export function whole(html: string): string {
   return html.replaceAll(figure, '<span class="figure">$&</span>');
 }
 
-/** In a box that scrolls sideways where the table is wider than the page. */
-export function tableHtml({ columns, rows }: PageTable, name: string): string {
+/**
+ * In a box that scrolls sideways where the table is wider than the page.
+ *
+ * @param wraps whether names may go on in the next line, so that a phone shows all columns
+ */
+export function tableHtml({ columns, rows }: PageTable, name: string, wraps = false): string {
   const head = columns.map(
     (column) => `<th scope="col"${classes(column)}>${escaped(column.title)}</th>`,
   );
   const body = rows.map(
-    (row) => `<tr>${row.map((cell, index) => bodyCell(cell, columns[index])).join('')}</tr>`,
+    (row) => `<tr>${row.map((cell, index) => bodyCell(cell, columns[index], wraps)).join('')}</tr>`,
   );
   return `<div class="scroll" tabindex="0" role="region" aria-label="${escaped(name)}"><table class="sorted"><thead><tr>${head.join('')}</tr></thead><tbody>\n${body.join('\n')}\n</tbody></table></div>`;
 }

@@ -6,3 +6,8 @@ export function escaped(text: string): string {
     .replaceAll('>', '&gt;')
     .replaceAll('"', '&quot;');
 }
+
+/** Names such as device_to_device_memcpy may go on in the next line after each of their parts. */
+export function breakable(html: string): string {
+  return html.replaceAll('_', '_<wbr>');
+}

@@ -3,11 +3,11 @@ import type { Report } from '../../results/result.js';
 import { chartSvg, chartsOf, type Chart, type LabelledRun } from '../charts/index.js';
 import { caseTable } from './case-table.js';
 import { tableHtml, textTable, whole } from './cells.js';
-import { escaped } from './escape.js';
+import { breakable, escaped } from './escape.js';
 import { headline } from './headline.js';
 import { policy, sortScript } from './sorting.js';
 import { style } from './style.js';
-import { formulas, isWanting, remarks, runFacts } from './words.js';
+import { formulas, remarks, runFacts } from './words.js';
 import { groupBy } from '../charts/series.js';
 
 const widths = { wide: 860, narrow: 344 } as const;
@@ -31,7 +31,7 @@ function folded(title: string, content: string): string {
 async function chartSection(chart: Chart, told: boolean): Promise<string> {
   const { columns, rows } = chart.table;
   const figures = tableHtml(textTable(columns, rows), `Figures of ${chart.title}`);
-  return `<section id="${chart.id}"><h2>${escaped(chart.title)}</h2>
+  return `<section id="${chart.id}"><h2>${breakable(escaped(chart.title))}</h2>
 <figure>
 ${await pictures(chart)}
 <figcaption class="quiet">${escaped(chart.note)}</figcaption>
@@ -50,9 +50,9 @@ function runSection({ label, report }: LabelledRun): string {
 /** What wants attention, and the rest folded. */
 function wordsSection({ label, report }: LabelledRun, several: boolean): string {
   const [wanting, others]: [string[], string[]] = [[], []];
-  for (const { level, text } of remarks(report)) {
+  for (const { level, wants, text } of remarks(report)) {
     const item = `<li><span class="level ${level}">${level === 'none' ? 'note' : level}</span> ${whole(escaped(text))}</li>`;
-    (isWanting(level) ? wanting : others).push(item);
+    (wants ? wanting : others).push(item);
   }
   const lines = (items: readonly string[]): string => `<ul>\n${items.join('\n')}\n</ul>`;
   const title = wanting.length === 0 ? 'Nothing wants attention' : 'The others';
@@ -70,7 +70,7 @@ function allCases(runs: readonly LabelledRun[]): string {
       const { constants, ...table } = caseTable(own);
       const same =
         constants.length === 0 ? '' : `<p>Everywhere: ${escaped(constants.join(', '))}.</p>`;
-      const title = `${tool}: ${String(table.rows.length)} cases`;
+      const title = `${tool}: ${String(table.rows.length)} ${table.rows.length === 1 ? 'case' : 'cases'}`;
       return folded(title, `${same}\n${tableHtml(table, title)}`);
     })
     .join('\n');
@@ -103,10 +103,10 @@ ${style}
 </head>
 <body>
 <header><h1>${escaped(title)}</h1>
-<p class="quiet">Written by gradlink report. KiB is 1024 bytes, MB 1e6, GB 1e9; bandwidths are those of the median time. A click on a column sorts.</p></header>
+<p class="quiet">Written by gradlink report. KiB, MiB and GiB are powers of 1024 bytes, GB/s is 1e9 bytes a second; bandwidths are those of the median time.<span class="screen"> A click on a column sorts.</span></p></header>
 <main>
 <section id="answer"><h2>Result</h2>
-${tableHtml(headline(runs), 'Result')}</section>
+${tableHtml(headline(runs), 'Result', true)}</section>
 ${sections.join('\n')}
 <section id="words"><h2>In words</h2>
 ${runs.map((run) => wordsSection(run, runs.length > 1)).join('\n')}</section>

@@ -44,7 +44,7 @@ summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
   body { padding: 1rem .75rem 2rem; }
   figure .wide { display: none; } figure .narrow { display: block; }
   #answer table { font-size: .85rem; } #answer th, #answer td { padding-right: .5rem; white-space: normal; }
-  #answer td:first-child { overflow-wrap: anywhere; }
+  #answer td:first-child { overflow-wrap: break-word; }
   dl { grid-template-columns: 1fr; } dt { margin-top: .3rem; } }
 @media print {
   :root { color-scheme: light; --back: #ffffff; --fore: #000000; --quiet: #444444; --line: #bbbbbb; --panel: #ffffff;
@@ -52,8 +52,9 @@ summary { cursor: pointer; color: var(--quiet); font-size: .9rem; }
   body { max-width: none; padding: 0; font-size: 11pt; }
   figure .wide { display: block; } figure .narrow { display: none; }
   details::details-content { content-visibility: visible; block-size: auto; }
-  .scroll { overflow: visible; } table { font-size: 7pt; }
+  .screen { display: none; } .scroll { overflow: visible; } table { font-size: 7pt; }
   th, td, .right { padding: .1rem .25rem; } td:not(.right) { white-space: normal; overflow-wrap: break-word; }
   td.waived, td.error { min-width: 8rem; }
-  figure, tr, .run { break-inside: avoid; } h2, h3 { break-after: avoid; } }
+  @page { margin: 14mm; }
+  figure, tr, thead, .run { break-inside: avoid; } h2, h3 { break-after: avoid; } }
 `.trim();

@@ -6,8 +6,10 @@ import {
   type Report,
   type VerdictLevel,
 } from '../../results/result.js';
-import { binarySize } from '../charts/sweep.js';
+import { sizeText } from '../../results/units.js';
+import { parameterWords } from '../charts/parameters.js';
 import { caseTitle, environmentLine, gpuLines } from '../summary.js';
+import { isAboveLimit } from './verdicts.js';
 
 /** More than so many cases are summed up rather than told one by one. */
 const mostTold = 12;
@@ -40,6 +42,8 @@ export function runFacts({
 
 export interface Remark {
   readonly level: VerdictLevel | 'error' | 'waived';
+  /** Whether somebody should look at it: at what is slow or failed, and at a figure that its limit does not allow. */
+  readonly wants: boolean;
   readonly text: string;
 }
 
@@ -55,18 +59,21 @@ function titlesOf(cases: readonly CaseResult[]): (result: CaseResult) => string 
     const parts = differs.flatMap((name) => {
       const value = result.parameters[name];
       if (value === undefined || value === null) return [];
-      if (name === 'bytes') return [binarySize(Number(value))];
-      return [typeof value === 'string' ? value : `${name} ${String(value)}`];
+      return [name === 'bytes' ? sizeText(Number(value)) : parameterWords(name, value)];
     });
     return [result.name, ...parts].join(', ');
   };
 }
 
 function remarkOf(result: CaseResult, title: string): Remark {
-  if (result.status !== 'ok') return { level: result.status, text: `${title}: ${result.reason}` };
+  if (result.status !== 'ok') {
+    const { status, reason } = result;
+    return { level: status, wants: status === 'error', text: `${title}: ${reason}` };
+  }
   const { level, text, likelyCause } = result.verdict;
   return {
     level,
+    wants: level === 'poor' || level === 'fair' || isAboveLimit(result),
     text: `${title}: ${text}${likelyCause === null ? '' : `. Likely cause: ${likelyCause}`}`,
   };
 }
@@ -82,17 +89,12 @@ const gravity: Readonly<Record<Remark['level'], number>> = {
 
 const plainWords: Readonly<Record<Remark['level'], string>> = {
   error: 'failed',
-  poor: 'far below their limit',
-  fair: 'usable, with room to gain',
+  poor: 'far below what is possible',
+  fair: 'with room to gain',
   waived: 'waived',
-  good: 'near their limit',
-  none: 'not judged: no limit applies',
+  good: 'near what is possible',
+  none: 'not judged: too small for a bandwidth to decide, or without a limit',
 };
-
-/** Whether somebody should look at it. */
-export function isWanting(level: Remark['level']): boolean {
-  return gravity[level] <= gravity.fair;
-}
 
 /** The worst first. Of many cases: how many there are of each kind, then those that want attention. */
 export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
@@ -103,16 +105,24 @@ export function remarks({ cases }: Pick<Report, 'cases'>): Remark[] {
   if (all.length <= mostTold) return all;
   const kinds = [...new Set(all.map(({ level }) => level))].map((level): Remark => {
     const like = all.filter((one) => one.level === level).length;
-    return { level, text: `${String(like)} of ${String(all.length)} cases ${plainWords[level]}` };
+    const wants = gravity[level] <= gravity.fair;
+    const text = `${String(like)} of ${String(all.length)} cases ${plainWords[level]}`;
+    return { level, wants, text };
   });
-  const wanting = all.filter(({ level }) => isWanting(level));
+  const wanting = all.filter(({ wants }) => wants);
   const told = wanting.slice(0, mostTold);
   const left = wanting.length - told.length;
   return [
     ...kinds,
     ...told,
     ...(left > 0
-      ? [{ level: 'none', text: `and ${String(left)} more, in the table below` } as const]
+      ? [
+          {
+            level: 'none',
+            wants: true,
+            text: `and ${String(left)} more, in the table below`,
+          } as const,
+        ]
       : []),
   ];
 }

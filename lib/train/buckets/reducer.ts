@@ -88,7 +88,6 @@ export class GradientReducer {
   ) {
     const given = optionsObject(options, reducerNames, 'GradientReducer');
     const { mode = 'overlap', buckets } = given;
-    const rebuild = (given.rebuild ?? true) && buckets === undefined;
     const op: string = given.op ?? 'avg';
     if (!reduceModes.includes(mode)) {
       const names = reduceModes.join(', ');
@@ -99,6 +98,8 @@ export class GradientReducer {
     }
     assertRankOnHost(communicator, 'gradient buckets');
     gradientsKind(gradients, 'gradients');
+    // The order is rank 0's, which may have joined without a pass.
+    const rebuild = (given.rebuild ?? true) && buckets === undefined && !communicator.joinable;
     this.mode = mode;
     this.gradients = gradients;
     this.#communicator = communicator;

@@ -100,7 +100,7 @@ CollectiveCall::CollectiveCall(const Napi::CallbackInfo& info, const Napi::Value
   const auto kind = call & 0xFF;
   const auto dtype = (call >> 8) & 0xFF;
   const auto reduceOp = call >> 16;
-  if (kind >= kCollectiveCount || dtype >= kGpuDTypeCount || reduceOp >= kReduceOpCount) {
+  if (kind >= kCollectiveCount || dtype >= kDTypeCount || reduceOp >= kReduceOpCount) {
     throw argumentError(env, "call", "a known operation", std::to_string(call));
   }
   shape_.kind = static_cast<Kind>(kind);
@@ -236,8 +236,9 @@ std::optional<FusedCall> NeighborCall::fused() const {
 
 MessageCall::MessageCall(const Napi::CallbackInfo& info, const Side& side, int lowestPeer,
                          Kept* kept) {
-  dtype_ = gpuDTypeArg(info[0]);
-  const BufferView view = viewOn(side.deviceOf(0), info[1], dtype_, "data");
+  const int device = side.deviceOf(0);
+  dtype_ = device == kHost ? dtypeArg(info[0]) : gpuDTypeArg(info[0]);
+  const BufferView view = viewOn(device, info[1], dtype_, "data");
   if (kept != nullptr) keep(*kept, info[1]);
   data_ = view.data;
   count_ = view.length;

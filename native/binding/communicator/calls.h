@@ -14,6 +14,7 @@
 #include "core/communicator.h"
 #include "core/fusion.h"
 #include "core/neighbors.h"
+#include "nccl/nccl.h"
 
 namespace gradlink::binding {
 
@@ -99,11 +100,7 @@ class NeighborGatherCall {
 
  private:
   DType dtype_;
-  const void* data_;
-  std::size_t count_;
-  void* out_;
-  std::vector<NeighborBlock> sources_;
-  std::vector<int> destinations_;
+  nccl::HeldGather one_;
   CallOptions options_;
 };
 

@@ -51,8 +51,21 @@ Communicator& CommunicatorHandle::open() {
   return *communicator_;
 }
 
+void CommunicatorHandle::makeJoinable() {
+  if (joinable_ != nullptr) return;
+  if (!gpus().empty() || communicator_->heldRanks().size() != 1) {
+    throw unsupported("setJoinable", "for one rank whose arrays are in the memory of the host");
+  }
+  runNow([this](Communicator&) {
+    std::lock_guard lock(connecting_);
+    auto joinable = std::make_unique<JoinableCommunicator>(std::move(communicator_));
+    joinable_ = joinable.get();
+    communicator_ = std::move(joinable);
+  });
+}
+
 void CommunicatorHandle::follow(std::shared_ptr<CommunicatorHandle> above) {
-  communicator_->follow(above->communicator());
+  communicator_->follow(above->joinable_ ? above->joinable_->behind() : above->communicator());
   above_ = std::move(above);
 }
 

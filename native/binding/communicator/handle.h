@@ -13,6 +13,7 @@
 #include "binding/environment.h"
 #include "core/communicator.h"
 #include "core/fusion.h"
+#include "core/joinable.h"
 #include "core/work_queue.h"
 
 namespace gradlink::binding {
@@ -55,6 +56,11 @@ class CommunicatorHandle final : public Resident {
   WorkQueue& queue() { return queue_; }
   /// What small sums go through; open() ends what is in a row there.
   Fusion& fusion() { return fusion_; }
+  /// From now on calls begin with word of who has joined; idempotent. Waits for what is
+  /// pending, and throws ERR_UNSUPPORTED where ranks are several or GPUs.
+  void makeJoinable();
+  /// Null before makeJoinable().
+  JoinableCommunicator* joinable() { return joinable_; }
   void markClosed() { closed_ = true; }
   /// Calls that wait end once `above` has: see Communicator::follow.
   void follow(std::shared_ptr<CommunicatorHandle> above);
@@ -83,6 +89,7 @@ class CommunicatorHandle final : public Resident {
   /// What communicator_ follows, and so outlives it.
   std::shared_ptr<CommunicatorHandle> above_;
   std::unique_ptr<Communicator> communicator_;
+  JoinableCommunicator* joinable_ = nullptr;
   Fusion fusion_;
   /// Last, so destroyed first: its thread uses everything above.
   WorkQueue queue_;

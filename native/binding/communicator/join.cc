@@ -151,34 +151,34 @@ Napi::Value CommunicatorWrap::joinMpi(const Napi::CallbackInfo& info) {
   return guarded(env, [&]() -> Napi::Value {
     CommunicatorHandle::Join join = mpiJoinArg(info[0]);
     if (info[1].IsNull()) return connect(env, std::move(join));
-    // One that is missing is told before anybody is met.
-    cuda::Device& device =
-        cuda::Device::get(static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks)));
+    std::vector<int> gpus = gpuListArg(info[1]);
     if (info[2].IsNull()) {
+      if (gpus.size() != 1) throw Error(ErrorCode::invalidArgument, "gpus: expected one");
+      // One that is missing is told before anybody is met.
+      cuda::Device& device = cuda::Device::get(gpus.front());
       return connect(env, [join = std::move(join), &device](const std::atomic<bool>* cancelled) {
         return cuda::stageThroughHost(join(cancelled), device);
       });
     }
     // Ranks agree over the hosts, their data goes as NCCL finds the way.
     const nccl::Check check = checkArg(info[2]);
-    return connect(
-        env, [join = std::move(join), &device, check](const std::atomic<bool>* cancelled) {
-          std::unique_ptr<Communicator> control = join(cancelled);
-          const double timeoutMs = control->timeoutMs();
-          return nccl::join(std::move(control), device.ordinal(),
-                            {.timeoutMs = timeoutMs, .cancelled = cancelled, .check = check});
-        });
+    return connect(env, [join = std::move(join), gpus = std::move(gpus),
+                         check](const std::atomic<bool>* cancelled) {
+      std::unique_ptr<Communicator> control = join(cancelled);
+      const double timeoutMs = control->timeoutMs();
+      return nccl::join(std::move(control), gpus,
+                        {.timeoutMs = timeoutMs, .cancelled = cancelled, .check = check});
+    });
   });
 }
 
 Napi::Value CommunicatorWrap::joinNccl(const Napi::CallbackInfo& info) {
-  const int gpu = static_cast<int>(integerArg(info[1], "gpu", 0, kMaxRanks));
   const nccl::Check check = checkArg(info[2]);
-  return connect(info.Env(), [options = joinOptionsArg(info[0]), gpu,
+  return connect(info.Env(), [options = joinOptionsArg(info[0]), gpus = gpuListArg(info[1]),
                               check](const std::atomic<bool>* cancelled) {
     // Ranks find each other and agree in host memory; NCCL has no words for a rank that is
     // missing.
-    return nccl::join(joinNow(options, cancelled), gpu,
+    return nccl::join(joinNow(options, cancelled), gpus,
                       {.timeoutMs = options.timeoutMs, .cancelled = cancelled, .check = check});
   });
 }

@@ -1,10 +1,13 @@
 #include "binding/communicator/window_wrap.h"
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "binding/args.h"
 #include "binding/buffer_view.h"
+#include "binding/communicator/held_calls.h"
 #include "binding/communicator/wrap.h"
 #include "binding/environment.h"
 #include "binding/errors.h"
@@ -30,6 +33,32 @@ std::vector<int> ranksArg(const Napi::Value& value, const char* name, int size) 
     }
   }
   return ranks;
+}
+
+/// What a rank's window is made of.
+struct SpecArguments {
+  Napi::Value data;
+  Napi::Value sources;
+  Napi::Value destinations;
+  Napi::Value array;
+};
+
+WindowSpec specArg(const SpecArguments& given, DType dtype, bool zeroInit, int device, int size) {
+  const BufferView data = viewOn(device, given.data, dtype, "data");
+  WindowSpec spec;
+  if (device != kHost) {
+    static_cast<void>(memoryOf(given.array, dtype, data.length, "array", device));
+    const DeviceBufferWrap& array = *DeviceBufferWrap::of(given.array);
+    // The memory goes with the window, even if the program disposes of the array before.
+    spec.array = {array.hold(), array.data()};
+  }
+  spec.count = data.length;
+  spec.dtype = dtype;
+  spec.initial = data.data;
+  spec.zeroInit = zeroInit;
+  spec.sources = ranksArg(given.sources, "sources", size);
+  spec.destinations = ranksArg(given.destinations, "destinations", size);
+  return spec;
 }
 
 /// The numbers of lib/native/window.ts.
@@ -93,11 +122,12 @@ void WindowWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = WindowWrap;
   const Napi::Function constructor = DefineClass(
       env, kWindowClass,
-      {StaticMethod<&Wrap::open>("open"), InstanceMethod<&Wrap::memory>("memory"),
-       InstanceMethod<&Wrap::run>("run"), InstanceMethod<&Wrap::runSync>("runSync"),
-       InstanceMethod<&Wrap::versions>("versions"), InstanceMethod<&Wrap::p>("p"),
-       InstanceMethod<&Wrap::tryLock>("tryLock"), InstanceMethod<&Wrap::unlock>("unlock"),
-       InstanceMethod<&Wrap::free>("free"), InstanceMethod<&Wrap::timeoutMs>("timeoutMs")});
+      {StaticMethod<&Wrap::open>("open"), StaticMethod<&Wrap::openHeld>("openHeld"),
+       InstanceMethod<&Wrap::memory>("memory"), InstanceMethod<&Wrap::run>("run"),
+       InstanceMethod<&Wrap::runSync>("runSync"), InstanceMethod<&Wrap::versions>("versions"),
+       InstanceMethod<&Wrap::p>("p"), InstanceMethod<&Wrap::tryLock>("tryLock"),
+       InstanceMethod<&Wrap::unlock>("unlock"), InstanceMethod<&Wrap::free>("free"),
+       InstanceMethod<&Wrap::timeoutMs>("timeoutMs")});
   Environment::of(env).setConstructor(kWindowClass, constructor);
   exports.Set(kWindowClass, constructor);
 }
@@ -107,6 +137,60 @@ WindowWrap::WindowWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
     throw argumentError(info.Env(), kWindowClass, "a call of NativeWindow.open", "new");
   }
   open_ = *info[0].As<Napi::External<std::shared_ptr<OpenWindow>>>().Data();
+}
+
+Napi::Value WindowWrap::made(Napi::Env env, std::shared_ptr<OpenWindow> window) {
+  return Environment::of(env)
+      .constructor(kWindowClass)
+      .New({Napi::External<std::shared_ptr<OpenWindow>>::New(env, &window)});
+}
+
+Napi::Value WindowWrap::openHeld(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&] {
+    auto handle = CommunicatorWrap::unwrap(info[0]);
+    const int size = handle->open().size();
+    const DType dtype = dtypeArg(info[1]);
+    const Napi::Array list = arrayArg(info[2], "windows");
+    const bool zeroInit = booleanArg(info[3], "zeroInit");
+    const CallOptions options{numberArg(info[4], "timeoutMs")};
+    const std::vector<int> gpus(handle->gpus().begin(), handle->gpus().end());
+    if (list.Length() != gpus.size()) {
+      throw argumentError(env, "windows", std::to_string(gpus.size()) + " of them",
+                          std::to_string(list.Length()));
+    }
+    Kept kept;
+    keep(kept, info[0]);
+    std::vector<WindowSpec> specs;
+    for (std::uint32_t i = 0; i < list.Length(); ++i) {
+      const Napi::Object one = objectArg(list.Get(i), "window");
+      specs.push_back(
+          specArg({one.Get("data"), one.Get("sources"), one.Get("destinations"), one.Get("array")},
+                  dtype, zeroInit, gpus[i], size));
+      keep(kept, one.Get("data"));
+    }
+    std::vector<std::size_t> counts(specs.size());
+    std::transform(specs.begin(), specs.end(), counts.begin(),
+                   [](const WindowSpec& spec) { return spec.count; });
+    CommunicatorHandle* raw = handle.get();
+    auto opened = std::make_shared<std::vector<std::unique_ptr<Window>>>();
+    return PendingOp::start(
+        env, handle->queue(),
+        [raw, opened, specs = std::move(specs), options] {
+          *opened = gpuRanks(raw->communicator(), "createWindow").openWindows(specs, options);
+        },
+        [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype, counts,
+         gpus](Napi::Env at) -> Napi::Value {
+          Napi::Array windows = Napi::Array::New(at, opened->size());
+          for (std::uint32_t i = 0; i < windows.Length(); ++i) {
+            auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, counts[i], gpus[i]);
+            window->window = std::move((*opened)[i]);
+            windows.Set(i, made(at, std::move(window)));
+          }
+          return windows;
+        },
+        std::move(kept));
+  });
 }
 
 Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
@@ -120,20 +204,9 @@ Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
     const DType dtype = dtypeArg(info[1]);
     const auto gpus = handle->gpus();
     const int device = gpus.empty() ? kHost : gpus[0];
-    const BufferView data = viewOn(device, info[2], dtype, "data");
-    WindowSpec spec;
-    if (device != kHost) {
-      static_cast<void>(memoryOf(info[7], dtype, data.length, "array", device));
-      const DeviceBufferWrap& array = *DeviceBufferWrap::of(info[7]);
-      // The memory goes with the window, even if the program disposes of the array before.
-      spec.array = {array.hold(), array.data()};
-    }
-    spec.count = data.length;
-    spec.dtype = dtype;
-    spec.initial = data.data;
-    spec.zeroInit = booleanArg(info[3], "zeroInit");
-    spec.sources = ranksArg(info[4], "sources", size);
-    spec.destinations = ranksArg(info[5], "destinations", size);
+    WindowSpec spec = specArg({info[2], info[4], info[5], info[7]}, dtype,
+                              booleanArg(info[3], "zeroInit"), device, size);
+    const std::size_t length = spec.count;
     const CallOptions options{numberArg(info[6], "timeoutMs")};
     Kept kept;
     keep(kept, info[0]);
@@ -145,13 +218,11 @@ Napi::Value WindowWrap::open(const Napi::CallbackInfo& info) {
         [raw, opened, spec = std::move(spec), options] {
           *opened = raw->communicator().openWindow(spec, options);
         },
-        [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype, count = data.length,
+        [opened, weak = std::weak_ptr<CommunicatorHandle>(handle), dtype, length,
          device](Napi::Env at) -> Napi::Value {
-          auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, count, device);
+          auto window = std::make_shared<OpenWindow>(weak.lock(), dtype, length, device);
           window->window = std::move(*opened);
-          return Environment::of(at)
-              .constructor(kWindowClass)
-              .New({Napi::External<std::shared_ptr<OpenWindow>>::New(at, &window)});
+          return made(at, std::move(window));
         },
         std::move(kept));
   });

@@ -32,10 +32,14 @@ class WindowWrap final : public Napi::ObjectWrap<WindowWrap> {
   /// array); `array`: the DeviceBuffer that becomes the window's array where ranks are GPUs, else
   /// null.
   static Napi::Value open(const Napi::CallbackInfo&);
+  /// NativeWindow.openHeld(communicator, dtype, [{data, sources, destinations, array}], zeroInit,
+  /// timeoutMs): one for each held rank of NCCL, and a list of theirs.
+  static Napi::Value openHeld(const Napi::CallbackInfo&);
 
   explicit WindowWrap(const Napi::CallbackInfo&);
 
  private:
+  static Napi::Value made(Napi::Env, std::shared_ptr<OpenWindow>);
   Napi::Value memory(const Napi::CallbackInfo&);
   Napi::Value run(const Napi::CallbackInfo&);
   Napi::Value runSync(const Napi::CallbackInfo&);

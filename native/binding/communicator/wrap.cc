@@ -10,6 +10,7 @@
 #include "binding/args.h"
 #include "binding/communicator/calls.h"
 #include "binding/communicator/counted_calls.h"
+#include "binding/communicator/held_calls.h"
 #include "binding/errors.h"
 #include "binding/exports.h"
 #include "binding/external_memory.h"
@@ -97,9 +98,18 @@ void CommunicatorWrap::define(Napi::Env env, Napi::Object exports) {
                       InstanceMethod<&Wrap::receive>("receive"),
                       InstanceMethod<&Wrap::receiveSync>("receiveSync"),
                       InstanceMethod<&Wrap::split>("split"),
+                      InstanceMethod<&Wrap::splitHeld>("splitHeld"),
+                      InstanceMethod<&Wrap::messages>("messages"),
+                      InstanceMethod<&Wrap::gatherFromNeighbors>("gatherFromNeighbors"),
+                      InstanceMethod<&Wrap::gatherFromNeighborsSync>("gatherFromNeighborsSync"),
+                      InstanceMethod<&Wrap::gossip>("gossip"),
+                      InstanceMethod<&Wrap::gossipSync>("gossipSync"),
                       InstanceMethod<&Wrap::follow>("follow"),
                       InstanceMethod<&Wrap::allocShared>("allocShared"),
+                      InstanceMethod<&Wrap::allocRegistered>("allocRegistered"),
                       InstanceMethod<&Wrap::setFusion>("setFusion"),
+                      InstanceMethod<&Wrap::setJoinable>("setJoinable"),
+                      InstanceMethod<&Wrap::joinOthers>("joinOthers"),
                       InstanceMethod<&Wrap::cancel>("cancel"),
                       InstanceMethod<&Wrap::abort>("abort"),
                       InstanceMethod<&Wrap::close>("close"),
@@ -283,6 +293,18 @@ Napi::Value CommunicatorWrap::pairGossip(const Napi::CallbackInfo& info) {
 Napi::Value CommunicatorWrap::pairGossipSync(const Napi::CallbackInfo& info) {
   return now<GossipCall>(info);
 }
+Napi::Value CommunicatorWrap::gatherFromNeighbors(const Napi::CallbackInfo& info) {
+  return queued<HeldGatherCall>(info, 3);
+}
+Napi::Value CommunicatorWrap::gatherFromNeighborsSync(const Napi::CallbackInfo& info) {
+  return now<HeldGatherCall>(info);
+}
+Napi::Value CommunicatorWrap::gossip(const Napi::CallbackInfo& info) {
+  return queued<HeldGossipCall>(info, 3);
+}
+Napi::Value CommunicatorWrap::gossipSync(const Napi::CallbackInfo& info) {
+  return now<HeldGossipCall>(info);
+}
 
 Napi::Value CommunicatorWrap::send(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
@@ -318,29 +340,6 @@ Napi::Value CommunicatorWrap::receiveSync(const Napi::CallbackInfo& info) {
     Received received{};
     handle_->runNow([&](Communicator& at) { received = call.receive(at); });
     return receivedObject(info.Env(), received);
-  });
-}
-
-Napi::Value CommunicatorWrap::split(const Napi::CallbackInfo& info) {
-  return guarded(info.Env(), [&] {
-    handle_->open();
-    const int color = static_cast<int>(integerArg(info[0], "color", -1, kMaxInt));
-    const int key = static_cast<int>(integerArg(info[1], "key", -kMaxInt, kMaxInt));
-    const CallOptions options{numberArg(info[2], "timeoutMs")};
-    auto part = std::make_shared<std::unique_ptr<Communicator>>();
-    Kept kept;
-    kept.push_back(Napi::Persistent(Value()));
-    return PendingOp::start(
-        info.Env(), handle_->queue(),
-        [raw = handle_.get(), part, color, key, options] {
-          *part = raw->communicator().split(color, key, options);
-        },
-        [part](Napi::Env at) -> Napi::Value {
-          if (!*part) return at.Null();
-          return make(at,
-                      std::make_shared<CommunicatorHandle>(Environment::of(at), std::move(*part)));
-        },
-        std::move(kept));
   });
 }
 

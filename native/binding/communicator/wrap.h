@@ -52,9 +52,18 @@ class CommunicatorWrap : public Napi::ObjectWrap<CommunicatorWrap> {
   Napi::Value receive(const Napi::CallbackInfo&);
   Napi::Value receiveSync(const Napi::CallbackInfo&);
   Napi::Value split(const Napi::CallbackInfo&);
+  Napi::Value splitHeld(const Napi::CallbackInfo&);
+  Napi::Value messages(const Napi::CallbackInfo&);
+  Napi::Value gatherFromNeighbors(const Napi::CallbackInfo&);
+  Napi::Value gatherFromNeighborsSync(const Napi::CallbackInfo&);
+  Napi::Value gossip(const Napi::CallbackInfo&);
+  Napi::Value gossipSync(const Napi::CallbackInfo&);
   Napi::Value follow(const Napi::CallbackInfo&);
   Napi::Value allocShared(const Napi::CallbackInfo&);
+  Napi::Value allocRegistered(const Napi::CallbackInfo&);
   Napi::Value setFusion(const Napi::CallbackInfo&);
+  Napi::Value setJoinable(const Napi::CallbackInfo&);
+  Napi::Value joinOthers(const Napi::CallbackInfo&);
   Napi::Value cancel(const Napi::CallbackInfo&);
   Napi::Value abort(const Napi::CallbackInfo&);
   Napi::Value close(const Napi::CallbackInfo&);

@@ -53,15 +53,8 @@ void fillFrom(cuda::Stream& stream, const std::vector<std::byte>& pattern, void*
 
 }  // namespace
 
-struct DeviceBufferWrap::Allocation {
-  cuda::Device& device;
-  std::size_t bytes;
-  /// Null after dispose().
-  std::shared_ptr<cuda::DeviceMemory> memory;
-};
-
 struct DeviceBufferWrap::Made {
-  std::shared_ptr<Allocation> allocation;
+  std::shared_ptr<DeviceBlock> block;
   DType dtype;
   std::size_t begin;
   std::size_t length;
@@ -101,11 +94,17 @@ Napi::Object DeviceBufferWrap::make(Napi::Env env, Made made) {
       .New({Napi::External<Made>::New(env, &made)});
 }
 
+Napi::Object DeviceBufferWrap::make(Napi::Env env, DeviceBlock block, DType dtype,
+                                    std::size_t count) {
+  return make(env,
+              {std::make_shared<DeviceBlock>(std::move(block)), dtype, 0, count, env.Undefined()});
+}
+
 DeviceBufferWrap::DeviceBufferWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {
   const Napi::Env env = info.Env();
   if (!info[0].IsExternal()) throw argumentError(env, kDeviceBufferClass, "a call of alloc", "new");
   const Made& made = *info[0].As<Napi::External<Made>>().Data();
-  allocation_ = made.allocation;
+  block_ = made.block;
   dtype_ = made.dtype;
   begin_ = made.begin;
   length_ = made.length;
@@ -123,10 +122,14 @@ DeviceBufferWrap::DeviceBufferWrap(const Napi::CallbackInfo& info) : ObjectWrap(
       {field("device", Napi::Number::New(env, device())),
        field("dtype", Napi::Number::New(env, static_cast<int>(dtype_))),
        field("length", number(length_)), field("byteOffset", number(begin_ * sizeOf(dtype_))),
-       field("byteLength", number(bytes())), field("buffer", owns_ ? self : made.owner)});
+       field("byteLength", number(bytes())),
+       field("registration", block_->registration == nullptr
+                                 ? env.Null()
+                                 : Napi::Value(Napi::String::New(env, block_->registration))),
+       field("buffer", owns_ ? self : made.owner)});
   if (napi_type_tag_object(env, self, &kTag) != napi_ok) throw Napi::Error::New(env);
   if (owns_) {
-    const auto size = static_cast<std::int64_t>(allocation_->bytes);
+    const auto size = static_cast<std::int64_t>(block_->bytes);
     Napi::MemoryManagement::AdjustExternalMemory(env, size);
   }
 }
@@ -136,19 +139,18 @@ DeviceBufferWrap::~DeviceBufferWrap() {
 }
 
 void DeviceBufferWrap::release() {
-  if (!allocation_->memory) return;
-  allocation_->memory.reset();
-  Napi::MemoryManagement::AdjustExternalMemory(Env(),
-                                               -static_cast<std::int64_t>(allocation_->bytes));
+  if (!block_->memory) return;
+  block_->memory.reset();
+  Napi::MemoryManagement::AdjustExternalMemory(Env(), -static_cast<std::int64_t>(block_->bytes));
 }
 
-int DeviceBufferWrap::device() const { return allocation_->device.ordinal(); }
+int DeviceBufferWrap::device() const { return block_->device->ordinal(); }
 
-bool DeviceBufferWrap::disposed() const { return disposed_ || !allocation_->memory; }
+bool DeviceBufferWrap::disposed() const { return disposed_ || !block_->memory; }
 
 void* DeviceBufferWrap::data() const {
   if (disposed() || length_ == 0) return nullptr;
-  return static_cast<std::byte*>(allocation_->memory->data()) + begin_ * sizeOf(dtype_);
+  return static_cast<std::byte*>(block_->data) + begin_ * sizeOf(dtype_);
 }
 
 std::string DeviceBufferWrap::description() const {
@@ -156,7 +158,7 @@ std::string DeviceBufferWrap::description() const {
          " on gpu:" + std::to_string(device());
 }
 
-std::shared_ptr<void> DeviceBufferWrap::hold() const { return allocation_->memory; }
+std::shared_ptr<void> DeviceBufferWrap::hold() const { return block_->memory; }
 
 Napi::Value DeviceBufferWrap::alloc(const Napi::CallbackInfo& info) {
   const Napi::Env env = info.Env();
@@ -167,8 +169,8 @@ Napi::Value DeviceBufferWrap::alloc(const Napi::CallbackInfo& info) {
     const std::size_t bytes = bytesOf(env, count, dtype);
     cuda::Device& device = cuda::Device::get(ordinal);
     auto memory = std::make_shared<cuda::DeviceMemory>(device, bytes);
-    auto allocation = std::make_shared<Allocation>(Allocation{device, bytes, std::move(memory)});
-    return make(env, {std::move(allocation), dtype, 0, count, env.Undefined()});
+    void* const data = memory->data();
+    return make(env, {&device, bytes, std::move(memory), data}, dtype, count);
   });
 }
 
@@ -182,14 +184,14 @@ Napi::Value DeviceBufferWrap::slice(const Napi::CallbackInfo& info) {
   const std::int64_t begin = integerArg(info[0], "begin", 0, length);
   const std::int64_t end = integerArg(info[1], "end", begin, length);
   const Napi::Value owner = Value().Get("buffer");
-  return make(env, {allocation_, dtype_, begin_ + static_cast<std::size_t>(begin),
+  return make(env, {block_, dtype_, begin_ + static_cast<std::size_t>(begin),
                     static_cast<std::size_t>(end - begin), owner});
 }
 
 Napi::Value DeviceBufferWrap::start(Napi::Env env, const char* what,
                                     std::function<void(cuda::Stream&)> launch, Kept kept) {
   keep(kept, Value());
-  GpuQueue& queue = Environment::of(env).area<GpuQueues>().of(allocation_->device);
+  GpuQueue& queue = Environment::of(env).area<GpuQueues>().of(*block_->device);
   return PendingOp::start(
       env, queue.queue(), [&queue, what, launch = std::move(launch)] { queue.run(what, launch); },
       {}, std::move(kept));
@@ -206,7 +208,7 @@ Napi::Value DeviceBufferWrap::copyFrom(const Napi::CallbackInfo& info) {
     }
     Kept kept;
     keep(kept, info[0]);
-    cuda::Device& device = allocation_->device;
+    cuda::Device& device = *block_->device;
     cuda::Device* source = from.device == kHost || from.device == device.ordinal()
                                ? nullptr
                                : &cuda::Device::get(from.device);

@@ -13,11 +13,25 @@
 
 namespace gradlink::binding {
 
+/// What a buffer is of, and whose slices share it.
+struct DeviceBlock {
+  cuda::Device* device;
+  std::size_t bytes;
+  /// Holds `data`; null after dispose().
+  std::shared_ptr<void> memory;
+  void* data;
+  /// How the communicator that allocated it has made it known to NCCL; null for not at all.
+  const char* registration = nullptr;
+};
+
 class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
  public:
   static void define(Napi::Env, Napi::Object exports);
   /// What a NativeDeviceBuffer wraps; null for any other value.
   static DeviceBufferWrap* of(const Napi::Value&);
+
+  /// A buffer of the whole block.
+  static Napi::Object make(Napi::Env, DeviceBlock, DType, std::size_t count);
 
   explicit DeviceBufferWrap(const Napi::CallbackInfo&);
   ~DeviceBufferWrap() override;
@@ -35,8 +49,6 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   std::shared_ptr<void> hold() const;
 
  private:
-  /// What a buffer and its slices share.
-  struct Allocation;
   struct Made;
   static Napi::Object make(Napi::Env, Made);
 
@@ -53,7 +65,7 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   Napi::Value start(Napi::Env, const char* what, std::function<void(cuda::Stream&)> launch,
                     Kept kept);
 
-  std::shared_ptr<Allocation> allocation_;
+  std::shared_ptr<DeviceBlock> block_;
   DType dtype_ = DType::uint8;
   /// In elements.
   std::size_t begin_ = 0;

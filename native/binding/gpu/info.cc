@@ -75,6 +75,8 @@ struct Nccl {
   std::optional<std::string> version;
   std::optional<std::string> missing;
   bool float8 = false;
+  std::optional<std::string> registers;
+  bool registerOff = false;
 
   Nccl() {
     try {
@@ -82,6 +84,8 @@ struct Nccl {
       file = info.file;
       version = nccl::versionText(info.version);
       float8 = info.float8;
+      if (info.registration) registers = info.windows ? "symmetric" : "local";
+      registerOff = info.registersNothing;
     } catch (const Error& error) {
       missing = error.what();
     }
@@ -161,6 +165,8 @@ Napi::Object toObject(Napi::Env env, const cuda::GpuLibraries& libraries) {
       .set("ncclVersion", nccl.version)
       .set("ncclMissing", nccl.missing)
       .set("ncclFloat8", nccl.float8)
+      .set("ncclRegisters", nccl.registers)
+      .set("ncclRegisterOff", nccl.registerOff)
       .object();
 }
 

@@ -16,6 +16,7 @@
 #include "core/error.h"
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
+#include "measure/between_cores.h"
 #include "measure/collective_loop.h"
 #include "measure/gpu/collective.h"
 #include "measure/memory_bandwidth.h"
@@ -25,6 +26,8 @@
 namespace gradlink::binding {
 namespace {
 
+using measure::BetweenCores;
+using measure::BetweenCoresOptions;
 using measure::CollectiveOptions;
 using measure::GpuCollectiveOptions;
 using measure::GpuCollectiveResult;
@@ -77,7 +80,7 @@ CollectiveOptions collectiveOptions(const Napi::Object& given) {
   CollectiveOptions options;
   options.collective = &measure::recordNamed(stringArg(given.Get("collective"), "collective"));
   options.count = countArg(given.Get("count"), "count");
-  options.dtype = enumOf<DType>(given, "dtype", kGpuDTypeCount);
+  options.dtype = enumOf<DType>(given, "dtype", kDTypeCount);
   options.op = enumOf<ReduceOp>(given, "op", kReduceOpCount);
   options.root = intOf(given, "root", 0);
   options.inPlace = booleanArg(given.Get("inPlace"), "inPlace");
@@ -150,6 +153,42 @@ Napi::Value timeCollective(const Napi::CallbackInfo& info) {
   });
 }
 
+/// (communicator, options)
+Napi::Value timeBetweenCores(const Napi::CallbackInfo& info) {
+  const Napi::Env env = info.Env();
+  return guarded(env, [&]() -> Napi::Value {
+    CommunicatorHandle* const handle = CommunicatorWrap::unwrap(info[0]).get();
+    handle->open();
+    const Napi::Object given = objectArg(info[1], "options");
+    BetweenCoresOptions options;
+    options.bytes = countArg(given.Get("bytes"), "bytes");
+    options.distance = intOf(given, "distance", 1);
+    options.warmup = intOf(given, "warmup", 0);
+    options.samples = intOf(given, "samples", 1);
+    options.timeoutMs = numberArg(given.Get("timeoutMs"), "timeoutMs");
+    auto result = std::make_shared<BetweenCores>();
+    Kept kept;
+    keep(kept, info[0]);  // and with it the handle
+    return PendingOp::start(
+        env, handle->queue(),
+        [handle, options, result] {
+          *result = measure::timeBetweenCores(handle->communicator(), options);
+        },
+        [result](Napi::Env ended) -> Napi::Value {
+          Napi::Object object = Napi::Object::New(ended);
+          object.Set("bytes", static_cast<double>(result->bytes));
+          const auto list = [&](const measure::CrossingSeconds& seconds) {
+            return toArray(ended, std::vector<double>(seconds.begin(), seconds.end()));
+          };
+          object.Set("plain", list(result->plain));
+          object.Set("streaming", list(result->streaming));
+          object.Set("wrong", static_cast<double>(result->wrong));
+          return object;
+        },
+        std::move(kept));
+  });
+}
+
 /// A shape for each call; a call that is no collective has none.
 std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
   std::vector<std::optional<Shape>> shapes(calls.Length());
@@ -158,7 +197,7 @@ std::vector<std::optional<Shape>> shapesOf(const Napi::Array& calls) {
     const auto& record = measure::recordNamed(stringArg(call.Get("collective"), "collective"));
     if (!record.kind) continue;
     shapes[i] = record.shape(countArg(call.Get("count"), "count"),
-                             enumOf<DType>(call, "dtype", kGpuDTypeCount),
+                             enumOf<DType>(call, "dtype", kDTypeCount),
                              enumOf<ReduceOp>(call, "op", kReduceOpCount), intOf(call, "root", 0));
   }
   return shapes;
@@ -256,6 +295,7 @@ void exportMeasure(Napi::Env env, Napi::Object exports) {
   exports.Set("estimateCollectives",
               Napi::Function::New<estimateCollectives>(env, "estimateCollectives"));
   exports.Set("timeCollective", Napi::Function::New<timeCollective>(env, "timeCollective"));
+  exports.Set("timeBetweenCores", Napi::Function::New<timeBetweenCores>(env, "timeBetweenCores"));
   exports.Set("fillPattern", Napi::Function::New<fillPattern>(env, "fillPattern"));
   exports.Set("countWrong", Napi::Function::New<countWrong>(env, "countWrong"));
 }

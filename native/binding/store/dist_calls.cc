@@ -86,7 +86,7 @@ Napi::Value KVStoreWrap::leave(const Napi::CallbackInfo& info) {
 
 Napi::Value KVStoreWrap::command(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    DistStore& store = withServers(handle_->open(), "sendCommandToServers");
+    DistStore& store = withServers(handle_->open(), stringArg(info[1], "op"));
     const std::string text = stringArg(info[0], "command");
     return await(info, nullptr,
                  [&](std::shared_ptr<Ticket> ticket) { store.command(text, std::move(ticket)); });
@@ -97,6 +97,12 @@ Napi::Value KVStoreWrap::deadNodes(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&]() -> Napi::Value {
     const DistStore& store = withServers(handle_->open(), "numDeadNodes");
     return Napi::Number::New(info.Env(), store.deadNodes());
+  });
+}
+
+Napi::Value KVStoreWrap::look(const Napi::CallbackInfo& info) {
+  return guarded(info.Env(), [&]() -> Napi::Value {
+    return Napi::Boolean::New(info.Env(), withServers(handle_->open(), "look").look());
   });
 }
 

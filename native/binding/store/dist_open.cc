@@ -16,6 +16,7 @@
 #include "kvstore/worker/gpu_dist_store.h"
 #include "kvstore/worker/store.h"
 #include "kvstore/worker/terms.h"
+#include "shm/wake_up.h"
 
 namespace gradlink::binding {
 
@@ -58,6 +59,7 @@ std::optional<GpuDistOptions> gpusOf(const Napi::Object& options) {
   // One that is missing is told before anybody is met.
   for (const int gpu : gpus.gpus) cuda::Device::get(gpu);
   gpus.onHost = booleanArg(options.Get("mergeOnHost"), "mergeOnHost");
+  gpus.merge = static_cast<GpuMerge>(integerArg(options.Get("merge"), "merge", 0, 2));
   gpus.timeoutMs = numberArg(options.Get("timeoutMs"), "timeoutMs");
   return gpus;
 }
@@ -93,9 +95,14 @@ Napi::Value KVStoreWrap::openDist(const Napi::CallbackInfo& info) {
         env,
         [join = jobJoinArg(info[0]), options, gpus](const std::atomic<bool>* cancelled) {
           const std::unique_ptr<Communicator> meeting = join(cancelled);
-          const DistStoreOptions agreed = agreeOnTerms(*meeting, &options);
+          DistStoreOptions agreed = agreeOnTerms(*meeting, &options);
           std::unique_ptr<Wire> wire = meeting->openWire();
           meeting->close();
+          // Looking saves two wake-ups, of the store's thread and of JavaScript's. Across hosts an
+          // answer takes longer than these; where a server needs this core, looking delays it.
+          if (wire->ranksHaveCores() && !gpus) {
+            agreed.lookNanoseconds = 2 * shm::spinNanoseconds(shm::wakeUp());
+          }
           std::unique_ptr<DistStore> store = makeDistStore(std::move(wire), agreed);
           return gpus ? makeGpuDistStore(std::move(store), *gpus) : std::move(store);
         },
@@ -113,6 +120,7 @@ Napi::Value KVStoreWrap::openAllreduce(const Napi::CallbackInfo& info) {
     AllreduceStoreOptions options;
     const std::optional<GpuDistOptions> gpus = gpusOf(from);
     options.devices = gpus ? gpus->innerDevices() : devicesArg(from);
+    options.shardOptimizer = booleanArg(from.Get("shardOptimizer"), "shardOptimizer");
     options.timeoutMs = numberArg(from.Get("timeoutMs"), "timeoutMs");
     return openStore(
         env,

@@ -41,6 +41,7 @@ ServerHandle::ServerHandle(Napi::Env env, CommunicatorHandle::Join join,
       join_(std::move(join)),
       options_(options) {
   if (!onCommand.IsEmpty()) onCommand_ = Napi::Persistent(onCommand);
+  options_.trace = &trace_;
   options_.onCommand = [this](int worker, const std::string& command) { tell(worker, command); };
   if (!updater.IsEmpty()) {
     updater_ = Napi::Persistent(updater);
@@ -70,16 +71,21 @@ void ServerHandle::waitForExit() { mpi::waitForExit(&stop_); }
 
 void ServerHandle::serve() { report_ = gradlink::serve(std::move(wire_), options_, &stop_); }
 
-/// On the receiving thread. The worker's command is done when the function has returned.
+/// On the receiving thread. The worker's command is done when the function has returned; a text
+/// that it returns is why it failed.
 void ServerHandle::tell(int worker, const std::string& command) {
+  std::string failure;
   environment_->call([&](Napi::Env env) {
     if (onCommand_.IsEmpty()) return;
     try {
-      onCommand_.Call({Napi::Number::New(env, worker), Napi::String::New(env, command)});
+      const Napi::Value told =
+          onCommand_.Call({Napi::Number::New(env, worker), Napi::String::New(env, command)});
+      if (told.IsString()) failure = told.As<Napi::String>();
     } catch (const Napi::Error& error) {
       error.ThrowAsJavaScriptException();
     }
   });
+  if (!failure.empty()) throw Error(ErrorCode::system, failure).stillUsable();
 }
 
 /// On a pipeline's thread, which waits for it.
@@ -108,11 +114,13 @@ void exportServer(Napi::Env env, Napi::Object exports) { ServerWrap::define(env,
 
 void ServerWrap::define(Napi::Env env, Napi::Object exports) {
   using Wrap = ServerWrap;
-  exports.Set(kServerClass, DefineClass(env, kServerClass,
-                                        {InstanceMethod<&Wrap::meet>("meet"),
-                                         InstanceMethod<&Wrap::serve>("serve"),
-                                         InstanceMethod<&Wrap::waitForExit>("waitForExit"),
-                                         InstanceMethod<&Wrap::stop>("stop")}));
+  exports.Set(
+      kServerClass,
+      DefineClass(
+          env, kServerClass,
+          {InstanceMethod<&Wrap::meet>("meet"), InstanceMethod<&Wrap::serve>("serve"),
+           InstanceMethod<&Wrap::waitForExit>("waitForExit"), InstanceMethod<&Wrap::stop>("stop"),
+           InstanceMethod<&Wrap::trace>("trace"), InstanceMethod<&Wrap::takeTrace>("takeTrace")}));
 }
 
 ServerWrap::ServerWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) {

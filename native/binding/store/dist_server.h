@@ -31,6 +31,7 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
 
   WorkQueue& queue() { return queue_; }
   const ServerReport& report() const { return report_; }
+  ServerTrace& trace() { return trace_; }
   /// Ends meet() and serve() soon. From any thread.
   void stop() { stop_ = true; }
 
@@ -43,6 +44,7 @@ class ServerHandle final : public Resident, public std::enable_shared_from_this<
 
   std::shared_ptr<Environment> environment_;
   const CommunicatorHandle::Join join_;
+  ServerTrace trace_;
   ServerOptions options_;
   Napi::FunctionReference onCommand_;
   Napi::FunctionReference updater_;
@@ -62,6 +64,9 @@ class ServerWrap : public Napi::ObjectWrap<ServerWrap> {
   Napi::Value serve(const Napi::CallbackInfo&);
   Napi::Value waitForExit(const Napi::CallbackInfo&);
   Napi::Value stop(const Napi::CallbackInfo&);
+  // ---- server_trace.cc
+  Napi::Value trace(const Napi::CallbackInfo&);
+  Napi::Value takeTrace(const Napi::CallbackInfo&);
 
   std::shared_ptr<ServerHandle> handle_;
   int called_ = 0;

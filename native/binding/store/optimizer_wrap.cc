@@ -20,6 +20,11 @@ namespace {
 
 constexpr const char* kOptimizerClass = "NativeOptimizer";
 
+std::string extentOf(std::size_t count, DType dtype, std::size_t rowLength) {
+  return std::to_string(count) + " elements of " + nameOf(dtype) +
+         (rowLength == 1 ? "" : " in rows of " + std::to_string(rowLength));
+}
+
 Napi::Value optionOf(Napi::Env env, const OptimizerOption& option) {
   Napi::Object object = Napi::Object::New(env);
   object["name"] = option.name;
@@ -93,17 +98,23 @@ Napi::Value OptimizerWrap::update(const Napi::CallbackInfo& info) {
     for (std::uint32_t i = 0; i < list.Length(); ++i) {
       grads.push_back(memoryOf(list.Get(i), dtype, weight.length, "grad"));
     }
+    const std::size_t rowLength = countArg(info[4], "rowLength");
+    if (rowLength == 0 || weight.length % rowLength != 0) {
+      throw storeMisuse("rowLength must divide the " + std::to_string(weight.length) +
+                        " elements of the weight, got " + std::to_string(rowLength));
+    }
     const auto found = states_.find(key);
     if (found == states_.end()) {
-      auto state = optimizer_->createState(key, weight.data, weight.length, dtype);
+      auto state = optimizer_->createState(key, weight.data, weight.length, dtype, rowLength);
       optimizer_->update(*state, weight.data, grads);
       states_.emplace(key, std::move(state));
     } else {
       OptimizerState& state = *found->second;
-      if (state.dtype != dtype || state.count != weight.length) {
-        throw storeMisuse("key " + key + " had " + std::to_string(state.count) + " elements of " +
-                          nameOf(state.dtype) + " so far, got " + std::to_string(weight.length) +
-                          " of " + nameOf(dtype) + ": give every array a key of its own");
+      if (state.dtype != dtype || state.count != weight.length || state.rowLength != rowLength) {
+        throw storeMisuse("key " + key + " had " +
+                          extentOf(state.count, state.dtype, state.rowLength) + " so far, got " +
+                          extentOf(weight.length, dtype, rowLength) +
+                          ": give every array a key of its own");
       }
       optimizer_->update(state, weight.data, grads);
     }

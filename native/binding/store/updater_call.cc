@@ -14,7 +14,8 @@ Napi::Value copyOf(Napi::Env env, const UpdatedArrays& of, const void* data) {
   constexpr napi_typedarray_type kStorage[kDTypeCount] = {
       napi_int8_array,     napi_uint8_array,     napi_int32_array,  napi_uint32_array,
       napi_bigint64_array, napi_biguint64_array, napi_uint16_array, napi_uint16_array,
-      napi_float32_array,  napi_float64_array};
+      napi_float32_array,  napi_float64_array,   napi_uint8_array,  napi_uint8_array,
+      napi_int16_array};
   const std::size_t bytes = of.count * sizeOf(of.dtype);
   Napi::ArrayBuffer buffer = Napi::ArrayBuffer::New(env, bytes);
   if (bytes != 0) std::memcpy(buffer.Data(), data, bytes);

@@ -88,6 +88,7 @@ void KVStoreWrap::define(Napi::Env env, Napi::Object exports) {
                    InstanceMethod<&Wrap::leave>("leave"),
                    InstanceMethod<&Wrap::command>("command"),
                    InstanceMethod<&Wrap::deadNodes>("deadNodes"),
+                   InstanceMethod<&Wrap::look>("look"),
                    InstanceMethod<&Wrap::placement>("placement"),
                    InstanceMethod<&Wrap::workerReport>("workerReport"),
                    InstanceMethod<&Wrap::serverReports>("serverReports"),
@@ -106,6 +107,7 @@ Napi::Value KVStoreWrap::onGpus(const Napi::CallbackInfo& info) {
     options.timeoutMs = numberArg(info[2], "timeoutMs");
     options.peer = booleanArg(info[3], "peer");
     options.graph = booleanArg(info[4], "graph");
+    options.shardOptimizer = booleanArg(info[5], "shardOptimizer");
     return make(env, makeGpuStore(options), KVStoreHandle::Kind::gpus);
   });
 }

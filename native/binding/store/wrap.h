@@ -43,6 +43,7 @@ class KVStoreWrap : public Napi::ObjectWrap<KVStoreWrap> {
   Napi::Value command(const Napi::CallbackInfo&);
   Napi::Value deadNodes(const Napi::CallbackInfo&);
   Napi::Value placement(const Napi::CallbackInfo&);
+  Napi::Value look(const Napi::CallbackInfo&);
   Napi::Value workerReport(const Napi::CallbackInfo&);
   Napi::Value serverReports(const Napi::CallbackInfo&);
   Napi::Value drop(const Napi::CallbackInfo&);

@@ -35,6 +35,8 @@ struct Outcome {
   Small data{};
   /// The first rank whose call differs from rank 0's; -1 where all make the same.
   std::int64_t odd = -1;
+  /// Rank 0's call.
+  ShapeOnWire first;
   std::array<char, 2 * kTextBytes> text{};
 };
 
@@ -100,6 +102,7 @@ Outcome judge(const std::vector<FromNode>& all, const NodeMap& map) {
     if (odd >= 0 && (outcome.odd < 0 || odd < outcome.odd)) outcome.odd = odd;
   }
   if (outcome.odd < 0) return outcome;
+  outcome.first = all[0].announced;
   std::string text;
   for (std::size_t n = 0; n < all.size(); ++n) {
     const std::vector<int>& members = map.members(static_cast<int>(n));
@@ -141,7 +144,9 @@ void Hierarchical::agree(const Call& call, std::byte* small) {
     node_->broadcast({in, out}, sizeof(outcome), DType::uint8, 0, left(call, Step::result));
   });
   if (outcome.odd >= 0) {
-    throw differentCalls(call.op(), outcome.text.data(), static_cast<int>(outcome.odd));
+    const int odd = static_cast<int>(outcome.odd);
+    throw differentCalls(call.op(), outcome.text.data(), odd,
+                         own.announced == outcome.first ? odd : 0);
   }
   if (bytes > 0) std::memcpy(small, outcome.data.data(), bytes);
 }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "core/error.h"
 
@@ -11,6 +12,11 @@ namespace gradlink {
 
 /// "rank 1" and "ranks 0, 1" in a text, each number replaced.
 std::string renameRanks(const std::string& text, const std::function<int(int)>& nameOf);
+
+/// The same with each such mention, its word included, replaced by what `written` makes of its
+/// numbers.
+std::string rewriteRanks(const std::string& text,
+                         const std::function<std::string(const std::vector<int>&)>& written);
 
 /// A part's error as the whole's, for `op`. What fromWhole() made comes back as it was.
 Error toWhole(const Error& error, const std::string& op, int partSize,

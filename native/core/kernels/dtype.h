@@ -21,23 +21,36 @@ enum class DType : std::uint8_t {
   // Only NCCL computes with these: no engine, kernel or store of ours does.
   float8e4m3 = 10,
   float8e5m2 = 11,
+  // Only the host computes with it: NCCL and the kernels for GPUs have none.
+  int16 = 12,
 };
 
-/// The types that everything computes with, and those that buffers on GPUs may have.
-inline constexpr int kDTypeCount = 10;
+/// All, those that buffers on GPUs may have (the first), and those that everything computes with.
+inline constexpr int kDTypeCount = 13;
 inline constexpr int kGpuDTypeCount = 12;
+inline constexpr int kCommonDTypeCount = 10;
 
-constexpr bool isFloat8(DType dtype) { return dtype >= DType::float8e4m3; }
+/// What the host computes with.
+inline constexpr DType kHostDTypes[] = {
+    DType::int8,   DType::uint8,   DType::int16,    DType::int32,   DType::uint32, DType::int64,
+    DType::uint64, DType::float16, DType::bfloat16, DType::float32, DType::float64};
+
+constexpr bool isFloat8(DType dtype) {
+  return dtype == DType::float8e4m3 || dtype == DType::float8e5m2;
+}
+/// Of 16 bits and more.
+constexpr bool isFloat(DType dtype) { return dtype >= DType::float16 && dtype <= DType::float64; }
+constexpr bool isOnGpus(DType dtype) { return static_cast<int>(dtype) < kGpuDTypeCount; }
 
 constexpr std::size_t sizeOf(DType dtype) {
-  constexpr std::size_t kSizes[kGpuDTypeCount] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1};
+  constexpr std::size_t kSizes[kDTypeCount] = {1, 1, 4, 4, 8, 8, 2, 2, 4, 8, 1, 1, 2};
   return kSizes[static_cast<int>(dtype)];
 }
 
 constexpr const char* nameOf(DType dtype) {
-  constexpr const char* kNames[kGpuDTypeCount] = {"int8",    "uint8",   "int32",      "uint32",
-                                                  "int64",   "uint64",  "float16",    "bfloat16",
-                                                  "float32", "float64", "float8e4m3", "float8e5m2"};
+  constexpr const char* kNames[kDTypeCount] = {
+      "int8",     "uint8",   "int32",   "uint32",     "int64",      "uint64", "float16",
+      "bfloat16", "float32", "float64", "float8e4m3", "float8e5m2", "int16"};
   return kNames[static_cast<int>(dtype)];
 }
 

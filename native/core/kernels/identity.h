@@ -16,16 +16,16 @@ namespace gradlink {
 /// numbers: e4m3 has no infinities, and NCCL makes finite numbers of those of e5m2.
 constexpr std::uint64_t identityBits(DType dtype, ReduceOp op) {
   // One, the greatest and the least of each type, in the order of DType.
-  constexpr std::uint64_t kOne[kGpuDTypeCount] = {
-      1, 1, 1, 1, 1, 1, 0x3c00, 0x3f80, 0x3f800000, 0x3ff0000000000000, 0x38, 0x3c};
-  constexpr std::uint64_t kGreatest[kGpuDTypeCount] = {
+  constexpr std::uint64_t kOne[kDTypeCount] = {
+      1, 1, 1, 1, 1, 1, 0x3c00, 0x3f80, 0x3f800000, 0x3ff0000000000000, 0x38, 0x3c, 1};
+  constexpr std::uint64_t kGreatest[kDTypeCount] = {
       0x7f,       0xff,   0x7fffffff, 0xffffffff, 0x7fffffffffffffff,
       UINT64_MAX, 0x7c00, 0x7f80,     0x7f800000, 0x7ff0000000000000,
-      0x7e,       0x7b};
-  constexpr std::uint64_t kLeast[kGpuDTypeCount] = {
+      0x7e,       0x7b,   0x7fff};
+  constexpr std::uint64_t kLeast[kDTypeCount] = {
       0x80, 0,      0x80000000, 0,          0x8000000000000000,
       0,    0xfc00, 0xff80,     0xff800000, 0xfff0000000000000,
-      0xfe, 0xfb};
+      0xfe, 0xfb,   0x8000};
   const auto type = static_cast<std::size_t>(dtype);
   switch (op) {
     case ReduceOp::sum:

@@ -24,16 +24,15 @@ namespace gradlink {
   X(argument, signSgd, SignSgd)                 \
   X(argument, signum, Signum)                   \
   X(argument, lambApply, LambApply)             \
-  X(argument, addScaled, AddScaled)
+  X(argument, addScaled, AddScaled)             \
+  X(argument, adamax, Adamax)                   \
+  X(argument, nadam, Nadam)                     \
+  X(argument, ftml, Ftml)                       \
+  X(argument, dcasgd, Dcasgd)                   \
+  X(argument, lbsgd, Lbsgd)
 
 // Formulas of host_formulas.h, which only the host's loops have: X as above.
-#define GRADLINK_HOST_FORMULAS(X, argument) \
-  X(argument, adamax, Adamax)               \
-  X(argument, nadam, Nadam)                 \
-  X(argument, ftml, Ftml)                   \
-  X(argument, dcasgd, Dcasgd)               \
-  X(argument, lbsgd, Lbsgd)                 \
-  X(argument, sgld, Sgld)
+#define GRADLINK_HOST_FORMULAS(X, argument) X(argument, sgld, Sgld)
 
 enum class StepKernel : std::uint8_t {
 #define GRADLINK_STEP_NAME(none, kernel, Formula) kernel,
@@ -41,13 +40,17 @@ enum class StepKernel : std::uint8_t {
 #undef GRADLINK_STEP_NAME
   /// The first half of lamb's step: moments, and the direction for its norm.
   lambMoments,
+  /// Row by row (kvstore/optimizer/group_adagrad.h): no loop over elements, and so in no table of
+  /// them.
+  groupAdagrad,
 };
+/// In the tables of loops over elements.
 inline constexpr std::size_t kStepKernelCount =
     static_cast<std::size_t>(StepKernel::lambMoments) + 1;
 
 /// Whether GPUs have kernels of it.
 constexpr bool runsOnGpus(StepKernel kernel) {
-  return kernel <= StepKernel::addScaled || kernel == StepKernel::lambMoments;
+  return kernel < StepKernel::sgld || kernel == StepKernel::lambMoments;
 }
 
 /// Which norm, if any, scales the rate of a whole array.

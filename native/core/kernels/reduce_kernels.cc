@@ -6,7 +6,9 @@
 #include <cstring>
 #include <vector>
 
+#include "core/kernels/integer_weights.h"
 #include "core/kernels/simd/kernel_table.h"
+#include "core/kernels/store_style.h"
 
 namespace gradlink {
 namespace simd {
@@ -170,6 +172,12 @@ void weightedSum(const KernelTable& level, void* dst, std::span<const void* cons
     std::memset(dst, 0, count * sizeOf(dtype));
     return;
   }
+  if (!isFloat(dtype)) {
+    std::vector<WeightedTerm> terms;
+    for (std::size_t s = 0; s < src.size(); ++s) terms.push_back({src[s], weights[s]});
+    const WeightedOutput output{dst, terms.size()};
+    return weightedIntegers({&output, 1}, terms, count, dtype);
+  }
   level.weighted[static_cast<int>(dtype)]({dst, src.data(), weights.data(), src.size(), count});
 }
 
@@ -177,6 +185,7 @@ void weightedSums(const KernelTable& level, std::span<const WeightedOutput> outp
                   std::span<const WeightedTerm> terms, std::size_t count, DType dtype,
                   bool streaming) {
   if (count == 0 || outputs.empty()) return;
+  if (!isFloat(dtype)) return weightedIntegers(outputs, terms, count, dtype);
   const MixPlan plan(outputs, terms);
   MixArguments arguments{plan.outputs.data(), plan.outputs.size(), false, plan.terms.data(),
                          plan.holds.data(),   plan.holds.size(),   0,     count};
@@ -242,6 +251,16 @@ void weightedSums(std::span<const WeightedOutput> outputs, std::span<const Weigh
 
 void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming streaming) {
   simd::copyMany(simd::currentLevel(), dst, src, bytes, streaming);
+}
+
+void copyResults(std::span<void* const> dst, const void* src, std::size_t bytes, bool large) {
+  // Shorter ones cannot be timed.
+  constexpr std::size_t kFewestTimedBytes = 32 << 10;
+  if (!large || dst.size() != 1 || bytes < kFewestTimedBytes) {
+    return copyMany(dst, src, bytes, large);
+  }
+  thread_local StoreStyle style;
+  style.write(bytes, [&](bool streaming) { copyMany(dst, src, bytes, streaming); });
 }
 
 const char* simdLevel() { return simd::currentLevel().name; }

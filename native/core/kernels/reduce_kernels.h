@@ -40,8 +40,9 @@ void reduceMany(std::span<void* const> dst, std::span<const void* const> src, st
 /// data[i] /= divisor, as avg divides: what is left of an average whose sum came about in steps.
 void divideBy(void* data, std::size_t count, DType, std::size_t divisor);
 
-/// dst[i] = sum over s of weights[s] * src[s][i], from the left; float types only, float16 and
-/// bfloat16 in float32, float32 in float32, float64 in float64. dst may be one of the srcs exactly.
+/// dst[i] = sum over s of weights[s] * src[s][i], from the left; float16 and bfloat16 in float32,
+/// float32 in float32, float64 in float64, integers as integer_weights.h says. dst may be one of
+/// the srcs exactly.
 void weightedSum(void* dst, std::span<const void* const> src, std::span<const double> weights,
                  std::size_t count, DType);
 
@@ -63,6 +64,11 @@ void weightedSums(std::span<const WeightedOutput> outputs, std::span<const Weigh
 
 /// Copies src to every dst (those equal to src are left alone).
 void copyMany(std::span<void* const> dst, const void* src, std::size_t bytes, Streaming = {});
+
+/// The same for results. `large`: nobody reads them before they have left the caches. They then
+/// bypass these, a long one alone only where that has been faster of late: some machines copy as
+/// fast without, others not.
+void copyResults(std::span<void* const> dst, const void* src, std::size_t bytes, bool large);
 
 /// "avx512", "avx2", "neon" or "scalar": what the calls above use.
 const char* simdLevel();

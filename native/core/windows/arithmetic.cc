@@ -10,7 +10,7 @@
 namespace gradlink {
 
 void checkWindowWeight(DType dtype, double weight) {
-  if (weight == 1 || dtype >= DType::float16) return;
+  if (weight == 1 || isFloat(dtype)) return;
   throw misuse("window",
                std::string("weights other than 1 need a float type, not ") + nameOf(dtype));
 }

@@ -27,9 +27,11 @@ std::span<const std::byte> bytesOf(const WindowRequest& request) {
 
 }  // namespace
 
-WindowService::WindowService(std::unique_ptr<Wire> wire)
-    : wire_(std::move(wire)), gone_(static_cast<std::size_t>(wire_->size()), nullptr) {
-  thread_ = std::thread([this] { run(); });
+WindowService::WindowService(std::unique_ptr<Wire> wire, std::vector<int> holders)
+    : wire_(std::move(wire)),
+      holders_(std::move(holders)),
+      gone_(wire_ == nullptr ? 1 : static_cast<std::size_t>(wire_->size()), nullptr) {
+  if (wire_ != nullptr) thread_ = std::thread([this] { run(); });
 }
 
 WindowService::~WindowService() { close(); }
@@ -37,8 +39,10 @@ WindowService::~WindowService() { close(); }
 void WindowService::close() {
   if (std::exchange(closed_, true)) return;
   stopping_ = true;
-  wire_->wake();
-  thread_.join();
+  if (wire_ != nullptr) {
+    wire_->wake();
+    thread_.join();
+  }
   {
     const std::lock_guard lock(mutex_);
     if (!failure_) {
@@ -46,6 +50,7 @@ void WindowService::close() {
     }
     changed_.notify_all();
   }
+  if (wire_ == nullptr) return;
   try {
     wire_->close(Deadline::in(kFarewellMs));
   } catch (const Error&) {
@@ -54,23 +59,26 @@ void WindowService::close() {
 }
 
 WirePart WindowService::allocate(std::size_t bytes) {
+  if (wire_ == nullptr) {
+    return std::shared_ptr<std::byte>(new std::byte[bytes](), std::default_delete<std::byte[]>());
+  }
   return {static_cast<std::byte*>(wire_->allocate(bytes)),
           [wire = wire_](std::byte* memory) { wire->deallocate(memory); }};
 }
 
-void WindowService::serve(std::uint32_t window, std::shared_ptr<ServedWindow> served) {
+void WindowService::serve(std::uint32_t window, int rank, std::shared_ptr<ServedWindow> served) {
   const std::lock_guard lock(mutex_);
-  windows_[window] = std::move(served);
+  windows_[{window, rank}] = std::move(served);
 }
 
 void WindowService::forget(std::uint32_t window) {
   const std::lock_guard lock(mutex_);
-  windows_.erase(window);
+  std::erase_if(windows_, [&](const auto& one) { return one.first.first == window; });
 }
 
-std::shared_ptr<ServedWindow> WindowService::find(std::uint32_t window) {
+std::shared_ptr<ServedWindow> WindowService::find(const WindowRequest& request) {
   const std::lock_guard lock(mutex_);
-  const auto at = windows_.find(window);
+  const auto at = windows_.find({request.window, request.to});
   return at == windows_.end() ? nullptr : at->second;
 }
 
@@ -93,12 +101,14 @@ void WindowService::run() {
       events.clear();
       wire_->poll(events, Deadline::never());
       for (const WireMessage& message : events.messages) {
-        take(message);
+        WindowRequest request;
+        std::memcpy(&request, message.header.data(), sizeof(request));
+        take(request, message.payload);
         wire_->release(message.token);
       }
       for (const std::uint64_t ticket : events.sent) told(ticket);
-      for (const int rank : events.lost) gone(rank, "was lost: its process has ended");
-      for (const int rank : events.left) gone(rank, "has left the communicator");
+      for (const int process : events.lost) gone(process, "was lost: its process has ended");
+      for (const int process : events.left) gone(process, "has left the communicator");
     }
   } catch (const Error& error) {
     const std::lock_guard lock(mutex_);
@@ -107,14 +117,22 @@ void WindowService::run() {
   }
 }
 
-void WindowService::take(const WireMessage& message) {
-  using What = WindowRequest::What;
-  WindowRequest request;
-  std::memcpy(&request, message.header.data(), sizeof(request));
-  if (request.what == What::answer || request.what == What::values) {
-    return finish(request, message);
+void WindowService::post(const WindowRequest& request, const std::byte* payload, std::size_t bytes,
+                         std::uint64_t ticket) {
+  if (!holds(request.to)) {
+    wire_->send(holder(request.to), bytesOf(request), payload, bytes, ticket);
+    return;
   }
-  const auto served = find(request.window);
+  take(request, payload);
+  if (ticket != 0) told(ticket);
+}
+
+void WindowService::take(const WindowRequest& request, const void* payload) {
+  using What = WindowRequest::What;
+  if (request.what == What::answer || request.what == What::values) {
+    return finish(request, payload);
+  }
+  const auto served = find(request);
   try {
     if (!served) {
       throw Error(ErrorCode::invalidArgument, "window: it was freed").stillUsable();
@@ -123,51 +141,54 @@ void WindowService::take(const WireMessage& message) {
     switch (request.what) {
       case What::put:
       case What::accumulate:
-        memory.write(message.source, message.payload, request.weight,
-                     request.what == What::accumulate, request.withP != 0, request.p);
-        return answer(message.source, request, -1);
+        memory.write(request.from, payload, request.weight, request.what == What::accumulate,
+                     request.withP != 0, request.p);
+        return answer(request, -1);
       case What::get:
-        return giveValues(message.source, request, *served);
+        return giveValues(request, *served);
       case What::lock:
-        return answer(message.source, request, -1, memory.tryLock(message.source, message.source));
+        return answer(request, -1, memory.tryLock(request.from, request.from));
       default:
-        return memory.unlock(message.source);
+        return memory.unlock(request.from);
     }
   } catch (const Error& error) {
     // What failed here is the asker's to know; an unlock has nobody who waits.
     if (request.what != What::unlock) {
-      answer(message.source, request, static_cast<std::int32_t>(error.code));
+      answer(request, static_cast<std::int32_t>(error.code));
     }
   }
 }
 
-void WindowService::answer(int source, const WindowRequest& request, std::int32_t error,
-                           int holder) {
+void WindowService::answer(const WindowRequest& request, std::int32_t error, int holder) {
   WindowRequest reply;
   reply.what = WindowRequest::What::answer;
   reply.number = request.number;
+  reply.from = request.to;
+  reply.to = request.from;
   reply.holder = holder;
   reply.error = error;
-  wire_->send(source, bytesOf(reply), nullptr, 0, 0);
+  post(reply, nullptr, 0, 0);
 }
 
-void WindowService::giveValues(int source, const WindowRequest& request, ServedWindow& served) {
+void WindowService::giveValues(const WindowRequest& request, ServedWindow& served) {
   WirePart copy = spareOf(served);
   WindowRequest reply;
   reply.what = WindowRequest::What::values;
   reply.number = request.number;
+  reply.from = request.to;
+  reply.to = request.from;
   reply.p = served.memory->read(copy.get());
   std::byte* const payload = served.memory->bytes() == 0 ? nullptr : copy.get();
   std::uint64_t ticket = 0;
   if (payload != nullptr) {
     const std::lock_guard lock(mutex_);
     ticket = next_++;
-    sending_.emplace(ticket, Sending{nullptr, source, std::move(copy)});
+    sending_.emplace(ticket, Sending{nullptr, request.from, std::move(copy)});
   }
-  wire_->send(source, bytesOf(reply), payload, served.memory->bytes(), ticket);
+  post(reply, payload, served.memory->bytes(), ticket);
 }
 
-void WindowService::finish(const WindowRequest& answer, const WireMessage& message) {
+void WindowService::finish(const WindowRequest& answer, const void* payload) {
   Asked asked;
   {
     const std::lock_guard lock(mutex_);
@@ -177,8 +198,7 @@ void WindowService::finish(const WindowRequest& answer, const WireMessage& messa
     asked = at->second;
   }
   if (answer.what == WindowRequest::What::values) {
-    asked.into->memory->write(message.source, message.payload, asked.weight, false, asked.withP,
-                              answer.p);
+    asked.into->memory->write(asked.peer, payload, asked.weight, false, asked.withP, answer.p);
   }
   const std::lock_guard lock(mutex_);
   if (asked_.erase(answer.number) == 0) return;
@@ -204,12 +224,12 @@ void WindowService::told(std::uint64_t ticket) {
   changed_.notify_all();
 }
 
-void WindowService::gone(int rank, const char* how) {
+void WindowService::gone(int process, const char* how) {
   const std::lock_guard lock(mutex_);
-  gone_[static_cast<std::size_t>(rank)] = how;
+  gone_[static_cast<std::size_t>(process)] = how;
   for (auto& [number, asked] : asked_) {
-    if (asked.peer == rank && !asked.round->failure_) {
-      asked.round->failure_ = lost(asked.round->op_, rank, how);
+    if (holder(asked.peer) == process && !asked.round->failure_) {
+      asked.round->failure_ = lost(asked.round->op_, asked.peer, how);
     }
   }
   changed_.notify_all();
@@ -217,7 +237,7 @@ void WindowService::gone(int rank, const char* how) {
 
 void WindowService::checkHere(const char* op, int rank) {
   const std::lock_guard lock(mutex_);
-  if (const char* how = gone_[static_cast<std::size_t>(rank)]) throw lost(op, rank, how);
+  if (const char* how = gone_[static_cast<std::size_t>(holder(rank))]) throw lost(op, rank, how);
 }
 
 void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& payload,
@@ -226,10 +246,12 @@ void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& 
   {
     const std::lock_guard lock(service_.mutex_);
     if (service_.failure_) throw Error(*service_.failure_).withOp(op_);
-    if (const char* how = service_.gone_[static_cast<std::size_t>(peer)]) {
+    if (const char* how = service_.gone_[static_cast<std::size_t>(service_.holder(peer))]) {
       throw lost(op_, peer, how);
     }
     request.number = service_.next_++;
+    request.from = rank_;
+    request.to = peer;
     if (request.what != WindowRequest::What::unlock) {
       service_.asked_.emplace(
           request.number, Asked{this, peer, request.weight, request.withP != 0, std::move(into)});
@@ -241,8 +263,7 @@ void WindowService::Round::ask(int peer, WindowRequest request, const WirePart& 
       ++open_;
     }
   }
-  service_.wire_->send(peer, bytesOf(request), ticket == 0 ? nullptr : payload.get(),
-                       ticket == 0 ? 0 : bytes, ticket);
+  service_.post(request, ticket == 0 ? nullptr : payload.get(), ticket == 0 ? 0 : bytes, ticket);
 }
 
 int WindowService::Round::wait(Communicator& communicator, Deadline deadline) {

@@ -1,5 +1,6 @@
-// A thread of each rank that does to its windows what the peers ask for, over a wire: the peers'
-// operations need nothing of the rank's own calls. One for all windows of a communicator.
+// A thread of each process that does to its ranks' windows what the peers ask for, over a wire: the
+// peers' operations need nothing of the ranks' own calls. One for all windows of a communicator.
+// Ranks of one process do it to each other themselves.
 #pragma once
 
 #include <atomic>
@@ -11,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/communicator.h"
@@ -45,6 +47,9 @@ struct WindowRequest {
   std::uint64_t number = 0;
   double weight = 1;
   double p = 0;
+  /// Who asks or answers, and whom.
+  std::int32_t from = 0;
+  std::int32_t to = 0;
   std::uint32_t withP = 0;
   /// Of an answer: as Window::tryLock; and what went wrong (an ErrorCode), or -1.
   std::int32_t holder = Window::kLocked;
@@ -54,17 +59,19 @@ struct WindowRequest {
 
 class WindowService {
  public:
-  explicit WindowService(std::unique_ptr<Wire> wire);
+  /// `holders`: of each rank the end of the wire that holds it. Without a wire all are held here.
+  WindowService(std::unique_ptr<Wire> wire, std::vector<int> holders);
   ~WindowService();
   WindowService(const WindowService&) = delete;
   WindowService& operator=(const WindowService&) = delete;
 
-  int rank() const { return wire_->rank(); }
-  int size() const { return wire_->size(); }
+  /// Of ranks.
+  int size() const { return static_cast<int>(holders_.size()); }
   WirePart allocate(std::size_t bytes);
 
-  /// Peers may write to it from now on. Windows have the same numbers on all ranks.
-  void serve(std::uint32_t window, std::shared_ptr<ServedWindow> served);
+  /// Peers may write to the rank's from now on. Windows have the same numbers on all ranks.
+  void serve(std::uint32_t window, int rank, std::shared_ptr<ServedWindow> served);
+  /// Of all ranks held here.
   void forget(std::uint32_t window);
   /// An array of the window's length for what is to be sent.
   WirePart spareOf(ServedWindow& served);
@@ -78,7 +85,9 @@ class WindowService {
   /// Requests that one operation makes and waits for together.
   class Round {
    public:
-    Round(WindowService& service, const char* op) : service_(service), op_(op) {}
+    /// `rank`: who asks.
+    Round(WindowService& service, int rank, const char* op)
+        : service_(service), rank_(rank), op_(op) {}
     ~Round();
     Round(const Round&) = delete;
     Round& operator=(const Round&) = delete;
@@ -94,6 +103,7 @@ class WindowService {
    private:
     friend class WindowService;
     WindowService& service_;
+    const int rank_;
     const char* op_;
     /// Of the service's mutex: requests without answer, payloads that are not told as sent.
     std::size_t open_ = 0;
@@ -118,23 +128,29 @@ class WindowService {
   };
 
   void run();
-  void take(const WireMessage& message);
-  void answer(int source, const WindowRequest& request, std::int32_t error,
-              int holder = Window::kLocked);
-  void giveValues(int source, const WindowRequest& request, ServedWindow& served);
-  void finish(const WindowRequest& answer, const WireMessage& message);
+  int holder(int rank) const { return holders_[static_cast<std::size_t>(rank)]; }
+  bool holds(int rank) const { return wire_ == nullptr || holder(rank) == wire_->rank(); }
+  /// To request.to, over the wire or at once.
+  void post(const WindowRequest& request, const std::byte* payload, std::size_t bytes,
+            std::uint64_t ticket);
+  void take(const WindowRequest& request, const void* payload);
+  void answer(const WindowRequest& request, std::int32_t error, int holder = Window::kLocked);
+  void giveValues(const WindowRequest& request, ServedWindow& served);
+  void finish(const WindowRequest& answer, const void* payload);
   void told(std::uint64_t ticket);
-  void gone(int rank, const char* how);
-  std::shared_ptr<ServedWindow> find(std::uint32_t window);
+  void gone(int process, const char* how);
+  std::shared_ptr<ServedWindow> find(const WindowRequest& request);
 
   const std::shared_ptr<Wire> wire_;
+  const std::vector<int> holders_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::uint64_t next_ = 1;
-  std::map<std::uint32_t, std::shared_ptr<ServedWindow>> windows_;
+  /// By number and rank.
+  std::map<std::pair<std::uint32_t, int>, std::shared_ptr<ServedWindow>> windows_;
   std::map<std::uint64_t, Asked> asked_;
   std::map<std::uint64_t, Sending> sending_;
-  /// How each rank has gone; null: it is here.
+  /// How each process has gone; null: it is here.
   std::vector<const char*> gone_;
   /// What has ended the thread.
   std::optional<Error> failure_;

@@ -19,23 +19,36 @@ namespace {
 
 WindowTable::WindowTable(Communicator& communicator, const WindowSpec& spec,
                          std::span<const std::byte> extra, const CallOptions& options)
-    : size_(static_cast<std::size_t>(communicator.size())),
+    : WindowTable({&spec, 1}, communicator.size(), extra,
+                  [&](const void* own, void* all, std::size_t bytes) {
+                    const void* const in[] = {own};
+                    void* const out[] = {all};
+                    communicator.allGather({in, out}, bytes, DType::uint8, options);
+                  }) {}
+
+WindowTable::WindowTable(std::span<const WindowSpec> specs, int size, const Exchange& exchange)
+    : WindowTable(specs, size, {}, exchange) {}
+
+WindowTable::WindowTable(std::span<const WindowSpec> specs, int size,
+                         std::span<const std::byte> extra, const Exchange& exchange)
+    : size_(static_cast<std::size_t>(size)),
       extraBytes_(extra.size()),
       width_(kHeadBytes + extraBytes_ + 2 * size_ * sizeof(std::int32_t)),
       told_(width_ * size_) {
-  std::vector<std::byte> mine(width_);
-  const Head head{spec.count, static_cast<std::uint64_t>(spec.dtype)};
-  std::memcpy(mine.data(), &head, sizeof(head));
-  if (!extra.empty()) std::memcpy(mine.data() + kHeadBytes, extra.data(), extra.size());
-  std::vector<std::int32_t> lists(2 * size_, kNoSlot);
-  for (std::size_t i = 0; i < spec.sources.size(); ++i)
-    lists[static_cast<std::size_t>(spec.sources[i])] = static_cast<std::int32_t>(i + 1);
-  for (const int to : spec.destinations) lists[size_ + static_cast<std::size_t>(to)] = 1;
-  std::memcpy(mine.data() + kHeadBytes + extraBytes_, lists.data(),
-              lists.size() * sizeof(std::int32_t));
-  const void* const in[] = {mine.data()};
-  void* const out[] = {told_.data()};
-  communicator.allGather({in, out}, width_, DType::uint8, options);
+  std::vector<std::byte> rows(specs.size() * width_);
+  std::byte* row = rows.data();
+  for (const WindowSpec& spec : specs) {
+    const Head head{spec.count, static_cast<std::uint64_t>(spec.dtype)};
+    std::memcpy(row, &head, sizeof(head));
+    if (!extra.empty()) std::memcpy(row + kHeadBytes, extra.data(), extra.size());
+    std::vector<std::int32_t> lists(2 * size_, kNoSlot);
+    for (std::size_t i = 0; i < spec.sources.size(); ++i)
+      lists[static_cast<std::size_t>(spec.sources[i])] = static_cast<std::int32_t>(i + 1);
+    for (const int to : spec.destinations) lists[size_ + static_cast<std::size_t>(to)] = 1;
+    std::memcpy(row + kHeadBytes + extraBytes_, lists.data(), lists.size() * sizeof(std::int32_t));
+    row += width_;
+  }
+  exchange(rows.data(), told_.data(), width_);
   check();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,18 @@ class WindowTable {
   /// A pair that has no buffer.
   static constexpr std::int32_t kNoSlot = -1;
 
+  /// Puts what each rank tells (`bytes` each) one after the other into `all`; `own` is what the
+  /// ranks held here tell, likewise.
+  using Exchange = std::function<void(const void* own, void* all, std::size_t bytes)>;
+
   /// Collective over the communicator, which holds one rank. Throws mismatch, the same on all
   /// ranks, where counts or types differ or a rank names a source that does not name it as a
   /// destination, or the other way round. `extra`: what a backend has to tell beside; equally long
   /// on all ranks.
   WindowTable(Communicator& communicator, const WindowSpec& spec, std::span<const std::byte> extra,
               const CallOptions& options);
+  /// Collective over the processes of so many ranks; `specs`: of those held here.
+  WindowTable(std::span<const WindowSpec> specs, int size, const Exchange& exchange);
 
   int size() const { return static_cast<int>(size_); }
   std::span<const std::byte> extra(int rank) const {
@@ -39,6 +46,8 @@ class WindowTable {
   };
   static constexpr std::size_t kHeadBytes = sizeof(Head);
 
+  WindowTable(std::span<const WindowSpec> specs, int size, std::span<const std::byte> extra,
+              const Exchange& exchange);
   void check() const;
   Head head(int rank) const;
   std::int32_t listed(int rank, std::size_t column) const;

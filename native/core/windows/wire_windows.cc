@@ -1,6 +1,6 @@
 #include "core/windows/wire_windows.h"
 
-#include <cstring>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,26 +22,29 @@ std::shared_ptr<ServedWindow> makeServed(WindowService& service, const WindowSpe
       std::move(own), std::make_unique<HostWindowMemory>(spec, service.size(), array));
 }
 
+/// The windows of one number of the ranks held here.
+struct Opened {
+  Communicator& communicator;
+  const std::shared_ptr<WindowService> service;
+  const std::uint32_t id;
+  /// Not freed yet.
+  std::size_t open;
+};
+
 class WireWindow final : public Window {
  public:
   using What = WindowRequest::What;
 
-  WireWindow(Communicator& communicator, std::shared_ptr<WindowService> service, std::uint32_t id,
-             const WindowSpec& spec, const CallOptions& options,
+  WireWindow(std::shared_ptr<Opened> opened, int rank, const WindowSpec& spec,
              const WireWindows::MakeMemory& make)
-      : communicator_(communicator),
-        service_(std::move(service)),
-        id_(id),
+      : opened_(std::move(opened)),
+        communicator_(opened_->communicator),
+        service_(opened_->service),
+        id_(opened_->id),
+        rank_(rank),
         destinations_(spec.destinations),
         served_(makeServed(*service_, spec, make)) {
-    // Before anybody can know of it.
-    service_->serve(id_, served_);
-    try {
-      WindowTable(communicator_, spec, {}, options);
-    } catch (...) {
-      service_->forget(id_);
-      throw;
-    }
+    service_->serve(id_, rank_, served_);
   }
 
   void* data() override { return served_->memory->data(); }
@@ -61,7 +64,7 @@ class WireWindow final : public Window {
         from = service_->spareOf(*served_);
         memory.copyOut(from.get(), values);
       }
-      WindowService::Round round(*service_, accumulate ? "accumulate" : "put");
+      WindowService::Round round(*service_, rank_, accumulate ? "accumulate" : "put");
       for (const Neighbor& to : destinations) {
         WindowRequest request = asking(accumulate ? What::accumulate : What::put);
         request.weight = to.weight;
@@ -77,7 +80,7 @@ class WireWindow final : public Window {
   void get(std::span<const Neighbor> sources, bool withP, Deadline deadline) override {
     checkOpen();
     for (const Neighbor& from : sources) checkWindowWeight(served_->memory->dtype(), from.weight);
-    WindowService::Round round(*service_, "get");
+    WindowService::Round round(*service_, rank_, "get");
     for (const Neighbor& from : sources) {
       WindowRequest request = asking(What::get);
       request.weight = from.weight;
@@ -100,20 +103,19 @@ class WireWindow final : public Window {
 
   int tryLock(int owner, int other) override {
     checkOpen();
-    const int me = service_->rank();
-    if (checkLock(owner, other) == me) {
-      const int holder = served_->memory->tryLock(other, me);
+    if (checkLock(owner, other) == rank_) {
+      const int holder = served_->memory->tryLock(other, rank_);
       if (holder != kLocked) service_->checkHere("withMutex", holder);
       return holder;
     }
-    WindowService::Round round(*service_, "withMutex");
+    WindowService::Round round(*service_, rank_, "withMutex");
     round.ask(owner, asking(What::lock), nullptr, 0);
     return round.wait(communicator_, Deadline::in(communicator_.timeoutMs()));
   }
 
   void unlock(int owner, int other) override {
-    if (checkLock(owner, other) == service_->rank()) return served_->memory->unlock(other);
-    WindowService::Round round(*service_, "withMutex");
+    if (checkLock(owner, other) == rank_) return served_->memory->unlock(other);
+    WindowService::Round round(*service_, rank_, "withMutex");
     try {
       round.ask(owner, asking(What::unlock), nullptr, 0);
     } catch (const Error& error) {
@@ -124,9 +126,10 @@ class WireWindow final : public Window {
 
   void free(const CallOptions& options) override {
     checkOpen();
-    communicator_.barrier(options);
+    // Peers may reach into those that are freed before the last.
+    if (opened_->open == 1) communicator_.barrier(options);
     freed_ = true;
-    service_->forget(id_);
+    if (--opened_->open == 0) service_->forget(id_);
   }
 
  private:
@@ -143,22 +146,23 @@ class WireWindow final : public Window {
     for (const int destination : destinations_) {
       if (destination == rank) return;
     }
-    throw misuse("window", "rank " + std::to_string(service_->rank()) + " is no source of rank " +
-                               std::to_string(rank));
+    throw misuse("window",
+                 "rank " + std::to_string(rank_) + " is no source of rank " + std::to_string(rank));
   }
   /// A rank asks for a lock of its own memory, or for its own lock of another's.
   int checkLock(int owner, int other) const {
-    const int me = service_->rank();
     const int size = service_->size();
     const bool known = owner >= 0 && owner < size && other >= 0 && other < size;
-    if (known && (owner == me || other == me)) return owner;
+    if (known && (owner == rank_ || other == rank_)) return owner;
     throw misuse("window",
                  "expected a lock of this rank and another of 0.." + std::to_string(size - 1));
   }
 
+  const std::shared_ptr<Opened> opened_;
   Communicator& communicator_;
   const std::shared_ptr<WindowService> service_;
   const std::uint32_t id_;
+  const int rank_;
   const std::vector<int> destinations_;
   const std::shared_ptr<ServedWindow> served_;
   bool freed_ = false;
@@ -171,8 +175,40 @@ WireWindows::~WireWindows() { close(); }
 
 std::unique_ptr<Window> WireWindows::open(Communicator& communicator, const WindowSpec& spec,
                                           const CallOptions& options, const MakeMemory& make) {
-  if (!service_) service_ = std::make_shared<WindowService>(communicator.openWire(options));
-  return std::make_unique<WireWindow>(communicator, service_, next_++, spec, options, make);
+  WindowRanks ranks;
+  ranks.held.assign(communicator.heldRanks().begin(), communicator.heldRanks().end());
+  ranks.holders.resize(static_cast<std::size_t>(communicator.size()));
+  std::iota(ranks.holders.begin(), ranks.holders.end(), 0);
+  ranks.exchange = [&](const void* own, void* all, std::size_t bytes) {
+    const void* const in[] = {own};
+    void* const out[] = {all};
+    communicator.allGather({in, out}, bytes, DType::uint8, options);
+  };
+  return std::move(open(communicator, ranks, {&spec, 1}, {&make, 1}, options).front());
+}
+
+std::vector<std::unique_ptr<Window>> WireWindows::open(Communicator& communicator,
+                                                       const WindowRanks& ranks,
+                                                       std::span<const WindowSpec> specs,
+                                                       std::span<const MakeMemory> make,
+                                                       const CallOptions& options) {
+  if (!service_) {
+    service_ = std::make_shared<WindowService>(ranks.all ? nullptr : communicator.openWire(options),
+                                               ranks.holders);
+  }
+  auto opened = std::make_shared<Opened>(Opened{communicator, service_, next_++, specs.size()});
+  std::vector<std::unique_ptr<Window>> windows;
+  try {
+    // Before anybody can know of them.
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      windows.push_back(std::make_unique<WireWindow>(opened, ranks.held[i], specs[i], make[i]));
+    }
+    WindowTable(specs, service_->size(), ranks.exchange);
+  } catch (...) {
+    service_->forget(opened->id);
+    throw;
+  }
+  return windows;
 }
 
 void WireWindows::close() {

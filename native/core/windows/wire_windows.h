@@ -8,14 +8,28 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "core/communicator.h"
 #include "core/window.h"
+#include "core/windows/table.h"
 
 namespace gradlink {
 
 class WindowMemory;
 class WindowService;
+
+/// Ranks whose processes a communicator joins: several of them may be held by one.
+struct WindowRanks {
+  /// Those held here, ascending.
+  std::vector<int> held;
+  /// Of each rank the process that holds it.
+  std::vector<int> holders;
+  /// Whether all are held here: then the communicator need have no wires.
+  bool all = false;
+  WindowTable::Exchange exchange;
+};
 
 /// The windows of one communicator, which has wires and holds one rank. Its calls are the
 /// communicator's: from the same thread.
@@ -33,6 +47,12 @@ class WireWindows {
   /// `make`: where the arrays are not in the memory of the host.
   std::unique_ptr<Window> open(Communicator& communicator, const WindowSpec& spec,
                                const CallOptions& options, const MakeMemory& make = {});
+  /// Likewise of all ranks held here, in one call. They are freed together: the last free() of them
+  /// waits for the other processes. `make`: of each.
+  std::vector<std::unique_ptr<Window>> open(Communicator& communicator, const WindowRanks& ranks,
+                                            std::span<const WindowSpec> specs,
+                                            std::span<const MakeMemory> make,
+                                            const CallOptions& options);
   /// Before the communicator closes: windows' calls fail from then on. Idempotent.
   void close();
 

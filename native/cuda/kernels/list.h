@@ -36,6 +36,7 @@
   GRADLINK_STEP_FORMULAS(GRADLINK_KERNELS_OF, X) \
   GRADLINK_OF_FLOATS(X, gradlinkLarsSquares)     \
   GRADLINK_OF_FLOATS(X, gradlinkLambSquares)     \
+  GRADLINK_OF_FLOATS(X, gradlinkLbsgdSquares)    \
   X(gradlinkFoldLanes)                           \
   X(gradlinkScaleRate32)                         \
   X(gradlinkScaleRate64)

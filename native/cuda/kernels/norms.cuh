@@ -1,4 +1,4 @@
-// Steps whose rate is scaled by norms of the whole array (lars, lamb), without communication
+// Steps whose rate is scaled by norms of the whole array (lars, lamb, lbsgd), without communication
 // between threads: lane sums, then block sums, then the ratio, each by a launch of its own, added
 // in the order in which the host adds them. The step itself is then step.cuh's.
 #pragma once
@@ -14,6 +14,19 @@ struct LarsSquares {
                                      const typename E::Wide*, typename E::Wide* out) {
     GRADLINK_UNROLL
     for (unsigned j = 0; j < many; ++j) sumOfGrads<E, 1>(task, at + j * kLanes, out + j);
+  }
+};
+
+/// Of the mean that a step would take: what is gathered, with the gradient.
+struct LbsgdSquares {
+  template <class E, unsigned many>
+  static GRADLINK_DEVICE void others(const StepData<typename E::Wide>& task, std::uint64_t at,
+                                     const typename E::Wide*, typename E::Wide* out) {
+    GRADLINK_UNROLL
+    for (unsigned j = 0; j < many; ++j) {
+      sumOfGrads<E, 1>(task, at + j * kLanes, out + j);
+      out[j] = (task.states[1][at + j * kLanes] + out[j]) / task.scalars.correction2;
+    }
   }
 };
 
@@ -117,6 +130,9 @@ GRADLINK_DEVICE double trustRatio(const TrustData& trust, double weightSquares,
                ? trust.eta * weightNorm / (gradNorm + trust.wd * weightNorm + trust.epsilon)
                : 1;
   }
+  if (trust.ratio == TrustRatio::lbsgd) {
+    return lbsgdRatio(trust.wd, weightSquares, otherSquares);
+  }
   // False where there is no bound, which is NaN.
   if (weightNorm < trust.lowerBound) weightNorm = trust.lowerBound;
   if (trust.upperBound < weightNorm) weightNorm = trust.upperBound;
@@ -168,6 +184,7 @@ GRADLINK_KERNEL gradlinkScaleRate64(StepData<double>* tasks, const NormData* nor
   GRADLINK_SQUARES_KERNEL(gradlink##Squares##Float64, Squares, Float64)
 GRADLINK_SQUARES(LarsSquares)
 GRADLINK_SQUARES(LambSquares)
+GRADLINK_SQUARES(LbsgdSquares)
 #undef GRADLINK_SQUARES
 #undef GRADLINK_SQUARES_KERNEL
 

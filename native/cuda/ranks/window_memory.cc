@@ -86,7 +86,7 @@ class GpuWindowMemory final : public WindowMemory {
   void update(void* out, double selfWeight, std::span<const Neighbor> sources, std::size_t divisor,
               bool reset, bool withP) override {
     const std::lock_guard lock(mutex_);
-    const bool divides = divisor > 1 && dtype() >= DType::float16;
+    const bool divides = divisor > 1 && isFloat(dtype());
     const double share = divides ? 1 / static_cast<double>(divisor) : 1;
     std::vector<const void*> from = {own_.get()};
     std::vector<double> weights = {selfWeight * share};
@@ -123,7 +123,7 @@ class GpuWindowMemory final : public WindowMemory {
 
   void combine(void* to, const std::vector<const void*>& from, const std::vector<double>& weights) {
     Kernels& kernels = Kernels::of(device_);
-    if (dtype() >= DType::float16) {
+    if (isFloat(dtype())) {
       return kernels.weightedSum(stream_, ring_, dtype(), to, from, weights, count());
     }
     const SumTask task{from, {to}, count()};
@@ -153,14 +153,30 @@ std::unique_ptr<WindowMemory> makeWindowMemory(Device& device, const WindowSpec&
   return std::make_unique<GpuWindowMemory>(device, spec, size);
 }
 
-std::unique_ptr<Window> openWindow(WireWindows& windows, Communicator& communicator, Device& device,
-                                   const WindowSpec& spec, const CallOptions& options) {
+namespace {
+
+WireWindows::MakeMemory memoryOn(Device& device, const WindowSpec& spec) {
   if (spec.count > 0 && spec.array == nullptr) {
     throw misuse("createWindow", "expected memory on " + device.label() + " for the array");
   }
-  return windows.open(communicator, spec, options, [&device](const WindowSpec& own, int size) {
-    return makeWindowMemory(device, own, size);
-  });
+  return [&device](const WindowSpec& own, int size) { return makeWindowMemory(device, own, size); };
+}
+
+}  // namespace
+
+std::unique_ptr<Window> openWindow(WireWindows& windows, Communicator& communicator, Device& device,
+                                   const WindowSpec& spec, const CallOptions& options) {
+  return windows.open(communicator, spec, options, memoryOn(device, spec));
+}
+
+std::vector<std::unique_ptr<Window>> openWindows(WireWindows& windows, Communicator& communicator,
+                                                 const WindowRanks& ranks,
+                                                 std::span<Device* const> devices,
+                                                 std::span<const WindowSpec> specs,
+                                                 const CallOptions& options) {
+  std::vector<WireWindows::MakeMemory> make;
+  for (std::size_t i = 0; i < specs.size(); ++i) make.push_back(memoryOn(*devices[i], specs[i]));
+  return windows.open(communicator, ranks, specs, make, options);
 }
 
 }  // namespace gradlink::cuda

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "core/windows/memory.h"
 #include "core/windows/wire_windows.h"
@@ -17,5 +19,9 @@ std::unique_ptr<WindowMemory> makeWindowMemory(Device&, const WindowSpec&, int s
 /// As WireWindows::open, for arrays on this device. Throws invalidArgument without spec.array.
 std::unique_ptr<Window> openWindow(WireWindows&, Communicator&, Device&, const WindowSpec&,
                                    const CallOptions&);
+/// Likewise of ranks that hold a device each.
+std::vector<std::unique_ptr<Window>> openWindows(WireWindows&, Communicator&, const WindowRanks&,
+                                                 std::span<Device* const>,
+                                                 std::span<const WindowSpec>, const CallOptions&);
 
 }  // namespace gradlink::cuda

@@ -17,17 +17,28 @@ const char* nameOf(SumKind kind) {
       return "push";
     case SumKind::barrier:
       return "barrier";
+    case SumKind::step:
+      return "push for the optimizer";
+    case SumKind::states:
+      return "saving of states";
   }
   return "";
 }
 
 std::string describe(const Announcement& one) {
-  return std::string(nameOf(one.kind)) + " of " + std::to_string(one.count) + " " +
-         nameOf(one.dtype);
+  if (one.kind == SumKind::barrier || one.kind == SumKind::states) return nameOf(one.kind);
+  std::string text =
+      std::string(nameOf(one.kind)) + " of " + std::to_string(one.count) + " " + nameOf(one.dtype);
+  if (one.rowLength > 1) text += " in rows of " + std::to_string(one.rowLength);
+  if (one.kind == SumKind::step) {
+    text += ", after " + std::to_string(one.rule) + " changes of the optimizer or its rate";
+  }
+  return text;
 }
 
 bool sameOperation(const Announcement& a, const Announcement& b) {
-  return a.kind == b.kind && a.dtype == b.dtype && a.count == b.count && a.name == b.name;
+  return a.kind == b.kind && a.dtype == b.dtype && a.count == b.count &&
+         a.rowLength == b.rowLength && a.name == b.name && a.rule == b.rule;
 }
 
 }  // namespace
@@ -72,6 +83,7 @@ void Agreement::take(int worker, const Announcement& announced) {
   const std::uint64_t index = line.count[static_cast<std::size_t>(worker)]++ - line.base;
   if (index == line.slots.size()) {
     line.slots.push_back({announced, worker, order_++, Deadline::Clock::now()});
+    takeRows(line.slots.back(), worker, announced);
     return;
   }
   Slot& slot = line.slots[index];
@@ -83,10 +95,26 @@ void Agreement::take(int worker, const Announcement& announced) {
                     " on worker " + std::to_string(slot.by) + " and " + describe(announced) +
                     " on worker " + std::to_string(worker) +
                     "; keys must be initialised in the same order, with the same names, types and "
-                    "lengths, on all workers")
+                    "shapes, and the optimizer set alike, on all workers")
         .withRank(worker);
   }
   slot.announced.priority = std::max(slot.announced.priority, announced.priority);
+  takeRows(slot, worker, announced);
+}
+
+void Agreement::takeRows(Slot& slot, int worker, const Announcement& announced) const {
+  if (announced.rows == kWholeArray) {
+    slot.whole = true;
+    return;
+  }
+  if (announced.rowLength == 0 || announced.rows > announced.count / announced.rowLength) {
+    throw Error(ErrorCode::mismatch, "worker " + std::to_string(worker) + " brings " +
+                                         std::to_string(announced.rows) + " rows, each once, to " +
+                                         describe(announced) + ", which has fewer")
+        .withRank(worker);
+  }
+  if (slot.rows.empty()) slot.rows.resize(static_cast<std::size_t>(size_), 0);
+  slot.rows[static_cast<std::size_t>(worker)] = announced.rows;
 }
 
 bool Agreement::ready(const Line& line) const {
@@ -97,7 +125,7 @@ bool Agreement::ready(const Line& line) const {
   return true;
 }
 
-std::vector<Announcement> Agreement::takeReady() {
+std::vector<ReadySum> Agreement::takeReady() {
   std::vector<Slot> slots;
   for (auto& [key, line] : lines_) {
     if (!ready(line)) continue;
@@ -110,7 +138,7 @@ std::vector<Announcement> Agreement::takeReady() {
         ++line.count[worker];
       }
     }
-    slots.push_back(line.slots.front());
+    slots.push_back(std::move(line.slots.front()));
     line.slots.pop_front();
     ++line.base;
   }
@@ -119,9 +147,12 @@ std::vector<Announcement> Agreement::takeReady() {
                ? a.announced.priority > b.announced.priority
                : a.order < b.order;
   });
-  std::vector<Announcement> ready;
+  std::vector<ReadySum> ready;
   ready.reserve(slots.size());
-  for (const Slot& slot : slots) ready.push_back(slot.announced);
+  for (Slot& slot : slots) {
+    if (slot.whole) slot.rows.clear();
+    ready.push_back({slot.announced, std::move(slot.rows)});
+  }
   return ready;
 }
 

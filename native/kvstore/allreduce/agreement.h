@@ -17,7 +17,12 @@
 namespace gradlink {
 
 /// What an announcement is of.
-enum class SumKind : std::uint8_t { init = 0, push = 1, barrier = 2 };
+/// step: a push whose optimizer steps a part of the key on each worker. states: what each keeps for
+/// its parts is gathered.
+enum class SumKind : std::uint8_t { init = 0, push = 1, barrier = 2, step = 3, states = 4 };
+
+/// Instead of a number of rows: the array is whole.
+inline constexpr std::uint32_t kWholeArray = ~std::uint32_t{0};
 
 /// An operation that needs all workers. The n-th of a key here goes with the n-th of the key
 /// elsewhere.
@@ -25,13 +30,24 @@ struct Announcement {
   std::uint32_t key = 0;
   std::int32_t priority = 0;
   std::uint64_t count = 0;
+  std::uint64_t rowLength = 1;
   /// Of the key's name: workers that define keys in different orders must not sum the wrong ones.
   std::uint64_t name = 0;
+  /// Rows that this worker's push brings, each once. Its own: the others may bring other numbers.
+  std::uint32_t rows = kWholeArray;
   SumKind kind = SumKind::push;
   DType dtype = DType::float32;
-  std::uint8_t unused[6] = {};
+  /// step: how often what steps was changed before it.
+  std::uint16_t rule = 0;
 };
-static_assert(sizeof(Announcement) == 32);
+static_assert(sizeof(Announcement) == 40);
+
+/// What all workers have announced.
+struct ReadySum {
+  Announcement announced;
+  /// How many rows each worker brings; empty: the arrays are whole, of those who bring rows too.
+  std::vector<std::uint32_t> rows;
+};
 
 /// The key of barriers.
 inline constexpr std::uint32_t kBarrierKey = ~std::uint32_t{0};
@@ -56,7 +72,7 @@ class Agreement {
   /// operation.
   void exchange(double timeoutMs);
   /// What is ready now, at most one operation a key; empty when nothing is.
-  std::vector<Announcement> takeReady();
+  std::vector<ReadySum> takeReady();
 
   /// The lowest worker that has not left: its value is the first of a key.
   int root() const;
@@ -65,13 +81,14 @@ class Agreement {
   void checkPatience(double timeoutMs, const std::vector<std::string>& names) const;
 
  private:
-  static constexpr std::size_t kEntries = 31;
+  static constexpr std::size_t kEntries = 24;
   struct Frame {
     std::uint32_t entries = 0;
     std::uint32_t left = 0;
-    std::uint64_t unused[3] = {};
+    std::uint64_t unused[7] = {};
     Announcement list[kEntries];
   };
+  static_assert(sizeof(Frame) == 1024);
 
   /// The n-th operation of a key, until it is ready.
   struct Slot {
@@ -79,6 +96,8 @@ class Agreement {
     int by = 0;  // the first worker that announced it
     std::uint64_t order = 0;
     Deadline::Clock::time_point since;
+    std::vector<std::uint32_t> rows = {};  // by worker; none until one brings rows
+    bool whole = false;                    // somebody brings all
   };
   struct Line {
     std::uint64_t base = 0;            // operations that were ready
@@ -87,6 +106,7 @@ class Agreement {
   };
 
   void take(int worker, const Announcement&);
+  void takeRows(Slot& slot, int worker, const Announcement&) const;
   bool ready(const Line& line) const;
 
   Communicator& comm_;

@@ -24,10 +24,11 @@ bool needsAll(OperationKind kind) { return kind == OperationKind::init || isPush
 }  // namespace
 
 AllreduceEngine::AllreduceEngine(std::unique_ptr<Communicator> comm, LocalStore& values,
-                                 const AllreduceStoreOptions& options)
+                                 AllreduceShards* shards, const AllreduceStoreOptions& options)
     : comm_(std::move(comm)),
       rank_(comm_->heldRanks().front()),
       values_(values),
+      shards_(shards),
       options_(options),
       agreement_(*comm_),
       thread_([this] { serve(); }) {}
@@ -55,9 +56,10 @@ void AllreduceEngine::close() {
   comm_->close();
 }
 
-void AllreduceEngine::define(const std::string& name, DType dtype, std::size_t count) {
+void AllreduceEngine::define(const std::string& name, DType dtype, std::size_t count,
+                             std::size_t rowLength) {
   const Lock lock(mutex_);
-  keys_.push_back({name, dtype, count, {}});
+  keys_.push_back({name, dtype, count, rowLength});
 }
 
 AllreduceTimes AllreduceEngine::times() const {
@@ -106,7 +108,7 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
   Key& key = keys_[operation.key];
   if (!needsAll(operation.kind)) {
     if (key.queue.empty()) return forward(std::move(operation), here);
-    key.queue.push_back(std::move(operation));
+    key.queue.push_back({std::move(operation)});
     return;
   }
   if (left_) {
@@ -114,14 +116,30 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
                   std::make_exception_ptr(storeMisuse(
                       "key " + key.name + ": this worker has left the sums, it can only pull")));
   }
-  toAnnounce_.push_back(
-      {.key = operation.key,
-       .priority = operation.priority,
-       .count = key.count,
-       .name = fingerprint(key.name),
-       .kind = operation.kind == OperationKind::init ? SumKind::init : SumKind::push,
-       .dtype = key.dtype});
-  key.queue.push_back(std::move(operation));
+  const bool steps = shards_ != nullptr && shards_->optimizer() && isPush(operation.kind);
+  if (steps && !isFloat(key.dtype)) {
+    return finish(operation.ticket, needsFloats(key.name, key.dtype));
+  }
+  if (steps && !operation.inRows.empty()) {
+    return finish(operation.ticket,
+                  std::make_exception_ptr(storeUnsupported(
+                      "key " + key.name +
+                      ": a push of rows does not go with shardOptimizer, where "
+                      "each worker steps a part of every key; leave one of them out")));
+  }
+  News news{{.key = operation.key,
+             .priority = operation.priority,
+             .count = key.count,
+             .rowLength = key.rowLength,
+             .name = fingerprint(key.name),
+             .kind = steps                                   ? SumKind::step
+                     : operation.kind == OperationKind::init ? SumKind::init
+                                                             : SumKind::push,
+             .dtype = key.dtype,
+             .rule = steps ? rule_ : std::uint16_t{0}}};
+  key.queue.push_back({std::move(operation)});
+  if (key.queue.back().ofRows()) news.ofRows = &key.queue.back();
+  toAnnounce_.push_back(news);
   ++unsummed_;
 }
 
@@ -175,9 +193,7 @@ void AllreduceEngine::serve() {
 
 void AllreduceEngine::step(Lock& lock) {
   if (fenceReady()) return runFence(lock);
-  const bool news = !toAnnounce_.empty();
-  for (const Announcement& one : toAnnounce_) agreement_.announce(one);
-  toAnnounce_.clear();
+  const bool news = tell(lock);
   const auto begin = Deadline::Clock::now();
   const bool patient = left_;
   // Who meets the others for a barrier or their end waits for whatever they do.
@@ -191,7 +207,7 @@ void AllreduceEngine::step(Lock& lock) {
   bool found = false;
   for (auto ready = agreement_.takeReady(); !ready.empty(); ready = agreement_.takeReady()) {
     found = true;
-    sum(ready, lock);
+    sum(std::move(ready), lock);
   }
   if (fenceMeets_ && left_ && agreement_.everybodyLeft()) endFence();
   if (found || news) {
@@ -199,6 +215,22 @@ void AllreduceEngine::step(Lock& lock) {
   } else if (!stopping_) {
     pauseFor(lock);
   }
+}
+
+/// Announces what has come since; whether something has. The lock is held before and after.
+bool AllreduceEngine::tell(Lock& lock) {
+  std::vector<News> news = std::exchange(toAnnounce_, {});
+  for (News& one : news) {
+    if (one.ofRows != nullptr) {
+      const auto begin = Deadline::Clock::now();
+      lock.unlock();
+      endForAll([&] { countRows(one); });
+      lock.lock();
+      times_.copy += secondsSince(begin);
+    }
+    agreement_.announce(one.announced);
+  }
+  return !news.empty();
 }
 
 /// Makes a call of the communicator, which stop() can end.
@@ -233,7 +265,8 @@ void AllreduceEngine::endForAll(const std::function<void()>& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    comm_->abort("worker " + std::to_string(rank_) + ": " + error.what());
+    // Of one that stops they learn by its leaving.
+    if (!stopping_) comm_->abort("worker " + std::to_string(rank_) + ": " + error.what());
     throw;
   }
 }
@@ -255,7 +288,8 @@ void AllreduceEngine::runFence(Lock& lock) {
   fenceMeets_ = true;
   // Of a worker that has left nobody waits for: its fence is met when all have left.
   if (!left_) {
-    toAnnounce_.push_back({.key = kBarrierKey, .kind = SumKind::barrier});
+    toAnnounce_.push_back(
+        {{.key = kBarrierKey, .kind = fence.gathers ? SumKind::states : SumKind::barrier}});
   } else if (agreement_.everybodyLeft()) {
     endFence();
   }
@@ -292,6 +326,11 @@ void AllreduceEngine::waitFor(const std::function<void(std::shared_ptr<Ticket>)>
   if (outcome->error) std::rethrow_exception(outcome->error);
 }
 
+void AllreduceEngine::changeRule() {
+  const Lock lock(mutex_);
+  ++rule_;
+}
+
 // ---- the end
 
 /// Everything pending and everything later ends with this error. The lock is held.
@@ -300,7 +339,7 @@ void AllreduceEngine::fail(const Error& error) {
   told.withRank(error.rank);
   failure_ = std::make_exception_ptr(told);
   for (Key& key : keys_) {
-    for (const Operation& operation : key.queue) finish(operation.ticket, failure_);
+    for (const Waiting& waiting : key.queue) finish(waiting.operation.ticket, failure_);
     key.queue.clear();
   }
   for (const Entry& entry : queue_.takeAll()) {

@@ -19,6 +19,9 @@ struct AllreduceStoreOptions {
   std::size_t devices = 1;
   /// Arrays of different keys are summed together up to this many bytes.
   std::size_t fuseBytes = 8 << 20;
+  /// Whether each worker steps a part of every key, keeps what the optimizer has for it alone, and
+  /// hands the new values to the others.
+  bool shardOptimizer = false;
   /// How long a push may wait for the other workers' push of the same key.
   double timeoutMs = 30000;
 };
@@ -36,6 +39,8 @@ class AllreduceStore : public Store {
   /// Sums no longer wait for this worker: it takes part in the others' with zeros, until they have
   /// left or closed too. It may still pull. After everything submitted before.
   virtual void leave(std::shared_ptr<Ticket>) = 0;
+  /// Throws where setOptimizer() would, at once.
+  virtual void checkOptimizer(const Optimizer&) const = 0;
   virtual AllreduceTimes times() const = 0;
   /// Bytes of this worker's sums so far.
   virtual std::uint64_t bytesReduced() const = 0;

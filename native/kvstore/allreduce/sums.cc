@@ -8,6 +8,7 @@
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "kvstore/allreduce/engine.h"
+#include "kvstore/allreduce/sum_into.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
@@ -22,69 +23,108 @@ std::size_t bytesOf(const Announcement& announced) {
   return announced.count * sizeOf(announced.dtype);
 }
 
-void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::size_t count,
-             DType dtype) {
+}  // namespace
+
+void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::size_t first,
+             std::size_t count, DType dtype) {
   const std::size_t block = kBlockBytes / sizeOf(dtype);
   const std::size_t parts = (count + block - 1) / block;
   const auto one = [&](std::size_t part) {
-    const std::size_t first = part * block;
-    const std::size_t offset = first * sizeOf(dtype);
+    const std::size_t begin = part * block;
+    const std::size_t offset = (first + begin) * sizeOf(dtype);
     std::vector<const void*> sources;
     sources.reserve(arrays.size());
     for (const void* array : arrays) {
       sources.push_back(static_cast<const std::byte*>(array) + offset);
     }
-    void* const to = target + offset;
-    reduceMany({&to, 1}, sources, std::min(block, count - first), dtype, ReduceOp::sum);
+    void* const to = target + begin * sizeOf(dtype);
+    reduceMany({&to, 1}, sources, std::min(block, count - begin), dtype, ReduceOp::sum);
   };
   if (parts == 1) return one(0);
   ThreadPool::shared().parallel(parts, one);
 }
 
-}  // namespace
+/// Bytes that a key takes in the buffer, or in each worker's block of it.
+std::size_t AllreduceEngine::roomOf(const ReadySum& ready) const {
+  const Announcement& announced = ready.announced;
+  if (announced.kind == SumKind::step) return shardRoomOf(announced);
+  std::size_t bytes = bytesOf(announced);
+  if (!ready.rows.empty()) {
+    const std::size_t rowBytes = announced.rowLength * sizeOf(announced.dtype);
+    bytes =
+        *std::max_element(ready.rows.begin(), ready.rows.end()) * (sizeof(std::int64_t) + rowBytes);
+  }
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
 
 /// The lock is held before and after.
-void AllreduceEngine::sum(const std::vector<Announcement>& ready, Lock& lock) {
+void AllreduceEngine::sum(std::vector<ReadySum>&& ready, Lock& lock) {
   std::vector<Share> parts;
   std::size_t bytes = 0;
   const auto flush = [&] {
-    if (!parts.empty()) sumTogether(parts, bytes, lock);
+    if (!parts.empty() && parts.front().announced.kind == SumKind::step) {
+      stepTogether(parts, bytes, lock);
+    } else if (!parts.empty()) {
+      sumTogether(parts, bytes, lock);
+    }
     parts.clear();
     bytes = 0;
   };
-  for (const Announcement& announced : ready) {
+  for (ReadySum& one : ready) {
+    const Announcement& announced = one.announced;
     if (announced.kind == SumKind::barrier) {
       if (!left_) endFence();
       continue;
     }
-    const std::size_t own = (bytesOf(announced) + kAlign - 1) / kAlign * kAlign;
+    if (announced.kind == SumKind::states) {
+      gatherStates(lock);
+      continue;
+    }
+    const std::size_t own = roomOf(one);
+    Key* const key = announced.key < keys_.size() ? &keys_[announced.key] : nullptr;
+    Waiting* const waiting = left_ ? nullptr : &key->queue.front();
+    Share part{announced, std::move(one.rows), bytes, waiting, key};
     const bool fits = !parts.empty() && parts.front().announced.kind == announced.kind &&
                       parts.front().announced.dtype == announced.dtype &&
-                      bytes + own <= options_.fuseBytes;
+                      parts.front().ofRows() == part.ofRows() &&
+                      (bytes + own) * blocks(part) <= options_.fuseBytes;
     if (!fits) flush();
-    Operation* const operation = left_ ? nullptr : &keys_[announced.key].queue.front();
-    parts.push_back({announced, bytes, operation});
+    part.offset = bytes;
+    parts.push_back(std::move(part));
     bytes += own;
   }
   flush();
 }
 
-void AllreduceEngine::sumTogether(const std::vector<Share>& parts, std::size_t bytes, Lock& lock) {
-  endForAll([&] { growBuffer(bytes); });
+/// Blocks of a call in the buffer: of rows and of parts that are stepped there is one of each
+/// worker.
+std::size_t AllreduceEngine::blocks(const Share& part) const {
+  const bool each = part.ofRows() || part.announced.kind == SumKind::step;
+  return each ? static_cast<std::size_t>(comm_->size()) : 1;
+}
+
+void AllreduceEngine::sumTogether(std::vector<Share>& parts, std::size_t bytes, Lock& lock) {
+  const bool ofRows = parts.front().ofRows();
+  endForAll([&] { growBuffer(bytes * blocks(parts.front())); });
+  for (Share& part : parts) {
+    part.sum = at(part);
+    // Whatever the shard has, the value is another now.
+    if (part.key != nullptr) part.key->sharded = false;
+  }
   double copy = 0;
   double reduced = 0;
   call(lock, [&] {
     const auto begin = Deadline::Clock::now();
-    fill(parts);
+    ofRows ? fillRows(parts, bytes) : fill(parts);
     copy = secondsSince(begin);
-    reduce(parts, bytes);
+    ofRows ? gatherRows(bytes) : reduce(parts, bytes);
     reduced = secondsSince(begin) - copy;
   });
   times_.copy += copy;
   times_.reduce += reduced;
   bytesReduced_ += bytes;
   const auto begin = Deadline::Clock::now();
-  handOver(parts, lock);
+  handOver(parts, bytes, lock);
   times_.update += secondsSince(begin);
 }
 
@@ -103,15 +143,18 @@ void AllreduceEngine::fill(const std::vector<Share>& parts) {
   for (const Share& part : parts) {
     const Announcement& announced = part.announced;
     if (announced.kind == SumKind::init) {
-      const bool gives = part.operation != nullptr && agreement_.root() == rank_;
+      const bool gives = part.waiting != nullptr && agreement_.root() == rank_;
       // An empty array may have no memory.
       if (gives && announced.count > 0) {
-        std::memcpy(at(part), part.operation->in.front(), bytesOf(announced));
+        std::memcpy(at(part), part.waiting->operation.in.front(), bytesOf(announced));
       }
-    } else if (part.operation == nullptr) {
+    } else if (part.waiting == nullptr) {
       std::memset(at(part), 0, bytesOf(announced));
+    } else if (part.waiting->ofRows()) {
+      const std::size_t rowBytes = announced.rowLength * sizeOf(announced.dtype);
+      spreadRows(part.waiting->touched, rowBytes, at(part), bytesOf(announced));
     } else {
-      sumInto(at(part), part.operation->in, announced.count, announced.dtype);
+      sumInto(at(part), part.waiting->operation.in, 0, announced.count, announced.dtype);
     }
   }
 }
@@ -132,21 +175,26 @@ void AllreduceEngine::reduce(const std::vector<Share>& parts, std::size_t bytes)
 }
 
 /// Gives the sums to the store of this worker and waits until it has read them.
-void AllreduceEngine::handOver(const std::vector<Share>& parts, Lock& lock) {
+void AllreduceEngine::handOver(const std::vector<Share>& parts, std::size_t bytes, Lock& lock) {
   std::vector<Operation> operations;
   operations.reserve(parts.size());
   const auto unread = std::make_shared<std::size_t>(0);
   for (const Share& part : parts) {
-    if (part.announced.key >= keys_.size()) continue;  // made after this worker had left
+    if (part.key == nullptr) continue;
     Operation operation;
     operation.key = part.announced.key;
-    operation.in = {at(part)};
+    if (part.ofRows()) {
+      giveRows(part, bytes, operation);
+    } else {
+      operation.in = {part.sum};
+    }
     std::shared_ptr<Ticket> ticket;
-    if (part.operation != nullptr) {
-      operation.kind = part.operation->kind;
-      operation.priority = part.operation->priority;
-      operation.out = std::move(part.operation->out);
-      ticket = part.operation->ticket;
+    if (part.waiting != nullptr) {
+      Operation& pushed = part.waiting->operation;
+      operation.kind = pushed.kind;
+      operation.priority = pushed.priority;
+      operation.out = std::move(pushed.out);
+      ticket = pushed.ticket;
     } else {
       operation.kind =
           part.announced.kind == SumKind::init ? OperationKind::init : OperationKind::push;
@@ -161,13 +209,13 @@ void AllreduceEngine::handOver(const std::vector<Share>& parts, Lock& lock) {
   }
   values_.submit(std::move(operations), true);
   for (const Share& part : parts) {
-    if (part.operation == nullptr) continue;
-    std::deque<Operation>& queue = keys_[part.announced.key].queue;
+    if (part.waiting == nullptr) continue;
+    std::deque<Waiting>& queue = part.key->queue;
     queue.pop_front();
     --unsummed_;
-    while (!queue.empty() && queue.front().kind != OperationKind::init &&
-           !isPush(queue.front().kind)) {
-      Operation pull = std::move(queue.front());
+    while (!queue.empty() && queue.front().operation.kind != OperationKind::init &&
+           !isPush(queue.front().operation.kind)) {
+      Operation pull = std::move(queue.front().operation);
       queue.pop_front();
       forward(std::move(pull), false);
     }

@@ -9,6 +9,8 @@
 #include <tuple>
 #include <vector>
 
+#include "kvstore/gpu/key.h"
+#include "kvstore/gpu/packs.h"
 #include "kvstore/gpu/places.h"
 #include "nccl/nccl.h"
 
@@ -33,12 +35,17 @@ class GpuCollectives {
     std::vector<const void*> in;
     std::vector<void*> out;
     bool packed = false;
+    /// Of a part of a key that is cut over the places, that key and which part it is.
+    const GpuKey* whole = nullptr;
+    std::size_t index = 0;
+    bool joined = false;
 
     /// Where a place finds the result.
     void* result(std::size_t place) const { return out[place]; }
   };
 
-  GpuCollectives(GpuPlaces& places, nccl::NcclCommunicator& communicator, std::size_t fuseBelow);
+  GpuCollectives(GpuPlaces& places, GpuPacks& packs, nccl::NcclCommunicator& communicator,
+                 std::size_t fuseBelow);
 
   /// The part stays where it is until launch().
   KeyCollective& add(KeyCollective part);
@@ -53,10 +60,15 @@ class GpuCollectives {
     std::vector<const void*> in;
     std::vector<void*> out;
   };
+  void joinParts();
+  bool fitTogether(const std::vector<KeyCollective*>& parts) const;
+  void join(const std::vector<KeyCollective*>& parts);
   void pack(std::span<KeyCollective*> parts, std::span<GpuSums> packing);
-  void queue(const KeyCollective& shape, std::size_t count, Memory memory);
+  std::vector<std::byte*> buffersFor(Kind kind, std::size_t bytes);
+  void queue(const KeyCollective& part, Kind kind, std::size_t count, Memory memory);
 
   GpuPlaces& places_;
+  GpuPacks& packs_;
   nccl::NcclCommunicator& communicator_;
   const std::size_t fuseBelow_;
   std::deque<KeyCollective> parts_;

@@ -1,6 +1,5 @@
 #include "kvstore/gpu/device_site.h"
 
-#include <chrono>
 #include <string>
 #include <utility>
 
@@ -26,24 +25,8 @@ bool decideOnNccl(const GpuStoreOptions& options, std::size_t places) {
         "a graph holds what a store itself launches, not NCCL's collectives: use the store type "
         "'device', which merges by copies then");
   }
-  if (options.merge == GpuMerge::peer || !options.peer || options.graph) return false;
-  const bool distinct = places == options.gpus.size();
-  if (options.merge == GpuMerge::nccl) {
-    if (!distinct) {
-      throw storeUnsupported(
-          "NCCL wants each GPU once: name each once, or use the store type 'device'");
-    }
-    nccl::libraryInfo();
-    return true;
-  }
-  if (!distinct || places == 1) return false;
-  try {
-    nccl::libraryInfo();
-    return true;
-  } catch (const Error& error) {
-    if (error.code != ErrorCode::backendUnavailable) throw;
-    return false;
-  }
+  if (!options.peer || options.graph) return false;
+  return usesNccl(options.merge, options.gpus.size(), places);
 }
 
 }  // namespace
@@ -62,10 +45,10 @@ class GpuDeviceSite::Round final : public GpuFlight {
         for (const auto& unit : units) unit->land();
         return Progress::done;
       }
-      site_.lookAtNccl();
+      site_.nccl_.look();
     } catch (const Error& error) {
-      // What the streams wait for will not come: let go of it.
-      if (site_.communicator_) site_.communicator_->abort(error.what());
+      // What the streams wait for will not come.
+      site_.nccl_.abort(error.what());
       throw;
     }
     return Progress::onDevice;
@@ -132,7 +115,8 @@ GpuDeviceSite::GpuDeviceSite(const GpuStoreOptions& options, std::function<void(
       wake_(std::move(wake)),
       places_(options.gpus, options.peer),
       crossing_(places_.events(), 0),
-      usesNccl_(decideOnNccl(options, places_.size())) {
+      nccl_(decideOnNccl(options, places_.size()), places_, options.gpus, options.timeoutMs,
+            options.fuseBelowBytes) {
   if (options.graph) openGraphs();
 }
 
@@ -153,20 +137,18 @@ void GpuDeviceSite::openGraphs() {
 
 void GpuDeviceSite::open() {
   places_.prepare();
-  if (usesNccl_) communicator_ = nccl::openLocal(options_.gpus, {options_.timeoutMs, &cancelled_});
-}
-
-void GpuDeviceSite::lookAtNccl() {
-  if (!communicator_) return;
-  const auto now = Deadline::Clock::now();
-  if (now - looked_ < std::chrono::milliseconds(1)) return;
-  looked_ = now;
-  communicator_->check("kvstore");
+  nccl_.open();
 }
 
 void GpuDeviceSite::makeRoom(GpuKey& key) {
   key.home = places_.chooseHome(key.bytes());
   key.value = cuda::DeviceMemory(places_[key.home].device, key.bytes());
+}
+
+void GpuDeviceSite::makeRoomOn(std::size_t place, GpuKey& key) {
+  places_.takeHome(place, key.bytes());
+  key.home = place;
+  key.value = cuda::DeviceMemory(places_[place].device, key.bytes());
 }
 
 /// The memory of earlier rounds is free again for each stream, but for what others still read.
@@ -176,6 +158,7 @@ void GpuDeviceSite::prepareRound() {
     crossing_.holdUp(places_[i].stream);
   }
   crossing_.clear();
+  nccl_.reset();
 }
 
 void GpuDeviceSite::launch(GpuRound& round) {
@@ -184,14 +167,10 @@ void GpuDeviceSite::launch(GpuRound& round) {
   for (std::size_t i = 0; i < places_.size(); ++i) crossing_.add(places_[i].stream);
 }
 
-std::unique_ptr<GpuCollectives> GpuDeviceSite::collectives() {
-  if (!communicator_) return nullptr;
-  return std::make_unique<GpuCollectives>(places_, *communicator_, options_.fuseBelowBytes);
-}
-
 void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
   prepareRound();
-  const std::unique_ptr<GpuCollectives> collectives = this->collectives();
+  nccl_.registerPacks();
+  const std::unique_ptr<GpuCollectives> collectives = nccl_.collectives();
   GpuRound round(places_, compression_, collectives.get(), graphs_);
   struct External {
     std::unique_ptr<GpuUnit>* unit;

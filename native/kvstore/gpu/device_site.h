@@ -1,21 +1,18 @@
 // Values on the GPUs: summed by NCCL, or by a kernel that reads the other GPUs' memory.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <vector>
 
-#include "core/deadline.h"
 #include "kvstore/base/compression.h"
+#include "kvstore/gpu/nccl_sums.h"
 #include "kvstore/gpu/places.h"
 #include "kvstore/gpu/site.h"
 #include "kvstore/gpu/store.h"
-#include "nccl/nccl.h"
 
 namespace gradlink {
 
-class GpuCollectives;
 class GpuGraphs;
 class GpuRound;
 
@@ -32,6 +29,8 @@ class GpuDeviceSite final : public GpuValueSite {
 
   void open() override;
   void makeRoom(GpuKey&) override;
+  /// The same on that place, of a part of a key.
+  void makeRoomOn(std::size_t place, GpuKey&);
   bool blocksKey(const GpuUnit& unit) const override {
     return unit.head().external != nullptr || unit.visitsHost();
   }
@@ -40,18 +39,14 @@ class GpuDeviceSite final : public GpuValueSite {
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
   std::unique_ptr<OptimizerState> stateOf(const GpuKey&) override;
   void restoreState(GpuKey&, GpuKeyState&) override;
-  void cancel() noexcept override { cancelled_ = true; }
+  void cancel() noexcept override { nccl_.cancel(); }
   bool quiesce() noexcept override { return places_.quiesce(); }
 
  private:
   class Round;
   class Updater;
-  /// Throws what ended NCCL's communicator, if anything has.
-  void lookAtNccl();
-
   void openGraphs();
   void launch(GpuRound& round);
-  std::unique_ptr<GpuCollectives> collectives();
   void prepareRound();
 
   const GpuStoreOptions options_;
@@ -62,10 +57,7 @@ class GpuDeviceSite final : public GpuValueSite {
   GpuMarks crossing_;
   /// By place; none where nothing is captured.
   std::vector<std::unique_ptr<GpuGraphs>> graphs_;
-  bool usesNccl_;
-  Deadline::Clock::time_point looked_ = Deadline::Clock::now();
-  std::atomic<bool> cancelled_{false};
-  std::unique_ptr<nccl::NcclCommunicator> communicator_;  // goes before the streams it works on
+  GpuNccl nccl_;  // goes before the streams it works on
 };
 
 }  // namespace gradlink

@@ -154,6 +154,7 @@ class GpuHostSite::Visit final : public GpuFlight {
     if (unit().key.count == 0) return;
     beginUpdate();
     update_->runRows(unit().touched, unit().key.rowLength);
+    update_.reset();  // these rows have had all phases
   }
 
   void beginUpdate() {
@@ -162,7 +163,8 @@ class GpuHostSite::Visit final : public GpuFlight {
     GpuKeyState& state = *head.state;
     if (!state.made) {
       state.state->arrays = std::move(
-          state.optimizer->createState(key.name, key.hostValue.data(), key.count, key.dtype)
+          state.optimizer
+              ->createState(key.name, key.hostValue.data(), key.count, key.dtype, key.rowLength)
               ->arrays);
       state.made = true;
     }

@@ -61,6 +61,14 @@ struct GpuKey {
   /// Of the places of the store, the one where the value is.
   std::size_t home = 0;
 
+  // ---- where GPUs share the optimizer's work (gpu/shards.h)
+  /// Instead of a value of its own.
+  std::vector<std::unique_ptr<GpuKey>> parts;
+  /// Of a part: the key, which of its parts, and where it begins there.
+  GpuKey* whole = nullptr;
+  std::size_t part = 0;
+  std::size_t first = 0;
+
   std::size_t bytes() const { return count * sizeOf(dtype); }
   /// Page-locked memory for one value, the index-th of the key's.
   void* room(std::size_t index) { return room(index, bytes()); }

@@ -189,6 +189,8 @@ bool GpuRound::share(GpuUnit& unit) {
   KeyCollective part{Stage::before, Kind::reduce, key.dtype, key.count, key.home, {}, {}};
   part.in.resize(places_.size());
   part.out.resize(places_.size());
+  part.whole = key.whole;
+  part.index = key.part;
   if (isPush(unit.kind())) {
     std::optional<std::vector<const void*>> inputs = inputByPlace(unit);
     if (!inputs) return false;
@@ -215,6 +217,19 @@ bool GpuRound::share(GpuUnit& unit) {
   }
   shared_.push_back(std::move(shared));
   return true;
+}
+
+const GpuCollectives::KeyCollective* GpuRound::shareSum(GpuUnit& unit) {
+  GpuKey& key = unit.key;
+  if (collectives_ == nullptr || key.count == 0) return nullptr;
+  std::optional<std::vector<const void*>> inputs = inputByPlace(unit);
+  if (!inputs) return nullptr;
+  repeats_ = false;
+  KeyCollective sum{Stage::before, Kind::reduce,       key.dtype, key.count,
+                    key.home,      std::move(*inputs), {}};
+  sum.out.resize(places_.size());
+  sum.out[key.home] = places_[key.home].arena.take(key.bytes());
+  return &collectives_->add(std::move(sum));
 }
 
 std::optional<std::vector<const void*>> GpuRound::inputByPlace(const GpuUnit& unit) const {

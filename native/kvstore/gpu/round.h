@@ -39,6 +39,9 @@ class GpuRound {
   void addRowUpdate(GpuUnit& unit);
   /// What the unit pushes, summed, in memory of the round on the home, nothing else.
   void* addSum(GpuUnit& unit);
+  /// The same by NCCL, where the unit has an array on every place, else null. After launch() it
+  /// says where the sum will be.
+  const GpuCollectives::KeyCollective* shareSum(GpuUnit& unit);
 
   /// Queues all of it.
   void launch();

@@ -17,7 +17,7 @@ void makeState(GpuKey& key, GpuKeyState& state, GpuPlace& home) {
   const Optimizer& optimizer = *state.optimizer;
   // Of no elements: names and types alone.
   std::unique_ptr<OptimizerState> form = optimizer.createState(key.name, nullptr, 0, key.dtype);
-  const bool copiesWeights = !form->arrays.empty() && form->arrays.back().name == "master";
+  const bool copiesWeights = optimizer.copiesWeights(key.dtype);
   if (copiesWeights) {
     std::vector<std::byte> weights(key.bytes());
     home.stream.copy(weights.data(), key.value.data(), key.bytes());

@@ -10,7 +10,9 @@
 #include "kvstore/gpu/engine.h"
 #include "kvstore/gpu/host_site.h"
 #include "kvstore/gpu/keys.h"
+#include "kvstore/gpu/shards.h"
 #include "kvstore/optimizer/math.h"
+#include "kvstore/optimizer/state_parts.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
@@ -22,6 +24,8 @@ class GpuStore final : public Store {
       : keys_(options.gpus),
         onHost_(options.merge == GpuMerge::host),
         graph_(options.graph),
+        sharded_(options.shardOptimizer),
+        leastShardBytes_(options.leastShardBytes),
         site_(makeSite(options)),
         engine_(*site_, [this](GpuItem& item) { admit(item); }) {}
   ~GpuStore() override;
@@ -34,6 +38,9 @@ class GpuStore final : public Store {
                              " has no kernels for GPUs: use a store of type 'local', which steps "
                              "on the host, or one with servers");
     }
+    if (optimizer && sharded_ && optimizer->math().needsWhole()) {
+      refuseInShards(optimizer->spec().name + ", which needs a norm of the whole array");
+    }
     engine_.apply([this, optimizer = std::move(optimizer)] { rule_ = {optimizer, nullptr}; });
   }
   void setLearningRate(double value, std::shared_ptr<Ticket> ticket) override {
@@ -41,6 +48,7 @@ class GpuStore final : public Store {
                   std::move(ticket));
   }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
+    if (sharded_ && updater) refuseInShards("a function outside, which gets whole arrays");
     if (graph_ && updater) refuseInGraph("updates of a function outside, which sees every push");
     engine_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
   }
@@ -68,7 +76,12 @@ class GpuStore final : public Store {
     throw storeUnsupported(std::string("a store whose rounds are graphs has no ") + what +
                            ": open it without the option graph");
   }
+  [[noreturn]] static void refuseInShards(const std::string& what) {
+    throw storeUnsupported("with shardOptimizer each GPU steps a part of a key, without " + what +
+                           ": open the store without shardOptimizer");
+  }
   std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
+  void makeRoom(GpuKey& key);
   void admit(GpuItem& item) const;
   std::size_t placeOf(int gpu) const;
   void writeStates(const std::string& file, bool dumpOptimizer);
@@ -77,6 +90,8 @@ class GpuStore final : public Store {
   GpuKeys keys_;
   const bool onHost_;
   const bool graph_;
+  const bool sharded_;
+  const std::size_t leastShardBytes_;
   std::unique_ptr<const GradientCompression> compression_;
   /// Of the engine's thread.
   Rule rule_;
@@ -98,6 +113,11 @@ GpuStore::~GpuStore() {
 std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options) {
   const auto wake = [this] { engine_.wake(); };
   if (onHost_) {
+    if (sharded_) {
+      throw storeUnsupported(
+          "shardOptimizer shares steps among GPUs, and this store computes on the host: use the "
+          "store type 'device'");
+    }
     if (graph_) {
       throw storeUnsupported(
           "a graph holds what GPUs do, and this store computes on the host: use the store type "
@@ -114,7 +134,20 @@ std::unique_ptr<GpuValueSite> GpuStore::makeSite(const GpuStoreOptions& options)
 
 KeyId GpuStore::define(const std::string& name, DType dtype, std::size_t count,
                        std::size_t rowLength) {
-  return keys_.define(name, dtype, count, rowLength, [this](GpuKey& key) { site_->makeRoom(key); });
+  return keys_.define(name, dtype, count, rowLength, [this](GpuKey& key) { makeRoom(key); });
+}
+
+void GpuStore::makeRoom(GpuKey& key) {
+  const std::size_t places = sharded_ ? device_->places().size() : 0;
+  if (sharded_) cutKey(key, places, leastShardBytes_);
+  if (key.parts.empty()) return site_->makeRoom(key);
+  for (const auto& part : key.parts) {
+    if (part->part < places) {
+      device_->makeRoomOn(part->part, *part);
+    } else {
+      site_->makeRoom(*part);
+    }
+  }
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
@@ -123,8 +156,11 @@ void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
   for (const GpuItem& item : items) {
     const bool compresses = compression_ && item.key->dtype == DType::float32;
     if (compresses && !item.operation.inRows.empty()) throw noCompressedRows(item.key->name);
+    const bool ofRows =
+        item.operation.kind == OperationKind::rowSparsePull || !item.operation.inRows.empty();
+    if (sharded_ && ofRows) refuseInShards("pushes and pulls of rows");
   }
-  engine_.submit(std::move(items));
+  engine_.submit(sharded_ ? splitItems(std::move(items)) : std::move(items));
 }
 
 std::size_t GpuStore::placeOf(int gpu) const {
@@ -143,8 +179,12 @@ void GpuStore::admit(GpuItem& item) const {
   if (!key.state || key.state->optimizer != rule_.optimizer) {
     key.state = std::make_shared<GpuKeyState>();
     key.state->optimizer = rule_.optimizer;
-    key.state->state =
-        std::make_unique<OptimizerState>(OptimizerState{key.name, key.dtype, key.count, 0, {}});
+    key.state->state = std::make_unique<OptimizerState>(OptimizerState{.key = key.name,
+                                                                       .dtype = key.dtype,
+                                                                       .count = key.count,
+                                                                       .arrays = {},
+                                                                       .first = key.first,
+                                                                       .rowLength = key.rowLength});
   }
   item.state = key.state;
   item.numbers = rule_.optimizer->issue(*key.state->state);
@@ -166,8 +206,12 @@ void GpuStore::writeStates(const std::string& file, bool dumpOptimizer) {
   std::vector<std::unique_ptr<OptimizerState>> copies;
   std::vector<const OptimizerState*> states;
   for (const GpuKey* key : keys_.all()) {
-    if (!key->state || key->state->optimizer != rule_.optimizer) continue;
-    copies.push_back(site_->stateOf(*key));
+    const GpuKey& first = key->parts.empty() ? *key : *key->parts.front();
+    if (!first.state || first.state->optimizer != rule_.optimizer) continue;
+    copies.push_back(site_->stateOf(first));
+    for (const auto& part : key->parts) {
+      if (part->part > 0) appendState(*copies.back(), *site_->stateOf(*part));
+    }
     states.push_back(copies.back().get());
   }
   writeFileAtomically(file, gradlink::saveStates(*rule_.optimizer, states, dumpOptimizer));
@@ -178,21 +222,33 @@ void GpuStore::readStates(const std::string& file) {
       file, rule_.optimizer, [this](const std::string& name) -> std::optional<StateShape> {
         const GpuKey* const key = keys_.named(name);
         if (key == nullptr) return std::nullopt;
-        return StateShape{key->dtype, key->count};
+        return StateShape{key->dtype, key->count, key->rowLength};
       });
   std::vector<std::pair<GpuKey*, std::shared_ptr<GpuKeyState>>> restored;
-  for (auto& from : loaded.states) {
-    GpuKey* const key = keys_.named(from->key);
+  if (sharded_ && loaded.optimizer->math().needsWhole()) {
+    refuseInShards(loaded.optimizer->spec().name + ", which needs a norm of the whole array");
+  }
+  const auto restore = [&](GpuKey& key, std::unique_ptr<OptimizerState> from) {
     auto state = std::make_shared<GpuKeyState>();
     state->optimizer = loaded.optimizer;
     state->made = true;
     state->state = std::move(from);
-    site_->restoreState(*key, *state);
-    restored.emplace_back(key, std::move(state));
+    site_->restoreState(key, *state);
+    restored.emplace_back(&key, std::move(state));
+  };
+  for (auto& from : loaded.states) {
+    GpuKey* const key = keys_.named(from->key);
+    for (const auto& part : key->parts) {
+      restore(*part, std::make_unique<OptimizerState>(cutState(*from, part->first, part->count)));
+    }
+    if (key->parts.empty()) restore(*key, std::move(from));
   }
   // Nothing has changed up to here.
   rule_ = {loaded.optimizer, nullptr};
-  for (GpuKey* key : keys_.all()) key->state = nullptr;
+  for (GpuKey* key : keys_.all()) {
+    key->state = nullptr;
+    for (const auto& part : key->parts) part->state = nullptr;
+  }
   for (auto& [key, state] : restored) key->state = std::move(state);
 }
 

@@ -31,6 +31,11 @@ struct GpuStoreOptions {
   /// Whether a round that comes again, of the same keys, arrays and optimizers, is launched as one
   /// CUDA graph. Of GPUs that reach one another, merging by copies.
   bool graph = false;
+  /// Whether large keys are cut over the GPUs: each sums, steps and keeps a part of them. By NCCL
+  /// that is a reduce-scatter and an all-gather.
+  bool shardOptimizer = false;
+  /// What a part of a key must have at least, in bytes, for the key to be cut.
+  std::size_t leastShardBytes = 64 << 10;
   /// Arrays below this many bytes are packed into one buffer before NCCL sees them.
   std::size_t fuseBelowBytes = 64 << 10;
   double timeoutMs = 30000;

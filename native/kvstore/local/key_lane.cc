@@ -14,7 +14,7 @@ OperationKind kindOf(const Item& item) { return static_cast<const KeyItem&>(item
 
 KeyLane::KeyLane(Scheduler& scheduler, const UpdateRule& rule,
                  const GradientCompression* compression, KeyId id, std::string name, DType dtype,
-                 std::size_t count, std::size_t rowLength)
+                 std::size_t count, std::size_t rowLength, std::size_t first)
     : scheduler(scheduler),
       rule(rule),
       compression(compression),
@@ -23,6 +23,7 @@ KeyLane::KeyLane(Scheduler& scheduler, const UpdateRule& rule,
       dtype(dtype),
       count(count),
       rowLength(rowLength),
+      first(first),
       memory_(count * sizeOf(dtype) + kValueOffset) {}
 
 void KeyLane::admit(Item& admitted) {
@@ -37,7 +38,12 @@ void KeyLane::admit(Item& admitted) {
   if (!state || state->optimizer != rule.optimizer) {
     state = std::make_shared<KeyState>();
     state->optimizer = rule.optimizer;
-    state->state = std::make_unique<OptimizerState>(OptimizerState{name, dtype, count, 0, {}});
+    state->state = std::make_unique<OptimizerState>(OptimizerState{.key = name,
+                                                                   .dtype = dtype,
+                                                                   .count = count,
+                                                                   .arrays = {},
+                                                                   .first = first,
+                                                                   .rowLength = rowLength});
   }
   item.state = state;
   item.numbers = rule.optimizer->issue(*state->state);

@@ -43,7 +43,8 @@ struct KeyItem final : Item {
 class KeyLane final : public Lane {
  public:
   KeyLane(Scheduler& scheduler, const UpdateRule& rule, const GradientCompression* compression,
-          KeyId id, std::string name, DType dtype, std::size_t count, std::size_t rowLength);
+          KeyId id, std::string name, DType dtype, std::size_t count, std::size_t rowLength,
+          std::size_t first);
 
   void admit(Item&) override;
   std::unique_ptr<Work> plan() override;
@@ -61,6 +62,8 @@ class KeyLane final : public Lane {
   const DType dtype;
   const std::size_t count;
   const std::size_t rowLength;
+  /// Of a key that is a part of a larger one, where it begins there.
+  const std::size_t first;
 
   // ---- used by the one work in progress
   void* value() { return static_cast<std::byte*>(memory_.data()) + kValueOffset; }

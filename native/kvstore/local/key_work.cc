@@ -154,7 +154,8 @@ KeyWork::Range KeyWork::rangeOf(std::size_t part) const {
 void KeyWork::beginUpdate() {
   KeyState& state = *head().state;
   if (!state.made) {
-    auto fresh = state.optimizer->createState(key_.name, key_.value(), key_.count, key_.dtype);
+    auto fresh = state.optimizer->createState(key_.name, key_.value(), key_.count, key_.dtype,
+                                              key_.rowLength);
     state.state->arrays = std::move(fresh->arrays);
     state.made = true;
   }
@@ -216,7 +217,7 @@ void KeyWork::sumInto(const std::vector<void*>& targets, Range range) {
   const std::size_t size = sizeOf(key_.dtype);
   const auto to = shifted(targets, range.first * size);
   if (inputs_.size() == 1) {
-    copyMany(to, shifted(inputs_[0], range.first * size), range.count * size, streaming_);
+    copyResults(to, shifted(inputs_[0], range.first * size), range.count * size, streaming_);
   } else {
     reduceMany(to, shifted(inputs_, range.first * size), range.count, key_.dtype, ReduceOp::sum,
                streaming_);
@@ -256,9 +257,9 @@ void KeyWork::updateBlocks(std::size_t part) {
 
 void KeyWork::copyOut(Range range) {
   const std::size_t size = sizeOf(key_.dtype);
-  copyMany(shifted(outputs_, range.first * size),
-           static_cast<const std::byte*>(key_.value()) + range.first * size, range.count * size,
-           streaming_);
+  copyResults(shifted(outputs_, range.first * size),
+              static_cast<const std::byte*>(key_.value()) + range.first * size, range.count * size,
+              streaming_);
 }
 
 void KeyWork::copyRows(std::size_t part) {

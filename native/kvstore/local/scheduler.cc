@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/futex.h"
 #include "core/thread_pool.h"
 
 namespace gradlink {
@@ -12,7 +13,19 @@ constexpr std::size_t kWideBytes = 256 * 1024;
 // Below this, the caller's own thread is done sooner than the store's thread would have woken up.
 constexpr std::size_t kHereBytes = 64 * 1024;
 
+// For how many turns a thread spins for the lock, some 20 us: it is held for less than one, and who
+// sleeps on it pays for a wake-up, which on some machines is as long as a part.
+constexpr int kLockSpins = 500;
+
 }  // namespace
+
+void Scheduler::relock(Lock& lock) {
+  for (int spins = 0; spins < kLockSpins; ++spins) {
+    if (lock.try_lock()) return;
+    cpuRelax();
+  }
+  lock.lock();
+}
 
 void Scheduler::startThread() {
   if (!thread_.joinable()) thread_ = std::thread([this] { serve(); });
@@ -187,7 +200,7 @@ void Scheduler::runPart(Work& work, Lock& lock) {
   } catch (...) {
     error = std::current_exception();
   }
-  lock.lock();
+  relock(lock);
   if (error && !work.error_) work.error_ = std::move(error);
   if (--work.unended_ > 0) return;
   if (work.error_) {
@@ -210,7 +223,7 @@ void Scheduler::advance(Work& work, Lock& lock) {
     } catch (...) {
       error = std::current_exception();
     }
-    lock.lock();
+    relock(lock);
     if (error || !phase) {
       if (error) work.error_ = std::move(error);
       return finish(work);

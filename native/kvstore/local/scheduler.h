@@ -130,6 +130,8 @@ class Scheduler {
     }
   };
 
+  /// Takes the lock, which is held for moments only.
+  static void relock(Lock& lock);
   void serve();
   void workNarrow(Lock& lock);
   void workWide();

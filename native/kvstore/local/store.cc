@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/cache.h"
 #include "core/error.h"
+#include "core/memory/cache.h"
 #include "kvstore/base/whole_file.h"
 #include "kvstore/store_checks.h"
 
@@ -19,10 +19,20 @@ void LocalStore::stop() { scheduler_.stop(); }
 KeyId LocalStore::define(const std::string& name, DType dtype, std::size_t count,
                          std::size_t rowLength) {
   checkRowLength(name, count, rowLength);
+  return add(name, dtype, count, rowLength, 0);
+}
+
+KeyId LocalStore::definePart(const std::string& name, DType dtype, std::size_t count,
+                             std::size_t first) {
+  return add(name, dtype, count, 1, first);
+}
+
+KeyId LocalStore::add(const std::string& name, DType dtype, std::size_t count,
+                      std::size_t rowLength, std::size_t first) {
   const std::lock_guard lock(keysMutex_);
   const KeyId id = lanes_.next(name);
   lanes_.add(name, std::make_unique<KeyLane>(scheduler_, rule_, compression_.get(), id, name, dtype,
-                                             count, rowLength));
+                                             count, rowLength, first));
   valueBytes_ += count * sizeOf(dtype);
   return id;
 }
@@ -89,15 +99,27 @@ void LocalStore::barrier(std::shared_ptr<Ticket> ticket) {
 
 void LocalStore::saveStates(const std::string& file, bool dumpOptimizer,
                             std::shared_ptr<Ticket> ticket) {
-  scheduler_.fence([this, file, dumpOptimizer] { writeStates(file, dumpOptimizer); },
-                   std::move(ticket));
+  scheduler_.fence(
+      [this, file, dumpOptimizer] { writeFileAtomically(file, statesOf(dumpOptimizer)); },
+      std::move(ticket));
 }
 
 void LocalStore::loadStates(const std::string& file, std::shared_ptr<Ticket> ticket) {
   scheduler_.fence([this, file] { readStates(file); }, std::move(ticket));
 }
 
-void LocalStore::writeStates(const std::string& file, bool dumpOptimizer) const {
+void LocalStore::copyStates(std::shared_ptr<std::vector<std::uint8_t>> to,
+                            std::shared_ptr<Ticket> ticket) {
+  scheduler_.fence([this, to = std::move(to)] { *to = statesOf(false); }, std::move(ticket));
+}
+
+void LocalStore::takeStates(FittingStates states, std::shared_ptr<Ticket> ticket) {
+  // A function can be copied, and states cannot.
+  const auto shared = std::make_shared<FittingStates>(std::move(states));
+  scheduler_.fence([this, shared] { restore(std::move(*shared)); }, std::move(ticket));
+}
+
+std::vector<std::uint8_t> LocalStore::statesOf(bool dumpOptimizer) const {
   checkSaveable(rule_.optimizer.get());
   std::vector<const OptimizerState*> states;
   for (const KeyLane* lane : allLanes()) {
@@ -105,16 +127,19 @@ void LocalStore::writeStates(const std::string& file, bool dumpOptimizer) const 
       states.push_back(lane->state->state.get());
     }
   }
-  writeFileAtomically(file, gradlink::saveStates(*rule_.optimizer, states, dumpOptimizer));
+  return gradlink::saveStates(*rule_.optimizer, states, dumpOptimizer);
 }
 
 void LocalStore::readStates(const std::string& file) {
-  FittingStates loaded = readFittingStates(
-      file, rule_.optimizer, [this](const std::string& key) -> std::optional<StateShape> {
-        const KeyLane* const lane = laneNamed(key);
-        if (lane == nullptr) return std::nullopt;
-        return StateShape{lane->dtype, lane->count};
-      });
+  restore(readFittingStates(file, rule_.optimizer,
+                            [this](const std::string& key) -> std::optional<StateShape> {
+                              const KeyLane* const lane = laneNamed(key);
+                              if (lane == nullptr) return std::nullopt;
+                              return StateShape{lane->dtype, lane->count, lane->rowLength};
+                            }));
+}
+
+void LocalStore::restore(FittingStates loaded) {
   const std::shared_ptr<Optimizer> optimizer = loaded.optimizer;
   rule_ = {optimizer, nullptr};
   for (KeyLane* const lane : allLanes()) lane->state = nullptr;
@@ -123,6 +148,7 @@ void LocalStore::readStates(const std::string& file) {
     state->optimizer = optimizer;
     state->made = true;
     KeyLane* const lane = laneNamed(loadedState->key);
+    loadedState->first = lane->first;
     state->state = std::move(loadedState);
     lane->state = std::move(state);
   }

@@ -6,6 +6,8 @@
 // device.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -19,6 +21,8 @@
 
 namespace gradlink {
 
+struct FittingStates;
+
 /// Where values are merged and kept.
 enum class Placement : std::uint8_t { host = 0, devices = 1 };
 
@@ -28,6 +32,8 @@ class LocalStore final : public Store {
   ~LocalStore() override;
 
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
+  /// A key that is a part of a larger one: its elements from `first` on, which are stepped here.
+  KeyId definePart(const std::string& name, DType, std::size_t count, std::size_t first);
   void submit(std::vector<Operation> operations, bool here = false) override;
   void setOptimizer(std::shared_ptr<Optimizer>) override;
   void setLearningRate(double value, std::shared_ptr<Ticket>) override;
@@ -36,13 +42,20 @@ class LocalStore final : public Store {
   void barrier(std::shared_ptr<Ticket>) override;
   void saveStates(const std::string& file, bool dumpOptimizer, std::shared_ptr<Ticket>) override;
   void loadStates(const std::string& file, std::shared_ptr<Ticket>) override;
+  /// As saveStates, without the optimizer, into memory.
+  void copyStates(std::shared_ptr<std::vector<std::uint8_t>> to, std::shared_ptr<Ticket>);
+  /// As loadStates, of states that fit this store's keys.
+  void takeStates(FittingStates states, std::shared_ptr<Ticket>);
   void stop() override;
 
  private:
   KeyLane* laneNamed(const std::string&) const;
   std::vector<KeyLane*> allLanes() const;
-  void writeStates(const std::string& file, bool dumpOptimizer) const;
+  KeyId add(const std::string& name, DType, std::size_t count, std::size_t rowLength,
+            std::size_t first);
+  std::vector<std::uint8_t> statesOf(bool dumpOptimizer) const;
   void readStates(const std::string& file);
+  void restore(FittingStates loaded);
 
   const Placement placement_;
   const std::size_t devices_;

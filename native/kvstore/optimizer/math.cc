@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/error.h"
+#include "core/kernels/step_formulas.h"
 #include "kvstore/optimizer/options.h"
 
 namespace gradlink {
@@ -57,6 +58,13 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
   } else if (name == "adagrad") {
     kernel = StepKernel::adagrad;
     stateNames = {"history"};
+  } else if (name == "groupadagrad") {
+    kernel = StepKernel::groupAdagrad;
+    stateNames = {"history"};
+    if (value("wd") != 0) {
+      throw Error(ErrorCode::invalidArgument,
+                  "groupadagrad: wd must be 0, it has no weight decay; use adagrad with wd");
+    }
   } else if (name == "rmsprop") {
     kernel = flag("centered") ? StepKernel::rmspropCentered : StepKernel::rmsprop;
     stateNames = flag("centered") ? std::vector<const char*>{"square", "mean", "delta"}
@@ -105,7 +113,7 @@ OptimizerMath::OptimizerMath(const OptimizerSpec& spec) : values(optionsOf(spec)
   } else {
     kernel = StepKernel::addScaled;
   }
-  lazy = flag("lazyUpdate") || name == "adagrad" || name == "ftrl";
+  lazy = flag("lazyUpdate") || name == "adagrad" || name == "ftrl" || isByRow();
   const bool dividesByRate = kernel == StepKernel::ftrl || kernel == StepKernel::ftml;
   if (dividesByRate && value("learningRate") == 0 && !spec.scheduler) {
     throw Error(ErrorCode::invalidArgument,
@@ -224,6 +232,7 @@ StepScalars<double> OptimizerMath::scalars(const UpdateNumbers& numbers) const {
     case StepKernel::sgdMomentum:
     case StepKernel::nesterov:
     case StepKernel::adagrad:
+    case StepKernel::groupAdagrad:
     case StepKernel::signSgd:
     case StepKernel::signum:
     case StepKernel::addScaled:
@@ -244,9 +253,7 @@ double OptimizerMath::trustRatio(const UpdateNumbers& numbers, double weightSqua
                : 1;
   }
   if (ratio == TrustRatio::lbsgd) {
-    constexpr double kAgainstZero = 1e-18;
-    const double squares = otherSquares + numbers.wd * weightSquares + kAgainstZero;
-    return std::clamp(std::sqrt(weightSquares / squares), 0.01, 100.0);
+    return kernels::lbsgdRatio(numbers.wd, weightSquares, otherSquares);
   }
   const double lower = value("lowerBound");
   const double upper = value("upperBound");

@@ -23,6 +23,11 @@ struct OptimizerMath {
   /// direction (lamb).
   double trustRatio(const UpdateNumbers& numbers, double weightSquares, double otherSquares) const;
 
+  /// Whether a step keeps one number for a row and needs the whole row's gradient.
+  bool isByRow() const { return kernel == StepKernel::groupAdagrad; }
+  /// Whether the last phase needs what the first found in other blocks.
+  bool needsWhole() const { return ratio != TrustRatio::none || isByRow(); }
+
   /// Whether the rate is that before the update was counted.
   bool asksRateFirst() const { return kernel == StepKernel::lbsgd; }
 

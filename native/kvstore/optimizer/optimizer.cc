@@ -12,6 +12,8 @@ namespace gradlink {
 
 namespace {
 
+bool isHalf(DType dtype) { return dtype == DType::float16 || dtype == DType::bfloat16; }
+
 bool endsWith(const std::string& text, const char* suffix) {
   const std::size_t length = std::strlen(suffix);
   return text.size() >= length && text.compare(text.size() - length, length, suffix) == 0;
@@ -64,8 +66,9 @@ std::unique_ptr<Optimizer> Optimizer::create(const OptimizerSpec& spec) {
 bool Optimizer::lazy() const { return math_->lazy; }
 
 std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, const void* weight,
-                                                       std::size_t count, DType dtype) const {
-  const bool half = dtype == DType::float16 || dtype == DType::bfloat16;
+                                                       std::size_t count, DType dtype,
+                                                       std::size_t rowLength) const {
+  const bool half = isHalf(dtype);
   if (!half && dtype != DType::float32 && dtype != DType::float64) {
     throw storeMisuse("an optimizer needs float16, bfloat16, float32 or float64 arrays; key " +
                       key + " is " + nameOf(dtype));
@@ -74,9 +77,11 @@ std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, c
   state->key = key;
   state->dtype = dtype;
   state->count = count;
+  state->rowLength = rowLength;
   const DType precision = dtype == DType::float64 ? DType::float64 : DType::float32;
+  const std::size_t kept = math_->isByRow() ? count / rowLength : count;
   for (const char* name : math_->stateNames) {
-    state->arrays.push_back(makeArray(name, precision, count));
+    state->arrays.push_back(makeArray(name, precision, kept));
   }
   if (half && math_->flag("multiPrecision")) {
     state->arrays.push_back(makeArray("master", DType::float32, count));
@@ -88,6 +93,10 @@ std::unique_ptr<OptimizerState> Optimizer::createState(const std::string& key, c
   return state;
 }
 
+bool Optimizer::copiesWeights(DType dtype) const {
+  return math_->kernel == StepKernel::dcasgd || (isHalf(dtype) && math_->flag("multiPrecision"));
+}
+
 void Optimizer::checkState(const OptimizerState& state) const {
   const std::unique_ptr<OptimizerState> expected = createState(state.key, nullptr, 0, state.dtype);
   const auto list = [](const OptimizerState& of) {
@@ -97,12 +106,18 @@ void Optimizer::checkState(const OptimizerState& state) const {
     }
     return text.empty() ? std::string("none") : text;
   };
-  const auto fits = [&state](const StateArray& array) { return array.count == state.count; };
+  const std::size_t rows = state.count / state.rowLength;
+  const auto fits = [&](const StateArray& array) {
+    const bool isMaster = array.name == "master";
+    return array.count == (math_->isByRow() && !isMaster ? rows : state.count);
+  };
   if (list(*expected) != list(state) ||
       !std::all_of(state.arrays.begin(), state.arrays.end(), fits)) {
+    const std::string rule =
+        math_->isByRow() ? " (the history: one for each of " + std::to_string(rows) + " rows)" : "";
     throw storeMisuse("the state of key " + state.key + " does not fit this " + spec_.name +
                       ": expected the arrays " + list(*expected) + " of " +
-                      std::to_string(state.count) + " elements, got " + list(state) +
+                      std::to_string(state.count) + " elements" + rule + ", got " + list(state) +
                       "; create the optimizer with the options it was saved with");
   }
 }

@@ -75,6 +75,8 @@ struct OptimizerState {
   double lastLearningRate = 0;
   /// Where in its key the first element is, whose other parts are stepped elsewhere; not saved.
   std::size_t first = 0;
+  /// Elements of a row, for arrays that have one number for each.
+  std::size_t rowLength = 1;
 };
 
 /// The numbers of one update, fixed when it was issued.
@@ -111,10 +113,14 @@ class Optimizer {
   bool lazy() const;
 
   /// State for one key, zeroed; `weight` is read where the state starts as a copy of it
-  /// (multi-precision's master). Throws Error(invalidArgument) for a dtype that is not a float
-  /// type.
+  /// (multi-precision's master). `rowLength` divides the count. Throws Error(invalidArgument) for a
+  /// dtype that is not a float type.
   std::unique_ptr<OptimizerState> createState(const std::string& key, const void* weight,
-                                              std::size_t count, DType dtype) const;
+                                              std::size_t count, DType dtype,
+                                              std::size_t rowLength = 1) const;
+
+  /// Whether such a state starts with copies of the weights.
+  bool copiesWeights(DType dtype) const;
 
   /// Whether a state that came from elsewhere (a file) is one of this optimizer's: throws
   /// Error(invalidArgument) that says which arrays were expected and which came.
@@ -182,7 +188,8 @@ class UpdateRun {
   void useGradients(std::span<const void* const> grads);
   /// Likewise where the weights of the blocks that run next are.
   void useWeight(void* weight);
-  /// 1; 2 for optimizers that need the norm of the whole array first (lars, lamb).
+  /// 1; 2 for optimizers that need the norm of the whole array (lars, lamb) or row (groupadagrad)
+  /// first.
   int phases() const;
   std::size_t blocks() const;
   /// Blocks [first, end) of this phase. Different ranges may run at the same time.
@@ -191,12 +198,12 @@ class UpdateRun {
   void runOnPool(int phase, std::size_t first, std::size_t end);
   void endPhase(int phase);
 
-  /// Of the optimizer.
-  bool lazy() const;
-  /// Instead of all blocks, for optimizers that are lazy: elements from `first` on alone, whose
-  /// gradient lies at `grad`.
+  /// Of the optimizer, where it steps elements by themselves.
+  bool takesElements() const;
+  /// Instead of all blocks, where it takes them: elements from `first` on alone, whose gradient
+  /// lies at `grad`.
   void runElements(const void* grad, std::size_t first, std::size_t count);
-  /// Likewise these rows alone, with their gradients.
+  /// Instead of all blocks, for optimizers that are lazy: these rows alone, with their gradients.
   void runRows(const SortedRows& grads, std::size_t rowLength);
 
  private:

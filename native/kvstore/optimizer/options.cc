@@ -152,6 +152,7 @@ std::span<const OptimizerDefinition> optimizerDefinitions() {
               {"epsilon", 1e-8, Range::notNegative}}),
       define("ftrl", ownRate(0.1),
              {{"lambda1", 0.01, Range::notNegative}, {"beta", 1, Range::notNegative}}),
+      define("groupadagrad", kBaseRate, {{"epsilon", 1e-5, Range::notNegative}}),
       define("lamb", ownRate(0.001),
              {{"beta1", 0.9, Range::unit},
               {"beta2", 0.999, Range::unit},

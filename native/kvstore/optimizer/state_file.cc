@@ -203,7 +203,7 @@ void writeState(Writer& out, const OptimizerState& state) {
 
 DType readDType(Reader& in) {
   const auto dtype = in.number<std::uint64_t>();
-  if (dtype >= static_cast<std::uint64_t>(kDTypeCount)) {
+  if (dtype >= static_cast<std::uint64_t>(kDTypeCount) || isFloat8(static_cast<DType>(dtype))) {
     rejectFile("it names an unknown element type");
   }
   return static_cast<DType>(dtype);
@@ -223,6 +223,10 @@ std::unique_ptr<OptimizerState> readState(Reader& in) {
     array.count = in.length(sizeOf(array.dtype));
     array.data = AlignedBuffer(array.count * sizeOf(array.dtype));
     in.bytes(array.data.data(), array.data.size());
+    // An array of fewer elements has one for each row.
+    if (array.count > 0 && array.count < state->count) {
+      state->rowLength = state->count / array.count;
+    }
     state->arrays.push_back(std::move(array));
   }
   return state;

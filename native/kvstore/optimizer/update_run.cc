@@ -6,6 +6,7 @@
 #include "core/kernels/reduce_kernels.h"
 #include "core/thread_pool.h"
 #include "kvstore/base/misuse.h"
+#include "kvstore/optimizer/group_adagrad.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/noise.h"
 #include "kvstore/optimizer/optimizer.h"
@@ -36,6 +37,10 @@ struct UpdateRun::Impl {
   /// Sums of squares by block, so that their total does not depend on who computed which.
   std::vector<double> weightSquares;
   std::vector<double> otherSquares;
+  /// Of optimizers that step row by row: how the rows lie, and the sums of squares of each one's
+  /// part in each block.
+  GroupRows rows;
+  std::vector<double> rowSquares;
   /// Those that bypass the caches in a fused step come last.
   std::vector<void*> outputs;
   bool streaming = false;
@@ -45,7 +50,7 @@ struct UpdateRun::Impl {
 
   bool half() const { return state.dtype == DType::float16 || state.dtype == DType::bfloat16; }
 
-  int lastPhase() const { return math.ratio == TrustRatio::none ? 0 : 1; }
+  int lastPhase() const { return math.needsWhole() ? 1 : 0; }
 
   template <class T>
   FusedFunction<T> fusedFunction() const {
@@ -89,6 +94,11 @@ struct UpdateRun::Impl {
   template <class T>
   void step(int phase, std::size_t start, std::size_t count, T* weights, const T* grad) {
     const StepScalars<T> c = rounded<T>(scalars);
+    if (math.isByRow()) {
+      const T* const history = static_cast<const T*>(state.arrays[0].data.data());
+      if (phase == 0) return addRowSquares(rows, grad, start, count, c, rowSquares.data());
+      return stepRows(rows, weights, grad, start, count, history, c);
+    }
     if (math.kernel == StepKernel::sgld) {
       std::array<T, kUpdateBlock> noise;
       const NoiseOf of{math.value("seed"), state.key, numbers.t};
@@ -154,7 +164,7 @@ struct UpdateRun::Impl {
   template <class T>
   void runFull(int phase, std::size_t start, std::size_t end) {
     auto* weights = static_cast<T*>(weight);
-    const bool fused = phase == lastPhase() && math.kernel != StepKernel::sgld;
+    const bool fused = phase == lastPhase() && math.kernel != StepKernel::sgld && !math.isByRow();
     if (fused) return runFused<T>(start, end);
     std::array<T, kUpdateBlock> sum;
     for (; start < end; start += kUpdateBlock) {
@@ -183,6 +193,16 @@ struct UpdateRun::Impl {
     }
     arrays.streamed = streamed;
     run(arrays, start + head, end, c);
+  }
+
+  /// Takes the squares of elements [start, end), which are whole rows, into the history.
+  void keepRowSquares(std::size_t start, std::size_t end) {
+    void* const history = state.arrays[0].data.data();
+    if (state.arrays[0].dtype == DType::float32) {
+      addHistory(rows, rowSquares.data(), start, end, static_cast<float*>(history));
+    } else {
+      addHistory(rows, rowSquares.data(), start, end, static_cast<double*>(history));
+    }
   }
 
   void copyOut(std::size_t start, std::size_t count) const {
@@ -233,6 +253,8 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
                      nullptr,
                      {},
                      {},
+                     {state.rowLength},
+                     {},
                      {},
                      false,
                      0,
@@ -244,6 +266,7 @@ UpdateRun::UpdateRun(const Optimizer& optimizer, OptimizerState& state,
   if (impl_->half() && impl_->math.flag("multiPrecision")) {
     impl_->master = static_cast<float*>(state.arrays.back().data.data());
   }
+  if (impl_->math.isByRow()) impl_->rowSquares.resize(impl_->rows.parts(state.count));
   if (impl_->math.ratio != TrustRatio::none) {
     impl_->weightSquares.resize(blocks());
     impl_->otherSquares.resize(blocks());
@@ -294,7 +317,7 @@ void UpdateRun::runBlocks(int phase, std::size_t first, std::size_t end) {
   if (from < to) impl_->run(phase, from, to);
 }
 
-bool UpdateRun::lazy() const { return impl_->math.lazy; }
+bool UpdateRun::takesElements() const { return impl_->math.lazy && !impl_->math.isByRow(); }
 
 void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t count) {
   const auto at = reinterpret_cast<std::uintptr_t>(grad);
@@ -305,8 +328,14 @@ void UpdateRun::runElements(const void* grad, std::size_t first, std::size_t cou
 
 void UpdateRun::runRows(const SortedRows& grads, std::size_t rowLength) {
   forEachRun(grads.rows, [&](std::size_t first, std::size_t rows, std::size_t at) {
-    runElements(advance(grads.data.data(), at * rowLength * sizeOf(impl_->state.dtype)),
-                first * rowLength, rows * rowLength);
+    const void* const grad =
+        advance(grads.data.data(), at * rowLength * sizeOf(impl_->state.dtype));
+    const std::size_t start = first * rowLength;
+    const std::size_t end = start + rows * rowLength;
+    runElements(grad, start, end - start);
+    if (!impl_->math.isByRow()) return;
+    impl_->keepRowSquares(start, end);
+    impl_->run(1, start, end);
   });
 }
 
@@ -314,6 +343,7 @@ void UpdateRun::endPhase(int phase) {
   if (phase + 1 == phases()) {
     return;
   }
+  if (impl_->math.isByRow()) return impl_->keepRowSquares(0, impl_->state.count);
   double weightTotal = 0;
   double otherTotal = 0;
   for (std::size_t block = 0; block < blocks(); ++block) {

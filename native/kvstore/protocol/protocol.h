@@ -69,7 +69,8 @@ struct Header {
   /// push: its ordinal among this worker's; pull: rounds that must have closed; define: where in
   /// its key the shard begins.
   std::uint64_t round = 0;
-  /// The worker's number for a request that is answered; the answer repeats it.
+  /// The worker's number for a request that is answered; the answer repeats it. define, which is
+  /// not: elements of a row of the key.
   std::uint64_t request = 0;
 };
 static_assert(sizeof(Header) == 48);

@@ -60,18 +60,22 @@ class Replies {
 };
 
 struct ServerContext {
-  ServerContext(Wire& theWire, int workerCount, bool isAsynchronous)
+  ServerContext(Wire& theWire, const ServerOptions& options)
       : wire(theWire),
         replies(theWire),
-        workers(workerCount),
-        asynchronous(isAsynchronous),
-        standing(static_cast<std::size_t>(workerCount), Standing::active),
-        pending(static_cast<std::size_t>(workerCount)) {}
+        workers(options.workers),
+        asynchronous(options.asynchronous),
+        trace(options.trace),
+        standing(static_cast<std::size_t>(workers), Standing::active),
+        pending(static_cast<std::size_t>(workers)) {}
 
   Wire& wire;
   Replies replies;
   const int workers;
   const bool asynchronous;
+  ServerTrace* const trace;
+  /// Null while nobody wants to know.
+  ServerTrace* tracing() const { return trace != nullptr && trace->on() ? trace : nullptr; }
 
   // ---- changed by the receiving thread while the pipelines are idle
   std::shared_ptr<Optimizer> optimizer;

@@ -195,7 +195,7 @@ void ServerLoop::loadStates(const WireMessage& message) {
                     [&](const std::string& key) -> std::optional<StateShape> {
                       const ServerShard* const each = named(key);
                       if (each == nullptr) return std::nullopt;
-                      return StateShape{each->dtype(), each->count()};
+                      return StateShape{each->dtype(), each->count(), each->rowLength()};
                     });
   context_.updater = nullptr;
   context_.optimizer = loaded.optimizer;

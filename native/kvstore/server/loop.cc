@@ -31,19 +31,25 @@ bool isControl(MessageType type) {
          type == MessageType::saveStates || type == MessageType::loadStates;
 }
 
+/// Words for the length of a key's rows, where it has any.
+std::string rowsOf(std::uint64_t rowLength) {
+  return rowLength == 1 ? "" : " in rows of " + std::to_string(rowLength);
+}
+
 }  // namespace
 
 ServerLoop::ServerLoop(Wire& wire, const ServerOptions& options, const std::atomic<bool>* stop)
     : wire_(wire),
       options_(options),
       stop_(stop),
-      context_(wire, options.workers, options.asynchronous),
+      context_(wire, options),
       streams_(static_cast<std::size_t>(options.workers)) {
   context_.updater = options.updater;
   const int threads = threadsFor(wire, options.threads);
   for (int t = 0; t < threads; ++t) {
-    pipelines_.push_back(std::make_unique<Pipeline>(context_, threads > 1));
+    pipelines_.push_back(std::make_unique<Pipeline>(context_, t, threads > 1));
   }
+  if (options.trace != nullptr) options.trace->setPipelines(threads);
 }
 
 void ServerLoop::run() {
@@ -125,6 +131,7 @@ void ServerLoop::receive(const WireMessage& message) {
   }
   Stream& from = stream(message.source);
   from.heardAt = Deadline::Clock::now();
+  if (ServerTrace* const trace = context_.tracing()) note(*trace, message);
   // Who asks whether this server is there is answered also while what it sent has to wait.
   if (from.control && headerOf(message).type != MessageType::deadNodes) {
     from.backlog.push_back(message);
@@ -186,7 +193,7 @@ void ServerLoop::dispatch(const WireMessage& message) {
 
 void ServerLoop::define(const Header& header, const WireMessage& message) {
   const std::string name(static_cast<const char*>(message.payload), message.bytes);
-  if (header.shard >= kMostShards || header.count == 0) {
+  if (header.shard >= kMostShards || header.count == 0 || header.request == 0) {
     throw Error(ErrorCode::mismatch, "key " + name + ": not a shard").withRank(message.source);
   }
   if (header.shard >= shards_.size()) shards_.resize(header.shard + 1);
@@ -198,9 +205,10 @@ void ServerLoop::define(const Header& header, const WireMessage& message) {
     throw Error(ErrorCode::mismatch,
                 "init: worker " + std::to_string(message.source) + " initialised key " + name +
                     " with " + std::to_string(header.count) + " elements of " +
-                    nameOf(header.dtype) + " (on this server), where another initialised key " +
-                    known->name() + " with " + std::to_string(known->count()) + " of " +
-                    nameOf(known->dtype()) +
+                    nameOf(header.dtype) + rowsOf(header.request) +
+                    " (on this server), where another initialised key " + known->name() + " with " +
+                    std::to_string(known->count()) + " of " + nameOf(known->dtype()) +
+                    rowsOf(known->rowLength()) +
                     "; all workers must initialise the same keys in the same order")
         .withRank(message.source)
         .withOp("init");
@@ -241,12 +249,13 @@ bool ServerLoop::anyPending() const {
 
 void ServerLoop::answerCommand(const Header& header, const WireMessage& message) {
   const std::string text(static_cast<const char*>(message.payload), message.bytes);
+  // The command may end the trace: what came before it is in it.
+  if (context_.tracing() != nullptr) drainPipelines();
   try {
     if (options_.onCommand) options_.onCommand(message.source, text);
     context_.replies.done(message.source, header.request);
   } catch (const std::exception& error) {
-    context_.replies.failed(message.source, header.request,
-                            Error(ErrorCode::system, std::string("command: ") + error.what()));
+    context_.replies.failed(message.source, header.request, Error(ErrorCode::system, error.what()));
   }
 }
 

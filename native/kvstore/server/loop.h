@@ -58,6 +58,7 @@ class ServerLoop {
   bool anyPending() const;
 
   void receive(const WireMessage& message);
+  void note(ServerTrace& trace, const WireMessage& message) const;
   void dispatch(const WireMessage& message);
   void define(const Header& header, const WireMessage& message);
   void toShard(const Header& header, const WireMessage& message);

@@ -147,7 +147,7 @@ void Merger::update(UpdateRun& run, int phase, void* weight, std::span<const Pus
                     std::size_t first, std::size_t count, DType dtype,
                     const GradientCompression* compression) {
   const auto begin = Clock::now();
-  if (run.lazy() && std::ranges::all_of(pieces, isOfRows)) {
+  if (run.takesElements() && std::ranges::all_of(pieces, isOfRows)) {
     updateRows(run, pieces, first, count, dtype);
     update_ += secondsSince(begin);
     return;

@@ -25,6 +25,9 @@ struct PushedPiece {
 
 class Merger {
  public:
+  /// `lane`: of a ServerTrace.
+  explicit Merger(std::uint16_t lane) : lane_(lane) {}
+
   /// `to` := the sum of the pieces, from the left.
   void assign(void* to, std::span<const PushedPiece> pieces, std::size_t count, DType dtype,
               const GradientCompression* compression);
@@ -38,7 +41,8 @@ class Merger {
   AlignedBuffer room(std::size_t bytes);
   void giveRoom(AlignedBuffer room);
 
-  // Seconds. Read while the pipeline is idle.
+  std::uint16_t lane() const { return lane_; }
+  // Seconds. Read by the pipeline, or while it is idle.
   double mergeSeconds() const { return merge_; }
   double updateSeconds() const { return update_; }
 
@@ -54,6 +58,7 @@ class Merger {
   void updateAside(UpdateRun& run, int phase, void* weight, std::size_t first, std::size_t count,
                    DType dtype);
 
+  const std::uint16_t lane_;
   StoreStyle assignStyle_;
   StoreStyle updateStyle_;
   std::vector<const void*> sources_;

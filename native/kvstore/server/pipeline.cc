@@ -27,7 +27,8 @@ Header headerOf(const WireMessage& message) {
   return header;
 }
 
-Pipeline::Pipeline(ServerContext& context, bool threaded) : context_(context) {
+Pipeline::Pipeline(ServerContext& context, int index, bool threaded)
+    : context_(context), merger_(static_cast<std::uint16_t>(index + 1)) {
   if (threaded) thread_ = std::thread([this] { run(); });
 }
 

@@ -32,8 +32,8 @@ Header headerOf(const WireMessage& message);
 
 class Pipeline {
  public:
-  /// `threaded`: with a thread of its own.
-  Pipeline(ServerContext& context, bool threaded);
+  /// `index` among the server's. `threaded`: with a thread of its own.
+  Pipeline(ServerContext& context, int index, bool threaded);
   /// Drops what is queued.
   ~Pipeline();
   Pipeline(const Pipeline&) = delete;

@@ -9,6 +9,7 @@
 
 #include "core/kernels/dtype.h"
 #include "core/wire.h"
+#include "kvstore/server/trace.h"
 
 namespace gradlink {
 
@@ -38,6 +39,8 @@ struct ServerOptions {
   /// Pushes change values through it until worker 0 sets an optimizer; may be null. Called on the
   /// threads of the pipelines, for different keys side by side. Throws Error where it fails.
   std::function<void(const ShardUpdate&)> updater;
+  /// Notes what the server does, while it is on; may be null. Outlives serve().
+  ServerTrace* trace = nullptr;
 };
 
 /// What a server did, for reports; `merge` and `update` are seconds of all pipelines together,

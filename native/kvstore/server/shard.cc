@@ -33,6 +33,8 @@ ServerShard::ServerShard(ServerContext& context, Merger& merger, const Header& d
       dtype_(definition.dtype),
       count_(definition.count),
       first_(definition.round),
+      rowLength_(definition.request),
+      traceKey_(context.trace == nullptr ? 0 : context.trace->keyNumber(name_)),
       flags_(definition.flags),
       step_(pieceElements(dtype_)),
       value_(static_cast<std::byte*>(value)),
@@ -43,7 +45,7 @@ ServerShard::ServerShard(ServerContext& context, Merger& merger, const Header& d
 
 bool ServerShard::agreesWith(const Header& definition, const std::string& name) const {
   return definition.count == count_ && definition.dtype == dtype_ && definition.flags == flags_ &&
-         definition.round == first_ && name == name_;
+         definition.round == first_ && definition.request == rowLength_ && name == name_;
 }
 
 std::size_t ServerShard::wireBytes(const Header& header) const {
@@ -128,11 +130,11 @@ void ServerShard::advanceAll() {
   for (std::size_t p = 0; p < pieces_.size(); ++p) advance(p);
 }
 
-// Norms are of the whole shard, and so is what an updater is given: all pieces must be there.
+// Norms are of the whole shard or of rows, which pieces cut; and an updater is given the whole
+// shard: all pieces must be there.
 bool ServerShard::needsWhole() const {
   if (context_.updater) return true;
-  return context_.optimizer && isFloat(dtype_) &&
-         context_.optimizer->math().ratio != TrustRatio::none;
+  return context_.optimizer && isFloat(dtype_) && context_.optimizer->math().needsWhole();
 }
 
 bool ServerShard::nextBatch(const ShardPiece& piece, Batch& batch) const {
@@ -208,7 +210,7 @@ ServerShard::Step* ServerShard::findStep(int worker, std::uint64_t round) {
 
 ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
   Optimizer& optimizer = *context_.optimizer;
-  if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_);
+  if (state_ == nullptr) state_ = optimizer.createState(name_, value_, count_, dtype_, rowLength_);
   state_->first = first_;
   const UpdateNumbers numbers = optimizer.issue(*state_);
   const void* const none[] = {nullptr};  // each piece brings its own
@@ -217,29 +219,36 @@ ServerShard::Step ServerShard::makeStep(int worker, std::uint64_t round) {
 }
 
 void ServerShard::apply(std::size_t index, const Batch& batch) {
-  ShardPiece& piece = pieces_[index];
-  const HeldPush& first = piece.held[batch[0]];
+  std::optional<Error> failure;
+  {
+    const StepNote note = noteStep({&batch, 1}, index);
+    failure = change(index, batch);
+  }
+  finish(index, batch, failure ? &*failure : nullptr);
+}
+
+std::optional<Error> ServerShard::change(std::size_t index, const Batch& batch) {
+  const HeldPush& first = pieces_[index].held[batch[0]];
   const int worker = context_.asynchronous ? first.worker : kEverybody;
   const std::uint64_t round = first.header.round;
+  const std::vector<PushedPiece>& pushed = pushedOf(pieces_[index], batch);
   Step* step = findStep(worker, round);
   if (step == nullptr && context_.optimizer == nullptr) {
-    merger_.assign(valueOf(index), pushedOf(piece, batch), countOf(index), dtype_, compression());
-    return finish(index, batch);
+    merger_.assign(valueOf(index), pushed, countOf(index), dtype_, compression());
+    return std::nullopt;
   }
   if (!isFloat(dtype_)) {
-    Error error(ErrorCode::invalidArgument, "");
     try {
       std::rethrow_exception(needsFloats(name_, dtype_));
     } catch (const Error& found) {
-      error = found;
+      return found;
     }
-    return finish(index, batch, &error);
   }
   if (step == nullptr) step = &steps_.emplace_back(makeStep(worker, round));
-  merger_.update(*step->run, 0, value_, pushedOf(piece, batch), firstOf(index), countOf(index),
-                 dtype_, compression());
+  merger_.update(*step->run, 0, value_, pushed, firstOf(index), countOf(index), dtype_,
+                 compression());
   if (--step->piecesLeft == 0) steps_.erase(steps_.begin() + (step - steps_.data()));
-  finish(index, batch);
+  return std::nullopt;
 }
 
 // The next step for which every piece is there; false where there is none.
@@ -264,8 +273,15 @@ bool ServerShard::applyWhole(int worker, std::uint64_t round) {
   bool read = false;
   for (ShardPiece& piece : pieces_) read = isRead(piece) || read;
   if (read) return false;
-  const std::optional<Error> failure = context_.updater ? callUpdater(batches) : std::nullopt;
-  if (!context_.updater) stepWhole(worker, round, batches);
+  std::optional<Error> failure;
+  {
+    const StepNote note = noteStep(batches, 0);
+    if (context_.updater) {
+      failure = callUpdater(batches);
+    } else {
+      stepWhole(worker, round, batches);
+    }
+  }
   for (std::size_t p = 0; p < pieces_.size(); ++p) {
     finish(p, batches[p], failure ? &*failure : nullptr);
     answerPulls(p);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "kvstore/protocol/piece_rows.h"
 #include "kvstore/server/context.h"
 #include "kvstore/server/merge.h"
+#include "kvstore/server/step_note.h"
 
 namespace gradlink::dist {
 
@@ -28,6 +30,9 @@ class ServerShard {
   const std::string& name() const { return name_; }
   DType dtype() const { return dtype_; }
   std::size_t count() const { return count_; }
+  std::size_t rowLength() const { return rowLength_; }
+  /// Its number in a ServerTrace.
+  std::uint32_t traceKey() const { return traceKey_; }
   /// Whether another worker defines the same.
   bool agreesWith(const Header& definition, const std::string& name) const;
 
@@ -109,8 +114,11 @@ class ServerShard {
   bool closesWith(std::size_t index, std::size_t held);
   void keep(HeldPush& held);
   const std::vector<PushedPiece>& pushedOf(const ShardPiece& piece, const Batch& batch);
+  StepNote noteStep(std::span<const Batch> batches, std::size_t firstPiece) const;
+  void noteAnswer(ServerTrace& trace, double begin, int worker, std::size_t bytes) const;
   bool needsWhole() const;
   void apply(std::size_t piece, const Batch& batch);
+  std::optional<Error> change(std::size_t piece, const Batch& batch);
   bool applyWhole();
   bool applyWhole(int worker, std::uint64_t round);
   void stepWhole(int worker, std::uint64_t round, const std::vector<Batch>& batches);
@@ -136,6 +144,8 @@ class ServerShard {
   const std::size_t count_;
   /// Of its key.
   const std::size_t first_;
+  const std::size_t rowLength_;
+  const std::uint32_t traceKey_;
   const std::uint8_t flags_;
   const std::size_t step_;
   std::byte* const value_;

@@ -68,6 +68,8 @@ Header ServerShard::valueHeader(std::size_t index, std::uint64_t request) const 
 }
 
 void ServerShard::sendRows(std::size_t index, const Waiting& pull) {
+  ServerTrace* const trace = context_.tracing();
+  const double begin = trace == nullptr ? 0 : ServerTrace::now();
   const std::size_t size = sizeOf(dtype_);
   std::vector<std::byte> rows;
   for (const ElementRun& run : pull.runs) {
@@ -77,13 +79,18 @@ void ServerShard::sendRows(std::size_t index, const Waiting& pull) {
   Header header = valueHeader(index, pull.request);
   header.encoding = Encoding::rows;
   context_.replies.rows(pull.worker, header, rows);
+  if (trace != nullptr) noteAnswer(*trace, begin, pull.worker, rows.size());
 }
 
 void ServerShard::sendValue(std::size_t index, int worker, std::uint64_t request) {
+  ServerTrace* const trace = context_.tracing();
+  const double begin = trace == nullptr ? 0 : ServerTrace::now();
   const Header header = valueHeader(index, request);
+  const std::size_t bytes = header.count * sizeOf(dtype_);
   pieces_[index].readers.fetch_add(1, std::memory_order_seq_cst);
   const std::uint64_t ticket = (std::uint64_t{number_} + 1) << 32 | header.piece;
-  context_.replies.value(worker, header, valueOf(index), header.count * sizeOf(dtype_), ticket);
+  context_.replies.value(worker, header, valueOf(index), bytes, ticket);
+  if (trace != nullptr) noteAnswer(*trace, begin, worker, bytes);
 }
 
 }  // namespace gradlink::dist

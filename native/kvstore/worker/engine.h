@@ -1,12 +1,16 @@
 // The thread of a distributed store's worker: takes what is submitted, talks to the servers, and
 // tells what is done. While it sleeps, who submits something small sends it itself: a thread that
-// is woken only to pass something on costs as much as the server's answer.
+// is woken only to pass something on costs as much as the server's answer. Where that thread also
+// looks for the answer, which would otherwise have to wake it, this one rests meanwhile: it sleeps
+// where no message of a server wakes it.
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -41,6 +45,9 @@ class DistEngine {
   /// `here`: this thread may send what is small, and finish what needs no answer, before submit()
   /// returns.
   void submit(std::vector<std::pair<DistKey*, Operation>> operations, bool here = false);
+  /// For who submits `here` and comes back at once, again and again: handles what has come; whether
+  /// to call again. Once options.lookNanoseconds are over the engine's thread goes on.
+  bool look();
   void request(DistRequest);
   /// Drops what is queued and ends the thread. `inGoodOrder`: what has been sent is delivered, and
   /// the servers learn that this worker has left; else that it has died. Only the first call
@@ -66,6 +73,9 @@ class DistEngine {
   const std::vector<DistKey*>& keys() const { return keys_; }
 
  private:
+  /// How often the engine asks whether it has waited too long.
+  static constexpr auto kLookEvery = std::chrono::milliseconds(200);
+
   /// What a call brings: an operation, a key to define, terms, or a request.
   struct Task {
     bool isFence() const { return request != nullptr; }
@@ -89,7 +99,9 @@ class DistEngine {
   void enqueue(Task task);
   bool sendHere();
   void serve();
+  void guarded(const std::function<void()>& turn);
   void turn(std::unique_lock<std::mutex>& lock);
+  void handleEvents();
   void takeTasks();
   void carryOut(Task&& task);
   void sendTerms(const CompressionTerms&);
@@ -98,7 +110,12 @@ class DistEngine {
   void begin(std::unique_ptr<DistRequest> request);
   void end();
   void wait(std::unique_lock<std::mutex>& lock);
+  void addWait(double seconds);
   void poll(std::unique_lock<std::mutex>& lock, Deadline until);
+  bool mayRest() const;
+  void rest(std::unique_lock<std::mutex>& lock);
+  bool rests() const { return resting_.load() != 0; }
+  void wakeThread();
   void handle(const WireMessage&);
   void answered(const Header&, const WireMessage&);
   void lost(int rank, bool died);
@@ -122,7 +139,8 @@ class DistEngine {
   std::unique_ptr<Asked> asked_;
   std::uint64_t lastRequest_ = 0;
   std::exception_ptr error_;  // what ended the store
-  WireEvents events_;         // the thread's alone
+  WireEvents events_;         // the thread's, or of who looks while it rests
+  Deadline::Clock::time_point lookedFrom_;
   Deadline::Clock::time_point lastLook_;
   Deadline::Clock::time_point lastProgress_;
   Presence presence_;
@@ -133,7 +151,9 @@ class DistEngine {
   std::vector<Task> taken_;  // guarded by turn_; kept for its memory
   bool stopped_ = false;
   std::atomic<bool> hasTasks_{false};
+  std::atomic<bool> small_{false};  // what was submitted last
   std::atomic<bool> asleep_{false};
+  std::atomic<std::uint32_t> resting_{0};  // slept on; asleep_ as well
   std::atomic<bool> stopping_{false};
   std::atomic<bool> over_{false};  // not in good order
   std::atomic<int> lost_{0};

@@ -9,6 +9,16 @@
 #include "kvstore/gpu/round.h"
 
 namespace gradlink {
+namespace {
+
+/// Arrays below this many bytes are packed into one buffer before NCCL sees them.
+constexpr std::size_t kFuseBelowBytes = 64 << 10;
+
+bool decideOnNccl(const GpuDistOptions& options, std::size_t places) {
+  return !options.onHost && usesNccl(options.merge, options.gpus.size(), places);
+}
+
+}  // namespace
 
 /// One unit's way to the servers and back.
 class GpuDistSite::Visit final : public GpuFlight {
@@ -26,7 +36,7 @@ class GpuDistSite::Visit final : public GpuFlight {
 
   Progress advance() override {
     if (stage_ == Stage::arriving) {
-      if (!marks_.passed()) return Progress::onDevice;
+      if (!arrivedAll()) return Progress::onDevice;
       ask();
       stage_ = Stage::asking;
     }
@@ -42,6 +52,18 @@ class GpuDistSite::Visit final : public GpuFlight {
   enum class Stage : std::uint8_t { arriving, asking, leaving };
 
   GpuUnit& unit() { return *units.front(); }
+
+  bool arrivedAll() {
+    try {
+      if (marks_.passed()) return true;
+      site_.nccl_.look();
+      return false;
+    } catch (const Error& error) {
+      // What the streams wait for will not come.
+      site_.nccl_.abort(error.what());
+      throw;
+    }
+  }
 
   void arrive(GpuKey& key, std::size_t index, GpuArray from) {
     if (from.place == kHostPlace) {
@@ -96,7 +118,12 @@ class GpuDistSite::Visit final : public GpuFlight {
 };
 
 GpuDistSite::GpuDistSite(Store& inner, const GpuDistOptions& options, std::function<void()> wake)
-    : inner_(inner), options_(options), wake_(std::move(wake)), places_(options.gpus) {
+    : inner_(inner),
+      options_(options),
+      wake_(std::move(wake)),
+      places_(options.gpus),
+      nccl_(decideOnNccl(options, places_.size()), places_, options.gpus, options.timeoutMs,
+            kFuseBelowBytes) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     up_.push_back(std::make_unique<cuda::Stream>(places_[i].device));
   }
@@ -111,18 +138,31 @@ void GpuDistSite::makeRoom(GpuKey& key) {
 
 void GpuDistSite::open() {
   if (!options_.onHost) places_.prepare();
+  nccl_.open();
 }
 
 void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) {
   // Work of a stream follows what it did with this memory before.
   for (std::size_t i = 0; i < places_.size(); ++i) places_[i].arena.reset();
-  GpuRound round(places_, nullptr, nullptr);
-  std::vector<const void*> summed;
-  summed.reserve(units.size());
-  for (const auto& unit : units) summed.push_back(sums(*unit) ? round.addSum(*unit) : nullptr);
+  nccl_.reset();
+  nccl_.registerPacks();
+  const std::unique_ptr<GpuCollectives> collectives = nccl_.collectives();
+  GpuRound round(places_, nullptr, collectives.get());
+  struct Sum {
+    const void* at = nullptr;
+    const GpuCollectives::KeyCollective* shared = nullptr;
+  };
+  std::vector<Sum> summed(units.size());
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    if (!sums(*units[i])) continue;
+    summed[i].shared = round.shareSum(*units[i]);
+    if (summed[i].shared == nullptr) summed[i].at = round.addSum(*units[i]);
+  }
   round.launch();
   for (std::size_t i = 0; i < units.size(); ++i) {
-    auto visit = std::make_unique<Visit>(*this, *units[i], summed[i]);
+    const auto& [at, shared] = summed[i];
+    const void* const sum = shared == nullptr ? at : shared->result(units[i]->key.home);
+    auto visit = std::make_unique<Visit>(*this, *units[i], sum);
     visit->units.push_back(std::move(units[i]));
     flights.push_back(std::move(visit));
   }

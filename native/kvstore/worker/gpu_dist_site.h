@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cuda/stream.h"
+#include "kvstore/gpu/nccl_sums.h"
 #include "kvstore/gpu/places.h"
 #include "kvstore/gpu/site.h"
 #include "kvstore/worker/gpu_dist_store.h"
@@ -34,6 +35,7 @@ class GpuDistSite final : public GpuSite {
   bool joinsPulls() const override { return false; }
   std::size_t roundBytes() const override { return options_.roundBytes; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override;
+  void cancel() noexcept override { nccl_.cancel(); }
   bool quiesce() noexcept override;
 
  private:
@@ -47,6 +49,7 @@ class GpuDistSite final : public GpuSite {
   const GpuDistOptions options_;
   const std::function<void()> wake_;
   GpuPlaces places_;
+  GpuNccl nccl_;  // goes before the streams it works on
   /// One a place, for what comes back: so that both copy engines are busy.
   std::vector<std::unique_ptr<cuda::Stream>> up_;
 };

@@ -157,6 +157,13 @@ class GpuAllreduceStore final : public StagedStore<AllreduceStore> {
  public:
   using StagedStore::StagedStore;
 
+  void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
+    if (optimizer) checkOptimizer(*optimizer);
+    StagedStore::setOptimizer(std::move(optimizer));
+  }
+  void checkOptimizer(const Optimizer& optimizer) const override {
+    inner().checkOptimizer(optimizer);
+  }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
     setInOrder([this, updater = std::move(updater)] { inner().setUpdater(updater); });
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kvstore/allreduce/store.h"
+#include "kvstore/gpu/store.h"
 #include "kvstore/worker/store.h"
 
 namespace gradlink {
@@ -17,6 +18,8 @@ struct GpuDistOptions {
   /// Arrays are summed in the host's memory, by the inner store (dist_sync, dist_async). Else on a
   /// GPU, and one array travels (dist_sync_device, dist_async_device).
   bool onHost = false;
+  /// What sums on the GPUs: NCCL, or `peer`.
+  GpuMerge merge = GpuMerge::peer;
   /// How long the GPUs may take for what they do for an operation.
   double timeoutMs = 30000;
   /// What one round moves at most, but for a single larger key.

@@ -1,6 +1,7 @@
 #include "kvstore/worker/placement.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace gradlink::dist {
 namespace {
@@ -9,12 +10,26 @@ namespace {
 // lines.
 constexpr std::size_t kCut = 32;
 
+// Cuts between rows make shards differ by up to this part of one.
+constexpr std::size_t kEvenParts = 8;
+
 }  // namespace
 
 ShardPlacer::ShardPlacer(int servers, std::size_t bigArrayBound)
     : bound_(bigArrayBound), bytes_(static_cast<std::size_t>(servers)) {}
 
-std::vector<Shard> ShardPlacer::place(std::size_t count, DType dtype) {
+std::size_t ShardPlacer::stepOf(std::size_t count, std::size_t rowLength) const {
+  const std::size_t words = kCut / std::gcd(kCut, rowLength);
+  const std::size_t most = count / bytes_.size() / kEvenParts;
+  return rowLength <= most / words ? rowLength * words : kCut;
+}
+
+bool ShardPlacer::cutsRows(std::size_t count, std::size_t rowLength) const {
+  if (count < bound_ || bytes_.size() < 2) return false;
+  return stepOf(count, rowLength) % rowLength != 0;
+}
+
+std::vector<Shard> ShardPlacer::place(std::size_t count, DType dtype, std::size_t rowLength) {
   std::vector<Shard> shards;
   const auto add = [&](std::size_t server, std::size_t first, std::size_t end) {
     if (first == end) return;
@@ -27,11 +42,12 @@ std::vector<Shard> ShardPlacer::place(std::size_t count, DType dtype) {
     add(static_cast<std::size_t>(least - bytes_.begin()), 0, count);
     return shards;
   }
+  const std::size_t step = stepOf(count, rowLength);
   const auto cutAt = [&](std::size_t i) {
     if (i == servers) return count;
     // Quotient and remainder apart, so that the product cannot overflow.
     const std::size_t exact = count / servers * i + count % servers * i / servers;
-    return std::min(count, (exact + kCut / 2) / kCut * kCut);
+    return std::min(count, (exact + step / 2) / step * step);
   };
   for (std::size_t server = 0; server < servers; ++server) {
     add(server, cutAt(server), cutAt(server + 1));

@@ -24,11 +24,18 @@ class ShardPlacer {
  public:
   ShardPlacer(int servers, std::size_t bigArrayBound);
 
-  /// Keys of at least the bound are cut evenly over all servers, in the order of the servers;
-  /// smaller ones go to the server that has the fewest bytes. A key without elements has no shards.
-  std::vector<Shard> place(std::size_t count, DType dtype);
+  /// Keys of at least the bound are cut evenly over all servers, in the order of the servers,
+  /// between rows where that leaves them even; smaller ones go to the server that has the fewest
+  /// bytes. A key without elements has no shards.
+  std::vector<Shard> place(std::size_t count, DType dtype, std::size_t rowLength = 1);
+
+  /// Whether place() would cut within a row.
+  bool cutsRows(std::size_t count, std::size_t rowLength) const;
 
  private:
+  /// Elements between the places where a key may be cut.
+  std::size_t stepOf(std::size_t count, std::size_t rowLength) const;
+
   std::size_t bound_;
   std::uint32_t next_ = 0;
   std::vector<std::uint64_t> bytes_;  // by server

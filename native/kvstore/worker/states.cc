@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "kvstore/base/whole_file.h"
+#include "kvstore/optimizer/state_parts.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink::dist {
@@ -128,36 +129,12 @@ LoadedStates readPart(const std::string& manifest, const StatesPart& part) {
   }
 }
 
-/// The elements behind those that `whole` has.
 void append(OptimizerState& whole, const OptimizerState& next, const std::string& file) {
-  if (whole.arrays.size() != next.arrays.size() || whole.dtype != next.dtype) {
-    rejectParts(file, "the parts of key " + whole.key + " do not fit together");
+  try {
+    appendState(whole, next);
+  } catch (const Error& error) {
+    rejectParts(file, error.what());
   }
-  for (std::size_t i = 0; i < whole.arrays.size(); ++i) {
-    StateArray& array = whole.arrays[i];
-    const StateArray& behind = next.arrays[i];
-    AlignedBuffer data(array.data.size() + behind.data.size());
-    std::memcpy(data.data(), array.data.data(), array.data.size());
-    std::memcpy(static_cast<std::byte*>(data.data()) + array.data.size(), behind.data.data(),
-                behind.data.size());
-    array.data = std::move(data);
-    array.count += behind.count;
-  }
-  whole.count += next.count;
-  whole.updates = std::max(whole.updates, next.updates);
-}
-
-OptimizerState cut(const OptimizerState& whole, const Shard& shard) {
-  OptimizerState part{whole.key,     whole.dtype, shard.count,
-                      whole.updates, {},          whole.lastLearningRate};
-  for (const StateArray& array : whole.arrays) {
-    const std::size_t size = sizeOf(array.dtype);
-    AlignedBuffer data(shard.count * size);
-    std::memcpy(data.data(), static_cast<const std::byte*>(array.data.data()) + shard.first * size,
-                shard.count * size);
-    part.arrays.push_back({array.name, array.dtype, shard.count, std::move(data)});
-  }
-  return part;
 }
 
 }  // namespace
@@ -224,7 +201,7 @@ std::vector<std::uint8_t> statesFor(int server, const Optimizer& optimizer,
   std::vector<OptimizerState> own;
   for (const StateOfKey& key : states) {
     for (const Shard& shard : key.shards) {
-      if (shard.server == server) own.push_back(cut(*key.state, shard));
+      if (shard.server == server) own.push_back(cutState(*key.state, shard.first, shard.count));
     }
   }
   std::vector<const OptimizerState*> pointers;

@@ -36,14 +36,14 @@ std::uint32_t encodingOf(const GradientCompression& compression) {
   return static_cast<std::uint32_t>(dist::Encoding::plain);
 }
 
-/// These take the norm of a whole key, and a server has but a part of one that is cut.
-bool needsWholeKeys(const Optimizer& optimizer) {
-  return optimizer.math().ratio != TrustRatio::none;
-}
-
-void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t shards) {
-  if (shards < 2 || !needsWholeKeys(optimizer)) return;
-  throw storeUnsupported(optimizer.spec().name + " needs the norm of whole keys, but key " + key +
+/// Some optimizers take the norm of a whole key or row, and a server has but a part of one that is
+/// cut.
+void checkWhole(const Optimizer& optimizer, const std::string& key, std::size_t shards,
+                bool cutsRows) {
+  if (shards < 2 || !optimizer.math().needsWhole()) return;
+  if (optimizer.math().isByRow() && !cutsRows) return;
+  throw storeUnsupported(optimizer.spec().name + " needs the norm of whole " +
+                         (optimizer.math().isByRow() ? "rows" : "keys") + ", but key " + key +
                          " is cut over " + std::to_string(shards) +
                          " servers: raise bigArrayBound above its length");
 }
@@ -57,6 +57,7 @@ class DistStoreOfWorker final : public DistStore {
 
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here) override;
+  bool look() override { return engine_.look(); }
   void setOptimizer(std::shared_ptr<Optimizer>) override;
   void setLearningRate(double value, std::shared_ptr<Ticket>) override;
   void setUpdater(std::shared_ptr<ExternalUpdater>) override;
@@ -107,7 +108,8 @@ KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_
   const std::lock_guard lock(mutex_);
   const KeyId id = keys_.next(name);
   if (newestOptimizer_ && count >= options_.bigArrayBound) {
-    checkWhole(*newestOptimizer_, name, static_cast<std::size_t>(options_.servers));
+    checkWhole(*newestOptimizer_, name, static_cast<std::size_t>(options_.servers),
+               placer_.cutsRows(count, rowLength));
   }
   auto key = std::make_unique<DistKey>();
   key->id = id;
@@ -115,7 +117,7 @@ KeyId DistStoreOfWorker::define(const std::string& name, DType dtype, std::size_
   key->dtype = dtype;
   key->count = count;
   key->rowLength = rowLength;
-  key->shards = placer_.place(count, dtype);
+  key->shards = placer_.place(count, dtype, rowLength);
   key->compression = dtype == DType::float32 ? compression_.get() : nullptr;
   engine_.define(keys_.add(name, std::move(key)));
   return id;
@@ -149,7 +151,9 @@ void DistStoreOfWorker::setOptimizer(std::shared_ptr<Optimizer> optimizer) {
   {
     const std::lock_guard lock(mutex_);
     for (const DistKey* key : keys_.all()) {
-      if (optimizer) checkWhole(*optimizer, key->name, key->shards.size());
+      if (!optimizer) continue;
+      checkWhole(*optimizer, key->name, key->shards.size(),
+                 placer_.cutsRows(key->count, key->rowLength));
     }
     newestOptimizer_ = optimizer;
   }
@@ -249,18 +253,20 @@ std::vector<DistRequest::Question> DistStoreOfWorker::loadQuestions(
   // Only keys that the servers have been told of.
   std::unordered_map<std::string, const DistKey*> named;
   for (const DistKey* key : engine_.keys()) named.emplace(key->name, key);
-  const FittingStates fitting =
-      fittingStates(std::move(states), file, optimizer_,
-                    [&](const std::string& name) -> std::optional<StateShape> {
-                      const auto found = named.find(name);
-                      if (found == named.end()) return std::nullopt;
-                      return StateShape{found->second->dtype, found->second->count};
-                    });
+  const FittingStates fitting = fittingStates(
+      std::move(states), file, optimizer_,
+      [&](const std::string& name) -> std::optional<StateShape> {
+        const auto found = named.find(name);
+        if (found == named.end()) return std::nullopt;
+        return StateShape{found->second->dtype, found->second->count, found->second->rowLength};
+      });
   std::vector<dist::StateOfKey> ofKeys;
   ofKeys.reserve(fitting.states.size());
   for (const auto& state : fitting.states) {
-    const std::vector<Shard>& shards = named.at(state->key)->shards;
-    checkWhole(*fitting.optimizer, state->key, shards.size());
+    const DistKey& key = *named.at(state->key);
+    const std::vector<Shard>& shards = key.shards;
+    checkWhole(*fitting.optimizer, state->key, shards.size(),
+               placer_.cutsRows(key.count, key.rowLength));
     ofKeys.push_back({state.get(), shards});
   }
   std::vector<DistRequest::Question> questions;

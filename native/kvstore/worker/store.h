@@ -28,6 +28,9 @@ struct DistStoreOptions {
   /// Bytes of pushes on their way before the next one waits.
   std::size_t mostStagedBytes = 64 << 20;
   double timeoutMs = 30000;
+  /// Whoever submits something small from its own thread calls look() afterwards, for so long; 0:
+  /// nobody does. For a wire whose ranks have cores.
+  double lookNanoseconds = 0;
 };
 
 /// Where a key lies, for reports.
@@ -60,6 +63,9 @@ class DistStore : public Store {
   virtual void reports(std::shared_ptr<std::vector<std::string>> into, std::shared_ptr<Ticket>) = 0;
   /// Every server runs its handler for this text (`gradlink serve` prints it); done when all have.
   virtual void command(const std::string& text, std::shared_ptr<Ticket>) = 0;
+  /// Handles the answers that have come, on the thread that submitted; whether it is worth calling
+  /// again soon. Where it is not, the store's own thread goes on.
+  virtual bool look() { return false; }
   /// Ranks that the servers know to be lost, workers and servers.
   virtual int deadNodes() const = 0;
   /// Rounds no longer wait for this worker; it may still pull. After everything submitted before.

@@ -201,9 +201,9 @@ void Transfer::deliver(const Piece& piece, const void* value, bool streaming) co
     deliverRows(piece, static_cast<const std::byte*>(value));
   } else if (outputs_.size() == 1) {
     void* const target[] = {static_cast<std::byte*>(outputs_[0]) + piece.first * size};
-    copyMany(target, value, piece.count * size, streaming);
+    copyResults(target, value, piece.count * size, streaming);
   } else {
-    copyMany(shifted(outputs_, piece.first * size), value, piece.count * size, streaming);
+    copyResults(shifted(outputs_, piece.first * size), value, piece.count * size, streaming);
   }
 }
 

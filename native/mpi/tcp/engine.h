@@ -86,8 +86,12 @@ class Engine final : public Frames {
   void listen(const Address&);
   void lead(Deadline);
   void follow(Deadline);
-  /// One attempt; what came of it, empty when rank 0 answers.
-  std::string callMaster(Deadline);
+  /// What came of one attempt to reach rank 0; no reason when it answers.
+  struct Call {
+    std::string reason;
+    bool stranger = false;
+  };
+  Call callMaster(Deadline);
   void sendTable();
   [[noreturn]] void refuseAll(const Error&);
   void takeTable(const std::vector<std::byte>&);

@@ -117,18 +117,18 @@ void Engine::lead(Deadline deadline) {
                 .withOp("join"));
 }
 
-std::string Engine::callMaster(Deadline deadline) {
+Engine::Call Engine::callMaster(Deadline deadline) {
   try {
     master_ = resolve(settings_.address, settings_.port);
   } catch (const Error& error) {
-    return error.what();
+    return {error.what()};
   }
-  std::string nobody = "nobody listens at " + master_.text();
+  Call nobody{"nobody listens at " + master_.text()};
   Fd socket = connectTo(master_);
   if (!socket.open()) return nobody;
   pollfd look{socket.get(), POLLOUT, 0};
   while (poll(&look, 1, kLookMs) == 0) {
-    if (deadline.passed()) return master_.text() + " cannot be reached";
+    if (deadline.passed()) return {master_.text() + " cannot be reached"};
   }
   if (connectError(socket) != 0) return nobody;
   // Where this host is reached from rank 0's.
@@ -142,22 +142,26 @@ std::string Engine::callMaster(Deadline deadline) {
   watch(fd, true, true);
   while (peer.connecting && !deadline.passed()) progress(kLookMs);
   if (peer.connections > 0) return {};
-  return "who listens at " + master_.text() +
-         " does not answer as rank 0 of this job does: is it of another job, or were the ranks "
-         "told of different sizes?";
+  return {
+      "who listens at " + master_.text() +
+          " does not answer as rank 0 of this job does: is it of another job, or were the ranks "
+          "told of different sizes?",
+      true};
 }
 
 void Engine::follow(Deadline deadline) {
-  std::string reason;
-  do {
-    reason = callMaster(deadline);
-    if (!reason.empty()) std::this_thread::sleep_for(kAgain);
-  } while (!reason.empty() && !deadline.passed());
-  if (!reason.empty()) {
+  Call call = callMaster(deadline);
+  while (!call.reason.empty() && !deadline.passed()) {
+    std::this_thread::sleep_for(kAgain);
+    Call again = callMaster(deadline);
+    // A stranger who has gone says more than that nobody listens now.
+    if (again.reason.empty() || again.stranger || !call.stranger) call = std::move(again);
+  }
+  if (!call.reason.empty()) {
     throw Error(ErrorCode::timeout,
                 "join: rank 0 did not come to " + settings_.address + ":" +
                     std::to_string(settings_.port) +
-                    " (MASTER_ADDR, MASTER_PORT) within the deadline: " + reason)
+                    " (MASTER_ADDR, MASTER_PORT) within the deadline: " + call.reason)
         .withRank(0)
         .withOp("join");
   }

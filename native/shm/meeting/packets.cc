@@ -16,8 +16,10 @@ namespace {
 
 constexpr std::size_t kPacketHead = offsetof(Packet, text);
 
-/// Takes the first descriptor that came, where one is wanted, and closes the rest.
-void takeDescriptors(msghdr& message, File* passed) {
+constexpr std::size_t kPassed = 2;
+
+/// Takes the first descriptors that came, where they are wanted, and closes the rest.
+void takeDescriptors(msghdr& message, SegmentFiles* passed) {
   for (cmsghdr* header = CMSG_FIRSTHDR(&message); header != nullptr;
        header = CMSG_NXTHDR(&message, header)) {
     if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
@@ -26,7 +28,8 @@ void takeDescriptors(msghdr& message, File* passed) {
       int descriptor;
       std::memcpy(&descriptor, CMSG_DATA(header) + i * sizeof(int), sizeof(descriptor));
       File file(descriptor);
-      if (passed != nullptr && !*passed) *passed = std::move(file);
+      if (passed == nullptr || *passed) continue;
+      (passed->control ? passed->rings : passed->control) = std::move(file);
     }
   }
 }
@@ -47,25 +50,28 @@ bool sameUser(const File& socket) {
 }
 
 namespace {
-bool sendPacket(const File& socket, const Packet& packet, std::size_t textBytes, int passed) {
+bool sendPacket(const File& socket, const Packet& packet, std::size_t textBytes,
+                const SegmentFiles* passed) {
   iovec part{const_cast<Packet*>(&packet), kPacketHead + textBytes};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  if (passed >= 0) {
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kPassed * sizeof(int))> control{};
+  if (passed != nullptr) {
+    const int descriptors[kPassed] = {passed->control.get(), passed->rings.get()};
     message.msg_control = control.data();
     message.msg_controllen = control.size();
     cmsghdr* header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &passed, sizeof(int));
+    header->cmsg_len = CMSG_LEN(sizeof(descriptors));
+    std::memcpy(CMSG_DATA(header), descriptors, sizeof(descriptors));
   }
   return sendmsg(socket.get(), &message, MSG_NOSIGNAL) >= 0;
 }
 
-bool sendText(const File& socket, Packet packet, std::string_view text, int passed) {
+bool sendText(const File& socket, Packet packet, std::string_view text,
+              const SegmentFiles* passed) {
   const std::size_t bytes = std::min(text.size(), sizeof(packet.text));
   std::copy_n(text.data(), bytes, packet.text);
   return sendPacket(socket, packet, bytes, passed);
@@ -73,19 +79,20 @@ bool sendText(const File& socket, Packet packet, std::string_view text, int pass
 }  // namespace
 
 bool sendWord(const File& socket, Word word, int rank, int size, std::string_view text,
-              int passed) {
+              const SegmentFiles* passed) {
   return sendText(socket, {word, rank, size, 0, {}}, text, passed);
 }
 
 bool sendError(const File& socket, const Error& error) {
   const auto code = static_cast<std::int32_t>(error.code);
-  return sendText(socket, {Word::failed, error.rank, 0, code, {}}, error.what(), -1);
+  return sendText(socket, {Word::failed, error.rank, 0, code, {}}, error.what(), nullptr);
 }
 
-Got receivePacket(const File& socket, Packet& packet, std::string_view& text, File* passed) {
+Got receivePacket(const File& socket, Packet& packet, std::string_view& text,
+                  SegmentFiles* passed) {
   iovec part{&packet, sizeof(packet)};
   msghdr message{};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(kPassed * sizeof(int))> control{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
   message.msg_control = control.data();

@@ -1,4 +1,4 @@
-// What processes that meet say to each other: packets over a socket, with the memory's descriptor
+// What processes that meet say to each other: packets over a socket, with the memory's descriptors
 // in one of them.
 #pragma once
 
@@ -38,14 +38,14 @@ File makeMeetingSocket();
 bool sameUser(const File& socket);
 
 bool sendWord(const File& socket, Word word, int rank, int size, std::string_view text = {},
-              int passed = -1);
+              const SegmentFiles* passed = nullptr);
 bool sendError(const File& socket, const Error& error);
 
 enum class Got { packet, nothing, end };
 
 /// `text` is that of the packet. Descriptors that nobody asked for are closed.
 Got receivePacket(const File& socket, Packet& packet, std::string_view& text,
-                  File* passed = nullptr);
+                  SegmentFiles* passed = nullptr);
 
 /// Before a socket is closed: a guest's word that is still unread, as that it gives up at the same
 /// time, would make the closing a reset, which takes what was sent to the guest away from it.

@@ -16,6 +16,7 @@
 #include "shm/meeting/meeting.h"
 #include "shm/meeting/packets.h"
 #include "shm/meeting/secret.h"
+#include "shm/meeting/spare_rings.h"
 #include "shm/process_segment.h"
 
 namespace gradlink::shm {
@@ -42,12 +43,13 @@ class Leader {
       : options_(options), deadline_(deadline), listener_(std::move(listener)) {}
 
   Membership run() {
-    File file = makeSegmentFile(options_.size, options_.slotBytes);
-    Membership membership = enterSegment(file, options_.rank);
+    SegmentFiles files =
+        makeSegmentFiles(options_.size, options_.slotBytes, SpareRings::ofProcess().take(options_));
+    Membership membership = enterSegment(files, options_.rank);
     while (static_cast<int>(ready_) + 1 < options_.size) {
       checkWaiting(options_, missing());
       if (deadline_.passed()) fail(missingRanks(options_, missing()));
-      turn(file);
+      turn(files);
     }
     // Before anybody starts: the next meeting of this name must not find this one's socket.
     listener_ = File();
@@ -56,6 +58,7 @@ class Leader {
       sendWord(guest.socket, Word::start, options_.rank, options_.size);
       hearOut(guest.socket);
     }
+    SpareRings::ofProcess().keep(options_, membership.segment, std::move(files.rings));
     return membership;
   }
 
@@ -90,12 +93,12 @@ class Leader {
     throw error;
   }
 
-  void turn(const File& file) {
+  void turn(const SegmentFiles& files) {
     std::vector<pollfd> watched{{listener_.get(), POLLIN, 0}};
     for (auto& [descriptor, guest] : guests_) watched.push_back({descriptor, POLLIN, 0});
     poll(watched.data(), watched.size(), pollSlice(deadline_));
     for (std::size_t i = 1; i < watched.size(); ++i) {
-      if (watched[i].revents != 0) hear(watched[i].fd, file);
+      if (watched[i].revents != 0) hear(watched[i].fd, files);
     }
     if (watched[0].revents != 0) admit();
     dropStrangers();
@@ -137,7 +140,7 @@ class Leader {
     guests_.erase(descriptor);
   }
 
-  void hear(int descriptor, const File& file) {
+  void hear(int descriptor, const SegmentFiles& files) {
     Guest& guest = guests_[descriptor];
     Packet packet;
     std::string_view text;
@@ -145,7 +148,7 @@ class Leader {
     if (got == Got::nothing) return;
     if (got == Got::end) return drop(descriptor);
     if (!guest.proven()) {
-      if (packet.word == Word::hello && greet(guest, packet, text, file)) return;
+      if (packet.word == Word::hello && greet(guest, packet, text, files)) return;
       return drop(descriptor);
     }
     switch (packet.word) {
@@ -161,7 +164,7 @@ class Leader {
   }
 
   /// Whether the guest is a rank of this job and was told so.
-  bool greet(Guest& guest, const Packet& hello, std::string_view text, const File& file) {
+  bool greet(Guest& guest, const Packet& hello, std::string_view text, const SegmentFiles& files) {
     if (text.size() < kNonceBytes) return false;
     const std::string_view nonce = text.substr(0, kNonceBytes);
     const auto proof = [&](Side side) {
@@ -180,7 +183,7 @@ class Leader {
       fail(sizesDiffer(options_, options_.rank, options_.size, hello.rank, hello.size));
     }
     if (taken) fail(rankTakenTwice(options_, hello.rank));
-    return sendWord(guest.socket, Word::welcome, options_.rank, options_.size, {}, file.get());
+    return sendWord(guest.socket, Word::welcome, options_.rank, options_.size, {}, &files);
   }
 
   const JoinOptions& options_;
@@ -215,7 +218,7 @@ class Follower {
       poll(&watched, 1, pollSlice(gaveUp ? last : deadline_));
       Packet packet;
       std::string_view text;
-      File passed;
+      SegmentFiles passed;
       switch (receivePacket(socket_, packet, text, &passed)) {
         case Got::nothing:
           // Not before what the leader said is heard: it may have said that all are here, and
@@ -253,7 +256,7 @@ class Follower {
     return false;
   }
 
-  bool hear(const Packet& packet, std::string_view text, const File& passed) {
+  bool hear(const Packet& packet, std::string_view text, const SegmentFiles& passed) {
     if (packet.word == Word::failed) {
       throw Error(static_cast<ErrorCode>(packet.code), std::string(text))
           .withRank(packet.rank)

@@ -92,10 +92,10 @@ void check(const simd::KernelTable& level, const Case& c, std::size_t count, std
   for (const Guarded& array : dst) ASSERT_TRUE(array.untouchedAround()) << what;
 }
 
-class ReduceKernels : public testing::TestWithParam<int> {};
+class ReduceKernels : public testing::TestWithParam<DType> {};
 
 TEST_P(ReduceKernels, EqualTheReferenceAtEveryLevel) {
-  const auto dtype = static_cast<DType>(GetParam());
+  const auto dtype = GetParam();
   for (int op = 0; op < kReduceOpCount; ++op) {
     for (std::size_t k = 1; k <= 9; ++k) {
       const Case c(dtype, static_cast<ReduceOp>(op), k);
@@ -117,8 +117,8 @@ TEST_P(ReduceKernels, EqualTheReferenceAtEveryLevel) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryDType, ReduceKernels, testing::Range(0, kDTypeCount),
-                         [](const auto& info) { return nameOf(static_cast<DType>(info.param)); });
+INSTANTIATE_TEST_SUITE_P(EveryDType, ReduceKernels, testing::ValuesIn(kHostDTypes),
+                         [](const auto& info) { return nameOf(info.param); });
 
 TEST(ReduceKernels, TakeManySourcesAndDestinations) {
   const Case c(DType::float32, ReduceOp::sum, 70);
@@ -129,8 +129,7 @@ TEST(ReduceKernels, TakeManySourcesAndDestinations) {
 }
 
 TEST(ReduceKernels, DivideAsAveragesDo) {
-  for (int d = 0; d < kDTypeCount; ++d) {
-    const auto dtype = static_cast<DType>(d);
+  for (const DType dtype : kHostDTypes) {
     const std::size_t elementBytes = sizeOf(dtype);
     const Bytes data = reference::randomArray(kLongest, dtype, 7);
     // What adds nothing, not even to -0.
@@ -311,6 +310,32 @@ TEST(CopyMany, CopiesToAllAndLeavesTheSourceAlone) {
                 << (streaming ? " streaming" : "");
             ASSERT_TRUE(array.untouchedAround());
           }
+        }
+      }
+    }
+  }
+}
+
+// Often enough that both kinds of stores are tried.
+TEST(CopyResults, CopiesWhicheverStoresItTries) {
+  constexpr std::size_t kLong = (64 << 10) + 3;
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{9}, kLong}) {
+    for (const std::size_t copies : {1, 2}) {
+      for (int time = 0; time < 20; ++time) {
+        const bool large = time % 4 != 3;
+        const Bytes source = reference::randomArray(bytes, DType::uint8, time + 1);
+        std::vector<Guarded> to;
+        std::vector<void*> dst;
+        to.reserve(copies);
+        for (std::size_t i = 0; i < copies; ++i) {
+          to.emplace_back(bytes, time % 3, 1);
+          dst.push_back(to.back().data());
+        }
+        copyResults(dst, source.data(), bytes, large);
+        for (Guarded& array : to) {
+          ASSERT_TRUE(std::equal(source.begin(), source.end(), array.data()))
+              << bytes << " bytes to " << copies << ", time " << time;
+          ASSERT_TRUE(array.untouchedAround());
         }
       }
     }

@@ -16,8 +16,6 @@ namespace {
 using reference::Bytes;
 using Rows = std::vector<std::vector<std::pair<std::size_t, double>>>;
 
-constexpr DType kFloats[] = {DType::float16, DType::bfloat16, DType::float32, DType::float64};
-
 /// Where results go: arrays of their own, those of the same sources, or some here and some there.
 enum class Place { apart, over, mixed };
 
@@ -59,7 +57,7 @@ std::string differs(const simd::KernelTable& level, const Rows& rows, std::size_
 
 void expectRight(const Rows& rows) {
   for (const simd::KernelTable* level : allLevels()) {
-    for (const DType dtype : kFloats) {
+    for (const DType dtype : kHostDTypes) {
       for (const std::size_t count : {0, 1, 7, 64, 129, 1000, 5003}) {
         for (const Place place : {Place::apart, Place::over, Place::mixed}) {
           for (const bool streaming : {false, true}) {

@@ -64,7 +64,7 @@ class RawKernel {
  public:
   RawKernel(int device, const char* name) : device_(device) {
     use(device);
-    EXPECT_EQ(driver().moduleLoadData(&module_, kKernelsPtx), kSuccess);
+    EXPECT_EQ(driver().moduleLoadData(&module_, textOf(kKernelsPtx).data()), kSuccess);
     EXPECT_EQ(driver().moduleGetFunction(&function_, module_, name), kSuccess);
   }
   ~RawKernel() { driver().moduleUnload(module_); }
@@ -98,11 +98,12 @@ std::vector<std::string> entriesOf(const std::string& ptx) {
 }
 
 TEST(FakeKernels, EveryKernelOfTheEmbeddedModulesIsThere) {
-  for (const char* ptx : {kKernelsPtx, kStepKernelsPtx}) {
+  for (const PackedPtx* packed : {&kKernelsPtx, &kStepKernelsPtx}) {
+    const std::vector<char> ptx = textOf(*packed);
     use(0);
     ModuleHandle module = nullptr;
-    ASSERT_EQ(driver().moduleLoadData(&module, ptx), kSuccess);
-    const std::vector<std::string> names = entriesOf(ptx);
+    ASSERT_EQ(driver().moduleLoadData(&module, ptx.data()), kSuccess);
+    const std::vector<std::string> names = entriesOf(ptx.data());
     EXPECT_GT(names.size(), 10u);
     for (const std::string& name : names) {
       FunctionHandle function = nullptr;

@@ -190,6 +190,13 @@ TEST(RankNames, RenameNumbersThatAreRanks) {
   EXPECT_EQ(renameRanks("waiting for ranks 1, 2 and 3 in barrier", name),
             "waiting for ranks 11, 12 and 13 in barrier");
   EXPECT_EQ(renameRanks("franks 1, rank x, rank", name), "franks 1, rank x, rank");
+  const auto list = [](const std::vector<int>& ranks) {
+    std::string text = "<";
+    for (const int rank : ranks) text += std::to_string(rank) + ">";
+    return text;
+  };
+  EXPECT_EQ(rewriteRanks("rank 1 waits for ranks 0, 2 and 13, franks 1", list),
+            "<1> waits for <0>2>13>, franks 1");
 }
 
 }  // namespace

@@ -20,6 +20,11 @@ namespace gradlink::test {
 
 using Floats = std::vector<float>;
 
+/// A weight decay for tests of every optimizer: none where the optimizer refuses one.
+inline double decayOf(const std::string& optimizer, double wd) {
+  return optimizer == "groupadagrad" ? 0 : wd;
+}
+
 /// Waits for a ticket, and throws what it failed with.
 class Waiter {
  public:

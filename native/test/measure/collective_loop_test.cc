@@ -65,14 +65,14 @@ TEST(CollectiveLoop, EveryCollectiveIsRightInBothPlacements) {
 
 TEST(CollectiveLoop, EveryDTypeAndOpIsRight) {
   const auto comm = shm::makeLocalGroup(3);
-  for (int dtype = 0; dtype < kDTypeCount; ++dtype) {
+  for (const DType dtype : kHostDTypes) {
     for (int op = 0; op < kReduceOpCount; ++op) {
       for (const Kind kind : {Kind::allReduce, Kind::reduceScatter}) {
         const CollectiveRecord& record = recordOf(kind);
         for (const bool inPlace : {false, true}) {
           const CollectiveResult result = timeCollective(*comm, {.collective = &record,
                                                                  .count = 777,
-                                                                 .dtype = static_cast<DType>(dtype),
+                                                                 .dtype = dtype,
                                                                  .op = static_cast<ReduceOp>(op),
                                                                  .inPlace = inPlace,
                                                                  .warmup = 1,

@@ -51,7 +51,27 @@ class Watched final : public nccl::NcclCommunicator {
                        std::span<cuda::Stream* const>, const CallOptions&) override {
     refuse();
   }
+  std::vector<nccl::HeldPart> splitHeld(std::span<const nccl::Claim>, const CallOptions&) override {
+    refuse();
+    return {};
+  }
+  void messages(const char*, std::span<const nccl::HeldMessage>, const CallOptions&) override {
+    refuse();
+  }
+  void gatherFromNeighbors(DType, std::span<const nccl::HeldGather>, const CallOptions&) override {
+    refuse();
+  }
+  void gossip(DType, std::span<const nccl::HeldGossip>, const CallOptions&) override { refuse(); }
+  std::vector<std::unique_ptr<Window>> openWindows(std::span<const WindowSpec>,
+                                                   const CallOptions&) override {
+    refuse();
+    return {};
+  }
   void run(std::span<const nccl::Launch>, const CallOptions&) override { refuse(); }
+  std::vector<std::unique_ptr<nccl::RegisteredMemory>> allocRegistered(
+      std::size_t, const CallOptions&) override {
+    return {};
+  }
   std::unique_ptr<nccl::Registration> registerMemory(std::span<void* const>, std::size_t,
                                                      nccl::RegistrationKind,
                                                      const CallOptions&) override {

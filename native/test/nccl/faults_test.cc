@@ -193,20 +193,21 @@ TEST_F(NcclFaults, AScanWithoutRoomForItsBlocksEndsTheCommunicator) {
 TEST_F(NcclFaults, OldLibrariesDoTheSameWithMessages) {
   for (const char* faults :
        {"nccl-version=21805", "missing=ncclAlltoAll,missing=ncclGather,missing=ncclScatter"}) {
-    EXPECT_EQ(inProcess(
-                  []() -> std::string {
-                    if (nccl::libraryInfo().exchanges) return "not an old library";
-                    for (const int size : {1, 2, 4}) {
-                      auto comm = nccl::openLocal(firstGpus(size), {.timeoutMs = 20000});
-                      for (const Op op : kAllOps) {
-                        auto wrong = runCases(*comm, everyLength(op, size, {0, 1, 1000}));
-                        if (!wrong.empty()) return wrong;
-                      }
-                    }
-                    return "";
-                  },
-                  fault(faults)),
-              "")
+    EXPECT_EQ(
+        inProcess(
+            []() -> std::string {
+              if (nccl::libraryInfo().exchanges) return "not an old library";
+              for (const int size : {1, 2, 4}) {
+                auto comm = nccl::openLocal(firstGpus(size), {.timeoutMs = 20000});
+                for (const Op op : kAllOps) {
+                  auto wrong = runCases(*comm, casesOfGpus(everyLength(op, size, {0, 1, 1000})));
+                  if (!wrong.empty()) return wrong;
+                }
+              }
+              return "";
+            },
+            fault(faults)),
+        "")
         << faults;
   }
 }

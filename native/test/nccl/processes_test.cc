@@ -32,6 +32,7 @@ TEST_P(GpuProcesses, GiveTheSameAsAPlainLoop) {
   if (size > gpusHere()) GTEST_SKIP() << "needs " << size << " GPUs";
   std::vector<Case> cases = everyLength(op, size, {0, 1, 4099});
   for (const Case& c : everyType(op, size, 45)) cases.push_back(c);
+  cases = casesOfGpus(std::move(cases));
   auto ranks = startGpuRanks(size, [&](auto& comm, int) {
     std::string wrong = runCases(comm, cases);
     // Who is done with its own messages may be so before others are with theirs, and what the

@@ -2,6 +2,7 @@
 #include <dlfcn.h>
 
 #include <atomic>
+#include <optional>
 
 #include "core/forwarding_communicator.h"
 #include "test/nccl/gpu_jobs.h"
@@ -16,6 +17,16 @@ int idsOfTheLibrary() {
                        ? nullptr
                        : reinterpret_cast<int (*)()>(dlsym(library, "gradlinkFakeNcclIds"));
   return ask == nullptr ? 0 : ask();
+}
+
+/// How many communicators this process has in the library, where it is the stand-in; else nothing.
+std::optional<std::size_t> handlesOfTheWorld() {
+  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  const auto ask =
+      library == nullptr
+          ? nullptr
+          : reinterpret_cast<std::size_t (*)()>(dlsym(library, "gradlinkFakeNcclHandles"));
+  return ask == nullptr ? std::nullopt : std::optional(ask());
 }
 
 /// Counts what is agreed on over it.
@@ -76,6 +87,64 @@ TEST_F(GpuWorlds, MeetAtAnIdForSoManyRanks) {
   }
 }
 
+// Parts for collectives meet in the first that moves data: who never makes one has no communicator
+// more, in the library and in its GPU's memory.
+TEST_F(GpuWorlds, PartsForCollectivesMeetInTheFirst) {
+  const nccl::Options options{.timeoutMs = kPatienceMs};
+  auto ranks = startWorld(size_, options, [&](auto& comm, int rank, const int&) -> std::string {
+    const auto has = [](std::size_t wanted) {
+      return handlesOfTheWorld().value_or(wanted) == wanted;
+    };
+    if (!has(1)) return "the world is not one communicator";
+    auto part = comm.splitForCollectives(rank % 2, -rank);
+    auto unused = comm.splitForCollectives(0, rank);
+    if (comm.splitForCollectives(-1, rank)) return "a part of nobody";
+    if (!has(1)) return "a split has made a communicator";
+    auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
+    const int others = size_ / 2 + (rank % 2 == 0 ? size_ % 2 : 0);
+    if (part->size() != others) return "the part has " + std::to_string(part->size()) + " ranks";
+    part->barrier();
+    if (!has(1)) return "a barrier has made a communicator";
+    if (others > 1) {
+      const std::string early =
+          expectError(ErrorCode::unsupported, -1, "meet in their first collective", [&] {
+            const cuda::DeviceMemory memory(*comm.devices()[0], 64);
+            part->send(memory.data(), 4, DType::float32, 1 - part->heldRanks()[0], 0);
+          });
+      if (!early.empty()) return early;
+    }
+    std::string wrong = runCase(gpus, {Op::allReduce, others, 100});
+    if (wrong.empty()) wrong = runCase(gpus, {Op::neighbor, others, 5});
+    if (wrong.empty()) wrong = runCase(comm, {Op::allGather, comm.size(), 5});
+    if (!wrong.empty()) return wrong;
+    if (!has(2)) return "the first collective has not made the one communicator it needs";
+    comm.barrier();
+    part->close();
+    return has(1) ? "" : "the part has left its communicator";
+  });
+  expectNone(ranks);
+}
+
+// Who does not come to the meeting is named, as in any call.
+TEST_F(GpuWorlds, PartsThatMeetLateNameWhoIsMissing) {
+  const nccl::Options options{.timeoutMs = kPatienceMs, .check = nccl::Check::never};
+  auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
+    auto part = comm.splitForCollectives(0, rank);
+    auto& gpus = dynamic_cast<nccl::NcclCommunicator&>(*part);
+    if (rank == 1) {
+      comm.barrier();
+      return "";
+    }
+    const HeldBuffers buffers(gpus, {Op::allReduce, 2, 10});
+    const std::string wrong = expectError(ErrorCode::timeout, 1, "rank 1", [&] {
+      part->allReduce(buffers.view(), 10, DType::float32, ReduceOp::sum, {.timeoutMs = 300});
+    });
+    comm.barrier();
+    return wrong;
+  });
+  expectNone(ranks);
+}
+
 /// The calls over the control communicator of five equal sums and one of another length.
 void expectAgreements(int size, nccl::Check check, int expected) {
   const nccl::Options options{.timeoutMs = kPatienceMs, .check = check};
@@ -109,6 +178,20 @@ TEST_F(GpuWorlds, FindAMismatchInTheFirstCallOfItsKind) {
       comm.allReduce(buffers.view(), rank == 1 ? 10 : 11, DType::float32, ReduceOp::sum);
     });
     return wrong.empty() ? runCase(comm, c) : wrong;
+  });
+  expectNone(ranks);
+}
+
+// Rank 0 is at another call when rank 1's deadline passes: it is to blame, not rank 1, which asks
+// for it.
+TEST_F(GpuWorlds, BlameWhoIsAtAnotherCall) {
+  const nccl::Options options{.timeoutMs = kPatienceMs, .check = nccl::Check::never};
+  auto ranks = startWorld(2, options, [](auto& comm, int rank, const int&) -> std::string {
+    if (rank == 0) return expectError(ErrorCode::mismatch, 1, "barrier", [&] { comm.barrier(); });
+    const HeldBuffers buffers(comm, {Op::allReduce, comm.size(), 100});
+    return expectError(ErrorCode::timeout, 0, "rank 0 does not answer", [&] {
+      comm.allReduce(buffers.view(), 100, DType::float32, ReduceOp::sum, {.timeoutMs = 300});
+    });
   });
   expectNone(ranks);
 }

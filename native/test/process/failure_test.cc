@@ -245,7 +245,10 @@ TEST(ProcessesLeave, NothingInDevShmNotEvenWhenAllAreKilled) {
   }
 }
 
+// But for the rings that are kept for the next communicators, which are few.
 TEST(ProcessesLeave, NoDescriptorsAndNoMappings) {
+  constexpr std::size_t kMostKept = 4;
+  constexpr int kTimes = 12;
   auto mappings = [] {
     FILE* list = fopen("/proc/self/maps", "r");
     char line[512];
@@ -260,14 +263,14 @@ TEST(ProcessesLeave, NoDescriptorsAndNoMappings) {
   for (int r = 0; r < 2; ++r) {
     children.emplace_back([&, r]() -> std::string {
       const auto before = namesIn("/proc/self/fd").size();
-      {
-        auto comm = shm::join(optionsFor(name, r, 2));
+      for (int i = 0; i < kTimes; ++i) {
+        auto comm = shm::join(optionsFor(name + "/" + std::to_string(i), r, 2));
         auto* memory = static_cast<float*>(comm->allocShared(1 << 20));
         const void* in[] = {memory};
         void* out[] = {memory};
         comm->allReduce({in, out}, 1 << 18, DType::float32, ReduceOp::sum);
       }
-      if (namesIn("/proc/self/fd").size() != before) return "descriptors are left";
+      if (namesIn("/proc/self/fd").size() > before + kMostKept) return "descriptors are left";
       return mappings() == 0 ? "" : "mappings are left";
     });
   }

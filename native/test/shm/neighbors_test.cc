@@ -203,10 +203,18 @@ TEST(PairGossip, OfOtherLengthsIsAMismatch) {
   expectAll(errors, ErrorCode::mismatch);
 }
 
-TEST(PairGossip, NeedsFloatsAndAnotherRank) {
+TEST(PairGossip, RoundsIntegersToTheEvenOne) {
   expectNone(onRanks(2, [&](Communicator& comm, int rank) {
-    std::int32_t value = 1;
-    EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::int32, 1 - rank, 0.5, 0.5, {}), Error);
+    std::int32_t values[] = {rank, 3 * rank};
+    pairGossip(comm, values, values, 2, DType::int32, 1 - rank, 0.5, 0.5, {});
+    EXPECT_EQ(values[0], 0);
+    EXPECT_EQ(values[1], 2);
+  }));
+}
+
+TEST(PairGossip, NeedsAnotherRank) {
+  expectNone(onRanks(2, [&](Communicator& comm, int rank) {
+    float value = 1;
     EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::float32, rank, 0.5, 0.5, {}), Error);
     EXPECT_THROW(pairGossip(comm, &value, &value, 1, DType::float32, 2, 0.5, 0.5, {}), Error);
   }));

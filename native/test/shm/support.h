@@ -112,6 +112,9 @@ inline Bytes input(const Case& c, int rank) {
                             [](int v) { return static_cast<std::uint32_t>(v); });
       break;
     case DType::int64:
+    case DType::int16:
+      fillAs<std::int16_t>(to, elements, rank, [](int v) { return static_cast<std::int16_t>(v); });
+      break;
     case DType::uint64:
       fillAs<std::uint64_t>(to, elements, rank,
                             [](int v) { return static_cast<std::uint64_t>(v); });
@@ -328,14 +331,6 @@ inline std::string runGroup(Communicator& comm, const Case& c) {
   return {};
 }
 
-inline std::vector<DType> typesOf(Op op) {
-  std::vector<DType> types;
-  for (int t = 0; t < kDTypeCount; ++t) {
-    const auto dtype = static_cast<DType>(t);
-    if (op != Op::neighbor || dtype >= DType::float16) types.push_back(dtype);
-  }
-  return types;
-}
 /// How many of the reduce ops a collective takes: scans have no avg, the last of them.
 inline int opsOf(Op op) {
   if (op == Op::neighbor || !hasOp(static_cast<Kind>(op))) return 1;
@@ -345,7 +340,7 @@ inline int opsOf(Op op) {
 /// All element types, and for reductions all ops, of one collective at one size.
 inline std::vector<Case> everyType(Op op, int size, std::size_t count) {
   std::vector<Case> cases;
-  for (DType dtype : typesOf(op)) {
+  for (DType dtype : kHostDTypes) {
     for (int r = 0; r < opsOf(op); ++r) {
       cases.push_back({op, size, count, dtype, static_cast<ReduceOp>(r), size - 1, false});
     }
@@ -358,7 +353,7 @@ inline std::vector<Case> everyType(Op op, int size, std::size_t count) {
 inline std::vector<Case> everyLength(Op op, int size, const std::vector<std::size_t>& counts) {
   std::vector<Case> cases;
   for (std::size_t count : counts) {
-    for (DType dtype : {DType::float32, op == Op::neighbor ? DType::float64 : DType::int8}) {
+    for (DType dtype : {DType::float32, DType::int8}) {
       for (bool inPlace : {false, true}) {
         Case c{op, size, count, dtype, ReduceOp::sum, static_cast<int>(count) % size, inPlace};
         if (!inPlace || c.canBeInPlace()) cases.push_back(c);

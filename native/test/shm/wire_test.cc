@@ -1,5 +1,6 @@
 // Wires between threads of one process.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <thread>
@@ -29,6 +30,14 @@ TEST_P(WiresOfThreads, DeliverInOrderAndUnaltered) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, WiresOfThreads, testing::Values(1, 2, 3, 7));
+
+TEST(WireOfThreads, KnowsWhetherEveryRankHasACore) {
+  cpu_set_t cores;
+  ASSERT_EQ(sched_getaffinity(0, sizeof cores, &cores), 0);
+  const int count = CPU_COUNT(&cores);
+  expectNone(onWires(count, [](Wire& wire, int) { EXPECT_TRUE(wire.ranksHaveCores()); }));
+  expectNone(onWires(count + 1, [](Wire& wire, int) { EXPECT_FALSE(wire.ranksHaveCores()); }));
+}
 
 TEST(WireOfThreads, NeverWaitsForTheReceiver) {
   constexpr std::uint64_t kMany = 5000;  // more than any ring holds

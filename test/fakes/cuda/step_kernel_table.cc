@@ -81,13 +81,14 @@ Status touchNorms(Traffic& traffic, const NormData* norms, std::uint32_t count) 
 template <class Squares, class E>
 Status squaresTraffic(Traffic& traffic, const StepData<typename E::Wide>* tasks,
                       const NormData* norms, std::uint32_t count, std::uint64_t) {
-  constexpr unsigned kStates = std::is_same_v<Squares, kernels::LambSquares> ? 2 : 0;
+  constexpr bool kWrites = std::is_same_v<Squares, kernels::LambSquares>;
+  constexpr unsigned kStates = std::is_same_v<Squares, kernels::LarsSquares> ? 0 : 2;
   if (const Status status = traffic.read(tasks, count * sizeof *tasks)) return status;
   if (const Status status = touchNorms(traffic, norms, count)) return status;
   for (const auto* task = tasks; task != tasks + count; ++task) {
     if (const Status status = readGrads<E>(traffic, *task)) return status;
     if (const Status status = readWeights<E>(traffic, *task)) return status;
-    if (const Status status = touchStates<E>(traffic, *task, kStates, true)) return status;
+    if (const Status status = touchStates<E>(traffic, *task, kStates, kWrites)) return status;
   }
   return kOk;
 }
@@ -120,6 +121,7 @@ Status scaleTraffic(Traffic& traffic, StepData<T>* tasks, const NormData* norms,
 constexpr Kernel kStepKernels[] = {
     GRADLINK_STEP_FORMULAS(GRADLINK_FAKE_STEP, ) GRADLINK_FAKE_SQUARES(LarsSquares),
     GRADLINK_FAKE_SQUARES(LambSquares),
+    GRADLINK_FAKE_SQUARES(LbsgdSquares),
     entry<&kernels::gradlinkFoldLanes, &foldTraffic>("gradlinkFoldLanes"),
     entry<&kernels::gradlinkScaleRate32, &scaleTraffic<float>>("gradlinkScaleRate32"),
     entry<&kernels::gradlinkScaleRate64, &scaleTraffic<double>>("gradlinkScaleRate64"),

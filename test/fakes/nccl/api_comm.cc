@@ -11,6 +11,7 @@
 #include "nccl/driver_link.h"
 #include "nccl/export.h"
 #include "nccl/group.h"
+#include "nccl/registrations.h"
 #include "support/environment.h"
 
 namespace gradlink::fake {
@@ -159,6 +160,7 @@ FAKE_NCCL(21901, ncclMemFree, (void* memory)) {
   const std::lock_guard lock(allocations().mutex);
   const auto found = allocations().bases.find(memory);
   if (found == allocations().bases.end()) return abi::kInvalidArgument;
+  freeing(memory);
   const cuda::Status status = DriverLink::get()->memFree(found->second);
   allocations().bases.erase(found);
   return status == cuda::kSuccess ? abi::kSuccess : abi::kUnhandledCudaError;
@@ -171,12 +173,12 @@ FAKE_NCCL(21901, ncclCommRegister,
   if (DriverLink::get()->owner(memory) != comm->device) {
     return complain(abi::kInvalidArgument, "not memory of the communicator's GPU");
   }
-  *registration = comm->addRegistration();
+  *registration = comm->addRegistration(memory, bytes, false);
   return abi::kSuccess;
 }
 FAKE_NCCL(21901, ncclCommDeregister, (CommHandle handle, void* registration)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
-  return comm && comm->removeRegistration(registration) ? abi::kSuccess : abi::kInvalidArgument;
+  return comm && comm->removeRegistration(registration) ? abi::kSuccess : abi::kInvalidUsage;
 }
 
 FAKE_NCCL(22703, ncclCommWindowRegister,
@@ -184,18 +186,19 @@ FAKE_NCCL(22703, ncclCommWindowRegister,
            int flags)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
   if (!comm || bytes == 0 || flags < 0) return abi::kInvalidArgument;
+  if (DriverLink::get()->owner(memory) != comm->device) {
+    return complain(abi::kInvalidArgument, "not memory of the communicator's GPU");
+  }
+  *window = nullptr;
   const std::lock_guard lock(allocations().mutex);
   if (!allocations().bases.contains(memory)) {
     return complain(abi::kInvalidArgument, "window memory must come from ncclMemAlloc");
   }
-  // Without memory that peers can map there are none, and that is no error.
-  *window =
-      fault("nccl-windows") ? nullptr : static_cast<abi::WindowHandle>(comm->addRegistration());
-  return abi::kSuccess;
+  return addWindow(handle, {memory, bytes, window});
 }
 FAKE_NCCL(22703, ncclCommWindowDeregister, (CommHandle handle, abi::WindowHandle window)) {
   const std::shared_ptr<Comm> comm = Comm::of(handle);
-  return comm && comm->removeRegistration(window) ? abi::kSuccess : abi::kInvalidArgument;
+  return comm && comm->removeRegistration(window) ? abi::kSuccess : abi::kInvalidUsage;
 }
 
 }  // namespace
@@ -206,6 +209,18 @@ extern "C" {
 /// Of this process, to tests.
 __attribute__((visibility("default"))) std::size_t gradlinkFakeNcclHandles() {
   return gradlink::fake::Comm::left();
+}
+
+/// Groups, or, from 0 on, collectives of that kind in the order of the enumeration.
+__attribute__((visibility("default"))) std::size_t gradlinkFakeNcclCalls(int kind) {
+  using gradlink::fake::Collective;
+  return kind < 0 ? gradlink::fake::groupsSoFar()
+                  : gradlink::fake::collectivesSoFar(static_cast<Collective>(kind));
+}
+
+/// In the order of RegistrationCount.
+__attribute__((visibility("default"))) std::size_t gradlinkFakeNcclRegistered(int which) {
+  return gradlink::fake::registrationCount(static_cast<gradlink::fake::RegistrationCount>(which));
 }
 
 __attribute__((visibility("default"))) int gradlinkFakeNcclIds() {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "nccl/driver_link.h"
+#include "nccl/registrations.h"
 #include "support/environment.h"
 #include "support/leaks.h"
 
@@ -50,6 +51,7 @@ __attribute__((destructor)) void reportAtExit() {
   std::vector<std::string> lines;
   const std::size_t left = Comm::left();
   if (left > 0) lines.push_back("not destroyed: " + std::to_string(left) + " communicators");
+  for (const std::string& misuse : misuses()) lines.push_back(misuse);
   reportLeaks("nccl", lines);
 }
 
@@ -76,7 +78,10 @@ const char* lastErrorText() {
 Comm::Comm(const std::string& hub, int rank, int size, int device, bool blocking)
     : rank(rank), size(size), device(device), blocking(blocking), port_(makePort(hub, rank)) {}
 
-Comm::~Comm() { settle(); }
+Comm::~Comm() {
+  settle();
+  forgetAll();
+}
 
 std::shared_ptr<Comm> Comm::of(abi::CommHandle handle) {
   const std::lock_guard lock(registry().mutex);
@@ -258,7 +263,7 @@ void Work::execute(void* data) {
   own->comm->run(*own);
 }
 
-// ---- operations and registrations
+// ---- operations
 
 int Comm::addOp(int type, double scale) {
   const std::lock_guard lock(mutex_);
@@ -277,19 +282,6 @@ bool Comm::scaleOf(int op, int type, double& scale) const {
   if (found == ops_.end() || found->second.type != type) return false;
   scale = found->second.scale;
   return true;
-}
-
-void* Comm::addRegistration() {
-  auto token = std::make_unique<char>();
-  void* handle = token.get();
-  const std::lock_guard lock(mutex_);
-  registrations_.emplace(handle, std::move(token));
-  return handle;
-}
-
-bool Comm::removeRegistration(void* handle) {
-  const std::lock_guard lock(mutex_);
-  return registrations_.erase(handle) > 0;
 }
 
 }  // namespace gradlink::fake

@@ -72,9 +72,21 @@ class Comm : public std::enable_shared_from_this<Comm> {
   bool removeOp(int op);
   bool scaleOf(int op, int type, double& scale) const;
 
-  /// Registered memory.
-  void* addRegistration();
+  // ---- registered memory (registrations.cc)
+  struct Window {
+    void* memory;
+    std::size_t bytes;
+    abi::WindowHandle* handle;
+  };
+  /// Opens these together with the other ranks once what was launched is done, on a thread of its
+  /// own; the state says when.
+  void openInBackground(std::vector<Window> windows);
+  void* addRegistration(const void* memory, std::size_t bytes, bool isWindow);
+  /// False for a handle that is none (any more).
   bool removeRegistration(void* handle);
+  /// Of a Step: which registration the address is in, and where; 0 for memory that is in none.
+  std::uint64_t placeOf(const void* memory) const;
+  bool isInWindow(const void* memory) const;
 
  private:
   friend struct Work;
@@ -100,7 +112,19 @@ class Comm : public std::enable_shared_from_this<Comm> {
   };
   std::map<int, Op> ops_;
   int nextOp_ = 64;
-  std::map<void*, std::unique_ptr<char>> registrations_;
+  struct Registration {
+    const std::byte* memory;
+    std::size_t bytes;
+    std::uint64_t number;
+    bool isWindow;
+  };
+  static void forget(const void* memory);
+  void forgetAll();
+  abi::Result openWindows(const std::vector<Window>& windows);
+  /// With the mutex held; null for memory that is in none.
+  const Registration* registrationOf(const void* memory) const;
+  std::map<void*, std::unique_ptr<Registration>> registrations_;
+  std::uint64_t registered_ = 0;
 };
 
 struct Work {

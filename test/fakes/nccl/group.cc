@@ -1,14 +1,17 @@
 #include "nccl/group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <thread>
 #include <utility>
 
 #include "nccl/driver_link.h"
+#include "nccl/registrations.h"
 #include "support/environment.h"
 #include "support/machine.h"
 
@@ -20,8 +23,15 @@ struct Pending {
   abi::Result error = abi::kSuccess;
   std::vector<std::shared_ptr<Comm>> joins;
   std::vector<std::unique_ptr<Work>> works;
+  std::map<std::shared_ptr<Comm>, std::vector<Comm::Window>> windows;
 };
 thread_local Pending pending;
+
+struct Counts {
+  std::atomic<std::size_t> groups{0};
+  std::atomic<std::size_t> collectives[static_cast<std::size_t>(Collective::scatter) + 1] = {};
+};
+Counts counts;
 
 /// Launches for non-blocking handles, in the order of the groups. Its thread is there while there
 /// is something to launch, as that of the library is.
@@ -149,13 +159,18 @@ bool nonBlocking(const Pending& group) {
   return std::any_of(group.joins.begin(), group.joins.end(),
                      [](const auto& comm) { return !comm->blocking; }) ||
          std::any_of(group.works.begin(), group.works.end(),
-                     [](const auto& work) { return !work->comm->blocking; });
+                     [](const auto& work) { return !work->comm->blocking; }) ||
+         std::any_of(group.windows.begin(), group.windows.end(),
+                     [](const auto& one) { return !one.first->blocking; });
 }
 
 abi::Result fail(Pending& group) {
   for (const auto& comm : group.joins) comm->state(group.error);
   for (const auto& work : group.works) {
     if (!work->comm->blocking) work->comm->state(group.error);
+  }
+  for (const auto& [comm, windows] : group.windows) {
+    if (!comm->blocking) comm->state(group.error);
   }
   return group.error;
 }
@@ -164,6 +179,19 @@ abi::Result joinAll(const std::vector<std::shared_ptr<Comm>>& comms) {
   for (const auto& comm : comms) comm->joinInBackground();
   abi::Result result = abi::kSuccess;
   for (const auto& comm : comms) {
+    comm->settle();
+    if (result == abi::kSuccess) result = comm->state();
+  }
+  return result;
+}
+
+void openAll(const Pending& group) {
+  for (const auto& [comm, windows] : group.windows) comm->openInBackground(windows);
+}
+
+abi::Result waitForWindows(const Pending& group) {
+  abi::Result result = abi::kSuccess;
+  for (const auto& [comm, windows] : group.windows) {
     comm->settle();
     if (result == abi::kSuccess) result = comm->state();
   }
@@ -194,6 +222,11 @@ abi::Result launchAll(std::vector<std::unique_ptr<Work>>& works) {
 
 void settleLaunches() { Launcher::get().settle(); }
 
+std::size_t groupsSoFar() { return counts.groups; }
+std::size_t collectivesSoFar(Collective kind) {
+  return counts.collectives[static_cast<std::size_t>(kind)];
+}
+
 void beginGroup() { ++pending.depth; }
 
 abi::Result endGroup() {
@@ -202,10 +235,14 @@ abi::Result endGroup() {
   Pending group = std::exchange(pending, {});
   if (group.error == abi::kSuccess) group.error = checkWholes(group.works);
   if (group.error != abi::kSuccess) return fail(group);
+  if (!group.works.empty()) ++counts.groups;
   if (!nonBlocking(group)) {
-    const abi::Result joined = joinAll(group.joins);
-    return joined == abi::kSuccess ? launchAll(group.works) : joined;
+    abi::Result result = joinAll(group.joins);
+    openAll(group);
+    if (result == abi::kSuccess) result = waitForWindows(group);
+    return result == abi::kSuccess ? launchAll(group.works) : result;
   }
+  openAll(group);
   for (const auto& comm : group.joins) comm->joinInBackground();
   if (group.works.empty()) return abi::kInProgress;
   for (const auto& work : group.works) work->comm->state(abi::kInProgress);
@@ -253,6 +290,27 @@ static bool refusesFloat8(int type, bool reduces) {
   return reduces || libraryVersion() < kMovesFrom;
 }
 
+/// What ranks sum they read from each other, what they gather they write to each other; the rest
+/// each does for itself.
+static void notePlaces(const Comm& comm, Step& step, const void* in, const void* out) {
+  const bool sums = step.kind == Collective::allReduce || step.kind == Collective::reduceScatter;
+  const bool gathers = step.kind == Collective::allReduce || step.kind == Collective::allGather ||
+                       step.kind == Collective::allToAll;
+  if (sums) step.in = comm.placeOf(in);
+  if (gathers) step.out = comm.placeOf(out);
+  if (sums && !gathers) step.out = comm.placeOf(out) != 0 ? 1 : 0;
+  if (gathers && !sums) step.in = comm.placeOf(in) != 0 ? 1 : 0;
+}
+
+abi::Result addWindow(abi::CommHandle handle, const Comm::Window& window) {
+  return within([&] {
+    const std::shared_ptr<Comm> comm = Comm::of(handle);
+    if (const abi::Result ready = checkReady(comm)) return ready;
+    pending.windows[comm].push_back(window);
+    return abi::kSuccess;
+  });
+}
+
 abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Step step,
                           const void* in, void* out) {
   return within([&] {
@@ -276,10 +334,15 @@ abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Ste
       step.op = kScaledSum;
     }
     if (const abi::Result bad = checkStream(*comm, stream)) return bad;
+    notePlaces(*comm, step, in, out);
     const Entry entry{step, in, out};
     if (const abi::Result bad = checkArrays(*comm, entry, comm->size == 1)) return bad;
     Work* work = workFor(comm, stream);
     if (work == nullptr) return complain(abi::kInvalidUsage, "several streams in one group");
+    if (comm->rank == 0) {
+      ++counts.collectives[static_cast<std::size_t>(step.kind)];
+      if (comm->isInWindow(in) && comm->isInWindow(out)) countSymmetric();
+    }
     comm->checkFaults(work->fails, work->stuck);
     work->collectives.push_back(entry);
     if (comm->size > 1) return abi::kSuccess;

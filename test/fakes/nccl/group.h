@@ -7,6 +7,11 @@
 
 namespace gradlink::fake {
 
+/// To tests: how many groups with work this process has ended, and collectives of a kind that rank
+/// 0 of a communicator has called.
+std::size_t groupsSoFar();
+std::size_t collectivesSoFar(Collective kind);
+
 void beginGroup();
 /// Until the thread that launches in the background is gone: nothing of it is left when the last
 /// communicator goes.
@@ -21,6 +26,8 @@ abi::Result simulateGroup(abi::Simulation& simulation);
 abi::Result addJoin(std::shared_ptr<Comm> comm);
 abi::Result addCollective(abi::CommHandle comm, cuda::StreamHandle stream, Step step,
                           const void* in, void* out);
+/// A window of every rank, opened at the end of the group.
+abi::Result addWindow(abi::CommHandle comm, const Comm::Window& window);
 abi::Result addMessage(abi::CommHandle comm, cuda::StreamHandle stream, int type,
                        const Message& message);
 

@@ -9,6 +9,7 @@ add_fake(fake_nccl nccl 2
   ${fakes}/nccl/group.cc
   ${fakes}/nccl/hub.cc
   ${fakes}/nccl/port.cc
+  ${fakes}/nccl/registrations.cc
   ${fakes}/nccl/steps.cc
   ${fakes}/nccl/wire.cc)
 target_link_libraries(fake_nccl PRIVATE gradlink_core ${CMAKE_DL_LIBS})

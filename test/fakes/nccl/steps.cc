@@ -29,8 +29,6 @@ constexpr ReduceOp kOps[] = {ReduceOp::sum, ReduceOp::prod, ReduceOp::max, Reduc
 constexpr int kFloat8 = 10;
 constexpr std::size_t kMostForLl = 64 << 10;
 
-bool isFloat(DType dtype) { return dtype >= DType::float16; }
-
 /// Sums in float32, as GPUs do.
 void reduceFloat8(const std::vector<const void*>& ins, const std::vector<void*>& outs,
                   const Step& step) {
@@ -106,6 +104,8 @@ std::size_t bytesOf(int type) { return type >= kFloat8 ? 1 : sizeOf(kTypes[type]
 std::size_t inBytes(const Step& step, int rank, int size) {
   const std::size_t block = step.count * bytesOf(step.type);
   switch (step.kind) {
+    case Collective::window:
+      return 0;
     case Collective::broadcast:
       return rank == step.root ? block : 0;
     case Collective::reduceScatter:
@@ -121,6 +121,8 @@ std::size_t inBytes(const Step& step, int rank, int size) {
 std::size_t outBytes(const Step& step, int rank, int size) {
   const std::size_t block = step.count * bytesOf(step.type);
   switch (step.kind) {
+    case Collective::window:
+      return 0;
     case Collective::reduce:
       return rank == step.root ? block : 0;
     case Collective::allGather:
@@ -134,6 +136,7 @@ std::size_t outBytes(const Step& step, int rank, int size) {
 }
 
 void logTuning(const Step& step, int size) {
+  if (step.kind == Collective::window) return;
   const char* level = std::getenv("NCCL_DEBUG");
   const char* parts = std::getenv("NCCL_DEBUG_SUBSYS");
   const char* file = std::getenv("NCCL_DEBUG_FILE");
@@ -199,6 +202,8 @@ void carryOut(const std::vector<Entry>& entries) {
     case Collective::scatter:
       for (std::size_t r = 0; r < n; ++r) copy(r, 0, in(root, r));
       return;
+    case Collective::window:
+      return;
   }
 }
 
@@ -208,6 +213,8 @@ double secondsOf(const Step& step, const std::vector<int>& devices, bool nominal
   double bytes = block;
   double hops = n - 1;
   switch (step.kind) {
+    case Collective::window:
+      return 0;
     case Collective::allReduce:
       // In place or not, one rank reads and writes its own memory.
       bytes = n == 1 ? block : 2 * (n - 1) / n * block;

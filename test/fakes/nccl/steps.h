@@ -17,6 +17,8 @@ enum class Collective : std::int32_t {
   allToAll,
   gather,
   scatter,
+  /// No collective of data: memory of `count` bytes becomes a window.
+  window,
 };
 
 /// A collective as all ranks must agree on it, and each rank's factor.
@@ -26,12 +28,17 @@ struct Step {
   std::int32_t op = 0;
   std::int32_t root = 0;
   std::uint64_t count = 0;
+  /// Where in registered memory the arrays are, 0 for memory that is not. What ranks register
+  /// they use together and at the same place: the library moves data wrongly, or waits for ever,
+  /// where they do not.
+  std::uint64_t in = 0;
+  std::uint64_t out = 0;
   /// Of a scaled sum; each rank has its own.
   double scale = 1;
 
   bool sameAs(const Step& other) const {
     return kind == other.kind && type == other.type && op == other.op && root == other.root &&
-           count == other.count;
+           count == other.count && in == other.in && out == other.out;
   }
 };
 

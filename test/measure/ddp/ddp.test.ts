@@ -102,7 +102,7 @@ describe('cases of gradlink ddp', () => {
     expect(of('sync')[1]).toMatch(/^sync +157\.50 +\+50\.0 % +153\.00 +\+50\.0 % +171\.00 /);
     const words = lines.find((line) => line.startsWith('# overlap'));
     expect(words).toMatch(
-      /9 buckets, the largest 12\.0 MB; 4 samples; mean of each rank 101\.00, 109\.00 ms/,
+      /9 buckets, the largest 11\.44 MiB; 4 samples; mean of each rank 101\.00, 109\.00 ms/,
     );
     expect(words).toMatch(
       /backward takes 100\.0 ms and communication 50\.00 ms, of which 90 % is hidden/,

@@ -82,9 +82,9 @@ using Copy = void (*)(const CopyArguments&);
 
 struct KernelTable {
   const char* name;
-  Reduce reduce[kDTypeCount][kReduceOpCount];
-  Weighted weighted[kDTypeCount];  // null for integers
-  Mix mix[kDTypeCount];            // likewise
+  Reduce reduce[kDTypeCount][kReduceOpCount];  // null for float8
+  Weighted weighted[kDTypeCount];              // null for integers
+  Mix mix[kDTypeCount];                        // likewise
   Copy copy;
 };
 

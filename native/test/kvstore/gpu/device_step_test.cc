@@ -44,6 +44,9 @@ std::vector<OptimizerSpec> everyOptimizer() {
   specs.push_back(named("signum", {{"wdLh", 0.1}, {"wd", 0.01}}));
   specs.push_back(named("rmsprop", {{"centered", 1}, {"wd", 0.01}, {"clipWeights", 0.5}}));
   specs.push_back(named("adamw", {{"biasCorrection", 0}, {"wd", 0.01}}));
+  specs.push_back(named("dcasgd", {{"momentum", 0.9}, {"wd", 0.01}}));
+  specs.push_back(named("lbsgd", {{"momentum", 0.9}, {"batchScale", 2}, {"wd", 0.01}}));
+  specs.push_back(named("lbsgd", {{"warmupStrategy", 3}, {"batchScale", 2}, {"wd", 0.01}}));
   return specs;
 }
 

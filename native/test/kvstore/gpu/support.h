@@ -31,6 +31,8 @@ struct StoreKind {
   bool oneGpu;
   /// Whether the GPUs may reach one another.
   bool peer = true;
+  /// Whether keys are cut over the GPUs.
+  bool sharded = false;
 };
 inline void PrintTo(const StoreKind& kind, std::ostream* out) { *out << kind.name; }
 
@@ -50,6 +52,14 @@ inline const StoreKind kStoreKinds[] = {
     {"Peer", GpuMerge::peer, false},           {"OneGpu", GpuMerge::automatic, true},
     {"Automatic", GpuMerge::automatic, false}, {"Nccl", GpuMerge::nccl, false},
     {"Host", GpuMerge::host, false},           {"NoPeer", GpuMerge::automatic, false, false},
+};
+
+/// Those whose GPUs share the optimizer's work.
+inline const StoreKind kShardedKinds[] = {
+    {"ShardsPeer", GpuMerge::peer, false, true, true},
+    {"ShardsOneGpu", GpuMerge::automatic, true, true, true},
+    {"ShardsNccl", GpuMerge::nccl, false, true, true},
+    {"ShardsNoPeer", GpuMerge::automatic, false, false, true},
 };
 
 inline std::string nameOfKind(const testing::TestParamInfo<StoreKind>& info) {
@@ -199,6 +209,9 @@ class GpuStores : public testing::TestWithParam<StoreKind> {
     options.gpus = gpus;
     options.merge = GetParam().merge;
     options.peer = GetParam().peer;
+    options.shardOptimizer = GetParam().sharded;
+    // Short keys too: parts that are packed for NCCL, and parts that are not.
+    options.leastShardBytes = 128;
     return makeGpuStore(options);
   }
   /// Whether sums are made in the order of the devices, by us.

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "kvstore/optimizer/optimizer.h"
+#include "test/kvstore/support.h"
 
 namespace gradlink {
 namespace {
@@ -27,7 +28,7 @@ std::vector<float> randomValues(unsigned seed) {
 OptimizerSpec specOf(const char* name) {
   OptimizerSpec spec;
   spec.name = name;
-  spec.numbers = {{"wd", 0.001}};
+  spec.numbers = {{"wd", test::decayOf(name, 0.001)}};
   spec.scheduler = SchedulerSpec{};
   spec.scheduler->kind = SchedulerKind::cosine;
   spec.scheduler->baseLr = 0.1;

@@ -13,6 +13,7 @@
 #include "core/kernels/reduce_kernels.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/optimizer/simd/kernels.h"
+#include "test/kvstore/support.h"
 
 namespace gradlink {
 namespace {
@@ -46,10 +47,8 @@ OptimizerSpec named(const char* name, std::map<std::string, double> numbers = {}
 std::vector<OptimizerSpec> everyOptimizer() {
   std::vector<OptimizerSpec> specs;
   for (const char* name : optimizerNames()) {
-    OptimizerSpec spec;
-    spec.name = name;
-    spec.numbers = {{"wd", 0.01}, {"rescaleGrad", 0.5}, {"clipGradient", 0.4}};
-    specs.push_back(spec);
+    const double wd = test::decayOf(name, 0.01);
+    specs.push_back(named(name, {{"wd", wd}, {"rescaleGrad", 0.5}, {"clipGradient", 0.4}}));
   }
   const auto add = [&specs](const char* name, const char* option, double value) {
     OptimizerSpec spec;
@@ -371,7 +370,8 @@ TEST(Optimizer, SaysWhatWasExpected) {
   EXPECT_EQ(
       messageOf(named("sdg")),
       "unknown optimizer 'sdg': the known ones are adadelta, adagrad, adam, adamax, "
-      "adamw, dcasgd, ftml, ftrl, lamb, lars, lbsgd, nadam, rmsprop, sgd, sgld, signum, test");
+      "adamw, dcasgd, ftml, ftrl, groupadagrad, lamb, lars, lbsgd, nadam, rmsprop, sgd, sgld, "
+      "signum, test");
   EXPECT_EQ(messageOf(named("test", {{"momentum", 0.9}})),
             "test: unknown option 'momentum': the known ones are beginNumUpdate, clipGradient, "
             "learningRate, "

@@ -69,6 +69,7 @@ class HandWorker {
     header.dtype = dtype;
     header.shard = shard;
     header.count = count;
+    header.request = 1;
     send(header, name.data(), name.size());
   }
   template <class T>

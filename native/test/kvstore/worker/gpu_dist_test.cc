@@ -18,6 +18,7 @@ namespace {
 struct Way {
   const char* name;
   bool onHost;
+  GpuMerge merge = GpuMerge::peer;
 };
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
 
@@ -34,13 +35,21 @@ class GpuDist : public testing::TestWithParam<Way> {
     job.devices = GetParam().onHost ? gpus.size() : 1;
   }
 
+  void SetUp() override {
+    if (GetParam().merge == GpuMerge::nccl && cuda::Device::count() < 3) {
+      GTEST_SKIP() << "needs 3 GPUs";
+    }
+  }
+
   /// Runs body(store, rank) for each worker, on GPUs.
   std::vector<std::optional<Error>> run(const std::function<void(DistStore&, int)>& body) const {
     const std::string name = freshName();
     return onThreads(job.workers + job.servers, [&](int rank) {
       if (rank < job.workers) {
-        const auto store =
-            makeGpuDistStore(workerOf(job, name, rank), {gpus, GetParam().onHost, 20000});
+        const auto store = makeGpuDistStore(workerOf(job, name, rank), {.gpus = gpus,
+                                                                        .onHost = GetParam().onHost,
+                                                                        .merge = GetParam().merge,
+                                                                        .timeoutMs = 20000});
         body(*store, rank);
         store->stop();
         return;
@@ -262,7 +271,8 @@ TEST_P(GpuDist, ArraysElsewhereAreRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, GpuDist,
-                         testing::Values(Way{"SummedOnAGpu", false}, Way{"SummedOnTheHost", true}),
+                         testing::Values(Way{"SummedOnAGpu", false}, Way{"SummedOnTheHost", true},
+                                         Way{"SummedByNccl", false, GpuMerge::nccl}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

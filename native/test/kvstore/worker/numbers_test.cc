@@ -31,6 +31,8 @@ void writeNumber(void* array, std::size_t i, DType dtype, double value) {
       return reference::write(array, i, static_cast<std::int8_t>(value));
     case DType::uint8:
       return reference::write(array, i, static_cast<std::uint8_t>(value));
+    case DType::int16:
+      return reference::write(array, i, static_cast<std::int16_t>(value));
     case DType::int32:
       return reference::write(array, i, static_cast<std::int32_t>(value));
     case DType::uint32:

@@ -42,6 +42,28 @@ TEST(DistPlacement, SmallKeysAreWholeAndBigOnesCutOverAllServers) {
   }
 }
 
+TEST(DistPlacement, CutsBetweenRowsWhereThatLeavesShardsEven) {
+  ShardPlacer placer(3, 1000);
+  for (const std::size_t rowLength : {1, 3, 24, 32, 100, 128}) {
+    const std::size_t count = rowLength * 25'001;
+    EXPECT_FALSE(placer.cutsRows(count, rowLength));
+    const auto shards = placer.place(count, DType::float32, rowLength);
+    ASSERT_EQ(shards.size(), 3u);
+    expectCovers(shards, count);
+    for (const dist::Shard& shard : shards) {
+      EXPECT_EQ(shard.first % rowLength, 0u) << rowLength;
+      EXPECT_EQ(shard.first % 32, 0u) << rowLength;
+      const double part = static_cast<double>(shard.count) / static_cast<double>(count);
+      EXPECT_NEAR(part, 1.0 / 3, 0.05) << rowLength;
+    }
+  }
+  // Two rows for three servers.
+  EXPECT_TRUE(placer.cutsRows(100'000, 50'000));
+  expectCovers(placer.place(100'000, DType::float32, 50'000), 100'000);
+  EXPECT_FALSE(placer.cutsRows(999, 333)) << "of one server";
+  EXPECT_FALSE(ShardPlacer(1, 1).cutsRows(100'000, 50'000));
+}
+
 TEST(DistPlacement, CoversEveryLengthWithEveryNumberOfServers) {
   for (int servers = 1; servers <= 9; ++servers) {
     ShardPlacer placer(servers, 1);

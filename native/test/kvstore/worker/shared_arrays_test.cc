@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <string>
 #include <tuple>
@@ -71,7 +72,7 @@ TEST_P(SharedArrays, GiveTheBitsOfPlainOnesAndMayBeWrittenAfterThePush) {
   job.mostStagedBytes = 1 << 20;
   const bool steps = optimizes;
   expectNone(runDist(job, [steps](DistStore& store, int rank) {
-    // Staged, of one piece, of a few, of more than the window takes.
+    // Staged, staged because it is alone, of a few pieces, of more than the window takes.
     for (const std::size_t count : {1'000UL, 20'000UL, 150'001UL, 1'100'003UL}) {
       const KeyId shared = makeKey(store, "shared" + std::to_string(count), Floats(count));
       const KeyId plain = makeKey(store, "plain" + std::to_string(count), Floats(count));
@@ -146,6 +147,44 @@ TEST(SharedArray, BytesAreNotCopiedByTheWorker) {
     push(store, key, in);
     meet(store);
     EXPECT_EQ(store.times().copy, before);
+  }));
+}
+
+TEST(SharedArray, ShortOnesAreCopiedAloneAndReadWhereTheyLieAmongOthers) {
+  expectNone(runDist(DistJob{}, [](DistStore& store, int) {
+    constexpr std::size_t kCount = 50'000;
+    const KeyId keys[] = {makeKey(store, "a", Floats(kCount)), makeKey(store, "b", Floats(kCount))};
+    const SharedFloats in(store, kCount);
+    const SharedFloats other(store, kCount);
+    const SharedFloats out(store, kCount);
+    in.fill(1);
+    other.fill(2);
+    const auto copiedBy = [&](const std::function<void()>& pushes) {
+      meet(store);  // the times of what was done before are told by then
+      const double before = store.times().copy;
+      pushes();
+      meet(store);
+      return store.times().copy - before;
+    };
+    // What was staged before is on its way until the worker has looked.
+    double alone = 0;
+    for (int i = 0; i < 100 && alone == 0; ++i) {
+      alone = copiedBy([&] { push(store, keys[0], in); });
+      pull(store, keys[0], out);
+      EXPECT_EQ(out.copy(), in.copy());
+    }
+    EXPECT_GT(alone, 0);
+    Waiter both;
+    const auto ticket = both.ticket();
+    EXPECT_EQ(copiedBy([&] {
+                store.submit({pushOf(keys[0], other, ticket), pushOf(keys[1], in, ticket)});
+                both.wait();
+              }),
+              0);
+    pull(store, keys[1], out);
+    EXPECT_EQ(out.copy(), in.copy());
+    pull(store, keys[0], out);
+    EXPECT_EQ(out.copy(), other.copy());
   }));
 }
 

@@ -1,10 +1,12 @@
 // Who does the work where a thread would have to be woken for it: what is small is sent by the
-// thread that submits it, and carried out by the server's receiving thread.
+// thread that submits it, carried out by the server's receiving thread, and its answer handled by
+// who looks for it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,7 +18,8 @@
 namespace gradlink::test {
 namespace {
 
-/// Notes which thread sent each push, and whether its poll was to end for receipts.
+/// Notes which thread sent each push and which one took each message, and whether a poll was to end
+/// for receipts.
 class WatchedWire final : public Wire {
  public:
   explicit WatchedWire(std::unique_ptr<Wire> wire) : wire_(std::move(wire)) {}
@@ -35,7 +38,10 @@ class WatchedWire final : public Wire {
     wire_->send(destination, header, payload, bytes, ticket);
   }
   void release(std::uint64_t token) override { wire_->release(token); }
-  void poll(WireEvents& events, Deadline until) override { wire_->poll(events, until); }
+  void poll(WireEvents& events, Deadline until) override {
+    wire_->poll(events, until);
+    if (!events.messages.empty()) takenBy = std::this_thread::get_id();
+  }
   void setReceiptsMatter(bool value) override {
     receiptsMatter = value;
     wire_->setReceiptsMatter(value);
@@ -47,6 +53,7 @@ class WatchedWire final : public Wire {
   void close(Deadline until) override { wire_->close(until); }
 
   std::atomic<std::thread::id> pushedBy{};
+  std::atomic<std::thread::id> takenBy{};
   std::atomic<bool> receiptsMatter{true};
 
  private:
@@ -55,18 +62,23 @@ class WatchedWire final : public Wire {
 
 /// A worker, and a server with two pipelines whose updater tells its thread.
 struct WatchedJob {
-  WatchedJob() {
+  explicit WatchedJob(double lookNanoseconds = 0) {
     const std::string name = freshName();
     server = std::thread([this, name] {
       receiving = std::this_thread::get_id();
       ServerOptions options;
       options.threads = 2;
-      options.updater = [this](const ShardUpdate&) { updatedBy = std::this_thread::get_id(); };
+      options.updater = [this](const ShardUpdate& update) {
+        updatedBy = std::this_thread::get_id();
+        std::memcpy(update.stored, update.received, update.count * sizeof(float));
+      };
       serve(wireOf(name, 1, 2), options);
     });
     auto watched = std::make_unique<WatchedWire>(wireOf(name, 0, 2));
     wire = watched.get();
-    store = makeDistStore(std::move(watched), {});
+    DistStoreOptions options;
+    options.lookNanoseconds = lookNanoseconds;
+    store = makeDistStore(std::move(watched), options);
   }
   ~WatchedJob() {
     store->stop();
@@ -83,15 +95,21 @@ struct WatchedJob {
   /// Pushes and pulls while the engine sleeps.
   void exchange(KeyId id, std::size_t count, bool here) {
     awaitSleep();
-    std::vector<Floats> in(1, Floats(count, 1));
+    exchangeNow(id, count, here, [] {});
+  }
+  void exchangeNow(KeyId id, std::size_t count, bool here, const std::function<void()>& then) {
+    std::vector<Floats> in(1, Floats(count, static_cast<float>(++exchanges)));
     Floats out(count);
     Waiter waiter;
     Operation made = operation(OperationKind::pushPull, id, in, waiter.ticket());
     made.out = {out.data()};
     submitOne(*store, std::move(made), here);
+    then();
     waiter.wait();
+    EXPECT_EQ(out, in[0]);
   }
 
+  int exchanges = 0;
   std::atomic<std::thread::id> receiving{};
   std::atomic<std::thread::id> updatedBy{};
   std::thread server;
@@ -101,6 +119,9 @@ struct WatchedJob {
 
 constexpr std::size_t kHereCount = 1024;      // 4 KiB
 constexpr std::size_t kThereCount = 1 << 18;  // 1 MiB
+// Whether the engine sleeps is a matter of moments, which a loaded machine and ThreadSanitizer make
+// few.
+constexpr int kTries = 3000;
 
 TEST(WakeUps, TheSubmittingThreadSendsWhatIsSmall) {
   WatchedJob job;
@@ -109,7 +130,7 @@ TEST(WakeUps, TheSubmittingThreadSendsWhatIsSmall) {
   const auto self = std::this_thread::get_id();
   // Between the look at it and the call the engine may be awake for a moment, to look after peers.
   bool sent = false;
-  for (int i = 0; i < 100 && !sent; ++i) {
+  for (int i = 0; i < kTries && !sent; ++i) {
     job.exchange(small, kHereCount, true);
     sent = job.wire->pushedBy.load() == self;
   }
@@ -126,7 +147,7 @@ TEST(WakeUps, TheReceivingThreadAnswersWhatIsSmall) {
   WatchedJob job;
   const KeyId small = job.key("small", kHereCount);
   bool answered = false;
-  for (int i = 0; i < 100 && !answered; ++i) {
+  for (int i = 0; i < kTries && !answered; ++i) {
     job.exchange(small, kHereCount, true);
     answered = job.updatedBy.load() == job.receiving.load();
   }
@@ -139,6 +160,50 @@ TEST(WakeUps, ReceiptsWakeOnlyAnEngineThatWaitsForBuffers) {
   job.exchange(small, kHereCount, true);
   job.awaitSleep();
   EXPECT_FALSE(job.wire->receiptsMatter.load());
+}
+
+TEST(WakeUps, WhoLooksTakesTheAnswer) {
+  WatchedJob job(1e9);
+  const KeyId small = job.key("small", kHereCount);
+  const auto self = std::this_thread::get_id();
+  // The first answers are the engine's, which then rests; later it is awake for a moment at times.
+  bool taken = false;
+  for (int i = 0; i < kTries && !taken; ++i) {
+    job.exchangeNow(small, kHereCount, true, [&] {
+      while (job.store->look()) {
+      }
+    });
+    taken = job.wire->takenBy.load() == self;
+  }
+  EXPECT_TRUE(taken);
+  EXPECT_FALSE(job.store->look()) << "nothing is on its way";
+}
+
+TEST(WakeUps, WhatNobodyLooksForIsAnsweredToo) {
+  WatchedJob job(1e9);
+  const KeyId small = job.key("small", kHereCount);
+  for (int i = 0; i < 4; ++i) job.exchangeNow(small, kHereCount, true, [] {});
+  EXPECT_NE(job.wire->takenBy.load(), std::this_thread::get_id());
+}
+
+TEST(WakeUps, TheEngineGoesOnWhereLookingTakesTooLong) {
+  WatchedJob job(1);
+  const KeyId small = job.key("small", kHereCount);
+  for (int i = 0; i < 200; ++i) {
+    job.exchangeNow(small, kHereCount, true, [&] { EXPECT_FALSE(job.store->look()); });
+  }
+}
+
+TEST(WakeUps, WhatComesWhileSomebodyLooksIsNotLeftBehind) {
+  WatchedJob job(1e9);
+  const KeyId small = job.key("small", kHereCount);
+  const KeyId large = job.key("large", kThereCount);
+  for (int i = 0; i < 20; ++i) {
+    job.exchangeNow(small, kHereCount, true, [&] {
+      job.store->look();
+      job.exchangeNow(large, kThereCount, i % 2 == 0, [] {});
+    });
+  }
 }
 
 }  // namespace

@@ -1,0 +1,95 @@
+// Messages of the ranks that one process holds. They are calls of the process: those of several ranks that depend on each
+// other go together.
+import { argumentError } from '../../errors.js';
+import type { NativeBuffer, NativeHeldMessage } from '../../native/communicator.js';
+import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
+import type { DeviceBuffer } from '../../tensor/device-buffer.js';
+import { milliseconds, optionNames, optionsObject, rankOf } from '../../validate.js';
+import { Collectives } from '../collectives.js';
+import { asyncCallNames } from '../option-names.js';
+import { assertPlace } from '../place.js';
+import type { AsyncOptions } from '../types.js';
+import type { GroupMessage, GroupMessagesOf, MessageEnds } from './group-types.js';
+
+const endNames = optionNames<MessageEnds & AsyncOptions>({
+  from: true,
+  to: true,
+  timeoutMs: true,
+  signal: true,
+});
+const messageNames = optionNames<GroupMessage>({ from: true, to: true, data: true });
+const listNames = optionNames<GroupMessagesOf>({ send: true, receive: true });
+
+/** The messages of a {@link WorldGroup}. */
+export abstract class GroupMessages extends Collectives<'gpu', readonly DeviceBuffer[]> {
+  /**
+   * Sends a buffer of the rank `from`, held here, to `to`, which another process holds; resolves when `data` may be used
+   * again. The other side receives as many elements of the type: nobody compares them. Messages between two ranks arrive in
+   * order.
+   *
+   * @throws TypeError ERR_INVALID_ARG_VALUE where this process holds both: {@link sendReceive} takes both ends.
+   */
+  async send(data: DeviceBuffer, options: MessageEnds & AsyncOptions): Promise<void> {
+    const { from, to, ...rest } = optionsObject(options, endNames, 'send');
+    await this.#together('send', { send: [{ from, to, data }] }, rest);
+  }
+
+  /** Receives a buffer of the rank `to`, held here, from `from`, which another process holds: see {@link send}. */
+  async receive(data: DeviceBuffer, options: MessageEnds & AsyncOptions): Promise<void> {
+    const { from, to, ...rest } = optionsObject(options, endNames, 'receive');
+    await this.#together('receive', { receive: [{ from, to, data }] }, rest);
+  }
+
+  /**
+   * Messages that go together, of any of the ranks held here: none waits for another of the list. Of a message between two ranks
+   * held here both ends are in it. Peers may bring theirs in one call or in several.
+   *
+   * @throws TypeError ERR_INVALID_ARG_VALUE for a message between two ranks held here whose ends are not both there, of one
+   *   length and type.
+   */
+  async sendReceive(messages: GroupMessagesOf, options?: AsyncOptions): Promise<void> {
+    const given = optionsObject(options, asyncCallNames, 'sendReceive');
+    const both = optionsObject(messages, listNames, 'sendReceive');
+    await this.#together('sendReceive', both, given);
+  }
+
+  async #together(op: string, both: GroupMessagesOf, options: AsyncOptions): Promise<void> {
+    const timeoutMs = milliseconds(options.timeoutMs, 'timeoutMs', -1);
+    const sends = this.#read(op, both.send, true);
+    const receives = this.#read(op, both.receive, false);
+    const all = [...sends, ...receives];
+    if (all.length === 0) return;
+    const { native } = this.executor;
+    await this.executor.submit(
+      {
+        op,
+        reads: sends.map((one) => one.data),
+        writes: receives.map((one) => one.data),
+        start: (ticket) => native.messages(op, all, timeoutMs, ticket),
+      },
+      options.signal,
+    );
+  }
+
+  #read(op: string, given: readonly GroupMessage[] | undefined, sends: boolean) {
+    if (given === undefined) return [];
+    if (!Array.isArray(given)) {
+      const name = sends ? 'send' : 'receive';
+      throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an array of messages', given);
+    }
+    return (given as readonly GroupMessage[]).map((one): NativeHeldMessage => {
+      const { from, to, data } = optionsObject(one, messageNames, op);
+      const ends = { from: rankOf(from, 'from', this.size), to: rankOf(to, 'to', this.size) };
+      const own = sends ? 'from' : 'to';
+      const held = this.executor.heldRanks.indexOf(ends[own]);
+      if (held < 0) {
+        const expected = `a rank held here (${this.executor.heldRanks.join(', ')})`;
+        throw argumentError('ERR_INVALID_ARG_VALUE', own, expected, ends[own]);
+      }
+      const dtype = dtypeNumber(data, undefined, 'data');
+      assertPlace(this.executor, held, data, 'data');
+      const storage: NativeBuffer = storageOf(data);
+      return { held, peer: sends ? ends.to : ends.from, sends, dtype, data: storage };
+    });
+  }
+}

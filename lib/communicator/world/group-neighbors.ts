@@ -1,0 +1,156 @@
+// Averaging with neighbours, on all ranks that one process holds: one call of the process.
+import { argumentError } from '../../errors.js';
+import type { NativeBuffer } from '../../native/communicator.js';
+import type { DeviceBuffer } from '../../tensor/device-buffer.js';
+import { exponentialTwoGraph } from '../../topology/generators.js';
+import type { Topology } from '../../topology/topology.js';
+import { optionNames, optionsObject } from '../../validate.js';
+import { assertRanksApart, oneEach } from '../collective-call.js';
+import type { Group } from '../group.js';
+import { prepareNeighbor, readNeighborhood } from '../neighbor-call.js';
+import type { NeighborCall, StaticTopology } from '../neighbor-call.js';
+import { runNeighborSync, submitNeighbor } from '../neighbor-run.js';
+import { checkedTopology } from '../neighbors.js';
+import { topologyNames } from '../option-names.js';
+import type { AsyncOptions, CallOptions, OutOptions, TopologyOptions } from '../types.js';
+import type { NeighborWindow } from '../window.js';
+import { openWindows } from '../window-open.js';
+import { GroupMessages } from './group-messages.js';
+import { eachOf } from './group-types.js';
+import type { GroupNeighborOptions, GroupWeights, GroupWindowOptions } from './group-types.js';
+
+type RawOptions = GroupNeighborOptions & OutOptions<readonly DeviceBuffer[]>;
+
+const blockingNames = optionNames<RawOptions & CallOptions>({
+  neighbors: true,
+  checkTopology: true,
+  out: true,
+  timeoutMs: true,
+});
+const awaitedNames = optionNames<RawOptions & AsyncOptions>({
+  neighbors: true,
+  checkTopology: true,
+  out: true,
+  timeoutMs: true,
+  signal: true,
+});
+const weightNames = optionNames<GroupWeights>({
+  selfWeight: true,
+  srcWeights: true,
+  dstWeights: true,
+});
+
+const groupWindowNames = optionNames<GroupWindowOptions>({
+  zeroInit: true,
+  associatedP: true,
+  timeoutMs: true,
+});
+
+/** The rank held at this place, as calls of one rank are checked. */
+export function viewOfRank({ size, heldRanks, gpus }: Group, held: number): Group {
+  const rank = heldRanks[held]!;
+  return { size, rank, heldRanks: [rank], gpus: [gpus[held]!], takesLists: false };
+}
+
+/** The operations of a {@link WorldGroup} with neighbours of its ranks. */
+export abstract class GroupNeighbors extends GroupMessages {
+  #static: StaticTopology | undefined;
+
+  /** The graph that calls without weights follow; {@link exponentialTwoGraph} until one was set. */
+  get topology(): Topology {
+    return this.#followed().topology;
+  }
+
+  /** As {@link Communicator.setTopology}: local, and the same on all processes. */
+  setTopology(topology: Topology, options?: TopologyOptions): void {
+    const { weighted = false } = optionsObject(options, topologyNames, 'setTopology');
+    this.#static = { topology: checkedTopology(topology, this.size, 'ranks'), weighted };
+  }
+
+  #followed(): StaticTopology {
+    return (this.#static ??= { topology: exponentialTwoGraph(this.size), weighted: false });
+  }
+
+  /**
+   * As {@link Communicator.neighborAllReduce}, of all ranks held here in one call. Processes that hold one rank call that.
+   *
+   * @param data - a buffer for each of the ranks held here, the result's place when there is no `out`.
+   * @throws GradlinkError ERR_MISMATCH, on every rank, where somebody sends what nobody awaits, or the other way round.
+   */
+  async neighborAllReduce(
+    data: readonly DeviceBuffer[],
+    options?: GroupNeighborOptions & OutOptions<readonly DeviceBuffer[]> & AsyncOptions,
+  ): Promise<DeviceBuffer[]> {
+    const given = optionsObject(options, awaitedNames, 'neighborAllReduce');
+    const { call, result } = this.#prepare(data, given);
+    await submitNeighbor(this.executor, call, given.signal);
+    return result;
+  }
+  /** {@link neighborAllReduce}, blocking. */
+  neighborAllReduceSync(
+    data: readonly DeviceBuffer[],
+    options?: GroupNeighborOptions & OutOptions<readonly DeviceBuffer[]> & CallOptions,
+  ): DeviceBuffer[] {
+    const given = optionsObject(options, blockingNames, 'neighborAllReduce');
+    const { call, result } = this.#prepare(data, given);
+    runNeighborSync(this.executor, call);
+    return result;
+  }
+
+  /**
+   * As {@link Communicator.createWindow}, of all ranks held here in one call. Processes that hold one rank call that, without a
+   * name. The topology of now stays the windows'.
+   *
+   * Operations of the windows of one process run one after the other; none waits for one that comes later. Free each of them.
+   *
+   * @param data - a buffer for each of the ranks held here, copied.
+   * @returns the window of each of these.
+   * @throws GradlinkError ERR_MISMATCH, on every rank, where topologies, lengths or types differ.
+   */
+  async createWindow(
+    data: readonly DeviceBuffer[],
+    options?: GroupWindowOptions,
+  ): Promise<NeighborWindow<DeviceBuffer>[]> {
+    const given = optionsObject(options, groupWindowNames, 'createWindow');
+    const { executor } = this;
+    const datas = oneEach(executor, data, 'data') as readonly DeviceBuffer[];
+    const views = datas.map((_, held) => viewOfRank(executor, held));
+    return openWindows(executor, this.#followed(), views, datas, given);
+  }
+
+  #prepare(data: unknown, given: RawOptions & CallOptions) {
+    const { executor } = this;
+    const { neighbors, checkTopology, out, timeoutMs } = given;
+    const datas = oneEach(executor, data, 'data');
+    const outs = out === undefined ? [] : oneEach(executor, out, 'out');
+    const weights =
+      neighbors === undefined ? [] : eachOf(executor.heldRanks.length, neighbors, 'neighbors');
+    const calls = executor.heldRanks.map((_, held) => {
+      const view = viewOfRank(executor, held);
+      const own = optionsObject(weights[held] as GroupWeights, weightNames, 'neighborAllReduce');
+      const neighborhood = readNeighborhood(view, this.#followed(), { ...own, checkTopology });
+      return prepareNeighbor(view, datas[held], { out: outs[held], timeoutMs }, neighborhood);
+    });
+    return {
+      call: together(executor, calls),
+      result: calls.map((one) => one.result) as DeviceBuffer[],
+    };
+  }
+}
+
+/** The calls of held ranks as one. */
+export function together({ heldRanks }: Group, calls: readonly NeighborCall[]): NeighborCall {
+  const first = calls[0]!;
+  const other = calls.findIndex(
+    ({ dtype, count }) => dtype !== first.dtype || count !== first.count,
+  );
+  if (other >= 0) {
+    const expected = 'arrays of one type and length for all ranks';
+    const text = `others for rank ${heldRanks[other]} than for rank ${heldRanks[0]}`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
+  }
+  const data = calls.map((one) => one.data as NativeBuffer);
+  const out = calls.map((one) => one.out as NativeBuffer);
+  assertRanksApart(data, out);
+  return { ...first, data, out, neighborhoods: calls.flatMap((one) => one.neighborhoods) };
+}

@@ -1,0 +1,76 @@
+// What the calls of a WorldGroup take beside a buffer for each rank.
+import { argumentError } from '../../errors.js';
+import type { DeviceBuffer } from '../../tensor/device-buffer.js';
+import type { Rank } from '../../topology/rank.js';
+import type {
+  GossipOptions,
+  HierarchicalOptions,
+  NeighborGatherOptions,
+  NeighborOptions,
+  WindowOptions,
+} from '../types.js';
+
+/** Whom one rank of a {@link WorldGroup} averages with: as in {@link NeighborOptions}. */
+export type GroupWeights = Pick<NeighborOptions, 'selfWeight' | 'srcWeights' | 'dstWeights'>;
+
+/** Options of {@link WorldGroup.neighborAllReduce}. */
+export interface GroupNeighborOptions extends Pick<NeighborOptions, 'checkTopology'> {
+  /** The weights of each rank held here, in their order; the topology's when absent. */
+  neighbors?: readonly GroupWeights[] | undefined;
+}
+
+/** What one rank of a {@link WorldGroup} gathers: as in {@link NeighborGatherOptions}. */
+export type GroupLists = Pick<NeighborGatherOptions, 'srcRanks' | 'dstRanks' | 'srcCounts'>;
+
+/** Options of {@link WorldGroup.neighborAllGather}. */
+export interface GroupGatherOptions {
+  /** The lists of each rank held here, in their order; the topology's when absent. */
+  neighbors?: readonly GroupLists[] | undefined;
+}
+
+/** With whom one rank of a {@link WorldGroup} averages: as in {@link GossipOptions}. */
+export type GroupPair = Pick<GossipOptions, 'peer' | 'selfWeight' | 'pairWeight'>;
+
+/** Options of {@link WorldGroup.pairGossip}. */
+export interface GroupGossipOptions {
+  /** The peer of each rank held here, in their order; null: it takes no part. */
+  pairs: readonly (GroupPair | null)[];
+}
+
+/** Options of {@link WorldGroup.createWindow}. */
+export type GroupWindowOptions = Omit<WindowOptions, 'name'>;
+
+/** Options of {@link WorldGroup.hierarchicalNeighborAllReduce}. */
+export interface GroupHierarchicalOptions {
+  /**
+   * The weights of the node of each rank held here, in their order; the topology's when absent. Those of the first rank of each
+   * node count.
+   */
+  machines?: readonly HierarchicalOptions[] | undefined;
+}
+
+/** The two ends of a message of a {@link WorldGroup}. */
+export interface MessageEnds {
+  from: Rank;
+  to: Rank;
+}
+
+/** A message of {@link WorldGroup.sendReceive}: its ends, and what one of them, held here, sends or receives into. */
+export interface GroupMessage extends MessageEnds {
+  data: DeviceBuffer;
+}
+
+/** What {@link WorldGroup.sendReceive} takes. */
+export interface GroupMessagesOf {
+  /** From ranks held here. */
+  send?: readonly GroupMessage[] | undefined;
+  /** To ranks held here. */
+  receive?: readonly GroupMessage[] | undefined;
+}
+
+/** A list of something for each rank held here. */
+export function eachOf(held: number, values: unknown, name: string): readonly unknown[] {
+  if (Array.isArray(values) && values.length === held) return values as readonly unknown[];
+  const expected = `an array of ${held}, one for each rank held here`;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, values);
+}

@@ -1,0 +1,102 @@
+// Several ranks of a world of GPUs in one process.
+import { native } from '../../native/load.js';
+import type { NativeCommunicator } from '../../native/communicator.js';
+import type { DeviceBuffer } from '../../tensor/device-buffer.js';
+import type { DeviceDType } from '../../tensor/dtype.js';
+import type { Rank } from '../../topology/rank.js';
+import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../../validate.js';
+import { allocRegistered } from '../base.js';
+import { Executor } from '../executor.js';
+import { callNames } from '../option-names.js';
+import type { CallOptions } from '../types.js';
+import { eachOf } from './group-types.js';
+import { GroupHierarchy } from './group-nodes.js';
+
+let groupOf: (wrapped: NativeCommunicator) => WorldGroup;
+
+/**
+ * The ranks of a world of GPUs that this process holds, from {@link Communicator.world} with `gpus`: a collective takes a
+ * list of {@link DeviceBuffer}s, one for each of {@link ranks} in this order, and is one call. {@link size} is that of the
+ * whole world. What goes to the root's array alone is undefined where another process holds the root.
+ *
+ * What ranks do with one another is a call of the process too: {@link send} and {@link receive} name the held rank, and
+ * {@link sendReceive} takes both ends of a message between two ranks held here. {@link createWindow} gives each of them a window.
+ */
+export class WorldGroup extends GroupHierarchy implements AsyncDisposable {
+  /** The ranks that this process holds, one for each of {@link gpus}; those of all processes follow one another. */
+  readonly ranks: readonly Rank[];
+
+  static {
+    groupOf = (wrapped) => new WorldGroup(wrapped);
+  }
+
+  private constructor(wrapped: NativeCommunicator) {
+    assertMade(
+      wrapped,
+      native().NativeCommunicator,
+      'WorldGroup',
+      "Communicator.world({ backend: 'nccl', gpus: […] })",
+    );
+    super(new Executor(wrapped, true), 'gpu');
+    this.ranks = this.executor.heldRanks;
+  }
+
+  /**
+   * Collective. Ranks of equal color form a part of the world, ordered by key, then by old rank; a process gives a color for
+   * each of {@link ranks}. Processes that hold one rank call {@link Communicator.split}.
+   *
+   * @param colors - each 0 or above; null to take part in none.
+   * @param keys - the old ranks when absent.
+   * @returns for each of {@link ranks} the part that it belongs to, null for a null color. Ranks of one part have the same
+   *   group, whose `ranks` are their places in it, ascending, with their `gpus`. Close each on its own.
+   */
+  override async split(
+    colors: readonly (number | null)[],
+    keys: readonly number[] = this.ranks,
+    options?: CallOptions,
+  ): Promise<(WorldGroup | null)[]> {
+    const { length } = this.ranks;
+    const groups = Int32Array.from(eachOf(length, colors, 'colors'), (color, i) =>
+      color === null ? -1 : integer(color, `colors[${i}]`, 0, maxInt32),
+    );
+    const orders = Int32Array.from(eachOf(length, keys, 'keys'), (key, i) =>
+      integer(key, `keys[${i}]`, -maxInt32, maxInt32),
+    );
+    const given = optionsObject(options, callNames, 'split');
+    const timeoutMs = milliseconds(given.timeoutMs, 'timeoutMs', -1);
+    const start = () => this.executor.native.splitHeld(groups, orders, timeoutMs);
+    const parts = await this.executor.submit(
+      { op: 'split', reads: null, writes: null, start },
+      undefined,
+    );
+    const made = new Map<NativeCommunicator, WorldGroup>();
+    for (const part of parts) {
+      if (part !== null && !made.has(part)) made.set(part, new WorldGroup(part));
+    }
+    return parts.map((part) => (part === null ? null : made.get(part)!));
+  }
+
+  /** As {@link Communicator.allocRegistered}: a buffer for each of {@link ranks}, which are used together. */
+  allocRegistered<K extends DeviceDType>(
+    dtype: K,
+    count: number,
+    options?: CallOptions,
+  ): Promise<DeviceBuffer<K>[]> {
+    return allocRegistered(this.executor, dtype, count, options);
+  }
+
+  /**
+   * Waits for pending operations, then leaves; later calls here fail with ERR_CLOSED, calls of peers that need these
+   * ranks with ERR_PEER_LOST. Idempotent.
+   */
+  override async close(): Promise<void> {
+    await Promise.all([this.closeNodes(), this.executor.close()]);
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+}
+
+/** @internal */
+export const worldGroupOf = (wrapped: NativeCommunicator): WorldGroup => groupOf(wrapped);

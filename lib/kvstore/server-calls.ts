@@ -1,0 +1,49 @@
+// What a worker asks of the servers themselves.
+import type { NativeKVStore } from '../native/kvstore.js';
+import { nonEmpty } from '../validate.js';
+import { commandText, profilerText } from './command.js';
+import type { PendingOperations } from './pending.js';
+
+export class ServerCalls {
+  readonly #native: NativeKVStore;
+  readonly #pending: PendingOperations;
+  readonly #rank: number;
+  #profiles = 0;
+
+  constructor(native: NativeKVStore, pending: PendingOperations, rank: number) {
+    this.#native = native;
+    this.#pending = pending;
+    this.#rank = rank;
+  }
+
+  /** Resolves when every server has carried out what was sent before. */
+  async settle(op: string): Promise<void> {
+    await this.#pending.run(op, [], async () => {
+      await this.#native.serverReports();
+    });
+  }
+
+  async command(head: number | string, body: string | undefined): Promise<void> {
+    this.#pending.assertOpen('sendCommandToServers');
+    await this.#tell('sendCommandToServers', commandText(head, body));
+  }
+
+  async profile(file: string | null): Promise<void> {
+    const op = 'setServerProfiler';
+    this.#pending.assertOpen(op);
+    if (file !== null) nonEmpty(file, 'file');
+    const by = `worker ${this.#rank}, call ${++this.#profiles}`;
+    try {
+      await this.#tell(op, profilerText({ file, by, undo: false }));
+    } catch (error) {
+      // All servers or none: those that have begun end. What fails now failed before.
+      const text = profilerText({ file: null, by, undo: true });
+      if (file !== null) await this.#tell(op, text).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  async #tell(op: string, text: string): Promise<void> {
+    await this.#pending.run(op, [], () => this.#native.command(text, op));
+  }
+}

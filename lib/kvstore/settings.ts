@@ -1,0 +1,81 @@
+// How pushes change values: optimizers and their states, rates, updaters, compression.
+import { argumentError } from '../errors.js';
+import type { NativeKVStore } from '../native/kvstore.js';
+import { Optimizer } from '../optimizers/optimizer.js';
+import { instanceOf, optionsObject } from '../validate.js';
+import type { StoreOperations } from './operations.js';
+import { compressionNames, saveNames } from './options.js';
+import type { GradientCompression, SaveStatesOptions } from './options.js';
+import type { ServerCalls } from './server-calls.js';
+import { UpdaterCalls, type Updater } from './updater.js';
+
+export class StoreSettings {
+  readonly #native: NativeKVStore;
+  readonly #operations: StoreOperations;
+  /** Of a store with servers. */
+  readonly #servers: ServerCalls | undefined;
+
+  constructor(native: NativeKVStore, operations: StoreOperations, servers?: ServerCalls) {
+    this.#native = native;
+    this.#operations = operations;
+    this.#servers = servers;
+  }
+
+  async setOptimizer(optimizer: Optimizer | null): Promise<void> {
+    this.#operations.pending.assertOpen('setOptimizer');
+    if (optimizer !== null) {
+      instanceOf(optimizer, Optimizer, 'optimizer', 'an optimizer (new SGD() for example) or null');
+    }
+    const spec = optimizer === null ? null : optimizer.spec;
+    const set = this.#operations.pending.inTurn(() => {
+      this.#native.setOptimizer(spec);
+      this.#operations.updater = undefined;
+    });
+    // Answered after it, by every server.
+    await Promise.all([set, this.#servers?.settle('setOptimizer')]);
+  }
+
+  async setLearningRate(learningRate: number): Promise<void> {
+    this.#operations.pending.assertOpen('setLearningRate');
+    if (typeof learningRate !== 'number' || !Number.isFinite(learningRate)) {
+      throw argumentError('ERR_INVALID_ARG_VALUE', 'learningRate', 'a finite number', learningRate);
+    }
+    await this.#operations.pending.run('setLearningRate', [], () =>
+      this.#native.setLearningRate(learningRate),
+    );
+  }
+
+  async setUpdater(updater: Updater | null): Promise<void> {
+    this.#operations.pending.assertOpen('setUpdater');
+    if (updater !== null && typeof updater !== 'function') {
+      throw argumentError('ERR_INVALID_ARG_TYPE', 'updater', 'a function or null', updater);
+    }
+    const calls = updater === null ? undefined : new UpdaterCalls(this.#operations.keys);
+    await this.#operations.pending.inTurn(() => {
+      this.#native.setUpdater(updater === null ? null : (calls?.wrap(updater) ?? null));
+      this.#operations.updater = calls;
+    });
+  }
+
+  async setGradientCompression(compression: GradientCompression): Promise<void> {
+    this.#operations.pending.assertOpen('setGradientCompression');
+    const given = optionsObject(compression, compressionNames, 'setGradientCompression');
+    const { type, threshold = 0.5 } = given;
+    await this.#operations.pending.whenIdle(() => {
+      this.#native.setCompression(type, threshold);
+    });
+  }
+
+  async saveOptimizerStates(file: string, options: SaveStatesOptions | undefined): Promise<void> {
+    this.#operations.pending.assertOpen('saveOptimizerStates');
+    const dump = optionsObject(options, saveNames, 'saveOptimizerStates').dumpOptimizer ?? false;
+    const save = (): Promise<void> | undefined => this.#native.saveStates(file, dump);
+    await this.#operations.pending.run('saveOptimizerStates', [], save);
+  }
+
+  async loadOptimizerStates(file: string): Promise<void> {
+    this.#operations.pending.assertOpen('loadOptimizerStates');
+    const load = (): Promise<void> | undefined => this.#native.loadStates(file);
+    await this.#operations.pending.run('loadOptimizerStates', [], load);
+  }
+}

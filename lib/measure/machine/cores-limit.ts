@@ -1,0 +1,112 @@
+// The limit of processes whose arrays nobody else can address: what a core writes for another to read, and reads of what
+// another wrote. A copy within one core's caches is faster, and no limit of theirs.
+import type { CaseInput } from '../../results/case.js';
+import type { Crossing, CrossingPart } from '../../results/crossing.js';
+import { GradlinkError } from '../../errors.js';
+import type { NativeBetweenCores, NativeBetweenCoresOptions } from '../../native/measure.js';
+import type { Peers } from './shared-limit.js';
+import { interpolateRate, type SizedRate } from './sized-limit.js';
+
+/** Smaller ones cost a call, not bandwidth; larger ones leave a core's caches, and pass in pieces that do not. */
+const sizes = [4, 16, 64, 256, 1024].map((kibibytes) => kibibytes * 2 ** 10);
+/** Neighbours in number are mostly neighbours on the chip, or share a core. */
+const distances = [1, 2, 4, 8];
+const warmup = 3;
+const samples = 24;
+
+/** As native/measure/between_cores.h numbers them. */
+const crossings = ['put', 'get', 'putAlone', 'getAlone'] as const;
+type CrossingName = (typeof crossings)[number];
+/** By size, ascending. */
+type Rates = Readonly<Record<CrossingName, SizedRate[]>>;
+
+/** One of these times, of all ranks of a job at once. */
+export type TimeBetweenCores = (
+  options: Pick<NativeBetweenCoresOptions, 'bytes' | 'distance' | 'warmup' | 'samples'>,
+) => Promise<NativeBetweenCores>;
+
+const noRates = (): Rates => ({ put: [], get: [], putAlone: [], getAlone: [] });
+
+/** The best rate of this size or a smaller one: what is larger can pass in pieces. */
+export function rateInPieces(rates: readonly SizedRate[], bytes: number): number {
+  let best = 0;
+  const rising = rates.map((rate) => {
+    best = Math.max(best, rate.bytesPerSecond);
+    return { bytes: rate.bytes, bytesPerSecond: best };
+  });
+  return interpolateRate(rising, bytes);
+}
+
+/** Limits of the processes of one host. Every process calls alike, and gets the same. */
+export class CoresLimit {
+  /** Written plainly, and past the caches. */
+  readonly #styles: readonly Rates[] = [noRates(), noRates()];
+
+  /**
+   * @param ranks all of the host, in processes of their own
+   * @param cores that they may use
+   */
+  constructor(
+    private readonly peers: Peers,
+    private readonly ranks: number,
+    private readonly cores: number,
+    private readonly time: TimeBetweenCores,
+  ) {}
+
+  /** Measures all sizes, once more where they were measured: the best counts. */
+  async measure(): Promise<void> {
+    for (const bytes of sizes) {
+      for (const distance of distances.filter((one) => one < this.ranks)) {
+        const mine = await this.time({ bytes, distance, warmup, samples });
+        const all = await this.peers.gather([mine.wrong, ...mine.plain, ...mine.streaming]);
+        if (all.some(([wrong = 0]) => wrong > 0)) {
+          throw new GradlinkError(
+            'ERR_INTERNAL',
+            'a core read other bytes than the core before it wrote: the memory of this job cannot be trusted',
+          );
+        }
+        for (const [style, rates] of this.#styles.entries()) {
+          for (const [at, name] of crossings.entries()) {
+            const column = all.map((row) => row[1 + style * crossings.length + at] ?? 0);
+            note(rates[name], mine.bytes, Math.min(...column.filter((seconds) => seconds > 0)));
+          }
+        }
+      }
+    }
+  }
+
+  /** Undefined where nothing passes, or nobody knows how fast. */
+  of({ parts, formula }: Crossing): CaseInput['betweenCores'] {
+    const alike = parts.every(({ put, get }) => put === parts[0]?.put && get === parts[0].get);
+    const times = parts.map((part) => this.seconds(part, alike));
+    const busiest = Math.max(0, ...times);
+    const together = times.reduce((sum, one) => sum + one, 0) / Math.max(this.cores, 1);
+    const seconds = Math.max(busiest, together);
+    const most = parts[times.indexOf(busiest)];
+    if (most === undefined || !(seconds > 0) || !Number.isFinite(seconds)) return undefined;
+    const bytes = most.put + most.get;
+    return { bytes, bytesPerSecond: bytes / seconds, formula };
+  }
+
+  /** Of one rank; where ranks differ, one may be at work while the others wait. */
+  private seconds({ put, get }: CrossingPart, alike: boolean): number {
+    const of = (rates: Rates): number => {
+      const rate = (name: 'put' | 'get', bytes: number): number => {
+        const together = rateInPieces(rates[name], bytes);
+        return alike ? together : Math.max(together, rateInPieces(rates[`${name}Alone`], bytes));
+      };
+      const time = (bytes: number, bytesPerSecond: number) =>
+        bytes === 0 ? 0 : bytes / bytesPerSecond;
+      return time(put, rate('put', put)) + time(get, rate('get', get));
+    };
+    return Math.min(...this.#styles.map(of));
+  }
+}
+
+function note(rates: SizedRate[], bytes: number, seconds: number): void {
+  if (!Number.isFinite(seconds)) return;
+  const at = rates.findIndex((rate) => rate.bytes === bytes);
+  const now = bytes / seconds;
+  if (at < 0) rates.push({ bytes, bytesPerSecond: now });
+  else rates[at] = { bytes, bytesPerSecond: Math.max(now, rates[at]?.bytesPerSecond ?? 0) };
+}

@@ -1,0 +1,55 @@
+// What limits the bandwidth of a case, and at which sizes that is a limit.
+import type { Measurement } from '../../results/result.js';
+
+/** The smallest loop between two cores whose rate is measured. */
+const smallestPassed = 4096;
+/** Two limits so near to each other are one line. */
+const alike = 1.02;
+
+/** The bus bandwidth that the limit of a measurement allows; null without one. */
+export function limitBandwidth({ limit, busBandwidth }: Measurement): number | null {
+  if (limit === null || limit.ratio <= 0 || busBandwidth.bytesPerSecond <= 0) return null;
+  return busBandwidth.bytesPerSecond / limit.ratio;
+}
+
+/** Whether the limit is one of this size: not of the smallest loop that was measured, nor of memory that caches beat. */
+function holds({ limit }: Measurement): boolean {
+  if (limit === null) return false;
+  const { basis, kind, loopBytes, mustMoveBytes, ratio } = limit;
+  if (basis !== undefined) return true;
+  if (kind === 'between cores') return mustMoveBytes >= smallestPassed;
+  return loopBytes === undefined ? ratio <= 1 : mustMoveBytes >= loopBytes;
+}
+
+export interface LimitPoint {
+  readonly series: string;
+  readonly size: number;
+  /** GB/s. */
+  readonly limit: number;
+}
+
+/** The points of limit lines; `shared` where all series have the same line, which is then given once. */
+export function limitPoints(
+  points: readonly {
+    readonly series: string;
+    readonly size: number;
+    readonly measurement: Measurement;
+  }[],
+): { readonly points: readonly LimitPoint[]; readonly shared: boolean } {
+  const held = points.flatMap(({ series, size, measurement }): LimitPoint[] => {
+    const limit = holds(measurement) ? limitBandwidth(measurement) : null;
+    return limit === null ? [] : [{ series, size, limit: limit / 1e9 }];
+  });
+  const bySize = new Map<number, number[]>();
+  for (const { size, limit } of held) bySize.set(size, [...(bySize.get(size) ?? []), limit]);
+  const shared = [...bySize.values()].every(
+    (limits) => Math.max(...limits) <= alike * Math.min(...limits),
+  );
+  if (!shared) return { points: held, shared };
+  const once = [...bySize].map(([size, limits]) => ({
+    series: held[0]?.series ?? '',
+    size,
+    limit: Math.max(...limits),
+  }));
+  return { points: once.sort((a, b) => a.size - b.size), shared };
+}

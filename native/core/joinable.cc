@@ -1,0 +1,238 @@
+#include "core/joinable.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "core/call_differences.h"
+#include "core/counted.h"
+#include "core/deadline.h"
+#include "core/kernels/identity.h"
+#include "core/window.h"
+#include "core/wire.h"
+
+namespace gradlink {
+namespace {
+
+/// Names of calls that have no number: "openWindow" is the longest.
+constexpr std::size_t kNameBytes = 16;
+
+CallOptions remaining(CallOptions options, double timeoutMs, Deadline::Clock::time_point begin) {
+  const double whole = options.timeoutMs < 0 ? timeoutMs : options.timeoutMs;
+  // 0 would be no time at all for what others may have ready.
+  options.timeoutMs = std::max(whole - secondsSince(begin) * 1e3, 1.0);
+  return options;
+}
+
+}  // namespace
+
+struct JoinableCommunicator::Told {
+  enum class Does : std::uint8_t { collective, counted, other, joins, joined };
+
+  Told() = default;
+  explicit Told(const Shape& call) : does(Does::collective), shape(call) {}
+  explicit Told(Does what) : does(what) {}
+  explicit Told(const char* call) : does(Does::other) { std::strncpy(name, call, kNameBytes - 1); }
+  explicit Told(const CountedCall& call) : does(Does::counted), countedKind(call.kind) {
+    shape = ShapeOnWire({Kind::barrier, call.dtype, call.op, call.root, 0});
+  }
+
+  /// What peers say is looked at before it is used.
+  bool isKnown(int size) const {
+    return does <= Does::joined && countedKind < static_cast<CountedKind>(kCountedKindCount) &&
+           shape.kind < kKindCount && shape.dtype < kDTypeCount && shape.op < kReduceOpCount &&
+           shape.root >= 0 && shape.root < size && name[kNameBytes - 1] == 0;
+  }
+  bool isJoined() const { return does == Does::joins || does == Does::joined; }
+  bool operator==(const Told& o) const {
+    return does == o.does && countedKind == o.countedKind && shape == o.shape &&
+           std::memcmp(name, o.name, kNameBytes) == 0;
+  }
+  std::string text() const {
+    if (does == Does::collective) return describe(shape.shape());
+    if (does == Does::counted) {
+      return std::string(nameOf(countedKind)) + "(" + nameOf(static_cast<DType>(shape.dtype)) + ")";
+    }
+    return op();
+  }
+  const char* op() const {
+    if (does == Does::collective) return nameOf(static_cast<Kind>(shape.kind));
+    if (does == Does::counted) return nameOf(countedKind);
+    return isJoined() ? "join" : name;
+  }
+  /// Whether it has a result without what the ranks that have joined would have brought.
+  bool goesOn() const {
+    if (does == Does::counted) {
+      return countedKind == CountedKind::allGatherV || countedKind == CountedKind::gatherV;
+    }
+    if (does != Does::collective) return false;
+    const CollectiveTraits& call = traitsOf(static_cast<Kind>(shape.kind));
+    if (shape.kind >= kCollectiveCount) return false;
+    return call.in != Blocks::each && call.in != Blocks::eachAtRoot && call.out != Blocks::each &&
+           call.out != Blocks::eachAtRoot;
+  }
+  bool isRooted() const {
+    if (does == Does::counted) return countedKind == CountedKind::gatherV;
+    return does == Does::collective && hasRoot(static_cast<Kind>(shape.kind));
+  }
+
+  Does does = Does::joined;
+  CountedKind countedKind = CountedKind::allToAllV;
+  ShapeOnWire shape;
+  char name[kNameBytes] = {};
+};
+
+JoinableCommunicator::JoinableCommunicator(std::unique_ptr<Communicator> inner)
+    : ForwardingCommunicator(std::move(inner)) {}
+
+std::vector<JoinableCommunicator::Told> JoinableCommunicator::exchange(const Told& own,
+                                                                       const CallOptions& options) {
+  const char* const op = own.op();
+  std::vector<Told> all(static_cast<std::size_t>(size()));
+  const void* const in[] = {&own};
+  void* const out[] = {all.data()};
+  try {
+    inner().allGather({in, out}, sizeof(Told), DType::uint8, options);
+  } catch (const Error& error) {
+    // The caller made another call than the one that failed.
+    std::string text = error.what();
+    const std::string prefix = std::string(nameOf(Kind::allGather)) + ": ";
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+    if (error.code == ErrorCode::mismatch) {
+      text +=
+          ". Calls of a joinable communicator begin with such an allGather: setJoinable() is for "
+          "all ranks or none";
+    }
+    Error ours(error.code, std::string(op) + ": " + text);
+    ours.other = error.other;
+    ours.usable = error.usable;
+    throw ours.withRank(error.rank).withOp(op);
+  }
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    if (all[r].isKnown(size())) continue;
+    throw Error(ErrorCode::mismatch,
+                std::string(op) + ": rank " + std::to_string(r) + " announced what is no call")
+        .withRank(static_cast<int>(r))
+        .withOp(op);
+  }
+  return all;
+}
+
+CallOptions JoinableCommunicator::meet(const Told& own, const CallOptions& options) {
+  const auto begin = Deadline::Clock::now();
+  const std::vector<Told> all = exchange(own, options);
+  CallGroups groups;
+  std::vector<int> joined;
+  for (std::size_t r = 0; r < all.size(); ++r) {
+    const int rank = static_cast<int>(r);
+    if (all[r].isJoined()) {
+      joined.push_back(rank);
+    } else {
+      groups.add(rank, all[r].text());
+    }
+  }
+  if (groups.odd() >= 0) throw differentCalls(own.op(), groups, rank());
+  const CallOptions left = remaining(options, timeoutMs(), begin);
+  if (joined.empty()) return left;
+  if (!own.goesOn()) {
+    throw unsupported(own.op(),
+                      listOfRanks(joined) +
+                          " called join() and bring nothing more, which this call cannot "
+                          "do without. Until all have joined there are allReduce, reduce, "
+                          "broadcast, scan, exscan, barrier, allGatherV and gatherV");
+  }
+  const int root = own.shape.root;
+  if (own.isRooted() && all[static_cast<std::size_t>(root)].isJoined()) {
+    throw unsupported(own.op(), "the root, rank " + std::to_string(root) +
+                                    ", called join() and has nothing more. Choose a root that has "
+                                    "not joined");
+  }
+  return left;
+}
+
+int JoinableCommunicator::join(const CallOptions& options) {
+  for (Told::Does mine = Told::Does::joins;; mine = Told::Does::joined) {
+    const auto begin = Deadline::Clock::now();
+    const std::vector<Told> all = exchange(Told(mine), options);
+    const auto active =
+        std::find_if(all.begin(), all.end(), [](const Told& one) { return !one.isJoined(); });
+    if (active == all.end()) {
+      scratch_ = {};
+      const auto last = std::find_if(all.rbegin(), all.rend(),
+                                     [](const Told& one) { return one.does == Told::Does::joins; });
+      return static_cast<int>(all.rend() - last) - 1;
+    }
+    // What the others are told of is not this rank's: they go on, or see to it.
+    const bool isOne = std::all_of(
+        all.begin(), all.end(), [&](const Told& one) { return one.isJoined() || one == *active; });
+    const auto root = static_cast<std::size_t>(active->shape.root);
+    if (!isOne || !active->goesOn() || (active->isRooted() && all[root].isJoined())) continue;
+    try {
+      takePart(*active, remaining(options, timeoutMs(), begin));
+    } catch (const Error& error) {
+      if (!error.usable) throw;
+    } catch (const std::exception& error) {
+      // The others wait for this rank's part.
+      abort(std::string("join() of rank ") + std::to_string(rank()) + " failed: " + error.what());
+      throw;
+    }
+  }
+}
+
+void JoinableCommunicator::takePart(const Told& call, const CallOptions& options) {
+  const Shape shape = call.shape.shape();
+  if (call.does == Told::Does::counted) {
+    CountedCall empty;
+    empty.kind = call.countedKind;
+    empty.dtype = shape.dtype;
+    empty.op = shape.op;
+    empty.root = shape.root;
+    empty.parts.resize(1);
+    empty.parts[0].sent.resize(static_cast<std::size_t>(size()));
+    empty.makePlace = [&](std::size_t, std::size_t elements) {
+      scratch_.resize(elements * sizeOf(shape.dtype));
+      return scratch_.data();
+    };
+    return inner().counted(empty, options);
+  }
+  const std::size_t bytes = shape.count * sizeOf(shape.dtype);
+  if (scratch_.size() < bytes) scratch_.resize(bytes);
+  if (hasOp(shape.kind)) fillIdentity(scratch_.data(), shape.count, shape.dtype, shape.op);
+  const bool reads = inBlocks(shape, size(), rank()) > 0;
+  const bool writes = outBlocks(shape, size(), rank()) > 0;
+  const void* const in[] = {reads ? scratch_.data() : nullptr};
+  void* const out[] = {writes ? scratch_.data() : nullptr};
+  if (shape.kind == Kind::barrier) return inner().collective(shape, {}, options);
+  inner().collective(shape, {in, out}, options);
+}
+
+void JoinableCommunicator::collective(const Shape& shape, const Buffers& b, const CallOptions& o) {
+  inner().collective(shape, b, meet(Told(shape), o));
+}
+
+void JoinableCommunicator::counted(CountedCall& call, const CallOptions& o) {
+  inner().counted(call, meet(Told(call), o));
+}
+
+void JoinableCommunicator::neighborAllReduce(const Buffers& b, std::size_t count, DType dtype,
+                                             std::span<const Neighborhood> neighborhoods,
+                                             const CallOptions& o) {
+  const Shape shape{Kind::neighborAllReduce, dtype, ReduceOp::sum, 0, count};
+  inner().neighborAllReduce(b, count, dtype, neighborhoods, meet(Told(shape), o));
+}
+
+std::unique_ptr<Communicator> JoinableCommunicator::split(int color, int key,
+                                                          const CallOptions& o) {
+  return inner().split(color, key, meet(Told("split"), o));
+}
+
+std::unique_ptr<Wire> JoinableCommunicator::openWire(const CallOptions& o) {
+  return inner().openWire(meet(Told("openWire"), o));
+}
+
+std::unique_ptr<Window> JoinableCommunicator::openWindow(const WindowSpec& spec,
+                                                         const CallOptions& o) {
+  return inner().openWindow(spec, meet(Told("openWindow"), o));
+}
+
+}  // namespace gradlink

@@ -1,0 +1,54 @@
+#include "core/memory/cache.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace gradlink {
+namespace {
+
+constexpr std::size_t kUsualCache = std::size_t{32} << 20;
+constexpr int kMostCaches = 8;
+
+template <class Value>
+Value cacheEntry(const std::string& file) {
+  Value value{};
+  std::ifstream(file) >> value;
+  return value;
+}
+
+/// As in "32768K"; 0 where there is none.
+std::size_t cacheSize(const std::string& file) {
+  std::ifstream in(file);
+  std::size_t size = 0;
+  char unit = 0;
+  in >> size >> unit;
+  return size << (unit == 'K' ? 10 : unit == 'M' ? 20 : unit == 'G' ? 30 : 0);
+}
+
+}  // namespace
+
+std::size_t lastLevelCacheBytes(const std::string& folder, long library) {
+  int last = 0;
+  std::size_t bytes = 0;
+  for (int i = 0; i < kMostCaches; ++i) {
+    const std::string one = folder + "/index" + std::to_string(i);
+    const int level = cacheEntry<int>(one + "/level");
+    if (level <= last || cacheEntry<std::string>(one + "/type") == "Instruction") continue;
+    last = level;
+    bytes = cacheSize(one + "/size");
+  }
+  if (bytes > 0) return bytes;
+  // The library adds up all caches of a socket of AMD's where it is not told who shares them, as in
+  // many virtual machines: 508 MiB for cores that have 32 each before them.
+  return library > 0 ? std::min(static_cast<std::size_t>(library), kUsualCache) : kUsualCache;
+}
+
+std::size_t lastLevelCacheBytes() {
+  static const std::size_t bytes =
+      lastLevelCacheBytes("/sys/devices/system/cpu/cpu0/cache", sysconf(_SC_LEVEL3_CACHE_SIZE));
+  return bytes;
+}
+
+}  // namespace gradlink

@@ -1,0 +1,245 @@
+// How an `allreduce` store steps what is ready on all workers where each of them steps a part: the
+// sum is scattered, each worker steps its part of it, and the new values are gathered.
+//
+// The buffer holds one room a worker, and in each room one part of every key: what reduce-scatter
+// and all-gather work on, in place.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "core/deadline.h"
+#include "core/error.h"
+#include "core/thread_pool.h"
+#include "kvstore/allreduce/engine.h"
+#include "kvstore/allreduce/sum_into.h"
+#include "kvstore/base/misuse.h"
+
+namespace gradlink {
+
+AllreduceShards::Waits AllreduceEngine::waits() {
+  return [this](const std::function<void(std::shared_ptr<Ticket>)>& begin) { waitFor(begin); };
+}
+
+/// What each worker's part of a key takes of its room.
+std::size_t AllreduceEngine::shardRoomOf(const Announcement& announced) const {
+  return shards_->roomOf(announced.count) * sizeOf(announced.dtype);
+}
+
+/// The lock is held before and after. `room`: bytes of one worker's parts.
+void AllreduceEngine::stepTogether(std::vector<Share>& parts, std::size_t room, Lock& lock) {
+  const std::size_t bytes = room * static_cast<std::size_t>(shards_->workers());
+  endForAll([&] {
+    for (const Share& part : parts) checkStep(part);
+    growBuffer(bytes);
+  });
+  double copy = 0;
+  double reduced = 0;
+  double update = 0;
+  call(lock, [&] {
+    auto from = Deadline::Clock::now();
+    const auto lap = [&from](double& into) {
+      const auto now = Deadline::Clock::now();
+      into += std::chrono::duration<double>(now - from).count();
+      from = now;
+    };
+    const DType dtype = parts.front().announced.dtype;
+    const std::size_t count = room / sizeOf(dtype);
+    std::byte* const base = static_cast<std::byte*>(buffer_);
+    std::byte* const own = base + room * static_cast<std::size_t>(rank_);
+    const CallOptions options{.timeoutMs = options_.timeoutMs};
+    fillShards(parts, room);
+    lap(copy);
+    if (count != 0) {
+      const void* const in = base;
+      void* const out = own;
+      comm_->reduceScatter({.in = {&in, 1}, .out = {&out, 1}}, count, dtype, ReduceOp::sum,
+                           options);
+    }
+    lap(reduced);
+    endForAll([&] { stepShards(parts, room); });
+    lap(update);
+    if (count != 0) {
+      const void* const in = own;
+      void* const out = base;
+      comm_->allGather({.in = {&in, 1}, .out = {&out, 1}}, count, dtype, options);
+    }
+    lap(reduced);
+    endForAll([&] { joinShards(parts, room); });
+    lap(copy);
+  });
+  times_.copy += copy;
+  times_.reduce += reduced;
+  bytesReduced_ += bytes;
+  const auto begin = Deadline::Clock::now();
+  handOver(parts, room, lock);
+  times_.update += update + secondsSince(begin);
+}
+
+/// Of a worker that has left: whether it can still step its part as the others do theirs.
+void AllreduceEngine::checkStep(const Share& part) const {
+  if (part.key != nullptr && part.announced.rule == rule_) return;
+  throw storeUnsupported(
+      "this worker has left the sums before " +
+      std::string(part.key == nullptr ? "a key was made"
+                                      : "the optimizer or its rate was changed") +
+      ", and steps a part of every key: with shardOptimizer change nothing once a worker has left");
+}
+
+/// What this worker brings to the sum: its devices' arrays, summed, each worker's part in that
+/// worker's room.
+void AllreduceEngine::fillShards(const std::vector<Share>& parts, std::size_t room) {
+  for (const Share& part : parts) {
+    const DType dtype = part.announced.dtype;
+    for (int worker = 0; worker < shards_->workers(); ++worker) {
+      const auto [first, count] = shards_->partOf(worker, part.announced.count);
+      if (count == 0) continue;
+      std::byte* const to = at(part) + room * static_cast<std::size_t>(worker);
+      if (part.waiting == nullptr) {
+        std::memset(to, 0, count * sizeOf(dtype));
+      } else {
+        sumInto(to, part.waiting->operation.in, first, count, dtype);
+      }
+    }
+  }
+}
+
+/// Where something else than a step has changed the value, the shard is read anew.
+void AllreduceEngine::refreshShard(const Share& part) {
+  const Announcement& announced = part.announced;
+  const std::size_t size = sizeOf(announced.dtype);
+  if (whole_.size() < announced.count * size) whole_ = AlignedBuffer(announced.count * size);
+  const auto one = [&](OperationKind kind) {
+    Operation operation;
+    operation.kind = kind;
+    operation.key = announced.key;
+    return operation;
+  };
+  const auto run = [this](LocalStore& store, Operation operation) {
+    waitFor([&](std::shared_ptr<Ticket> done) {
+      operation.ticket = std::move(done);
+      std::vector<Operation> operations;
+      operations.push_back(std::move(operation));
+      store.submit(std::move(operations), true);
+    });
+  };
+  Operation pull = one(OperationKind::pull);
+  pull.out = {whole_.data()};
+  run(values_, std::move(pull));
+  Operation init = one(OperationKind::init);
+  init.in = {static_cast<const std::byte*>(whole_.data()) +
+             shards_->own(announced.count).first * size};
+  run(shards_->store(), std::move(init));
+  part.key->sharded = true;
+}
+
+/// The sums in this worker's room become the new values.
+void AllreduceEngine::stepShards(const std::vector<Share>& parts, std::size_t room) {
+  for (const Share& part : parts) {
+    if (!part.key->sharded) refreshShard(part);
+  }
+  waitFor([&](const std::shared_ptr<Ticket>& done) {
+    std::vector<Operation> operations;
+    operations.reserve(parts.size());
+    for (const Share& part : parts) {
+      Operation step;
+      step.kind = OperationKind::pushPull;
+      step.key = part.announced.key;
+      void* const own = at(part) + room * static_cast<std::size_t>(rank_);
+      step.in = {own};
+      step.out = {own};
+      step.ticket = done;
+      operations.push_back(std::move(step));
+    }
+    shards_->store().submit(std::move(operations), true);
+  });
+}
+
+/// Finds the new values in the buffer. One key's parts follow one another; several keys' do not.
+void AllreduceEngine::joinShards(std::vector<Share>& parts, std::size_t room) {
+  if (parts.size() == 1) {
+    parts.front().sum = at(parts.front());
+    return;
+  }
+  std::vector<std::size_t> offsets;
+  std::size_t bytes = 0;
+  for (const Share& part : parts) {
+    offsets.push_back(bytes);
+    bytes += shardRoomOf(part.announced) * static_cast<std::size_t>(shards_->workers());
+  }
+  if (whole_.size() < bytes) whole_ = AlignedBuffer(bytes);
+  ThreadPool::shared().parallel(parts.size(), [&](std::size_t i) {
+    Share& part = parts[i];
+    std::byte* const to = static_cast<std::byte*>(whole_.data()) + offsets[i];
+    const std::size_t size = sizeOf(part.announced.dtype);
+    for (int worker = 0; worker < shards_->workers(); ++worker) {
+      const auto [first, count] = shards_->partOf(worker, part.announced.count);
+      if (count == 0) continue;
+      std::memcpy(to + first * size, at(part) + room * static_cast<std::size_t>(worker),
+                  count * size);
+    }
+    part.sum = to;
+  });
+}
+
+// ---- states
+
+/// Of this worker's fence or, once it has left, of the others'.
+void AllreduceEngine::gatherStates(Lock& lock) {
+  // Of a worker that has left nobody asks for the file.
+  const AllreduceFence* const fence = left_ ? nullptr : &*queue_.fence().fence;
+  std::exception_ptr error;
+  call(lock, [&] {
+    std::vector<std::uint8_t> own;
+    try {
+      own = shards_->states(waits());
+    } catch (const Error& failed) {
+      if (failed.code == ErrorCode::closed) throw;
+      error = std::current_exception();
+    }
+    const std::vector<std::vector<std::uint8_t>> all = gather(own);
+    if (agreement_.root() != rank_ || fence == nullptr || error) return;
+    try {
+      fence->gathers(all);
+    } catch (...) {
+      error = std::current_exception();
+    }
+  });
+  if (fence == nullptr) return;
+  if (error && !fenceError_) fenceError_ = error;
+  endFence();
+}
+
+/// On the first worker that has not left what all have, elsewhere nothing.
+std::vector<std::vector<std::uint8_t>> AllreduceEngine::gather(
+    const std::vector<std::uint8_t>& own) {
+  const auto workers = static_cast<std::size_t>(shards_->workers());
+  const CallOptions options{.timeoutMs = options_.timeoutMs};
+  const std::uint64_t length = own.size();
+  std::vector<std::uint64_t> lengths(workers);
+  const void* in = &length;
+  void* out = lengths.data();
+  comm_->allGather({.in = {&in, 1}, .out = {&out, 1}}, 1, DType::uint64, options);
+  const std::uint64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::vector<std::uint8_t>> all;
+  if (longest == 0) return all;
+  const int root = agreement_.root();
+  std::vector<std::uint8_t> padded = own;
+  std::vector<std::uint8_t> rooms;
+  endForAll([&] {
+    padded.resize(longest);
+    if (rank_ == root) rooms.resize(longest * workers);
+  });
+  in = padded.data();
+  out = rooms.data();
+  comm_->gather({.in = {&in, 1}, .out = {&out, 1}}, longest, DType::uint8, root, options);
+  if (rank_ != root) return all;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    const auto from = rooms.begin() + static_cast<std::ptrdiff_t>(worker * longest);
+    all.emplace_back(from, from + static_cast<std::ptrdiff_t>(lengths[worker]));
+  }
+  return all;
+}
+
+}  // namespace gradlink

@@ -1,0 +1,15 @@
+// What a worker of an `allreduce` store brings to a sum: its devices' arrays, summed.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/kernels/dtype.h"
+
+namespace gradlink {
+
+/// Elements [first, first + count) of all arrays, summed from the left, on the shared thread pool.
+void sumInto(std::byte* target, const std::vector<const void*>& arrays, std::size_t first,
+             std::size_t count, DType dtype);
+
+}  // namespace gradlink

@@ -1,0 +1,61 @@
+#include "kvstore/gpu/shards.h"
+
+#include <memory>
+#include <utility>
+
+namespace gradlink {
+namespace {
+
+/// Parts begin where kernels load 16 bytes at a time, and codes of compression are whole words.
+constexpr std::size_t kCut = 64;
+
+std::vector<GpuArray> shifted(const std::vector<GpuArray>& arrays, std::size_t bytes) {
+  std::vector<GpuArray> moved;
+  moved.reserve(arrays.size());
+  for (const GpuArray& array : arrays) {
+    moved.push_back({static_cast<std::byte*>(array.data) + bytes, array.place});
+  }
+  return moved;
+}
+
+}  // namespace
+
+void cutKey(GpuKey& key, std::size_t places, std::size_t leastBytes) {
+  const std::size_t each = key.count / places / kCut * kCut;
+  if (places < 2 || each == 0 || each * sizeOf(key.dtype) < leastBytes) return;
+  for (std::size_t first = 0; first < key.count;) {
+    auto part = std::make_unique<GpuKey>();
+    part->id = key.id;
+    part->name = key.name;
+    part->dtype = key.dtype;
+    part->count = key.parts.size() < places ? each : key.count - first;
+    part->rowLength = 1;
+    part->whole = &key;
+    part->part = key.parts.size();
+    part->first = first;
+    first += part->count;
+    key.parts.push_back(std::move(part));
+  }
+}
+
+std::vector<GpuItem> splitItems(std::vector<GpuItem> items) {
+  std::vector<GpuItem> split;
+  split.reserve(items.size());
+  for (GpuItem& item : items) {
+    if (item.key->parts.empty()) {
+      split.push_back(std::move(item));
+      continue;
+    }
+    for (const auto& part : item.key->parts) {
+      GpuItem& one = split.emplace_back();
+      const std::size_t offset = part->first * sizeOf(part->dtype);
+      one.key = part.get();
+      one.operation = item.operation;
+      one.in = shifted(item.in, offset);
+      one.out = shifted(item.out, offset);
+    }
+  }
+  return split;
+}
+
+}  // namespace gradlink

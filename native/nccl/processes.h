@@ -1,0 +1,68 @@
+// Worlds whose processes hold several ranks each: which ranks are whose, and a control communicator
+// between the processes whose errors speak of ranks.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/forwarding_communicator.h"
+
+namespace gradlink::nccl {
+
+/// Which ranks each process holds, and who holds a rank.
+class Processes {
+ public:
+  /// Of each process, in ascending order; every rank once.
+  explicit Processes(std::vector<std::vector<int>> ranks);
+  /// So many in each process, those of process p after those of process p - 1.
+  static Processes inOrder(const std::vector<int>& counts);
+
+  int size() const { return static_cast<int>(ranks_.size()); }
+  int ranks() const { return static_cast<int>(holders_.size()); }
+  int first(int process) const { return ranksOf(process).front(); }
+  int count(int process) const { return static_cast<int>(ranksOf(process).size()); }
+  /// The ranks of the process that has most.
+  int most() const { return most_; }
+  const std::vector<int>& ranksOf(int process) const {
+    return ranks_[static_cast<std::size_t>(process)];
+  }
+  /// The process that holds this rank.
+  int holder(int rank) const { return holders_[static_cast<std::size_t>(rank)]; }
+  /// "process 1 (ranks 2 and 3)"; "rank 1" where all processes hold one.
+  std::string nameOf(int process) const;
+
+ private:
+  std::vector<std::vector<int>> ranks_;
+  std::vector<int> holders_;
+  int most_ = 1;
+};
+
+/// Tells the processes apart in errors by the ranks that they hold. What is called on it is still
+/// one call a process.
+class ProcessControl final : public ForwardingCommunicator {
+ public:
+  ProcessControl(std::unique_ptr<Communicator> inner, Processes processes)
+      : ForwardingCommunicator(std::move(inner)), processes_(std::move(processes)) {}
+
+  void collective(const Shape&, const Buffers&, const CallOptions& = {}) override;
+  void send(const void* data, std::size_t count, DType, int destination, int tag,
+            const CallOptions& = {}) override;
+  Received receive(void* data, std::size_t count, DType, int source, int tag,
+                   const CallOptions& = {}) override;
+  std::unique_ptr<Communicator> split(int color, int key, const CallOptions& = {}) override;
+  void check(const char* op) override;
+  void abort(const std::string& reason) override;
+
+ private:
+  Error ofRanks(const Error& ofProcesses) const;
+  /// Calls of processes, whose errors name their ranks.
+  template <class Body>
+  auto named(const Body&) const;
+
+  Processes processes_;
+};
+
+}  // namespace gradlink::nccl

@@ -1,0 +1,67 @@
+// How large a last-level cache is, told from files as the kernel writes them.
+#include "core/memory/cache.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace gradlink::test {
+namespace {
+
+constexpr std::size_t kCacheMiB = 1 << 20;
+
+class CacheFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_ = std::filesystem::temp_directory_path() /
+              ("gradlink-cache-" + std::to_string(getpid()) + "-" +
+               testing::UnitTest::GetInstance()->current_test_info()->name());
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void cache(int index, const std::string& level, const std::string& type,
+             const std::string& size) {
+    const std::filesystem::path one = folder_ / ("index" + std::to_string(index));
+    std::filesystem::create_directories(one);
+    std::ofstream(one / "level") << level << "\n";
+    std::ofstream(one / "type") << type << "\n";
+    std::ofstream(one / "size") << size << "\n";
+  }
+  std::size_t bytes(long library) const { return lastLevelCacheBytes(folder_.string(), library); }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(CacheFiles, TheLastLevelCounts) {
+  cache(0, "1", "Data", "48K");
+  cache(1, "1", "Instruction", "32K");
+  cache(2, "2", "Unified", "1024K");
+  cache(3, "3", "Unified", "98304K");
+  EXPECT_EQ(bytes(384 * kCacheMiB), 96 * kCacheMiB);
+}
+
+TEST_F(CacheFiles, WithoutAThirdTheSecondCounts) {
+  cache(0, "1", "Data", "64K");
+  cache(1, "2", "Unified", "4M");
+  EXPECT_EQ(bytes(0), 4 * kCacheMiB);
+}
+
+TEST_F(CacheFiles, AllCachesOfASocketAreNotTakenForOne) {
+  EXPECT_EQ(bytes(508 * kCacheMiB), 32 * kCacheMiB);
+}
+
+TEST_F(CacheFiles, TheLibrarysWordCountsWhereItIsModest) {
+  EXPECT_EQ(bytes(8 * kCacheMiB), 8 * kCacheMiB);
+}
+
+TEST_F(CacheFiles, NobodyKnows) {
+  EXPECT_EQ(bytes(0), 32 * kCacheMiB);
+  EXPECT_EQ(bytes(-1), 32 * kCacheMiB);
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,186 @@
+// What a store packs for NCCL lies in memory that it knows, where that is of use, and else where it
+// did.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nccl/nccl.h"
+#include "test/kvstore/gpu/support.h"
+
+namespace gradlink::test {
+namespace {
+
+/// In the order of the stand-in's counts.
+enum class PackCount { local, windows, live, symmetric };
+
+/// What the stand-in counts; nothing of the library itself.
+std::optional<std::size_t> countOfPacks(PackCount which) {
+  void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return std::nullopt;
+  const auto ask =
+      reinterpret_cast<std::size_t (*)(int)>(dlsym(library, "gradlinkFakeNcclRegistered"));
+  return ask == nullptr ? std::nullopt : std::optional(ask(static_cast<int>(which)));
+}
+
+/// Keys that are pushed and pulled together.
+class PackedKeys {
+ public:
+  PackedKeys(Store& store, const std::vector<int>& gpus, std::size_t keys, std::size_t count)
+      : store_(store), gpus_(gpus), count_(count) {
+    static int made = 0;
+    for (std::size_t i = 0; i < keys; ++i) {
+      keys_.push_back(defineWith(store, "packed" + std::to_string(made++), Floats(count)));
+    }
+  }
+  /// Whether each key came back as the sum of what was pushed, on every GPU.
+  bool sumUp() {
+    std::vector<GpuArrays> arrays;
+    std::vector<float> sums(keys_.size());
+    ++turn_;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      std::vector<Floats> values;
+      for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+        const auto value = static_cast<float>(100 * turn_ + 10 * i + gpu);
+        values.emplace_back(count_, value);
+        sums[i] += value;
+      }
+      arrays.emplace_back(gpus_, values);
+    }
+    Waiter waiter;
+    const auto ticket = waiter.ticket();
+    std::vector<Operation> operations;
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      Operation both = pushOf(keys_[i], arrays[i], ticket);
+      both.kind = OperationKind::pushPull;
+      both.out = arrays[i].out();
+      both.outGpus = gpus_;
+      operations.push_back(std::move(both));
+    }
+    store_.submit(std::move(operations));
+    waiter.wait();
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      for (const Floats& came : arrays[i].read()) {
+        if (came != Floats(count_, sums[i])) return false;
+      }
+    }
+    return true;
+  }
+
+ private:
+  Store& store_;
+  const std::vector<int> gpus_;
+  const std::size_t count_;
+  std::vector<KeyId> keys_;
+  std::size_t turn_ = 0;
+};
+
+using PackSettings = std::vector<std::pair<const char*, std::string>>;
+
+std::unique_ptr<Store> openForPacks(const std::vector<int>& gpus, double timeoutMs = 30000) {
+  GpuStoreOptions options;
+  options.gpus = gpus;
+  options.merge = GpuMerge::nccl;
+  options.timeoutMs = timeoutMs;
+  options.fuseBelowBytes = std::size_t{4} << 20;
+  return makeGpuStore(options);
+}
+
+TEST(GpuStorePacks, AreRegisteredFromTheSecondRoundOn) {
+  std::vector<int> gpus = gpusOf({"", GpuMerge::nccl, false});
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has nothing to sum";
+  gpus.resize(2);
+  {
+    const auto store = openForPacks(gpus);
+    PackedKeys keys(*store, gpus, 5, 1000);
+    EXPECT_TRUE(keys.sumUp());
+    if (!countOfPacks(PackCount::windows)) GTEST_SKIP() << "only the stand-in counts its calls";
+    const std::size_t windows = *countOfPacks(PackCount::windows);
+    const std::size_t symmetric = *countOfPacks(PackCount::symmetric);
+    EXPECT_TRUE(keys.sumUp());
+    EXPECT_TRUE(keys.sumUp());
+    EXPECT_EQ(*countOfPacks(PackCount::windows), windows + gpus.size());
+    EXPECT_EQ(*countOfPacks(PackCount::symmetric), symmetric + 2);
+    // More than there is room for: once more, and what there was is let go of.
+    PackedKeys many(*store, gpus, 3, 720'000);
+    EXPECT_TRUE(many.sumUp());
+    EXPECT_TRUE(many.sumUp());
+    EXPECT_TRUE(keys.sumUp());
+    EXPECT_EQ(*countOfPacks(PackCount::windows), windows + 2 * gpus.size());
+    EXPECT_EQ(*countOfPacks(PackCount::live), gpus.size());
+  }
+  EXPECT_EQ(*countOfPacks(PackCount::live), 0U);
+}
+
+TEST(GpuStorePacks, AreNotRegisteredWhereASumHasARoot) {
+  const std::vector<int> gpus = gpusOf({"", GpuMerge::nccl, false});
+  const auto store = openForPacks(gpus);
+  OptimizerSpec spec;
+  spec.name = "sgd";
+  store->setOptimizer(Optimizer::create(spec));
+  PackedKeys keys(*store, gpus, 5, 1000);
+  for (int i = 0; i < 3; ++i) keys.sumUp();
+  if (!countOfPacks(PackCount::live)) GTEST_SKIP() << "only the stand-in counts its calls";
+  EXPECT_EQ(*countOfPacks(PackCount::live), 0U);
+}
+
+class GpuPackFaults : public cuda::FreshProcesses {
+ protected:
+  void SetUp() override {
+    if (!cuda::onFakes()) GTEST_SKIP() << "needs GPUs that fail when asked to";
+  }
+  /// Three rounds in a process with these settings, which must leave nothing on the stand-ins.
+  static void sumUpWith(const PackSettings& settings, double timeoutMs = 30000) {
+    constexpr const char* kVariable = "GRADLINK_TEST_LEAKS";
+    const char* inherited = std::getenv(kVariable);
+    const std::string leaks = inherited != nullptr
+                                  ? inherited
+                                  : (std::filesystem::temp_directory_path() /
+                                     ("gradlink-pack-leaks-" + std::to_string(getpid())))
+                                        .string();
+    setenv(kVariable, leaks.c_str(), 1);
+    PackSettings all = settings;
+    all.emplace_back("GRADLINK_FAKE_LEAKS", leaks);
+    EXPECT_EXIT(cuda::inProcess(all,
+                                [&] {
+                                  const std::vector<int> gpus{0, 1, 2};
+                                  const auto store = openForPacks(gpus, timeoutMs);
+                                  PackedKeys keys(*store, gpus, 5, 1000);
+                                  for (int i = 0; i < 3; ++i) EXPECT_TRUE(keys.sumUp());
+                                  EXPECT_EQ(*countOfPacks(PackCount::symmetric), 0U);
+                                }),
+                testing::ExitedWithCode(0), "");
+    std::ifstream file(leaks);
+    const std::string left((std::istreambuf_iterator<char>(file)),
+                           std::istreambuf_iterator<char>());
+    EXPECT_EQ(left, "");
+    std::filesystem::remove(leaks);
+    unsetenv(kVariable);
+  }
+};
+
+TEST_F(GpuPackFaults, ALibraryWithoutWindowsIsAsGood) {
+  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-version=22602"}});
+}
+TEST_F(GpuPackFaults, ALibraryThatRegistersNothingIsAsGood) {
+  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-version=21805"}});
+}
+TEST_F(GpuPackFaults, ALibraryThatOpensNoWindowsIsAsGood) {
+  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-windows=none"}});
+}
+TEST_F(GpuPackFaults, ARefusedWindowIsNoFailureOfTheStore) {
+  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-windows=fails"}});
+}
+TEST_F(GpuPackFaults, AWindowThatNeverOpensIsNoFailureOfTheStore) {
+  // Enough for an opening and a round each.
+  sumUpWith({{"GRADLINK_FAKE_FAULTS", "nccl-windows=stuck"}}, 3000);
+}
+TEST_F(GpuPackFaults, AVariableSwitchesItOff) { sumUpWith({{"GRADLINK_NCCL_REGISTER", "no"}}); }
+
+}  // namespace
+}  // namespace gradlink::test

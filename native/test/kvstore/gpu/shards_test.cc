@@ -1,0 +1,291 @@
+// Keys that are cut over the GPUs of a store: what goes where, and what NCCL is asked for.
+#include "kvstore/gpu/shards.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/collective.h"
+#include "core/error.h"
+#include "cuda/driver.h"
+#include "nccl/nccl.h"
+#include "test/kvstore/gpu/support.h"
+
+namespace gradlink::test {
+namespace {
+
+/// Shorter than that, and a part of a key has no room for a cache line on each of four GPUs.
+constexpr std::size_t kLong = 8 * 64;
+
+std::shared_ptr<Optimizer> adam() {
+  OptimizerSpec spec;
+  spec.name = "adam";
+  return Optimizer::create(spec);
+}
+
+/// Calls of the library of this process, where it is the stand-in.
+class NcclCalls {
+ public:
+  NcclCalls() {
+    void* library = dlopen(nccl::libraryInfo().file.c_str(), RTLD_LAZY | RTLD_NOLOAD);
+    if (library != nullptr) {
+      ask_ = reinterpret_cast<std::size_t (*)(int)>(dlsym(library, "gradlinkFakeNcclCalls"));
+    }
+    for (int kind = -1; kind < kKinds && known(); ++kind) before_.push_back(ask_(kind));
+  }
+  bool known() const { return ask_ != nullptr; }
+  std::size_t groups() const { return since(-1); }
+  /// In the order of the library's functions: all-reduce, reduce, broadcast, all-gather,
+  /// reduce-scatter.
+  std::vector<std::size_t> collectives() const {
+    std::vector<std::size_t> counts;
+    for (int kind = 0; kind < kKinds; ++kind) counts.push_back(since(kind));
+    return counts;
+  }
+
+ private:
+  static constexpr int kKinds = 5;
+  std::size_t since(int kind) const {
+    return ask_(kind) - before_[static_cast<std::size_t>(kind + 1)];
+  }
+
+  std::size_t (*ask_)(int) = nullptr;
+  std::vector<std::size_t> before_;
+};
+
+using Counts = std::vector<std::size_t>;
+
+class GpuShards : public testing::Test {
+ protected:
+  std::unique_ptr<Store> open(bool sharded = true) const {
+    GpuStoreOptions options;
+    options.gpus = gpus;
+    options.merge = GpuMerge::nccl;
+    options.shardOptimizer = sharded;
+    options.leastShardBytes = 256;
+    options.fuseBelowBytes = 256;
+    return makeGpuStore(options);
+  }
+  /// Pushes and pulls all keys at once.
+  void step(Store& store, const std::vector<KeyId>& keys, std::size_t count) {
+    std::mt19937 random(5);
+    std::vector<GpuArrays> arrays;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      std::vector<Floats> values;
+      for (std::size_t gpu = 0; gpu < gpus.size(); ++gpu) {
+        values.push_back(wholeFloats(random, count));
+      }
+      arrays.emplace_back(gpus, values);
+    }
+    Waiter waiter;
+    const auto ticket = waiter.ticket();
+    std::vector<Operation> operations;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+      Operation both = pushOf(keys[i], arrays[i], ticket);
+      both.kind = OperationKind::pushPull;
+      both.out = arrays[i].out();
+      both.outGpus = gpus;
+      operations.push_back(std::move(both));
+    }
+    store.submit(std::move(operations));
+    waiter.wait();
+  }
+  const std::vector<int> gpus = gpusOf({"", GpuMerge::nccl, false});
+};
+
+TEST(GpuKeyCuts, EveryElementIsInOnePart) {
+  for (const std::size_t count : {64, 127, 128, 129, 1000, 4099}) {
+    for (const std::size_t places : {1, 2, 3, 4}) {
+      GpuKey key;
+      key.dtype = DType::float32;
+      key.count = count;
+      cutKey(key, places, 1);
+      if (places == 1 || count < 64 * places) {
+        EXPECT_TRUE(key.parts.empty());
+        continue;
+      }
+      std::size_t next = 0;
+      for (const auto& part : key.parts) {
+        EXPECT_EQ(part->first, next);
+        EXPECT_EQ(part->first % 64, 0U);
+        next += part->count;
+        if (part->part < places) {
+          EXPECT_EQ(part->count, key.parts.front()->count);
+        }
+      }
+      EXPECT_EQ(next, count);
+      EXPECT_LE(key.parts.size(), places + 1);
+    }
+  }
+}
+
+TEST(GpuKeyCuts, ShortKeysStayWhole) {
+  GpuKey key;
+  key.dtype = DType::float16;
+  key.count = 1024;
+  cutKey(key, 4, 513);
+  EXPECT_TRUE(key.parts.empty());
+  cutKey(key, 4, 512);
+  EXPECT_EQ(key.parts.size(), 4U);
+}
+
+TEST_F(GpuShards, AreAReduceScatterAndAnAllGather) {
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
+  const auto store = open();
+  const std::size_t count = gpus.size() * kLong;
+  const KeyId key = defineWith(*store, "w", Floats(count));
+  store->setOptimizer(adam());
+  const NcclCalls calls;
+  if (!calls.known()) GTEST_SKIP() << "only the stand-in counts its calls";
+  step(*store, {key}, count);
+  EXPECT_EQ(calls.collectives(), (Counts{0, 0, 0, 1, 1}));
+  EXPECT_EQ(calls.groups(), 2U);
+  // Without an optimizer nothing is between the two.
+  store->setOptimizer(nullptr);
+  const NcclCalls assigning;
+  step(*store, {key}, count);
+  EXPECT_EQ(assigning.collectives(), (Counts{1, 0, 0, 0, 0}));
+}
+
+TEST_F(GpuShards, WhatIsLeftOverIsAKeyMore) {
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
+  const auto store = open();
+  const std::size_t count = gpus.size() * kLong + 65;
+  const KeyId key = defineWith(*store, "w", Floats(count));
+  store->setOptimizer(adam());
+  const NcclCalls calls;
+  if (!calls.known()) GTEST_SKIP() << "only the stand-in counts its calls";
+  step(*store, {key}, count);
+  EXPECT_EQ(calls.collectives(), (Counts{0, 1, 1, 1, 1}));
+}
+
+TEST_F(GpuShards, OfManyKeysTravelInTwoGroups) {
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
+  constexpr std::size_t kKeys = 50;
+  for (const bool sharded : {false, true}) {
+    const auto store = open(sharded);
+    const std::size_t count = gpus.size() * kLong;
+    std::vector<KeyId> keys;
+    for (std::size_t i = 0; i < kKeys; ++i) {
+      keys.push_back(defineWith(*store, "k" + std::to_string(i), Floats(count)));
+    }
+    store->setOptimizer(adam());
+    const NcclCalls calls;
+    if (!calls.known()) GTEST_SKIP() << "only the stand-in counts its calls";
+    step(*store, keys, count);
+    // One before the optimizers, one after them.
+    EXPECT_EQ(calls.groups(), 2U);
+    EXPECT_EQ(calls.collectives(),
+              sharded ? (Counts{0, 0, 0, kKeys, kKeys}) : (Counts{0, kKeys, kKeys, 0, 0}));
+  }
+}
+
+TEST_F(GpuShards, FilesOfStatesAreThoseOfWholeKeys) {
+  const std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("gradlink-gpu-shards-" + std::to_string(getpid()));
+  std::filesystem::create_directory(folder);
+  std::vector<std::string> contents;
+  for (const bool sharded : {false, true}) {
+    const auto store = open(sharded);
+    const std::size_t count = gpus.size() * kLong + 3;
+    const KeyId key = defineWith(*store, "w", Floats(count, 1));
+    store->setOptimizer(adam());
+    step(*store, {key}, count);
+    step(*store, {key}, count);
+    const std::string file = (folder / "states").string();
+    Waiter saved;
+    store->saveStates(file, true, saved.ticket());
+    saved.wait();
+    std::ifstream stream(file, std::ios::binary);
+    contents.emplace_back(std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>());
+  }
+  EXPECT_FALSE(contents[0].empty());
+  EXPECT_EQ(contents[0], contents[1]);
+  std::filesystem::remove_all(folder);
+}
+
+TEST_F(GpuShards, TakeTheirShareOfEachGpusMemory) {
+  if (gpus.size() < 2) GTEST_SKIP() << "one GPU has all of a key";
+  constexpr std::size_t kBytes = 16 << 20;
+  // What rounds compute with, and whole pages.
+  constexpr std::size_t kBeside = 12 << 20;
+  const auto freeOn = [](int gpu) {
+    cuda::Device::get(gpu).makeCurrent();
+    std::size_t free = 0;
+    std::size_t total = 0;
+    cuda::check(cuda::Driver::get().memInfo(&free, &total), "free memory");
+    return free;
+  };
+  for (const bool sharded : {false, true}) {
+    GpuStoreOptions options;
+    options.gpus = gpus;
+    options.merge = GpuMerge::peer;
+    options.shardOptimizer = sharded;
+    const auto store = makeGpuStore(options);
+    store->setOptimizer(adam());
+    const GpuArrays gradients(gpus, Floats(kBytes / sizeof(float), 1));
+    push(*store, defineWith(*store, "first", Floats(8)), GpuArrays(gpus, Floats(8)));
+    std::vector<std::size_t> before;
+    for (const int gpu : gpus) before.push_back(freeOn(gpu));
+    push(*store, defineWith(*store, "w", Floats(kBytes / sizeof(float))), gradients);
+    std::size_t most = 0;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+      most = std::max(most, before[i] - freeOn(gpus[i]));
+    }
+    // The value, and what Adam keeps: two arrays.
+    if (sharded) {
+      EXPECT_LE(most, 3 * kBytes / gpus.size() + kBeside);
+    } else {
+      EXPECT_GE(most, 3 * kBytes);
+    }
+  }
+}
+
+TEST_F(GpuShards, RowsAreRefused) {
+  const auto store = open();
+  const KeyId key = defineWith(*store, "w", Floats(64), 8);
+  const Floats rows(8);
+  Operation push;
+  push.key = key;
+  push.in = {rows.data()};
+  push.inRows = {{1}};
+  Floats out(64);
+  Operation pull;
+  pull.kind = OperationKind::rowSparsePull;
+  pull.key = key;
+  pull.out = {out.data()};
+  pull.outGpus = {-1};
+  pull.rows = {1};
+  for (const Operation& refused : {push, pull}) {
+    const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] {
+      runAll(*store, [&](const auto& ticket) {
+        Operation one = refused;
+        one.ticket = ticket;
+        return one;
+      });
+    });
+    EXPECT_NE(text.find("without pushes and pulls of rows"), std::string::npos) << text;
+  }
+}
+
+TEST(GpuShardsOnHost, AreRefused) {
+  GpuStoreOptions options;
+  options.gpus = {0};
+  options.merge = GpuMerge::host;
+  options.shardOptimizer = true;
+  EXPECT_NE(cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); })
+                .find("computes on the host"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,274 @@
+// Worlds of processes that hold several GPUs each.
+#include <array>
+#include <numeric>
+
+#include "core/counted.h"
+#include "test/nccl/gpu_jobs.h"
+
+namespace gradlink::test {
+namespace {
+
+using GroupBody = std::function<std::string(nccl::NcclCommunicator&, int process)>;
+
+/// A process for each count, with as many GPUs, the next ones that are free.
+std::vector<Process> startGroups(const std::vector<int>& counts, const GroupBody& body,
+                                 const nccl::Options& options = {.timeoutMs = kPatienceMs}) {
+  static int worlds = 0;
+  const std::string name = "groups-" + std::to_string(worlds++);
+  const auto size = static_cast<int>(counts.size());
+  std::vector<Process> processes;
+  int next = 0;
+  for (int p = 0; p < size; ++p) {
+    std::vector<int> gpus(static_cast<std::size_t>(counts[static_cast<std::size_t>(p)]));
+    std::iota(gpus.begin(), gpus.end(), next);
+    next += static_cast<int>(gpus.size());
+    processes.emplace_back([=] {
+      auto comm = nccl::join(shm::join(controlOf(name, p, size)), gpus, options);
+      return body(*comm, p);
+    });
+  }
+  return processes;
+}
+
+class GpuGroups : public testing::TestWithParam<std::vector<int>> {
+ protected:
+  void SetUp() override {
+    const int needed = std::accumulate(counts_.begin(), counts_.end(), 0);
+    if (gpusHere() < needed) GTEST_SKIP() << "needs " << needed << " GPUs";
+  }
+  const std::vector<int> counts_ = GetParam();
+};
+
+TEST_P(GpuGroups, GiveTheSameAsAPlainLoop) {
+  const std::vector<int> counts = counts_;
+  const int size = std::accumulate(counts.begin(), counts.end(), 0);
+  auto processes = startGroups(counts, [=](auto& comm, int p) -> std::string {
+    const auto at = static_cast<std::size_t>(p);
+    std::vector<int> ranks(static_cast<std::size_t>(counts[at]));
+    std::iota(ranks.begin(), ranks.end(), std::accumulate(counts.begin(), counts.begin() + p, 0));
+    const auto held = comm.heldRanks();
+    if (comm.size() != size || !std::equal(held.begin(), held.end(), ranks.begin(), ranks.end())) {
+      return "holds others";
+    }
+    std::string wrong;
+    for (const Op op : kAllOps) {
+      for (const Case& c : everyLength(op, size, {0, 1, 4099})) {
+        // Weights of GPUs are of floats.
+        if (op == Op::neighbor && c.dtype != DType::float32) continue;
+        if (wrong.empty()) wrong = runCase(comm, c);
+      }
+    }
+    const Shape shapes[] = {{Kind::allReduce, DType::float32, ReduceOp::sum, 0, 1 << 20}};
+    const bool estimated = comm.estimateSeconds(shapes).front().has_value();
+    if (wrong.empty() && estimated != (nccl::libraryInfo().simulation && size > 1)) {
+      wrong = "estimate";
+    }
+    comm.barrier();
+    return wrong;
+  });
+  expectNone(processes);
+}
+
+TEST_P(GpuGroups, GatherArraysOfAnyLength) {
+  const std::vector<int> counts = counts_;
+  const auto size = static_cast<std::size_t>(std::accumulate(counts.begin(), counts.end(), 0));
+  auto processes = startGroups(counts, [=](auto& comm, int) -> std::string {
+    // Rank r brings r + 1 times r.
+    const std::size_t total = size * (size + 1) / 2;
+    CountedCall call;
+    call.kind = CountedKind::allGatherV;
+    call.dtype = DType::int32;
+    std::vector<cuda::DeviceMemory> memory;
+    for (std::size_t i = 0; i < comm.heldRanks().size(); ++i) {
+      cuda::Device& device = *comm.devices()[i];
+      const int rank = comm.heldRanks()[i];
+      const std::vector<int> own(static_cast<std::size_t>(rank) + 1, rank);
+      cuda::Stream stream(device);
+      CountedPart& part = call.parts.emplace_back();
+      memory.emplace_back(device, own.size() * sizeof(int));
+      part.in = memory.back().data();
+      stream.copy(memory.back().data(), own.data(), own.size() * sizeof(int));
+      stream.synchronize();
+      part.sent.assign(size, own.size());
+      memory.emplace_back(device, total * sizeof(int));
+      part.out = memory.back().data();
+      part.capacity = total;
+      part.hasPlace = true;
+    }
+    comm.counted(call);
+    std::vector<int> want;
+    for (std::size_t r = 0; r < size; ++r) want.insert(want.end(), r + 1, static_cast<int>(r));
+    for (std::size_t i = 0; i < call.parts.size(); ++i) {
+      cuda::Stream stream(*comm.devices()[i]);
+      std::vector<int> got(total);
+      stream.copy(got.data(), call.parts[i].out, total * sizeof(int));
+      stream.synchronize();
+      if (got != want) return "rank " + std::to_string(comm.heldRanks()[i]) + " got others";
+    }
+    comm.barrier();
+    return "";
+  });
+  expectNone(processes);
+}
+
+INSTANTIATE_TEST_SUITE_P(Counts, GpuGroups,
+                         testing::Values(std::vector{1}, std::vector{3}, std::vector{1, 1},
+                                         std::vector{2, 2}, std::vector{1, 3},
+                                         std::vector{2, 1, 1}),
+                         [](const auto& info) {
+                           std::string name;
+                           for (const int count : info.param) name += std::to_string(count);
+                           return name;
+                         });
+
+class GpuGroupFaults : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (gpusHere() < 3) GTEST_SKIP() << "needs 3 GPUs";
+  }
+};
+
+TEST_F(GpuGroupFaults, NameWhoCalledWhat) {
+  auto processes = startGroups({2, 1}, [](auto& comm, int p) -> std::string {
+    const Case c{Op::allReduce, 3, 11};
+    const HeldBuffers buffers(comm, c);
+    std::string wrong = expectError(
+        ErrorCode::mismatch, 2,
+        "ranks 0, 1 called allReduce(count 11, float32, sum); rank 2 called",
+        [&] { comm.allReduce(buffers.view(), p == 1 ? 10 : 11, DType::float32, ReduceOp::sum); });
+    return wrong.empty() ? runCase(comm, c) : wrong;
+  });
+  expectNone(processes);
+}
+
+TEST_F(GpuGroupFaults, NameALostProcessAndItsRanks) {
+  for (const nccl::Check check : {nccl::Check::always, nccl::Check::never}) {
+    auto processes = startGroups(
+        {2, 1},
+        [](auto& comm, int p) -> std::string {
+          if (p == 1) kill(getpid(), SIGKILL);
+          const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
+          return expectError(ErrorCode::peerLost, 2, "process 1 (rank 2) was lost", [&] {
+            comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
+          });
+        },
+        {.timeoutMs = kPatienceMs, .check = check});
+    EXPECT_EQ(processes[0].wait(), "");
+    EXPECT_EQ(processes[1].wait(), "killed");
+  }
+}
+
+TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
+  auto processes = startGroups({1, 2}, [](auto& comm, int p) -> std::string {
+    const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
+    const auto sum = [&](double timeoutMs) {
+      comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum, {.timeoutMs = timeoutMs});
+    };
+    if (p == 0) {
+      return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1 and 2)", [&] { sum(300); });
+    }
+    // It hears of the deadline when it comes at last.
+    while (true) {
+      try {
+        comm.check("check");
+        usleep(200);
+      } catch (const Error& error) {
+        return expectError(ErrorCode::timeout, 1, "gave up waiting for process 1 (ranks 1 and 2)",
+                           [&] { sum(kPatienceMs); });
+      }
+    }
+  });
+  expectNone(processes);
+}
+
+TEST_F(GpuGroupFaults, EndAllWithAnAbort) {
+  auto processes = startGroups({2, 1}, [](auto& comm, int p) -> std::string {
+    const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
+    if (p == 0) comm.abort("rank 7 said so");
+    return expectError(ErrorCode::aborted, 0,
+                       "aborted by process 0 (ranks 0 and 1): rank 7 said so",
+                       [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); });
+  });
+  expectNone(processes);
+}
+
+TEST_F(GpuGroupFaults, RefuseAGpuListedTwice) {
+  const std::string name = "groups-twice";
+  const std::array<std::vector<int>, 2> lists = {{{0, 0}, {1}}};
+  std::vector<Process> processes;
+  for (int p = 0; p < 2; ++p) {
+    processes.emplace_back([=]() -> std::string {
+      const auto join = [&] {
+        nccl::join(shm::join(controlOf(name, p, 2)), lists[static_cast<std::size_t>(p)],
+                   {.timeoutMs = kPatienceMs});
+      };
+      if (p == 0) return expectError(ErrorCode::invalidArgument, -1, "was listed twice", join);
+      return expectError(ErrorCode::aborted, 0, "process 0 cannot take part: join: gpu:0", join);
+    });
+  }
+  expectNone(processes);
+}
+
+TEST_F(GpuGroupFaults, RefuseAGpuOfTwoProcesses) {
+  const std::string name = "groups-shared";
+  const std::array<std::vector<int>, 2> lists = {{{0, 1}, {1}}};
+  std::vector<Process> processes;
+  for (int p = 0; p < 2; ++p) {
+    processes.emplace_back([=]() -> std::string {
+      try {
+        nccl::join(shm::join(controlOf(name, p, 2)), lists[static_cast<std::size_t>(p)],
+                   {.timeoutMs = kPatienceMs});
+      } catch (const Error& error) {
+        // Who hears of it from the other is told so.
+        const std::string text = error.what();
+        return text.find("do two processes of a host list the same one?") != std::string::npos ||
+                       error.code == ErrorCode::aborted
+                   ? ""
+                   : text;
+      }
+      return "met";
+    });
+  }
+  expectNone(processes);
+}
+
+TEST_F(GpuGroupFaults, SplitIntoPartsOfAnyRanks) {
+  if (gpusHere() < 4) GTEST_SKIP() << "needs 4 GPUs";
+  // Ranks 0, 1 | 2 | 3 in three processes; two parts, of which the first process has one rank each.
+  auto processes = startGroups({2, 1, 1}, [](auto& comm, int p) -> std::string {
+    const std::vector<nccl::Claim> claims = p == 0   ? std::vector<nccl::Claim>{{5, 9}, {3, 0}}
+                                            : p == 1 ? std::vector<nccl::Claim>{{5, 0}}
+                                                     : std::vector<nccl::Claim>{{3, 0}};
+    auto parts = comm.splitHeld(claims);
+    if (parts.size() != claims.size()) return "parts";
+    std::string wrong;
+    for (const nccl::HeldPart& one : parts) {
+      if (one.part->size() != 2) return "size";
+      // By key, then by old rank.
+      const int want = one.color == 5 ? (p == 0 ? 1 : 0) : (p == 0 ? 0 : 1);
+      if (one.part->heldRanks()[0] != want) return "order";
+      if (wrong.empty()) wrong = runCase(*one.part, {Op::allReduce, 2, 500});
+    }
+    if (p == 0 && (parts[0].color != 3 || parts[1].color != 5)) return "order of parts";
+    if (wrong.empty()) wrong = runCase(comm, {Op::allReduce, 4, 500});
+    return wrong;
+  });
+  expectNone(processes);
+}
+
+TEST_F(GpuGroupFaults, SayWhatIsForOneRankAProcess) {
+  auto processes = startGroups({2, 1}, [](auto& comm, int p) -> std::string {
+    if (p == 1) return comm.barrier(), "";
+    const auto refused = [&](const std::function<void()>& call) {
+      return expectError(ErrorCode::unsupported, -1, "a process for each GPU", call);
+    };
+    std::string wrong = refused([&] { comm.split(0, 0); });
+    if (wrong.empty()) wrong = refused([&] { comm.send(nullptr, 0, DType::int32, 2, 0); });
+    comm.barrier();
+    return wrong;
+  });
+  expectNone(processes);
+}
+
+}  // namespace
+}  // namespace gradlink::test

@@ -1,0 +1,88 @@
+// The rings between processes outlive their communicator, and are never two's at a time.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "test/process/support.h"
+
+namespace gradlink::test {
+namespace {
+
+constexpr int kRanks = 2;
+// One more than there are ranks: one of them leads two of the meetings.
+constexpr int kParts = kRanks + 1;
+
+/// The files of this process's segments; of each the rings are mapped, and the segment itself.
+std::set<std::string> segmentFiles() {
+  std::set<std::string> files;
+  FILE* list = fopen("/proc/self/maps", "r");
+  char line[512];
+  char file[32];
+  while (fgets(line, sizeof(line), list) != nullptr) {
+    if (std::string(line).find("memfd:gradlink") == std::string::npos) continue;
+    if (sscanf(line, "%*s %*s %*s %*s %31s", file) == 1) files.insert(file);
+  }
+  fclose(list);
+  return files;
+}
+
+/// Calls that go through the rings, of every kind, with rests of others' data in them.
+std::string useRings(Communicator& comm) {
+  for (const Op op : kAllOps) {
+    if (std::string wrong = runRank(comm, {op, kRanks, 150001, DType::float32}); !wrong.empty())
+      return wrong;
+  }
+  return {};
+}
+
+// What is held of a closed part is done with its rings all the same.
+TEST(Rings, AreTakenOverOnceAllRanksAreDone) {
+  expectNone(onRanks(kRanks, [](Communicator& comm, int) -> std::string {
+    const std::size_t before = segmentFiles().size();
+    std::vector<std::unique_ptr<Communicator>> parts;
+    for (int i = 0; i < kParts; ++i) {
+      parts.push_back(comm.split(0, 0, {}));
+      if (std::string wrong = useRings(*parts.back()); !wrong.empty()) return wrong;
+      parts.back()->close();
+    }
+    if (segmentFiles().size() >= before + 2 * kParts) return "every part has rings of its own";
+    return {};
+  }));
+}
+
+TEST(Rings, StayWithWhoeverMayUseThem) {
+  expectNone(onRanks(kRanks, [](Communicator& comm, int rank) -> std::string {
+    const std::size_t before = segmentFiles().size();
+    std::vector<std::unique_ptr<Communicator>> parts;
+    for (int i = 0; i < kParts; ++i) {
+      parts.push_back(comm.split(0, 0, {}));
+      if (std::string wrong = useRings(*parts.back()); !wrong.empty()) return wrong;
+      if (rank == 0) parts.back()->close();
+    }
+    if (segmentFiles().size() != before + 2 * kParts) return "parts share their rings";
+    return {};
+  }));
+}
+
+// Its end says no second time that it is done: by then the rings may be another's. Who leads keeps
+// them, and who leads is chance: hence several jobs.
+TEST(Rings, AreNotGivenUpByTheirFormerOwner) {
+  for (int job = 0; job < 8; ++job) {
+    expectNone(onRanks(kRanks, [](Communicator& comm, int) -> std::string {
+      const std::size_t before = segmentFiles().size();
+      auto former = comm.split(0, 0, {});
+      former->close();
+      const auto current = comm.split(0, 0, {});
+      former.reset();
+      const auto beside = comm.split(0, 0, {});
+      if (segmentFiles().size() != before + 4) return "two open parts share their rings";
+      return useRings(*current);
+    }));
+  }
+}
+
+}  // namespace
+}  // namespace gradlink::test

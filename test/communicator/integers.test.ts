@@ -1,0 +1,147 @@
+// Integers with neighbours, and int16 where only the host has it.
+import { describe, expect, it } from 'vitest';
+
+import type { Communicator } from '../../lib/communicator/communicator.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
+import { dtypeNames } from '../../lib/tensor/dtype.js';
+import { fullyConnectedGraph, ringGraph } from '../../lib/topology/index.js';
+import { arrayOf, valuesOf } from '../support/numbers.js';
+import { ranksOfTests } from '../support/ranks.js';
+
+const open = ranksOfTests();
+const sizes = [1, 2, 3, 4, 7];
+const integers = ['int8', 'uint8', 'int16', 'int32', 'uint32', 'int64', 'uint64'] as const;
+
+/** On every rank, the arrays at once. */
+const onAll = <T>(ranks: readonly Communicator[], run: (one: Communicator, rank: number) => T) =>
+  Promise.all(ranks.map(run));
+
+describe.each(sizes)('integers of %i ranks', (n) => {
+  it.each(integers)(
+    'average %s as allReduce does, in place and not, blocking too',
+    async (dtype) => {
+      const ranks = await open(n);
+      ranks.forEach((one) => one.setTopology(fullyConnectedGraph(n)));
+      for (const length of [0, 1, 13, 70_001]) {
+        const data = (rank: number) =>
+          arrayOf(
+            dtype,
+            Array.from({ length }, (_, i) => (i % 7) + 5 * rank),
+          );
+        const want = await onAll(ranks, (one, rank) =>
+          one.allReduce(data(rank) as Int32Array, { op: 'avg' }),
+        );
+        const got = await onAll(ranks, (one, rank) =>
+          one.neighborAllReduce(data(rank) as Int32Array),
+        );
+        expect(got).toEqual(want);
+        const apart = await onAll(ranks, (one, rank) => {
+          const out = arrayOf(dtype, new Array<number>(length).fill(0));
+          return one.neighborAllReduce(data(rank) as Int32Array, { out: out as Int32Array });
+        });
+        expect(apart).toEqual(want);
+      }
+      if (n === 1) {
+        const one = ranks[0]!;
+        expect(one.neighborAllReduceSync(Int16Array.of(-3))).toEqual(Int16Array.of(-3));
+      }
+    },
+  );
+
+  it('add up by whole weights, exactly and wrapping around', async () => {
+    const ranks = await open(n);
+    const big = 2n ** 60n + 1n;
+    const left = (rank: number) => (rank + n - 1) % n;
+    const right = (rank: number) => (rank + 1) % n;
+    const weights = (rank: number) =>
+      n === 1
+        ? { selfWeight: 3, srcWeights: {}, dstWeights: {} }
+        : { selfWeight: 3, srcWeights: { [left(rank)]: -2 }, dstWeights: { [right(rank)]: 1 } };
+    const wide = await onAll(ranks, (one, rank) =>
+      one.neighborAllReduce(BigInt64Array.of(big + BigInt(rank)), weights(rank)),
+    );
+    expect(wide).toEqual(
+      ranks.map((_, rank) => {
+        const other = n === 1 ? 0n : 2n * (big + BigInt(left(rank)));
+        return BigInt64Array.of(BigInt.asIntN(64, 3n * (big + BigInt(rank)) - other));
+      }),
+    );
+    const narrow = await onAll(ranks, (one, rank) =>
+      one.neighborAllReduce(Int16Array.of(20_000 + rank), weights(rank)),
+    );
+    expect(narrow).toEqual(
+      ranks.map((_, rank) =>
+        Int16Array.of(3 * (20_000 + rank) - (n === 1 ? 0 : 2 * (20_000 + left(rank)))),
+      ),
+    );
+  });
+
+  it('round others to the nearest, halves to the even one, and stay within the type', async () => {
+    const ranks = await open(n);
+    ranks.forEach((one) => one.setTopology(ringGraph(n, 'right')));
+    const weights = (rank: number) => ({
+      selfWeight: 0.5,
+      srcWeights: n === 1 ? {} : { [(rank + n - 1) % n]: 1 },
+    });
+    const got = await onAll(ranks, (one, rank) =>
+      one.neighborAllReduce(Int8Array.of(5, 7, 1, -127, 127), weights(rank)),
+    );
+    const want = n === 1 ? [2, 4, 0, -64, 64] : [8, 10, 2, -128, 127];
+    expect(got).toEqual(ranks.map(() => Int8Array.from(want)));
+  });
+});
+
+describe('nodes of integers', () => {
+  it('divide sums once, and weigh them like ranks', async () => {
+    const ranks = await open(4);
+    await onAll(ranks, (one) => one.setMachineTopology(undefined, { ranksPerNode: 2 }));
+    const mean = await onAll(ranks, (one, rank) =>
+      one.hierarchicalNeighborAllReduce(Int16Array.of(10 * rank, -7)),
+    );
+    expect(mean).toEqual(ranks.map(() => Int16Array.of(15, -7)));
+    const half = await onAll(ranks, (one, rank) => {
+      const other = rank < 2 ? 1 : 0;
+      return one.hierarchicalNeighborAllReduce(Int32Array.of(rank < 2 ? 1 : 4), {
+        selfWeight: 0.5,
+        srcMachineWeights: { [other]: 0.5 },
+        dstMachineWeights: { [other]: 1 },
+      });
+    });
+    // (0.5 * 2 + 0.5 * 8) / 2 = 2.5
+    expect(half).toEqual(ranks.map(() => Int32Array.of(2)));
+  });
+});
+
+describe('int16', () => {
+  it('is a type of messages, windows and shared arrays', async () => {
+    const ranks = await open(2);
+    const [a, b] = ranks as [Communicator, Communicator];
+    const got = new Int16Array(3);
+    await Promise.all([a.send(Int16Array.of(-1, 300, 7), { to: 1 }), b.receive(got, { from: 0 })]);
+    expect(got).toEqual(Int16Array.of(-1, 300, 7));
+    const windows = await onAll(ranks, (one, rank) => one.createWindow(Int16Array.of(rank * 300)));
+    await Promise.all(windows.map((window) => window.put()));
+    await onAll(ranks, (one) => one.barrier());
+    expect(await Promise.all(windows.map((window) => window.update()))).toEqual([
+      Int16Array.of(150),
+      Int16Array.of(150),
+    ]);
+    await Promise.all(windows.map((window) => window.free()));
+    const shared = a.allocShared('int16', 4);
+    expect(shared).toBeInstanceOf(Int16Array);
+    expect(valuesOf('int16', shared)).toEqual([0, 0, 0, 0]);
+  });
+
+  it('keeps the numbers of the others', () => {
+    expect(dtypeNames.indexOf('float64')).toBe(9);
+    expect(dtypeNames.indexOf('float8e5m2')).toBe(11);
+    expect(dtypeNames.indexOf('int16')).toBe(12);
+  });
+
+  it('is refused where a GPU would hold it, with the way to go', () => {
+    // @ts-expect-error -- only the host has it
+    expect(() => DeviceBuffer.alloc(0, 'int16', 4)).toThrow(
+      /int16 is for the host alone, take int32/,
+    );
+  });
+});

@@ -1,0 +1,213 @@
+// Messages and neighbours in worlds of processes that hold several GPUs each.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { GpuScripts } from '../support/gpu-processes.js';
+import { startOverTcp } from '../support/tcp.js';
+import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
+
+let scripts: GpuScripts;
+beforeEach(() => {
+  scripts = new GpuScripts();
+});
+afterEach(() => scripts.remove());
+
+describe('messages of a world of processes with several GPUs', () => {
+  it('go between any two ranks, of one process too', async (context) => {
+    needs(4, context);
+    // Around the ring, of all ranks at once; then two in a row from rank 1 to rank 2.
+    const source = `${world([2, 2])}
+      const mine = await buffersOf(group, (i) => ranks[i] + 1);
+      const got = await buffersOf(group, () => 0);
+      await group.sendReceive({
+        send: ranks.map((from, i) => ({ from, to: (from + 1) % size, data: mine[i] })),
+        receive: ranks.map((to, i) => ({ from: (to + size - 1) % size, to, data: got[i] })),
+      });
+      report(await lasts(got));
+      const ends = { from: 1, to: 2 };
+      if (process_ === 0) {
+        await group.send(mine[1], ends);
+        await group.send(got[1], ends);
+      } else {
+        await Promise.all([group.receive(mine[0], ends), group.receive(got[0], ends)]);
+        report(await lasts([mine[0], got[0]]));
+      }
+      await group.close();
+    `;
+    expect(await reportsOf(scripts, [2, 2], source)).toEqual([
+      [[4, 1]],
+      [
+        [2, 3],
+        [2, 1],
+      ],
+    ]);
+  });
+
+  it('meet those of processes that hold one rank', async (context) => {
+    needs(3, context);
+    const source = `${world([2, 0])}
+      const [data] = await buffersOf(group, () => process_ + 1);
+      if (process_ === 0) {
+        await group.send(data, { from: 0, to: 2 });
+        await group.receive(data, { from: 2, to: 0 });
+      } else {
+        const [got] = await buffersOf(group, () => 0);
+        report(await group.receive(got, { from: 0 }));
+        await group.send(got, { to: 0 });
+      }
+      report(await last(data));
+      await group.close();
+    `;
+    expect(await reportsOf(scripts, [2, 0], source)).toEqual([[1], [{ source: 0, count: 100 }, 2]]);
+  });
+
+  it('name a process that dies, and one that does not come', async (context) => {
+    needs(3, context);
+    const source = `${world([1, 2], 'timeoutMs: 60_000')}
+      const data = await buffersOf(group, () => 1);
+      await group.barrier();
+      if (process_ === 1) process.kill(process.pid, process.env.SIGNAL);
+      const timeoutMs = Number(process.env.WAIT);
+      const receive = [{ from: 2, to: 0, data: data[0] }];
+      report(await outcome(group.sendReceive({ receive }, { timeoutMs })));
+      process.exit(0);
+    `;
+    const killed = scripts.env({ ...alone, SIGNAL: 'SIGKILL', WAIT: '60000' });
+    const lost = await ends(await startOverTcp(scripts, 2, source, killed));
+    const named = expect.stringContaining('process 1 (ranks 1 and 2)') as string;
+    expect(lost[0]!.reports).toEqual([
+      expect.objectContaining({
+        code: 'ERR_PEER_LOST',
+        op: 'sendReceive',
+        rank: 1,
+        message: named,
+      }),
+    ]);
+    const stopped = scripts.env({ ...alone, SIGNAL: 'SIGSTOP', WAIT: '1000' });
+    const late = await startOverTcp(scripts, 2, source, stopped);
+    expect((await late[0]!.ended).reports).toEqual([
+      expect.objectContaining({ code: 'ERR_TIMEOUT', op: 'sendReceive', rank: 1, message: named }),
+    ]);
+    late[1]!.child.kill('SIGKILL');
+    await late[1]!.ended;
+  });
+
+  it('are checked, where this process holds both ends, as a pair', async (context) => {
+    needs(2, context);
+    const source = `${world([2])}
+      const [a, b] = await buffersOf(group, () => 1);
+      const [, short] = await buffersOf(group, () => 1, 5);
+      const ends = { from: 0, to: 1 };
+      for (const call of [
+        () => group.send(a, ends),
+        () => group.receive(b, ends),
+        () => group.sendReceive({ send: [{ ...ends, data: a }], receive: [{ ...ends, data: short }] }),
+        () => group.send(a, { from: 0, to: 0 }),
+        () => group.send(a, { from: 2, to: 1 }),
+        () => group.send(b, ends),
+        () => group.send(a, { ...ends, tag: 1 }),
+        () => group.sendReceive({ send: a }),
+      ]) {
+        const { code, message } = await outcome(call());
+        report([code, message]);
+      }
+      await group.sendReceive({ send: [{ ...ends, data: a }], receive: [{ ...ends, data: b }] });
+      await group.close();
+    `;
+    const [reports] = await reportsOf(scripts, [2], source);
+    expect(reports).toEqual([
+      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('1 sent and 0 received. Give both ends')],
+      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('0 sent and 1 received. Give both ends')],
+      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('100 float32 sent and 5 float32 received')],
+      ['ERR_UNSUPPORTED', expect.stringContaining('rank 0 is both ends')],
+      ['ERR_OUT_OF_RANGE', expect.stringContaining('from')],
+      ['ERR_INVALID_ARG_TYPE', expect.stringContaining('data of rank 0')],
+      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('tag')],
+      ['ERR_INVALID_ARG_TYPE', expect.stringContaining('an array of messages for send')],
+    ]);
+  });
+});
+
+describe('neighbours in a world of processes with several GPUs', () => {
+  it.for([{ counts: [3] }, { counts: [2, 2] }, { counts: [1, 0, 2] }])(
+    'average over the topology and by weights, $counts GPUs in the processes',
+    async ({ counts }, context) => {
+      const size = counts.reduce((sum, one) => sum + Math.max(one, 1), 0);
+      needs(size, context);
+      const source = `${world(counts)}
+        const single = counts[process_] === 0;
+        const average = async (optionsOf = () => ({})) => {
+          const data = await buffersOf(group, (i) => ranks[i] + 1);
+          if (single) return lasts([await group.neighborAllReduce(data[0], optionsOf(ranks[0]))]);
+          const options = ranks.map(optionsOf);
+          const given = Object.keys(options[0]).length === 0 ? {} : { neighbors: options };
+          const out = await buffersOf(group, () => 0);
+          const results = await group.neighborAllReduce(data, { ...given, out });
+          if (results[0] !== out[0] || (await last(data[0])) !== ranks[0] + 1) report('in place');
+          return lasts(results);
+        };
+        report([await average(), ranks.map((rank) => {
+          const sources = group.topology.sources(rank);
+          return (rank + 1 + sources.reduce((sum, one) => sum + one + 1, 0)) / (sources.length + 1);
+        })]);
+        group.setTopology(ringGraph(size, 'right'));
+        report([await average(), ranks.map((rank) => (rank + 1 + ((rank + size - 1) % size) + 1) / 2)]);
+        // Each takes twice what the next rank sends, which sends three times what it has.
+        report([
+          await average((rank) => ({
+            selfWeight: 0.5,
+            srcWeights: { [(rank + 1) % size]: 2 },
+            dstWeights: { [(rank + size - 1) % size]: 3 },
+          })),
+          ranks.map((rank) => (rank + 1) / 2 + 6 * (((rank + 1) % size) + 1)),
+        ]);
+        const { code } = await outcome(average((rank) => ({
+          selfWeight: 1,
+          srcWeights: rank === 0 ? { 1: 1 } : {},
+          dstWeights: {},
+        })));
+        report([code, 'ERR_MISMATCH']);
+        await group.barrier();
+        await group.close();
+      `;
+      for (const reports of await reportsOf(scripts, counts, source)) {
+        expect(reports).toHaveLength(4);
+        for (const one of reports) {
+          const [got, want] = one as [unknown, number[] | string];
+          expect(got).toEqual(
+            typeof want === 'string'
+              ? want
+              : want.map((value) => expect.closeTo(value, 5) as number),
+          );
+        }
+      }
+    },
+  );
+
+  it('are checked', async (context) => {
+    needs(2, context);
+    const source = `${world([2])}
+      const data = await buffersOf(group, () => 1);
+      const [, short] = await buffersOf(group, () => 1, 5);
+      for (const call of [
+        () => group.neighborAllReduce(data[0]),
+        () => group.neighborAllReduce([data[0], short]),
+        () => group.neighborAllReduce([data[1], data[0]]),
+        () => group.neighborAllReduce(data, { neighbors: [{}] }),
+        () => group.neighborAllReduce(data, { neighbors: [{}, { selfWeight: 1 }] }),
+        () => group.neighborAllReduce(data, { selfWeight: 1 }),
+        () => group.hierarchicalNeighborAllReduce(data),
+      ]) report((await outcome(call())).message);
+      await group.close();
+    `;
+    const [reports] = await reportsOf(scripts, [2], source);
+    expect(reports).toEqual([
+      expect.stringContaining('an array of 2 DeviceBuffers, one for each rank for data'),
+      expect.stringContaining('others for rank 1 than for rank 0'),
+      expect.stringContaining('a DeviceBuffer on gpu:0'),
+      expect.stringContaining('an array of 2, one for each rank held here for neighbors'),
+      expect.stringContaining('srcWeights (selfWeight and srcWeights belong together)'),
+      expect.stringContaining('selfWeight'),
+      expect.stringContaining('no nodes yet'),
+    ]);
+  });
+});

@@ -1,0 +1,237 @@
+// Gathering from neighbours and averaging in pairs, in worlds of processes that hold several GPUs each.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { GpuScripts } from '../support/gpu-processes.js';
+import { startOverTcp } from '../support/tcp.js';
+import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
+
+let scripts: GpuScripts;
+beforeEach(() => {
+  scripts = new GpuScripts();
+});
+afterEach(() => scripts.remove());
+
+const sizeOf = (counts: readonly number[]): number =>
+  counts.reduce((sum, one) => sum + Math.max(one, 1), 0);
+
+/** All elements of each buffer. */
+const allOf = `
+  const single = counts[process_] === 0;
+  const allOf = async (buffers) =>
+    Promise.all(buffers.map(async (one) => Array.from(await one.copyTo())));
+  // Rank r has r + 1 elements: r, r + 10, r + 20, …
+  const mine = await Promise.all(group.gpus.map(async (gpu, i) => {
+    const buffer = DeviceBuffer.alloc(gpu, 'float32', ranks[i] + 1);
+    await buffer.copyFrom(Float32Array.from({ length: ranks[i] + 1 }, (_, at) => ranks[i] + 10 * at));
+    return buffer;
+  }));
+`;
+const elementsOf = (rank: number): number[] =>
+  Array.from({ length: rank + 1 }, (_, at) => rank + 10 * at);
+
+describe('gathering from neighbours in a world of processes with several GPUs', () => {
+  it.for([{ counts: [3] }, { counts: [2, 2] }, { counts: [1, 0, 2] }])(
+    'follows the topology and lists, $counts GPUs in the processes',
+    async ({ counts }, context) => {
+      const size = sizeOf(counts);
+      needs(size, context);
+      const source = `${world(counts)} ${allOf}
+        // A ring to the right; then each rank sends to the two before it, of which it has the nearer one last.
+        group.setTopology(ringGraph(size, 'right'));
+        const count = (rank) => ((rank + size) % size) + 1;
+        const lists = (rank) => {
+          const srcRanks = [(rank + 2) % size, (rank + 1) % size];
+          return {
+            srcRanks,
+            dstRanks: [(rank + size - 1) % size, (rank + size - 2) % size],
+            srcCounts: srcRanks.map(count),
+          };
+        };
+        const before = (rank) => ({ srcRanks: [(rank + size - 1) % size], dstRanks: [(rank + 1) % size], srcCounts: [count(rank - 1)] });
+        const given = (of) => (single ? of(ranks[0]) : { neighbors: ranks.map(of) });
+        const [data] = single ? mine : [mine];
+        const listed = await group.neighborAllGather(data, given(lists));
+        report(await allOf(single ? [listed] : listed));
+        const out = group.gpus.map((gpu, i) => DeviceBuffer.alloc(gpu, 'float32', count(ranks[i] - 1)));
+        const blocking = group.neighborAllGatherSync(data, { ...given(before), out: single ? out[0] : out });
+        report((single ? blocking === out[0] : blocking.every((one, i) => one === out[i])) && (await allOf(out)));
+        const alike = await buffersOf(group, (i) => ranks[i], 2);
+        const followed = await group.neighborAllGather(single ? alike[0] : alike);
+        report(await allOf(single ? [followed] : followed));
+        await group.barrier();
+        await group.close();
+      `;
+      const reports = await reportsOf(scripts, counts, source);
+      let rank = 0;
+      for (const [at, count] of counts.entries()) {
+        const held = Array.from({ length: Math.max(count, 1) }, () => rank++);
+        const beyond = (one: number, by: number): number => (one + by + size) % size;
+        expect(reports[at]).toEqual([
+          held.map((one) => [...elementsOf(beyond(one, 2)), ...elementsOf(beyond(one, 1))]),
+          held.map((one) => elementsOf(beyond(one, -1))),
+          held.map((one) => [beyond(one, -1), beyond(one, -1)]),
+        ]);
+      }
+    },
+  );
+
+  it('is refused on all ranks where lists do not fit, and goes on', async (context) => {
+    needs(3, context);
+    const source = `${world([2, 0])} ${allOf}
+      const lists = (rank) => ({ srcRanks: rank === 2 ? [0] : [], dstRanks: rank === 0 ? [2] : [], srcCounts: rank === 2 ? [Number(process.env.COUNT)] : [] });
+      const call = () => single
+        ? group.neighborAllGather(mine[0], lists(2))
+        : group.neighborAllGather(mine, { neighbors: ranks.map(lists) });
+      const { code, message } = await outcome(call());
+      report([code, message]);
+      process.env.COUNT = '1';
+      const got = await call();
+      report(await allOf(single ? [got] : got));
+      await group.close();
+    `;
+    const env = scripts.env({ ...alone, COUNT: '5' });
+    const ended = await ends(await startOverTcp(scripts, 2, source, env));
+    const refused = [
+      'ERR_MISMATCH',
+      expect.stringContaining('the first sends 1 elements, the second expects 5'),
+    ];
+    expect(ended.map(({ reports }) => reports)).toEqual([
+      [refused, [[], []]],
+      [refused, [[0]]],
+    ]);
+  });
+});
+
+describe('pairs in a world of processes with several GPUs', () => {
+  it.for([{ counts: [4] }, { counts: [2, 2] }, { counts: [1, 0, 2] }])(
+    'average, $counts GPUs in the processes',
+    async ({ counts }, context) => {
+      needs(4, context);
+      const source = `${world(counts)}
+        const single = counts[process_] === 0;
+        const peers = [[1, 0, 3, 2], [2, 3, 0, 1], [3, null, null, 0]];
+        for (const [turn, peer] of peers.entries()) {
+          const data = await buffersOf(group, (i) => 10 ** ranks[i]);
+          const out = turn === 1 ? {} : { out: await buffersOf(group, () => 0) };
+          const weights = turn === 2 ? { selfWeight: 2, pairWeight: 3 } : {};
+          if (single) {
+            const [own] = ranks;
+            const into = out.out === undefined ? {} : { out: out.out[0] };
+            report(peer[own] === null ? [10 ** own] : await lasts([
+              turn === 0
+                ? group.pairGossipSync(data[0], { peer: peer[own], ...weights, ...into })
+                : await group.pairGossip(data[0], { peer: peer[own], ...weights, ...into }),
+            ]));
+            continue;
+          }
+          const pairs = ranks.map((rank) => peer[rank] === null ? null : { peer: peer[rank], ...weights });
+          const results = turn === 0
+            ? group.pairGossipSync(data, { pairs, ...out })
+            : await group.pairGossip(data, { pairs, ...out });
+          report(await lasts(results));
+        }
+        await group.close();
+      `;
+      const reports = (await reportsOf(scripts, counts, source)) as number[][][];
+      const turns = [0, 1, 2].map((turn) => reports.flatMap((of) => of[turn]!));
+      expect(turns).toEqual([
+        [5.5, 5.5, 550, 550],
+        [50.5, 505, 50.5, 505],
+        [3002, 10, 100, 2003],
+      ]);
+    },
+  );
+
+  it('of which two do not fit are told so, the others average', async (context) => {
+    needs(4, context);
+    // Rank 1 brings another length than rank 3; ranks 0 and 2 fit.
+    const source = `${world([2, 2])}
+      const lengths = [100, 7, 100, 9];
+      const data = await Promise.all(ranks.map(async (rank, i) => {
+        const buffer = DeviceBuffer.alloc(group.gpus[i], 'float32', lengths[rank]);
+        await buffer.fill(rank + 1);
+        return buffer;
+      }));
+      const pairs = ranks.map((rank) => ({ peer: (rank + 2) % 4 }));
+      const { code, rank, message } = await outcome(group.pairGossip(data, { pairs }));
+      report([code, rank, message]);
+      report(await lasts(data));
+      await group.barrier();
+      await group.close();
+    `;
+    const differ = expect.stringContaining('rank 1 brings 7 float32, rank 3 brings 9 float32');
+    expect(await reportsOf(scripts, [2, 2], source)).toEqual([
+      [
+        ['ERR_MISMATCH', 3, differ],
+        [2, 2],
+      ],
+      [
+        ['ERR_MISMATCH', 1, differ],
+        [2, 4],
+      ],
+    ]);
+  });
+
+  it('name a process that dies', async (context) => {
+    needs(3, context);
+    const source = `${world([1, 2], 'timeoutMs: 60_000')}
+      const data = await buffersOf(group, () => 1);
+      await group.barrier();
+      if (process_ === 1) process.kill(process.pid, 'SIGKILL');
+      report(await outcome(group.pairGossip(data, { pairs: [{ peer: 2 }] })));
+      process.exit(0);
+    `;
+    const [first] = await ends(await startOverTcp(scripts, 2, source, scripts.env(alone)));
+    expect(first!.reports).toEqual([
+      expect.objectContaining({
+        code: 'ERR_PEER_LOST',
+        op: 'pairGossip',
+        rank: 1,
+        message: expect.stringContaining('process 1 (ranks 1 and 2)') as string,
+      }),
+    ]);
+  });
+
+  it('are checked', async (context) => {
+    needs(2, context);
+    const source = `${world([2])}
+      const data = await buffersOf(group, () => 1);
+      const [, short] = await buffersOf(group, () => 1, 5);
+      const half = DeviceBuffer.alloc(group.gpus[1], 'float16', 100);
+      for (const call of [
+        () => group.pairGossip(data, {}),
+        () => group.pairGossip(data, { pairs: [{ peer: 1 }, null] }),
+        () => group.pairGossip([data[0], short], { pairs: [{ peer: 1 }, { peer: 0 }] }),
+        () => group.pairGossip([data[0], half], { pairs: [{ peer: 1 }, { peer: 0 }] }),
+        () => group.pairGossip(data, { pairs: [{ peer: 0 }, null] }),
+        () => group.pairGossip(data, { pairs: [{ peer: 1, selfWeight: 1 }, { peer: 0 }] }),
+        () => group.pairGossip(data, { peer: 1 }),
+        () => group.neighborAllGather(data[0]),
+        () => group.neighborAllGather(data, { neighbors: [{}] }),
+        () => group.neighborAllGather(data, { neighbors: [{ srcRanks: [1] }, {}] }),
+        () => group.neighborAllGather([data[0], half]),
+        () => group.neighborAllGather(data, { srcRanks: [1], dstRanks: [1] }),
+      ]) report((await outcome(call())).message);
+      report(await lasts(await group.pairGossip(data, { pairs: [null, null] })));
+      await group.close();
+    `;
+    const [reports] = await reportsOf(scripts, [2], source);
+    expect(reports).toEqual([
+      expect.stringContaining('an array of 2, one for each rank held here for pairs'),
+      expect.stringContaining(
+        'rank 0 and rank 1, which this process both holds, must name each other in one call',
+      ),
+      expect.stringContaining('must bring as many elements: 100 and 5'),
+      expect.stringContaining('float16 for rank 1'),
+      expect.stringContaining('peer'),
+      expect.stringContaining('selfWeight and pairWeight'),
+      expect.stringContaining('peer'),
+      expect.stringContaining('an array of 2 DeviceBuffers, one for each rank for data'),
+      expect.stringContaining('an array of 2, one for each rank held here for neighbors'),
+      expect.stringContaining('both or neither'),
+      expect.stringContaining('float16 for rank 1'),
+      expect.stringContaining('srcRanks'),
+      [1, 1],
+    ]);
+  });
+});

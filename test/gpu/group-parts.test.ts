@@ -1,0 +1,208 @@
+// Parts and nodes of worlds of processes that hold several GPUs each.
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+
+import { GpuScripts } from '../support/gpu-processes.js';
+import { makeHosts, noHosts, removeHosts } from '../support/hosts.js';
+import { flavours, mpirunOf, startJob } from '../support/mpi.js';
+import { well } from '../support/processes.js';
+import { startOverTcp } from '../support/tcp.js';
+import { alone, ends, needs, reportsOf, startOnHosts, world } from '../support/world-groups.js';
+
+let scripts: GpuScripts;
+beforeEach(() => {
+  scripts = new GpuScripts();
+});
+afterEach(() => scripts.remove());
+
+/** Even and odd ranks, the highest first; their sums. */
+const parity = `
+  const parts = await group.split(ranks.map((rank) => rank % 2), ranks.map((rank) => -rank));
+  for (const part of new Set(parts)) {
+    // What a GPU gives is the rank it had.
+    const buffers = await buffersOf(part, (i) => firstGpu + group.gpus.indexOf(part.gpus[i]) + 1);
+    await part.allReduce(buffers);
+    report([part.ranks, part.size, part.gpus.map((gpu) => gpu - firstGpu), await lasts(buffers)]);
+  }
+  for (const part of new Set(parts)) await part.close();
+  await group.close();
+`;
+
+const expectParity = (reports: readonly (readonly unknown[])[]): void => {
+  // Of four ranks: 2 and 0, then 3 and 1.
+  expect(reports).toEqual([
+    [
+      [[1], 2, [0], [4]],
+      [[1], 2, [1], [6]],
+    ],
+    [
+      [[0], 2, [0], [4]],
+      [[0], 2, [1], [6]],
+    ],
+  ]);
+};
+
+describe('split of a world of processes with several GPUs', () => {
+  it('makes parts that cross processes, over TCP', async (context) => {
+    needs(4, context);
+    expectParity(await reportsOf(scripts, [2, 2], `${world([2, 2])} ${parity}`));
+  });
+
+  it.for(flavours)('makes them over MPI, under mpirun of %s', async (flavour, context) => {
+    needs(4, context);
+    const mpirun = mpirunOf(flavour, context);
+    const env = scripts.env({ GRADLINK_TRANSPORT: 'mpi', GRADLINK_RANKS_PER_NODE: '1' });
+    const source = `${world([2, 2])} const all = []; const report_ = report;
+      { const report = (one) => all.push(one); ${parity} } report_([process_, all]);`;
+    const ended = await startJob(scripts, mpirun, 2, source, env).ended;
+    expect(ended).toMatchObject(well);
+    const reports = (ended.reports as [number, unknown[]][]).toSorted((a, b) => a[0] - b[0]);
+    expectParity(reports.map(([, all]) => all));
+    scripts.expectNothingLeft();
+  });
+
+  it('keeps ranks of one process together, leaves out who wants, and takes processes of one rank', async (context) => {
+    needs(4, context);
+    // Ranks 0 and 2 to 3 in a part, of which 2 and 3 share a process; rank 1 is a Communicator and takes no part.
+    const source = `${world([1, 0, 2])}
+      const part = process_ === 1
+        ? await group.split(null)
+        : (await group.split(ranks.map(() => 7)))[0];
+      if (part === null) report('none');
+      else {
+        const buffers = await buffersOf(part, (i) => ranks[i] + 1);
+        await part.allReduce(buffers);
+        report([part.ranks, part.size, await lasts(buffers)]);
+        // A part of a part.
+        const [half] = await part.split(part.ranks.map((rank) => (rank > 0 ? 0 : null)));
+        if (half !== null) {
+          await half.allReduce(buffers);
+          report([half.ranks, half.size, await lasts(buffers)]);
+          await half.close();
+        }
+        const short = await buffersOf(part, () => 1, process_ + 1);
+        const { code, message } = await outcome(part.allReduce(short));
+        report([code, message]);
+        await part.close();
+      }
+      await group.barrier();
+      await group.close();
+    `;
+    const mismatch = [
+      'ERR_MISMATCH',
+      expect.stringMatching(
+        /rank 0 called allReduce\(count 1.*ranks 1, 2 called allReduce\(count 3/,
+      ),
+    ];
+    expect(await reportsOf(scripts, [1, 0, 2], source)).toEqual([
+      [[[0], 3, [8]], mismatch],
+      ['none'],
+      [[[1, 2], 3, [8, 8]], [[0, 1], 2, [16, 16]], mismatch],
+    ]);
+  });
+
+  it('checks its lists, and names a process that does not come', async (context) => {
+    needs(3, context);
+    const source = `${world([1, 2])}
+      await group.barrier();
+      if (process_ === 1) {
+        for (const call of [
+          () => group.split([0]),
+          () => group.split(0),
+          () => group.split([0, -1]),
+          () => group.split([0, 0], [1]),
+        ]) report((await outcome(call())).message);
+        report(await outcome(group.split([0, 0], undefined, { timeoutMs: 500 })));
+        say('ended');
+      } else process.kill(process.pid, 'SIGSTOP');
+      process.exit(0);
+    `;
+    const running = await startOverTcp(scripts, 2, source, scripts.env(alone));
+    await running[1]!.said('ended');
+    running[0]!.child.kill('SIGKILL');
+    const [, second] = await ends(running);
+    expect(second!.reports).toEqual([
+      expect.stringContaining('an array of 2, one for each rank held here for colors'),
+      expect.stringContaining('an array of 2, one for each rank held here for colors'),
+      expect.stringContaining('colors[1]'),
+      expect.stringContaining('an array of 2, one for each rank held here for keys'),
+      expect.objectContaining({ code: 'ERR_TIMEOUT', op: 'split', rank: 0 }),
+    ]);
+  });
+
+  it('crosses hosts', async (context) => {
+    const reason = noHosts();
+    if (reason !== undefined) context.skip(reason);
+    needs(2, context);
+    const name = `gp${process.pid % 100_000}`;
+    const [address] = makeHosts(name);
+    try {
+      const source = `${world([2, 2]).replace('firstGpu + i)', 'i)')} ${parity.replaceAll('gpu - firstGpu', 'gpu')}`;
+      const processes = await startOnHosts(scripts, name, address!, source);
+      const ended = await ends(processes);
+      for (const one of ended) expect(one).toMatchObject(well);
+      expectParity(ended.map(({ reports }) => reports));
+    } finally {
+      removeHosts(name);
+    }
+  });
+});
+
+describe('nodes in a world of processes with several GPUs', () => {
+  it.for([{ counts: [2, 2] }, { counts: [1, 2, 1] }, { counts: [0, 2, 0] }, { counts: [4] }])(
+    'average, $counts GPUs in the processes',
+    async ({ counts }, context) => {
+      needs(4, context);
+      // Two nodes of two ranks, of which a process may hold one of each.
+      const source = `${world(counts)}
+        const single = counts[process_] === 0;
+        await group.setMachineTopology(undefined, { ranksPerNode: 2 });
+        const average = async (weights) => {
+          const data = await buffersOf(group, (i) => ranks[i] + 1);
+          const results = single
+            ? [await group.hierarchicalNeighborAllReduce(data[0], weights?.(ranks[0]))]
+            : await group.hierarchicalNeighborAllReduce(data, weights && { machines: ranks.map(weights) });
+          return lasts(results);
+        };
+        report(await average());
+        report(await average((rank) => {
+          const other = rank < 2 ? 1 : 0;
+          return { selfWeight: 1, srcMachineWeights: { [other]: 2 }, dstMachineWeights: [other] };
+        }));
+        // New nodes: one of all.
+        await group.setMachineTopology(undefined, { ranksPerNode: 4 });
+        report(await average());
+        await group.close();
+      `;
+      const reports = await reportsOf(scripts, counts, source);
+      expect([0, 1, 2].map((call) => reports.flatMap((one) => one[call]))).toEqual([
+        [2.5, 2.5, 2.5, 2.5],
+        // (3 + 2 * 7) / 2 and (7 + 2 * 3) / 2.
+        [8.5, 8.5, 6.5, 6.5],
+        [2.5, 2.5, 2.5, 2.5],
+      ]);
+    },
+  );
+
+  it('refuse sizes that differ, and tell every process of a failure', async (context) => {
+    needs(4, context);
+    const source = `${world([2, 2])}
+      const differs = await outcome(group.setMachineTopology(undefined, { ranksPerNode: process_ === 0 ? 1 : 2 }));
+      report([differs.code, differs.message]);
+      await group.setMachineTopology(undefined, { ranksPerNode: 2 });
+      const data = await buffersOf(group, (i) => ranks[i] + 1);
+      // Leaders do not bring as much: a node alone sees nothing of it.
+      const wrong = await buffersOf(group, () => 1, process_ + 1);
+      report((await outcome(group.hierarchicalNeighborAllReduce(wrong))).code);
+      await group.setMachineTopology(undefined, { ranksPerNode: 2 });
+      report(await lasts(await group.hierarchicalNeighborAllReduce(data)));
+      await group.close();
+    `;
+    for (const reports of await reportsOf(scripts, [2, 2], source)) {
+      expect(reports).toEqual([
+        ['ERR_MISMATCH', expect.stringContaining('ranks differ in ranksPerNode')],
+        'ERR_MISMATCH',
+        [2.5, 2.5],
+      ]);
+    }
+  });
+});

@@ -1,0 +1,159 @@
+// GroupAdaGrad, as MXNet 1.9.1's contrib optimizer of that name: a history with one number a row.
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+
+import { describe, expect, it } from 'vitest';
+
+import { GroupAdaGrad, KVStore, RowSparse, createOptimizer } from '../../lib/index.js';
+
+type Matrix = number[][];
+
+/** In float64, from the formula. */
+function reference(rows: number, epsilon: number, lr: number, rescale: number, bound: number) {
+  const history = new Array<number>(rows).fill(0);
+  return (w: Matrix, grad: Matrix) => {
+    grad.forEach((given, row) => {
+      const g = given.map((x) => Math.max(-bound, Math.min(bound, x * rescale)));
+      history[row]! += g.reduce((sum, x) => sum + x * x, 0) / g.length;
+      const root = Math.sqrt(history[row]! + epsilon);
+      g.forEach((x, i) => (w[row]![i]! -= (lr * x) / root));
+    });
+  };
+}
+
+const matrix = (rows: number, columns: number, seed: number): Matrix =>
+  Array.from({ length: rows }, (_, row) =>
+    Array.from({ length: columns }, (_, i) => Math.fround(Math.sin(seed + row * 7 + i * 0.37))),
+  );
+
+// Blocks have 4096 elements: rows within one, across two and longer than one.
+describe.each([
+  [50, 3],
+  [7, 4096],
+  [5, 3000],
+  [3, 10_007],
+  [1, 9000],
+  [9001, 1],
+])('%i rows of %i', (rows, columns) => {
+  it.each([
+    ['float32', Float32Array, 1e-6],
+    ['float64', Float64Array, 1e-13],
+  ] as const)('follows the formula in %s', (_, Type, tolerance) => {
+    const options = { learningRate: 0.1, rescaleGrad: 0.5, clipGradient: 0.4, epsilon: 1e-3 };
+    const optimizer = new GroupAdaGrad(options);
+    const step = reference(rows, 1e-3, 0.1, 0.5, 0.4);
+    const expected = matrix(rows, columns, 1);
+    const weight = Type.from(expected.flat());
+    for (let t = 0; t < 4; t++) {
+      const grad = matrix(rows, columns, 10 + t);
+      step(expected, grad);
+      optimizer.update('w', weight, Type.from(grad.flat()), { shape: [rows, columns] });
+    }
+    const worst = expected
+      .flat()
+      .reduce((most, x, i) => Math.max(most, Math.abs(x - weight[i]!)), 0);
+    expect(worst).toBeLessThan(tolerance);
+  });
+});
+
+it('leaves weights alone that have no gradient, without an epsilon too', () => {
+  const weight = Float32Array.of(1, 2, 3, 4);
+  const grad = Float32Array.of(0, 0, 3, 4);
+  new GroupAdaGrad({ epsilon: 0 }).update('w', weight, grad, { shape: [2, 2] });
+  const root = Math.sqrt(12.5);
+  expect([...weight]).toEqual([1, 2, ...[3 - 0.03 / root, 4 - 0.04 / root].map(Math.fround)]);
+});
+
+it('steps half precision on a float32 copy with multiPrecision', () => {
+  const one = 0x3f80; // of bfloat16
+  const weight = new Uint16Array(4).fill(one);
+  const optimizer = new GroupAdaGrad({ learningRate: 0.0001, multiPrecision: true });
+  const options = { dtype: 'bfloat16', shape: [2, 2] } as const;
+  for (let step = 0; step < 1000; step++) optimizer.update('w', weight, weight.slice(), options);
+  // The k-th step is 0.0001 / sqrt(k), 0.0062 together: less than half of what bfloat16 can tell at 1 each time.
+  expect(weight[0]).toBeLessThan(one);
+});
+
+it('keeps one number a row, which is saved and loaded', async () => {
+  const file = join(mkdtempSync(join(tmpdir(), 'gradlink-')), 'states');
+  const shape = [100, 64] as const;
+  const gradient = (step: number) => Float32Array.from(matrix(...shape, step).flat());
+  const start = Float32Array.from(matrix(...shape, 1).flat());
+  const make = async () => {
+    const kv = await KVStore.create('local');
+    await kv.init('w', start, { shape });
+    await kv.setOptimizer(new GroupAdaGrad());
+    return kv;
+  };
+  const through = await make();
+  const first = await make();
+  for (const kv of [through, first]) await kv.push('w', gradient(2));
+  await first.saveOptimizerStates(file);
+  const value = start.slice();
+  await first.pull('w', value);
+  const second = await KVStore.create('local');
+  await second.init('w', value, { shape });
+  await second.setOptimizer(new GroupAdaGrad());
+  await second.loadOptimizerStates(file);
+  for (const kv of [through, second]) await kv.push('w', gradient(3));
+  const outs = [start.slice(), start.slice()] as const;
+  await through.pull('w', outs[0]);
+  await second.pull('w', outs[1]);
+  expect(outs[0]).toEqual(outs[1]);
+  // Elsewhere the rows are others.
+  const other = await KVStore.create('local');
+  await other.init('w', start, { shape: [64, 100] });
+  await other.setOptimizer(new GroupAdaGrad());
+  await expect(other.loadOptimizerStates(file)).rejects.toThrow('one for each of 64 rows');
+  for (const kv of [through, first, second, other]) await kv.close();
+});
+
+it('keeps its states by themselves too', () => {
+  const options = { shape: [2, 3] };
+  const grad = Float32Array.of(1, 2, 3, 4, 5, 6);
+  const [through, first] = [new GroupAdaGrad(), new GroupAdaGrad()];
+  const [a, b] = [new Float32Array(6), new Float32Array(6)];
+  through.update(0, a, grad, options);
+  first.update(0, b, grad, options);
+  const states = first.saveStates();
+  expect(states.length).toBeLessThan(200);
+  const second = new GroupAdaGrad();
+  second.loadStates(states);
+  through.update(0, a, grad, options);
+  second.update(0, b, grad, options);
+  expect(a).toEqual(b);
+  expect(() => second.update(0, b, grad, { shape: [3, 2] })).toThrow(
+    'key 0 had 6 elements of float32 in rows of 3 so far, got 6 elements of float32 in rows of 2',
+  );
+});
+
+it('rows of a gradient give what the same gradient gives whole', async () => {
+  const shape = [40, 5000] as const;
+  const kv = await KVStore.create('device', { devices: 2 });
+  const start = Float32Array.from(matrix(...shape, 1).flat());
+  await kv.init(['sparse', 'whole'], [start, start], { shape });
+  await kv.setOptimizer(new GroupAdaGrad());
+  for (let step = 0; step < 3; step++) {
+    const indices = [1, 2, 3, 17 + step];
+    const rows = (seed: number) =>
+      new RowSparse({ indices, data: Float32Array.from(matrix(4, 5000, seed).flat()), shape });
+    const pushed = [rows(step), rows(step + 9)];
+    await kv.push(['sparse', 'whole'], [pushed, pushed.map((one) => one.toDense())]);
+  }
+  const outs = [start.slice(), start.slice()] as const;
+  await kv.pull(['sparse', 'whole'], outs);
+  expect(outs[0].findIndex((x, i) => x !== outs[1][i])).toBe(-1);
+  expect(outs[0].findIndex((x, i) => x !== start[i])).toBe(5000);
+  await kv.close();
+});
+
+it('refuses weight decay and shapes that do not fit', () => {
+  const decaying = { wd: 0.1 };
+  expect(() => createOptimizer('groupadagrad', decaying)).toThrow(
+    'expected 0: GroupAdaGrad has no weight decay',
+  );
+  expect(() =>
+    new GroupAdaGrad().update(0, new Float32Array(4), new Float32Array(4), { shape: [3, 2] }),
+  ).toThrow('shape');
+});

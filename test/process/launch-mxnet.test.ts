@@ -1,0 +1,79 @@
+// Command lines and variables of MXNet's tools/launch.py, as its documentation has them.
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { Launches } from '../support/launching.js';
+
+const library = new URL('../../dist/index.js', import.meta.url).href;
+
+let launches: Launches;
+let program = '';
+beforeAll(() => {
+  launches = new Launches();
+  program = join(launches.scratch, 'kvstore.mjs');
+  writeFileSync(
+    program,
+    `import { KVStore } from ${JSON.stringify(library)};
+    const type = process.argv[process.argv.indexOf('--kv-store') + 1];
+    const kv = await KVStore.create(type);
+    await kv.init('w', new Float32Array(3));
+    const out = new Float32Array(3);
+    await kv.push('w', new Float32Array(3).fill(kv.rank + 1));
+    await kv.pull('w', out);
+    console.log(kv.type, kv.numWorkers, kv.numServers, out.join());
+    await kv.close();`,
+  );
+});
+afterAll(() => launches.remove());
+
+const lines = (text: string) => text.split('\n').filter((line) => line.includes('3,3,3'));
+
+describe('launch', () => {
+  it.each([[[]], [['--p3']], [['--launcher', 'local', '--env-server', 'PS_VERBOSE:1']]])(
+    '-n 2 %j: as many servers as workers for a store dist_…',
+    async (more) => {
+      const command = ['node', program, '--kv-store', 'dist_sync'];
+      const { code, stdout } = await launches.run(['-n', '2', ...more, ...command]);
+      expect(code).toBe(0);
+      expect(lines(stdout)).toEqual(Array.from({ length: 2 }, () => 'dist_sync 2 2 3,3,3'));
+    },
+  );
+
+  it('none for a store without', async () => {
+    const command = ['node', program, '--kv-store', 'allreduce'];
+    const { code, stdout } = await launches.run(['-n', '2', ...command]);
+    expect(code).toBe(0);
+    expect(lines(stdout)).toEqual(Array.from({ length: 2 }, () => 'allreduce 2 0 3,3,3'));
+  });
+
+  it.each([
+    ['DMLC_NUM_SERVER', 'say -s COUNT'],
+    ['MXNET_KVSTORE_USETREE', 'NCCL_ALGO=Tree'],
+  ])('%s is refused before anything is started', async (name, advice) => {
+    const { code, stdout, stderr } = await launches.run(['-n', '1', 'node', program], {
+      env: { [name]: '2' },
+    });
+    expect(code).toBe(2);
+    expect(stdout).toBe('');
+    expect(stderr).toContain(name);
+    expect(stderr).toContain(advice);
+  });
+
+  it.each(['sge', 'yarn'])('--launcher %s is refused with the way to go', async (name) => {
+    const args = ['-n', '1', '--launcher', name, 'node', program];
+    const { code, stderr } = await launches.run(args);
+    expect(code).toBe(2);
+    expect(stderr).toContain(`There is no launcher ${name}: `);
+  });
+
+  it("a store says that it was started by MXNet's launcher", () => {
+    const { stderr } = spawnSync(process.execPath, [program, '--kv-store', 'dist_async'], {
+      env: { PATH: process.env['PATH'], DMLC_ROLE: 'worker' },
+      encoding: 'utf8',
+    });
+    expect(stderr).toMatch(/DMLC_ROLE is of MXNet's.*gradlink launch -n WORKERS -s SERVERS/);
+  });
+});

@@ -1,0 +1,90 @@
+// The answer, the words and the table of all cases: what the page says of a run.
+import { describe, expect, it } from 'vitest';
+
+import { caseTable } from '../../lib/report/page/case-table.js';
+import { headline } from '../../lib/report/page/headline.js';
+import { remarks } from '../../lib/report/page/words.js';
+import type { Report } from '../../lib/results/result.js';
+import {
+  aboveRun,
+  ddpRun,
+  latencyRun,
+  matrixRun,
+  neighborsRun,
+  trainRun,
+} from '../support/page-runs.js';
+import { report, storeCase } from '../support/reports.js';
+
+const labelled = (run: Report) => [{ label: 'run', report: run }];
+const tableOf = (run: Report) => caseTable(labelled(run));
+const titlesOf = (run: Report): string[] => tableOf(run).columns.map(({ title }) => title);
+const answerOf = (run: Report): string[] =>
+  headline(labelled(run)).rows.map((row) => row.map(({ text }) => text).join(' | '));
+
+describe('the answer', () => {
+  it('names the placement, the size and what the verdict means', () => {
+    expect(answerOf(aboveRun())).toEqual([
+      'broadcast, 32 MiB | 24.00 GB/s | 120 % | good: near its limit',
+    ]);
+  });
+
+  it('of buckets is the phase that exchanges gradients, with its best bucket', () => {
+    expect(answerOf(ddpRun())).toEqual([
+      'ddp, overlap, backward, resnet50, best bucket 25 MiB | 75.00 ms',
+      'ddp, async, backward, resnet50, best bucket 25 MiB | 75.00 ms',
+      'ddp, sync, backward, resnet50, best bucket 25 MiB | 75.00 ms',
+    ]);
+  });
+
+  it('of links names the slowest, where there is one', () => {
+    expect(answerOf(matrixRun())[0]).toMatch(/16 % from gpu:0 to gpu:\d \| poor: far below/);
+    const even = matrixRun();
+    const cases = even.cases.filter(({ parameters }) => parameters.from !== 'gpu:0');
+    expect(answerOf({ ...even, cases })[0]).toMatch(/144\.00 GB\/s \| 91 % \| good/);
+  });
+});
+
+describe('the table of all cases', () => {
+  it('of one case says its parameters once, above', () => {
+    const { constants, columns } = tableOf(report('measure', [storeCase()]));
+    expect(constants).toEqual(['kvstore', 'store device', 'network resnet', '2 devices']);
+    expect(columns.map(({ title }) => title)).toEqual([
+      'median',
+      'min',
+      'p95',
+      'bandwidth',
+      'of limit',
+      'verdict',
+    ]);
+  });
+
+  it('has the columns of its tool', () => {
+    expect(titlesOf(trainRun())).toEqual([
+      'mode',
+      'workers',
+      'rate',
+      'median',
+      'min',
+      'p95',
+      'communication',
+      'not hidden',
+    ]);
+    expect(titlesOf(neighborsRun())).toContain('of all_reduce');
+    expect(titlesOf(latencyRun())).toEqual(['from', 'to', 'median', 'min', 'p95']);
+  });
+
+  it('names whose a parameter is that the others lack', () => {
+    const { constants } = tableOf(neighborsRun());
+    expect(constants).toContain('topology exp2 (neighbor_all_reduce)');
+    expect(constants).toContain('not dynamic (neighbor_all_reduce)');
+    expect(constants).toContain('not shared');
+  });
+});
+
+it('a figure above its limit has its reason among what wants attention, of many cases too', () => {
+  const wanting = remarks(aboveRun()).filter(({ wants }) => wants);
+  expect(wanting).toHaveLength(1);
+  expect(wanting[0]?.text).toMatch(
+    /^broadcast, 32 MiB: 120 % of the copy limit.* Likely cause: the plain loop was measured several times/,
+  );
+});
