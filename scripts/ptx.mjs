@@ -18,8 +18,13 @@ const folder = join(root, 'native', 'cuda');
 /** native/cuda/NAME.cu becomes native/cuda/NAME.ptx. */
 const modules = ['kernels', 'step_kernels'];
 
-/** The oldest GPU that is served; newer ones take its PTX too. */
+/** The oldest that nvcc knows. */
 const architecture = 'compute_75';
+/**
+ * The oldest GPU that is served, Maxwell; newer ones take its PTX too. Nothing that the kernels use needs a later one: the
+ * text is the same, and the assembler would refuse what the target does not have.
+ */
+const oldest = 'sm_50';
 /** Each must be able to compile the result. */
 const targets = ['sm_75', 'sm_80', 'sm_90', 'sm_100', 'sm_120'];
 /**
@@ -69,10 +74,12 @@ function compiled(module, scratch) {
 }
 
 const versionLine = /^\.version .*$/m;
+const targetLine = /^\.target .*$/m;
 
 /** As it is checked in, for that version. */
 const textOf = (module, release, made, version) =>
-  `${madeBy} ${release} from ${module}.cu.\n${made.replace(versionLine, `.version ${version}`)}`;
+  `${madeBy} ${release} from ${module}.cu.\n` +
+  made.replace(versionLine, `.version ${version}`).replace(targetLine, `.target ${oldest}`);
 
 /** Whether the file that is checked in is what its source gives; that it assembles was seen when it was written. */
 function isCurrent(module, release, scratch) {

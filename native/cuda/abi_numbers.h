@@ -21,7 +21,6 @@ inline constexpr int kCapabilityMinor = 76;
 inline constexpr int kPerformanceRank = 1;
 // Flags of streams, events, captures and page-locked memory.
 inline constexpr unsigned kNonBlocking = 1;
-inline constexpr unsigned kBlockingSync = 1;
 inline constexpr unsigned kDisableTiming = 2;
 inline constexpr int kCaptureRelaxed = 2;
 inline constexpr unsigned kHostPortable = 1;

@@ -31,6 +31,8 @@ inline constexpr Status kSuccess = 0;
 inline constexpr Status kOutOfMemory = 2;
 inline constexpr Status kNoDevice = 100;
 inline constexpr Status kInvalidImage = 200;
+inline constexpr Status kNoBinaryForGpu = 209;
+inline constexpr Status kInvalidPtx = 218;
 inline constexpr Status kNoJitCompiler = 221;
 inline constexpr Status kUnsupportedPtx = 222;
 inline constexpr Status kJitDisabled = 223;
@@ -77,7 +79,6 @@ inline constexpr Status kTooManyPeers = 711;
   X(cuEventCreate, eventCreate, (EventHandle*, unsigned))                                  \
   X(cuEventRecord, eventRecord, (EventHandle, StreamHandle))                               \
   X(cuEventQuery, eventQuery, (EventHandle))                                               \
-  X(cuEventSynchronize, eventSynchronize, (EventHandle))                                   \
   X(cuEventElapsedTime, eventElapsedTime, (float*, EventHandle, EventHandle))              \
   X(cuEventDestroy_v2, eventDestroy, (EventHandle))                                        \
   X(cuModuleLoadData, moduleLoadData, (ModuleHandle*, const void*))                        \

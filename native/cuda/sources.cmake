@@ -53,6 +53,7 @@ unite(gradlink_cuda device
   kernels.cc
   memory.cc
   nvml.cc
+  pauses.cc
   shared_library.cc
   ranks/staged_communicator.cc
   step.cc

@@ -1,29 +1,14 @@
 #include "cuda/stream.h"
 
-#include <algorithm>
 #include <chrono>
 #include <string>
-#include <thread>
 
 #include "core/error.h"
 #include "cuda/abi_numbers.h"
+#include "cuda/pauses.h"
 
 namespace gradlink::cuda {
 namespace {
-
-/// Most waits are over within this; a thread that slept would wake later than that.
-constexpr auto kPolling = std::chrono::microseconds(200);
-
-unsigned flagsOf(Event::Use use) {
-  switch (use) {
-    case Event::Use::time:
-      return 0;
-    case Event::Use::sleep:
-      return kDisableTiming | kBlockingSync;
-    default:
-      return kDisableTiming;
-  }
-}
 
 /// Builds the message only when there is one to build: these calls are on the fast path.
 void checkOn(Status status, const char* doing, const Device& device) {
@@ -72,13 +57,7 @@ void Stream::wait(const Event& event) {
 
 void Stream::synchronize() {
   const Deadline::Clock::time_point start = Deadline::Clock::now();
-  while (Deadline::Clock::now() - start < kPolling) {
-    if (done()) return;
-    std::this_thread::yield();
-  }
-  if (!end_) end_ = std::make_unique<Event>(device_, Event::Use::sleep);
-  end_->record(*this);
-  checkOn(Driver::get().eventSynchronize(end_->handle()), "the work of a stream", device_);
+  while (!done()) pauseFor(pauseAfter(Deadline::Clock::now() - start));
 }
 
 bool Stream::done() {
@@ -89,9 +68,10 @@ bool Stream::done() {
   return true;
 }
 
-Event::Event(Device& device, Use use) : device_(device) {
+Event::Event(Device& device, bool timed) : device_(device) {
   device.makeCurrent();
-  checkOn(Driver::get().eventCreate(&handle_, flagsOf(use)), "making an event", device);
+  checkOn(Driver::get().eventCreate(&handle_, timed ? 0 : kDisableTiming), "making an event",
+          device);
 }
 
 Event::~Event() {
@@ -113,8 +93,8 @@ bool Event::done() const {
 }
 
 void Event::synchronize() const {
-  device_.makeCurrent();
-  checkOn(Driver::get().eventSynchronize(handle_), "the work before an event", device_);
+  const Deadline::Clock::time_point start = Deadline::Clock::now();
+  while (!done()) pauseFor(pauseAfter(Deadline::Clock::now() - start));
 }
 
 double Event::secondsSince(const Event& earlier) const {
@@ -128,8 +108,6 @@ double Event::secondsSince(const Event& earlier) const {
 void await(const std::function<bool()>& done, Deadline deadline, const char* what,
            const std::function<void()>& troubled) {
   using Clock = Deadline::Clock;
-  // What comes down in 10 ms is noticed late by half of this, half a hundredth.
-  constexpr auto kLongestSleep = std::chrono::microseconds(100);
   constexpr auto kBetweenQuestions = std::chrono::milliseconds(1);
   const Clock::time_point start = Clock::now();
   Clock::time_point asked = start;
@@ -144,13 +122,7 @@ void await(const std::function<bool()>& done, Deadline deadline, const char* wha
       if (done()) return;
       throw Error(ErrorCode::timeout, std::string(what) + " did not end within the deadline");
     }
-    const Clock::duration waited = now - start;
-    if (waited < kPolling) {
-      std::this_thread::yield();
-    } else {
-      // A sixteenth of what was waited already: late by no more than that share.
-      std::this_thread::sleep_for(std::min<Clock::duration>(waited / 16, kLongestSleep));
-    }
+    pauseFor(pauseAfter(now - start));
   }
 }
 

@@ -41,17 +41,12 @@ class Stream {
  private:
   Device& device_;
   StreamHandle handle_ = nullptr;
-  /// Its end, for who sleeps until then.
-  std::unique_ptr<Event> end_;
 };
 
 class Event {
  public:
-  /// What it is for. `sleep`: who waits for it in synchronize() sleeps, else burns a core.
-  enum class Use : std::uint8_t { order, time, sleep };
-  Event(Device&, Use use);
   /// timed: for secondsSince; without, recording costs less.
-  Event(Device& device, bool timed) : Event(device, timed ? Use::time : Use::order) {}
+  Event(Device&, bool timed);
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;

@@ -76,7 +76,7 @@ struct TaskRing::Impl {
  private:
   /// The ring is used part by part: one event tells that a whole part may be used again.
   struct Part {
-    explicit Part(Device& device) : passed(device, Event::Use::sleep) {}
+    explicit Part(Device& device) : passed(device, false) {}
     Event passed;
     /// Whether lists are in it that the stream may not have passed.
     bool used = false;

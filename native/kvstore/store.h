@@ -6,11 +6,13 @@
 // by side, higher priority first.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -32,17 +34,22 @@ class Ticket {
   /// returns.
   explicit Ticket(std::function<void(std::exception_ptr)> done) : done_(std::move(done)) {}
 
-  // ---- for stores: all that is expected before anything is finished, one thread at a time
+  // ---- for stores, and for who submits in slices: each is expected before it is finished, and no
+  // fewer are expected than finished while more are to come
   void expect() { ++left_; }
   void finish(std::exception_ptr error) {
-    if (error && !error_) error_ = std::move(error);
+    if (error) {
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::move(error);
+    }
     if (--left_ == 0) done_(error_);
   }
 
  private:
   std::function<void(std::exception_ptr)> done_;
+  std::mutex mutex_;
   std::exception_ptr error_;
-  std::size_t left_ = 0;
+  std::atomic<std::size_t> left_ = 0;
 };
 
 enum class OperationKind : std::uint8_t {
@@ -114,6 +121,10 @@ class Store {
   /// caller allows that very small operations run on its own thread, before submit() returns, where
   /// nothing else is pending.
   virtual void submit(std::vector<Operation> operations, bool here = false) = 0;
+
+  /// Bytes of operations after which a store better begins with them than waits for the rest of a
+  /// call; 0 where it wants calls whole.
+  virtual std::size_t sliceBytes() const { return 0; }
 
   /// From the next push on, pushes update the stored value through this optimizer, with fresh
   /// states. Null: pushes assign. Replaces an external updater.

@@ -92,9 +92,11 @@ constexpr int typeOf(DType dtype) {
 /// GPUs of compute capability below 9.0, also where nothing is added, and the communicator with it.
 constexpr int movedAs(DType dtype) { return isFloat8(dtype) ? kUint8Type : typeOf(dtype); }
 
-/// NCCL's max comes before its min.
-constexpr int opOf(ReduceOp op) {
+/// NCCL's max comes before its min. The average of one rank is its sum: as an average the library
+/// refuses float8 there (2.28.9, src/device/onerank.cu).
+constexpr int opOf(ReduceOp op, int ranks) {
   constexpr int kOps[kReduceOpCount] = {0, 1, 3, 2, 4};
+  if (op == ReduceOp::avg && ranks == 1) op = ReduceOp::sum;
   return kOps[static_cast<int>(op)];
 }
 

@@ -35,7 +35,7 @@ void Ranks::runCounted(const CountedCall& call, const CountedTable& table, const
       if (call.reduces()) {
         if (table.total(peer) == 0 || isFailure(result)) continue;
         result = library_.reduce(given, peer == rank ? out : nullptr, table.total(peer),
-                                 abi::typeOf(call.dtype), abi::opOf(call.op), peer, comm, stream);
+                                 abi::typeOf(call.dtype), abi::opOf(call.op, size_), peer, comm, stream);
         continue;
       }
       const std::size_t sent = table.sent(rank, peer);

@@ -29,7 +29,7 @@ ScaledOps::ScaledOps(const Library& library, const Comms& comms, std::span<const
     : library_(library), comms_(comms) {
   rows_.reserve(launches.size());
   for (const Launch& launch : launches) {
-    Row& row = rows_.emplace_back(Row{abi::opOf(launch.shape.op), {}});
+    Row& row = rows_.emplace_back(Row{abi::opOf(launch.shape.op, comms.size()), {}});
     for (std::size_t i = 0; i < launch.scales.size(); ++i) {
       Scalar scalar(launch.scales[i], launch.shape.dtype);
       int op = 0;

@@ -196,8 +196,8 @@ describe('refused, with 2', () => {
     [['--gpus', '0', '--devices', 'gpu:0'], 'one of the two'],
     [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
     [['--gpus', '0', '--kv-store', 'local', '--no-peer'], 'with --kv-store device'],
-    [['--gpus', '0,1', '--no-peer', '--merge', 'nccl'], 'peers beside --no-peer'],
-    [['--gpus', '0,1', '--graph', '--merge', 'nccl'], 'beside it, got --merge nccl'],
+    [['--gpus', '0', '--no-peer', '--merge', 'nccl'], 'peers beside --no-peer'],
+    [['--gpus', '0', '--graph', '--merge', 'nccl'], 'beside it, got --merge nccl'],
     [['--gpus', '0', '--graph', '--gc-type', '2bit'], 'beside it, got --gc-type 2bit'],
     [['--gpus', '0', '--graph', '--kv-store', 'local'], 'with --kv-store device'],
   ])('%j', async (argv, message) => {

@@ -7,6 +7,7 @@ import { hasMeasurement, type CaseResult, type Report } from '../../lib/results/
 import { reportSchema } from '../../lib/results/schema.js';
 import { native } from '../../lib/native/load.js';
 import { gradlink } from '../support/cli.js';
+import { reportOf } from '../support/gpu-commands.js';
 
 const gpus = native().gpuCount();
 const quick = ['--buffer-size', '1', '--samples', '2', '--loop-count', '2'];
@@ -172,6 +173,13 @@ describe('gradlink p2p', () => {
     // Access is given back: kernels reach their peers again.
     const again = await report('-t', 'device_to_device_memcpy_read_sm');
     expect(again.value.cases.every(({ status }) => status !== 'error')).toBe(true);
+  });
+
+  it('where launches wait for their kernels streams are not held, and figures are had', async () => {
+    const argv = [...quick, '-t', 'host_to_device_memcpy_ce', '--gpus', '0'];
+    const { code, report: value } = await reportOf('p2p.js', argv, { CUDA_LAUNCH_BLOCKING: '1' });
+    expect(value.cases.map(({ status }) => status)).toEqual(['ok']);
+    expect(code).toBe(0);
   });
 
   it('--prefix, --gpus, --mean and --skip-verification do as they say', async () => {

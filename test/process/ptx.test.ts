@@ -43,7 +43,7 @@ describe('the PTX of the kernels', () => {
     '%s: for old drivers, and rounds as the host does',
     async (module) => {
       const ptx = await read(`${module}.ptx`);
-      expect(ptx).toMatch(/^\.version 6\.3\n\.target sm_75$/m);
+      expect(ptx).toMatch(/^\.version 6\.3\n\.target sm_50$/m);
       expect(ptx).not.toMatch(/^\s*(fma|mad)\.[a-z.]*f(32|64)/m);
       // Without a rounding mode a driver may fuse them itself.
       expect(ptx).not.toMatch(/^\s*(add|sub|mul)\.f(32|64)/m);

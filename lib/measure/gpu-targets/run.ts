@@ -28,7 +28,17 @@ export interface GpuTargetsOptions extends RunOptions {
 /** The whole run; what would begin later is waived. */
 const longestMs = 460_000;
 /** nvbandwidth's cases that one GPU has. */
-const copyCases = ['host_to_device_memcpy_ce', 'device_to_host_memcpy_ce', 'device_local_copy'];
+const copyCases = [
+  'host_to_device_memcpy_ce',
+  'device_to_host_memcpy_ce',
+  'host_to_device_bidirectional_memcpy_ce',
+  'device_to_host_bidirectional_memcpy_ce',
+  'device_local_copy',
+  'host_to_device_memcpy_sm',
+  'device_to_host_memcpy_sm',
+  'host_to_device_bidirectional_memcpy_sm',
+  'device_to_host_bidirectional_memcpy_sm',
+];
 
 const defaults: Defaults<GpuTargetsOptions, never> = { gpu: 0, quick: false };
 

@@ -7,6 +7,7 @@ import { flowOf, isLatency, type CopyPlan, type LatencyPlan, type P2pCase } from
 import { GpuCounters } from './counters.js';
 import { figureSeconds } from './estimate.js';
 import {
+  besideOpposite,
   hostLimit,
   manyLimit,
   memoryLimit,
@@ -70,7 +71,9 @@ export class P2pTiming {
       .map((plan) => {
         if (isLatency(plan)) return latencySeconds;
         const { bytes, loops } = record.latency ?? this.sizeOf(record, plan);
-        const limits = plan.copies.map((copy) => this.limitOf(copy, false, record)?.bytesPerSecond);
+        const limits = plan.copies.map(
+          (copy) => this.limitOf(plan, copy, false, record)?.bytesPerSecond,
+        );
         return figureSeconds({
           bytes,
           copies: warmup + loops * samples,
@@ -255,7 +258,7 @@ export class P2pTiming {
         evidence: {
           quantity: record.latency === undefined ? 'bandwidth' : 'latency',
           byHost: isByHost(record),
-          limit: total ? this.totalLimit(plan, staged) : this.limitOf(copy, staged, record),
+          limit: total ? this.totalLimit(plan, staged) : this.limitOf(plan, copy, staged, record),
           bytes,
           total,
           from: copy.from,
@@ -280,14 +283,18 @@ export class P2pTiming {
   }
 
   private limitOf(
-    { from, to }: NativeGpuCopy,
+    { copies }: CopyPlan,
+    { from, to, kernel }: NativeGpuCopy,
     staged: boolean,
     record: P2pCase,
   ): ExpectedRate | undefined {
     if (from === to) return memoryLimit(this.machine, from);
-    if (from < 0) return hostLimit(this.machine, to);
-    if (to < 0) return hostLimit(this.machine, from);
-    return pairLimit(this.machine, from, to, staged && record.peerAccess === false);
+    const way =
+      from < 0 || to < 0
+        ? hostLimit(this.machine, Math.max(from, to))
+        : pairLimit(this.machine, from, to, staged && record.peerAccess === false);
+    const both = copies.some((other) => other.from === to && other.to === from);
+    return both ? besideOpposite(way, kernel) : way;
   }
 
   private totalLimit(plan: CopyPlan, staged: boolean): ExpectedRate | undefined {
@@ -302,8 +309,9 @@ export class P2pTiming {
       );
     }
     const [from = 0, to = 0] = places;
-    const there = pairLimit(machine, from, to, staged);
-    const back = pairLimit(machine, to, from, staged);
+    const byKernel = plan.copies.some(({ kernel }) => kernel);
+    const there = besideOpposite(pairLimit(machine, from, to, staged), byKernel);
+    const back = besideOpposite(pairLimit(machine, to, from, staged), byKernel);
     if (there === undefined || back === undefined) return undefined;
     return {
       bytesPerSecond: there.bytesPerSecond + back.bytesPerSecond,

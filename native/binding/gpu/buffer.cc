@@ -1,6 +1,7 @@
 #include "binding/gpu/buffer.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 constexpr const char* kDeviceBufferClass = "NativeDeviceBuffer";
 /// Tells our objects from others that have our prototype.
 constexpr napi_type_tag kTag = {0x6772616c696e6b67, 0x9c1f4ad20b7e4e35};
+std::atomic<std::uint64_t> disposalsOfAll = 0;
 /// What fill() writes from the host; the rest is copied on the device, doubling each time.
 constexpr std::size_t kFillBytes = 64 << 10;
 
@@ -140,11 +142,14 @@ DeviceBufferWrap::~DeviceBufferWrap() {
 
 void DeviceBufferWrap::release() {
   if (!block_->memory) return;
+  ++disposalsOfAll;
   block_->memory.reset();
   Napi::MemoryManagement::AdjustExternalMemory(Env(), -static_cast<std::int64_t>(block_->bytes));
 }
 
 int DeviceBufferWrap::device() const { return block_->device->ordinal(); }
+
+std::uint64_t DeviceBufferWrap::disposals() { return disposalsOfAll; }
 
 bool DeviceBufferWrap::disposed() const { return disposed_ || !block_->memory; }
 
@@ -262,6 +267,7 @@ Napi::Value DeviceBufferWrap::fill(const Napi::CallbackInfo& info) {
 
 Napi::Value DeviceBufferWrap::dispose(const Napi::CallbackInfo& info) {
   disposed_ = true;
+  ++disposalsOfAll;
   if (owns_) release();
   return info.Env().Undefined();
 }

@@ -41,6 +41,8 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   std::size_t length() const { return length_; }
   /// dispose() was called here, or where the memory was allocated.
   bool disposed() const;
+  /// How many were disposed of so far in this process: while it stays, none of those looked at was.
+  static std::uint64_t disposals();
   /// Null when disposed, and for no elements.
   void* data() const;
   /// "a DeviceBuffer of 4 float32 on gpu:0": what came, for messages.

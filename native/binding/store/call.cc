@@ -1,5 +1,7 @@
 #include "binding/store/call.h"
 
+#include <exception>
+#include <span>
 #include <utility>
 
 #include "binding/args.h"
@@ -23,6 +25,24 @@ void collect(const Napi::Value& value, std::vector<DeviceBufferWrap*>& into) {
     const Napi::HandleScope scope(value.Env());
     collect(list.Get(i), into);
   }
+}
+
+/// The first slices are the smallest: each is under way while the next, of twice the bytes, is made.
+std::vector<std::size_t> endsOf(std::span<const Operation> operations, KVStoreHandle& handle) {
+  std::size_t wanted = handle.open().sliceBytes();
+  std::vector<std::size_t> ends;
+  std::size_t bytes = 0;
+  for (std::size_t i = 0; wanted != 0 && i < operations.size(); ++i) {
+    const Operation& operation = operations[i];
+    const KeyShape& shape = handle.shapeOf(operation.key);
+    bytes += (operation.in.size() + operation.out.size()) * shape.count * sizeOf(shape.dtype);
+    if (bytes < wanted) continue;
+    ends.push_back(i + 1);
+    bytes = 0;
+    wanted *= 2;
+  }
+  if (ends.empty() || ends.back() != operations.size()) ends.push_back(operations.size());
+  return ends;
 }
 
 }  // namespace
@@ -64,26 +84,64 @@ StoreCallWrap::StoreCallWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) 
   Made& made = *info[0].As<Napi::External<Made>>().Data();
   store_ = std::move(made.store);
   operations_ = std::move(made.operations);
+  ends_ = endsOf(operations_, *store_.lock());
+  buffers_.resize(operations_.size());
   for (const Napi::Value& list : made.lists) {
     if (!list.IsArray()) continue;
-    collect(list, buffers_);
+    const auto ofOperations = list.As<Napi::Array>();
+    for (std::uint32_t i = 0; i < ofOperations.Length(); ++i) {
+      collect(ofOperations.Get(i), buffers_.at(i));
+    }
     lists_.push_back(Napi::Persistent(list.As<Napi::Object>()));
   }
+  checkedAt_ = DeviceBufferWrap::disposals();
 }
 
-std::vector<Operation> StoreCallWrap::operations(std::int32_t priority, Kept& kept) {
-  auto memory = std::make_shared<std::vector<std::shared_ptr<void>>>();
-  memory->reserve(buffers_.size());
-  for (const DeviceBufferWrap* buffer : buffers_) {
-    if (buffer->disposed()) {
+void StoreCallWrap::check() const {
+  const std::uint64_t disposals = DeviceBufferWrap::disposals();
+  if (checkedAt_ == disposals) return;
+  for (const auto& ofOperation : buffers_) {
+    for (const DeviceBufferWrap* buffer : ofOperation) {
+      if (!buffer->disposed()) continue;
       throw argumentError(Env(), "value", "a DeviceBuffer with memory", "a disposed one");
     }
-    memory->push_back(buffer->hold());
   }
-  kept.emplace_back(Napi::Persistent(Value()), std::move(memory));
-  std::vector<Operation> operations = operations_;
-  for (Operation& operation : operations) operation.priority = priority;
+  checkedAt_ = disposals;
+}
+
+std::vector<Operation> StoreCallWrap::slice(std::size_t from, std::size_t to, std::int32_t priority,
+                                            const std::shared_ptr<Ticket>& ticket,
+                                            std::vector<std::shared_ptr<void>>& memory) const {
+  std::vector<Operation> operations(operations_.begin() + static_cast<std::ptrdiff_t>(from),
+                                    operations_.begin() + static_cast<std::ptrdiff_t>(to));
+  for (Operation& operation : operations) {
+    operation.priority = priority;
+    operation.ticket = ticket;
+  }
+  for (std::size_t i = from; i < to; ++i) {
+    for (const DeviceBufferWrap* buffer : buffers_[i]) memory.push_back(buffer->hold());
+  }
   return operations;
+}
+
+void StoreCallWrap::submit(Store& store, std::int32_t priority,
+                           const std::shared_ptr<Ticket>& ticket, Kept& kept) const {
+  auto memory = std::make_shared<std::vector<std::shared_ptr<void>>>();
+  kept.emplace_back(Napi::Persistent(Value()), memory);
+  // Not done before all slices are.
+  ticket->expect();
+  std::exception_ptr error;
+  try {
+    std::size_t from = 0;
+    for (const std::size_t to : ends_) {
+      store.submit(slice(from, to, priority, ticket, *memory));
+      from = to;
+    }
+  } catch (...) {
+    // What was submitted before uses the memory: the operation goes on until that is done.
+    error = std::current_exception();
+  }
+  ticket->finish(std::move(error));
 }
 
 }  // namespace gradlink::binding

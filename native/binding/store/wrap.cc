@@ -194,13 +194,17 @@ Napi::Value KVStoreWrap::prepare(const Napi::CallbackInfo& info) {
 
 Napi::Value KVStoreWrap::submitPrepared(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
+    const StoreCallWrap& call = StoreCallWrap::of(info[0], handle_);
+    const std::int32_t priority = priorityArg(info[1]);
+    call.check();
+    Store& store = handle_->open();
     Kept held;
-    std::vector<Operation> operations =
-        StoreCallWrap::of(info[0], handle_).operations(priorityArg(info[1]), held);
     const auto keepHeld = [&](Kept& kept) {
       std::move(held.begin(), held.end(), std::back_inserter(kept));
     };
-    return await(info, keepHeld, std::move(operations), false);
+    return await(info, keepHeld, [&](const std::shared_ptr<Ticket>& ticket) {
+      call.submit(store, priority, ticket, held);
+    });
   });
 }
 

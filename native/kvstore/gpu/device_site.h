@@ -27,6 +27,9 @@ class GpuDeviceSite final : public GpuValueSite {
   /// Before the first key.
   void setCompression(const GradientCompression* compression) { compression_ = compression; }
 
+  /// Whether a round costs a few launches of kernels and no more: not a call of NCCL, nor a graph.
+  bool hasCheapRounds() const { return !nccl_.uses() && !options_.graph; }
+
   void open() override;
   void makeRoom(GpuKey&) override;
   /// The same on that place, of a part of a key.

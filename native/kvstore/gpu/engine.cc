@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <limits>
 
+#include "cuda/pauses.h"
+
 namespace gradlink {
 namespace {
 
 // What is under way at most, in rounds of full size: while one runs, the next are queued behind it.
 constexpr std::size_t kRoundsInFlight = 8;
-// Most waits for a device end within this; the thread that slept would notice later.
-constexpr auto kPolling = std::chrono::microseconds(200);
-constexpr auto kLongestNap = std::chrono::microseconds(100);
 // After the last round the next is often submitted within this; being woken takes as long.
 constexpr auto kLingering = std::chrono::microseconds(30);
 
@@ -76,6 +75,7 @@ void GpuEngine::stop() {
 }
 
 void GpuEngine::serve() {
+  cuda::wakePrecisely();
   try {
     site_.open();
   } catch (...) {
@@ -108,7 +108,8 @@ void GpuEngine::serve() {
 /// Waits a while: until something is submitted, or it is time to look at the devices again.
 void GpuEngine::rest(Lock& lock, Clock::time_point since) {
   const Clock::duration waited = Clock::now() - since;
-  if (waited < (onDevice_ ? kPolling : kLingering)) {
+  const std::chrono::nanoseconds pause = cuda::pauseAfter(waited);
+  if (onDevice_ ? pause.count() == 0 : waited < kLingering) {
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
@@ -117,8 +118,7 @@ void GpuEngine::rest(Lock& lock, Clock::time_point since) {
   asleep_ = true;
   const auto something = [this] { return stopping_ || woken_ || !incoming_.empty(); };
   if (onDevice_) {
-    // A sixteenth of what was waited already: late by no more than that share.
-    wake_.wait_for(lock, std::min<Clock::duration>(waited / 16, kLongestNap), something);
+    wake_.wait_for(lock, pause, something);
   } else {
     wake_.wait(lock, something);
   }

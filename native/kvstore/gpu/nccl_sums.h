@@ -27,6 +27,7 @@ class GpuNccl {
   GpuNccl(bool uses, GpuPlaces& places, std::vector<int> gpus, double timeoutMs,
           std::size_t fuseBelow);
 
+  bool uses() const { return uses_; }
   void open();
   /// From any thread: open() is to give up soon.
   void cancel() noexcept { cancelled_ = true; }

@@ -32,6 +32,10 @@ class GpuStore final : public Store {
 
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
+  /// Some 10 us of a GPU's memory, which is what a round costs this thread.
+  std::size_t sliceBytes() const override {
+    return device_ != nullptr && device_->hasCheapRounds() ? std::size_t{32} << 20 : 0;
+  }
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
     if (optimizer && !onHost_ && !runsOnGpus(optimizer->math().kernel)) {
       throw storeUnsupported(optimizer->spec().name +

@@ -9,6 +9,10 @@
 
 namespace gradlink::measure {
 
+/// Whether a launch returns before its kernel has ended: not with CUDA_LAUNCH_BLOCKING=1, nor under
+/// tools that run kernels one by one. Tried once a process, with this stream.
+bool launchesReturn(cuda::Stream&);
+
 /// Load the kernels of the streams' devices before anything is held (cuda::Kernels::of): loading
 /// waits for what runs.
 class StreamHold {
@@ -19,7 +23,8 @@ class StreamHold {
 
   /// What is held from here on waits for `end`.
   void begin();
-  /// What is queued on the stream from here on waits.
+  /// What is queued on the stream from here on waits; nothing does where launches wait for their
+  /// kernels, which would keep the host from letting go.
   void hold(cuda::Stream&) const;
   /// Lets all go.
   /// @returns false when streams had to go before, because it took too long

@@ -35,6 +35,8 @@ static_assert(isNumber("sizeof(CUuuid)", sizeof(cuda::Uuid)));
 static_assert(isNumber("CUDA_SUCCESS", cuda::kSuccess));
 static_assert(isNumber("CUDA_ERROR_OUT_OF_MEMORY", cuda::kOutOfMemory));
 static_assert(isNumber("CUDA_ERROR_NO_DEVICE", cuda::kNoDevice));
+static_assert(isNumber("CUDA_ERROR_NO_BINARY_FOR_GPU", cuda::kNoBinaryForGpu));
+static_assert(isNumber("CUDA_ERROR_INVALID_PTX", cuda::kInvalidPtx));
 static_assert(isNumber("CUDA_ERROR_JIT_COMPILER_NOT_FOUND", cuda::kNoJitCompiler));
 static_assert(isNumber("CUDA_ERROR_UNSUPPORTED_PTX_VERSION", cuda::kUnsupportedPtx));
 static_assert(isNumber("CUDA_ERROR_JIT_COMPILATION_DISABLED", cuda::kJitDisabled));
@@ -54,7 +56,6 @@ static_assert(isNumber("CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR", cuda::kCa
 static_assert(isNumber("CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK", cuda::kPerformanceRank));
 static_assert(isNumber("CU_STREAM_NON_BLOCKING", cuda::kNonBlocking));
 static_assert(isNumber("CU_EVENT_DISABLE_TIMING", cuda::kDisableTiming));
-static_assert(isNumber("CU_EVENT_BLOCKING_SYNC", cuda::kBlockingSync));
 static_assert(isNumber("CU_MEMHOSTALLOC_PORTABLE", cuda::kHostPortable));
 static_assert(isNumber("CU_MEMHOSTALLOC_DEVICEMAP", cuda::kHostMapped));
 static_assert(isNumber("CU_STREAM_CAPTURE_MODE_RELAXED", cuda::kCaptureRelaxed));

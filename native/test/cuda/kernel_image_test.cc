@@ -153,6 +153,8 @@ TEST_F(KernelImageDeathTest, ACubinServesLaterMinorVersions) {
 TEST_F(KernelImageDeathTest, OtherGpusCompile) {
   writeCubins(80);
   writeCubins(103);
+  expectImage("compiled from PTX", "capability=50");
+  expectImage("compiled from PTX", "capability=70");
   expectImage("compiled from PTX", "capability=75");
   expectImage("compiled from PTX", "capability=90");
   expectImage("compiled from PTX", "capability=100");

@@ -57,11 +57,11 @@ static_assert(isNumber("ncclFloat32", nccl::abi::typeOf(DType::float32)));
 static_assert(isNumber("ncclFloat64", nccl::abi::typeOf(DType::float64)));
 static_assert(isNumber("ncclFloat8e4m3", nccl::abi::typeOf(DType::float8e4m3)));
 static_assert(isNumber("ncclFloat8e5m2", nccl::abi::typeOf(DType::float8e5m2)));
-static_assert(isNumber("ncclSum", nccl::abi::opOf(ReduceOp::sum)));
-static_assert(isNumber("ncclProd", nccl::abi::opOf(ReduceOp::prod)));
-static_assert(isNumber("ncclMax", nccl::abi::opOf(ReduceOp::max)));
-static_assert(isNumber("ncclMin", nccl::abi::opOf(ReduceOp::min)));
-static_assert(isNumber("ncclAvg", nccl::abi::opOf(ReduceOp::avg)));
+static_assert(isNumber("ncclSum", nccl::abi::opOf(ReduceOp::sum, 2)));
+static_assert(isNumber("ncclProd", nccl::abi::opOf(ReduceOp::prod, 2)));
+static_assert(isNumber("ncclMax", nccl::abi::opOf(ReduceOp::max, 2)));
+static_assert(isNumber("ncclMin", nccl::abi::opOf(ReduceOp::min, 2)));
+static_assert(isNumber("ncclAvg", nccl::abi::opOf(ReduceOp::avg, 2)));
 
 static_assert(isNumber("offsetof(ncclConfig_t, size)", offsetof(Config, size)));
 static_assert(isNumber("offsetof(ncclConfig_t, magic)", offsetof(Config, magic)));

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
+#include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -87,7 +88,13 @@ Status compiles(std::string_view ptx) {
   if (fault("unsupported-ptx")) return kUnsupportedPtx;
   if (const auto status = faultNumber("jit")) return static_cast<Status>(*status);
   if (ptx.find(".version ") == ptx.npos) return kInvalidImage;
-  if (ptx.find(".target ") == ptx.npos) return kInvalidPtx;
+  constexpr std::string_view kTarget = ".target sm_";
+  const std::size_t target = ptx.find(kTarget);
+  if (target == ptx.npos) return kInvalidPtx;
+  // Text for newer GPUs than this one.
+  if (std::atoi(ptx.data() + target + kTarget.size()) > Machine::computeCapability()) {
+    return kInvalidPtx;
+  }
   return meetOthers();
 }
 
@@ -213,7 +220,12 @@ FAKE_EXPORT(Status, cuLaunchKernel,
       };
       break;
   }
-  return submit(*stream, std::move(work));
+  const Status status = submit(*stream, std::move(work));
+  static const char* const blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (status == kOk && blocking != nullptr && std::string_view(blocking) == "1") {
+    stream->end()->wait();
+  }
+  return status;
 }
 
 }  // namespace gradlink::fake

@@ -16,12 +16,9 @@
 namespace gradlink::fake {
 namespace {
 
-constexpr unsigned kBlockingSync = 1;
 constexpr unsigned kDisableTiming = 2;
 /// CU_STREAM_LEGACY and CU_STREAM_PER_THREAD stand for the null stream too.
 constexpr std::uintptr_t kLastSpecialStream = 2;
-
-std::atomic<std::uint64_t> spun = 0;
 
 /// Queries of a stream that is captured would ask for what has not run.
 Status checkNotCaptured(Stream& stream) {
@@ -77,7 +74,6 @@ FAKE_EXPORT(Status, cuStreamSynchronize, (StreamHandle handle)) {
   const std::shared_ptr<Stream> stream = streamOf(handle);
   if (!stream) return kInvalidHandle;
   if (const Status status = checkNotCaptured(*stream)) return status;
-  ++spun;
   hostReached(stream->end()->wait());
   return stream->context().status();
 }
@@ -123,7 +119,6 @@ FAKE_EXPORT(Status, cuEventCreate, (EventHandle * handle, unsigned flags)) {
   auto event = std::make_shared<Event>();
   event->context = context;
   event->timed = (flags & kDisableTiming) == 0;
-  event->blocking = (flags & kBlockingSync) != 0;
   *handle = World::get().events.add(std::move(event));
   return kOk;
 }
@@ -155,15 +150,6 @@ FAKE_EXPORT(Status, cuEventQuery, (EventHandle handle)) {
   if (!mark->done()) return kNotReady;
   hostReached(mark->time());
   return kOk;
-}
-
-FAKE_EXPORT(Status, cuEventSynchronize, (EventHandle handle)) {
-  std::shared_ptr<Event> event;
-  std::shared_ptr<Mark> mark;
-  if (const Status status = markOf(handle, &event, &mark)) return status;
-  if (!event->blocking) ++spun;
-  if (mark) hostReached(mark->wait());
-  return event->context->status();
 }
 
 FAKE_EXPORT(Status, cuEventElapsedTime, (float* milliseconds, EventHandle from, EventHandle to)) {
@@ -243,8 +229,6 @@ FAKE_CONTROL std::uint64_t gradlinkFakeQueued(gradlink::cuda::StreamHandle strea
   const auto found = gradlink::fake::streamOf(stream);
   return found ? found->queued() : 0;
 }
-
-FAKE_CONTROL std::uint64_t gradlinkFakeSpun() { return gradlink::fake::spun.load(); }
 
 FAKE_CONTROL void gradlinkFakeMap(int from, int to) {
   auto& contexts = gradlink::fake::World::get().contexts;

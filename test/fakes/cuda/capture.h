@@ -72,7 +72,6 @@ struct Event {
   Context* context = nullptr;
   bool timed = true;
   /// Who waits for it sleeps.
-  bool blocking = false;
   std::mutex mutex;
   std::shared_ptr<Mark> mark;
   /// Recorded in a stream that is being captured.

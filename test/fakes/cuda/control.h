@@ -40,9 +40,6 @@ int gradlinkFakeIsCapturing(gradlink::cuda::StreamHandle stream);
 /// work, an event, a wait, a graph.
 std::uint64_t gradlinkFakeQueued(gradlink::cuda::StreamHandle stream);
 
-/// How often a thread waited in the driver in the way that burns a core.
-std::uint64_t gradlinkFakeSpun();
-
 /// The GPU of the calling thread's current context, -1 without one.
 int gradlinkFakeCurrentDevice();
 

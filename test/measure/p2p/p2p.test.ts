@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { p2pCases } from '../../../lib/measure/p2p/cases.js';
 import {
+  besideOpposite,
   hostLimit,
   manyLimit,
   memoryLimit,
@@ -97,6 +98,24 @@ describe('expected limits', () => {
   it('between two GPUs are those of the narrower side, where no NVLink is', () => {
     expect(pairLimit(bare, 0, 1)?.bytesPerSecond).toBeCloseTo(15.754e9, -7);
     expect(pairLimit(bare, 0, 1)?.over).toBe('pcie');
+  });
+
+  // nvbandwidth's README for an A100, and an H200 in a virtual machine: links that nothing is wrong with.
+  it.each([
+    ['A100, copy engine', 4, false, [18.4e9, 19.6e9]],
+    ['H200, copy engine', 5, false, [49.0e9, 52.19e9]],
+    ['H200, multiprocessors', 5, true, [28.39e9, 32.68e9]],
+  ])('leave room for the other way, where both are copied: %s', (_, generation, kernel, seen) => {
+    const way = hostLimit(machine([health({ maxPcieGeneration: generation })]), 0);
+    const limit = besideOpposite(way, kernel)?.bytesPerSecond ?? 0;
+    for (const rate of seen) {
+      expect(rate / limit).toBeGreaterThan(0.75);
+      expect(rate / limit).toBeLessThan(1.1);
+    }
+    // NVLink has lanes of its own for each way.
+    expect(besideOpposite({ ...way!, over: 'nvlink' }, kernel)?.bytesPerSecond).toBe(
+      way?.bytesPerSecond,
+    );
   });
 
   it('are those of the NVLinks between the two', () => {
