@@ -202,6 +202,16 @@ describe.each(stores)('$type on $gpus', ({ type, gpus }) => {
 });
 
 describe('list calls that come again', () => {
+  /** Of GPU 0, as a refusal to allocate says it. */
+  function freeBytes(): number {
+    try {
+      DeviceBuffer.alloc(0, 'float32', 2 ** 42);
+    } catch (error) {
+      return Number(/has (\d+) of \d+ bytes free/.exec(String(error))?.[1]);
+    }
+    throw new Error('16 TiB were had');
+  }
+
   async function aStore(): Promise<{
     kv: KVStore;
     keys: number[];
@@ -292,6 +302,40 @@ describe('list calls that come again', () => {
     await pushed;
     await kv.pull(keys, outs);
     expect(await numbers(outs[0]![0]!)).toEqual(full(4, 2));
+  });
+
+  it('hold nothing that is disposed of between them', async () => {
+    const { kv, keys, grads, outs } = await aStore();
+    const large = await onGpu(0, full(1 << 20, 1));
+    await kv.init(3, new Float32Array(1 << 20));
+    // The very lists, so that the call is remembered.
+    const pushed = [...keys, 3];
+    const given = [...grads, large];
+    for (let again = 0; again < 2; ++again) await kv.push(pushed, given);
+    await kv.pull(keys, outs);
+    const before = freeBytes();
+    large.dispose();
+    expect(freeBytes() - before).toBeGreaterThanOrEqual(4 << 20);
+  });
+
+  it('of many bytes begin before they are whole, and end as one', async () => {
+    const gpus = spread(2);
+    const kv = await open('device', { devices: named(gpus) });
+    const count = 1 << 20;
+    const keys = Array.from({ length: 12 }, (_, i) => i);
+    for (const key of keys) await kv.init(key, new Float32Array(count));
+    const grads = await Promise.all(keys.map((key) => onEach(gpus, full(count, key + 1))));
+    const outs = await Promise.all(keys.map(() => onEach(gpus, full(count, -1))));
+    for (const again of [1, 2]) {
+      await Promise.all([kv.push(keys, grads), kv.pull(keys, outs)]);
+      for (const [key, pulled] of outs.entries()) {
+        for (const out of pulled) {
+          const got = new Set(await numbers(out));
+          expect(got, `key ${String(key)}, ${String(again)}`).toEqual(new Set([2 * (key + 1)]));
+          await out.fill(-1);
+        }
+      }
+    }
   });
 
   it('give what an updater threw', async () => {

@@ -57,19 +57,19 @@ export function narrowest(rates: readonly (ExpectedRate | undefined)[]): Expecte
 /**
  * What a copy over PCIe has left while another goes the opposite way between the same two places: requests and
  * acknowledgements of one direction share the link with the data of the other. Of one way's limit nvbandwidth reaches
- * 0.58 to 0.62 on an A100 (generation 4, its README) and 0.78 to 0.82 on an H200 (generation 5) by the copy engines;
- * multiprocessors, which wait for each load, 0.45 to 0.52 there.
+ * 0.58 to 0.62 on an A100 (generation 4, its README), we 0.78 to 0.83 on an H200 (generation 5) by the copy engines;
+ * multiprocessors, which wait for each load, 0.45 to 0.57 there.
  */
 export function besideOpposite(
   limit: ExpectedRate | undefined,
   byKernel: boolean,
 ): ExpectedRate | undefined {
   if (limit?.over !== 'pcie') return limit;
-  const share = byKernel ? 0.5 : 0.75;
+  const share = byKernel ? 0.55 : 0.75;
   return {
     ...limit,
     bytesPerSecond: limit.bytesPerSecond * share,
-    basis: `${share * 100} % of ${limit.basis}, with as much the other way`,
+    basis: `${(share * 100).toFixed(0)} % of ${limit.basis}, with as much the other way`,
   };
 }
 

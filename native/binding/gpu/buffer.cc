@@ -1,7 +1,8 @@
 #include "binding/gpu/buffer.h"
 
 #include <algorithm>
-#include <atomic>
+#include <mutex>
+#include <unordered_set>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -20,7 +21,6 @@ namespace {
 constexpr const char* kDeviceBufferClass = "NativeDeviceBuffer";
 /// Tells our objects from others that have our prototype.
 constexpr napi_type_tag kTag = {0x6772616c696e6b67, 0x9c1f4ad20b7e4e35};
-std::atomic<std::uint64_t> disposalsOfAll = 0;
 /// What fill() writes from the host; the rest is copied on the device, doubling each time.
 constexpr std::size_t kFillBytes = 64 << 10;
 
@@ -142,14 +142,12 @@ DeviceBufferWrap::~DeviceBufferWrap() {
 
 void DeviceBufferWrap::release() {
   if (!block_->memory) return;
-  ++disposalsOfAll;
+  HeldBuffers::lookAnew();
   block_->memory.reset();
   Napi::MemoryManagement::AdjustExternalMemory(Env(), -static_cast<std::int64_t>(block_->bytes));
 }
 
 int DeviceBufferWrap::device() const { return block_->device->ordinal(); }
-
-std::uint64_t DeviceBufferWrap::disposals() { return disposalsOfAll; }
 
 bool DeviceBufferWrap::disposed() const { return disposed_ || !block_->memory; }
 
@@ -267,9 +265,58 @@ Napi::Value DeviceBufferWrap::fill(const Napi::CallbackInfo& info) {
 
 Napi::Value DeviceBufferWrap::dispose(const Napi::CallbackInfo& info) {
   disposed_ = true;
-  ++disposalsOfAll;
+  HeldBuffers::lookAnew();
   if (owns_) release();
   return info.Env().Undefined();
+}
+
+namespace {
+
+/// Of all threads. It outlives what is destroyed at the process's end.
+struct AllHeld {
+  std::mutex mutex;
+  std::unordered_set<HeldBuffers*> held;
+
+  static AllHeld& get() {
+    static AllHeld& all = *new AllHeld;
+    return all;
+  }
+};
+
+}  // namespace
+
+HeldBuffers::HeldBuffers(std::vector<DeviceBufferWrap*> buffers) : buffers_(std::move(buffers)) {
+  AllHeld& all = AllHeld::get();
+  const std::lock_guard lock(all.mutex);
+  all.held.insert(this);
+}
+
+HeldBuffers::~HeldBuffers() {
+  AllHeld& all = AllHeld::get();
+  const std::lock_guard lock(all.mutex);
+  all.held.erase(this);
+}
+
+std::shared_ptr<void> HeldBuffers::hold() {
+  const std::lock_guard lock(AllHeld::get().mutex);
+  if (memory_) return memory_;
+  auto memory = std::make_shared<std::vector<std::shared_ptr<void>>>();
+  memory->reserve(buffers_.size());
+  for (const DeviceBufferWrap* buffer : buffers_) {
+    if (buffer->disposed()) return nullptr;
+    memory->push_back(buffer->hold());
+  }
+  return memory_ = std::move(memory);
+}
+
+void HeldBuffers::lookAnew() {
+  AllHeld& all = AllHeld::get();
+  // Freed when nothing is locked any more.
+  std::vector<std::shared_ptr<void>> let;
+  const std::lock_guard lock(all.mutex);
+  for (HeldBuffers* one : all.held) {
+    if (one->memory_) let.push_back(std::move(one->memory_));
+  }
 }
 
 }  // namespace gradlink::binding

@@ -41,8 +41,6 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   std::size_t length() const { return length_; }
   /// dispose() was called here, or where the memory was allocated.
   bool disposed() const;
-  /// How many were disposed of so far in this process: while it stays, none of those looked at was.
-  static std::uint64_t disposals();
   /// Null when disposed, and for no elements.
   void* data() const;
   /// "a DeviceBuffer of 4 float32 on gpu:0": what came, for messages.
@@ -75,6 +73,28 @@ class DeviceBufferWrap : public Napi::ObjectWrap<DeviceBufferWrap> {
   /// Not a slice: what ends with this object is the memory.
   bool owns_ = false;
   bool disposed_ = false;
+};
+
+/// The memory of many buffers, which is held from call to call without a look at each of them: a
+/// cache that hundreds of them have left takes longer to read than a GPU takes to add them up. What
+/// is disposed of is free all the same, since then it looks anew.
+class HeldBuffers {
+ public:
+  /// The buffers outlive this.
+  explicit HeldBuffers(std::vector<DeviceBufferWrap*> buffers);
+  ~HeldBuffers();
+  HeldBuffers(const HeldBuffers&) = delete;
+  HeldBuffers& operator=(const HeldBuffers&) = delete;
+
+  /// Holds all of it beyond a dispose(); null where one was disposed of.
+  std::shared_ptr<void> hold();
+
+  /// Whenever a buffer is disposed of, from any thread.
+  static void lookAnew();
+
+ private:
+  const std::vector<DeviceBufferWrap*> buffers_;
+  std::shared_ptr<void> memory_;
 };
 
 }  // namespace gradlink::binding

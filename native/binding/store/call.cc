@@ -85,56 +85,36 @@ StoreCallWrap::StoreCallWrap(const Napi::CallbackInfo& info) : ObjectWrap(info) 
   store_ = std::move(made.store);
   operations_ = std::move(made.operations);
   ends_ = endsOf(operations_, *store_.lock());
-  buffers_.resize(operations_.size());
+  std::vector<DeviceBufferWrap*> buffers;
   for (const Napi::Value& list : made.lists) {
     if (!list.IsArray()) continue;
-    const auto ofOperations = list.As<Napi::Array>();
-    for (std::uint32_t i = 0; i < ofOperations.Length(); ++i) {
-      collect(ofOperations.Get(i), buffers_.at(i));
-    }
+    collect(list, buffers);
     lists_.push_back(Napi::Persistent(list.As<Napi::Object>()));
   }
-  checkedAt_ = DeviceBufferWrap::disposals();
+  buffers_.emplace(std::move(buffers));
 }
 
-void StoreCallWrap::check() const {
-  const std::uint64_t disposals = DeviceBufferWrap::disposals();
-  if (checkedAt_ == disposals) return;
-  for (const auto& ofOperation : buffers_) {
-    for (const DeviceBufferWrap* buffer : ofOperation) {
-      if (!buffer->disposed()) continue;
-      throw argumentError(Env(), "value", "a DeviceBuffer with memory", "a disposed one");
-    }
-  }
-  checkedAt_ = disposals;
-}
-
-std::vector<Operation> StoreCallWrap::slice(std::size_t from, std::size_t to, std::int32_t priority,
-                                            const std::shared_ptr<Ticket>& ticket,
-                                            std::vector<std::shared_ptr<void>>& memory) const {
-  std::vector<Operation> operations(operations_.begin() + static_cast<std::ptrdiff_t>(from),
-                                    operations_.begin() + static_cast<std::ptrdiff_t>(to));
-  for (Operation& operation : operations) {
-    operation.priority = priority;
-    operation.ticket = ticket;
-  }
-  for (std::size_t i = from; i < to; ++i) {
-    for (const DeviceBufferWrap* buffer : buffers_[i]) memory.push_back(buffer->hold());
-  }
-  return operations;
+std::shared_ptr<void> StoreCallWrap::hold() {
+  std::shared_ptr<void> memory = buffers_->hold();
+  if (memory) return memory;
+  throw argumentError(Env(), "value", "a DeviceBuffer with memory", "a disposed one");
 }
 
 void StoreCallWrap::submit(Store& store, std::int32_t priority,
-                           const std::shared_ptr<Ticket>& ticket, Kept& kept) const {
-  auto memory = std::make_shared<std::vector<std::shared_ptr<void>>>();
-  kept.emplace_back(Napi::Persistent(Value()), memory);
+                           const std::shared_ptr<Ticket>& ticket) const {
   // Not done before all slices are.
   ticket->expect();
   std::exception_ptr error;
   try {
-    std::size_t from = 0;
-    for (const std::size_t to : ends_) {
-      store.submit(slice(from, to, priority, ticket, *memory));
+    auto from = operations_.begin();
+    for (const std::size_t end : ends_) {
+      const auto to = operations_.begin() + static_cast<std::ptrdiff_t>(end);
+      std::vector<Operation> slice(from, to);
+      for (Operation& operation : slice) {
+        operation.priority = priority;
+        operation.ticket = ticket;
+      }
+      store.submit(std::move(slice));
       from = to;
     }
   } catch (...) {

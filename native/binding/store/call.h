@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "binding/gpu/buffer.h"
@@ -26,28 +27,21 @@ class StoreCallWrap : public Napi::ObjectWrap<StoreCallWrap> {
 
   explicit StoreCallWrap(const Napi::CallbackInfo&);
 
-  /// Throws a TypeError where a buffer was disposed of.
-  void check() const;
-  /// Their memory is kept. Slice by slice, where the store wants it, so that the first are under way
-  /// while the others are still made. What fails is the ticket's.
-  void submit(Store&, std::int32_t priority, const std::shared_ptr<Ticket>&, Kept&) const;
+  /// The memory of all arrays, beyond a dispose(). Throws a TypeError where one was disposed of.
+  std::shared_ptr<void> hold();
+  /// Slice by slice, where the store wants it, so that the first are under way while the others are
+  /// still made. What fails is the ticket's.
+  void submit(Store&, std::int32_t priority, const std::shared_ptr<Ticket>&) const;
 
  private:
   struct Made;
 
   std::weak_ptr<KVStoreHandle> store_;
-  std::vector<Operation> slice(std::size_t from, std::size_t to, std::int32_t priority,
-                               const std::shared_ptr<Ticket>&,
-                               std::vector<std::shared_ptr<void>>& memory) const;
-
   std::vector<Operation> operations_;
   /// Of each slice the operation behind its last.
   std::vector<std::size_t> ends_;
-  /// Of each operation, its arrays one after the other. They live as long as the lists do.
-  std::vector<std::vector<DeviceBufferWrap*>> buffers_;
-  /// None was disposed of before so many of all were.
-  mutable std::uint64_t checkedAt_;
   std::vector<Napi::ObjectReference> lists_;
+  std::optional<HeldBuffers> buffers_;  // which live as long as the lists do
 };
 
 }  // namespace gradlink::binding

@@ -194,16 +194,15 @@ Napi::Value KVStoreWrap::prepare(const Napi::CallbackInfo& info) {
 
 Napi::Value KVStoreWrap::submitPrepared(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    const StoreCallWrap& call = StoreCallWrap::of(info[0], handle_);
+    StoreCallWrap& call = StoreCallWrap::of(info[0], handle_);
     const std::int32_t priority = priorityArg(info[1]);
-    call.check();
+    std::shared_ptr<void> memory = call.hold();
     Store& store = handle_->open();
-    Kept held;
-    const auto keepHeld = [&](Kept& kept) {
-      std::move(held.begin(), held.end(), std::back_inserter(kept));
+    const auto keepMemory = [&](Kept& kept) {
+      kept.emplace_back(Napi::Persistent(call.Value()), std::move(memory));
     };
-    return await(info, keepHeld, [&](const std::shared_ptr<Ticket>& ticket) {
-      call.submit(store, priority, ticket, held);
+    return await(info, keepMemory, [&](const std::shared_ptr<Ticket>& ticket) {
+      call.submit(store, priority, ticket);
     });
   });
 }
