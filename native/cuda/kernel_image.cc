@@ -80,12 +80,11 @@ ModuleHandle compile(const Device& device, const PackedPtx& packed) {
                   driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");
     case kNoBinaryForGpu:
     case kInvalidPtx:
-      throw Error(ErrorCode::backendUnavailable,
-                  device.label() + " has compute capability " +
-                      std::to_string(device.capabilityMajor()) + "." +
-                      std::to_string(device.capabilityMinor()) +
-                      ", gradlink's kernels need 5.0 or newer (" + statusText(status) + ")" +
-                      log.text());
+      throw Error(
+          ErrorCode::backendUnavailable,
+          device.label() + " has compute capability " + std::to_string(device.capabilityMajor()) +
+              "." + std::to_string(device.capabilityMinor()) +
+              ", gradlink's kernels need 5.0 or newer (" + statusText(status) + ")" + log.text());
     default:
       break;
   }

@@ -53,7 +53,6 @@ unite(gradlink_cuda device
   kernels.cc
   memory.cc
   nvml.cc
-  pauses.cc
   shared_library.cc
   ranks/staged_communicator.cc
   step.cc

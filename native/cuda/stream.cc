@@ -1,14 +1,32 @@
 #include "cuda/stream.h"
 
+#include <sys/prctl.h>
+
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <thread>
 
 #include "core/error.h"
 #include "cuda/abi_numbers.h"
-#include "cuda/pauses.h"
 
 namespace gradlink::cuda {
 namespace {
+
+using namespace std::chrono_literals;
+
+/// Most batches of a store, and most collectives, are over within this; a thread that slept would
+/// wake later.
+constexpr auto kPolling = 1ms;
+/// What takes 10 ms is noticed late by half of this, half a hundredth.
+constexpr auto kLongestPause = 100us;
+
+/// Pauses so long, or lets others run.
+void pauseFor(std::chrono::nanoseconds pause) {
+  if (pause == 0ns) return std::this_thread::yield();
+  wakePrecisely();
+  std::this_thread::sleep_for(pause);
+}
 
 /// Builds the message only when there is one to build: these calls are on the fast path.
 void checkOn(Status status, const char* doing, const Device& device) {
@@ -16,6 +34,20 @@ void checkOn(Status status, const char* doing, const Device& device) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds pauseAfter(std::chrono::nanoseconds waited) {
+  if (waited < kPolling) return 0ns;
+  // A sixteenth of what was waited already: late by no more than that share.
+  return std::min<std::chrono::nanoseconds>(waited / 16, kLongestPause);
+}
+
+void wakePrecisely() {
+  thread_local bool done = false;
+  if (done) return;
+  done = true;
+  // Where it is refused, sleeps are longer.
+  static_cast<void>(prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL));
+}
 
 Stream::Stream(Device& device) : device_(device) {
   device.makeCurrent();

@@ -1,6 +1,7 @@
 // Work queues of a GPU and the marks between which time is taken.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -62,6 +63,15 @@ class Event {
   Device& device_;
   EventHandle handle_ = nullptr;
 };
+
+/// How long to pause before a GPU is asked again, after so long a wait; zero: not at all, others
+/// may run meanwhile. A driver's own blocking wait is no better: in a virtual machine its interrupt
+/// came half a millisecond late.
+std::chrono::nanoseconds pauseAfter(std::chrono::nanoseconds waited);
+
+/// Makes this thread's short sleeps as short as they are asked for; else the kernel adds up to 50
+/// us to each.
+void wakePrecisely();
 
 /// Waits until done() is true, with something else to watch meanwhile (else Stream::synchronize and
 /// Event::synchronize sleep until the very end): polls, then sleeps between polls, so that no core

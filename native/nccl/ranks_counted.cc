@@ -34,8 +34,9 @@ void Ranks::runCounted(const CountedCall& call, const CountedTable& table, const
       const char* const given = in + table.inBegin(rank, peer) * element;
       if (call.reduces()) {
         if (table.total(peer) == 0 || isFailure(result)) continue;
-        result = library_.reduce(given, peer == rank ? out : nullptr, table.total(peer),
-                                 abi::typeOf(call.dtype), abi::opOf(call.op, size_), peer, comm, stream);
+        result =
+            library_.reduce(given, peer == rank ? out : nullptr, table.total(peer),
+                            abi::typeOf(call.dtype), abi::opOf(call.op, size_), peer, comm, stream);
         continue;
       }
       const std::size_t sent = table.sent(rank, peer);

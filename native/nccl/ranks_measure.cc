@@ -103,7 +103,8 @@ double Ranks::simulate(const Comms& comms, const Shape& shape,
     Comms::Member& member = *comms.members()[i];
     auto* place = static_cast<char*>(places[i].data());
     member.device.makeCurrent();
-    const RankCall part{shape, place, place + 256, abi::opOf(shape.op, size_), member.stream.handle()};
+    const RankCall part{shape, place, place + 256, abi::opOf(shape.op, size_),
+                        member.stream.handle()};
     const abi::Result result = queuePart(library_, member, size_, part);
     if (isFailure(result)) throw library_.failure(result, watch.op).withRank(member.rank);
   }

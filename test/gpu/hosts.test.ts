@@ -158,13 +158,16 @@ describe('a world of GPUs', () => {
     }
   });
 
-  it('crosses hosts, and names a rank of a host that is cut off', { tags: 'full' }, async (context) => {
-    const reason = noHosts();
-    if (reason !== undefined) context.skip(reason);
-    const name = `gw${process.pid % 100_000}`;
-    const [address] = makeHosts(name);
-    try {
-      const source = `
+  it(
+    'crosses hosts, and names a rank of a host that is cut off',
+    { tags: 'full' },
+    async (context) => {
+      const reason = noHosts();
+      if (reason !== undefined) context.skip(reason);
+      const name = `gw${process.pid % 100_000}`;
+      const [address] = makeHosts(name);
+      try {
+        const source = `
         const comm = await Communicator.world({ backend: 'nccl' });
         const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
         await data.fill(comm.rank + 1);
@@ -176,18 +179,19 @@ describe('a world of GPUs', () => {
         report(ended);
         process.exit(0);
       `;
-      const ranks = await startOnHosts(scripts, name, address!, source);
-      await Promise.all(ranks.map((one) => one.said('met')));
-      cutLink(name);
-      const ended = await ends(ranks);
-      ended.forEach(({ reports }, rank) => {
-        expect(reports).toEqual([
-          ['nccl', 3],
-          expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
-        ]);
-      });
-    } finally {
-      removeHosts(name);
-    }
-  });
+        const ranks = await startOnHosts(scripts, name, address!, source);
+        await Promise.all(ranks.map((one) => one.said('met')));
+        cutLink(name);
+        const ended = await ends(ranks);
+        ended.forEach(({ reports }, rank) => {
+          expect(reports).toEqual([
+            ['nccl', 3],
+            expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
+          ]);
+        });
+      } finally {
+        removeHosts(name);
+      }
+    },
+  );
 });

@@ -1,9 +1,9 @@
 #include "binding/gpu/buffer.h"
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <unordered_set>
-#include <limits>
 #include <utility>
 #include <vector>
 

@@ -27,7 +27,8 @@ void collect(const Napi::Value& value, std::vector<DeviceBufferWrap*>& into) {
   }
 }
 
-/// The first slices are the smallest: each is under way while the next, of twice the bytes, is made.
+/// The first slices are the smallest: each is under way while the next, of twice the bytes, is
+/// made.
 std::vector<std::size_t> endsOf(std::span<const Operation> operations, KVStoreHandle& handle) {
   std::size_t wanted = handle.open().sliceBytes();
   std::vector<std::size_t> ends;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/pauses.h"
+#include "cuda/stream.h"
 
 namespace gradlink {
 namespace {
