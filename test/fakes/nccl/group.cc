@@ -282,10 +282,9 @@ abi::Result addJoin(std::shared_ptr<Comm> comm) {
   });
 }
 
-constexpr int kFloat8 = 10;
-
 /// On GPUs below 9.0 float8 is refused: at first in every collective, later in sums.
 static bool refusesFloat8(int type, bool reduces) {
+  constexpr int kFloat8 = 10;
   constexpr int kMovesFrom = 22803;
   if (type < kFloat8 || Machine::computeCapability() >= 90) return false;
   return reduces || libraryVersion() < kMovesFrom;
@@ -329,6 +328,7 @@ abi::Result addCollective(abi::CommHandle handle, cuda::StreamHandle stream, Ste
     }
     // src/device/onerank.cu has no float8 kernel for what multiplies before it adds.
     constexpr int kAverage = 4;
+    constexpr int kFloat8 = 10;
     if (reduces && comm->size == 1 && step.op >= kAverage && step.type >= kFloat8) {
       return complain(abi::kInvalidArgument, "one rank does not scale float8");
     }
