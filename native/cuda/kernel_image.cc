@@ -57,6 +57,9 @@ class JitLog {
   char text_[2048] = {};
 };
 
+/// Of the compute capability that the PTX is for (scripts/ptx.mjs).
+constexpr int kOldestMajor = 5;
+
 ModuleHandle compile(const Device& device, const PackedPtx& packed) {
   const std::vector<char> ptx = textOf(packed);
   ModuleHandle module = nullptr;
@@ -80,11 +83,12 @@ ModuleHandle compile(const Device& device, const PackedPtx& packed) {
                   driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");
     case kNoBinaryForGpu:
     case kInvalidPtx:
-      throw Error(
-          ErrorCode::backendUnavailable,
-          device.label() + " has compute capability " + std::to_string(device.capabilityMajor()) +
-              "." + std::to_string(device.capabilityMinor()) +
-              ", gradlink's kernels need 5.0 or newer (" + statusText(status) + ")" + log.text());
+      if (device.capabilityMajor() >= kOldestMajor) break;
+      throw Error(ErrorCode::backendUnavailable,
+                  device.label() + " has compute capability " +
+                      std::to_string(device.capabilityMajor()) + "." +
+                      std::to_string(device.capabilityMinor()) + ", gradlink's kernels need " +
+                      std::to_string(kOldestMajor) + ".0 or newer");
     default:
       break;
   }

@@ -4,6 +4,7 @@ import { afterEach, describe, expect, it } from 'vitest';
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { closeAll, filled, open } from '../kvstore/support.js';
+import { onRealGpus } from './setup/fakes.js';
 import {
   allNumbers,
   disposeAll,
@@ -124,7 +125,8 @@ describe('list calls that come again', () => {
     expect(await numbers(outs[0]![0]!)).toEqual(full(4, 2));
   });
 
-  it('hold nothing that is disposed of between them', async () => {
+  it('hold nothing that is disposed of between them', async (context) => {
+    if (onRealGpus) context.skip('other processes take and free memory meanwhile');
     const { kv, keys, grads, outs } = await aStore();
     const large = await onGpu(0, full(1 << 20, 1));
     await kv.init(3, new Float32Array(1 << 20));
@@ -138,20 +140,23 @@ describe('list calls that come again', () => {
     expect(freeBytes() - before).toBeGreaterThanOrEqual(4 << 20);
   });
 
-  it('of many bytes begin before they are whole, and end as one', async () => {
+  it('of many bytes are begun in slices, which end as one', async () => {
     const gpus = spread(2);
     const kv = await open('device', { devices: named(gpus) });
-    const count = 1 << 20;
-    const keys = Array.from({ length: 12 }, (_, i) => i);
-    for (const key of keys) await kv.init(key, new Float32Array(count));
-    const grads = await Promise.all(keys.map((key) => onEach(gpus, full(count, key + 1))));
-    const outs = await Promise.all(keys.map(() => onEach(gpus, full(count, -1))));
+    const of = (value: number) => new Float32Array(1 << 20).fill(value);
+    // 48 MiB: a slice ends after 32.
+    const keys = [0, 1, 2, 3, 4, 5];
+    await kv.init(
+      keys,
+      keys.map(() => of(0)),
+    );
+    const grads = await Promise.all(keys.map((key) => onEach(gpus, of(key + 1))));
+    const outs = await Promise.all(keys.map(() => onEach(gpus, of(-1))));
     for (const again of [1, 2]) {
       await Promise.all([kv.push(keys, grads), kv.pull(keys, outs)]);
       for (const [key, pulled] of outs.entries()) {
         for (const out of pulled) {
-          const got = new Set(await numbers(out));
-          expect(got, `key ${String(key)}, ${String(again)}`).toEqual(new Set([2 * (key + 1)]));
+          expect(await out.copyTo(), `key ${key}, ${again}`).toEqual(of(2 * (key + 1)));
           await out.fill(-1);
         }
       }

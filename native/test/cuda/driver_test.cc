@@ -127,7 +127,7 @@ TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=223"}}, compile), ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: .* unset CUDA_DISABLE_PTX_JIT");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=218"}}, compile), ExitedWithCode(1),
-              "CUDA_ERROR_INVALID_PTX .*; it says: ptxas fatal");
+              "^ERR_SYSTEM: cannot load .*CUDA_ERROR_INVALID_PTX .*; it says: ptxas fatal");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "capability=35"}}, compile), ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: gpu:0 .*compute capability 3.5, .* need 5.0 or newer");
 }
