@@ -150,7 +150,9 @@ export class Baselines {
     if (this.has(name)) return;
     const names = this.names();
     const known =
-      names.length === 0 ? 'there is none yet: gradlink baseline save NAME RUN' : names.join(', ');
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'the name of a baseline', `one of ${known}`, name);
+      names.length === 0
+        ? 'one that was saved (gradlink baseline save NAME RUN), and none is'
+        : `one of ${names.join(', ')}`;
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'the name of a baseline', known, name);
   }
 }

@@ -131,7 +131,7 @@ describe('gradlink launch', () => {
           return { kills: 1 };
         }
         expect(status, what).toBe(137);
-        expect(job.stderr, what).toMatch(new RegExp(`${victim.name}\\b.* was killed by SIGKILL`));
+        expect(job.stderr, what).toMatch(new RegExp(`${victim.name}\\b.* SIGKILL`));
         return { kills: 1, named: 1 };
       });
     });
@@ -247,7 +247,7 @@ describe('training with checkpoints', () => {
         const status = await job.ended;
         if (victim.name === 'launcher') return { kills: 1 };
         expect(status, job.stderr).toBe(137);
-        expect(job.stderr).toMatch(new RegExp(`${victim.name}\\b.* was killed by SIGKILL`));
+        expect(job.stderr).toMatch(new RegExp(`${victim.name}\\b.* SIGKILL`));
         return { kills: 1, named: 1 };
       });
       const last = completeCheckpoints(checkpoints)[0]!.step;

@@ -175,7 +175,7 @@ it(
         await launcher.until(() => launcher.endings.length > 0);
         const [ending] = launcher.endings;
         expect(ending).toMatchObject({ manner: 'lost' });
-        expect(ending?.what).toContain('was not authentic');
+        expect(ending?.what).toContain('not authentic');
         const whole = Array.from({ length: frames }, (_, i) => line(i)).join('');
         expect(whole.startsWith(launcher.stdout)).toBe(true);
         return { frames: frames + 1, tampered };

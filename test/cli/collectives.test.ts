@@ -85,8 +85,8 @@ describe('the table', () => {
       ['128', '32', 'float32', 'sum', '-1'],
     ]);
     for (const row of rows(stdout)) expect([row.length, row[8], row[12]]).toEqual([15, '0', '0']);
-    expect(stdout).toMatch(/^# Out of bounds values : 0 OK$/m);
-    expect(stdout).toMatch(/^# Avg bus bandwidth {4}: \d+\.\d{4}/m);
+    expect(stdout).toMatch(/^# .*bounds values : 0 OK$/m);
+    expect(stdout).toMatch(/^# Avg .*bandwidth {4}: \d+\.\d{4}/m);
   });
 
   it('draws a bar on a terminal that nobody reads lines on, and nowhere else', async () => {
@@ -144,7 +144,10 @@ describe('what is run', () => {
     // Nothing ran.
     expect(code).toBe(1);
     for (const one of cases)
-      expect(one).toMatchObject({ status: 'waived', reason: /power of two/ });
+      expect(one).toMatchObject({
+        status: 'waived',
+        reason: expect.stringMatching(/^3 ranks .*\bpower\b/) as string,
+      });
   });
 
   it('waives what a collective has no operation for', async () => {
@@ -265,7 +268,7 @@ describe('failures', () => {
     const { code, stdout } = await run('all_reduce', ...sizes);
     expect(code).toBe(1);
     expect(rows(stdout).map((row) => [row[8], row[12]])).toEqual(Array(3).fill(['0', '5']));
-    expect(stdout).toMatch(/^# Out of bounds values : 15 FAILED$/m);
+    expect(stdout).toMatch(/^# .*bounds values : 15 FAILED$/m);
   });
 
   it('a call that fails is recorded, and the sweep goes on', async () => {
@@ -333,38 +336,38 @@ describe('bad usage is refused with 2', () => {
     [['all_reduse'], 'collective', 'all_reduce, all_gather'],
     [['all_reduce', '-o', 'mulsum'], '-o', 'sum, prod, min, max, avg, all'],
     [['all_reduce', '-d', 'float4'], '-d', 'f8e5m2, fp8_e4m3, fp8_e5m2, all'],
-    [['all_reduce', '-d', 'fp8_e4m3'], '-d', 'Add -g GPUS for float8'],
+    [['all_reduce', '-d', 'fp8_e4m3'], '-d', 'Add -g GPUS'],
     [['all_reduce', '-n', '0'], '-n', 'from 1 to 1024'],
-    [['all_reduce', '-b', '2M', '-e', '1M'], '-e', 'at least the 2097152 bytes of -b'],
+    [['all_reduce', '-b', '2M', '-e', '1M'], '-e', '2097152 bytes of -b'],
     [['all_reduce', '-b', 'big'], '-b', '8, 64K, 128M or 1G'],
-    [['all_reduce', '-b', '1', '-e', '1M', '-i', '1'], '-f', 'at most 4096 sizes'],
+    [['all_reduce', '-b', '1', '-e', '1M', '-i', '1'], '-f', '4096 sizes'],
     [['all_reduce', '-e', '1T', '-f', '2'], '-e', 'fit into'],
-    [['broadcast', '-n', '2', '-r', '2'], '-r', 'a rank below 2'],
+    [['broadcast', '-n', '2', '-r', '2'], '-r', 'below 2'],
     [['all_reduce', '-f', '0'], '-f', 'from 1'],
     [['all_reduce', '-c', '2'], '-c', 'from 0 to 1'],
     [['all_reduce', '-a', '4'], '-a', 'from 0 to 3'],
     [['all_reduce', '-T', '0'], '-T', 'greater than 0'],
     [['all_reduce', '-g', '0'], '-g', 'from 1 to 1024'],
-    [['all_reduce', '-g', '2', '-n', '2'], '-n', 'no option of ranks in host memory'],
-    [['all_reduce', '-g', '2', '--shared'], '--shared', 'no option of ranks in host memory'],
-    [['all_reduce', '-g', '2', '-G', '1', '-z', '1'], '-G and -z', 'one of them'],
-    [['all_reduce', '-G', '2'], '-G', 'ranks that are GPUs'],
-    [['all_reduce', '-R', '1'], '-R', 'ranks that are GPUs'],
+    [['all_reduce', '-g', '2', '-n', '2'], '-n', 'host memory'],
+    [['all_reduce', '-g', '2', '--shared'], '--shared', 'host memory'],
+    [['all_reduce', '-g', '2', '-G', '1', '-z', '1'], '-G and -z', 'got both'],
+    [['all_reduce', '-G', '2'], '-G', 'are GPUs'],
+    [['all_reduce', '-R', '1'], '-R', 'are GPUs'],
     [['all_reduce', '-z', '4'], '-z', 'from 0 to 3'],
-    [['all_reduce', '-C', '1'], '-C', 'ranks that are GPUs'],
-    [['all_reduce', '-u', '1'], '-u', 'ranks that are GPUs'],
+    [['all_reduce', '-C', '1'], '-C', 'are GPUs'],
+    [['all_reduce', '-u', '1'], '-u', 'are GPUs'],
     [['all_reduce', '-K', '1'], '-K', 'Add -I 1'],
-    [['all_reduce', '-I', '1', '-K', '20'], '-K', 'below the 20 samples'],
-    [['all_reduce', '-g', '2', '-G', '1', '-I', '1'], '-I and -G', 'one of them'],
+    [['all_reduce', '-I', '1', '-K', '20'], '-K', 'the 20 samples'],
+    [['all_reduce', '-g', '2', '-G', '1', '-I', '1'], '-I and -G', 'got both'],
     [['all_reduce', '-p', '1'], '-p', 'use -t'],
-    [['all_reduce', '-y', '1'], '-y', 'a stream of its own'],
+    [['all_reduce', '-y', '1'], '-y', 'null stream'],
     [['all_reduce', '-x', '1'], '-x', 'NCCL_CTA_POLICY'],
     [['all_reduce', '-D', '2'], '-D', 'device API'],
     [['all_reduce', '-V', '16'], '-V', '-D'],
     [['all_reduce', '-M', '1'], '-M', 'nvidia-smi'],
-    [['all_reduce', '-z', '1'], '-z', 'ranks that are GPUs'],
-    [['all_reduce', '--output', '/nonexistent/run.json'], '--output', 'can be written'],
-    [['all_reduce', '-J', '/nonexistent/run.json'], '--output', 'can be written'],
+    [['all_reduce', '-z', '1'], '-z', 'are GPUs'],
+    [['all_reduce', '--output', '/nonexistent/run.json'], '--output', 'got /nonexistent/run.json'],
+    [['all_reduce', '-J', '/nonexistent/run.json'], '--output', 'got /nonexistent/run.json'],
   ])('%j', async (argv, option, message) => {
     const { code, stdout, stderr } = await gradlink(['collectives', ...argv]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });

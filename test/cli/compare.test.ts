@@ -36,11 +36,11 @@ describe('gradlink compare', () => {
     const base = write('base.json', { seed: 1 });
     const equal = await gradlink(['compare', base, write('equal.json', { seed: 2 })]);
     expect({ code: equal.code, stderr: equal.stderr }).toEqual({ code: 0, stderr: '' });
-    expect(equal.stdout).toMatch(/^3 same\nno regression beyond 5\.0 %$/m);
+    expect(equal.stdout).toMatch(/^3 same\nno regression .*5\.0 %$/m);
     const slowed = write('slowed.json', { seed: 3, factor: 1.2 });
     const worse = await gradlink(['compare', base, slowed]);
     expect(worse.code).toBe(1);
-    expect(worse.stdout).toContain('regression: 3 worse beyond 5.0 %, by one run of each');
+    expect(worse.stdout).toMatch(/regression: 3 worse .*5\.0 %/);
     expect((await gradlink(['compare', base, slowed, '--tolerance', '40%'])).code).toBe(0);
   });
 
@@ -71,10 +71,10 @@ describe('gradlink compare', () => {
   });
 
   it.each([
-    ['nothing.json', /expected a file or folder of reports/],
-    ['broken.json', /expected a report that --format json wrote.*no JSON/],
+    ['nothing.json', /RUN: .*nothing\.json/],
+    ['broken.json', /--format json .*no JSON/],
     ['other.json', /schema version 7/],
-    ['shape.json', /\/cases must be array/],
+    ['shape.json', /\/cases .*array/],
   ])('says what is wrong with %s', async (name, message) => {
     const good = write('good.json', { seed: 1 });
     writeFileSync(join(folder, 'broken.json'), '{');
@@ -90,7 +90,7 @@ describe('gradlink compare', () => {
 
   it('refuses a third run and a tolerance that is none', async () => {
     const base = write('base.json', { seed: 1 });
-    expect((await gradlink(['compare', base, base, base])).stderr).toMatch(/one or two runs/);
+    expect((await gradlink(['compare', base, base, base])).stderr).toMatch(/runs, got 3\b/);
     expect((await gradlink(['compare', base, base, '--tolerance', 'x'])).code).toBe(2);
   });
 });
@@ -109,7 +109,7 @@ describe('gradlink baseline', () => {
     expect(await gradlink(['compare', 'v1', files[0]!])).toMatchObject({ code: 0 });
     expect(await gradlink(['baseline', 'remove', 'v1'])).toMatchObject({ code: 0 });
     expect(JSON.parse((await gradlink(['baseline', 'list', '--json'])).stdout)).toEqual([]);
-    expect((await gradlink(['compare', slowed])).stderr).toContain('no baseline in use');
+    expect((await gradlink(['compare', slowed])).stderr).toContain('no baseline');
   });
 
   it('replaces the runs of a name, and keeps them when the new ones are bad', async () => {
@@ -124,9 +124,9 @@ describe('gradlink baseline', () => {
   });
 
   it.each([
-    [['save', '../v1', 'RUN'], /expected letters, digits/],
+    [['save', '../v1', 'RUN'], /letters, .*got '\.\.\/v1'/],
     [['save', 'v1', '/nowhere.json'], /ENOENT/],
-    [['use', 'v9'], /there is none yet/],
+    [['use', 'v9'], /none yet\b.*got 'v9'/],
   ])('says what is wrong with %j', async (argv, message) => {
     const { code, stderr } = await gradlink(['baseline', ...argv]);
     expect(code).toBe(2);

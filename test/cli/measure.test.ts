@@ -180,7 +180,7 @@ describe('what is run', () => {
           optimizer,
         );
         expect(iterations(stderr).map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
-        expect(stderr).toContain('residuals read and written');
+        expect(stderr).toContain('residuals');
         expect(code).toBe(0);
       }
     },

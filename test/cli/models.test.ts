@@ -48,12 +48,12 @@ describe('gradlink models', () => {
       '10',
     ]);
     expect(stdout).toMatch(/^0 +\S+ +20 x 1 x 5 x 5 +500$/m);
-    expect(stdout).toContain('lenet: 8 arrays, 1.644 MiB (1.724320 MB as MXNet prints it)');
+    expect(stdout).toMatch(/^lenet: 8 arrays, 1\.644 MiB \(1\.724320 MB\b/m);
   });
 
   it.each([
-    [['models', 'alexnot'], 'one of resnet,', "got 'alexnot'"],
-    [['models', 'vgg'], '11, 13, 16, 19 for --num-layers of vgg', 'got 152'],
+    [['models', 'alexnot'], 'of resnet,', "got 'alexnot'"],
+    [['models', 'vgg'], '11, 13, 16, 19 for --num-layers', 'got 152'],
     [
       ['models', 'inception-v3', '--image-shape', '3,224,224'],
       '3,299,299, for --image-shape',

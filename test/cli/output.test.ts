@@ -59,9 +59,7 @@ describe.skipIf(noSmallDisk !== undefined)('on a full disk', () => {
       writeFileSync(output, 'old');
       disk.fill(0);
       const { code, stderr } = await gradlink(command(output));
-      expect(stderr).toMatch(
-        /old\.html cannot be written: ENOSPC.*; free space on that file system, .*\(ERR_SYSTEM\)/,
-      );
+      expect(stderr).toMatch(/old\.html .*ENOSPC.*; free space\b.*\(ERR_SYSTEM\)/);
       expect(code).toBe(1);
       expect(readFileSync(output, 'utf8')).toBe('old');
       expect(readdirSync(disk.folder).sort()).toEqual(['ballast', 'old.html']);

@@ -88,18 +88,18 @@ describe('gradlink report', () => {
     const chart = ['report', at('train.json'), '--format', 'svg', '--chart'];
     const one = await gradlink([...chart, 'speedup']);
     expect(one.stdout).toMatch(/^<svg /);
-    expect(one.stdout).toContain('Speedup over workers');
+    expect(one.stdout).toContain('Speedup over');
     expect(one.stdout).not.toContain('Every sample');
     const none = await gradlink([...chart, 'speed']);
     expect(none).toMatchObject({ code: 2, stdout: '' });
-    expect(none.stderr).toContain('expected speedup, split, samples, got speed');
+    expect(none.stderr).toMatch(/\bspeedup, split, .*got speed\b/);
   });
 
   it('says what is wrong with what is no report', async () => {
     writeFileSync(at('bad.json'), '{"schemaVersion": 1}');
     const { code, stderr } = await gradlink(['report', at('bad.json')]);
     expect(code).toBe(2);
-    expect(stderr).toContain("must have required property 'run'");
+    expect(stderr).toContain("property 'run'");
     expect((await gradlink(['report', at('none.json')])).code).toBe(2);
   });
 });

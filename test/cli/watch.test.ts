@@ -74,7 +74,7 @@ describe('gradlink watch', () => {
   it('says so when there is nothing to draw, or no such program', async () => {
     const silent = await gradlink(['watch', ...program(['hello'])]);
     expect(silent).toMatchObject({ code: 1, stdout: 'hello\n' });
-    expect(silent.stderr).toContain('no figure came');
+    expect(silent.stderr).toContain('no figure');
     const absent = await gradlink(['watch', join(folder, 'none')]);
     expect(absent.code).toBe(1);
     expect(absent.stderr).toContain('ENOENT');

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import { halfTable, toHalf } from '../../lib/tensor/half.js';
+import { errorWith } from '../support/errors.js';
 import { codeOf, ranksOfTests } from '../support/ranks.js';
 
 const open = ranksOfTests();
@@ -122,7 +123,7 @@ describe("allReduce with op 'adasum'", () => {
   it('refuses integers, scales, and to block', async () => {
     const [one] = await open(2);
     await expect(one!.allReduce(new Int32Array(1), { op })).rejects.toThrow(
-      /floats with op 'adasum'/,
+      errorWith('ERR_INVALID_ARG_VALUE', /op 'adasum'.*int32/),
     );
     await expect(one!.allReduce(new Float32Array(1), { op, scale: 2 })).rejects.toThrow(
       /none with/,

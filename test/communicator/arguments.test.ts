@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
+import { errorWith } from '../support/errors.js';
 
 const alone = Communicator.local(1);
 const three = Communicator.local(3);
@@ -28,7 +29,7 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(),
       {
         code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/for data, got undefined/) as string,
+        message: expect.stringMatching(/ data,.*undefined/) as string,
       },
     ],
     [
@@ -36,9 +37,7 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(['1', '2', '3']),
       {
         code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(
-          /expected a TypedArray .* for data, got an array of 3/,
-        ) as string,
+        message: expect.stringMatching(/TypedArray.* data,.*array of 3/) as string,
       },
     ],
     [
@@ -46,7 +45,7 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(new Uint8ClampedArray(3)),
       {
         code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/for data, got a Uint8ClampedArray of 3/) as string,
+        message: expect.stringMatching(/ data,.*Uint8ClampedArray of 3/) as string,
       },
     ],
     [
@@ -59,9 +58,7 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(new Uint16Array(3)),
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(
-          /'float16' or 'bfloat16' with a Uint16Array for dtype/,
-        ) as string,
+        message: expect.stringMatching(/'float16' or 'bfloat16'.*Uint16Array.*dtype/) as string,
       },
     ],
     [
@@ -69,9 +66,7 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(f32(), { dtype: 'int32' }),
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(
-          /expected 'float32' \(what data holds\) for dtype, got 'int32'/,
-        ) as string,
+        message: expect.stringMatching(/'float32'.*data.*dtype.*'int32'/) as string,
       },
     ],
     [
@@ -79,9 +74,7 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(f32(), { dtype: 'float' }),
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(
-          /expected one of int8, .*float64, int16 for dtype, got 'float'/,
-        ) as string,
+        message: expect.stringMatching(/int8, .*float64, int16 for dtype.*'float'/) as string,
       },
     ],
     [
@@ -89,20 +82,20 @@ describe('arguments of collectives', () => {
       (c) => c['allReduce']?.(f32(), { op: 'mean' }),
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: "expected one of sum, prod, min, max, avg for op, got 'mean'",
+        message: expect.stringMatching(/sum.*prod.*min.*max.*avg.* op,.*'mean'/) as string,
       },
     ],
     [
       'a root out of range',
       (c) => c['broadcast']?.(f32(), { root: 1 }),
-      { code: 'ERR_OUT_OF_RANGE', message: 'expected an integer from 0 to 0 for root, got 1' },
+      { code: 'ERR_OUT_OF_RANGE', message: expect.stringMatching(/0 to 0 .*root.* 1$/) as string },
     ],
     [
       'a root that is no number',
       (c) => c['broadcast']?.(f32(), { root: '0' }),
       {
         code: 'ERR_INVALID_ARG_TYPE',
-        message: "expected an integer from 0 to 0 for root, got '0'",
+        message: expect.stringMatching(/0 to 0 .*root.*'0'/) as string,
       },
     ],
     [
@@ -110,25 +103,28 @@ describe('arguments of collectives', () => {
       (c) => c['barrier']?.({ timeoutMs: 0 }),
       {
         code: 'ERR_OUT_OF_RANGE',
-        message: expect.stringMatching(/milliseconds above 0 for timeoutMs, got 0/) as string,
+        message: expect.stringMatching(/above 0 .*timeoutMs.* 0$/) as string,
       },
     ],
     [
       'options that are none',
       (c) => c['allReduce']?.(f32(), 'sum'),
-      { code: 'ERR_INVALID_ARG_TYPE', message: "expected an object for options, got 'sum'" },
+      { code: 'ERR_INVALID_ARG_TYPE', message: expect.stringMatching(/options.*'sum'/) as string },
     ],
     [
       'an out of another length',
       (c) => c['allReduce']?.(f32(3), { out: f32(4) }),
-      { code: 'ERR_INVALID_ARG_VALUE', message: 'expected an array of 3 elements for out, got 4' },
+      {
+        code: 'ERR_INVALID_ARG_VALUE',
+        message: expect.stringMatching(/3 elements.*out.*4/) as string,
+      },
     ],
     [
       'an out of another type',
       (c) => c['allReduce']?.(f32(3), { out: new Float64Array(3) }),
       {
         code: 'ERR_INVALID_ARG_TYPE',
-        message: expect.stringMatching(/type of data for out, got a Float64Array of 3/) as string,
+        message: expect.stringMatching(/ data .*out,.*Float64Array of 3/) as string,
       },
     ],
     [
@@ -139,7 +135,7 @@ describe('arguments of collectives', () => {
       },
       {
         code: 'ERR_BUFFER_OVERLAP',
-        message: expect.stringMatching(/memory apart from data for out/) as string,
+        message: expect.stringMatching(/ data .*out,/) as string,
       },
     ],
     [
@@ -161,9 +157,7 @@ describe('arguments of collectives', () => {
       },
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(
-          /fixed length for data, got one over a resizable ArrayBuffer/,
-        ) as string,
+        message: expect.stringMatching(/ data,.*resizable/) as string,
       },
     ],
     [
@@ -175,9 +169,7 @@ describe('arguments of collectives', () => {
       },
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(
-          /an array with memory for data, got a detached one/,
-        ) as string,
+        message: expect.stringMatching(/ data,.*detached/) as string,
       },
     ],
     [
@@ -185,7 +177,7 @@ describe('arguments of collectives', () => {
       (c) => c['neighborAllReduce']?.(f32(), { selfWeight: 1, srcWeights: { 5: 1 } }),
       {
         code: 'ERR_OUT_OF_RANGE',
-        message: expect.stringMatching(/for srcWeights, got '5'/) as string,
+        message: expect.stringMatching(/srcWeights.*'5'/) as string,
       },
     ],
     [
@@ -193,7 +185,7 @@ describe('arguments of collectives', () => {
       (c) => c['neighborAllReduce']?.(f32(), { selfWeight: NaN, srcWeights: {} }),
       {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: 'expected a finite number for selfWeight, got NaN',
+        message: expect.stringMatching(/selfWeight.*NaN/) as string,
       },
     ],
   ];
@@ -211,7 +203,7 @@ describe('arguments of collectives', () => {
 
   it('are thrown by the blocking twins', () => {
     expect(() => one.allReduceSync(f32(), { out: f32(9) })).toThrow(
-      'expected an array of 3 elements for out, got 9',
+      errorWith('ERR_INVALID_ARG_VALUE', /3 elements.*out.*9/),
     );
   });
 });
@@ -219,14 +211,16 @@ describe('arguments of collectives', () => {
 describe('arguments of a group', () => {
   it('must be one array for each rank', async () => {
     await expect(three.allReduce([f32(), f32()])).rejects.toThrow(
-      'expected an array of 3 TypedArrays, one for each rank for data, got an array of 2',
+      errorWith('ERR_INVALID_ARG_VALUE', /3 TypedArrays.* data,.*array of 2/),
     );
-    await expect(loose(three)['allReduce']?.(f32())).rejects.toThrow(/got a Float32Array of 3/);
+    await expect(loose(three)['allReduce']?.(f32())).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /3 TypedArrays.*Float32Array of 3/),
+    );
   });
 
   it('must agree in type and length', async () => {
     await expect(three.allReduce([f32(), f32(), f32(4)])).rejects.toThrow(
-      'expected arrays of one type and length for all ranks for data, got others for rank 2 than for rank 0',
+      errorWith('ERR_INVALID_ARG_VALUE', / data,.*rank 2.*rank 0/),
     );
     await expect(
       loose(three)['allReduce']?.([f32(), f32(), new Int32Array(3)]),
@@ -248,17 +242,19 @@ describe('arguments of a group', () => {
 
   it('need a length that the ranks can share', async () => {
     await expect(three.allToAll([f32(4), f32(4), f32(4)])).rejects.toThrow(
-      'expected a length divisible by the 3 ranks for data, got length 4',
+      errorWith('ERR_INVALID_ARG_VALUE', /3 ranks.*data.*length 4/),
     );
   });
 
   it('of scatter need an out', async () => {
-    await expect(loose(three)['scatter']?.(f32(6))).rejects.toThrow(/for out, got undefined/);
+    await expect(loose(three)['scatter']?.(f32(6))).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', / out,.*undefined/),
+    );
   });
 
   it('of one rank are lists too', async () => {
     await expect(loose(alone)['allReduce']?.(f32())).rejects.toThrow(
-      'expected an array of one TypedArray for data, got a Float32Array of 3',
+      errorWith('ERR_INVALID_ARG_VALUE', /TypedArray.*data.*Float32Array of 3/),
     );
     const [data, out] = [f32(), f32()];
     expect(await alone.allReduce([data], { out: [out] })).toEqual([out]);
@@ -277,13 +273,15 @@ describe('arguments of a group', () => {
 
 describe('arguments of making communicators', () => {
   it('are checked', async () => {
-    expect(() => Communicator.local(0)).toThrow(/expected an integer from 1 to 65536 for n, got 0/);
-    expect(() => Communicator.local(1.5)).toThrow(/for n, got 1.5/);
+    expect(() => Communicator.local(0)).toThrow(
+      errorWith('ERR_OUT_OF_RANGE', /1 to 65536 .* n,.* 0$/),
+    );
+    expect(() => Communicator.local(1.5)).toThrow(errorWith('ERR_OUT_OF_RANGE', / n,.*1\.5/));
     await expect(Communicator.join({ name: '', rank: 0, size: 1 })).rejects.toThrow(
-      /not empty for name/,
+      errorWith('ERR_INVALID_ARG_VALUE', /name.*''/),
     );
     await expect(Communicator.join({ name: 'x', rank: 2, size: 2 })).rejects.toThrow(
-      'expected an integer from 0 to 1 for rank, got 2',
+      errorWith('ERR_OUT_OF_RANGE', /0 to 1 .*rank.* 2$/),
     );
     const noName = { rank: 0, size: 1 } as { name: string; rank: number; size: number };
     await expect(Communicator.join(noName)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
@@ -292,7 +290,7 @@ describe('arguments of making communicators', () => {
   it('cannot be bypassed by the native class', () => {
     const native = alone as unknown as { executor: { native: { constructor: new () => unknown } } };
     expect(() => new native.executor.native.constructor()).toThrow(
-      /a call of one of its static methods/,
+      errorWith('ERR_INVALID_ARG_VALUE', /static methods/),
     );
   });
 });

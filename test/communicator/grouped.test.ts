@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { Communicator } from '../../lib/index.js';
 import { allReduceMany, sparseAllReduce } from '../../lib/index.js';
+import { errorWith } from '../support/errors.js';
 import { codeOf, ranksOfTests } from '../support/ranks.js';
 
 const open = ranksOfTests();
@@ -163,7 +164,7 @@ describe('sparseAllReduce', () => {
       sparseAllReduce(ranks[1]!, { ...rows, values: Float32Array.of(1) }, { name: 'emb' }),
     ]);
     for (const message of messagesOf(ended, 'ERR_MISMATCH')) {
-      expect(message).toMatch(/rank 0 called sparseAllReduce 'emb' of rows of 2 .* rows of 1 /);
+      expect(message).toMatch(/rank 0 called sparseAllReduce 'emb'.* rows of 2 .* rows of 1 /);
     }
     await expect(sparseAllReduce(ranks[0]!, rows)).rejects.toThrow(
       /1 rows of 1 \(option rowLength/,
@@ -188,7 +189,9 @@ describe('subset', () => {
       ranks.map((one) => one.subset(one.rank === 0 ? [0, 1, 2] : [0, 1])),
     );
     expect(ended.map(codeOf)).toEqual(['ERR_MISMATCH', 'ERR_MISMATCH', 'fulfilled']);
-    await expect(ranks[0]!.subset([])).rejects.toThrow(/at least one rank, each once/);
+    await expect(ranks[0]!.subset([])).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', / ranks,.*none/),
+    );
     await expect(ranks[0]!.subset([1, 1])).rejects.toThrow(/one twice/);
     await expect(ranks[0]!.subset([4])).rejects.toThrow(/ranks\[0\]/);
   });

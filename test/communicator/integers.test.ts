@@ -5,6 +5,7 @@ import type { Communicator } from '../../lib/communicator/communicator.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { dtypeNames } from '../../lib/tensor/dtype.js';
 import { fullyConnectedGraph, ringGraph } from '../../lib/topology/index.js';
+import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 import { ranksOfTests } from '../support/ranks.js';
 
@@ -141,7 +142,7 @@ describe('int16', () => {
   it('is refused where a GPU would hold it, with the way to go', () => {
     // @ts-expect-error -- only the host has it
     expect(() => DeviceBuffer.alloc(0, 'int16', 4)).toThrow(
-      /int16 is for the host alone, take int32/,
+      errorWith('ERR_INVALID_ARG_VALUE', /int16.*int32 for dtype.*'int16'/),
     );
   });
 });

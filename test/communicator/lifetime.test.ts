@@ -68,7 +68,7 @@ describe('abort', () => {
   it('ends pending and later operations of all ranks with its reason', async () => {
     const [group, a, b] = await pair();
     const pending = a.allReduce(data());
-    b.abort('the disk is full');
+    b.abort('disk full');
     // All at once: each may fail first.
     const ended = await Promise.allSettled([pending, a.barrier(), b.barrier()]);
     const aborted = {
@@ -76,7 +76,7 @@ describe('abort', () => {
       reason: {
         code: 'ERR_ABORTED',
         usable: false,
-        message: expect.stringContaining('the disk is full') as string,
+        message: expect.stringContaining('disk full') as string,
       },
     };
     expect(ended).toMatchObject([aborted, aborted, aborted]);
@@ -129,7 +129,7 @@ describe('an AbortSignal', () => {
         {
           reason: {
             code: 'ERR_ABORTED',
-            message: expect.stringContaining('receive on rank 0') as string,
+            message: expect.stringMatching(/receive.*rank 0/) as string,
           },
         },
       ]);

@@ -27,8 +27,8 @@ describe('a named collective', () => {
       ['ERR_MISMATCH', true],
       ['ERR_MISMATCH', true],
     ]);
-    expect(errors[0].message).toMatch(/^allReduce 'grad\/conv1': the ranks made different calls/);
-    expect(errors[1].message).toMatch(/^broadcast 'weights': the ranks made different calls/);
+    expect(errors[0].message).toMatch(/^allReduce 'grad\/conv1': .*allReduce.*broadcast/);
+    expect(errors[1].message).toMatch(/^broadcast 'weights': .*allReduce.*broadcast/);
     expect(errors.map(({ op }) => op)).toEqual(['allReduce', 'broadcast']);
     // Made on another thread: the stack is taken anew, name and all.
     expect(errors[0].stack).toContain("allReduce 'grad/conv1'");

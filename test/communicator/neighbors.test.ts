@@ -11,6 +11,7 @@ import {
   uniformWeights,
 } from '../../lib/topology/index.js';
 import type { Topology } from '../../lib/topology/index.js';
+import { errorWith } from '../support/errors.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 import { ranksOfTests } from '../support/ranks.js';
 
@@ -127,7 +128,7 @@ describe('neighborAllReduce by a topology', () => {
     expect(datas.map(([value]) => value)).toEqual([3002, 23, 230, 2300]);
     await expect(
       ranks[0]!.neighborAllReduce(datas[0]!, { selfWeight: 1, srcWeights: { 1: 1 } }),
-    ).rejects.toThrow(/sources of rank 0 in the topology \(2, 3\)/);
+    ).rejects.toThrow(errorWith('ERR_INVALID_ARG_VALUE', /rank 0.*\(2, 3\).*srcWeights/));
   });
 
   it('keeps values as small as 2^-256, and sums before it divides', async () => {
@@ -263,8 +264,8 @@ describe('neighborAllGather', () => {
   });
 
   it.each([
-    ['nobody awaits it', { srcRanks: [], dstRanks: [1] }, /does not name it as a source/],
-    ['nobody sends it', { srcRanks: [1], dstRanks: [] }, /does not name it as a destination/],
+    ['nobody awaits it', { srcRanks: [], dstRanks: [1] }, /destination.*source/],
+    ['nobody sends it', { srcRanks: [1], dstRanks: [] }, /source.*destination/],
   ])('is the same error on every rank where %s', async (_, first, message) => {
     await make(3);
     const lists = [first, { srcRanks: [], dstRanks: [] }, { srcRanks: [], dstRanks: [] }];
@@ -287,7 +288,7 @@ describe('neighborAllGather', () => {
       const { reason } = one as PromiseRejectedResult;
       expect(reason).toMatchObject({
         code: 'ERR_MISMATCH',
-        message: expect.stringMatching(/sends 2 elements, the second expects 3/) as string,
+        message: expect.stringMatching(/sends 2 elements.*expects 3/) as string,
       });
     }
     const types = await Promise.allSettled([
@@ -336,7 +337,11 @@ describe('pairGossip', () => {
   it('refuses its own rank, and half of the weights', async () => {
     await make(2);
     const data = new Float32Array(1);
-    await expect(ranks[0]!.pairGossip(data, { peer: 0 })).rejects.toThrow(/other than its own 0/);
-    await expect(ranks[0]!.pairGossip(data, { peer: 1, selfWeight: 1 })).rejects.toThrow(/both/);
+    await expect(ranks[0]!.pairGossip(data, { peer: 0 })).rejects.toThrow(
+      errorWith('ERR_OUT_OF_RANGE', /peer.* 0$/),
+    );
+    await expect(ranks[0]!.pairGossip(data, { peer: 1, selfWeight: 1 })).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /selfWeight.*pairWeight/),
+    );
   });
 });

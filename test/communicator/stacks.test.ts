@@ -42,8 +42,7 @@ describe('the stack of a rejection names the file of the caller', () => {
     try {
       const error = await failureOf(() => Communicator.world({ backend: 'mpi' }));
       expect(error).toMatchObject({ code: 'ERR_BACKEND_UNAVAILABLE' });
-      expect(error.message).toContain("'/nowhere/libmpi.so', which the variable GRADLINK_MPI");
-      expect(error.message).toContain('could not be loaded');
+      expect(error.message).toMatch(/'\/nowhere\/libmpi\.so'.*GRADLINK_MPI/);
       expect(error.stack).toContain(own);
     } finally {
       delete process.env['GRADLINK_MPI'];

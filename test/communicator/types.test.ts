@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from 'vitest'
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { Received } from '../../lib/communicator/types.js';
+import { errorWith } from '../support/errors.js';
 
 const group = Communicator.local(1);
 let one: Communicator;
@@ -87,7 +88,9 @@ describe('types', () => {
     // @ts-expect-error -- it is called weighted
     expect(() => one.setTopology(one.topology, { weights: true })).toThrow(/'weights'/);
     // @ts-expect-error -- it is called cycleMs
-    expect(() => one.setFusion({ cycle: 1 })).toThrow(/'cycle' \(the nearest is 'cycleMs'\)/);
+    expect(() => one.setFusion({ cycle: 1 })).toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /'cycle'.*'cycleMs'/),
+    );
     // @ts-expect-error -- no signal ends a call that blocks
     expect(() => one.barrierSync({ signal: AbortSignal.timeout(1) })).toThrow(/'signal'/);
   });

@@ -78,7 +78,7 @@ describe('the ratio of medians', () => {
   });
 
   it('refuses a side without samples', () => {
-    expect(() => ratioOfMedians([], [[1]], 0.95)).toThrow(/expected runs of samples above zero/);
+    expect(() => ratioOfMedians([], [[1]], 0.95)).toThrow(/samples above\b/);
     expect(() => ratioOfMedians([[1]], [[]], 0.95)).toThrow(TypeError);
     expect(() => ratioOfMedians([[1]], [[0]], 0.95)).toThrow(TypeError);
   });
@@ -190,7 +190,7 @@ describe('compareRuns', () => {
 
   it('refuses what it cannot use', () => {
     const runs = { name: 'base', reports: [madeRun({ seed: 1 })] };
-    expect(() => compareRuns({ name: 'none', reports: [] }, runs)).toThrow(/at least one report/);
+    expect(() => compareRuns({ name: 'none', reports: [] }, runs)).toThrow(/one report\b/);
     expect(() => compareRuns(runs, runs, { tolerance: -1 })).toThrow(RangeError);
     expect(() => compareRuns(runs, runs, { confidence: 1 })).toThrow(RangeError);
   });

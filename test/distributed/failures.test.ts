@@ -122,8 +122,8 @@ describe('dist_sync', () => {
 
   // Servers wait for a worker there, and answer nobody meanwhile.
   it.each([
-    ['barrier', 1, 'kv.barrier()', 'barrier: worker 1 did not come within 2000 ms'],
-    ['setOptimizer', 0, `kv.setOptimizer(new SGD())`, 'worker 0 did not set the optimizer'],
+    ['barrier', 1, 'kv.barrier()', /^barrier: worker 1 .*2000 ms/],
+    ['setOptimizer', 0, `kv.setOptimizer(new SGD())`, /worker 0 .*optimizer/],
   ])('a worker that never comes to %s is named, not a server', async (_, absent, call, said) => {
     const job = startJob(
       scripts,
@@ -145,7 +145,7 @@ describe('dist_sync', () => {
     job.workers[absent]!.child.kill('SIGKILL');
     await job.ended;
     expect(first.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: absent });
-    expect((first.reports[0] as Error).message).toContain(said);
+    expect((first.reports[0] as Error).message).toMatch(said);
   });
 });
 
@@ -196,8 +196,8 @@ describe('at the start', () => {
       runJob(scripts, { workers: 1, servers: 1 }, create, { GRADLINK_NUM_SERVERS: '2' }),
     ]);
     expect(late.workers[0]!.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
-    expect((late.workers[0]!.reports[0] as Error).message).toMatch(/^worker 1 has not come/);
+    expect((late.workers[0]!.reports[0] as Error).message).toMatch(/^worker 1\b/);
     expect(without.workers[0]!.reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 2 });
-    expect((without.workers[0]!.reports[0] as Error).message).toMatch(/^server 1 has not come/);
+    expect((without.workers[0]!.reports[0] as Error).message).toMatch(/^server 1\b/);
   });
 });

@@ -234,7 +234,7 @@ describe('setServerProfiler', () => {
       reports: [
         failed(/^setServerProfiler: server [01]: .*missing/),
         failed(/^setServerProfiler: server 1: .*profile\.server-1\.json/),
-        failed(/other\.server-[01]\.json is being written: setServerProfiler\(null\) ends it/),
+        failed(/other\.server-[01]\.json.*setServerProfiler\(null\)/),
         { code: 'ERR_INVALID_ARG_VALUE' },
         { code: 'ERR_INVALID_ARG_TYPE' },
       ],
@@ -285,7 +285,7 @@ describe('setServerProfiler', () => {
       await other.close();
       await kv.close();`,
     );
-    const text = expect.stringContaining('is being written for another store') as unknown;
+    const text = expect.stringMatching(/server-[01]\.json.*another store/) as unknown;
     expect(workers[0]).toMatchObject({ ...well, reports: [text] });
   });
 
@@ -301,7 +301,7 @@ describe('setServerProfiler', () => {
     );
     const refused = expect.objectContaining({
       code: 'ERR_UNSUPPORTED',
-      message: expect.stringContaining('setServerProfiler needs a store with servers') as string,
+      message: expect.stringMatching(/setServerProfiler.*servers/) as string,
     }) as unknown;
     expect(workers[0]).toMatchObject({ ...well, reports: [refused, refused] });
   });

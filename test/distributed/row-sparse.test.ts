@@ -185,8 +185,7 @@ it('GroupAdaGrad is refused where servers would cut a row', async () => {
     await kv.setOptimizer(new GroupAdaGrad()).catch((error) => report(error.message));
     await kv.close();`,
   );
-  const text = 'groupadagrad needs the norm of whole rows, but key w is cut over 2 servers: raise';
-  expect(workers).toEqual(everyWorker([expect.stringContaining(text)]));
+  expect(workers).toEqual(everyWorker([expect.stringMatching(/groupadagrad.*key w.*2 servers/)]));
 });
 
 it('dist_async updates by the rows of each worker', async () => {
@@ -308,7 +307,7 @@ it('rows do not go with an optimizer whose steps workers share, and whole arrays
   );
   const refused = [
     'ERR_UNSUPPORTED',
-    expect.stringMatching(/key small: a push of rows does not go with shardOptimizer/) as unknown,
+    expect.stringMatching(/key small: .*shardOptimizer/) as unknown,
   ];
   expect(workers).toEqual(everyWorker(['2,1,1,0', refused, '0,-1,-1,-2']));
 });

@@ -111,7 +111,7 @@ describe('serveJob({ updater })', () => {
         serving: `
         updater: (key, received, stored) => {
           stored.fill(-1);
-          if (received[0] > 100) throw new RangeError('the gradient is too large');
+          if (received[0] > 100) throw new RangeError('too large');
           stored.set(received);
         },`,
       },
@@ -136,7 +136,7 @@ describe('serveJob({ updater })', () => {
     );
     const failure = (key: string): object => ({
       code: 'ERR_SYSTEM',
-      message: `the updater of a server failed for key ${key}, whose value stays as it was: the gradient is too large`,
+      message: expect.stringMatching(new RegExp(`updater.*key ${key}.*: too large$`)) as string,
     });
     const reports = [failure('small'), failure('big'), 'ERR_SYSTEM', [true, true], [true, true]];
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
@@ -165,7 +165,7 @@ describe('serveJob({ updater })', () => {
       await kv.close();
       `,
     );
-    const text = expect.stringContaining('give the function to serveJob({ updater })') as unknown;
+    const text = expect.stringContaining('serveJob({ updater })') as unknown;
     const reports = [[7, 7, 7], text, [6, 6, 6], [2, 2, 2]];
     for (const worker of workers) expect(worker).toMatchObject({ ...well, reports });
   });

@@ -48,7 +48,7 @@ describe('hosts that are compared', () => {
       ['hosts:clock', 'ok'],
     ]);
     expect(found[0]!.text).toBe('3 hosts: n1, n2, n3');
-    expect(found[1]!.text).toContain('driver 550.54, NCCL 2.28.3, Open MPI v4.1.4, GPUs 8 x H100');
+    expect(found[1]!.text).toMatch(/driver 550\.54, NCCL 2\.28\.3, .*MPI v4\.1\.4, GPUs 8 x H100/);
     expect(found[2]!.text).toContain('slowest n2 to n1, 0.50 ms');
   });
 
@@ -171,7 +171,7 @@ describe('hosts that are called', () => {
     closing.splice(-1)[0]!();
     expect((await call(gone)).error).toContain('127.0.0.1: refused');
     const unknown = { ...gone, addresses: ['no.such.host.invalid'] };
-    expect((await call(unknown)).error).toContain('name is not known there');
+    expect((await call(unknown)).error).toContain('not known');
   });
 });
 

@@ -92,9 +92,9 @@ describe('a file written in one step', () => {
     writeFileSync(file, 'old');
     const pieces = (function* () {
       yield 'new';
-      throw new Error('the report cannot be made');
+      throw new Error('no report');
     })();
-    expect(failure(file, pieces).message).toContain('the report cannot be made');
+    expect(failure(file, pieces).message).toContain('no report');
     expect(text()).toBe('old');
     expect(readdirSync(folder)).toEqual(['run.json']);
   });
@@ -134,7 +134,7 @@ describe('what is no file', () => {
     writeFileAtomic('/dev/null', ['gone']);
     expect(lstatSync('/dev/null').isCharacterDevice()).toBe(true);
     expect(failure('/dev/full').message).toMatch(
-      /^\/dev\/full cannot be written: ENOSPC: no space left on device, write; free space/,
+      /^\/dev\/full .*: ENOSPC: .*, write; free space\b/,
     );
     expect(lstatSync('/dev/full').isCharacterDevice()).toBe(true);
   });
@@ -162,32 +162,28 @@ describe('what is no file', () => {
   });
 
   it('is refused: a folder, a name in none, links in a circle', () => {
-    expect(failure(folder).message).toContain('it is a directory; name a file');
+    expect(failure(folder).message).toContain('a directory; name');
     const absent = join(folder, 'absent', 'run.json');
-    expect(failure(absent).message).toMatch(
-      new RegExp(`^${absent} cannot be written: ENOENT: .*make its folder first`),
-    );
+    expect(failure(absent).message).toMatch(new RegExp(`^${absent} .*: ENOENT: .*folder first`));
     symlinkSync('two', join(folder, 'one'));
     symlinkSync('one', join(folder, 'two'));
-    expect(failure(join(folder, 'one')).message).toContain('symbolic links lead in a circle');
-    expect(failure(join(folder, 'x'.repeat(300))).message).toContain('choose a shorter name');
+    expect(failure(join(folder, 'one')).message).toMatch(/\blinks .*circle/);
+    expect(failure(join(folder, 'x'.repeat(300))).message).toMatch(/: ENAMETOOLONG: .*shorter/);
     expect(readdirSync(folder).sort()).toEqual(['one', 'two']);
   });
 
   it.each([
-    ['EACCES', 'give this user the right to it'],
-    ['EROFS', 'name a file on a file system that can be written'],
-    ['EDQUOT', 'free some of what the quota allows'],
+    ['EACCES', 'this user'],
+    ['EROFS', 'file system'],
+    ['EDQUOT', 'quota'],
   ])('tells what to do about %s', (code, todo) => {
-    const cause = Object.assign(new Error(`${code}: as the system says, open`), { code });
+    const cause = Object.assign(new Error(`${code}: said, open`), { code });
     const pieces = (function* (): Generator<string> {
       yield '';
       throw cause;
     })();
     const { message, cause: kept } = failure(file, pieces);
-    expect(message).toContain(
-      `${file} cannot be written: ${code}: as the system says, open; ${todo}`,
-    );
+    expect(message).toMatch(new RegExp(`^${file} .*: ${code}: said, open; .*${todo}`));
     expect(kept).toBe(cause);
   });
 
@@ -206,7 +202,7 @@ describe.skipIf(noSmallDisk !== undefined)('on a full disk', () => {
       writeFileSync(full, 'old');
       disk.fill(free);
       const error = failure(full, ['x'.repeat(4096), 'y'.repeat(4096)]);
-      expect(error.message).toMatch(/ENOSPC.*; free space on that file system/);
+      expect(error.message).toMatch(/ENOSPC.*; free space\b/);
       expect(text(full)).toBe('old');
       expect(readdirSync(disk.folder).sort()).toEqual(['ballast', 'run.json']);
     } finally {

@@ -15,7 +15,7 @@ import { allReduceOutput, nvbandwidthOutput } from '../support/rivals.js';
 import { onRealGpus } from './setup/fakes.js';
 
 /** What needs a newer library, or programs that are not everywhere. */
-const mayBeWaived = /2 ranks on one GPU|beside nv|beside nccl-tests|in CUDA graphs/;
+const mayBeWaived = /2 ranks|beside nv|beside nccl-tests|CUDA graphs/;
 
 const validate = new Ajv({ allowUnionTypes: true }).compile(reportSchema);
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-bench-gpu-'));
@@ -98,7 +98,10 @@ describe('bench/gpu.js', () => {
         cases.filter(hasMeasurement).map(({ name, limit }) => [name, limit]),
       );
       const copy = limits['host_to_device_memcpy_ce, beside nvbandwidth'];
-      expect(copy).toMatchObject({ copyBytesPerSecond: 27.5e9, basis: 'nvbandwidth, in this run' });
+      expect(copy).toMatchObject({
+        copyBytesPerSecond: 27.5e9,
+        basis: expect.stringMatching(/^nvbandwidth/),
+      });
       expect(copy?.ratio).toBeCloseTo(2, 1);
       const name = Object.keys(limits).filter((one) => one.includes('beside nccl-tests'));
       expect(name.map((one) => limits[one]?.copyBytesPerSecond)).toEqual([12.5e9, 13.75e9]);

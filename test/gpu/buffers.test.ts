@@ -7,6 +7,7 @@ import { native } from '../../lib/native/load.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { commonDtypes, elementSize } from '../../lib/tensor/dtype.js';
 import type { CommonDType } from '../../lib/tensor/dtype.js';
+import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 
 const gpus = gpuDevices();
@@ -103,8 +104,8 @@ describe('slice', () => {
 
   it('refuses what lies outside', () => {
     using buffer = DeviceBuffer.alloc(0, 'int8', 4);
-    expect(() => buffer.slice(0, 5)).toThrow('expected an integer from 0 to 4 for end, got 5');
-    expect(() => buffer.slice(3, 2)).toThrow('expected an integer from 3 to 4 for end, got 2');
+    expect(() => buffer.slice(0, 5)).toThrow(errorWith('ERR_OUT_OF_RANGE', /0 to 4 .*end.* 5$/));
+    expect(() => buffer.slice(3, 2)).toThrow(errorWith('ERR_OUT_OF_RANGE', /3 to 4 .*end.* 2$/));
     expect(() => buffer.slice(-1)).toThrow(RangeError);
   });
 });
@@ -134,12 +135,14 @@ describe('fill', () => {
     using bytes = DeviceBuffer.alloc(0, 'uint8', 2);
     using longs = DeviceBuffer.alloc(0, 'int64', 2);
     await expect(bytes.fill(256)).rejects.toThrow(
-      'expected an integer from 0 to 255 for uint8 for value, got 256',
+      errorWith('ERR_OUT_OF_RANGE', /255.*uint8.*value.*256/),
     );
     await expect(bytes.fill(0.5)).rejects.toMatchObject({ code: 'ERR_OUT_OF_RANGE' });
     await expect(longs.fill(2n ** 63n)).rejects.toBeInstanceOf(RangeError);
     // @ts-expect-error -- 64-bit integers are bigints
-    await expect(longs.fill(1)).rejects.toThrow('expected a bigint for int64 for value, got 1');
+    await expect(longs.fill(1)).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_TYPE', /bigint.*int64.*value.* 1$/),
+    );
     await longs.fill(-(2n ** 63n));
     expect([...(await longs.copyTo())]).toEqual([-(2n ** 63n), -(2n ** 63n)]);
   });
@@ -163,7 +166,7 @@ describe('copyBetween', () => {
     using short = DeviceBuffer.alloc(other, 'float32', 3);
     using ints = DeviceBuffer.alloc(0, 'int32', 4);
     await expect(DeviceBuffer.copyBetween(from, short)).rejects.toThrow(
-      `expected a DeviceBuffer of 4 float32, as from for to, got a DeviceBuffer of 3 float32 on gpu:${other}`,
+      errorWith('ERR_INVALID_ARG_VALUE', new RegExp(`4 float32.* to,.*3 float32.*gpu:${other}`)),
     );
     // @ts-expect-error -- another dtype
     await expect(DeviceBuffer.copyBetween(from, ints)).rejects.toMatchObject({
@@ -180,26 +183,30 @@ describe('arguments', () => {
     using buffer = DeviceBuffer.alloc(0, 'float32', 4);
     const loose = buffer as unknown as Loose;
     await expect(loose['copyFrom']?.(new Float64Array(4))).rejects.toThrow(
-      "expected 'float64' (what from holds) for dtype, got 'float32'",
+      errorWith('ERR_INVALID_ARG_VALUE', /'float64'.*from.*dtype.*'float32'/),
     );
     await expect(loose['copyFrom']?.(buffer)).rejects.toMatchObject({
       code: 'ERR_INVALID_ARG_TYPE',
     });
     await expect(buffer.copyFrom(new Float32Array(5))).rejects.toThrow(
-      'expected an array of 4 elements, as the DeviceBuffer for from, got 5',
+      errorWith('ERR_INVALID_ARG_VALUE', /4 elements.*from.*5/),
     );
-    await expect(buffer.copyTo(new Float32Array(3))).rejects.toThrow(/for to, got 3/);
-    expect(() => DeviceBuffer.alloc(0, 'float' as 'float32', 4)).toThrow(/one of int8/);
+    await expect(buffer.copyTo(new Float32Array(3))).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /for to.*3/),
+    );
+    expect(() => DeviceBuffer.alloc(0, 'float' as 'float32', 4)).toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /int8.*dtype.*'float'/),
+    );
     expect(() => DeviceBuffer.alloc(0, 'float32', -1)).toThrow(RangeError);
-    expect(() => DeviceBuffer.alloc(0, 'float32', 2 ** 52)).toThrow(/cannot allocate|memory/);
+    expect(() => DeviceBuffer.alloc(0, 'float32', 2 ** 52)).toThrow(
+      errorWith('ERR_OUT_OF_MEMORY', /gpu:0/),
+    );
     expect(() => DeviceBuffer.alloc('0' as never, 'float32', 1)).toThrow(TypeError);
   });
 
   it('name the GPUs there are', () => {
     expect(() => DeviceBuffer.alloc(gpus.length, 'int8', 1)).toThrow(
-      new RegExp(
-        `no gpu:${gpus.length}: this process sees ${gpus.length === 1 ? 'one' : gpus.length} GPU`,
-      ),
+      new RegExp(`no gpu:${gpus.length}.* ${gpus.length === 1 ? 'one' : gpus.length} GPU`),
     );
   });
 
@@ -208,8 +215,8 @@ describe('arguments', () => {
     const buffer = NativeDeviceBuffer.alloc(0, 8, 4);
     const impostor = Object.create(NativeDeviceBuffer.prototype) as typeof buffer;
     expect(() => buffer.copyFrom(impostor)).toThrow(/for from/);
-    expect(() => buffer.copyFrom(new Float32Array(3))).toThrow(/4 elements for from, got 3/);
-    expect(() => buffer.copyTo(new Int32Array(4))).toThrow(/for to, got a TypedArray of another/);
+    expect(() => buffer.copyFrom(new Float32Array(3))).toThrow(/4 elements.*from.*3/);
+    expect(() => buffer.copyTo(new Int32Array(4))).toThrow(/for to.*TypedArray/);
     expect(() => buffer.slice(1, 5)).toThrow(/for end/);
     expect(() => NativeDeviceBuffer.alloc(0, 8, 2 ** 53 - 1)).toThrow();
     expect(() => new (NativeDeviceBuffer as unknown as new () => unknown)()).toThrow(/alloc/);
@@ -224,7 +231,7 @@ describe('memory of a pending copy', () => {
     const host = new Float32Array(4);
     const reading = buffer.copyTo(host);
     await expect(buffer.fill(0)).rejects.toThrow(
-      'expected memory that no pending operation uses for what fill writes, got memory that copyTo is reading',
+      errorWith('ERR_BUFFER_IN_USE', /fill writes.*copyTo.*reading/),
     );
     await expect(buffer.copyFrom(host)).rejects.toMatchObject({ code: 'ERR_BUFFER_IN_USE' });
     await Promise.all([reading, buffer.copyTo()]);
@@ -248,10 +255,7 @@ describe('dispose', () => {
   it('frees the memory at once', () => {
     const first = allocLarge();
     expect(allocLarge).toThrow(
-      expect.objectContaining({
-        code: 'ERR_OUT_OF_MEMORY',
-        message: expect.stringMatching(/cannot allocate \d+ bytes on gpu:0.* bytes free/) as string,
-      }),
+      errorWith('ERR_OUT_OF_MEMORY', new RegExp(`\\b${large} bytes.*gpu:0.*bytes free`)),
     );
     first.dispose();
     allocLarge().dispose();
@@ -265,13 +269,15 @@ describe('dispose', () => {
     expect([buffer.disposed, part.disposed]).toEqual([true, true]);
     for (const one of [buffer, part]) {
       await expect(one.copyTo()).rejects.toThrow(
-        'expected a DeviceBuffer with memory for this, got a disposed one',
+        errorWith('ERR_INVALID_ARG_VALUE', /DeviceBuffer.*this.*disposed/),
       );
       await expect(one.fill(1)).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
       expect(() => one.slice()).toThrow(/a disposed one/);
     }
     using target = DeviceBuffer.alloc(0, 'float32', 3);
-    await expect(DeviceBuffer.copyBetween(buffer, target)).rejects.toThrow(/for from, got a disp/);
+    await expect(DeviceBuffer.copyBetween(buffer, target)).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /for from.*disposed/),
+    );
   });
 
   it('of a slice ends that slice alone', async () => {
@@ -329,7 +335,9 @@ describe('pinned', () => {
 
   it('has room for nothing, and refuses nonsense', () => {
     expect(pinnedArray('bfloat16', 0)).toEqual(new Uint16Array(0));
-    expect(() => pinnedArray('half' as 'float16', 1)).toThrow(/one of int8/);
+    expect(() => pinnedArray('half' as 'float16', 1)).toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /int8.*dtype.*'half'/),
+    );
     expect(() => pinnedArray('int8', 1.5)).toThrow(RangeError);
   });
 });

@@ -68,7 +68,10 @@ describe('one process', () => {
     const averages = value.cases.filter(({ parameters }) => parameters.op === 'avg');
     expect(averages).not.toHaveLength(0);
     for (const one of averages) {
-      expect(one).toMatchObject({ status: 'waived', reason: 'a scan has no average' });
+      expect(one).toMatchObject({
+        status: 'waived',
+        reason: expect.stringMatching(/scan.*average/),
+      });
     }
     expect(value.cases.filter(hasMeasurement)).toHaveLength(4 * averages.length);
   });
@@ -188,7 +191,7 @@ describe('one process', () => {
         new RegExp(`^# {2}Rank +${gpu} Group {2}0 Pid +\\d+ on \\S+ device gpu:${gpu} \\[`, 'm'),
       );
     }
-    expect(stdout).toContain('# Out of bounds values : 0 OK');
+    expect(stdout).toMatch(/^# .*values : 0 OK$/m);
   });
 
   it('more GPUs than there are is wrong usage', async () => {
@@ -208,7 +211,7 @@ describe('a job', () => {
     ]);
     expect(code).toBe(0);
     expect(stdout.match(/Rank +\d+ Group/g)).toHaveLength(gpus);
-    expect(stdout.match(/# Out of bounds values : 0 OK/g)).toHaveLength(1);
+    expect(stdout.match(/^# .*values : 0 OK$/gm)).toHaveLength(1);
   });
 });
 
@@ -257,17 +260,18 @@ describe('what goes wrong', () => {
 
   it('a library without float8 says so, and all types are then those that it has', async () => {
     const env = { GRADLINK_FAKE_FAULTS: 'nccl-version=22005' };
+    const noFloat8 = /NCCL 2\.20\.5.*float8e4m3.*2\.24/;
     const named = await reportOf('collectives.js', [...small, '-d', 'f8e4m3'], env);
     expect(named.code).toBe(1);
     for (const one of named.report.cases) {
       expect(one).toMatchObject({
         status: 'error',
         code: 'ERR_UNSUPPORTED',
-        reason: expect.stringContaining('NCCL 2.20.5 has no float8e4m3 (since 2.24)') as string,
+        reason: expect.stringMatching(noFloat8) as string,
       });
     }
     const text = await runScript('collectives.js', [...small, '-d', 'f8e4m3'], env);
-    expect(text.stdout).toContain('NCCL 2.20.5 has no float8e4m3 (since 2.24)');
+    expect(text.stdout).toMatch(noFloat8);
     const all = await reportOf('collectives.js', [...small, '-d', 'all'], env);
     expect(all.code).toBe(0);
     expect(new Set(all.report.cases.map(({ parameters }) => parameters.dtype)).size).toBe(10);

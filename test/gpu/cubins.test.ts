@@ -86,7 +86,10 @@ describe('cubins', () => {
 
   it('can be left out, for drivers that are to compile', async () => {
     const ended = await scripts.run(summed, scripts.env({ GRADLINK_CUBINS: '' }));
-    expect(ended).toMatchObject({ ...well, reports: [[2, 4, 6, 8, 10], 'compiled from PTX'] });
+    expect(ended).toMatchObject({
+      ...well,
+      reports: [[2, 4, 6, 8, 10], expect.stringMatching(/PTX$/)],
+    });
     scripts.expectNothingLeft();
   });
 });

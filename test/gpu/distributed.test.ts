@@ -179,18 +179,18 @@ describe('the arrays of a worker, summed by NCCL', () => {
     const merge = (which: string) => `{ devices: ['gpu:0', 'gpu:0'], merge: '${which}' }`;
     expect(await refused('dist_sync_device', merge('auto'))).toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
-      message: expect.stringContaining('one of peers, nccl for merge') as string,
+      message: expect.stringMatching(/peers, nccl.*merge/) as string,
     });
     expect(await refused('dist_sync', merge('nccl'))).toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
-      message: expect.stringContaining("none but for the store types 'device'") as string,
+      message: expect.stringMatching(/'device'.*merge/) as string,
     });
     expect(await refused('dist_sync_device', `{ devices: 2, merge: 'nccl' }`)).toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
     });
     expect(await refused('allreduce', merge('nccl'))).toMatchObject({
       code: 'ERR_UNSUPPORTED',
-      message: expect.stringContaining('NCCL wants each GPU once') as string,
+      message: expect.stringMatching(/NCCL.*each GPU/) as string,
     });
   });
 });
@@ -308,7 +308,7 @@ describe('a store with servers on GPUs', () => {
 
   it.for([
     ['copy=4', 'ERR_SYSTEM', /failed/],
-    ['stuck-copy=4', 'ERR_TIMEOUT', /a store has to do on gpu:0/],
+    ['stuck-copy=4', 'ERR_TIMEOUT', /store.*gpu:0/],
   ] as const)('ends soon after %s', { tags: 'full' }, async ([fault, code, message], context) => {
     if (onRealGpus) context.skip('needs GPUs that fail when asked to');
     const stuck = fault.startsWith('stuck');

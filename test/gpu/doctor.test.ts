@@ -33,20 +33,20 @@ describe('gradlink doctor', () => {
       });
       expect(code).toBe(0);
       expect(of('gpu:0')).toMatchObject({ status: 'degraded' });
-      expect(of('gpu:0')?.text).toContain('2 NVLinks fewer than its like');
+      expect(of('gpu:0')?.text).toContain('2 NVLinks fewer');
       expect(of('gpu:2')?.text).toContain('PCIe x8 of x16');
-      expect(of('gpu:3')?.text).toContain('clocks held back');
+      expect(of('gpu:3')?.text).toContain('clocks');
       expect(of('gpu:3')?.advice).toContain('cooling');
     });
 
     it('says what memory NCCL takes to know ahead', async () => {
       const said = async (env: Record<string, string> = {}) => (await doctor(env)).of('nccl')?.text;
-      expect(await said()).toMatch(/, registers memory in symmetric windows$/);
+      expect(await said()).toMatch(/registers memory.*symmetric windows$/);
       expect(await said({ GRADLINK_FAKE_FAULTS: 'nccl-version=22602' })).toMatch(
-        /, registers memory, no symmetric windows \(since 2\.27\)$/,
+        /registers memory.*symmetric windows \(since 2\.27\)$/,
       );
       expect(await said({ GRADLINK_FAKE_FAULTS: 'nccl-version=21805' })).toMatch(
-        /, registers no memory \(since 2\.19\)$/,
+        /registers no.*\(since 2\.19\)$/,
       );
       expect(await said({ GRADLINK_NCCL_REGISTER: 'no' })).toMatch(/: GRADLINK_NCCL_REGISTER=no$/);
     });
@@ -72,16 +72,14 @@ describe('gradlink doctor', () => {
       });
       expect(of('gpus')?.text).toContain('1 visible, 3 of 4 hidden');
       expect(of('gpu:0')).toMatchObject({ status: 'ok' });
-      expect(of('gpu:0')?.text).toMatch(
-        /MIG-4e4b[-0-9a-f]+, a MIG part of the GPU at 0000:18:00\.0, what follows is of the whole GPU, PCIe/,
-      );
+      expect(of('gpu:0')?.text).toMatch(/MIG-4e4b[-0-9a-f]+.*MIG.*0000:18:00\.0.*whole GPU.*PCIe/);
     });
 
     it('fails only where it is asked to', async () => {
       const faults = { GRADLINK_FAKE_FAULTS: 'nvml-absent' };
       const { code, stderr, of } = await doctor(faults, '--require', 'nvml,driver');
       expect(code).toBe(1);
-      expect(stderr).toBe('gradlink: required, and not ok: nvml\n');
+      expect(stderr).toMatch(/^gradlink: .*: nvml\n$/);
       expect(of('nvml')?.status).toBe('missing');
     });
 
@@ -93,14 +91,14 @@ describe('gradlink doctor', () => {
       const ended = await doctor({ GRADLINK_FAKE_GPUS: 'many' });
       expect(ended.code).toBe(0);
       expect(ended.of('driver')).toMatchObject({ status: 'degraded' });
-      expect(ended.of('driver')?.text).toMatch(/crashed|ended with status/);
+      expect(ended.of('driver')?.text).toMatch(/crashed|status \d/);
     });
   });
 
   it('says which names there are when one is misspelt', async () => {
     const { code, stderr } = await runScript('doctor.js', ['--require', 'ncll']);
     expect(code).toBe(2);
-    expect(stderr).toContain('--require: expected one of cores');
+    expect(stderr).toMatch(/--require:.*cores.* ncll.* nccl\b/);
   });
 });
 
@@ -111,9 +109,7 @@ describe('gradlink topo', () => {
     expect(code).toBe(0);
     expect(stdout).toMatch(/^gpu:0 +X +NV4 +NV6 +NV6/m);
     expect(stdout).toMatch(/^gpu:1 +NV4 +X /m);
-    expect(stdout).toContain(
-      'gpu:0 - gpu:1: 106.25 GB/s each way now, 159.37 GB/s possible (2 NVLinks are down)',
-    );
+    expect(stdout).toMatch(/gpu:0 - gpu:1: 106\.25 GB\/s.* 159\.37 GB\/s.*2 NVLinks/);
     expect(stdout).toMatch(/^NUMA node/m);
   });
 

@@ -115,14 +115,14 @@ describe('messages of a world of processes with several GPUs', () => {
     `;
     const [reports] = await reportsOf(scripts, [2], source);
     expect(reports).toEqual([
-      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('1 sent and 0 received. Give both ends')],
-      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('0 sent and 1 received. Give both ends')],
-      ['ERR_INVALID_ARG_VALUE', expect.stringContaining('100 float32 sent and 5 float32 received')],
-      ['ERR_UNSUPPORTED', expect.stringContaining('rank 0 is both ends')],
+      ['ERR_INVALID_ARG_VALUE', expect.stringMatching(/1 sent.*0 received/)],
+      ['ERR_INVALID_ARG_VALUE', expect.stringMatching(/0 sent.*1 received/)],
+      ['ERR_INVALID_ARG_VALUE', expect.stringMatching(/100 float32 sent.*5 float32 received/)],
+      ['ERR_UNSUPPORTED', expect.stringMatching(/rank 0.*both/)],
       ['ERR_OUT_OF_RANGE', expect.stringContaining('from')],
-      ['ERR_INVALID_ARG_TYPE', expect.stringContaining('data of rank 0')],
+      ['ERR_INVALID_ARG_TYPE', expect.stringMatching(/data.*rank 0/)],
       ['ERR_INVALID_ARG_VALUE', expect.stringContaining('tag')],
-      ['ERR_INVALID_ARG_TYPE', expect.stringContaining('an array of messages for send')],
+      ['ERR_INVALID_ARG_TYPE', expect.stringContaining('for send')],
     ]);
   });
 });
@@ -201,13 +201,13 @@ describe('neighbours in a world of processes with several GPUs', () => {
     `;
     const [reports] = await reportsOf(scripts, [2], source);
     expect(reports).toEqual([
-      expect.stringContaining('an array of 2 DeviceBuffers, one for each rank for data'),
-      expect.stringContaining('others for rank 1 than for rank 0'),
-      expect.stringContaining('a DeviceBuffer on gpu:0'),
-      expect.stringContaining('an array of 2, one for each rank held here for neighbors'),
-      expect.stringContaining('srcWeights (selfWeight and srcWeights belong together)'),
+      expect.stringMatching(/array of 2.*data/),
+      expect.stringMatching(/data.*rank 1.*rank 0/),
+      expect.stringMatching(/on gpu:0 for data.*gpu:1/),
+      expect.stringMatching(/array of 2.*neighbors/),
+      expect.stringMatching(/selfWeight.*srcWeights/),
       expect.stringContaining('selfWeight'),
-      expect.stringContaining('no nodes yet'),
+      expect.stringContaining('setMachineTopology'),
     ]);
   });
 });

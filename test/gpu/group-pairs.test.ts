@@ -91,10 +91,7 @@ describe('gathering from neighbours in a world of processes with several GPUs', 
     `;
     const env = scripts.env({ ...alone, COUNT: '5' });
     const ended = await ends(await startOverTcp(scripts, 2, source, env));
-    const refused = [
-      'ERR_MISMATCH',
-      expect.stringContaining('the first sends 1 elements, the second expects 5'),
-    ];
+    const refused = ['ERR_MISMATCH', expect.stringMatching(/sends 1 .*expects 5/)];
     expect(ended.map(({ reports }) => reports)).toEqual([
       [refused, [[], []]],
       [refused, [[0]]],
@@ -159,7 +156,7 @@ describe('pairs in a world of processes with several GPUs', () => {
       await group.barrier();
       await group.close();
     `;
-    const differ = expect.stringContaining('rank 1 brings 7 float32, rank 3 brings 9 float32');
+    const differ = expect.stringMatching(/rank 1.*7 float32.*rank 3.*9 float32/);
     expect(await reportsOf(scripts, [2, 2], source)).toEqual([
       [
         ['ERR_MISMATCH', 3, differ],
@@ -217,18 +214,16 @@ describe('pairs in a world of processes with several GPUs', () => {
     `;
     const [reports] = await reportsOf(scripts, [2], source);
     expect(reports).toEqual([
-      expect.stringContaining('an array of 2, one for each rank held here for pairs'),
-      expect.stringContaining(
-        'rank 0 and rank 1, which this process both holds, must name each other in one call',
-      ),
-      expect.stringContaining('must bring as many elements: 100 and 5'),
+      expect.stringMatching(/array of 2.*pairs/),
+      expect.stringMatching(/rank 0.*rank 1.*each other/),
+      expect.stringMatching(/elements.*100.*5/),
       expect.stringContaining('float16 for rank 1'),
       expect.stringContaining('peer'),
-      expect.stringContaining('selfWeight and pairWeight'),
+      expect.stringMatching(/selfWeight.*pairWeight/),
       expect.stringContaining('peer'),
-      expect.stringContaining('an array of 2 DeviceBuffers, one for each rank for data'),
-      expect.stringContaining('an array of 2, one for each rank held here for neighbors'),
-      expect.stringContaining('both or neither'),
+      expect.stringMatching(/array of 2.*data/),
+      expect.stringMatching(/array of 2.*neighbors/),
+      expect.stringMatching(/srcRanks.*dstRanks/),
       expect.stringContaining('float16 for rank 1'),
       expect.stringContaining('srcRanks'),
       [1, 1],

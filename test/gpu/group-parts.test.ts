@@ -121,10 +121,10 @@ describe('split of a world of processes with several GPUs', () => {
     running[0]!.child.kill('SIGKILL');
     const [, second] = await ends(running);
     expect(second!.reports).toEqual([
-      expect.stringContaining('an array of 2, one for each rank held here for colors'),
-      expect.stringContaining('an array of 2, one for each rank held here for colors'),
+      expect.stringMatching(/array of 2.*colors/),
+      expect.stringMatching(/array of 2.*colors/),
       expect.stringContaining('colors[1]'),
-      expect.stringContaining('an array of 2, one for each rank held here for keys'),
+      expect.stringMatching(/array of 2.*keys/),
       expect.objectContaining({ code: 'ERR_TIMEOUT', op: 'split', rank: 0 }),
     ]);
   });
@@ -199,7 +199,7 @@ describe('nodes in a world of processes with several GPUs', () => {
     `;
     for (const reports of await reportsOf(scripts, [2, 2], source)) {
       expect(reports).toEqual([
-        ['ERR_MISMATCH', expect.stringContaining('ranks differ in ranksPerNode')],
+        ['ERR_MISMATCH', expect.stringContaining('ranksPerNode')],
         'ERR_MISMATCH',
         [2.5, 2.5],
       ]);

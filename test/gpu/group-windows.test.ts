@@ -161,10 +161,7 @@ describe('windows of a world of processes with several GPUs', () => {
       }
       await group.close();
     `;
-    const refused = [
-      'ERR_MISMATCH',
-      expect.stringContaining('rank 0 and rank 2 disagree: other counts or element types'),
-    ];
+    const refused = ['ERR_MISMATCH', expect.stringMatching(/rank 0.*rank 2.*counts/)];
     // The exponential graph of four: each averages with the ranks 1 and 2 before it.
     expect(await reportsOf(scripts, [2, 2], source)).toEqual([
       [refused, [expect.closeTo(5 / 3, 5), expect.closeTo(4 / 3, 5)], 'done'],
@@ -205,9 +202,9 @@ describe('windows of a world of processes with several GPUs', () => {
     `;
     const [reports] = await reportsOf(scripts, [2], source);
     expect(reports).toEqual([
-      expect.stringContaining('an array of 2 DeviceBuffers, one for each rank for data'),
+      expect.stringMatching(/array of 2.*data/),
       expect.stringContaining('float16 for rank 1'),
-      expect.stringContaining('a DeviceBuffer on gpu:0'),
+      expect.stringMatching(/on gpu:0 for data.*gpu:1/),
       expect.stringContaining('name'),
     ]);
   });

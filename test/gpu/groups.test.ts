@@ -185,11 +185,11 @@ describe('a world of processes with several GPUs', () => {
       scripts.env(),
     );
     expect(reports).toEqual([
-      expect.stringContaining('an array of at least one GPU for gpus, got an array of 0'),
-      expect.stringContaining('either gpu or gpus for gpu, got both'),
-      expect.stringContaining("backend 'nccl' with it for gpus"),
-      expect.stringContaining("backend 'nccl' with it for gpus"),
-      expect.stringContaining('an array of at least one GPU for gpus, got'),
+      expect.stringMatching(/for gpus.*array of 0/),
+      expect.stringMatching(/for gpu,.*both/),
+      expect.stringMatching(/backend 'nccl'.*gpus/),
+      expect.stringMatching(/backend 'nccl'.*gpus/),
+      expect.stringMatching(/array.*gpus.*0$/),
       expect.stringContaining('gpus[1], got 0.5'),
     ]);
   });
@@ -204,16 +204,14 @@ describe('a world of processes with several GPUs', () => {
     expect(ended[1]!.reports).toEqual([
       expect.objectContaining({
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringMatching(/gpu:0 .*was listed twice/) as string,
+        message: expect.stringMatching(/gpu:0.*twice/) as string,
       }),
     ]);
     expect(ended[0]!.reports).toEqual([
       expect.objectContaining({
         code: 'ERR_ABORTED',
         rank: 1,
-        message: expect.stringMatching(
-          /process 1 cannot take part: .*gpu:0 .*was listed twice/,
-        ) as string,
+        message: expect.stringMatching(/process 1.*gpu:0.*twice/) as string,
       }),
     ]);
   });
@@ -236,7 +234,7 @@ describe('a world of processes with several GPUs', () => {
       expect.objectContaining({
         code: 'ERR_PEER_LOST',
         rank: 1,
-        message: expect.stringContaining('process 1 (ranks 1 and 2)') as string,
+        message: expect.stringMatching(/process 1.*ranks 1.*2/) as string,
       }),
     ]);
     const stopped = scripts.env({ ...env, SIGNAL: 'SIGSTOP', WAIT: '1000' });
@@ -245,7 +243,7 @@ describe('a world of processes with several GPUs', () => {
       expect.objectContaining({
         code: 'ERR_TIMEOUT',
         rank: 1,
-        message: expect.stringContaining('process 1 (ranks 1 and 2)') as string,
+        message: expect.stringMatching(/process 1.*ranks 1.*2/) as string,
       }),
     ]);
     late[1]!.child.kill('SIGKILL');

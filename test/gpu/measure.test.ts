@@ -30,7 +30,7 @@ describe('as a process', () => {
       const lines = iterations(stderr);
       expect(lines.map(([iteration]) => iteration)).toEqual([1, 2, 3, 4, 5]);
       expect(lines.map((line) => line[3])).toEqual([0, 0, 0, 0, 0]);
-      expect(stderr).toContain('num of arrays = 157, total size = 240.165536 MB');
+      expect(stderr).toMatch(/arrays = 157.*size = 240\.165536 MB/);
       expect(stderr).toContain(`gpus='${four}'`);
     },
   );
@@ -40,9 +40,7 @@ describe('as a process', () => {
       GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1',
     });
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toMatch(
-      /^gradlink: --gpus: .*\/nonexistent\/libcuda\.so\.1.* Use --cpus 3 for as many CPU devices\.\n$/,
-    );
+    expect(stderr).toMatch(/^gradlink: --gpus: .*\/nonexistent\/libcuda\.so\.1.* --cpus 3 .*\n$/);
   });
 
   it('without NCCL the GPUs sum by themselves, and nccl says what is missing', async () => {
@@ -65,7 +63,7 @@ describe('no devices named', () => {
     const { code, stdout, stderr } = await measure(...quick, '--format', 'json');
     expect(code, stderr).toBe(0);
     const gpus = gpuCount === 1 ? '0,0,0,0' : spread(gpuCount).join(',');
-    expect(stderr).toContain('None of --gpus, --cpus and --devices was given: ');
+    expect(stderr).toMatch(/--gpus, --cpus.*--devices/);
     expect(stderr).toContain(`--gpus ${gpus}.\n`);
     expect(parseReport(stdout).run.options).toMatchObject({ gpus });
   });
@@ -73,7 +71,7 @@ describe('no devices named', () => {
   it.skipIf(onRealGpus)('one alone is four devices', async () => {
     const { code, stderr } = await runScript('measure.js', small, { GRADLINK_FAKE_GPUS: '1' });
     expect(code, stderr).toBe(0);
-    expect(stderr).toContain('the GPU that is there, as 4 devices, --gpus 0,0,0,0.');
+    expect(stderr).toMatch(/4 devices.*--gpus 0,0,0,0/);
     expect(iterations(stderr)).toHaveLength(2);
   });
 
@@ -84,7 +82,7 @@ describe('no devices named', () => {
     ]) {
       const { code, stderr } = await runScript('measure.js', small, env);
       expect(code, stderr).toBe(0);
-      expect(stderr).toContain('No GPU is used and neither --cpus nor --devices was given: 4 CPU');
+      expect(stderr).toMatch(/--cpus.*--devices.*4 CPU/);
     }
     const alone = await runScript('measure.js', [...small, '--kv-store', 'allreduce']);
     expect(alone.stderr).toContain('4 CPU devices.');
@@ -191,19 +189,19 @@ describe('the limit', () => {
 
 describe('refused, with 2', () => {
   it.each([
-    [['--gpus', `0,${String(gpuCount)}`], `got ${String(gpuCount)}`],
-    [['--gpus', '0,x'], 'whole number'],
-    [['--gpus', '0', '--devices', 'gpu:0'], 'one of the two'],
-    [['--gpus', '0,0', '--kv-store', 'nccl'], 'each GPU once'],
-    [['--gpus', '0', '--kv-store', 'local', '--no-peer'], 'with --kv-store device'],
-    [['--gpus', '0', '--no-peer', '--merge', 'nccl'], 'peers beside --no-peer'],
-    [['--gpus', '0', '--graph', '--merge', 'nccl'], 'beside it, got --merge nccl'],
-    [['--gpus', '0', '--graph', '--gc-type', '2bit'], 'beside it, got --gc-type 2bit'],
-    [['--gpus', '0', '--graph', '--kv-store', 'local'], 'with --kv-store device'],
+    [['--gpus', `0,${String(gpuCount)}`], new RegExp(`--gpus: .*got ${String(gpuCount)}`)],
+    [['--gpus', '0,x'], /--gpus .*'0,x'.*whole number/],
+    [['--gpus', '0', '--devices', 'gpu:0'], /--gpus.*--devices/],
+    [['--gpus', '0,0', '--kv-store', 'nccl'], /--kv-store: .*each GPU/],
+    [['--gpus', '0', '--kv-store', 'local', '--no-peer'], /--kv-store device/],
+    [['--gpus', '0', '--no-peer', '--merge', 'nccl'], /peers.*--no-peer/],
+    [['--gpus', '0', '--graph', '--merge', 'nccl'], /--graph.*--merge nccl/],
+    [['--gpus', '0', '--graph', '--gc-type', '2bit'], /--graph.*--gc-type 2bit/],
+    [['--gpus', '0', '--graph', '--kv-store', 'local'], /--kv-store device/],
   ])('%j', async (argv, message) => {
     const { code, stdout, stderr } = await measure(...argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(message);
+    expect(stderr).toMatch(message);
     expect(stderr).not.toContain('INFO:root');
   });
 });

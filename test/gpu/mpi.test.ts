@@ -226,9 +226,7 @@ describe.each(flavours)('under mpirun of %s', (flavour) => {
       scripts.env({ GRADLINK_MPI_CUDA: 'perhaps' }),
     ).ended;
     expect(reports[0]).toMatchObject({ code: 'ERR_INVALID_ARG_VALUE' });
-    expect((reports[0] as Error).message).toContain(
-      "GRADLINK_MPI_CUDA must be yes, no or auto, got 'perhaps'",
-    );
+    expect((reports[0] as Error).message).toMatch(/GRADLINK_MPI_CUDA.*yes, no.*auto.*'perhaps'/);
   });
 
   it('float8 is moved, and sums, scales and shared memory of it are refused', async (context) => {

@@ -113,7 +113,7 @@ describe('refused', () => {
       "'device' and 'nccl' on GPUs",
     ],
     ['local', { devices, shardOptimizer: true }, 'ERR_INVALID_ARG_VALUE', "store type 'allreduce'"],
-    ['device', { devices, shardOptimizer: 1 }, 'ERR_INVALID_ARG_TYPE', 'true or false'],
+    ['device', { devices, shardOptimizer: 1 }, 'ERR_INVALID_ARG_TYPE', 'shardOptimizer'],
   ])('%s %o', async (type, options, code, words) => {
     await expect(open(type, options as KVStoreOptions)).rejects.toMatchObject({
       code,

@@ -19,6 +19,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { createOptimizer, optimizerNames } from '../../lib/optimizers/create.js';
 import { FactorScheduler } from '../../lib/optimizers/schedulers.js';
+import { errorWith } from '../support/errors.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 import { closeAll, filled, open, random } from './support.js';
 
@@ -103,9 +104,13 @@ describe('optimizer states', () => {
     await kv.saveOptimizerStates(file);
     const other = await open('local');
     await other.init('w', await pulled(kv, 'w'));
-    await expect(other.loadOptimizerStates(file)).rejects.toThrow('set that optimizer first');
+    await expect(other.loadOptimizerStates(file)).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /states.* sgd without/),
+    );
     await other.setOptimizer(createOptimizer('adam'));
-    await expect(other.loadOptimizerStates(file)).rejects.toThrow("the store's optimizer is adam");
+    await expect(other.loadOptimizerStates(file)).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /states.* sgd,.*adam/),
+    );
     await other.setOptimizer(createOptimizer('sgd', { momentum: 0.9 }));
     await other.loadOptimizerStates(file);
     for (const store of [kv, other]) await store.push('w', values(3));
@@ -167,7 +172,7 @@ describe('optimizer states', () => {
     for (const path of [fifo, folder, '/dev/null']) {
       const refused = {
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringContaining('expected a regular file, got a') as string,
+        message: expect.stringMatching(new RegExp(`${path}: .*regular file`)) as string,
       };
       await expect(kv.saveOptimizerStates(path)).rejects.toMatchObject(refused);
       await expect(kv.loadOptimizerStates(path)).rejects.toMatchObject(refused);
@@ -194,7 +199,9 @@ describe('optimizer states', () => {
 
   it('need an optimizer', async () => {
     const kv = await open('local');
-    await expect(kv.saveOptimizerStates(file)).rejects.toThrow('set an optimizer first');
+    await expect(kv.saveOptimizerStates(file)).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /optimizer states/),
+    );
   });
 });
 
@@ -246,7 +253,9 @@ describe('setOptimizer', () => {
     const alone = createOptimizer('sgd', { momentum: 0.9, learningRate: 0.1 });
     const weight = values(1);
     const kv = await open('local');
-    await expect(kv.setLearningRate(1)).rejects.toThrow('set an optimizer first');
+    await expect(kv.setLearningRate(1)).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /learning rate.*optimizer/),
+    );
     await kv.init('w', weight);
     await kv.setOptimizer(createOptimizer('sgd', { momentum: 0.9, learningRate: 0.1 }));
     for (const rate of [0.1, 0.05, 0.01]) {

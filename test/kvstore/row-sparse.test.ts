@@ -5,6 +5,7 @@ import type { KVStore } from '../../lib/kvstore/kvstore.js';
 import { RowSparse } from '../../lib/kvstore/row-sparse.js';
 import { Adam, AdaGrad, Ftrl, GroupAdaGrad, RMSProp, SGD } from '../../lib/optimizers/index.js';
 import type { Optimizer } from '../../lib/optimizers/index.js';
+import { errorWith } from '../support/errors.js';
 import { closeAll, filled, open, random } from './support.js';
 
 afterEach(closeAll);
@@ -260,7 +261,7 @@ describe('what does not fit', () => {
     await kv.init('a', filled(length, 0), { shape });
     await expect(kv.push('a', ofRows([1], [1]))).rejects.toMatchObject({
       code: 'ERR_UNSUPPORTED',
-      message: expect.stringContaining('key a: pushes of rows are not compressed') as string,
+      message: expect.stringMatching(/key a: .*rows.*compress/) as string,
     });
   });
 
@@ -272,7 +273,7 @@ describe('what does not fit', () => {
     await kv.rowSparsePull('b', out, [1]);
     expect([...out]).toEqual([0, 0, 2, 2]);
     await expect(kv.init(['d', 'e'], [filled(1, 0), filled(2, 0)], { shape: [1] })).rejects.toThrow(
-      'whole numbers whose product is the 2 elements',
+      errorWith('ERR_INVALID_ARG_VALUE', /2 elements.*shape/),
     );
   });
 });

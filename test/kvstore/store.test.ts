@@ -6,6 +6,7 @@ import { KVStore } from '../../lib/kvstore/kvstore.js';
 import { parseStoreType, storeKinds } from '../../lib/kvstore/types.js';
 import { native } from '../../lib/native/load.js';
 import type { DType } from '../../lib/tensor/dtype.js';
+import { errorWith } from '../support/errors.js';
 import { arrayOf, valuesOf } from '../support/numbers.js';
 import { closeAll, filled, open } from './support.js';
 
@@ -32,8 +33,8 @@ describe('types', () => {
 
   it.each([
     ['dist_sync', 'ERR_UNSUPPORTED', 'gradlink launch -n WORKERS -s SERVERS'],
-    ['dist_async', 'ERR_UNSUPPORTED', "use 'allreduce', which needs none"],
-    ['nccl', 'ERR_BACKEND_UNAVAILABLE', 'available here: local, device, dist_sync'],
+    ['dist_async', 'ERR_UNSUPPORTED', "'allreduce'"],
+    ['nccl', 'ERR_BACKEND_UNAVAILABLE', 'local, device, dist_sync'],
   ] as const)('says that %s is not available, and what is', async (type, code, message) => {
     await expect(KVStore.create(type)).rejects.toMatchObject({
       code,
@@ -56,7 +57,7 @@ describe('types', () => {
     await kv.leave();
     await expect(kv.sendCommandToServers('x')).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
     await expect(kv.report()).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
-    expect(() => kv.placement()).toThrow(/dist_sync or dist_async/);
+    expect(() => kv.placement()).toThrow(errorWith('ERR_UNSUPPORTED', /dist_sync.*dist_async/));
   });
 
   it('shows rank, workers, devices and what it can', async () => {
@@ -70,10 +71,9 @@ describe('types', () => {
 
   it('names CPU devices where a GPU is asked for and there is no driver', async () => {
     vi.stubEnv('GRADLINK_CUDA_LIBRARY', '/nonexistent/libcuda.so.1');
-    await expect(KVStore.create('device', { devices: ['gpu:0'] })).rejects.toMatchObject({
-      code: 'ERR_BACKEND_UNAVAILABLE',
-      message: expect.stringContaining('cpu:0') as string,
-    });
+    await expect(KVStore.create('device', { devices: ['gpu:0'] })).rejects.toThrow(
+      errorWith('ERR_BACKEND_UNAVAILABLE', /cpu:0/),
+    );
   });
 
   it.each([[0], [2.5], [[]], [['cpu']], [['cpu:0', 'cpu:0']]])(
@@ -121,7 +121,7 @@ describe('keys', () => {
     const kv = await open('local');
     await kv.init('a', filled(2, 1));
     for (const call of [kv.push('z', filled(2, 1)), kv.pull('z', filled(2, 1))]) {
-      await expect(call).rejects.toThrow("a key that was initialised for key, got 'z'");
+      await expect(call).rejects.toThrow(errorWith('ERR_INVALID_ARG_VALUE', /key.*'z'/));
     }
   });
 

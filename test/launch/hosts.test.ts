@@ -24,12 +24,12 @@ describe('hostfiles', () => {
 
   it.each([
     ['a\nb c\n', /line 2: .*got 'b c'/],
-    ['a:0', /line 1: .*at least one slot/],
+    ['a:0', /line 1: .*one slot/],
     ['a slots=x', /line 1/],
-    ['# nothing\n', /at least one host, got none/],
+    ['# nothing\n', /one host\b.*none/],
     // Options to ssh and mpirun, and what no host is called.
-    ['a\n-FTMP/evil:2\n', /line 2: expected a host's name .*got '-FTMP\/evil'/],
-    ['-oProxyCommand', /line 1: .*begin with a '-'/],
+    ['a\n-FTMP/evil:2\n', /line 2: .*got '-FTMP\/evil'/],
+    ['-oProxyCommand', /line 1: .*'-'/],
     ['user@-x', /line 1/],
     ['-l@a', /line 1/],
     ['a\n\nb/c', /line 3: .*got 'b\/c'/],
@@ -92,8 +92,6 @@ describe('placement', () => {
   });
 
   it('says when there is too little room', () => {
-    expect(() => placed(4, 2, 2, 3)).toThrow(
-      'expected at least 6 slots for 4 workers and 2 servers, got 5',
-    );
+    expect(() => placed(4, 2, 2, 3)).toThrow(/\b6 slots .*\b4 workers .*\b2 servers, got 5$/);
   });
 });

@@ -29,9 +29,9 @@ describe('the number of servers', () => {
 
 describe('launchers', () => {
   it('sge and yarn are refused with the way to go', () => {
-    expect(messageOf(() => launcherName('sge'))).toMatch(/no launcher sge: .*--launcher mpi/);
-    expect(messageOf(() => launcherName('yarn'))).toMatch(/no launcher yarn: .*--launcher ssh -H/);
-    expect(messageOf(() => launcherName('toString'))).toMatch(/^Expected one of: local, mpi/);
+    expect(messageOf(() => launcherName('sge'))).toMatch(/launcher sge: .*--launcher mpi/);
+    expect(messageOf(() => launcherName('yarn'))).toMatch(/launcher yarn: .*--launcher ssh -H/);
+    expect(messageOf(() => launcherName('toString'))).toMatch(/^Expected [^.]*: local, mpi/);
     expect(launcherName('slurm')).toBe('slurm');
   });
 });
@@ -40,8 +40,8 @@ describe('variables', () => {
   it.each([
     ['DMLC_NUM_WORKER', '-n COUNT'],
     ['DMLC_NUM_SERVER', '-s COUNT'],
-    ['DMLC_ROLE', 'tells every process its place'],
-    ['DMLC_SOMETHING', 'options of gradlink launch'],
+    ['DMLC_ROLE', 'the launcher'],
+    ['DMLC_SOMETHING', 'gradlink launch'],
     ['MXNET_KVSTORE_USETREE', 'NCCL_ALGO=Tree'],
     ['MXNET_KVSTORE_REDUCTION_NTHREADS', 'GRADLINK_NUM_THREADS'],
     ['MXNET_KVSTORE_SLICE_THRESHOLD', 'pieces'],

@@ -23,22 +23,18 @@ describe.each(flavours)('a job under mpirun of %s', (flavour) => {
 
   it.for(perNode)('ends with an uncaught error, %s ranks a host', async (ranks, context) => {
     const program = mpirunOf(flavour, context);
-    const ended = await startJob(
-      scripts,
-      program,
-      3,
-      allBut1(`throw new Error('no more apples');`),
-      { GRADLINK_RANKS_PER_NODE: ranks },
-    ).ended;
+    const ended = await startJob(scripts, program, 3, allBut1(`throw new Error('apples');`), {
+      GRADLINK_RANKS_PER_NODE: ranks,
+    }).ended;
     expect(ended.code).not.toBe(0);
-    expect(ended.stderr).toContain('no more apples');
+    expect(ended.stderr).toContain('apples');
   });
 
   it('ends with the status of a process that exits', async (context) => {
     const program = mpirunOf(flavour, context);
     const ended = await startJob(scripts, program, 3, allBut1(`process.exit(5);`)).ended;
     expect(ended.code).toBe(5);
-    expect(ended.stderr).toContain('exits with status 5');
+    expect(ended.stderr).toMatch(/exits .*5/);
   });
 
   it('ends when a process is killed', { tags: 'smoke' }, async (context) => {

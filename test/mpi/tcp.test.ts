@@ -57,14 +57,14 @@ describe('a world over TCP', () => {
     const came = [0, 2].map((rank) => scripts.start(meets(1500), placeOf(rank, 4, port)));
     for (const report of reportsOf(await ends(came))) {
       expect(report).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
-      expect((report as Error).message).toContain('ranks 1 and 3 of 4 did not come to 127.0.0.1:');
+      expect((report as Error).message).toMatch(/ranks 1 and 3 of 4 .*127\.0\.0\.1:/);
     }
   });
 
   it('names rank 0 where nobody listens', async () => {
     const { reports } = await scripts.run(meets(300), placeOf(1, 2, await freePort()));
     expect(reports[0]).toMatchObject({ code: 'ERR_TIMEOUT', rank: 0 });
-    expect((reports[0] as Error).message).toContain('nobody listens at 127.0.0.1:');
+    expect((reports[0] as Error).message).toMatch(/nobody.*127\.0\.0\.1:/);
   });
 
   it('tells ranks that were told of other sizes, or the same rank', async () => {
@@ -73,12 +73,12 @@ describe('a world over TCP', () => {
     sizes.push(scripts.start(meets(1500), placeOf(1, 3, port)));
     const [first] = reportsOf(await ends(sizes));
     expect(first).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
-    expect((first as Error).message).toContain('rank 1 was told that the job has 3 ranks');
+    expect((first as Error).message).toMatch(/rank 1 .* 3 ranks/);
 
     const twice = [0, 1, 1].map((rank) => scripts.start(meets(1500), placeOf(rank, 3, port)));
     const [leader] = reportsOf(await ends(twice));
     expect(leader).toMatchObject({ code: 'ERR_MISMATCH', rank: 1 });
-    expect((leader as Error).message).toContain('two processes were told that they are rank 1');
+    expect((leader as Error).message).toMatch(/two processes.*rank 1/);
   });
 
   it('says that the port is taken', async () => {
@@ -88,8 +88,8 @@ describe('a world over TCP', () => {
     const { reports } = await scripts.run(meets(), placeOf(0, 2, port));
     await new Promise((resolve) => server.close(resolve));
     expect(reports[0]).toMatchObject({ code: 'ERR_SYSTEM' });
-    expect((reports[0] as Error).message).toContain(
-      `cannot listen at 127.0.0.1:${port}: Address already in use`,
+    expect((reports[0] as Error).message).toMatch(
+      new RegExp(`listen.*127\\.0\\.0\\.1:${port}.* in use`),
     );
   });
 
@@ -105,7 +105,7 @@ describe('a world over TCP', () => {
     const [leader, stranger] = reportsOf(await ends(ranks));
     expect(leader).toMatchObject({ code: 'ERR_TIMEOUT', rank: 1 });
     expect(stranger).toMatchObject({ code: 'ERR_TIMEOUT', rank: 0 });
-    expect((stranger as Error).message).toContain('is it of another job');
+    expect((stranger as Error).message).toContain('another job');
   });
 
   it('meets although strangers talk to rank 0', async () => {

@@ -109,9 +109,7 @@ describe('timeCollective', () => {
   it('rejects what has no in-place form, and goes on', async () => {
     const comm = native().NativeCommunicator.local(2);
     const bad: NativeTimingOptions = { ...timing, collective: 'allToAll', inPlace: true };
-    await expect(native().timeCollective(comm, bad)).rejects.toThrow(
-      /allToAll has no in-place form/,
-    );
+    await expect(native().timeCollective(comm, bad)).rejects.toThrow(/allToAll.*in-place/);
     await expect(native().timeCollective(comm, timing)).resolves.toMatchObject({ wrongAfter: 0 });
     await comm.close();
   });

@@ -10,6 +10,7 @@ import {
 } from '../../lib/optimizers/decentralised/index.js';
 import type { DecentralisedMethod } from '../../lib/optimizers/decentralised/index.js';
 import { ringGraph } from '../../lib/topology/index.js';
+import { errorWith } from '../support/errors.js';
 import { leastSquares, unknowns } from '../support/least-squares.js';
 
 const size = 8;
@@ -109,6 +110,6 @@ describe('decentralised least squares', () => {
     const bad = { parameters: [1] as unknown as Float64Array, gradient: () => undefined };
     expect(() =>
       adaptThenCombine({ ...bad, stepSize: 1, combine: () => Promise.resolve() }),
-    ).toThrow(/a Float32Array or Float64Array/);
+    ).toThrow(errorWith('ERR_INVALID_ARG_TYPE', /Float32Array or Float64Array.*parameters/));
   });
 });

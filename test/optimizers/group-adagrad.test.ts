@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { GroupAdaGrad, KVStore, RowSparse, createOptimizer } from '../../lib/index.js';
+import { errorWith } from '../support/errors.js';
 
 type Matrix = number[][];
 
@@ -105,7 +106,9 @@ it('keeps one number a row, which is saved and loaded', async () => {
   const other = await KVStore.create('local');
   await other.init('w', start, { shape: [64, 100] });
   await other.setOptimizer(new GroupAdaGrad());
-  await expect(other.loadOptimizerStates(file)).rejects.toThrow('one for each of 64 rows');
+  await expect(other.loadOptimizerStates(file)).rejects.toThrow(
+    errorWith('ERR_INVALID_ARG_VALUE', /key w .* 64 rows/),
+  );
   for (const kv of [through, first, second, other]) await kv.close();
 });
 
@@ -124,7 +127,7 @@ it('keeps its states by themselves too', () => {
   second.update(0, b, grad, options);
   expect(a).toEqual(b);
   expect(() => second.update(0, b, grad, { shape: [3, 2] })).toThrow(
-    'key 0 had 6 elements of float32 in rows of 3 so far, got 6 elements of float32 in rows of 2',
+    errorWith('ERR_INVALID_ARG_VALUE', /key 0 .*6 elements.*rows of 3.*6 elements.* rows of 2\b/),
   );
 });
 
@@ -151,7 +154,7 @@ it('rows of a gradient give what the same gradient gives whole', async () => {
 it('refuses weight decay and shapes that do not fit', () => {
   const decaying = { wd: 0.1 };
   expect(() => createOptimizer('groupadagrad', decaying)).toThrow(
-    'expected 0: GroupAdaGrad has no weight decay',
+    errorWith('ERR_INVALID_ARG_VALUE', /GroupAdaGrad.* wd,.*0\.1/),
   );
   expect(() =>
     new GroupAdaGrad().update(0, new Float32Array(4), new Float32Array(4), { shape: [3, 2] }),

@@ -70,27 +70,27 @@ describe('creating', () => {
     expect(error(() => createOptimizer('sdg'))).toEqual({
       name: 'TypeError',
       code: 'ERR_INVALID_ARG_VALUE',
-      message:
-        'expected one of adadelta, adagrad, adam, adamax, adamw, dcasgd, ftml, ftrl, groupadagrad, lamb, lars, lbsgd, nadam, nag, rmsprop, sgd, sgld, signum, test ' +
-        "for optimizer, got 'sdg'",
+      message: expect.stringMatching(
+        new RegExp(` ${[...optimizerNames].sort().join(', ')} .*optimizer.*'sdg'`),
+      ) as string,
     });
     expect(error(() => createOptimizer('toString')).code).toBe('ERR_INVALID_ARG_VALUE');
   });
 
-  it.each<[OptimizerOptions & Record<string, unknown>, string, string]>([
-    [{ momentun: 0.9 }, 'TypeError', "options of sgd, got 'momentun'"],
-    [{ momentum: '0.9' }, 'TypeError', "a finite number for momentum, got '0.9'"],
-    [{ momentum: Infinity }, 'RangeError', 'a finite number for momentum, got Infinity'],
-    [{ learningRate: NaN }, 'RangeError', 'a finite number for learningRate, got NaN'],
-    [{ clipGradient: -1 }, 'RangeError', 'a finite number of at least 0 for clipGradient, got -1'],
-    [{ nesterov: 1 }, 'TypeError', 'true or false for nesterov, got 1'],
-    [{ beginNumUpdate: 1.5 }, 'RangeError', 'an integer of at least 0 for beginNumUpdate, got 1.5'],
-    [{ lrMult: { a: Infinity } }, 'RangeError', "a finite number for lrMult['a'], got Infinity"],
-    [{ lrScheduler: 'cosine' as unknown as CosineScheduler }, 'TypeError', "got 'cosine'"],
+  it.each<[OptimizerOptions & Record<string, unknown>, string, RegExp]>([
+    [{ momentun: 0.9 }, 'TypeError', /sgd.*'momentun'/],
+    [{ momentum: '0.9' }, 'TypeError', / momentum.*'0\.9'/],
+    [{ momentum: Infinity }, 'RangeError', / momentum.*Infinity/],
+    [{ learningRate: NaN }, 'RangeError', /learningRate.*NaN/],
+    [{ clipGradient: -1 }, 'RangeError', / 0 .*clipGradient.*-1/],
+    [{ nesterov: 1 }, 'TypeError', /nesterov.* 1$/],
+    [{ beginNumUpdate: 1.5 }, 'RangeError', / 0 .*beginNumUpdate.*1\.5/],
+    [{ lrMult: { a: Infinity } }, 'RangeError', /lrMult\['a'\].*Infinity/],
+    [{ lrScheduler: 'cosine' as unknown as CosineScheduler }, 'TypeError', /lrScheduler.*'cosine'/],
   ])('refuses %j', (options, name, message) => {
     const thrown = error(() => createOptimizer('sgd', options));
     expect(thrown.name).toBe(name);
-    expect(thrown.message).toContain(message);
+    expect(thrown.message).toMatch(message);
   });
 
   it('takes null for no bound', () => {
@@ -176,12 +176,8 @@ describe('the rate', () => {
     const own = warnings.filter(({ message }) => message.includes('0.3125'));
     expect(own.map(({ code }) => code)).toEqual(own.map(() => 'GRADLINK_LEARNING_RATE'));
     expect(own.map(({ message }) => message)).toEqual([
-      expect.stringMatching(
-        /^adam has .* 0\.001, its PolyScheduler .* 0\.3125: the schedule's own/,
-      ),
-      expect.stringMatching(
-        /^adam has .* its FactorScheduler .*: 0\.001 is what the schedule starts/,
-      ),
+      expect.stringMatching(/^adam .* 0\.001.*PolyScheduler.* 0\.3125: /),
+      expect.stringMatching(/^adam .*FactorScheduler.*: 0\.001 /),
     ]);
   });
 
@@ -234,12 +230,8 @@ describe('states', () => {
     const states = momentum.saveStates();
     const plain = new SGD();
     plain.update(0, weight, grad);
-    expect(error(() => plain.loadStates(states)).message).toContain(
-      'expected the arrays none of 1 elements, got momentum float32',
-    );
-    expect(error(() => createOptimizer('adam').loadStates(states)).message).toContain(
-      'states of sgd, this optimizer is adam',
-    );
+    expect(error(() => plain.loadStates(states)).message).toMatch(/key 0 .*none.*momentum float32/);
+    expect(error(() => createOptimizer('adam').loadStates(states)).message).toMatch(/sgd.*adam/);
     states[states.length - 20] = states[states.length - 20]! ^ 1;
     expect(error(() => momentum.loadStates(states)).message).toContain('checksum');
     expect(plain.numUpdate).toBe(1);
@@ -250,35 +242,31 @@ describe('arguments of update', () => {
   const optimizer = new SGD();
   const floats = new Float32Array(4);
 
-  it.each<[string, () => void, string]>([
-    ['another length', () => optimizer.update(0, floats, new Float32Array(5)), '4 elements'],
+  it.each<[string, () => void, RegExp]>([
+    ['another length', () => optimizer.update(0, floats, new Float32Array(5)), /4 elements/],
     [
       'an integer array',
       () => optimizer.update(0, new Int32Array(4), new Int32Array(4)),
-      'key 0 is int32',
+      /key 0 .*int32/,
     ],
     [
       'mixed types',
       () => optimizer.update(0, floats, new Float64Array(4), { dtype: 'float32' }),
-      "'float64' (what grad holds)",
+      /'float64'.*grad/,
     ],
-    ['mixed types without a dtype', () => optimizer.update(0, floats, new Float64Array(4)), 'grad'],
-    ['no gradient', () => optimizer.update(0, floats, []), 'at least one gradient'],
-    ['one memory', () => optimizer.update(0, floats, floats), 'overlaps weight'],
-    [
-      'half a key',
-      () => optimizer.update(0.5, floats, new Float32Array(4)),
-      'a string or an integer',
-    ],
+    ['mixed types without a dtype', () => optimizer.update(0, floats, new Float64Array(4)), /grad/],
+    ['no gradient', () => optimizer.update(0, floats, []), /one gradient/],
+    ['one memory', () => optimizer.update(0, floats, floats), /overlaps weight/],
+    ['half a key', () => optimizer.update(0.5, floats, new Float32Array(4)), /key.*0\.5/],
   ])('%s is an error', (_, body, message) => {
-    expect(error(body).message).toContain(message);
+    expect(error(body).message).toMatch(message);
   });
 
   it('the same key with another length is an error', () => {
     optimizer.update('k', new Float32Array(4), new Float32Array(4));
     expect(
       error(() => optimizer.update('k', new Float32Array(5), new Float32Array(5))).message,
-    ).toContain('key k had 4 elements of float32 so far, got 5');
+    ).toMatch(/key k .*4 elements.* 5/);
   });
 
   it('empty arrays are fine', () => {

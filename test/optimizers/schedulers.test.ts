@@ -112,25 +112,25 @@ describe('formulas', () => {
 });
 
 describe('misuse', () => {
-  it.each<[() => LRScheduler, string]>([
-    [() => new FactorScheduler({ step: 0 }), 'an integer of at least 1 for step, got 0'],
-    [() => new FactorScheduler({ step: 1, factor: 2 }), 'at most 1 for factor, got 2'],
-    [() => new FactorScheduler({ step: 1, factor: 0 }), 'above 0 for factor, got 0'],
-    [() => new MultiFactorScheduler({ steps: [] }), 'ascending integers'],
-    [() => new MultiFactorScheduler({ steps: [3, 3] }), 'an integer above 3 for steps[1], got 3'],
-    [() => new PolyScheduler({ maxUpdate: 5, power: 0 }), 'above 0 for power'],
-    [() => new CosineScheduler({ maxUpdate: 5, warmupSteps: 5 }), 'above warmupSteps, 5'],
+  it.each<[() => LRScheduler, RegExp]>([
+    [() => new FactorScheduler({ step: 0 }), / 1 .* step,.* 0$/],
+    [() => new FactorScheduler({ step: 1, factor: 2 }), /at most 1 .*factor.* 2$/],
+    [() => new FactorScheduler({ step: 1, factor: 0 }), /above 0 .*factor.* 0$/],
+    [() => new MultiFactorScheduler({ steps: [] }), /steps/],
+    [() => new MultiFactorScheduler({ steps: [3, 3] }), /above 3 .*steps\[1\].* 3$/],
+    [() => new PolyScheduler({ maxUpdate: 5, power: 0 }), /above 0 .*power.* 0$/],
+    [() => new CosineScheduler({ maxUpdate: 5, warmupSteps: 5 }), /warmupSteps, 5/],
     [
       () => new CosineScheduler({ maxUpdate: 5, warmupSteps: 2, warmupBeginLr: 1, baseLr: 0.5 }),
-      'at most the base rate, 0.5 for warmupBeginLr, got 1',
+      /0\.5 .*warmupBeginLr.* 1$/,
     ],
     [
       () => new CosineScheduler({ maxUpdate: 5, warmupMode: 'cubic' as 'linear' }),
-      "'linear' or 'constant' for warmupMode, got 'cubic'",
+      /'linear' or 'constant'.*warmupMode.*'cubic'/,
     ],
     [
       () => new CosineScheduler({ maxUpdate: 5, max: 3 } as { maxUpdate: number }),
-      "for options of CosineScheduler, got 'max'",
+      /CosineScheduler.*'max'/,
     ],
   ])('%# is an error that says what was expected', (make, message) => {
     expect(make).toThrow(message);
@@ -138,13 +138,13 @@ describe('misuse', () => {
 
   it('the addon refuses a decay that is none', () => {
     const spec = new FactorScheduler({ step: 1 }).spec();
-    expect(() => native().rateAt({ ...spec, steps: [] }, 5)).toThrow('factor takes one step');
+    expect(() => native().rateAt({ ...spec, steps: [] }, 5)).toThrow(/factor.*one step/);
     expect(() => native().rateAt({ ...spec, kind: 3 }, 5)).not.toThrow();
     expect(() => native().rateAt({ ...spec, kind: 3, maxUpdate: 0 }, 5)).toThrow('maxUpdate');
     expect(() => native().rateAt(spec, -1)).toThrow('numUpdate');
   });
 
   it('asking for no whole update is an error', () => {
-    expect(() => new CosineScheduler({ maxUpdate: 5 }).at(1.5)).toThrow('for numUpdate, got 1.5');
+    expect(() => new CosineScheduler({ maxUpdate: 5 }).at(1.5)).toThrow(/numUpdate.*1\.5/);
   });
 });

@@ -40,15 +40,11 @@ function forecast(inside: Link, more: Partial<PredictOptions> = {}): ReturnType<
 
 describe('a sweep in one memory', () => {
   it('is named in the forecast', () => {
-    expect(forecast(memory).assumptions.join()).toContain(
-      'measured with 2 ranks in one memory (Some CPU, 4 cores)',
-    );
+    expect(forecast(memory).assumptions.join()).toMatch(/2 ranks.*memory.*Some CPU, 4 cores/);
   });
 
   it('carries no more workers than its cores, and finds nothing beyond', () => {
-    expect(() => forecast(memory, { workers: [5] })).toThrow(
-      /expected at most 4, the cores .* link between hosts\) for workers, got 5/,
-    );
+    expect(() => forecast(memory, { workers: [5] })).toThrow(/at most 4.*workers.* 5/);
     expect(forecast(memory).searchedWorkers).toBe(4);
   });
 
@@ -56,17 +52,15 @@ describe('a sweep in one memory', () => {
     const more = { perHost: 4, workers: [64] };
     const { steps, searchedWorkers } = forecast(memory, { ...more, between: plainLink(1e-5, 1e9) });
     expect([steps[0]?.workers, searchedWorkers]).toEqual([64, 4000]);
-    expect(() => forecast(memory, { ...more, between: memory })).toThrow(
-      /expected a sweep of ranks on several hosts for between, got 2 ranks in one memory/,
-    );
+    expect(() => forecast(memory, { ...more, between: memory })).toThrow(/hosts.*between.*2 ranks/);
   });
 
   it('says when hosts are taken to have more cores', () => {
     const between = plainLink(1e-5, 1e9);
     const said = (perHost: number) =>
       forecast(memory, { perHost, workers: [perHost], between }).assumptions.join();
-    expect(said(8)).toContain('a core of its own');
-    expect(said(4)).not.toContain('a core of its own');
+    expect(said(8)).toMatch(/\bcore\b/);
+    expect(said(4)).not.toMatch(/\bcore\b/);
   });
 });
 
@@ -76,7 +70,7 @@ it("a sweep of a host's GPUs carries no more workers than were there", () => {
   const gpus = { ...noGpus, devices: [device, device, device] };
   const link = linkOfSweep({ ...report, gpus }, 'run');
   expect(forecast(link, { workers: [3] }).searchedWorkers).toBe(3);
-  expect(() => forecast(link, { workers: [4] })).toThrow(/at most 3, the GPUs of the host/);
+  expect(() => forecast(link, { workers: [4] })).toThrow(/at most 3.*GPUs/);
 });
 
 it('a sweep of neighbours tells its hosts by the ranks of each', () => {

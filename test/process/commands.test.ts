@@ -57,7 +57,7 @@ describe('the scripts of bench/', () => {
     // Started as a program: the executable bit and first line count too.
     const { code, stdout, stderr } = await run(join(bench, 'measure.js'), ...smallNetwork);
     expect({ code, stdout }).toEqual({ code: 0, stdout: '' });
-    expect(stderr).toContain('INFO:root:num of arrays = 6');
+    expect(stderr).toMatch(/^INFO:root:.* arrays = 6\b/m);
     expect(stderr.match(/^INFO:root:iter /gm)).toHaveLength(5);
     expect(stderr).toContain('verdict');
   });
@@ -95,7 +95,7 @@ describe('the scripts of bench/', () => {
     writeFileSync(join(scratch, 'package.json'), '{"type":"module"}');
     const { code, stderr } = await run(join(copy, 'measure.js'));
     expect(code).toBe(1);
-    expect(stderr).toContain('npm run build');
+    expect(stderr).toContain('npm run');
   });
 
   it('a reader that leaves early is no failure', async () => {
@@ -139,7 +139,7 @@ describe('under gradlink launch', () => {
     expect(lines.every((line) => line.startsWith('[0] '))).toBe(true);
     const pids = [...stdout.matchAll(/Rank +\d Group +0 Pid +(\d+)/g)].map((match) => match[1]);
     expect(new Set(pids).size).toBe(3);
-    expect(stdout).toMatch(/Out of bounds values : 0 OK/);
+    expect(stdout).toMatch(/bounds values : 0 OK/);
   });
 
   it('shared arrays and a number of ranks that contradicts the job', async () => {
@@ -164,6 +164,6 @@ describe('under gradlink launch', () => {
     expect(shared.code).toBe(0);
     const wrong = await command('reduce_scatter', '-n', '3');
     expect(wrong.code).toBe(2);
-    expect(wrong.stderr).toContain('the 2 ranks of the job');
+    expect(wrong.stderr).toMatch(/-n\b.*\b2 ranks\b.*\b3\b/);
   });
 });

@@ -39,9 +39,7 @@ describe('gradlink ddp', () => {
       ...['--timeline', trace!],
     );
     expect({ code, err }).toEqual({ code: 0, err: '' });
-    expect(out).toContain(
-      'SYNTHETIC: the 161 gradients of resnet50 released over 20.0 ms in their',
-    );
+    expect(out).toMatch(/SYNTHETIC: .*\b161 gradients.* resnet50 .*\b20\.0 ms/);
     for (const size of [5, 25]) expect(out).toContain(`Bucket size ${size} MiB`);
     for (const phase of ['forward', 'backward']) {
       const head = `DDP: \\[${phase}\\] +mean ms +delta +p50 ms +delta +p90 ms +delta +p95 ms +delta +p99 ms +delta`;
@@ -50,7 +48,7 @@ describe('gradlink ddp', () => {
     // Overlap is what the others are held against; a figure and a difference each.
     expect(out.match(/^overlap( +\d+\.\d\d +\+0\.0 %){5}$/gm)).toHaveLength(4);
     expect(out.match(/^(async|sync)( +\d+\.\d\d +[+-]\d+\.\d %){5}$/gm)).toHaveLength(8);
-    expect(out).toMatch(/6 samples; mean of each rank \d+\.\d\d, \d+\.\d\d ms/);
+    expect(out).toMatch(/6 samples; .* \d+\.\d\d, \d+\.\d\d ms/);
     expect(out).toContain('# 12 cases: 12 ok, 0 failed');
 
     const cases = readReport(report!).cases.filter(hasMeasurement);
@@ -110,9 +108,9 @@ describe('gradlink ddp', () => {
   it('tells what is wrong with what was asked', async () => {
     const one = await ddp('--plot', 'x.svg', '--bucket-sizes', '5');
     expect(one.code).toBe(2);
-    expect(one.err).toContain('--plot: expected two bucket sizes or more, got 1.');
+    expect(one.err).toMatch(/--plot: .*got 1\./);
     const compute = await ddp('--synthetic-compute', 'long');
     expect(compute.code).toBe(2);
-    expect(compute.err).toContain('Expected milliseconds such as 100, or a share such as 60%.');
+    expect(compute.err).toMatch(/--synthetic-compute .*'long'.*\b100\b.*\b60%/);
   });
 });

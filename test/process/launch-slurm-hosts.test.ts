@@ -51,7 +51,7 @@ it.for([
     await marked(mark, 4);
     cutLink(name);
     const { code, stdout, stderr } = await ended;
-    expect(stderr).toContain(`starts again with 2 workers, without ${name}-b (--elastic)`);
+    expect(stderr).toContain(`2 workers, without ${name}-b (--elastic)`);
     expect({ code, lines: stdout.trimEnd().split('\n').sort() }).toEqual({
       code: 0,
       lines: [`again 0/2 ${name}-a`, `again 1/2 ${name}-a`],

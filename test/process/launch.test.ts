@@ -69,9 +69,7 @@ describe('what a job is given', () => {
     expect(own.stderr).toBe('');
     const shared = await run('4,7', '--gpu-per-worker');
     expect(sorted(shared)).toEqual(['0 4 true', '1 7 true', '2 4 true']);
-    expect(shared.stderr).toMatch(
-      /^gradlink launch: 2 workers of this host share GPU 4: it has 2 GPUs; .*\.\n$/,
-    );
+    expect(shared.stderr).toMatch(/^gradlink launch: 2 workers .*GPU 4: .*\b2 GPUs; .*\.\n$/);
     const none = await run('-1', '--gpu-per-worker');
     expect(sorted(none)).toEqual(['0 -1', '1 -1', '2 -1']);
     expect(none.stderr).toBe(
@@ -100,7 +98,7 @@ describe('what a job is given', () => {
     expect(given).toEqual(['0/2 0/2 far 295', '1/2 1/2 far 295']);
     const refused = await launch('-n', '1', '--env', 'RANK=3', 'true');
     expect(refused.code).toBe(2);
-    expect(refused.stderr).toContain('it sets RANK');
+    expect(refused.stderr).toMatch(/--env\b.* RANK\./);
   });
 
   it('leaves the options behind the command to the command', async () => {
@@ -203,15 +201,15 @@ describe('a failing rank', () => {
     const script = 'if [ $GRADLINK_RANK = 1 ]; then echo last words >&2; exit 7; fi; sleep 600';
     const { code, stderr } = await launch('-n', '3', 'sh', '-c', script);
     expect(code).toBe(7);
-    expect(stderr).toMatch(/rank 1 \(process \d+\) exited with status 7; the job was ended/);
-    expect(stderr).toMatch(/Its last lines:\n {2}last words/);
+    expect(stderr).toMatch(/rank 1 \(process \d+\).* status 7;/);
+    expect(stderr).toMatch(/^ {2}last words$/m);
   });
 
   it('gives 128 + the signal that killed it', async () => {
     const script = 'if [ $GRADLINK_RANK = 0 ]; then kill -SEGV $$; fi; sleep 600';
     const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
     expect(code).toBe(128 + 11);
-    expect(stderr).toContain('was killed by SIGSEGV');
+    expect(stderr).toMatch(/rank 0 \(process \d+\).* SIGSEGV;/);
   });
 
   it.each([
@@ -224,7 +222,7 @@ describe('a failing rank', () => {
       until [ -e ${mark} ]; do :; done; read -r other < ${mark}
       while kill -0 $other 2>/dev/null; do :; done; kill -KILL $$`;
     const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
-    expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL; the job was ended/);
+    expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL;/);
     expect(code).toBe(128 + 9);
   });
 
@@ -246,9 +244,9 @@ describe('a failing rank', () => {
     it('costs the job a worker', { tags: 'smoke' }, async () => {
       const { code, stdout, stderr } = await launch('-n', '4', '--elastic', 'sh', '-c', script);
       expect(stdout).toBe('2 left\n2 left\n');
-      expect(stderr.match(/rank \d \(process \d+\) exited with status 7/g)).toHaveLength(2);
-      expect(stderr).toContain('starts again with 3 workers (--elastic)');
-      expect(stderr).toContain('starts again with 2 workers (--elastic)');
+      expect(stderr.match(/rank \d \(process \d+\).* status 7;/g)).toHaveLength(2);
+      expect(stderr).toContain('3 workers (--elastic)');
+      expect(stderr).toContain('2 workers (--elastic)');
       expect(code).toBe(0);
     });
 
@@ -256,7 +254,7 @@ describe('a failing rank', () => {
       const options = ['--elastic', '--max-restarts', '1'];
       const { code, stdout, stderr } = await launch('-n', '4', ...options, 'sh', '-c', script);
       expect(stdout).toBe('');
-      expect(stderr).toContain('started again once after an error of a worker');
+      expect(stderr).toMatch(/\bonce\b.*\(--max-restarts\)/);
       expect(stderr).toContain('last words');
       expect(code).toBe(7);
     });
@@ -264,14 +262,14 @@ describe('a failing rank', () => {
     it('is refused a number of restarts without it', async () => {
       const { code, stderr } = await launch('-n', '2', '--max-restarts', '1', 'true');
       expect(code).toBe(2);
-      expect(stderr).toContain('--max-restarts: expected an option of --elastic, got it without');
+      expect(stderr).toMatch(/--max-restarts: .*--elastic\b/);
     });
   });
 
   it('says that a program does not exist, with 127', async () => {
     const { code, stderr } = await launch('-n', '2', join(scratch, 'no-such-program'));
     expect(code).toBe(127);
-    expect(stderr).toMatch(/rank 0 could not be started: .*ENOENT/);
+    expect(stderr).toMatch(/rank 0 .*ENOENT/);
   });
 });
 
@@ -294,7 +292,7 @@ describe('nothing outlives a job', () => {
     child.kill(signal);
     const { code, stderr } = await ended;
     expect(code).toBe(status);
-    expect(stderr).toContain(`ended by ${signal}`);
+    expect(stderr).toContain(`by ${signal}`);
     expect(bearers(marker)).toEqual([]);
   });
 

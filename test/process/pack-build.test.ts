@@ -24,8 +24,8 @@ describe('npx gradlink build', () => {
   test('without a compiler says what to install, and changes nothing', async () => {
     const { code, stderr } = await app.end('npx', ['--no-install', 'gradlink', 'build']);
     expect(code).toBe(1);
-    expect(stderr).toContain('apt-get install g++ cmake make');
-    expect(stderr).toContain('dnf install gcc-c++ cmake make');
+    expect(stderr).toMatch(/apt-get .*\bg\+\+ cmake\b/);
+    expect(stderr).toMatch(/dnf .*\bgcc-c\+\+ cmake\b/);
     expect(existsSync(join(folder, 'build'))).toBe(false);
   });
 
@@ -44,7 +44,7 @@ describe('npx gradlink build', () => {
     const PATH = environment['PATH']!;
     const { code, stderr } = await app.end('npx', ['--no-install', 'gradlink', 'build'], { PATH });
     expect(code).toBe(1);
-    expect(stderr).toMatch(/error: .broken. was not declared/);
+    expect(stderr).toMatch(/error: .broken. /);
     await rename(`${archive}.kept`, archive);
     await app.write('sum.mjs', sumProgram('esm'));
     const { addon } = JSON.parse(await app.run('node', ['sum.mjs'])) as Summed;

@@ -123,7 +123,7 @@ describe('the tarball', () => {
       checkout,
     ]);
     expect(code).not.toBe(0);
-    expect(stderr).toContain('npm run pack');
+    expect(stderr).toContain('run pack');
   });
 });
 

@@ -85,7 +85,7 @@ describe('licences', () => {
       'free 1.0.0 (MIT)',
     );
     expect(() => licenses(folder, ['node_modules/none/index.js'])).toThrow(
-      'none@1.0.0 is bundled, but brings no licence text',
+      /none@1\.0\.0 .*licence/,
     );
   });
 });
@@ -111,7 +111,7 @@ describe('a platform package', () => {
       );
     });
     expect(told.code).toBe(1);
-    expect(told.stderr).toContain('build/Release/gradlink_mpich.so: apt-get install libmpich-dev');
+    expect(told.stderr).toMatch(/build\/Release\/gradlink_mpich\.so: .*\blibmpich-dev\b/);
     expect(told.stderr).not.toContain('gradlink_openmpi.so');
   });
 });

@@ -86,8 +86,8 @@ it('p2p measures between hosts, and says so where nothing stands out', async ({ 
   // Links alike that are slower than what else runs on this machine makes them.
   for (const [a, b] of ['ab', 'ac', 'bc']) slowLink(name, a!, b!, '400mbit');
   const printed = await onHosts('p2p', '-b', '1', '--samples', '15');
-  expect(printed).toContain('between_hosts: messages between two hosts');
+  expect(printed).toMatch(/^between_hosts: /m);
   expect(printed).toMatch(/^ {2}GB\/s +gs\d+-b +gs\d+-c$/m);
-  expect(printed).toContain('# slowest host: no host stands out (at most ');
-  expect(printed).toContain('# slowest link: no link stands out (at most ');
+  expect(printed).toMatch(/^# slowest host: no host .*\(/m);
+  expect(printed).toMatch(/^# slowest link: no link .*\(/m);
 });

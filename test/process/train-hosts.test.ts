@@ -115,7 +115,7 @@ describe('two hosts', () => {
       /^\| mlp \| 2 \| 1 \| 4 \| [\d.]+ \| [\d.]+ \| [\d.]+ \| [\d.]+ % \| (pass|fail) \|.*\| - \|$/m,
     );
     expect(summary).toMatch(
-      /^\| mlp \| 3 \| 1 \| 4 \| - .*\| expected 3 machines with names of their own, got 2: see hosts \|$/m,
+      /^\| mlp \| 3 \| 1 \| 4 \| - .*\| [^|]*\b3 machines [^|]*\b2\b[^|]* \|$/m,
     );
     const one = measured(join(folder, '2n1g', 'mlp_b4_fp32_1', 'report.json'));
     expect(one.values?.machines).toBe(2);
@@ -140,7 +140,7 @@ describe('two hosts', () => {
     await until(() => completedSteps(checkpoints).length > 0);
     execFileSync(netns, ['cut', name]);
     const { code, stderr } = await run.ended;
-    expect(stderr).toContain(`starts again with one worker, without ${addresses[1]!} (--elastic)`);
+    expect(stderr).toMatch(new RegExp(`one worker, .* ${addresses[1]!} \\(--elastic\\)`));
     expect(code).toBe(0);
     const { parameters, values } = measured(file);
     expect(parameters.workers).toBe(1);

@@ -55,7 +55,7 @@ describe('gradlink train', () => {
     expect(stderr).toBe('');
     expect(code).toBe(0);
     expect(stdout).toMatch(
-      /^Model: mlp\nBatch size: 4\nNumber of CPUs: 2\nRunning warmup...\nRunning benchmark...\nIter #0: /,
+      /^Model: mlp\nBatch size: 4\n.* CPUs: 2\n.* warmup...\n.* benchmark...\nIter #0: /,
     );
     expect(stdout.match(/^Iter #\d: [\d.]+ img\/sec per CPU$/gm)).toHaveLength(3);
     expect(stdout).toMatch(/^Total img\/sec on 2 CPU\(s\): [\d.]+ \+-[\d.]+$/m);
@@ -193,7 +193,7 @@ describe('gradlink train', () => {
     expect(summary).toMatch(
       /^\| mlp \| 1 \| 1 \| 4 \| [\d.]+ [\d.]+ \| [\d.]+ \| 1.00 \| 100 % \| pass \|/m,
     );
-    expect(summary).toMatch(/^\| mlp \| 2 \| 1 .* needs 2 machines, and hosts names 0 \|$/m);
+    expect(summary).toMatch(/^\| mlp \| 2 \| 1 .*\b2 machines, .*\b0 \|$/m);
     // One run is lost half-way: the others stay.
     const lost = join(folder, '1n1g', 'mlp_b4_fp32_2', 'report.json');
     const kept = readFileSync(join(folder, '1n1g', 'mlp_b4_fp32_1', 'report.json'), 'utf8');
@@ -221,8 +221,8 @@ describe('gradlink train', () => {
     expect(workers).toHaveLength(2);
     process.kill(workers[1]!, 'SIGKILL');
     const { code, stderr } = await ended;
-    expect(stderr).toMatch(/rank 1 \(process \d+\) was killed by SIGKILL; the job was ended/);
-    expect(stderr).toContain('the job starts again with one worker (--elastic)');
+    expect(stderr).toMatch(/rank 1 \(process \d+\).* SIGKILL;/);
+    expect(stderr).toContain('one worker (--elastic)');
     expect(code).toBe(0);
     const [one] = readReport(file).cases;
     if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');
@@ -253,13 +253,13 @@ describe('gradlink train', () => {
       .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('--checkpoint-dir'));
     process.kill(workers[1]!, 'SIGKILL');
     const { code, stderr } = await ended;
-    expect(stderr).toContain('the job starts again with one worker (--elastic)');
+    expect(stderr).toContain('one worker (--elastic)');
     const skipped = stderr.match(
-      /^\(node:\d+\) \[GRADLINK_CHECKPOINT_SKIPPED\] GradlinkWarning: .*checkpoint-1000.* it is of step 40, .*; the run goes on from .*checkpoint-\d+$/gm,
+      /^\(node:\d+\) \[GRADLINK_CHECKPOINT_SKIPPED\] GradlinkWarning: .*checkpoint-1000\b.*\bstep 40, .*checkpoint-\d+$/gm,
     );
     // Two ranks, then one.
     expect(skipped).toHaveLength(3);
-    expect(skipped?.at(-1)).not.toMatch(/goes on from .*checkpoint-40$/);
+    expect(skipped?.at(-1)).not.toMatch(/checkpoint-40$/);
     expect(code).toBe(0);
     const [one] = readReport(file).cases;
     if (one === undefined || !hasMeasurement(one)) throw new Error('expected a measurement');

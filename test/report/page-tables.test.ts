@@ -84,7 +84,5 @@ describe('the table of all cases', () => {
 it('a figure above its limit has its reason among what wants attention, of many cases too', () => {
   const wanting = remarks(aboveRun()).filter(({ wants }) => wants);
   expect(wanting).toHaveLength(1);
-  expect(wanting[0]?.text).toMatch(
-    /^broadcast, 32 MiB: 120 % of the copy limit.* Likely cause: the plain loop was measured several times/,
-  );
+  expect(wanting[0]?.text).toMatch(/^broadcast, 32 MiB: 120 % .*cause: .*\bplain loop\b/);
 });

@@ -142,9 +142,9 @@ describe('elasticDlTable', () => {
   it('shows runs that failed', () => {
     const failed = failedCase(
       { name: 'train', parameters: { model: 'mlp', workers: 8, batchSize: 64 } },
-      new Error('out of memory'),
+      new Error('no memory'),
     );
-    expect(elasticDlTable([failed])[1]).toContain('error: out of memory');
+    expect(elasticDlTable([failed])[1]).toContain('error: no memory');
   });
 });
 
@@ -222,7 +222,7 @@ describe('gridRows', () => {
     expect(markdown).toContain(
       '| mobilenetv2 | 1 | 4 | 64 | 420.00 | 420.00 | 4.12 | 103 % | pass |',
     );
-    expect(markdown).toContain('the target is 80 %');
+    expect(markdown).toMatch(/\btarget .*\b80 %/);
     expect(gridRecords(rows)[0]).toHaveLength(gridRecords(rows)[1]?.length ?? 0);
   });
 });
@@ -253,12 +253,12 @@ describe('endLines', () => {
 
   it('says what computed, whatever the package is called', () => {
     const onCpu: TrainResult = { ...run(2, 1, 0, 1), backend: 'node-gpu' };
-    expect(endLines('bluefog', config, onCpu)[0]).toMatch(/^Img\/sec per CPU: /);
+    expect(endLines('bluefog', config, onCpu)[0]).toMatch(/^Img\/sec .*CPU: /);
     expect(endLines('bluefog', config, onCpu).at(-1)).toBe('  computed  on the CPU');
     const own = { ...onCpu, device: 'GPU', gpu: { gpu: '0', gpus: 4, ranks: 1 } } as const;
     expect(endLines('bluefog', config, own)[1]).toMatch(/^Total img\/sec on 2 GPU\(s\): /);
-    expect(endLines('bluefog', config, own).at(-1)).toContain('one for each worker of a host');
+    expect(endLines('bluefog', config, own).at(-1)).toContain('each worker');
     const shared = { ...own, gpu: { gpu: '0', gpus: 1, ranks: 2 } } as const;
-    expect(endLines('bluefog', config, shared).at(-1)).toContain('2 workers share one');
+    expect(endLines('bluefog', config, shared).at(-1)).toContain('2 workers share');
   });
 });

@@ -45,9 +45,7 @@ describe('hosts beside one another', () => {
     expect(hostLines(comparison)).toEqual([
       'slowest host: no host stands out (at most node3, 1.3 times the median of the other hosts in copies of its own ' +
         'memory; below 1.5 times, in the median and in the fastest, it may be chance)',
-      expect.stringMatching(
-        /^slowest link: no link stands out \(at most node1 - node2, 1\.4 times /,
-      ),
+      expect.stringMatching(/^slowest link: no link .*\bnode1 - node2, 1\.4 times /),
     ]);
   });
 
@@ -83,7 +81,7 @@ describe('hosts beside one another', () => {
     expect(hostLines(comparison)[0]).toBe(
       'slowest host: node3 (ranks 6 to 7), 2.6 times the median of the other hosts in messages with the others',
     );
-    expect(hostLines(comparison)[1]).toMatch(/; all links of node3 are slow$/);
+    expect(hostLines(comparison)[1]).toMatch(/; all links .*\bnode3\b/);
   });
 
   it('name the one of two that copies slowly; their one way tells nothing', () => {
@@ -91,7 +89,7 @@ describe('hosts beside one another', () => {
     expect(comparison.slowestLink).toMatchObject({ times: null, standsOut: false });
     expect(hostLines(comparison)).toEqual([
       'slowest host: node1 (ranks 2 to 3), 1.8 times that of the other host in copies of its own memory',
-      expect.stringMatching(/^slowest link: node0 - node1 is the only one \(/),
+      expect.stringMatching(/^slowest link: node0 - node1 .*\bonly\b/),
     ]);
   });
 

@@ -118,9 +118,7 @@ describe('job.yaml', () => {
       new Job(wrong as never).validate();
     }).toThrow('completions');
     const misspelt = { ...job, spec: { ...(job.spec as Json), completion: 2 } };
-    expect(complaints([['batch/v1 Job', misspelt]]).join()).toMatch(
-      /"completion".* does not exist/,
-    );
+    expect(complaints([['batch/v1 Job', misspelt]]).join()).toMatch(/"completion".* not exist/);
   });
 
   it('tells each rank its place and where to meet', () => {

@@ -77,7 +77,7 @@ describe('the floors of lib/', () => {
       'measure/c/one.ts': `import './two.js';`,
       'measure/c/two.ts': `import './one.js';`,
     });
-    expect(breach).toContain('lib/measure: a circle of folders');
+    expect(breach).toMatch(/lib\/measure: .*circle/);
     expect(others).toEqual([]);
   });
 });

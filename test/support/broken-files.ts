@@ -18,32 +18,32 @@ const bytes =
 /** None of these is text that could be looked at more closely. */
 export const noText: readonly Broken[] = [
   { what: 'absent', make: () => undefined, refusal: /ENOENT/ },
-  { what: 'empty', make: bytes(''), refusal: /got an empty file/ },
+  { what: 'empty', make: bytes(''), refusal: /empty file/ },
   {
     what: 'above the bound',
     make: (file) => {
       writeFileSync(file, '');
       truncateSync(file, 2 ** 31);
     },
-    refusal: /of at most 128 MiB, .*got 2048 MiB/,
+    refusal: /\b128 MiB, .*got 2048 MiB/,
   },
   {
     what: 'binary',
     make: bytes(Buffer.from('{"a": "\u00fc\ufffd\xff\xfe"}', 'latin1')),
-    refusal: /got bytes that are no UTF-8 text \(at byte 7\)/,
+    refusal: /UTF-8 .*byte 7\)/,
   },
-  { what: 'a directory', make: (file) => mkdirSync(file), refusal: /got a directory/ },
+  { what: 'a directory', make: (file) => mkdirSync(file), refusal: /a directory/ },
   {
     what: 'a pipe that nobody writes',
     make: (file) => execFileSync('mkfifo', [file]),
-    refusal: /got a named pipe; write it to a file first/,
+    refusal: /named pipe/,
   },
   {
     what: 'a device',
     make: (file) => {
       symlinkSync('/dev/zero', file);
     },
-    refusal: /got a device/,
+    refusal: /a device/,
   },
   {
     what: 'a link to itself',
@@ -63,19 +63,19 @@ const deep = 200_000;
 
 /** Texts that are no JSON, or JSON of another kind. */
 export const noReport: readonly Broken[] = [
-  ['torn', '{"schemaVersion": 1,\n "run": {"to', /no JSON \(wrong from line 2, column 10\)/],
-  ['torn between tokens', '{"schemaVersion": 1,\n', /it ends too early, line 2, column 1/],
-  ['an array', '[]', /JSON that is an array, not an object/],
-  ['null', 'null', /JSON that is null/],
-  ['a number', '1', /JSON that is a number/],
-  ['an empty object', '{}', /JSON without a schemaVersion/],
-  ['of an inherited version', '{"__proto__": {"schemaVersion": 1}}', /without a schemaVersion/],
-  ['newer', '{"schemaVersion": 2}', /schema version 2; .* reads 1, .* newer one/],
-  ['older', '{"schemaVersion": 0}', /schema version 0; .* run the measurement again/],
-  ['of no version', '{"schemaVersion": {"toString": 1}}', /schemaVersion is an object/],
-  ['nothing else', '{"schemaVersion": 1}', /must have required property 'run'/],
-  ['nested deeply', '['.repeat(deep) + ']'.repeat(deep), /JSON that is an array/],
-  ['nested deeply and torn', '['.repeat(deep), /ends too early, line 1, column 200001/],
+  ['torn', '{"schemaVersion": 1,\n "run": {"to', /no JSON .*line 2, column 10\)/],
+  ['torn between tokens', '{"schemaVersion": 1,\n', /early, line 2, column 1\b/],
+  ['an array', '[]', /JSON .*\barray, not\b/],
+  ['null', 'null', /JSON .*\bnull\b/],
+  ['a number', '1', /JSON .*\bnumber\b/],
+  ['an empty object', '{}', /JSON without .*schemaVersion/],
+  ['of an inherited version', '{"__proto__": {"schemaVersion": 1}}', /without .*schemaVersion/],
+  ['newer', '{"schemaVersion": 2}', /version 2; .* reads 1, .*newer/],
+  ['older', '{"schemaVersion": 0}', /version 0; .*again/],
+  ['of no version', '{"schemaVersion": {"toString": 1}}', /schemaVersion .*object/],
+  ['nothing else', '{"schemaVersion": 1}', /property 'run'/],
+  ['nested deeply', '['.repeat(deep) + ']'.repeat(deep), /JSON .*\barray\b/],
+  ['nested deeply and torn', '['.repeat(deep), /early, line 1, column 200001/],
   [
     'nested deeply inside',
     `{"schemaVersion": 1, "cases": ${'['.repeat(deep)}${']'.repeat(deep)}}`,

@@ -102,7 +102,7 @@ export function collectiveCase(
 export function waived(): CaseResult {
   const parameters = { bytes: 4194304, count: 1048576, dtype: 'float32', op: null, root: -1 };
   const identity = { name: 'alltoall', parameters: { ...parameters, placement: 'in-place' } };
-  return waivedCase(identity, 'alltoall does not work in place | try out of place');
+  return waivedCase(identity, 'no in-place | try out-of-place');
 }
 
 export function report(tool: string, cases: readonly CaseResult[]): Report {

@@ -11,6 +11,7 @@ import {
   storageOf,
 } from '../../lib/tensor/dtype.js';
 import type { Float16ArrayLike } from '../../lib/tensor/dtype.js';
+import { errorWith } from '../support/errors.js';
 
 describe('dtypes', () => {
   it('are told from their arrays', () => {
@@ -62,7 +63,9 @@ describe('dtypes', () => {
     }
     const array = new HalfArray([0x3c00, 0x4000]) as unknown as Float16ArrayLike;
     expect(dtypeNumber(array, undefined, 'data')).toBe(parseDType('float16'));
-    expect(() => dtypeNumber(array, 'bfloat16', 'data')).toThrow(/'float16' \(what data holds\)/);
+    expect(() => dtypeNumber(array, 'bfloat16', 'data')).toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /'float16'.*data.*dtype.*'bfloat16'/),
+    );
     const bits = storageOf(array);
     expect(Object.getPrototypeOf(bits)).toBe(Uint16Array.prototype);
     expect(bits.buffer).toBe(array.buffer);

@@ -23,7 +23,5 @@ it.each([
   ['[6]', 6],
   [6, 6],
 ])('refuses the shape %j of %i elements', (shape, count) => {
-  expect(() => rowLengthOf(shape, count)).toThrow(
-    `expected whole numbers whose product is the ${String(count)} elements of the value for shape`,
-  );
+  expect(() => rowLengthOf(shape, count)).toThrow(new RegExp(` ${count} elements.* shape`));
 });

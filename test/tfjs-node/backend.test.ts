@@ -77,18 +77,18 @@ describe('without a GPU', () => {
       launches.run(['-n', '1', process.execPath, gradlink, ...short, ...args], { env: none });
     const refused = await train();
     expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain('expected a GPU for @tensorflow/tfjs-node-gpu');
+    expect(refused.stderr).toMatch(/GPU.*@tensorflow\/tfjs-node-gpu/);
     const ddp = ['ddp', '--model', 'mlp', '--dataset', 'mnist', '--backend', 'node-gpu'];
     const compared = await launches.run(['-n', '1', process.execPath, gradlink, ...ddp], {
       env: none,
     });
     expect(compared.code).toBe(1);
-    expect(compared.stderr).toContain('expected a GPU for @tensorflow/tfjs-node-gpu');
+    expect(compared.stderr).toMatch(/GPU.*@tensorflow\/tfjs-node-gpu/);
     const { code, stdout } = await train('--allow-cpu');
     expect(code).toBe(0);
-    expect(stdout).toContain('Number of CPUs: 1');
+    expect(stdout).toMatch(/CPUs: 1$/m);
     expect(stdout).not.toMatch(/\bGPU/);
-    expect(stdout).toContain('tfjs 4.22.0 on node-gpu\n  computed  on the CPU');
+    expect(stdout).toMatch(/tfjs 4\.22\.0 .*node-gpu\n +computed .*CPU$/m);
   });
 });
 
@@ -101,7 +101,7 @@ it('a Node without what the package calls is named, and those that have it', asy
   const [refused] = (await run(1, call, none)).lines;
   expect(refused).toMatchObject({ code: 'ERR_BACKEND_UNAVAILABLE' });
   expect(refused?.['message']).toMatch(
-    /^gradlink\/tfjs needs @tensorflow\/tfjs-node-gpu; its operations call util.isNullOrUndefined, which Node \d+.* has no more: use Node 20 or 22, /,
+    /^gradlink\/tfjs .*@tensorflow\/tfjs-node-gpu.*util\.isNullOrUndefined.* Node \d+.* Node 20 or 22, /,
   );
 });
 
@@ -122,7 +122,7 @@ describe('a GPU for each rank', () => {
     expect(lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7', '4']);
     const warnings = stderr.match(/\[GRADLINK_GPU_SHARED\] GradlinkWarning: .*/g);
     expect(warnings).toHaveLength(1);
-    expect(warnings?.[0]).toContain('2 ranks of this host share GPU 4: it has 2 GPUs');
+    expect(warnings?.[0]).toMatch(/2 ranks .*GPU 4: .*2 GPUs/);
   });
 
   it('is given by the launcher where it is asked to, before any program is loaded', async () => {
@@ -134,9 +134,7 @@ describe('a GPU for each rank', () => {
       'false',
       'false',
     ]);
-    expect(stderr).toMatch(
-      /^gradlink launch: 2 workers of this host share GPU 4: it has 2 GPUs; .*\n$/,
-    );
+    expect(stderr).toMatch(/^gradlink launch: 2 workers .*GPU 4: .*2 GPUs; .*\n$/);
     // useBackend() then has nothing to add.
     const both = await run(2, allowed, env, '--gpu-per-worker');
     expect(both.lines.map((line) => line['CUDA_VISIBLE_DEVICES'])).toEqual(['4', '7']);

@@ -130,8 +130,9 @@ describe('a damaged last checkpoint', () => {
         expect(warnings).toHaveLength(size);
         for (const { name: type, message } of warnings) {
           expect(type).toBe('GradlinkWarning');
-          expect(message).toContain(join(folder, 'checkpoint-2'));
-          expect(message).toContain(`the run goes on from ${join(folder, 'checkpoint-1')}`);
+          expect(message).toMatch(
+            new RegExp(`${join(folder, 'checkpoint-2')}.* ${join(folder, 'checkpoint-1')}$`),
+          );
         }
         expect(warnings.some(({ message }) => message.includes(fileOf(2, name)))).toBe(true);
       }
@@ -143,8 +144,7 @@ describe('a damaged last checkpoint', () => {
     flip(fileOf(1, 'complete.json'), 20);
     flip(fileOf(2, 'rank-1.safetensors'), 20);
     for (const message of messages(await load(2))) {
-      expect(message).toMatch(/^no checkpoint in .* is whole: .*checkpoint-2.*; .*checkpoint-1/);
-      expect(message).toContain('give the run another folder, or remove them to begin anew');
+      expect(message).toMatch(/^no checkpoint .*: .*checkpoint-2.*; .*checkpoint-1.*\banew$/);
     }
   });
 
@@ -157,7 +157,7 @@ describe('a damaged last checkpoint', () => {
     await expectStep(1, 2);
     rmSync(fileOf(2, ''), { recursive: true });
     renameSync(fileOf(1, ''), fileOf(2, ''));
-    expect(messages(await load(2))[0]).toContain('it is of step 1, in a folder of checkpoint-2');
+    expect(messages(await load(2))[0]).toMatch(/\bstep 1, .*checkpoint-2\b/);
   });
 
   it('is written anew by the run that went back', async () => {
@@ -230,10 +230,8 @@ describe('a checkpoint that is saved again', () => {
     const failed = messages(
       await onRanks(2, (rank) => saveCheckpoint(folder, rank, place(1), arrays(rank.rank, 1))),
     );
-    expect(failed[0]).toContain(
-      `${fileOf(1, 'complete.json')} cannot be written: it is a directory`,
-    );
-    expect(failed[1]).toContain(`rank 0 could not write the mark of ${fileOf(1, '').slice(0, -1)}`);
+    expect(failed[0]).toMatch(new RegExp(`${fileOf(1, 'complete.json')} .*\\ba directory`));
+    expect(failed[1]).toMatch(new RegExp(`\\brank 0 .* ${fileOf(1, '').slice(0, -1)}`));
     expect(readdirSync(fileOf(1, ''))).toEqual(['complete.json']);
   });
 });
@@ -286,15 +284,15 @@ describe('a checkpoint of gradlink 0.2', () => {
   });
 
   it.each([
-    [{ step: 2, samplesSeen: 20, labels }, /cut short or altered/],
-    [{ ...place(2), size: 0 }, /its size is 0/],
-    [{ ...place(2), size: 1e12 }, /its size is/],
-    [{ ...place(2), size: 1, step: '2' }, /its step is "2"/],
-    [{ ...place(2), size: 1, samplesSeen: -1 }, /its samplesSeen is -1/],
-    [{ ...place(2), size: 1, labels: null }, /its labels is null/],
-    [{ ...place(2), size: 1, more: 1 }, /cut short or altered/],
+    [{ step: 2, samplesSeen: 20, labels }, /altered/],
+    [{ ...place(2), size: 0 }, /size is 0/],
+    [{ ...place(2), size: 1e12 }, /size is 1000000000000/],
+    [{ ...place(2), size: 1, step: '2' }, /step is "2"/],
+    [{ ...place(2), size: 1, samplesSeen: -1 }, /samplesSeen is -1/],
+    [{ ...place(2), size: 1, labels: null }, /labels .*null/],
+    [{ ...place(2), size: 1, more: 1 }, /altered/],
     [null, /no object/],
-    [[], /cut short or altered/],
+    [[], /altered/],
   ])('whose mark is %j is skipped', async (mark, message) => {
     for (const step of [1, 2]) writeOld(step);
     writeFileSync(fileOf(2, 'complete.json'), JSON.stringify(mark));

@@ -91,11 +91,20 @@ describe('checkpoints', () => {
     const load = () => onRanks(1, (rank) => loadCheckpoint(folder, rank, labels));
     await expect(
       onRanks(1, (rank) => loadCheckpoint(folder, rank, { model: 'lenet' })),
-    ).rejects.toThrow(/expected a checkpoint of model lenet in .*, got one of mlp/);
+    ).rejects.toMatchObject({
+      code: 'ERR_MISMATCH',
+      message: expect.stringMatching(/\bmodel lenet .*\bmlp\b/) as string,
+    });
     const file = join(folder, 'checkpoint-3', 'rank-0.safetensors');
     truncateSync(file, 200);
-    await expect(load()).rejects.toThrow(`${file} cannot be read`);
+    await expect(load()).rejects.toMatchObject({
+      code: 'ERR_SYSTEM',
+      message: expect.stringContaining(`${file} cannot`) as string,
+    });
     writeFileSync(join(folder, 'checkpoint-3', 'complete.json'), '{');
-    await expect(load()).rejects.toThrow(/complete.json cannot be read/);
+    await expect(load()).rejects.toMatchObject({
+      code: 'ERR_SYSTEM',
+      message: expect.stringContaining('complete.json cannot') as string,
+    });
   });
 });

@@ -45,13 +45,13 @@ describe('cifar10', () => {
   it('says what is wrong with a folder or a file', () => {
     const folder = join(scratch, 'wrong');
     mkdirSync(folder);
-    expect(() => cifar10(folder)).toThrow(`of CIFAR-10's binary version in ${folder}, got none`);
+    expect(() => cifar10(folder)).toThrow(`${folder}, got none`);
     writeFileSync(join(folder, 'test_batch.bin'), records(2).subarray(1));
-    expect(() => cifar10(folder, 'test')).toThrow(/expected records of 3073 bytes .* got 6145/);
+    expect(() => cifar10(folder, 'test')).toThrow(/\b3073 bytes .* got 6145/);
     const mislabelled = records(2);
     mislabelled[3073] = 10;
     writeFileSync(join(folder, 'test_batch.bin'), mislabelled);
-    expect(() => cifar10(folder, 'test')).toThrow(/expected labels below 10 .* got 10 in record 1/);
+    expect(() => cifar10(folder, 'test')).toThrow(/below 10 .* got 10 .*record 1\b/);
   });
 });
 
@@ -141,7 +141,7 @@ describe('Batches', () => {
 
   it('says what is wrong', () => {
     expect(() => new Batches(data, { batchSize: 20, size: 3 })).toThrow(
-      'expected at most 50 samples for all 3 ranks for batchSize, got 60',
+      /\b50 samples .*\b3 ranks .*batchSize, got 60/,
     );
     expect(() => new Batches(data, { batchSize: 0 })).toThrow(/batchSize/);
   });

@@ -80,13 +80,11 @@ describe('models', () => {
 
   it('says what is wrong', () => {
     expect(() => buildModel(tf, 'resnet18' as ModelName)).toThrow(
-      "expected one of resnet20, resnet50, mobilenetv2, lenet, mlp, bert-tiny for name, got 'resnet18'",
+      /\bresnet20, .*bert-tiny .*\bname, got 'resnet18'/,
     );
     expect(() => buildModel(tf, 'resnet50', { inputShape: [28, 28, 1] })).toThrow(
-      'expected height, width and channels, at least 32 pixels a side (resnet50) for inputShape, got [28, 28, 1]',
+      /\b32 pixels .*\(resnet50\) .*inputShape, got \[28, 28, 1\]/,
     );
-    expect(() => buildModel(tf, 'mlp', { classes: 0 })).toThrow(
-      'expected an integer of at least 1 for classes, got 0',
-    );
+    expect(() => buildModel(tf, 'mlp', { classes: 0 })).toThrow(/\b1 .*classes, got 0/);
   });
 });

@@ -92,7 +92,7 @@ test('an optimizer belongs to one list of variables', async () => {
     const loss = (): Scalar => network.loss(samples(0, 2));
     optimizer.minimize(loss, false, network.variables);
     expect(() => optimizer.minimize(loss, false, network.variables.slice(1))).toThrow(
-      /expected the 4 variables of the first step/,
+      /\b4 variables\b/,
     );
     await Promise.resolve();
   });
@@ -102,8 +102,8 @@ test('options that do not go together are refused', async () => {
   await asRanks(1, async (comm) => {
     const make = (options: object) => () =>
       new DistributedOptimizer(tf.train.sgd(1), comm, options);
-    expect(make({ algorithm: 'none' })).toThrow(/one of gradient-allreduce, adapt-with-combine/);
-    expect(make({ algorithm: 'adasum', op: 'avg' })).toThrow(/for op, got 'avg'/);
+    expect(make({ algorithm: 'none' })).toThrow(/gradient-allreduce, .*algorithm, got 'none'/);
+    expect(make({ algorithm: 'adasum', op: 'avg' })).toThrow(/\bop, got 'avg'/);
     expect(make({ backwardPassesPerStep: 0 })).toThrow(/backwardPassesPerStep/);
     await Promise.resolve();
   });

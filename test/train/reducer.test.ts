@@ -201,9 +201,9 @@ it('a pass ends with the error of a collective, on every rank that is in it', as
   for (const reducer of them) reducer.begin();
   them[0]!.add(3, values(0, 3));
   const first = them[0]!.finish();
-  ranks[1]!.abort('its batch is broken');
+  ranks[1]!.abort('broken batch');
   await expect(first).rejects.toMatchObject({ code: 'ERR_ABORTED' });
-  await expect(them[1]!.finish()).rejects.toThrow(/its batch is broken/);
+  await expect(them[1]!.finish()).rejects.toThrow(/broken batch/);
 });
 
 describe('misuse', () => {
@@ -218,15 +218,15 @@ describe('misuse', () => {
   it('is told, and leaves the reducer usable', async () => {
     expect(() => reducer.add(0, new Float32Array(15))).toThrow(/add\(\) without begin\(\)/);
     await expect(reducer.finish()).rejects.toThrow(/finish\(\) without begin\(\)/);
-    expect(() => reducer.begin({ uses: [1] })).toThrow(/4 numbers, one for each gradient/);
+    expect(() => reducer.begin({ uses: [1] })).toThrow(/\b4 numbers.*\buses\b/);
     reducer.begin();
-    expect(() => reducer.begin()).toThrow(/while a pass is open/);
-    expect(() => reducer.add(4, new Float32Array(1))).toThrow(/an index below 4/);
+    expect(() => reducer.begin()).toThrow(/begin\(\) .*\bopen\b/);
+    expect(() => reducer.add(4, new Float32Array(1))).toThrow(/below 4 .*index, got 4/);
     expect(() => reducer.add(0, new Float32Array(14))).toThrow(/a Float32Array of 15 for kernel/);
     reducer.add(0, values(0, 0));
-    expect(() => reducer.add(0, values(0, 0))).toThrow(/kernel more often/);
+    expect(() => reducer.add(0, values(0, 0))).toThrow(/add\(\) .*kernel more\b/);
     const finished = reducer.finish();
-    expect(() => reducer.begin()).toThrow(/wait for it/);
+    expect(() => reducer.begin()).toThrow(/begin\(\) .*\bopen\b/);
     await finished;
     expect([...reducer.gradient(0)]).toEqual([...values(0, 0)]);
     reducer.begin();
@@ -237,14 +237,14 @@ describe('misuse', () => {
 
   it('of options and communicators is told', async () => {
     await using two = Communicator.local(2);
-    expect(() => new GradientReducer(two as never, specs)).toThrow(/take one of its openRanks\(\)/);
+    expect(() => new GradientReducer(two as never, specs)).toThrow(/openRanks\(\)/);
     const wrong = (options: object) => () => new GradientReducer(one!, specs, options);
-    expect(wrong({ mode: 'later' })).toThrow(/one of overlap, async, sync for mode/);
-    expect(wrong({ modes: 'sync' })).toThrow(/got 'modes' \(the nearest is 'mode'\)/);
-    expect(wrong({ hook: { type: '2bit', rank: 1 } })).toThrow(/options of hook '2bit'.*'rank'/);
-    expect(() => reducer.begin({ use: [1] } as object)).toThrow(/the nearest is 'uses'/);
+    expect(wrong({ mode: 'later' })).toThrow(/\boverlap, async, .*mode, got 'later'/);
+    expect(wrong({ modes: 'sync' })).toThrow(/'modes' .*'mode'/);
+    expect(wrong({ hook: { type: '2bit', rank: 1 } })).toThrow(/hook '2bit'.*'rank'/);
+    expect(() => reducer.begin({ use: [1] } as object)).toThrow(/'use' .*'uses'/);
     expect(wrong({ op: 'max' })).toThrow(/'avg' or 'sum' for op/);
-    expect(wrong({ hook: '3bit' })).toThrow(/one of float16, bfloat16, 2bit, powersgd for hook/);
+    expect(wrong({ hook: '3bit' })).toThrow(/float16, .*powersgd .*hook, got '3bit'/);
     expect(wrong({ hook: { type: 'powersgd', startPass: 1 } })).toThrow(/hook\.startPass/);
     expect(wrong({ hook: { type: '2bit', threshold: 0 } })).toThrow(/hook\.threshold/);
   });

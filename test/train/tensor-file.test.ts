@@ -95,37 +95,29 @@ print(json.dumps([[name, t['dtype'], t['shape'], bytes(t['data']).hex()] for nam
 
   const good = { dtype: 'F32', shape: [2], data_offsets: [0, 8] };
   it.each([
-    ['null', 'null', /no JSON object/],
-    ['an array', '[]', /no JSON object/],
-    ['white space before it', ` ${JSON.stringify({ x: good })}`, /no JSON object/],
+    ['null', 'null', /JSON object/],
+    ['an array', '[]', /JSON object/],
+    ['white space before it', ` ${JSON.stringify({ x: good })}`, /JSON object/],
     ['no JSON', '{"x":', /no JSON: /],
     ['no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), /no JSON: /],
-    ['nothing', {}, /its arrays have 0 bytes, 8 are there/],
-    ['an array that is none', { x: null }, /x has no dtype/],
+    ['nothing', {}, /\b0 bytes, 8\b/],
+    ['an array that is none', { x: null }, /\bx .*no dtype/],
     ['another dtype', { x: { ...good, dtype: 'F64', shape: [1] } }, /x has dtype "F64"/],
-    ['no dtype', { x: { ...good, dtype: undefined } }, /x has dtype undefined/],
+    ['no dtype', { x: { ...good, dtype: undefined } }, /\bx .*dtype undefined/],
     ['no shape', { x: { ...good, shape: 2 } }, /x has shape 2/],
     ['a negative shape', { x: { ...good, shape: [-1, -2] } }, /x has shape \[-1,-2\]/],
     ['a broken shape', { x: { ...good, shape: [1.5] } }, /x has shape \[1.5\]/],
-    ['a shape of more', { x: { ...good, shape: [3] } }, /x has 8 bytes, its shape \[3\] 12/],
+    ['a shape of more', { x: { ...good, shape: [3] } }, /x has 8 bytes, .*\[3\] 12/],
     ['a shape beyond all', { x: { ...good, shape: Array(40).fill(2 ** 50) } }, /x has 8 bytes/],
     ['no offsets', { x: { ...good, data_offsets: undefined } }, /x has data_offsets undefined/],
     ['one offset', { x: { ...good, data_offsets: [0] } }, /data_offsets \[0\]/],
     ['negative offsets', { x: { ...good, data_offsets: [-4, 4] } }, /data_offsets \[-4,4\]/],
     ['offsets the other way round', { x: { ...good, data_offsets: [8, 0] } }, /\[8,0\]/],
-    ['offsets behind the end', { x: { ...good, data_offsets: [8, 16] } }, /begins at byte 8/],
-    ['a gap', { x: { ...good, shape: [1], data_offsets: [4, 8] } }, /begins at byte 4, expected 0/],
-    [
-      'an overlap',
-      { x: good, y: { ...good, shape: [1], data_offsets: [4, 8] } },
-      /begins at byte 4/,
-    ],
-    [
-      'bytes of nobody',
-      { x: { ...good, shape: [1], data_offsets: [0, 4] } },
-      /4 bytes, 8 are there/,
-    ],
-    ['metadata that are no text', { __metadata__: { a: 1 }, x: good }, /no record of texts/],
+    ['offsets behind the end', { x: { ...good, data_offsets: [8, 16] } }, /\bbyte 8\b/],
+    ['a gap', { x: { ...good, shape: [1], data_offsets: [4, 8] } }, /\bbyte 4, expected 0/],
+    ['an overlap', { x: good, y: { ...good, shape: [1], data_offsets: [4, 8] } }, /\bbyte 4\b/],
+    ['bytes of nobody', { x: { ...good, shape: [1], data_offsets: [0, 4] } }, /\b4 bytes, 8\b/],
+    ['metadata that are no text', { __metadata__: { a: 1 }, x: good }, /__metadata__ .*record/],
   ])('with a header of %s is refused', (_, header, message) => {
     if (Buffer.isBuffer(header)) {
       write('{ }');
@@ -146,7 +138,7 @@ print(json.dumps([[name, t['dtype'], t['shape'], bytes(t['data']).hex()] for nam
       const bytes = readFileSync(path);
       bytes.writeBigUInt64LE(length);
       writeFileSync(path, bytes);
-      expect(() => readTensors(path)).toThrow(`its header has ${length} bytes, expected 2 to`);
+      expect(() => readTensors(path)).toThrow(`header has ${length} bytes, expected 2 `);
     },
   );
 

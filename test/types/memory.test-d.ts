@@ -1,6 +1,5 @@
 // What does not compile of memory: arrays of the host given to GPUs, and the other way round. Checked by `tsc --noEmit`,
 // to which an unused mark is an error; never run.
-/* eslint-disable @typescript-eslint/no-unsafe-class-instance-assignment -- as the compiler says, which is asked here */
 import { expectTypeOf } from 'vitest';
 
 import type {

@@ -74,7 +74,7 @@ describe('cases of gradlink ddp', () => {
     const less = { ...overlap, communicationSeconds: 0.02 };
     expect(backwardOf([less], 'overlap').verdict).toMatchObject({ level: 'fair' });
     const tooMuch = { ...overlap, communicationSeconds: 0.2 };
-    expect(backwardOf([tooMuch], 'overlap').verdict.likelyCause).toMatch(/takes longer than/);
+    expect(backwardOf([tooMuch], 'overlap').verdict.likelyCause).toMatch(/longer than/);
     const few = { ...overlap, communicationSeconds: 0.006, buckets: 2 };
     expect(backwardOf([few], 'overlap').verdict).toMatchObject({ level: 'poor' });
     expect(backwardOf([few], 'overlap').verdict.likelyCause).toMatch(/few buckets/);
@@ -101,12 +101,8 @@ describe('cases of gradlink ddp', () => {
     expect(of('overlap')[1]).toMatch(/^overlap +105\.00 +\+0\.0 % +102\.00 +\+0\.0 % +114\.00 /);
     expect(of('sync')[1]).toMatch(/^sync +157\.50 +\+50\.0 % +153\.00 +\+50\.0 % +171\.00 /);
     const words = lines.find((line) => line.startsWith('# overlap'));
-    expect(words).toMatch(
-      /9 buckets, the largest 11\.44 MiB; 4 samples; mean of each rank 101\.00, 109\.00 ms/,
-    );
-    expect(words).toMatch(
-      /backward takes 100\.0 ms and communication 50\.00 ms, of which 90 % is hidden/,
-    );
-    expect(lines.find((line) => line.startsWith('# sync'))).toMatch(/nothing is hidden/);
+    expect(words).toMatch(/\b9 buckets, .*\b11\.44 MiB; 4 samples; .*\b101\.00, 109\.00 ms/);
+    expect(words).toMatch(/\bbackward .*\b100\.0 ms .*\b50\.00 ms, .*\b90 % .*hidden/);
+    expect(lines.find((line) => line.startsWith('# sync'))).toMatch(/nothing .*hidden/);
   });
 });

@@ -231,19 +231,19 @@ describe('verdicts', () => {
     ]);
     const limit = hostLimit(linked, 0);
     const { likelyCause } = judge({ value: 1e9, limit, health: busy });
-    expect(likelyCause).toContain('PCIe link of gpu:1 ran at generation 4 x4');
-    expect(likelyCause).toContain('clocks of gpu:0 were held back (hardwareThermal)');
+    expect(likelyCause).toMatch(/PCIe .*gpu:1 .*generation 4 x4/);
+    expect(likelyCause).toMatch(/clocks .*gpu:0 .*\(hardwareThermal\)/);
   });
 
   it('a narrow PCIe link is no cause where nothing goes over it', () => {
     const busy = new Map([[1, health({ pcieWidth: 4 })]]);
-    expect(judge({ value: 40e9, health: busy }).likelyCause).not.toContain('PCIe link of');
+    expect(judge({ value: 40e9, health: busy }).likelyCause).not.toContain('PCIe link');
   });
 
   it('a staged pair is judged by what its links would do; on purpose it is not judged', () => {
     const verdict = judge({ value: 20e9, staged: true });
     expect(verdict).toMatchObject({ level: 'poor' });
-    expect(verdict.likelyCause).toContain('stages through host memory');
+    expect(verdict.likelyCause).toContain('host memory');
     expect(judge({ value: 20e9, staged: true, stagedOnPurpose: true }).level).toBe('none');
   });
 
@@ -251,7 +251,7 @@ describe('verdicts', () => {
     const others = [evidence({ value: 99e9 }), evidence({ value: 99e9 })];
     expect(judge({ value: 76e9 }, others)).toMatchObject({
       level: 'fair',
-      likelyCause: expect.stringMatching(/only gpu:0 to gpu:1 is slow/),
+      likelyCause: expect.stringMatching(/only gpu:0 .*gpu:1 /),
     });
     expect(judge({ value: 85e9 }, others).level).toBe('good');
     // Sums, and figures over other links, are not alike.
@@ -275,7 +275,7 @@ describe('verdicts', () => {
     const slow = like(9e-6);
     expect(judgeP2p(linked, slow, [slow, like(1e-6), like(1e-6)])).toMatchObject({
       level: 'none',
-      text: expect.stringMatching(/^the host's own time/),
+      text: expect.stringMatching(/^the host's\b/),
       likelyCause: null,
     });
   });
@@ -283,7 +283,7 @@ describe('verdicts', () => {
   it('a copy that is over in a moment is not judged', () => {
     expect(judge({ value: 10e9, bytes: 2 ** 16 })).toMatchObject({
       level: 'none',
-      text: expect.stringMatching(/its fixed cost decides/),
+      text: expect.stringMatching(/fixed cost/),
     });
   });
 

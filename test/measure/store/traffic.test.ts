@@ -63,10 +63,10 @@ describe('storeTraffic', () => {
       update: 0.25,
     });
     const lines = trafficFields(traffic).map(([name, text]) => `${name}: ${text}`);
-    expect(lines).toContain("balance: the servers' bytes are within 50 % of each other");
-    expect(lines).toContain('slowest: worker 1, 20 % slower than the fastest');
-    expect(lines).toContain(
-      'shares: copy 50 %, wire 15 %, merge 50 %, update 25 % of the time, the busiest of each',
+    expect(lines).toContainEqual(expect.stringMatching(/^balance: .*\b50 %/));
+    expect(lines).toContainEqual(expect.stringMatching(/^slowest: worker 1, 20 %/));
+    expect(lines).toContainEqual(
+      expect.stringMatching(/^shares: copy 50 %, wire 15 %, merge 50 %, update 25 %/),
     );
   });
 

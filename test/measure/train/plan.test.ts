@@ -72,7 +72,7 @@ describe('parsePlan', () => {
       { machines: 1, devices: 3 },
     ]);
     expect(() => parsePlan('{workers: 1, steps: 5}', known, 'elasticdl')).toThrow(
-      'how tasks are timed, got steps, which --style tianshu has',
+      /got steps, .*--style tianshu/,
     );
   });
 
@@ -87,27 +87,24 @@ describe('parsePlan', () => {
   });
 
   it.each([
-    ['- 1', 'expected entries such as'],
-    ['model: mlp', 'expected a list of [machines, devices on each] for grid'],
-    ['grid: [[1]]', 'expected [machines, devices on each] in grid, got [1]'],
-    ['grid: [[0, 1]]', 'expected a whole number of at least 1 for grid, got 0'],
-    ['{grid: [[1, 1]], repeats: 1.5}', 'at least 1 for repeats, got 1.5'],
-    ['{grid: [[1, 1]], batch-size: [8, x]}', 'at least 1 for batch-size, got "x"'],
-    ['{grid: [[1, 1]], target: 0}', 'expected a number above 0 for target, got 0'],
-    ['{grid: [[1, 1]], timeout: soon}', 'expected seconds above 0 for timeout, got "soon"'],
-    ['{grid: [[1, 1]], hosts: node1}', 'expected a list of names for hosts, got "node1"'],
-    [
-      '{grid: [[1, 1]], hosts: [a], launcher: local}',
-      'expected mpi, ssh or slurm for launcher, got',
-    ],
-    ['{grid: [[1, 1]], launcher: slurm}', 'expected hosts for the launcher, got "slurm"'],
-    ['{grid: [[1, 1]], launch: --tag-output}', 'for launch, got "--tag-output"'],
-    ['{grid: [[1, 1]], launch: [--tag-output]}', 'the output of a run, got --tag-output'],
-    ['{grid: [[1, 1]], modle: mlp}', 'got the entry modle'],
-    ['{grid: [[1, 1]], model: 1}', 'expected a name or a list of names for model, got 1'],
-    ['{grid: [[1, 1]], lr: [1]}', 'expected text, a number or true for lr, got [1]'],
-    ['{grid: [[1, 1]], workers: [1]}', 'expected grid or workers, got both'],
-    ['{workers: [0]}', 'expected a whole number of at least 1 for workers, got 0'],
+    ['- 1', 'entries such'],
+    ['model: mlp', /\bfor grid, .*\bfor workers$/],
+    ['grid: [[1]]', 'grid, got [1]'],
+    ['grid: [[0, 1]]', /\b1 for grid, got 0$/],
+    ['{grid: [[1, 1]], repeats: 1.5}', 'repeats, got 1.5'],
+    ['{grid: [[1, 1]], batch-size: [8, x]}', 'batch-size, got "x"'],
+    ['{grid: [[1, 1]], target: 0}', 'target, got 0'],
+    ['{grid: [[1, 1]], timeout: soon}', 'timeout, got "soon"'],
+    ['{grid: [[1, 1]], hosts: node1}', 'hosts, got "node1"'],
+    ['{grid: [[1, 1]], hosts: [a], launcher: local}', 'launcher, got "local"'],
+    ['{grid: [[1, 1]], launcher: slurm}', /\bhosts .*launcher, got "slurm"/],
+    ['{grid: [[1, 1]], launch: --tag-output}', 'launch, got "--tag-output"'],
+    ['{grid: [[1, 1]], launch: [--tag-output]}', /\blaunch without .*got --tag-output/],
+    ['{grid: [[1, 1]], modle: mlp}', 'entry modle'],
+    ['{grid: [[1, 1]], model: 1}', 'model, got 1'],
+    ['{grid: [[1, 1]], lr: [1]}', 'lr, got [1]'],
+    ['{grid: [[1, 1]], workers: [1]}', /\bgrid or workers, .*both/],
+    ['{workers: [0]}', 'workers, got 0'],
   ])('refuses %s', (text, message) => {
     expect(() => parsePlan(text, known)).toThrow(message);
   });
