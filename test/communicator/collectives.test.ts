@@ -10,6 +10,8 @@ import type { Subject } from '../support/subjects.js';
 
 const sizes = [1, 2, 3, 4, 7];
 const lengths = [0, 1, 13];
+/** Every type with one number of ranks, and with the others one: how ranks divide a call does not depend on the type. */
+const dtypesFor = (n: number) => (n === 3 ? dtypes : (['float32'] as const));
 /** An odd length of more bytes than a call that runs inline may have; the wide types will do. */
 const largeOf = (dtype: DType) => Math.floor(66_000 / Math.max(elementSize(dtype), 4)) | 1;
 
@@ -51,28 +53,31 @@ for (const { name, make } of subjects) {
     });
     afterEach(() => subject.close());
 
-    it.each(dtypes)('allReduce combines %s with every op, in place and not', async (dtype) => {
-      for (const op of reduceOps) {
-        for (const length of [...lengths, ...(op === 'sum' ? [largeOf(dtype)] : [])]) {
-          const inputs = all.map((rank) => input(dtype, op, rank, n, length));
-          const expected = all.map(() => held(dtype, reduced(op, inputs)));
-          const options = { op, ...named(dtype) };
+    it.each(dtypesFor(n))(
+      'allReduce combines %s with every op, in place and not',
+      async (dtype) => {
+        for (const op of reduceOps) {
+          for (const length of [...lengths, ...(op === 'sum' ? [largeOf(dtype)] : [])]) {
+            const inputs = all.map((rank) => input(dtype, op, rank, n, length));
+            const expected = all.map(() => held(dtype, reduced(op, inputs)));
+            const options = { op, ...named(dtype) };
 
-          const datas = inputs.map((values) => arrayOf(dtype, values));
-          const outs = zeros(dtype, n, length);
-          const apart = await subject.call({ method: 'allReduce', datas, outs, options });
-          expect(apart.every((result, i) => result === outs[i])).toBe(true);
-          expectArrays(dtype, apart, expected);
-          expectArrays(dtype, datas, inputs);
+            const datas = inputs.map((values) => arrayOf(dtype, values));
+            const outs = zeros(dtype, n, length);
+            const apart = await subject.call({ method: 'allReduce', datas, outs, options });
+            expect(apart.every((result, i) => result === outs[i])).toBe(true);
+            expectArrays(dtype, apart, expected);
+            expectArrays(dtype, datas, inputs);
 
-          const inPlace = await subject.call({ method: 'allReduce', datas, options });
-          expect(inPlace.every((result, i) => result === datas[i])).toBe(true);
-          expectArrays(dtype, inPlace, expected);
+            const inPlace = await subject.call({ method: 'allReduce', datas, options });
+            expect(inPlace.every((result, i) => result === datas[i])).toBe(true);
+            expectArrays(dtype, inPlace, expected);
+          }
         }
-      }
-    });
+      },
+    );
 
-    it.each(dtypes)('reduce leaves the result of %s at the root alone', async (dtype) => {
+    it.each(dtypesFor(n))('reduce leaves the result of %s at the root alone', async (dtype) => {
       for (const op of reduceOps) {
         for (const root of new Set([0, n - 1])) {
           const inputs = all.map((rank) => input(dtype, op, rank, n, 13));
@@ -102,7 +107,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypes)('broadcast copies %s from any root', async (dtype) => {
+    it.each(dtypesFor(n))('broadcast copies %s from any root', async (dtype) => {
       for (const root of new Set([0, n - 1])) {
         for (const length of [...lengths, largeOf(dtype)]) {
           const inputs = all.map((rank) => input(dtype, 'sum', rank, n, length));
@@ -122,7 +127,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypes)('allGather puts the blocks of %s in rank order', async (dtype) => {
+    it.each(dtypesFor(n))('allGather puts the blocks of %s in rank order', async (dtype) => {
       for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
         const inputs = all.map((rank) => input(dtype, 'sum', rank, n, count));
         const datas = inputs.map((values) => arrayOf(dtype, values));
@@ -144,7 +149,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypes)('reduceScatter leaves each rank its block of %s', async (dtype) => {
+    it.each(dtypesFor(n))('reduceScatter leaves each rank its block of %s', async (dtype) => {
       for (const op of reduceOps) {
         for (const count of [
           ...lengths,
@@ -168,7 +173,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypes)('allToAll transposes the blocks of %s', async (dtype) => {
+    it.each(dtypesFor(n))('allToAll transposes the blocks of %s', async (dtype) => {
       for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
         const inputs = all.map((rank) => input(dtype, 'sum', rank, n, n * count));
         const datas = inputs.map((values) => arrayOf(dtype, values));
@@ -179,7 +184,7 @@ for (const { name, make } of subjects) {
       }
     });
 
-    it.each(dtypes)('gather and scatter undo each other with %s', async (dtype) => {
+    it.each(dtypesFor(n))('gather and scatter undo each other with %s', async (dtype) => {
       for (const root of new Set([0, n - 1])) {
         for (const count of [...lengths, Math.ceil(largeOf(dtype) / n)]) {
           const inputs = all.map((rank) => input(dtype, 'sum', rank, n, count));

@@ -11,6 +11,8 @@ import type { Subject } from '../support/subjects.js';
 
 const sizes = [1, 2, 3, 4, 7];
 const lengths = [0, 1, 13];
+/** Every type with one number of ranks, and with the others one: how ranks divide a call does not depend on the type. */
+const dtypesFor = (n: number) => (n === 3 ? dtypes : (['float32'] as const));
 /** An odd length of more bytes than a call that runs inline may have. */
 const large = 66_001;
 const ops = ['sum', 'prod', 'min', 'max'] as const;
@@ -49,7 +51,7 @@ for (const { name, make } of subjects) {
     afterEach(() => subject.close());
 
     describe.each(['scan', 'exscan'] as const)('%s', (method) => {
-      it.each(dtypes)('reduces %s of the ranks so far, in place and not', async (dtype) => {
+      it.each(dtypesFor(n))('reduces %s of the ranks so far, in place and not', async (dtype) => {
         for (const op of ops) {
           for (const length of [...lengths, ...(op === 'sum' && n < 4 ? [large] : [])]) {
             const inputs = all.map((rank) => input(dtype, op, rank, n, length));
@@ -103,8 +105,8 @@ describe('scans', () => {
       );
       await expect(call).rejects.toMatchObject({
         code: 'ERR_INVALID_ARG_VALUE',
-        message: expect.stringContaining(
-          `${method}: expected sum, prod, min or max for op, got avg`,
+        message: expect.stringMatching(
+          new RegExp(`^${method}: .*sum.*prod.*min.*max.* op,.*avg`),
         ) as string,
       });
     }

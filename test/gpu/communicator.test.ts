@@ -17,13 +17,17 @@ import { gpuDevices } from '../../lib/gpu/devices.js';
 import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import { commonDtypes } from '../../lib/tensor/dtype.js';
 import type { CommonDType } from '../../lib/tensor/dtype.js';
+import { errorWith } from '../support/errors.js';
 import { arrayOf, floats, valuesOf } from '../support/numbers.js';
 import { block, input, reduced } from '../support/reference.js';
 
 const gpus = gpuDevices().map(({ ordinal }) => ordinal);
 /** As many ranks as there are GPUs: NCCL takes one a GPU. */
 const sizes = [1, 2, 3, 4].filter((n) => n <= gpus.length);
-const lengths = [0, 1, 13, 70_001];
+const lengths = [0, 1, 13];
+const large = 70_001;
+/** Every type on one number of GPUs, and on the others one: how ranks divide a call does not depend on the type. */
+const dtypesFor = (n: number) => (n === sizes.at(-1) ? commonDtypes : (['float32'] as const));
 
 const made: DeviceBuffer[] = [];
 const own = <B extends DeviceBuffer>(buffer: B): B => {
@@ -74,9 +78,10 @@ describe.each(sizes)('on %i GPUs', (n) => {
     expect(group).toMatchObject({ backend: 'nccl', size: n, gpus: all, memory: 'gpu' });
   });
 
-  it.each(commonDtypes)('allReduce combines %s with every op, in place and not', async (dtype) => {
+  it.each(dtypesFor(n))('allReduce combines %s with every op, in place and not', async (dtype) => {
     for (const op of reduceOps) {
-      for (const length of op === 'sum' ? lengths : [13]) {
+      const more = dtype === 'float32' ? [large] : [];
+      for (const length of op === 'sum' ? [...lengths, ...more] : [13]) {
         const inputs = inputsOf(dtype, op, length);
         const expected = all.map(() => held(dtype, reduced(op, inputs)));
         const datas = await buffersOf(dtype, inputs);
@@ -92,7 +97,7 @@ describe.each(sizes)('on %i GPUs', (n) => {
     }
   });
 
-  it.each(commonDtypes)('moves %s with every other collective', async (dtype) => {
+  it.each(dtypesFor(n))('moves %s with every other collective', async (dtype) => {
     const count = 7;
     const root = n - 1;
     const one = inputsOf(dtype, 'sum', count);
@@ -216,19 +221,19 @@ describe('a communicator of GPUs', () => {
     if (last > 0) {
       await expect(group.allReduce(strayed)).rejects.toMatchObject({
         code: 'ERR_INVALID_ARG_TYPE',
-        message:
-          `expected a DeviceBuffer on gpu:${last} for data of rank ${last}, ` +
-          'got a DeviceBuffer of 4 float32 on gpu:0',
+        message: expect.stringMatching(
+          new RegExp(`gpu:${last} for data.*rank ${last}.*4 float32 on gpu:0`),
+        ) as string,
       });
       await expect(group.allReduce(datas, { out: strayed })).rejects.toThrow(
-        `expected a DeviceBuffer on gpu:${last} for out of rank ${last}`,
+        new RegExp(`gpu:${last} for out.*rank ${last}`),
       );
     }
     await expect(loose(group).allReduce(gpus.map(() => new Float32Array(4)))).rejects.toThrow(
-      /expected a DeviceBuffer on gpu:0 for data.*, got a Float32Array of 4/,
+      errorWith('ERR_INVALID_ARG_TYPE', /gpu:0 for data.*Float32Array of 4/),
     );
     await expect(loose(group).allReduce(blank(0, 'float32', 4))).rejects.toThrow(
-      gpus.length === 1 ? /one DeviceBuffer for data/ : /DeviceBuffers, one for each rank for data/,
+      gpus.length === 1 ? /one DeviceBuffer.*data/ : /DeviceBuffers.*data/,
     );
     // The communicator is as good as before.
     await group.allReduce(datas);
@@ -239,11 +244,13 @@ describe('a communicator of GPUs', () => {
     const [one] = (await group.openRanks()) as [Communicator];
     const buffer = blank(0, 'float32', 4);
     await expect(loose(one).allReduce(buffer)).rejects.toThrow(
-      "expected a TypedArray (this communicator's ranks are not GPUs: see Communicator.nccl) for data, " +
-        'got a DeviceBuffer of 4 float32 on gpu:0',
+      errorWith(
+        'ERR_INVALID_ARG_TYPE',
+        /TypedArray.*Communicator\.nccl.* data.*4 float32 on gpu:0/,
+      ),
     );
     await expect(one.allReduce(new Float32Array(4), { out: buffer as never })).rejects.toThrow(
-      /got a DeviceBuffer of 4 float32 on gpu:0/,
+      errorWith('ERR_INVALID_ARG_TYPE', /out.*4 float32 on gpu:0/),
     );
     expect([one.gpus, one.memory]).toEqual([[], 'host']);
   });
@@ -252,9 +259,11 @@ describe('a communicator of GPUs', () => {
     const datas = zeros();
     const list = <T>(one: T) => gpus.map(() => one);
     await expect(group.allReduce(datas, { dtype: 'int32' as 'float32' })).rejects.toThrow(
-      "expected 'float32' (what data holds) for dtype, got 'int32'",
+      errorWith('ERR_INVALID_ARG_VALUE', /'float32'.*data.*dtype.*'int32'/),
     );
-    await expect(group.allReduce(datas, { out: zeros(5) })).rejects.toThrow(/4 elements for out/);
+    await expect(group.allReduce(datas, { out: zeros(5) })).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /4 elements.*out/),
+    );
     await expect(
       group.allReduce(datas, { out: gpus.map((gpu) => blank(gpu, 'int32', 4)) as never }),
     ).rejects.toMatchObject({ code: 'ERR_INVALID_ARG_TYPE' });
@@ -262,7 +271,9 @@ describe('a communicator of GPUs', () => {
     await expect(group.allReduce(datas, { scale: NaN })).rejects.toThrow(/finite number/);
     await expect(group.allReduce(datas, { scale: [...list(1), 1] })).rejects.toThrow(/for scale/);
     const ints = gpus.map((gpu) => blank(gpu, 'int32', 4));
-    await expect(group.allReduce(ints, { scale: 2 })).rejects.toThrow(/floats with a scale/);
+    await expect(group.allReduce(ints, { scale: 2 })).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', /scale.*int32/),
+    );
     datas[last]!.dispose();
     await expect(group.allReduce(datas)).rejects.toThrow(/got a disposed one/);
     await group.barrier();
@@ -273,7 +284,7 @@ describe('a communicator of GPUs', () => {
     await Promise.all(datas.map((one) => one.fill(1)));
     const pending = group.allReduce(datas);
     await expect(group.allReduce(datas)).rejects.toThrow(
-      'got memory that allReduce is writing: await that first',
+      errorWith('ERR_BUFFER_IN_USE', /allReduce.*writing/),
     );
     await expect(datas[0]!.fill(3)).rejects.toMatchObject({ code: 'ERR_BUFFER_IN_USE' });
     await expect(datas[last]!.copyTo()).rejects.toMatchObject({ code: 'ERR_BUFFER_IN_USE' });
@@ -295,19 +306,23 @@ describe('a communicator of GPUs', () => {
 
   it('says what it cannot do, and stays usable', async () => {
     // @ts-expect-error -- of the host's memory
-    expect(() => group.allocShared('float32', 4)).toThrow(/host memory that all ranks map/);
+    expect(() => group.allocShared('float32', 4)).toThrow(
+      errorWith('ERR_UNSUPPORTED', /host memory/),
+    );
     await group.barrier();
   });
 
   it('refuses GPUs given twice, and those that are not there', async () => {
     await expect(Communicator.nccl({ gpus: [0, 0] })).rejects.toMatchObject({
       code: 'ERR_INVALID_ARG_VALUE',
-      message: expect.stringContaining('gpu:0 was given to several ranks') as string,
+      message: expect.stringMatching(/gpu:0 .*several/) as string,
     });
     await expect(Communicator.nccl({ gpus: [gpus.length] })).rejects.toThrow(
       new RegExp(`no gpu:${gpus.length}`),
     );
-    await expect(Communicator.nccl({ gpus: [] })).rejects.toThrow(/at least one GPU for gpus/);
+    await expect(Communicator.nccl({ gpus: [] })).rejects.toThrow(
+      errorWith('ERR_INVALID_ARG_VALUE', / gpus,.*array of 0/),
+    );
     await expect(Communicator.nccl({ gpus: [0.5] })).rejects.toThrow(/for gpus\[0\], got 0.5/);
     await expect(Communicator.nccl({ timeoutMs: 0 })).rejects.toThrow(RangeError);
   });
@@ -358,10 +373,10 @@ describe('a world of one', () => {
     expect(part).toMatchObject({ size: 1, gpus: [0] });
     await part?.close();
     await expect(Communicator.world({ gpu: 0 })).rejects.toThrow(
-      /backend 'nccl', 'mpi' or 'tcp' with it for gpu/,
+      errorWith('ERR_INVALID_ARG_VALUE', /backend 'nccl', 'mpi'.*'tcp'.* gpu,/),
     );
     await expect(Communicator.world({ backend: 'ib' as 'shm' })).rejects.toThrow(
-      "expected 'shm', 'mpi', 'tcp' or 'nccl' for backend, got 'ib'",
+      errorWith('ERR_INVALID_ARG_VALUE', /'shm', 'mpi', 'tcp'.*'nccl'.*backend.*'ib'/),
     );
   });
 });

@@ -185,7 +185,9 @@ describe.each([4, 8])('%d ranks', (size) => {
     expect(await run(make, 600, 0.1)).toBeLessThan(1e-8);
   });
 
-  it.each(cases(near))('%s is led there over %s by smaller steps', async (_, __, make) => {
+  // As many steps of twice as many ranks take twice as long, and say the same of the method.
+  const tags = size === 8 ? ['full'] : [];
+  it.for(cases(near))('%s is led there over %s by smaller steps', { tags }, async ([, , make]) => {
     const constant = await run(make, 400, 0.1);
     // Halved whenever what the step before left is forgotten.
     const shrinking = await run(make, 1500, (step) => 0.1 * 0.5 ** Math.floor(step / 250));
@@ -226,6 +228,6 @@ describe('windowPut', () => {
     expect(() => windowPut({ ...given, window, schedule: list as never })).toThrow(/schedule/);
     const ending = windowPut({ ...given, window, schedule: list.values() });
     await ending.step();
-    await expect(ending.step()).rejects.toThrow(/one that never ends for schedule/);
+    await expect(ending.step()).rejects.toThrow(/never ends.*schedule/);
   });
 });
