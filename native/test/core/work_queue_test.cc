@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cerrno>
+#include <cstring>
 #include <future>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -119,9 +122,9 @@ TEST(Error, NamesEveryCodeOnce) {
 }
 
 TEST(Error, SystemErrorEndsInErrnosText) {
-  const Error error = systemError("cannot map the segment", ENOMEM);
+  const Error error = systemError("mapping", ENOMEM);
   EXPECT_EQ(error.code, ErrorCode::system);
-  EXPECT_STREQ(error.what(), "cannot map the segment: Cannot allocate memory");
+  EXPECT_EQ(error.what(), "mapping: " + std::string(std::strerror(ENOMEM)));
 }
 
 }  // namespace

@@ -40,9 +40,7 @@ TEST(CudaDevice, AnOrdinalThatIsNotThereIsAnErrorThatSaysHowManyThereAre) {
   for (const int ordinal : {-1, Device::count(), 1000}) {
     const std::string message =
         messageOf(ErrorCode::invalidArgument, [ordinal] { Device::get(ordinal); });
-    EXPECT_EQ(
-        message.rfind("there is no gpu:" + std::to_string(ordinal) + ": this process sees ", 0), 0u)
-        << message;
+    EXPECT_NE(message.find("no gpu:" + std::to_string(ordinal)), std::string::npos) << message;
     EXPECT_NE(message.find(Device::count() == 1
                                ? "one GPU, gpu:0"
                                : std::to_string(Device::count()) +

@@ -25,21 +25,19 @@ void load() { Driver::get(); }
 TEST_F(CudaDriverDeathTest, ANamedFileThatIsMissingIsNamedWithItsVariable) {
   EXPECT_EXIT(
       inProcess({{"GRADLINK_CUDA_LIBRARY", "/nowhere/libcuda.so.1"}}, load), ExitedWithCode(1),
-      "^ERR_BACKEND_UNAVAILABLE: the CUDA driver is not available: GRADLINK_CUDA_LIBRARY "
-      "names '/nowhere/libcuda.so.1', which cannot be loaded \\(.*No such file.*\\): correct "
-      "the variable, or unset it to use libcuda.so.1\n$");
+      "^ERR_BACKEND_UNAVAILABLE: .*CUDA driver.* GRADLINK_CUDA_LIBRARY .*'/nowhere/libcuda.so.1'.*"
+      "\\(/nowhere/libcuda.so.1: .*\\).* libcuda.so.1\n$");
 }
 
 TEST_F(CudaDriverDeathTest, AFileThatIsNoLibraryIsReportedWithTheLoadersReason) {
   EXPECT_EXIT(inProcess({{"GRADLINK_CUDA_LIBRARY", "/dev/null"}}, load), ExitedWithCode(1),
-              "GRADLINK_CUDA_LIBRARY names '/dev/null', which cannot be loaded \\(/dev/null: ");
+              "GRADLINK_CUDA_LIBRARY .*'/dev/null'.* \\(/dev/null: ");
 }
 
 TEST_F(CudaDriverDeathTest, ALibraryThatIsNoDriverIsToldByWhatItLacks) {
   EXPECT_EXIT(
       inProcess({{"GRADLINK_CUDA_LIBRARY", "libm.so.6"}}, load), ExitedWithCode(1),
-      "the CUDA driver /.*libm.*has no cuInit, cuDriverGetVersion, cuGetErrorName and [0-9]+ "
-      "more functions: it is too old or no CUDA driver; gradlink needs one of CUDA 11.0");
+      "CUDA driver /.*libm.* cuInit, cuDriverGetVersion, cuGetErrorName and [0-9]+ .* CUDA 11.0 ");
 }
 
 TEST_F(CudaDriverDeathTest, TheSameErrorComesAgain) {
@@ -60,16 +58,12 @@ TEST_F(CudaDriverDeathTest, SaysWhereALibraryWasLookedForAndWhatToDo) {
                                          .file = "libgradlink-absent.so.1",
                                          .variable = "GRADLINK_ABSENT_LIBRARY",
                                          .folders = {"/nowhere/lib", "/elsewhere"},
-                                         .remedy = "install the thing"});
+                                         .remedy = "install it"});
                         }),
               ExitedWithCode(1),
-              "^ERR_BACKEND_UNAVAILABLE: the thing is not available: libgradlink-absent.so.1 was "
-              "looked for in "
-              "LD_LIBRARY_PATH \\(LD_LIBRARY_PATH is '/here:/there'\\) and in the system's library "
-              "folders, "
-              "/nowhere/lib and /elsewhere \\(libgradlink-absent.so.1: .*No such file.*\\): "
-              "install the thing, or "
-              "set GRADLINK_ABSENT_LIBRARY to the file\n$");
+              "^ERR_BACKEND_UNAVAILABLE: the thing .* libgradlink-absent.so.1 .*"
+              "LD_LIBRARY_PATH.* '/here:/there'.* /nowhere/lib and /elsewhere "
+              "\\(libgradlink-absent.so.1: .*\\).* install it.* GRADLINK_ABSENT_LIBRARY ");
 }
 
 TEST(SharedLibrary, IsFoundInTheFoldersOfItsSpecUnlessAnotherFileIsNamed) {
@@ -77,7 +71,7 @@ TEST(SharedLibrary, IsFoundInTheFoldersOfItsSpecUnlessAnotherFileIsNamed) {
                           .file = "libm.so.6",
                           .variable = "GRADLINK_TEST_LIBRARY",
                           .folders = {},
-                          .remedy = "install the thing"};
+                          .remedy = "install it"};
   const std::string path = SharedLibrary(known).file();
   ASSERT_EQ(path.front(), '/') << path;
   LibrarySpec elsewhere = known;
@@ -100,23 +94,20 @@ TEST_F(CudaDriverDeathTest, AMachineWithoutGpusIsToldFromOneWithoutADriver) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-in can have no GPU";
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_GPUS", "0"}, {"CUDA_VISIBLE_DEVICES", ""}}, load),
               ExitedWithCode(1),
-              "^ERR_BACKEND_UNAVAILABLE: the CUDA driver .*libcuda.so.1 sees no GPU: "
-              "CUDA_ERROR_NO_DEVICE \\(.*\\); CUDA_VISIBLE_DEVICES is '': run nvidia-smi");
+              "^ERR_BACKEND_UNAVAILABLE: .*CUDA driver .*libcuda.so.1 .* CUDA_ERROR_NO_DEVICE "
+              "\\(.*\\).* CUDA_VISIBLE_DEVICES .*''.* nvidia-smi");
 }
 
 TEST_F(CudaDriverDeathTest, ADriverThatDoesNotStartSaysWhatToDoAboutIt) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-in can be told not to start";
-  EXPECT_EXIT(
-      inProcess({{"GRADLINK_FAKE_FAULTS", "init=803"}}, load), ExitedWithCode(1),
-      "is of another version than the kernel's module: CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.*: "
-      "restart the machine after a driver update");
+  EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=803"}}, load), ExitedWithCode(1),
+              "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH.* restart .*LD_LIBRARY_PATH");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=802"}}, load), ExitedWithCode(1),
-              "waits for the machine's NVSwitches: .*: start the service nvidia-fabricmanager");
+              "NVSwitches: .*802.* nvidia-fabricmanager");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=34"}}, load), ExitedWithCode(1),
-              "is the toolkit's stand-in for linking: .*: take its folder out of LD_LIBRARY_PATH");
+              " stand-in .*CUDA_ERROR_STUB_LIBRARY.* LD_LIBRARY_PATH");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "init=999"}}, load), ExitedWithCode(1),
-              "^ERR_BACKEND_UNAVAILABLE: the CUDA driver .* does not start: CUDA.*: "
-              "run nvidia-smi");
+              "^ERR_BACKEND_UNAVAILABLE: .*CUDA driver .*999.* nvidia-smi");
 }
 
 TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
@@ -127,15 +118,15 @@ TEST_F(CudaDriverDeathTest, ADriverThatCannotCompileSaysWhatItLacks) {
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=223"}}, compile), ExitedWithCode(1),
               "^ERR_BACKEND_UNAVAILABLE: .* unset CUDA_DISABLE_PTX_JIT");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "jit=218"}}, compile), ExitedWithCode(1),
-              "^ERR_SYSTEM: cannot load .*CUDA_ERROR_INVALID_PTX .*; it says: ptxas fatal");
+              "^ERR_SYSTEM: .* gpu:0 .*CUDA_ERROR_INVALID_PTX .* ptxas fatal");
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "capability=35"}}, compile), ExitedWithCode(1),
-              "^ERR_BACKEND_UNAVAILABLE: gpu:0 .*compute capability 3.5, .* need 5.0 or newer");
+              "^ERR_BACKEND_UNAVAILABLE: gpu:0 .*compute capability 3.5, .* 5.0 ");
 }
 
 TEST_F(CudaDriverDeathTest, AnOldDriverIsToldByTheFunctionItLacks) {
   if (!onFakes()) GTEST_SKIP() << "only the stand-in can lack a function";
   EXPECT_EXIT(inProcess({{"GRADLINK_FAKE_FAULTS", "missing=cuMemAlloc_v2"}}, load),
-              ExitedWithCode(1), "has no cuMemAlloc_v2: it is too old or no CUDA driver");
+              ExitedWithCode(1), "has no cuMemAlloc_v2");
 }
 
 TEST_F(CudaDriverDeathTest, OptionalFunctionsMayBeMissing) {
@@ -160,12 +151,11 @@ TEST_F(CudaDriverDeathTest, WithoutNvmlGpusHaveNoHealthAndItIsSaidWhy) {
                           const GpuLibraries libraries = gpuLibraries();
                           EXPECT_FALSE(libraries.nvmlFile);
                           EXPECT_FALSE(libraries.driverRelease);
-                          ASSERT_TRUE(libraries.nvmlMissing);
-                          EXPECT_NE(libraries.nvmlMissing->find(
-                                        "NVML is not available: GRADLINK_NVML_LIBRARY names "
-                                        "'/nowhere/libnvidia-ml.so.1'"),
-                                    std::string::npos)
-                              << *libraries.nvmlMissing;
+                          const std::string missing = libraries.nvmlMissing.value_or("");
+                          EXPECT_EQ(test::lacking(missing, {"GRADLINK_NVML_LIBRARY",
+                                                            "'/nowhere/libnvidia-ml.so.1'"}),
+                                    "")
+                              << missing;
                           EXPECT_EQ(gpuPeer(0, 0).path, "X");
                         }),
               ExitedWithCode(0), "");
@@ -193,10 +183,10 @@ TEST(CudaDriver, CheckSaysWhatWasDoneAndTheDriversNameForTheStatus) {
   const std::string memory =
       messageOf(ErrorCode::outOfMemory, [] { check(kOutOfMemory, "taking all"); });
   EXPECT_EQ(memory.rfind("taking all: CUDA_ERROR_OUT_OF_MEMORY (", 0), 0u) << memory;
-  const std::string invalid = messageOf(ErrorCode::system, [] { check(1, "a call"); });
-  EXPECT_EQ(invalid.rfind("a call: CUDA_ERROR_INVALID_VALUE (", 0), 0u) << invalid;
-  EXPECT_EQ(messageOf(ErrorCode::system, [] { check(123456, "a call"); }),
-            "a call: CUDA error 123456");
+  const std::string invalid = messageOf(ErrorCode::system, [] { check(1, "calling"); });
+  EXPECT_EQ(invalid.rfind("calling: CUDA_ERROR_INVALID_VALUE (", 0), 0u) << invalid;
+  EXPECT_EQ(messageOf(ErrorCode::system, [] { check(123456, "calling"); }),
+            "calling: CUDA error 123456");
 }
 
 }  // namespace

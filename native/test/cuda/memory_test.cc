@@ -67,14 +67,11 @@ TEST(CudaMemory, MoreThanThereIsNamesTheDeviceAndWhatIsFree) {
   const std::size_t bytes = std::size_t{1} << 50;
   const std::string message =
       messageOf(ErrorCode::outOfMemory, [&] { DeviceMemory memory(device, bytes); });
-  EXPECT_EQ(message.rfind("cannot allocate " + std::to_string(bytes) + " bytes on " +
-                              device.label() + ", which has ",
-                          0),
-            0u)
+  EXPECT_EQ(test::lacking(message, {std::to_string(bytes) + " bytes", device.label(),
+                                    " of " + std::to_string(gpuInfo(0).memoryBytes),
+                                    "bytes free: CUDA_ERROR_OUT_OF_MEMORY"}),
+            "")
       << message;
-  EXPECT_NE(message.find(" of " + std::to_string(gpuInfo(0).memoryBytes)), std::string::npos)
-      << message;
-  EXPECT_NE(message.find(" bytes free: CUDA_ERROR_OUT_OF_MEMORY"), std::string::npos) << message;
   // What failed left nothing behind.
   EXPECT_NE(DeviceMemory(device, 1000).data(), nullptr);
 }
@@ -101,10 +98,12 @@ TEST(CudaMemory, PinnedMemoryIsZeroedAndReachedByAllDevices) {
 }
 
 TEST(CudaMemory, PinnedMemoryThatCannotBeHadIsAnError) {
+  constexpr std::size_t kBytes = std::size_t{1} << 50;
   const std::string message =
-      messageOf(ErrorCode::outOfMemory, [] { PinnedMemory memory(std::size_t{1} << 50); });
-  EXPECT_NE(message.find("bytes of page-locked host memory: CUDA_ERROR_OUT_OF_MEMORY"),
-            std::string::npos)
+      messageOf(ErrorCode::outOfMemory, [] { PinnedMemory memory(kBytes); });
+  EXPECT_EQ(test::lacking(message, {std::to_string(kBytes) + " bytes", "page-locked",
+                                    "CUDA_ERROR_OUT_OF_MEMORY"}),
+            "")
       << message;
 }
 

@@ -176,8 +176,7 @@ TEST(CudaStream, ACopyToNowhereNamesTheDevice) {
   Stream stream(device);
   unsigned char byte = 1;
   const std::string message = messageOf(ErrorCode::system, [&] { stream.copy(nullptr, &byte, 1); });
-  EXPECT_EQ(message.rfind("a copy on " + device.label() + " failed: CUDA_ERROR_INVALID_VALUE", 0),
-            0u)
+  EXPECT_EQ(test::lacking(message, {"a copy", device.label(), "CUDA_ERROR_INVALID_VALUE"}), "")
       << message;
   stream.synchronize();
 }
@@ -217,10 +216,9 @@ TEST_F(CudaStreamDeathTest, WorkThatFailedIsReportedToWhoWaitsForIt) {
                           stream.copy(memory.data(), host.data(), 4096);
                           const std::string message =
                               messageOf(ErrorCode::system, [&] { stream.synchronize(); });
-                          EXPECT_EQ(message.rfind("the work of a stream on " + device.label() +
-                                                      " failed: CUDA_ERROR_ILLEGAL_ADDRESS",
-                                                  0),
-                                    0u)
+                          EXPECT_EQ(test::lacking(message, {"a stream", device.label(),
+                                                            "CUDA_ERROR_ILLEGAL_ADDRESS"}),
+                                    "")
                               << message;
                           messageOf(ErrorCode::system, [&] { static_cast<void>(stream.done()); });
                         }),
@@ -240,12 +238,12 @@ TEST_F(CudaStreamDeathTest, WorkThatNeverEndsIsATimeout) {
                           EXPECT_FALSE(stream.done());
                           await([&] { return stream.done(); }, Deadline::in(5), "the copy");
                         }),
-              ExitedWithCode(1), "^ERR_TIMEOUT: the copy did not end within the deadline\n$");
+              ExitedWithCode(1), "^ERR_TIMEOUT: the copy ");
 }
 
 TEST(CudaAwait, ReturnsWhenItIsDone) {
   int asked = 0;
-  await([&] { return ++asked == 3; }, Deadline::never(), "the third question");
+  await([&] { return ++asked == 3; }, Deadline::never(), "question");
   EXPECT_EQ(asked, 3);
 }
 
@@ -268,21 +266,21 @@ TEST(CudaAwait, WaitsForAnEvent) {
 TEST(CudaAwait, IsOverAtTheDeadline) {
   const std::string message = messageOf(
       ErrorCode::timeout, [] { await([] { return false; }, Deadline::in(5), "allReduce"); });
-  EXPECT_EQ(message, "allReduce did not end within the deadline");
+  EXPECT_EQ(message.rfind("allReduce ", 0), 0u) << message;
 }
 
 TEST(CudaAwait, WhatIsDoneAtTheDeadlineIsInTime) {
-  await([] { return true; }, Deadline::in(-1), "what is over");
+  await([] { return true; }, Deadline::in(-1), "over");
   int asked = 0;
-  await([&] { return ++asked == 2; }, Deadline::in(-1), "what ends meanwhile");
+  await([&] { return ++asked == 2; }, Deadline::in(-1), "meanwhile");
   EXPECT_EQ(asked, 2);
 }
 
 TEST(CudaAwait, TroubleEndsIt) {
   int questions = 0;
-  EXPECT_THROW(await([] { return false; }, Deadline::never(), "what never ends",
+  EXPECT_THROW(await([] { return false; }, Deadline::never(), "endless",
                      [&] {
-                       if (++questions == 3) throw std::runtime_error("a peer is gone");
+                       if (++questions == 3) throw std::runtime_error("gone");
                      }),
                std::runtime_error);
   EXPECT_EQ(questions, 3);

@@ -17,6 +17,7 @@
 #include "core/error.h"
 #include "cuda/device.h"
 #include "cuda/driver.h"
+#include "test/message_support.h"
 
 namespace gradlink::cuda {
 

@@ -3,7 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <initializer_list>
 #include <sstream>
+#include <string_view>
 
 #include "cuda/kernels_ptx.h"
 #include "test/fake/support.h"
@@ -185,6 +187,15 @@ class FakeLeaksDeathTest : public FreshProcesses {
   }
 };
 
+/// Whether a line of the report has all of these.
+bool tells(const std::string& report, std::initializer_list<std::string_view> tokens) {
+  std::istringstream lines(report);
+  for (std::string line; std::getline(lines, line);) {
+    if (test::lacking(line, tokens).empty()) return true;
+  }
+  return false;
+}
+
 TEST_F(FakeLeaksDeathTest, AProgramThatFreesAllLeavesAnEmptyReport) {
   EXPECT_EQ(leftBy([] {
               RawStream stream;
@@ -211,9 +222,9 @@ TEST_F(FakeLeaksDeathTest, EachKindIsNamed) {
   });
   EXPECT_NE(report.find("1 streams"), report.npos) << report;
   EXPECT_NE(report.find("1 events"), report.npos) << report;
-  EXPECT_NE(report.find("not freed: memory of gpu:0, 64 bytes"), report.npos) << report;
-  EXPECT_NE(report.find("not freed: page-locked memory, 32 bytes"), report.npos) << report;
-  EXPECT_NE(report.find("written past its end: memory of gpu:0"), report.npos) << report;
+  EXPECT_TRUE(tells(report, {"not freed", "gpu:0, 64 bytes"})) << report;
+  EXPECT_TRUE(tells(report, {"not freed", "page-locked", "32 bytes"})) << report;
+  EXPECT_TRUE(tells(report, {"written past", "gpu:0"})) << report;
 }
 
 TEST_F(FakeLeaksDeathTest, AWritePastTheEndIsToldAfterTheMemoryIsFreed) {
@@ -221,8 +232,7 @@ TEST_F(FakeLeaksDeathTest, AWritePastTheEndIsToldAfterTheMemoryIsFreed) {
     const RawMemory host(-1, 30);
     host.bytes()[30] = 0;
   });
-  EXPECT_NE(report.find("written past its end: page-locked memory, 30 bytes"), report.npos)
-      << report;
+  EXPECT_TRUE(tells(report, {"written past", "page-locked", "30 bytes"})) << report;
 }
 
 }  // namespace

@@ -26,8 +26,9 @@ TEST_P(Hosts, GiveTheSameAsAPlainLoop) {
   const auto& [op, layout] = GetParam();
   const int size = static_cast<int>(layout.size());
   // 24 and 25 floats: what does and does not travel with the announcement. The longest go in many
-  // pieces.
-  std::vector<Case> cases = everyLength(op, size, {0, 1, 7, 24, 25, 4099, 300001});
+  // pieces, of seven ranks in fewer.
+  std::vector<Case> cases =
+      everyLength(op, size, {0, 1, 7, 24, 25, 4099, size <= 4 ? 300001u : 100001u});
   for (const Case& c : everyType(op, size, 12)) cases.push_back(c);
   for (const Case& c : everyType(op, size, 145)) cases.push_back(c);
   expectNone(onHosts(layout, [&](Communicator& comm, int) {
@@ -45,11 +46,14 @@ INSTANTIATE_TEST_SUITE_P(Collectives, Hosts,
 TEST(HostsTogether, TakeManyPiecesInPlaceAndForEveryRoot) {
   const Layout layout = {0, 1, 1, 0, 1};
   expectNone(onHosts(layout, [&](Communicator& comm, int) {
-    for (const Op op : {Op::allReduce, Op::reduce, Op::broadcast, Op::reduceScatter}) {
-      for (int root = 0; root < 5; ++root) {
-        EXPECT_EQ(runRank(comm, {op, 5, 550001, DType::float32, ReduceOp::sum, root, root != 2}),
-                  "");
-      }
+    const auto right = [&](Op op, int root, bool inPlace) {
+      EXPECT_EQ(runRank(comm, {op, 5, 550001, DType::float32, ReduceOp::sum, root, inPlace}), "");
+    };
+    for (const Op op : {Op::reduce, Op::broadcast}) {
+      for (int root = 0; root < 5; ++root) right(op, root, root != 2);
+    }
+    for (const Op op : {Op::allReduce, Op::reduceScatter}) {
+      for (const bool inPlace : {false, true}) right(op, 0, inPlace);
     }
     EXPECT_EQ(runRank(comm, {Op::allReduce, 5, 550001, DType::float32, ReduceOp::avg}), "");
   }));
@@ -177,8 +181,7 @@ TEST(HostsTogether, AbortEverywhere) {
     ASSERT_TRUE(error.has_value());
     EXPECT_EQ(error->code, ErrorCode::aborted) << error->what();
     EXPECT_EQ(error->rank, 3) << error->what();
-    EXPECT_NE(std::string(error->what()).find("aborted by rank 3: enough"), std::string::npos)
-        << error->what();
+    EXPECT_EQ(lacking(error->what(), {"rank 3", "enough"}), "") << error->what();
   }
 }
 
@@ -187,16 +190,15 @@ TEST(RankNames, RenameNumbersThatAreRanks) {
   EXPECT_EQ(
       renameRanks("rank 1 called allReduce(count 2, float32); ranks 0, 2 called barrier", name),
       "rank 11 called allReduce(count 2, float32); ranks 10, 12 called barrier");
-  EXPECT_EQ(renameRanks("waiting for ranks 1, 2 and 3 in barrier", name),
-            "waiting for ranks 11, 12 and 13 in barrier");
+  EXPECT_EQ(renameRanks("awaits ranks 1, 2 and 3 there", name), "awaits ranks 11, 12 and 13 there");
   EXPECT_EQ(renameRanks("franks 1, rank x, rank", name), "franks 1, rank x, rank");
   const auto list = [](const std::vector<int>& ranks) {
     std::string text = "<";
     for (const int rank : ranks) text += std::to_string(rank) + ">";
     return text;
   };
-  EXPECT_EQ(rewriteRanks("rank 1 waits for ranks 0, 2 and 13, franks 1", list),
-            "<1> waits for <0>2>13>, franks 1");
+  EXPECT_EQ(rewriteRanks("rank 1 awaits ranks 0, 2 and 13, franks 1", list),
+            "<1> awaits <0>2>13>, franks 1");
 }
 
 }  // namespace

@@ -227,7 +227,7 @@ TEST(GpuCopies, RefuseWhatMakesNoSense) {
   const auto refused = [](GpuCopiesOptions options) {
     return messageOf(ErrorCode::invalidArgument, [&] { timeGpuCopies(options); });
   };
-  EXPECT_NE(refused(quick({})).find("at least one copy"), std::string::npos);
+  EXPECT_NE(refused(quick({})).find("one copy"), std::string::npos);
   EXPECT_NE(refused(quick({toGpu(0)}, 2)).find("measured"), std::string::npos);
   GpuCopiesOptions empty = quick({toGpu(0)});
   empty.bytes = 0;
@@ -235,7 +235,7 @@ TEST(GpuCopies, RefuseWhatMakesNoSense) {
   GpuCopiesOptions none = quick({toGpu(0)});
   none.samples = 0;
   EXPECT_NE(refused(none).find("sample"), std::string::npos);
-  EXPECT_NE(refused(quick({{.from = kHostMemory, .to = 0, .by = 1}})).find("takes no part"),
+  EXPECT_NE(refused(quick({{.from = kHostMemory, .to = 0, .by = 1}})).find("gpu:1"),
             std::string::npos);
 }
 

@@ -3,12 +3,15 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "core/error.h"
 #include "core/wire.h"
 #include "mpi/mpi.h"
+#include "test/message_support.h"
 
 namespace gradlink::test {
 
@@ -30,22 +33,29 @@ inline std::unique_ptr<mpi::MpiCommunicator> joinAll(const std::string& name = "
   return mpi::join({.name = name, .ranks = {}, .timeoutMs = timeoutMs});
 }
 
-/// "" when body throws an Error of this code that names this rank and is usable or not; else what
-/// happened instead.
+/// "" when body throws an Error of this code that names this rank and is usable or not, with all of
+/// these in its message; else what happened instead.
 inline std::string expectError(ErrorCode code, int rank, bool usable,
-                               const std::function<void()>& body, const std::string& part = "") {
+                               const std::function<void()>& body,
+                               std::initializer_list<std::string_view> tokens = {}) {
   try {
     body();
   } catch (const Error& error) {
     const std::string what = error.what();
     if (error.code == code && error.rank == rank && error.usable == usable &&
-        what.find(part) != std::string::npos) {
+        lacking(what, tokens).empty()) {
       return {};
     }
     return std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
            std::to_string(error.rank) + (error.usable ? " usable" : " not usable") + ": " + what;
   }
   return "threw nothing";
+}
+
+inline std::string expectError(ErrorCode code, int rank, bool usable,
+                               const std::function<void()>& body, std::string_view token) {
+  const std::initializer_list<std::string_view> tokens{token};
+  return expectError(code, rank, usable, body, tokens);
 }
 
 }  // namespace gradlink::test

@@ -79,7 +79,7 @@ const Register kMismatch("mismatch", [](const auto&) -> std::string {
         [&] {
           comm->allReduce({in, out}, me == last ? count + 1 : count, DType::float32, ReduceOp::sum);
         },
-        "rank " + std::to_string(last) + " called allReduce(count " + std::to_string(count + 1));
+        std::to_string(last) + " called allReduce(count " + std::to_string(count + 1));
     if (!wrong.empty()) return wrong;
     comm->allReduce({in, out}, count, DType::float32, ReduceOp::sum);
     if (result[0] != static_cast<float>(comm->size())) return "wrong sum after the mismatch";

@@ -32,7 +32,7 @@ const Register kTimeout("timeout", [](const auto&) -> std::string {
   if (comm->heldRanks()[0] != last) {
     wrong = expectError(
         ErrorCode::timeout, last, false, [&] { sum(*comm, 10, 1500); },
-        "waiting for rank " + std::to_string(last));
+        "rank " + std::to_string(last));
     // It stays so.
     if (wrong.empty()) {
       wrong = expectError(ErrorCode::timeout, last, false, [&] { sum(*comm, 10, 1500); });
@@ -64,7 +64,7 @@ const Register kAbort("abort", [](const auto& arguments) -> std::string {
       [&] {
         for (;;) sum(*comm, count);
       },
-      "aborted by rank 1: enough");
+      "rank 1: enough");
   others.meet();
   return wrong;
 });
@@ -291,7 +291,7 @@ const Register kIdle("idle", [](const auto&) -> std::string {
 const Register kAbortJob("abort-job", [](const auto&) -> std::string {
   auto comm = joinAll();
   comm->barrier();
-  if (comm->heldRanks()[0] == 1) mpi::abortJob("the reason of the end", 3);
+  if (comm->heldRanks()[0] == 1) mpi::abortJob("good bye", 3);
   // Ended from outside.
   for (;;) sum(*comm, 10);
 });

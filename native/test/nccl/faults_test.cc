@@ -32,10 +32,10 @@ TEST_F(NcclFaults, AnAsynchronousErrorNamesItsRankAndEndsTheCommunicator) {
                   auto comm = nccl::openLocal(firstGpus(4), {.timeoutMs = 20000});
                   const Ones ones(*comm);
                   ones.reduce();
-                  std::string wrong = expectError(ErrorCode::system, 2, "unhandled system error",
-                                                  [&] { ones.reduce(); });
-                  wrong += expectError(ErrorCode::system, 2, "the communicator has failed",
-                                       [&] { comm->barrier(); });
+                  std::string wrong =
+                      expectError(ErrorCode::system, 2, "system error", [&] { ones.reduce(); });
+                  wrong +=
+                      expectError(ErrorCode::system, 2, "has failed", [&] { comm->barrier(); });
                   return wrong;
                 },
                 fault("nccl-async=2@2")),
@@ -59,7 +59,7 @@ TEST_F(NcclFaults, ACollectiveThatNeverEndsIsATimeout) {
 TEST_F(NcclFaults, ARankThatNeverArrivesEndsTheMeeting) {
   EXPECT_EQ(inProcess(
                 [] {
-                  return expectError(ErrorCode::timeout, -1, "the meeting of all ranks",
+                  return expectError(ErrorCode::timeout, -1, "the meeting",
                                      [] { nccl::openLocal(firstGpus(3), {.timeoutMs = 100}); });
                 },
                 fault("nccl-never=1")),
@@ -140,7 +140,8 @@ TEST_F(NcclFaults, WhatIsEnqueuedIsEndedByACheck) {
 TEST_F(NcclFaults, TwoRanksOnOneGpuAreExplained) {
   EXPECT_EQ(inProcess([] {
               const int gpus[] = {0, 1, 1};
-              return expectError(ErrorCode::invalidArgument, -2, "gpu:1 was given to several ranks",
+              return expectError(ErrorCode::invalidArgument, -2,
+                                 {"gpu:1", "NCCL_MULTI_RANK_GPU_ENABLE"},
                                  [&] { nccl::openLocal(gpus, {.timeoutMs = 20000}); });
             }),
             "");
@@ -225,7 +226,7 @@ TEST_F(NcclFaults, WhatAnOldLibraryCannotDoIsSaid) {
                   const nccl::Memory memory[] = {nccl::Memory(*comm->devices()[0], 4096),
                                                  nccl::Memory(*comm->devices()[1], 4096)};
                   void* const places[] = {memory[0].data(), memory[1].data()};
-                  return expectError(ErrorCode::unsupported, -1, "2.18.5 cannot register", [&] {
+                  return expectError(ErrorCode::unsupported, -1, {"2.18.5", "register"}, [&] {
                     comm->registerMemory(places, 4096, nccl::RegistrationKind::local);
                   });
                 },
@@ -240,7 +241,7 @@ TEST_F(NcclFaults, WhatAnOldLibraryCannotDoIsSaid) {
                       {Kind::allReduce, DType::float32, ReduceOp::sum, 0, 100},
                       ones.buffers.view(),
                       {&scale, 1}};
-                  return expectError(ErrorCode::unsupported, -1, "no scaled sums", [&] {
+                  return expectError(ErrorCode::unsupported, -1, "ncclRedOpCreatePreMulSum", [&] {
                     comm->run({&launch, 1});
                   });
                 },
@@ -291,7 +292,7 @@ TEST_F(NcclFaults, Float8IsMovedOnGpusThatCannotAddIt) {
       if (std::string wrong = buffers.verify(); !wrong.empty()) return wrong;
     }
     const HeldBuffers buffers(*comm, {Op::allReduce, 2, 1000, DType::uint8});
-    const std::string wrong = expectError(ErrorCode::unsupported, -1, "cannot add float8e4m3",
+    const std::string wrong = expectError(ErrorCode::unsupported, -1, {"gpu:", "float8e4m3", "9.0"},
                                           [&] { asFloat8(Op::allReduce, buffers); });
     return wrong + runCase(*comm, {Op::allReduce, 2, 100});
   };
@@ -352,7 +353,7 @@ TEST(NcclLibrary, ThatIsNotThereIsNamed) {
   EXPECT_EQ(inProcess(
                 [] {
                   return expectError(ErrorCode::backendUnavailable, -1,
-                                     "GRADLINK_NCCL_LIBRARY names '/nowhere/libnccl.so.2'",
+                                     {"GRADLINK_NCCL_LIBRARY", "'/nowhere/libnccl.so.2'"},
                                      [] { nccl::libraryInfo(); });
                 },
                 {{"GRADLINK_NCCL_LIBRARY", "/nowhere/libnccl.so.2"}}),
@@ -363,7 +364,9 @@ TEST(NcclLibrary, VersionsOfBothEncodingsAreRead) {
   EXPECT_EQ(nccl::versionText(2708), "2.7.8");
   EXPECT_EQ(nccl::versionText(21805), "2.18.5");
   EXPECT_EQ(nccl::versionText(23007), "2.30.7");
-  EXPECT_EQ(nccl::versionText(0), "of an unknown version");
+  const std::string unknown = nccl::versionText(0);
+  EXPECT_FALSE(unknown.empty());
+  EXPECT_EQ(unknown.find_first_of("0123456789"), std::string::npos) << unknown;
 }
 
 }  // namespace

@@ -133,8 +133,7 @@ TEST_F(GpuGroupFaults, NameWhoCalledWhat) {
     const Case c{Op::allReduce, 3, 11};
     const HeldBuffers buffers(comm, c);
     std::string wrong = expectError(
-        ErrorCode::mismatch, 2,
-        "ranks 0, 1 called allReduce(count 11, float32, sum); rank 2 called",
+        ErrorCode::mismatch, 2, {"0, 1 called allReduce(count 11, float32, sum)", "rank 2 called"},
         [&] { comm.allReduce(buffers.view(), p == 1 ? 10 : 11, DType::float32, ReduceOp::sum); });
     return wrong.empty() ? runCase(comm, c) : wrong;
   });
@@ -148,7 +147,7 @@ TEST_F(GpuGroupFaults, NameALostProcessAndItsRanks) {
         [](auto& comm, int p) -> std::string {
           if (p == 1) kill(getpid(), SIGKILL);
           const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
-          return expectError(ErrorCode::peerLost, 2, "process 1 (rank 2) was lost", [&] {
+          return expectError(ErrorCode::peerLost, 2, {"process 1", "rank 2", "lost"}, [&] {
             comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
           });
         },
@@ -173,7 +172,7 @@ TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
         comm.check("check");
         usleep(200);
       } catch (const Error& error) {
-        return expectError(ErrorCode::timeout, 1, "gave up waiting for process 1 (ranks 1 and 2)",
+        return expectError(ErrorCode::timeout, 1, "process 1 (ranks 1 and 2)",
                            [&] { sum(kPatienceMs); });
       }
     }
@@ -184,9 +183,8 @@ TEST_F(GpuGroupFaults, NameWhoDoesNotCome) {
 TEST_F(GpuGroupFaults, EndAllWithAnAbort) {
   auto processes = startGroups({2, 1}, [](auto& comm, int p) -> std::string {
     const HeldBuffers buffers(comm, {Op::allReduce, 3, 11});
-    if (p == 0) comm.abort("rank 7 said so");
-    return expectError(ErrorCode::aborted, 0,
-                       "aborted by process 0 (ranks 0 and 1): rank 7 said so",
+    if (p == 0) comm.abort("rank 7");
+    return expectError(ErrorCode::aborted, 0, {"process 0 (ranks 0 and 1)", "rank 7"},
                        [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); });
   });
   expectNone(processes);
@@ -202,8 +200,8 @@ TEST_F(GpuGroupFaults, RefuseAGpuListedTwice) {
         nccl::join(shm::join(controlOf(name, p, 2)), lists[static_cast<std::size_t>(p)],
                    {.timeoutMs = kPatienceMs});
       };
-      if (p == 0) return expectError(ErrorCode::invalidArgument, -1, "was listed twice", join);
-      return expectError(ErrorCode::aborted, 0, "process 0 cannot take part: join: gpu:0", join);
+      if (p == 0) return expectError(ErrorCode::invalidArgument, -1, {"gpu:0", "twice"}, join);
+      return expectError(ErrorCode::aborted, 0, {"process 0", "gpu:0", "twice"}, join);
     });
   }
   expectNone(processes);
@@ -221,8 +219,7 @@ TEST_F(GpuGroupFaults, RefuseAGpuOfTwoProcesses) {
       } catch (const Error& error) {
         // Who hears of it from the other is told so.
         const std::string text = error.what();
-        return text.find("do two processes of a host list the same one?") != std::string::npos ||
-                       error.code == ErrorCode::aborted
+        return text.find("same one") != std::string::npos || error.code == ErrorCode::aborted
                    ? ""
                    : text;
       }
@@ -260,7 +257,7 @@ TEST_F(GpuGroupFaults, SayWhatIsForOneRankAProcess) {
   auto processes = startGroups({2, 1}, [](auto& comm, int p) -> std::string {
     if (p == 1) return comm.barrier(), "";
     const auto refused = [&](const std::function<void()>& call) {
-      return expectError(ErrorCode::unsupported, -1, "a process for each GPU", call);
+      return expectError(ErrorCode::unsupported, -1, "each GPU", call);
     };
     std::string wrong = refused([&] { comm.split(0, 0); });
     if (wrong.empty()) wrong = refused([&] { comm.send(nullptr, 0, DType::int32, 2, 0); });

@@ -115,7 +115,7 @@ TEST_P(SeveralGpuNeighbors, DisagreeAlikeAndGoOn) {
       const NeighborBlock source{before, awaited};
       comm.neighborAllGather(in.data(), 10, DType::float32, out.data(), {&source, 1}, {&next, 1});
     };
-    std::string wrong = expectError(ErrorCode::mismatch, -2, "rank 0 and rank 1 disagree",
+    std::string wrong = expectError(ErrorCode::mismatch, -2, {"rank 0", "rank 1"},
                                     [&] { gather(me == 1 ? 11 : 10); });
     if (!wrong.empty()) return wrong;
     gather(10);
@@ -257,8 +257,8 @@ TEST_P(GpuNeighbors, NeedNothingOfTheTarget) {
 TEST_P(GpuNeighbors, RefuseWindowsWithoutMemory) {
   onEach([](nccl::NcclCommunicator& comm, int me) {
     WindowSpec spec = exponential(me, comm.size(), 3, DType::float32, nullptr);
-    return expectError(ErrorCode::invalidArgument, -2,
-                       "memory on gpu:", [&] { static_cast<void>(comm.openWindow(spec)); });
+    return expectError(ErrorCode::invalidArgument, -2, {"memory", "gpu:"},
+                       [&] { static_cast<void>(comm.openWindow(spec)); });
   });
 }
 

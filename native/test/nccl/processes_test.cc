@@ -125,7 +125,7 @@ TEST_F(GpuPairs, SendAndReceive) {
                          [&] { comm.receive(memory.data(), 1, DType::int8, kAnySource, 0); });
     wrong += expectError(ErrorCode::unsupported, -1, "of itself",
                          [&] { comm.send(memory.data(), 1, DType::int8, rank, 0); });
-    wrong += expectError(ErrorCode::invalidArgument, -1, "is not a rank",
+    wrong += expectError(ErrorCode::invalidArgument, -1, "0..1",
                          [&] { comm.send(memory.data(), 1, DType::int8, 2, 0); });
     comm.barrier();
     return wrong;
@@ -137,7 +137,7 @@ TEST_F(GpuPairs, ReportAMismatchOnAllSidesAndGoOn) {
   auto ranks = startGpuRanks(size_, [last = size_ - 1](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, comm.size(), 11};
     const HeldBuffers buffers(comm, c);
-    std::string wrong = expectError(ErrorCode::mismatch, last, "made different calls", [&] {
+    std::string wrong = expectError(ErrorCode::mismatch, last, {"count 10", "count 11"}, [&] {
       comm.allReduce(buffers.view(), rank == last ? 10 : 11, DType::float32, ReduceOp::sum);
     });
     return wrong + runCase(comm, c);
@@ -154,7 +154,7 @@ TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
       Shared::waitFor(shared->go, 1);
       return "";
     }
-    std::string wrong = expectError(ErrorCode::timeout, 1, "waiting for rank 1", [&] {
+    std::string wrong = expectError(ErrorCode::timeout, 1, "rank 1", [&] {
       comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum, {.timeoutMs = 200});
     });
     shared->go = 1;
@@ -170,11 +170,11 @@ TEST_F(GpuPairs, EndWithTheReasonOfAPeersAbort) {
     const HeldBuffers buffers(comm, c);
     if (rank == 1) {
       Shared::waitFor(shared->ready, 1);
-      comm.abort("out of patience");
+      comm.abort("impatient");
       return "";
     }
     shared->ready = 1;
-    return expectError(ErrorCode::aborted, 1, "out of patience",
+    return expectError(ErrorCode::aborted, 1, "impatient",
                        [&] { comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum); });
   });
   expectNone(ranks);
@@ -217,7 +217,7 @@ TEST_F(GpuPairs, HearOfAPeersFailure) {
         const Case c{Op::allReduce, 2, 11};
         const HeldBuffers buffers(comm, c);
         const ErrorCode code = rank == 1 ? ErrorCode::system : ErrorCode::aborted;
-        return expectError(code, 1, "unhandled system error", [&] {
+        return expectError(code, 1, "system error", [&] {
           comm.allReduce(buffers.view(), 11, DType::float32, ReduceOp::sum);
         });
       },

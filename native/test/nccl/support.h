@@ -12,11 +12,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -119,19 +121,27 @@ inline std::string inProcess(const std::function<std::string()>& body,
   return Process(body, settings).wait();
 }
 
-/// "" when body throws an Error of this code, and rank unless it is -2, whose text contains `part`.
-inline std::string expectError(ErrorCode code, int rank, const std::string& part,
+/// "" when body throws an Error of this code, and rank unless it is -2, whose text has all of
+/// these.
+inline std::string expectError(ErrorCode code, int rank,
+                               std::initializer_list<std::string_view> tokens,
                                const std::function<void()>& body) {
   try {
     body();
   } catch (const Error& error) {
     const bool right = error.code == code && (rank == -2 || error.rank == rank) &&
-                       std::string(error.what()).find(part) != std::string::npos;
+                       lacking(error.what(), tokens).empty();
     return right ? ""
                  : std::string("threw ") + gradlink::nameOf(error.code) + " rank " +
                        std::to_string(error.rank) + ": " + error.what();
   }
   return "did not throw";
+}
+
+inline std::string expectError(ErrorCode code, int rank, std::string_view token,
+                               const std::function<void()>& body) {
+  const std::initializer_list<std::string_view> tokens{token};
+  return expectError(code, rank, tokens, body);
 }
 
 inline std::vector<int> firstGpus(int count) {

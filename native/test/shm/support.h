@@ -13,6 +13,7 @@
 #include "core/communicator.h"
 #include "core/kernels/identity.h"
 #include "core/kernels/reduce_kernels.h"
+#include "test/message_support.h"
 
 namespace gradlink::test {
 

@@ -12,6 +12,7 @@
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/optimizer.h"
 #include "test/device_support.h"
+#include "test/message_support.h"
 
 namespace gradlink::cuda {
 namespace {
@@ -215,7 +216,7 @@ TEST(DeviceStep, LeavesTheHostsBits) {
     for (const DType dtype : kFloats) {
       Pair pair(spec, dtype);
       addKeys(pair);
-      for (unsigned round = 0; round < 3; ++round) pair.stepAll(round);
+      for (unsigned round = 0; round < 2; ++round) pair.stepAll(round);
       pair.expectEqual(describe(spec, dtype));
     }
   }
@@ -249,25 +250,22 @@ TEST(DeviceStep, RefusesWhatIsNoStep) {
   StepTask task;
   task.weight = weight.data();
   task.count = 1;
-  const auto refused = [&](DType dtype, StepKernel kernel, TrustRatio ratio) {
+  const auto lacks = [&](const char* name, DType dtype, StepKernel kernel, TrustRatio ratio) {
     try {
       step(gpu.stream, gpu.ring, dtype, kernel, ratio, {&task, 1});
     } catch (const Error& error) {
       EXPECT_EQ(error.code, ErrorCode::invalidArgument);
-      return std::string(error.what());
+      return test::lacking(error.what(), {name});
     }
-    return std::string();
+    return std::string("no error");
   };
-  EXPECT_EQ(refused(DType::float32, StepKernel::sgd, TrustRatio::none),
-            "a step needs at least one gradient");
+  EXPECT_EQ(lacks("one gradient", DType::float32, StepKernel::sgd, TrustRatio::none), "");
   task.grads = {weight.data()};
-  EXPECT_EQ(refused(DType::int32, StepKernel::sgd, TrustRatio::none),
-            "an optimizer's step needs a float type, got int32");
+  EXPECT_EQ(lacks("int32", DType::int32, StepKernel::sgd, TrustRatio::none), "");
   for (const auto& [kernel, ratio] : {std::pair(StepKernel::lambApply, TrustRatio::none),
                                       std::pair(StepKernel::lambMoments, TrustRatio::lamb),
                                       std::pair(StepKernel::sgd, TrustRatio::lamb)}) {
-    EXPECT_EQ(refused(DType::float32, kernel, ratio),
-              "lamb's step is lambApply with lamb's trust ratio");
+    EXPECT_EQ(lacks("lambApply", DType::float32, kernel, ratio), "");
   }
   EXPECT_EQ(weight.read(), std::vector<float>{1});
 }

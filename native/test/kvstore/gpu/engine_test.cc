@@ -23,7 +23,7 @@ class ScriptedSite final : public GpuSite {
    public:
     explicit Flight(ScriptedSite& site) : site_(site) {}
     Progress advance() override {
-      if (site_.failing) throw Error(ErrorCode::system, "the flight failed").stillUsable();
+      if (site_.failing) throw Error(ErrorCode::system, "failed").stillUsable();
       return site_.open_ ? Progress::done : Progress::elsewhere;
     }
 

@@ -224,7 +224,7 @@ TEST_P(GpuStores, RefusesWhatDoesNotFit) {
                            [&] { store->submit(std::move(operations)); });
   };
   Operation unknown = pushOf(7, arrays, ticket);
-  EXPECT_NE(refused(unknown).find("no such key"), std::string::npos);
+  EXPECT_NE(refused(unknown).find("such key"), std::string::npos);
   Operation elsewhere = pushOf(key, arrays, ticket);
   elsewhere.inGpus[0] = 99;
   EXPECT_NE(refused(elsewhere).find("gpu:99"), std::string::npos);
@@ -239,7 +239,7 @@ TEST_P(GpuStores, IntegersHaveNoOptimizer) {
   const GpuArrays arrays(gpus, Floats(10));
   const std::string text =
       cuda::messageOf(ErrorCode::invalidArgument, [&] { push(*store, key, arrays); });
-  EXPECT_NE(text.find("float arrays only"), std::string::npos) << text;
+  EXPECT_EQ(lacking(text, {"key a", "int32"}), "") << text;
 }
 
 TEST_P(GpuStores, StoppedWithWorkUnderWay) {
@@ -261,9 +261,8 @@ TEST(GpuStoreOptions, NcclWantsEachGpuOnce) {
   GpuStoreOptions options;
   options.gpus = {0, 0};
   options.merge = GpuMerge::nccl;
-  EXPECT_NE(
-      cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); }).find("each GPU once"),
-      std::string::npos);
+  const std::string text = cuda::messageOf(ErrorCode::unsupported, [&] { makeGpuStore(options); });
+  EXPECT_EQ(lacking(text, {"NCCL", "once"}), "") << text;
   options.gpus = {};
   cuda::messageOf(ErrorCode::invalidArgument, [&] { makeGpuStore(options); });
   options.gpus = {cuda::Device::count()};

@@ -111,9 +111,9 @@ void wait(const std::function<void(std::shared_ptr<Ticket>)>& begin) {
 /// Whether keys are cut over GPUs and this optimizer needs more than a part: then it is refused.
 bool GpuStoreUpdates::refuses(Store& store, const std::shared_ptr<Optimizer>& optimizer) {
   if (!GetParam().sharded || !optimizer->math().needsWhole()) return false;
-  EXPECT_NE(cuda::messageOf(ErrorCode::unsupported, [&] { store.setOptimizer(optimizer); })
-                .find(optimizer->spec().name + ", which needs a norm of the whole array"),
-            std::string::npos);
+  const std::string text =
+      cuda::messageOf(ErrorCode::unsupported, [&] { store.setOptimizer(optimizer); });
+  EXPECT_EQ(lacking(text, {optimizer->spec().name, "shardOptimizer"}), "") << text;
   return true;
 }
 
@@ -121,10 +121,9 @@ TEST_P(GpuStoreUpdates, EveryOptimizerStepsToTheBitsOfTheHost) {
   for (const char* name : optimizerNames()) {
     const auto store = open();
     if (GetParam().merge != GpuMerge::host && !runsOnGpus(optimizerOf(name)->math().kernel)) {
-      EXPECT_NE(
-          cuda::messageOf(ErrorCode::unsupported, [&] { store->setOptimizer(optimizerOf(name)); })
-              .find(std::string(name) + " has no kernels for GPUs"),
-          std::string::npos);
+      const std::string text =
+          cuda::messageOf(ErrorCode::unsupported, [&] { store->setOptimizer(optimizerOf(name)); });
+      EXPECT_EQ(lacking(text, {name, "no kernels"}), "") << text;
       continue;
     }
     if (refuses(*store, optimizerOf(name))) continue;
@@ -135,7 +134,7 @@ TEST_P(GpuStoreUpdates, EveryOptimizerStepsToTheBitsOfTheHost) {
     store->setOptimizer(optimizerOf(name, numbers));
     twins.cpu().setOptimizer(optimizerOf(name, numbers));
     std::mt19937 random(11);
-    for (int i = 0; i < 3; ++i) twins.push(random, !ordered());
+    for (int i = 0; i < 2; ++i) twins.push(random, !ordered());
     twins.expectSame(name);
   }
 }
@@ -148,7 +147,7 @@ TEST_P(GpuStoreUpdates, RatesChangeFromTheNextPushOn) {
     EXPECT_NE(
         cuda::messageOf(ErrorCode::invalidArgument,
                         [&] { wait([&](auto ticket) { each->setLearningRate(0.5, ticket); }); })
-            .find("set an optimizer first"),
+            .find("an optimizer"),
         std::string::npos);
     each->setOptimizer(optimizerOf("adam"));
   }
@@ -265,7 +264,7 @@ TEST_P(GpuStoreUpdates, UpdatersOutsideTheStore) {
   const auto updater = std::make_shared<Doubler>();
   if (GetParam().sharded) {
     EXPECT_NE(cuda::messageOf(ErrorCode::unsupported, [&] { store->setUpdater(updater); })
-                  .find("gets whole arrays"),
+                  .find("whole arrays"),
               std::string::npos);
     return;
   }

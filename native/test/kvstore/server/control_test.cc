@@ -65,7 +65,7 @@ TEST(ServerControl, SaysWhatCannotBeSet) {
 
 TEST(ServerControl, TellsAllWhyWorker0HasNoStatesAfterAll) {
   expectNone(served(serverOf(2), [&](HandWorker& worker) {
-               const std::string reason = "no such file";
+               const std::string reason = "no file";
                const auto request = worker.rank() == 0
                                         ? worker.request(MessageType::loadStates, reason.data(),
                                                          reason.size(), dist::kWithdrawn)
@@ -115,7 +115,7 @@ TEST(ServerControl, RunsCommandsAndReports) {
   std::vector<std::string> seen;
   options.onCommand = [&](int worker, const std::string& text) {
     seen.push_back(std::to_string(worker) + " " + text);
-    if (text == "bad") throw Error(ErrorCode::system, "no such command");
+    if (text == "bad") throw Error(ErrorCode::system, "no command");
   };
   const auto run = served(options, [&](HandWorker& worker) {
     if (worker.rank() == 0) return;
