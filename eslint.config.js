@@ -23,6 +23,12 @@ const wording = ['Literal[raw=', 'TemplateLiteral > TemplateElement[value.raw=']
     'Assert codes, fields, names and numbers: the wording of messages is for docs/troubleshooting.md and its test.',
 }));
 
+const matchesAnything = {
+  selector:
+    'CallExpression[callee.property.name=/^(toMatchObject|objectContaining)$/] Property > Literal[regex]',
+  message: 'A regular expression matches anything here: write expect.stringMatching.',
+};
+
 export default defineConfig(
   { ignores: ['dist/', 'build/', 'build-*/', 'docs/api/', 'node_modules/', '.gpu/'] },
   {
@@ -97,7 +103,7 @@ export default defineConfig(
     // Wrong arguments are what these tests hand over on purpose.
     files: ['test/**/*.ts'],
     rules: {
-      'no-restricted-syntax': ['error', ...written, ...wording],
+      'no-restricted-syntax': ['error', ...written, ...wording, matchesAnything],
       '@typescript-eslint/no-unsafe-argument': 'off',
       '@typescript-eslint/no-unsafe-assignment': 'off',
       '@typescript-eslint/no-unsafe-member-access': 'off',

@@ -2,10 +2,11 @@
 // The rules of the layout that neither a compiler nor ESLint holds: which folder may include what, how long a file may be,
 // how many files a folder may have, and that docs/architecture.md says of each what it is. Prints each breach; exit status
 // 1 when there is one.
-import { readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { filesUnder, includesOf } from './graph.mjs';
 import { layerBreaches } from './lib-layers.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -26,28 +27,19 @@ const below = {
   test: ['core', 'shm', 'mpi', 'cuda', 'nccl', 'kvstore', 'measure', 'train'],
 };
 
-function filesUnder(folder, pattern) {
-  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && pattern.test(entry.name))
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
-    .filter((file) => !file.includes('node_modules'));
-}
-
 const breaches = [];
 const source = /\.(cc|h|c|ts|js|mjs|py|sh)$/;
 for (const file of ['native', 'lib', 'bench', 'scripts', 'test'].flatMap((folder) =>
-  filesUnder(folder, source),
+  filesUnder(root, folder, source),
 )) {
   const lines = readFileSync(join(root, file), 'utf8').split('\n').length - 1;
   if (lines > maxLines)
     breaches.push(`${file}: ${lines} lines; split it, a file has at most ${maxLines}`);
 }
 
-for (const file of filesUnder('native', /\.(cc|h)$/)) {
+for (const file of filesUnder(root, 'native', /\.(cc|h)$/)) {
   const layer = file.split('/')[1];
-  for (const [, include] of readFileSync(join(root, file), 'utf8').matchAll(
-    /^\s*#\s*include\s*[<"]([^>"]+)[>"]/gm,
-  )) {
+  for (const include of includesOf(readFileSync(join(root, file), 'utf8'))) {
     if (
       /^(napi|node_api|js_native_api|uv)\.h$/.test(include) &&
       file !== 'native/binding/napi_setup.h'
@@ -64,7 +56,7 @@ for (const file of filesUnder('native', /\.(cc|h)$/)) {
 }
 
 const loads = /\bprocess\.dlopen\b|\bcreateRequire\b|\.node['"`]|from 'bindings'/;
-for (const file of filesUnder('lib', /\.ts$/)) {
+for (const file of filesUnder(root, 'lib', /\.ts$/)) {
   if (file !== 'lib/native/load.ts' && loads.test(readFileSync(join(root, file), 'utf8'))) {
     breaches.push(`${file}: only lib/native/load.ts loads the addon`);
   }
@@ -74,7 +66,7 @@ breaches.push(...layerBreaches(join(root, 'lib')));
 
 const described = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
 const filesOf = new Map();
-for (const file of [...filesUnder('lib', source), ...filesUnder('native', /./)]) {
+for (const file of [...filesUnder(root, 'lib', source), ...filesUnder(root, 'native', /./)]) {
   filesOf.set(dirname(file), (filesOf.get(dirname(file)) ?? 0) + 1);
 }
 for (const [folder, files] of filesOf) {

@@ -1,7 +1,8 @@
 // The floors of lib/, and what breaks them: an import that goes up, and folders that import one another in a circle.
 // Imports of types count like the others: who reads a file needs what it names.
-import { readFileSync, readdirSync } from 'node:fs';
-import { dirname, join, relative, resolve } from 'node:path';
+import { join } from 'node:path';
+
+import { importsOf } from './graph.mjs';
 
 /**
  * From the ground up. A folder may import the floors above it in this list and the files of lib/ itself (errors,
@@ -22,20 +23,6 @@ export const floors = [
 
 /** What users and scripts import: these alone may know everything. */
 const entries = new Set(['index.ts', 'internal.ts']);
-
-const imports = /(?:\bfrom|\bimport)\s*\(?\s*'(\.[^']+)'/g;
-
-/** Each import between files of lib/, as the paths of both below it. */
-export function importsOf(lib) {
-  return readdirSync(lib, { recursive: true })
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) =>
-      [...readFileSync(join(lib, file), 'utf8').matchAll(imports)].map(([, path]) => [
-        file,
-        relative(lib, resolve(lib, dirname(file), path)).replace(/\.js$/, '.ts'),
-      ]),
-    );
-}
 
 function floorOf(folder) {
   return floors.findIndex((floor) => floor.includes(folder));

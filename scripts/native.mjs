@@ -111,14 +111,16 @@ function writeApart(folder) {
 
 /**
  * Configures where something is asked for that the folder was not made for, and builds.
- * @param {{addon?: boolean, tests?: boolean, fakes?: boolean, sanitize?: string, strict?: boolean, clean?: boolean,
- *   jobs?: number}} options strict: warnings are errors
+ * @param {{addon?: boolean, tests?: boolean, fakes?: boolean, testsOf?: string[], sanitize?: string, strict?: boolean,
+ *   clean?: boolean, jobs?: number}} options testsOf: only the tests of these layers, with the stand-ins; strict: warnings
+ *   are errors
  * @returns {string} the build folder
  */
 export function build({
   addon = false,
   tests = false,
   fakes = false,
+  testsOf = [],
   sanitize = '',
   strict = strictByDefault,
   clean = false,
@@ -135,8 +137,8 @@ export function build({
   // What was asked for in an earlier call stays asked for, so that two callers do not configure in turns.
   const keep = (name, on) => onOff(name, on || cached(folder, name) === 'ON');
   const wanted = [
-    keep('GRADLINK_TESTS', tests),
-    keep('GRADLINK_FAKES', tests || fakes),
+    keep('GRADLINK_TESTS', tests || testsOf.length > 0),
+    keep('GRADLINK_FAKES', tests || fakes || testsOf.length > 0),
     // Kept like those: another flag compiles everything again.
     keep('GRADLINK_WERROR', strict),
     ['GRADLINK_SANITIZE', sanitize],
@@ -154,9 +156,17 @@ export function build({
       ...(generator ? ['-G', generator] : []),
     ]);
   }
-  const targets = Object.entries({ addon, tests, fakes }).filter(([, asked]) => asked);
-  const target = targets.length > 1 ? 'all' : (targets[0]?.[0] ?? 'addon');
-  cmakeJs(folder, ['build', '--target', target, '--parallel', String(jobs)]);
+  const named = Object.entries({ addon, tests, fakes }).flatMap(([name, asked]) =>
+    asked ? [name] : [],
+  );
+  const onGpus = testsOf.some((layer) => !/^(core|shm|process|hosts|mpi|train)$/.test(layer));
+  const targets =
+    testsOf.length > 0
+      ? [...(onGpus ? ['fakes'] : []), ...testsOf.map((layer) => `${layer}_test`)]
+      : [named.length > 1 ? 'all' : (named[0] ?? 'addon')];
+  for (const target of targets) {
+    cmakeJs(folder, ['build', '--target', target, '--parallel', String(jobs)]);
+  }
   return folder;
 }
 
