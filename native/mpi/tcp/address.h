@@ -9,6 +9,8 @@
 
 namespace gradlink::mpi::tcp {
 
+inline constexpr int kMostPort = 65535;
+
 /// Owns a file descriptor.
 class Fd {
  public:

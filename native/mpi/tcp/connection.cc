@@ -70,6 +70,10 @@ bool Connection::parse() {
   if (end_ - begin_ < sizeof(FrameHead)) return false;
   std::memcpy(&head_, buffer_.data() + begin_, sizeof(head_));
   begin_ += sizeof(head_);
+  if (bye_ || !frames_.allows(*this, head_)) {
+    refuse();
+    return false;
+  }
   if (head_.kind == FrameKind::bye) {
     bye_ = true;
     return true;
@@ -95,6 +99,7 @@ void Connection::read() {
   for (std::size_t taken = 0; taken < kMostAtOnceRead && !ended_;) {
     // What is in the buffer.
     for (;;) {
+      if (ended_) return;
       if (!inFrame_) {
         if (!parse()) break;
         if (!inFrame_) continue;
@@ -111,6 +116,7 @@ void Connection::read() {
       begin_ += some;
       accept(some);
     }
+    if (ended_) return;
     // Long payloads go straight where they belong.
     const std::size_t missing = inFrame_ ? head_.bytes - got_ : 0;
     const bool straight = missing >= kBufferBytes && landing_.to != nullptr;

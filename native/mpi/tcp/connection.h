@@ -23,6 +23,8 @@ struct Landing {
 
 class Frames {
  public:
+  /// Whether a rank may send this now. Nothing of a head is used before.
+  virtual bool allows(const Connection&, const FrameHead&) const = 0;
   /// A head has come.
   virtual Landing land(Connection&, const FrameHead&) = 0;
   /// Its bytes, too.
@@ -53,6 +55,9 @@ class Connection {
   /// Nothing comes any more: the other side has said bye, or is gone.
   bool ended() const { return ended_; }
   bool saidBye() const { return bye_; }
+  /// Ended because of what came: no rank sends it.
+  bool broken() const { return broken_; }
+  void refuse() { ended_ = broken_ = true; }
   bool idle() const { return queue_.empty(); }
 
   void push(Outgoing outgoing);
@@ -75,6 +80,7 @@ class Connection {
   Frames& frames_;
   bool ended_ = false;
   bool bye_ = false;
+  bool broken_ = false;
 
   std::deque<Outgoing> queue_;
   /// Of the first of the queue, head included.

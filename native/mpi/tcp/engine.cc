@@ -106,9 +106,10 @@ void Engine::take(Handshake& handshake) {
   const bool ours = handshake.side() == Side::connecting;
   const int rank = ours ? handshake.hello().peer : handshake.hello().rank;
   if (!ours && rank >= settings_.size) return;
+  Peer& peer = peerOf(rank);
+  if (peer.expelled) return;
   Fd socket = handshake.take();
   const int fd = socket.get();
-  Peer& peer = peerOf(rank);
   auto connection = std::make_unique<Connection>(std::move(socket), rank, *this);
   Connection& made = *connection;
   connections_[fd] = std::move(connection);
@@ -162,11 +163,15 @@ void Engine::lose(Peer& peer, int rank) {
     each.second->done = true;
     return true;
   });
+  std::erase_if(awaited_, [&](const auto& each) {
+    return each.second.peer == rank && each.second.request == nullptr;
+  });
 }
 
 void Engine::serve(Connection& connection) {
   connection.flush();
   connection.read();
+  if (connection.broken()) return expel(connection.peer());
   if (connection.ended()) return end(connection);
   watch(connection.socket().get(), !connection.idle(), false);
 }
@@ -178,6 +183,20 @@ void Engine::end(Connection& connection) {
   if (--peer.connections == 0 && !peer.connecting) lose(peer, connection.peer());
   for (Request* request : connection.unsent()) sent(*request);
   connections_.erase(fd);
+}
+
+void Engine::expel(int rank) {
+  Peer& peer = peerOf(rank);
+  peer.expelled = true;
+  std::erase_if(handshakes_, [&](const auto& each) {
+    return each.second->side() == Side::connecting && each.second->hello().peer == rank;
+  });
+  peer.connecting = false;
+  std::vector<Connection*> all;
+  for (const auto& [fd, connection] : connections_) {
+    if (connection->peer() == rank) all.push_back(connection.get());
+  }
+  for (Connection* connection : all) end(*connection);
 }
 
 void Engine::progress(int waitMs) {

@@ -33,6 +33,15 @@ struct Peer {
   int connections = 0;
   /// All connections that there were have ended.
   bool gone = false;
+  bool expelled = false;
+};
+
+/// A payload that this process has asked for.
+struct Awaited {
+  /// Null: its receive was given up, and the bytes are dropped.
+  Request* request = nullptr;
+  int peer = 0;
+  std::size_t bytes = 0;
 };
 
 class Engine final : public Frames {
@@ -94,13 +103,15 @@ class Engine final : public Frames {
   Call callMaster(Deadline);
   void sendTable();
   [[noreturn]] void refuseAll(const Error&);
-  void takeTable(const std::vector<std::byte>&);
+  /// False where it names no places to connect to.
+  bool takeTable(const std::vector<std::byte>&);
   std::vector<int> missing() const;
   /// Of a process that says who it is.
   void introduce(const Hello&, const Address& from);
 
   // ---- engine.cc
 
+  bool allows(const Connection&, const FrameHead&) const override;
   Landing land(Connection&, const FrameHead&) override;
   void landed(Connection&, const FrameHead&, Landing) override;
   void sent(Request&) override;
@@ -115,6 +126,8 @@ class Engine final : public Frames {
   void shake(int fd);
   void serve(Connection&);
   void end(Connection&);
+  /// Of a rank that has sent what no rank sends nothing is believed any more.
+  void expel(int rank);
   /// Nothing will go to it any more, and nothing come.
   void lose(Peer&, int rank);
   void finish(Request&, std::size_t bytes);
@@ -140,7 +153,7 @@ class Engine final : public Frames {
   std::uint64_t lastId_ = 0;
   /// Offers that are not accepted yet, and receives whose payload is on its way.
   std::unordered_map<std::uint64_t, Request*> offers_;
-  std::unordered_map<std::uint64_t, Request*> awaited_;
+  std::unordered_map<std::uint64_t, Awaited> awaited_;
   std::vector<Error> failures_;
   Address master_;
   /// What rank 0 said at the meeting.

@@ -76,5 +76,7 @@ struct Entry {
 
 /// Longer messages wait at the sender until their receiver has a place for them.
 inline constexpr std::size_t kMostAtOnce = std::size_t{64} << 10;
+/// Of the words in which rank 0 says why they do not meet.
+inline constexpr std::size_t kMostReasonBytes = 4096;
 
 }  // namespace gradlink::mpi::tcp

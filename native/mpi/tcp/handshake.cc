@@ -84,7 +84,8 @@ Handshake::Status Handshake::goAccepting() {
   if (come_ == 0) {
     if (!read(&hello_, sizeof(hello_))) return failed_ ? fail() : Status::underway;
     const bool fits = hello_.magic == kMagic && hello_.rank >= 0 && hello_.rank != rank_ &&
-                      hello_.rank < hello_.size && hello_.peer == rank_;
+                      hello_.rank < hello_.size && hello_.peer == rank_ &&
+                      hello_.port >= (hello_.rank == 0 ? 0 : 1) && hello_.port <= kMostPort;
     if (!fits || (rank_ != 0 && hello_.size != size_)) return fail();
     challenge_.nonce = newNonce();
     challenge_.proof = proofOf(secret_, Side::accepting, hello_, challenge_.nonce);

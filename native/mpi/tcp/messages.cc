@@ -77,7 +77,7 @@ void Engine::acceptOffer(Request& request, int peer, std::uint64_t id, std::size
   } else {
     request.id = ++lastId_;
     request.peer = peer;
-    awaited_[request.id] = &request;
+    awaited_[request.id] = {&request, peer, bytes};
     outgoing.head.other = request.id;
   }
   push(peer, std::move(outgoing));
@@ -109,6 +109,37 @@ Request* Engine::receive(std::uint64_t context, void* data, std::size_t bytes, i
   return request.release();
 }
 
+bool Engine::allows(const Connection& connection, const FrameHead& head) const {
+  const int peer = connection.peer();
+  const bool fromRankZero = peer == 0 && !met_;
+  switch (head.kind) {
+    case FrameKind::message:
+      return head.bytes <= kMostAtOnce;
+    case FrameKind::offer:
+      return head.bytes > kMostAtOnce && head.id != 0;
+    case FrameKind::accept: {
+      const auto at = offers_.find(head.id);
+      // The sender may have given it up.
+      if (at == offers_.end()) return head.id != 0 && head.id <= lastId_;
+      const Request& offer = *at->second;
+      return offer.peer == peer && (head.other == 0 || head.bytes == offer.bytes);
+    }
+    case FrameKind::payload: {
+      const auto at = awaited_.find(head.id);
+      if (at == awaited_.end() || at->second.peer != peer) return false;
+      return head.bytes == at->second.bytes || head.bytes == 0;
+    }
+    case FrameKind::table:
+      return fromRankZero && head.bytes == peers_.size() * sizeof(Entry);
+    case FrameKind::failed:
+      return fromRankZero && head.bytes <= kMostReasonBytes && head.tag >= -1 &&
+             head.tag < settings_.size && head.id <= static_cast<std::uint64_t>(ErrorCode::system);
+    case FrameKind::bye:
+      return head.bytes == 0;
+  }
+  return false;
+}
+
 Landing Engine::land(Connection& connection, const FrameHead& head) {
   Landing landing;
   if (head.kind == FrameKind::message) {
@@ -125,14 +156,16 @@ Landing Engine::land(Connection& connection, const FrameHead& head) {
     }
   } else if (head.kind == FrameKind::payload) {
     const auto at = awaited_.find(head.id);
-    if (at == awaited_.end()) return landing;
-    landing.request = at->second;
-    landing.to = at->second->to;
+    if (at->second.request != nullptr) {
+      landing.request = at->second.request;
+      landing.to = landing.request->to;
+    }
     awaited_.erase(at);
     return landing;
   } else if (head.kind == FrameKind::offer || head.kind == FrameKind::accept) {
     return landing;
   }
+  // No more than allows() has let through.
   landing.own.reset(new std::byte[head.bytes + 1]);
   landing.to = landing.own.get();
   return landing;
@@ -165,7 +198,8 @@ void Engine::landed(Connection& connection, const FrameHead& head, Landing landi
       }
       return finish(*landing.request, head.bytes);
     case FrameKind::table:
-      return takeTable({landing.own.get(), landing.own.get() + head.bytes});
+      if (!takeTable({landing.own.get(), landing.own.get() + head.bytes})) connection.refuse();
+      return;
     case FrameKind::failed:
       refusal_.assign(reinterpret_cast<const char*>(landing.own.get()), head.bytes);
       refusedRank_ = head.tag;
@@ -205,7 +239,10 @@ void Engine::accepted(int peer, const FrameHead& head) {
 void Engine::cancel(Request& request) {
   if (request.done || !request.receives) return;
   mailboxes_[request.context].unpost(request);
-  awaited_.erase(request.id);
+  if (const auto at = awaited_.find(request.id); at != awaited_.end()) {
+    at->second.request = nullptr;
+    if (peerOf(at->second.peer).gone) awaited_.erase(at);
+  }
   for (const auto& [fd, connection] : connections_) connection->forget(request);
   request.done = true;
 }

@@ -57,7 +57,7 @@ void Engine::introduce(const Hello& hello, const Address& from) {
 }
 
 void Engine::refuseAll(const Error& error) {
-  const std::string text = error.what();
+  const std::string text = std::string(error.what()).substr(0, kMostReasonBytes);
   for (Peer& peer : peers_) {
     if (peer.sending == nullptr) continue;
     Outgoing outgoing;
@@ -89,14 +89,18 @@ void Engine::sendTable() {
   }
 }
 
-void Engine::takeTable(const std::vector<std::byte>& bytes) {
-  if (bytes.size() != peers_.size() * sizeof(Entry)) return;
-  for (std::size_t r = 0; r < peers_.size(); ++r) {
-    std::memcpy(&peers_[r].entry, bytes.data() + r * sizeof(Entry), sizeof(Entry));
+bool Engine::takeTable(const std::vector<std::byte>& bytes) {
+  std::vector<Entry> table(peers_.size());
+  std::memcpy(table.data(), bytes.data(), bytes.size());
+  for (std::size_t r = 1; r < table.size(); ++r) {
+    const auto family = table[r].address.raw.sin6_family;
+    if ((family != AF_INET && family != AF_INET6) || table[r].address.port() == 0) return false;
   }
+  for (std::size_t r = 0; r < peers_.size(); ++r) peers_[r].entry = table[r];
   // Rank 0 does not know by which of its addresses it is reached.
   peers_[0].entry.address = master_;
   met_ = true;
+  return true;
 }
 
 void Engine::lead(Deadline deadline) {

@@ -6,12 +6,12 @@
 #include <optional>
 
 #include "core/error.h"
+#include "mpi/tcp/address.h"
 
 namespace gradlink::mpi::tcp {
 namespace {
 
 constexpr int kMostRanks = 1 << 16;
-constexpr int kMostPort = 65535;
 
 std::mutex givenMutex;
 std::optional<Settings> given;
