@@ -8,7 +8,7 @@
 // many files are in between; --list: names them and runs none.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve } from 'node:path';
+import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -16,8 +16,8 @@ import { parseArgs } from 'node:util';
 import { filesUnder, importsOf, includesOf } from './graph.mjs';
 import { build, root } from './native.mjs';
 
-/** As many files of TypeScript tests as two cores run in five seconds. */
-const most = 6;
+/** As many files of tests as two cores run in five seconds of TypeScript, and in twenty of C++. */
+const most = { '.ts': 3, '.cc': 6 };
 
 /** Not those that start processes, or a browser. */
 const isTest = (file) =>
@@ -102,7 +102,8 @@ function nearestTo(file, rings) {
   if (file.startsWith('native/') && !near && existsSync(join(root, folder))) {
     for (const test of filesUnder(root, folder, /_test\.cc$/)) candidates.add(test);
   }
-  return [...candidates].toSorted((a, b) => likeness(b, file) - likeness(a, file)).slice(0, most);
+  const sorted = [...candidates].toSorted((a, b) => likeness(b, file) - likeness(a, file));
+  return sorted.slice(0, most[extname(sorted[0] ?? '')]);
 }
 
 function git(...args) {
@@ -148,13 +149,22 @@ function run(command, args, options = {}) {
   return status === 0;
 }
 
-/** What a test starts as a command runs from dist/. */
+/** Whether a test, or what it imports from test/, starts a command, which runs from dist/. */
+function startsCommands(tests) {
+  const inTests = importsOf(root, ['test']).filter(([, to]) => to.startsWith('test/'));
+  const seen = new Set(tests);
+  for (const file of seen) {
+    for (const [from, to] of inTests) if (from === file) seen.add(to);
+  }
+  return [...seen].some((file) => /\b(dist|bench)\//.test(readFileSync(join(root, file), 'utf8')));
+}
+
 function runTypeScript(tests, addon) {
   if (addon) build({ addon });
-  return (
-    run(process.execPath, ['scripts/bundle.mjs', '--if-stale']) &&
-    run('npx', ['vitest', 'run', '--tags-filter', '!full', ...tests])
-  );
+  const bundled = ['scripts/bundle.mjs', '--if-stale'];
+  if (startsCommands(tests) && !run(process.execPath, bundled)) return false;
+  const vitest = ['node_modules/vitest/vitest.mjs', 'run', '--tags-filter', '!full'];
+  return run(process.execPath, [...vitest, ...tests]);
 }
 
 /** The suites of these files, in the builds of their layers. */

@@ -151,11 +151,8 @@ describe('a slow contender', () => {
     const sizes = [1024, 2 ** 17, 2 ** 28];
     const budget = new budgets.Budget(60);
     const result = await collects.collectPeers(planOf([slow, quickOne], sizes, 1), budget, quietly);
-    expect(result.waivers).toMatchObject(
-      [
-        { contender: 'made-up slow', kind: 'left out', reason: /^268435456 bytes: .* 1 minutes/ },
-      ].map((waiver) => ({ ...waiver, reason: expect.stringMatching(waiver.reason) as string })),
-    );
+    const reason = expect.stringMatching(/^268435456 bytes: .* 1 minutes/) as string;
+    expect(result.waivers).toMatchObject([{ contender: 'made-up slow', kind: 'left out', reason }]);
     const of = (id: string) => result.records.filter(({ contender }) => contender === id);
     expect(of('slow').map(({ bytes }) => bytes)).toEqual([1024, 2 ** 17]);
     expect(of('quick')).toHaveLength(3);
