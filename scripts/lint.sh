@@ -39,28 +39,37 @@ shell_syntax() {
   return $failed
 }
 
-# clang-tidy takes longest, and the others take a core: it runs beside them, and says what it found after them.
+# lane NAME: its checks beside those of the others, since most take one core; it prints what they found when all are done.
 # A process group of its own, which ends with this script.
-tidied=build/test-results/clang-tidy.log
+kept=$(mktemp -d)
+lanes=()
 set -m
-check "clang-tidy" bash scripts/clang-tidy.sh "$@" >"$tidied" 2>&1 &
-tidying=$!
-set +m
-trap 'kill -- "-$tidying" 2>/dev/null' EXIT
+lane() {
+  "lane_$1" "${@:2}" >"$kept/$1" 2>&1 &
+  lanes+=($!)
+}
+trap 'for lane in "${lanes[@]}"; do kill -- "-$lane" 2>/dev/null; done; rm -rf "$kept"' EXIT
 trap 'exit 143' TERM HUP
 
-check "types (tsc)" npx tsc --noEmit
-check "eslint" npx eslint --max-warnings 0 .
-check "prettier" npx prettier --check --log-level warn .
-check "clang-format" bash scripts/clang-format.sh --check
-check "layout (includes, layers of lib, lengths, who loads the addon)" node scripts/check-layout.mjs
-check "shell syntax" shell_syntax
-check "prose (textlint)" node scripts/prose.mjs
-check "documentation (typedoc)" npx typedoc --out build/typedoc
-# publint looks at the declarations too, which only packing makes otherwise.
-check "declarations" npm run --silent build:types
-check "package (publint)" npx publint --strict
-wait "$tidying" || status=1
-trap - EXIT
-cat "$tidied"
+lane_tidy() { check "clang-tidy" bash scripts/clang-tidy.sh "$@"; }
+lane_eslint() { check "eslint" npx eslint --max-warnings 0 .; }
+lane_others() {
+  check "types (tsc)" npx tsc --noEmit
+  check "documentation (typedoc)" npx typedoc --out build/typedoc
+  # publint looks at the declarations too, which only packing makes otherwise.
+  check "declarations" npm run --silent build:types
+  check "package (publint)" npx publint --strict
+  check "prettier" npx prettier --check --log-level warn .
+  check "clang-format" bash scripts/clang-format.sh --check
+  check "layout (includes, layers of lib, lengths, who loads the addon)" node scripts/check-layout.mjs
+  check "shell syntax" shell_syntax
+  check "prose (textlint)" node scripts/prose.mjs
+  return $status
+}
+lane tidy "$@"
+lane eslint
+lane others
+for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
+lanes=()
+cat "$kept"/{others,eslint,tidy}
 exit $status

@@ -151,7 +151,7 @@ export class Baselines {
     const names = this.names();
     const known =
       names.length === 0
-        ? 'one that was saved (gradlink baseline save NAME RUN), and none is'
+        ? 'one of those saved, of which there is none yet (gradlink baseline save NAME RUN),'
         : `one of ${names.join(', ')}`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'the name of a baseline', known, name);
   }
