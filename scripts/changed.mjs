@@ -8,6 +8,7 @@
 // many files are in between; --list: names them and runs none.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { basename, dirname, extname, join, relative, resolve } from 'node:path';
 import process from 'node:process';
 import { fileURLToPath } from 'node:url';
@@ -19,10 +20,14 @@ import { build, root } from './native.mjs';
 /** As many files of tests as two cores run in five seconds of TypeScript, and in twenty of C++. */
 const most = { '.ts': 3, '.cc': 6 };
 
-/** Not those that start processes, or a browser. */
-const isTest = (file) =>
+/** Those that run in another build, or with another TensorFlow. */
+const elsewhere = /^test\/(tfjs-node\/|native\/sanitized)/;
+/** Not those that start processes, or a browser, unless they have changed themselves. */
+const isTest = (file, changed) =>
   /^native\/test\/.*_test\.cc$/.test(file) ||
-  /^test\/(?!process|distributed|mpi|attack|tfjs-node|report\/page).*\.test\.ts$/.test(file);
+  (/^test\/.*\.test\.ts$/.test(file) &&
+    !elsewhere.test(file) &&
+    (file === changed || !/^test\/(process|distributed|mpi|attack|report\/page)/.test(file)));
 /** The layers whose tests are a layer's own. */
 const ownTests = { shm: ['shm', 'process', 'hosts'] };
 const stem = (file) =>
@@ -61,9 +66,11 @@ function testsOf(file, users) {
   const seen = new Set([file]);
   const rings = [];
   for (let ring = [file]; ring.length > 0;) {
-    const tests = ring.filter(isTest);
+    const tests = ring.filter((one) => isTest(one, file));
     if (tests.length > 0) rings.push(tests);
-    const next = ring.filter((one) => !isTest(one)).flatMap((one) => [...(users.get(one) ?? [])]);
+    const next = ring
+      .filter((one) => !isTest(one, file))
+      .flatMap((one) => [...(users.get(one) ?? [])]);
     ring = [...new Set(next)].filter((one) => !seen.has(one));
     for (const one of ring) seen.add(one);
   }
@@ -177,7 +184,14 @@ function runNative(tests) {
   );
   const folder = build({ testsOf: [...layers] });
   const named = `^(ptx\\.)?(${[...layers].join('|')})\\.(\\w+/)?(${[...new Set(suites)].join('|')})[./]`;
-  const options = ['--parallel', '2', '--output-on-failure', '--no-tests=error', '-R', named];
+  const options = [
+    '--parallel',
+    `${availableParallelism()}`,
+    '--output-on-failure',
+    '--no-tests=error',
+    '-R',
+    named,
+  ];
   return run('ctest', ['--test-dir', folder, ...options, '-E', '[./]Slow']);
 }
 
@@ -196,7 +210,9 @@ function main() {
       : changedFiles(values);
   const { typescript, native, further, without } = choose(files, values.all);
   if (files.length === 0) {
-    console.log('Nothing differs from the last commit; --since REF compares with another.');
+    console.log(
+      `Nothing differs from ${values.since ?? 'the last commit'}; --since REF: from another.`,
+    );
     return true;
   }
   for (const test of [...native, ...typescript]) console.log(test);

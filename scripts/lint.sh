@@ -24,9 +24,9 @@ check() {
     echo "pass $name" >>"$results"
     echo "ok      $name ($((SECONDS - began)) s)"
   else
-    cat "$log"
     echo "fail $name" >>"$results"
-    echo "FAILED  $name"
+    # In one piece, between those of other lanes.
+    echo "FAILED  $name"$'\n'"$(cat "$log")"
     status=1
   fi
   rm -f "$log"
@@ -39,16 +39,15 @@ shell_syntax() {
   return $failed
 }
 
-# lane NAME: its checks beside those of the others, since most take one core; it prints what they found when all are done.
-# A process group of its own, which ends with this script.
-kept=$(mktemp -d)
+# lane NAME: its checks beside those of the others, since most take one core. A process group of its own, which ends with
+# this script.
 lanes=()
 set -m
 lane() {
-  "lane_$1" "${@:2}" >"$kept/$1" 2>&1 &
+  "lane_$1" "${@:2}" &
   lanes+=($!)
 }
-trap 'for lane in "${lanes[@]}"; do kill -- "-$lane" 2>/dev/null; done; rm -rf "$kept"' EXIT
+trap 'for lane in "${lanes[@]}"; do kill -- "-$lane" 2>/dev/null; done' EXIT
 trap 'exit 143' TERM HUP
 
 lane_tidy() { check "clang-tidy" bash scripts/clang-tidy.sh "$@"; }
@@ -71,5 +70,4 @@ lane eslint
 lane others
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
 lanes=()
-cat "$kept"/{others,eslint,tidy}
 exit $status

@@ -251,7 +251,7 @@ TEST_P(TcpForgedMeetings, LoseRankZero) {
 const Forged kForgedMeetings[] = {
     {"tableOfOneRank", {.kind = FrameKind::table, .bytes = sizeof(Entry)}},
     {"tableOfNoAddresses", {.kind = FrameKind::table, .bytes = 2 * sizeof(Entry)}},
-    {"refusalOfAMegabyte", {.kind = FrameKind::failed, .bytes = 1 << 20}},
+    {"refusalOfAMegabyte", {.kind = FrameKind::failed, .bytes = 1 << 20, .id = 1}},
     {"refusalWithAnUnknownCode", {.kind = FrameKind::failed, .bytes = 5, .id = 99}},
     {"refusalThatBlamesNoRank", {.kind = FrameKind::failed, .tag = 2, .bytes = 5}},
 };
