@@ -1,14 +1,14 @@
 // This process's rank in a job over several hosts: over MPI, and what must happen there when it fails; over TCP without.
 import { inspect } from 'node:util';
 
-import { GradlinkError } from '../errors.js';
+import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type {
   NativeCheck,
   NativeCommunicator,
   NativeMpiJoinOptions,
 } from '../native/communicator.js';
-import type { JobPlace } from './job.js';
+import { isLoopback, type JobPlace } from './job.js';
 
 /**
  * Joins the workers of the job.
@@ -84,7 +84,8 @@ export function endJobOnFailure(): void {
 /**
  * From here on what crosses hosts in this process goes over TCP.
  *
- * @throws GradlinkError ERR_UNSUPPORTED where nobody says where rank 0 listens; ERR_INVALID_ARG_VALUE where the process
+ * @throws GradlinkError ERR_UNSUPPORTED where nobody says where rank 0 listens, and for a job without a secret whose ranks
+ *   other hosts can reach; ERR_INVALID_ARG_VALUE where the process
  *   has joined over MPI already.
  */
 export function useTcp(place: JobPlace): void {
@@ -97,7 +98,37 @@ export function useTcp(place: JobPlace): void {
     );
   }
   const { address, port } = master ?? { address: '127.0.0.1', port: 0 };
-  native().useTcp({ rank, size, address, port, secret: job });
+  if (size > 1 && !isLoopback(address)) requireSecret(place, address);
+  native().useTcp({ rank, size, address, port, secret: job, sealsAll: sealsAll() });
+}
+
+/** What a launcher's variables say besides may be guessed by whoever reaches the ports of the ranks. */
+function requireSecret({ launcher }: JobPlace, address: string, env = process.env): void {
+  if ((env['GRADLINK_JOB'] ?? '') !== '') return;
+  const wanted =
+    'set GRADLINK_JOB to a text that nobody else knows, the same on all ranks (openssl rand -hex 16 makes one)';
+  if (env['GRADLINK_INSECURE'] !== '1') {
+    throw new GradlinkError(
+      'ERR_UNSUPPORTED',
+      `this ${launcher} job has no secret, and MASTER_ADDR (${address}) is no loopback address: whoever reaches the ports ` +
+        `of its ranks could take part; ${wanted}. GRADLINK_INSECURE=1 goes on without, in a network that only the job is in`,
+    );
+  }
+  process.emitWarning(`whoever reaches the ports of this job's ranks can take part; ${wanted}`, {
+    type: 'GradlinkWarning',
+    code: 'GRADLINK_INSECURE',
+  });
+}
+
+function sealsAll(env = process.env): boolean {
+  const asked = env['GRADLINK_TCP_SEAL'] ?? '';
+  if (asked === '' || asked === 'short' || asked === 'all') return asked === 'all';
+  throw argumentError(
+    'ERR_INVALID_ARG_VALUE',
+    'GRADLINK_TCP_SEAL',
+    "'short', or 'all' for payloads of any length",
+    asked,
+  );
 }
 
 /** What the ranks of a world that meet over TCP join with. */

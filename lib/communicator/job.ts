@@ -187,7 +187,7 @@ function mayBeElsewhere(env: Env, source: Source, master: JobPlace['master']): b
   return !said && master !== undefined && !isLoopback(master.address);
 }
 
-function isLoopback(address: string): boolean {
+export function isLoopback(address: string): boolean {
   return address === 'localhost' || address === '::1' || address.startsWith('127.');
 }
 

@@ -45,6 +45,8 @@ export interface NativeTcpOptions {
   readonly port: number;
   /** What only processes of the job know. */
   readonly secret: string;
+  /** Whether payloads of any length carry a MAC, not the short ones alone. */
+  readonly sealsAll: boolean;
 }
 
 /** Which MPI this process uses. */

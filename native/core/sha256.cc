@@ -70,10 +70,10 @@ Digest Sha256::finish() {
   const std::uint64_t bits = bytes_ * 8;
   // A one bit, zeros up to the last eight bytes of a block, and there the number of bits.
   constexpr std::size_t kBeforeLength = kBlockBytes - 8;
-  std::string end(1, '\x80');
-  end.append((2 * kBlockBytes + kBeforeLength - filled_ - 1) % kBlockBytes, '\0');
-  for (int shift = 56; shift >= 0; shift -= 8) end += static_cast<char>(bits >> shift);
-  update(end);
+  std::array<char, 2 * kBlockBytes> end{'\x80'};
+  std::size_t length = 1 + (2 * kBlockBytes + kBeforeLength - filled_ - 1) % kBlockBytes;
+  for (int shift = 56; shift >= 0; shift -= 8) end[length++] = static_cast<char>(bits >> shift);
+  update({end.data(), length});
   Digest digest;
   for (std::size_t i = 0; i < digest.size(); ++i)
     digest[i] = static_cast<std::uint8_t>(state_[i / 4] >> (24 - 8 * (i % 4)));
@@ -86,7 +86,7 @@ std::string_view digestText(const Digest& digest) {
   return {reinterpret_cast<const char*>(digest.data()), digest.size()};
 }
 
-Digest hmacSha256(std::string_view key, std::string_view message) {
+HmacKey::HmacKey(std::string_view key) {
   constexpr std::size_t kBlock = 64;
   const Digest shortened = key.size() > kBlock ? sha256(key) : Digest{};
   if (key.size() > kBlock) key = digestText(shortened);
@@ -96,8 +96,17 @@ Digest hmacSha256(std::string_view key, std::string_view message) {
     inner[i] = static_cast<char>(inner[i] ^ key[i]);
     outer[i] = static_cast<char>(outer[i] ^ key[i]);
   }
-  const Digest within = Sha256().update(inner).update(message).finish();
-  return Sha256().update(outer).update(digestText(within)).finish();
+  inner_.update(inner);
+  outer_.update(outer);
+}
+
+Digest HmacKey::of(std::string_view message) const {
+  const Digest within = Sha256(inner_).update(message).finish();
+  return Sha256(outer_).update(digestText(within)).finish();
+}
+
+Digest hmacSha256(std::string_view key, std::string_view message) {
+  return HmacKey(key).of(message);
 }
 
 std::string toHex(const Digest& digest) {

@@ -31,6 +31,17 @@ class Sha256 {
 
 Digest sha256(std::string_view bytes);
 
+/// Makes HMACs under one key, of which it is kept what each of them begins with.
+class HmacKey {
+ public:
+  explicit HmacKey(std::string_view key);
+  Digest of(std::string_view message) const;
+
+ private:
+  Sha256 inner_;
+  Sha256 outer_;
+};
+
 /// Who does not know the key can neither make nor guess it, whatever others he has seen.
 Digest hmacSha256(std::string_view key, std::string_view message);
 

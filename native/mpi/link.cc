@@ -109,7 +109,7 @@ void Link::notice() {
   for (const int rank : gone) {
     if (hasLeft(rank)) continue;
     pronounce(ErrorCode::peerLost, rank, "",
-              "rank " + std::to_string(rank) + " was lost: its connection closed");
+              "rank " + std::to_string(rank) + " was lost: " + mpi_.whyGone(comm_, rank));
     return;
   }
 }

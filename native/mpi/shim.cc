@@ -242,6 +242,7 @@ constexpr Shim kShim{
     .probe = probe,
     .receive = receive,
     .goneAbove = nullptr,
+    .whyGone = nullptr,
 };
 
 }  // namespace

@@ -33,7 +33,7 @@ inline constexpr std::size_t kMostMessageBytes = std::size_t{1} << 30;
 inline constexpr int kMostTogether = 8;
 
 /// Changes with every change of Shim: a shared object of another build is refused.
-inline constexpr std::uint32_t kShimVersion = 2;
+inline constexpr std::uint32_t kShimVersion = 3;
 
 /// Functions that return int give 0 or an error of MPI's (errorText). Errors of communicators are
 /// returned, not fatal. All may be called from any thread once `init` has been.
@@ -85,6 +85,8 @@ struct Shim {
   /// The lowest rank above `after` whose process has ended, -1: none. Null where a process that
   /// ends takes the job with it.
   int (*goneAbove)(CommHandle, int after);
+  /// Why that one is gone. Null where goneAbove is.
+  const char* (*whyGone)(CommHandle, int rank);
 };
 
 /// What a shim's shared object exports under kShimSymbol.

@@ -26,7 +26,9 @@ unite(gradlink_mpi tcp
   tcp/handshake.cc
   tcp/mailbox.cc
   tcp/messages.cc
+  tcp/poly1305.cc
   tcp/rendezvous.cc
+  tcp/seal.cc
   tcp/settings.cc
   tcp/shim.cc)
 target_link_libraries(gradlink_mpi PUBLIC gradlink_core ${CMAKE_DL_LIBS})

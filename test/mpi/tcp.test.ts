@@ -27,16 +27,20 @@ describe('a world over TCP', () => {
     { size: 1, perNode: undefined },
     { size: 2, perNode: undefined },
     { size: 3, perNode: 1 },
-    { size: 5, perNode: 2 },
+    { size: 5, perNode: 2, seal: 'all' },
   ];
-  it.each(cases)('of $size ranks, $perNode a host, computes', async ({ size, perNode }) => {
-    const env = perNode === undefined ? {} : { GRADLINK_RANKS_PER_NODE: String(perNode) };
-    const ended = await ends(await startOverTcp(scripts, size, everything('tcp'), env));
-    for (const one of ended) expect(one).toMatchObject(well);
-    expect(wholeWorld(reportsOf(ended))).toEqual(
-      Array.from({ length: size }, (_, rank) => ({ rank, size, backend: 'tcp', wrong: [] })),
-    );
-  });
+  it.each(cases)(
+    'of $size ranks, $perNode a host, computes',
+    async ({ size, perNode, seal = '' }) => {
+      const nodes = perNode === undefined ? {} : { GRADLINK_RANKS_PER_NODE: String(perNode) };
+      const env = { GRADLINK_TCP_SEAL: seal, ...nodes };
+      const ended = await ends(await startOverTcp(scripts, size, everything('tcp'), env));
+      for (const one of ended) expect(one).toMatchObject(well);
+      expect(wholeWorld(reportsOf(ended))).toEqual(
+        Array.from({ length: size }, (_, rank) => ({ rank, size, backend: 'tcp', wrong: [] })),
+      );
+    },
+  );
 
   it('is what ranks of several hosts get when nothing else is said', async () => {
     const source = `
@@ -50,6 +54,15 @@ describe('a world over TCP', () => {
       ['tcp', 2],
       ['tcp', 2],
     ]);
+  });
+
+  it('needs a secret where other hosts can reach its ports, unless it is told to go on', async () => {
+    const open = { ...placeOf(1, 2, await freePort(), '10.77.77.77'), GRADLINK_JOB: '' };
+    const refused = await scripts.run(meets(300), open);
+    expect(refused.reports).toEqual([expect.objectContaining({ code: 'ERR_UNSUPPORTED' })]);
+    const warned = await scripts.run(meets(300), { ...open, GRADLINK_INSECURE: '1' });
+    expect(warned.reports).toEqual([expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 0 })]);
+    expect(warned.stderr).toContain('GRADLINK_INSECURE');
   });
 
   it('names the ranks that do not come, on all that did', async () => {
@@ -156,10 +169,11 @@ describe('a world over TCP', () => {
         process.exit(0);
       `;
       const ranks = [0, 1, 2].map((rank) =>
-        scripts.startUnder([netns, 'enter', `${name}-${rank < 2 ? 'a' : 'b'}`], source, {
-          ...placeOf(rank, 3, port),
-          MASTER_ADDR: address!,
-        }),
+        scripts.startUnder(
+          [netns, 'enter', `${name}-${rank < 2 ? 'a' : 'b'}`],
+          source,
+          placeOf(rank, 3, port, address),
+        ),
       );
       await Promise.all(ranks.map((one) => one.said('met')));
       cutLink(name);

@@ -26,8 +26,7 @@ async function onHosts(...args: readonly string[]): Promise<string> {
   const outputs = Array.from({ length: size }, (_, rank) => {
     const env = {
       ...process.env,
-      ...placeOf(rank, size, port),
-      MASTER_ADDR: address,
+      ...placeOf(rank, size, port, address),
       LOCAL_RANK: '0',
       LOCAL_WORLD_SIZE: '1',
     };

@@ -12,15 +12,22 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** What whoever starts rank `rank` of `size` tells it. */
-export function placeOf(rank: number, size: number, port: number): Record<string, string> {
+const loopback = '127.0.0.1';
+
+/** What whoever starts rank `rank` of `size` tells it. `address`: of rank 0, which needs a secret where it is no loopback. */
+export function placeOf(
+  rank: number,
+  size: number,
+  port: number,
+  address = loopback,
+): Record<string, string> {
   return {
-    // Of a launcher around the tests.
-    GRADLINK_JOB: '',
+    // Not that of a launcher around the tests.
+    GRADLINK_JOB: address === loopback ? '' : 'of this test',
     GRADLINK_RANK: '',
     RANK: String(rank),
     WORLD_SIZE: String(size),
-    MASTER_ADDR: '127.0.0.1',
+    MASTER_ADDR: address,
     MASTER_PORT: String(port),
   };
 }

@@ -55,8 +55,7 @@ export async function startOnHosts(
   const port = await freePort();
   return ['a', 'b'].map((host, rank) =>
     scripts.startUnder([netns, 'enter', `${name}-${host}`], source, {
-      ...scripts.env(placeOf(rank, 2, port)),
-      MASTER_ADDR: address,
+      ...scripts.env(placeOf(rank, 2, port, address)),
       LOCAL_RANK: '0',
       LOCAL_WORLD_SIZE: '1',
       NCCL_SOCKET_IFNAME: `${name}-to`,

@@ -63,6 +63,7 @@ Napi::Value useTcp(const Napi::CallbackInfo& info) {
     settings.address = stringArg(from.Get("address"), "address");
     settings.port = static_cast<int>(integerArg(from.Get("port"), "port", 0, kMostPort));
     settings.secret = stringArg(from.Get("secret"), "secret");
+    settings.sealsAll = booleanArg(from.Get("sealsAll"), "sealsAll");
     mpi::useTcp(settings);
     return info.Env().Undefined();
   });

@@ -16,11 +16,40 @@ constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 /// Of one look at a connection.
 constexpr std::size_t kMostAtOnceRead = std::size_t{4} << 20;
 constexpr std::size_t kMostPieces = 16;
+/// Of a payload, tagged before they are sent: some remain in the processor's cache.
+constexpr std::size_t kTaggedAtOnce = std::size_t{256} << 10;
+
+constexpr const char* kImpossible = "it sent what no rank sends";
 
 }  // namespace
 
+void Outgoing::keepOwn() {
+  request = nullptr;
+  own.assign(data, data + dataBytes());
+  if (data != nullptr) data = own.data();
+}
+
+void Connection::refuse(const char* why) {
+  ended_ = true;
+  trouble_ = why;
+}
+
+std::size_t Connection::bytesOf(const Sealed& one) const {
+  const std::size_t data = one.frame.dataBytes();
+  return sizeof(FrameHead) + sizeof(Tag) + data + (seals_.cover(data) ? sizeof(Tag) : 0);
+}
+
+void Connection::seal(Sealed& one, std::size_t upTo) const {
+  if (one.read >= upTo) return;
+  one.data.update(one.frame.data + one.read, upTo - one.read);
+  one.read = upTo;
+  if (upTo == one.frame.dataBytes()) one.dataTag = one.data.finish();
+}
+
 void Connection::push(Outgoing outgoing) {
-  queue_.push_back(std::move(outgoing));
+  const Seal::Frame tags = seals_.out.next(outgoing.head);
+  queue_.push_back(
+      {.frame = std::move(outgoing), .headTag = tags.head, .dataTag = {}, .data = tags.payload});
   if (queue_.size() == 1) flush();
 }
 
@@ -39,10 +68,20 @@ void Connection::flush() {
       pieces[count++] = {at, bytes - skip};
       skip = 0;
     };
-    for (const Outgoing& each : queue_) {
-      if (count + 2 > kMostPieces) break;
-      add(&each.head, sizeof(each.head));
-      if (each.data != nullptr) add(each.data, each.head.bytes);
+    for (Sealed& one : queue_) {
+      if (count + 4 > kMostPieces) break;
+      add(&one.frame.head, sizeof(FrameHead));
+      add(&one.headTag, sizeof(Tag));
+      const std::size_t bytes = one.frame.dataBytes();
+      if (!seals_.cover(bytes)) {
+        add(one.frame.data, bytes);
+        continue;
+      }
+      const std::size_t now = std::min(bytes, std::min(skip, bytes) + kTaggedAtOnce);
+      seal(one, now);
+      add(one.frame.data, now);
+      if (now < bytes) break;
+      add(&one.dataTag, sizeof(Tag));
     }
     msghdr message{};
     message.msg_iov = pieces.data();
@@ -54,12 +93,9 @@ void Connection::flush() {
       return;
     }
     written_ += static_cast<std::size_t>(put);
-    while (!queue_.empty()) {
-      const Outgoing& first = queue_.front();
-      const std::size_t bytes = sizeof(first.head) + (first.data != nullptr ? first.head.bytes : 0);
-      if (written_ < bytes) break;
-      written_ -= bytes;
-      Request* const request = first.request;
+    while (!queue_.empty() && written_ >= bytesOf(queue_.front())) {
+      written_ -= bytesOf(queue_.front());
+      Request* const request = queue_.front().frame.request;
       queue_.pop_front();
       if (request != nullptr) frames_.sent(*request);
     }
@@ -67,11 +103,18 @@ void Connection::flush() {
 }
 
 bool Connection::parse() {
-  if (end_ - begin_ < sizeof(FrameHead)) return false;
+  Tag tag;
+  if (end_ - begin_ < sizeof(head_) + sizeof(tag)) return false;
   std::memcpy(&head_, buffer_.data() + begin_, sizeof(head_));
-  begin_ += sizeof(head_);
+  std::memcpy(&tag, buffer_.data() + begin_ + sizeof(head_), sizeof(tag));
+  begin_ += sizeof(head_) + sizeof(tag);
+  const Seal::Frame expected = seals_.in.next(head_);
+  if (!sameBlock(expected.head, tag)) {
+    refuse(kForged);
+    return false;
+  }
   if (bye_ || !frames_.allows(*this, head_)) {
-    refuse();
+    refuse(kImpossible);
     return false;
   }
   if (head_.kind == FrameKind::bye) {
@@ -79,83 +122,100 @@ bool Connection::parse() {
     return true;
   }
   landing_ = frames_.land(*this, head_);
+  coming_ = expected.payload;
   got_ = 0;
   inFrame_ = true;
   return true;
 }
 
-/// So many more bytes of the frame are where they belong.
-void Connection::accept(std::size_t bytes) {
+/// Of the bytes that follow the head: an offer and an acceptance speak of some that come later.
+std::size_t Connection::follow() const {
+  const bool speaks = head_.kind == FrameKind::offer || head_.kind == FrameKind::accept;
+  return speaks ? 0 : head_.bytes;
+}
+
+/// So many more bytes of the frame are where they belong, and came from `data`.
+void Connection::accept(const std::byte* data, std::size_t bytes) {
   got_ += bytes;
-  // An offer and an acceptance speak of bytes that come later.
-  const bool follows = head_.kind != FrameKind::offer && head_.kind != FrameKind::accept;
-  if (follows && got_ < head_.bytes) return;
+  if (seals_.cover(follow())) coming_.update(data, bytes);
+}
+
+/// Hands over a frame that is there with its tag; false where more has to come.
+bool Connection::complete() {
+  if (got_ < follow()) return false;
+  if (seals_.cover(follow())) {
+    Tag tag;
+    if (end_ - begin_ < sizeof(tag)) return false;
+    std::memcpy(&tag, buffer_.data() + begin_, sizeof(tag));
+    begin_ += sizeof(tag);
+    if (!sameBlock(coming_.finish(), tag)) {
+      refuse(kForged);
+      return false;
+    }
+  }
   inFrame_ = false;
   frames_.landed(*this, head_, std::exchange(landing_, {}));
+  return true;
+}
+
+/// Uses up what is in the buffer.
+void Connection::digest() {
+  while (!ended_) {
+    if (!inFrame_ && !parse()) return;
+    if (!inFrame_) continue;
+    const std::size_t some = std::min(end_ - begin_, follow() - got_);
+    if (some > 0) {
+      const std::byte* const from = buffer_.data() + begin_;
+      if (landing_.to != nullptr) std::memcpy(landing_.to + got_, from, some);
+      begin_ += some;
+      accept(from, some);
+    }
+    if (!complete()) return;
+  }
 }
 
 void Connection::read() {
   if (buffer_.empty()) buffer_.resize(kBufferBytes);
-  for (std::size_t taken = 0; taken < kMostAtOnceRead && !ended_;) {
-    // What is in the buffer.
-    for (;;) {
-      if (ended_) return;
-      if (!inFrame_) {
-        if (!parse()) break;
-        if (!inFrame_) continue;
-        if (head_.kind == FrameKind::offer || head_.kind == FrameKind::accept || head_.bytes == 0) {
-          accept(0);
-          continue;
-        }
-      }
-      const std::size_t some = std::min(end_ - begin_, head_.bytes - got_);
-      if (some == 0) break;
-      if (landing_.to != nullptr) {
-        std::memcpy(landing_.to + got_, buffer_.data() + begin_, some);
-      }
-      begin_ += some;
-      accept(some);
-    }
+  for (std::size_t taken = 0; taken < kMostAtOnceRead;) {
+    digest();
     if (ended_) return;
     // Long payloads go straight where they belong.
-    const std::size_t missing = inFrame_ ? head_.bytes - got_ : 0;
+    const std::size_t missing = inFrame_ ? follow() - got_ : 0;
     const bool straight = missing >= kBufferBytes && landing_.to != nullptr;
     if (!straight) {
       std::memmove(buffer_.data(), buffer_.data() + begin_, end_ - begin_);
       end_ -= begin_;
       begin_ = 0;
     }
-    const ssize_t got = straight
-                            ? recv(socket_.get(), landing_.to + got_, missing, 0)
-                            : recv(socket_.get(), buffer_.data() + end_, kBufferBytes - end_, 0);
+    std::byte* const to = straight ? landing_.to + got_ : buffer_.data() + end_;
+    const ssize_t got = recv(socket_.get(), to, straight ? missing : kBufferBytes - end_, 0);
     if (got < 0 && mayComeLater(errno)) return;
     if (got <= 0) {
       ended_ = true;
       return;
     }
-    taken += static_cast<std::size_t>(got);
+    const auto bytes = static_cast<std::size_t>(got);
+    taken += bytes;
     if (straight) {
-      accept(static_cast<std::size_t>(got));
+      accept(to, bytes);
     } else {
-      end_ += static_cast<std::size_t>(got);
+      end_ += bytes;
     }
   }
+  digest();
 }
 
 void Connection::forget(const Request& request) {
   if (landing_.request == &request) landing_ = {};
-  for (Outgoing& each : queue_) {
-    if (each.request != &request) continue;
-    each.request = nullptr;
-    each.own.assign(each.data, each.data + each.head.bytes);
-    each.data = each.own.data();
+  for (Sealed& each : queue_) {
+    if (each.frame.request == &request) each.frame.keepOwn();
   }
 }
 
 std::vector<Request*> Connection::unsent() {
   std::vector<Request*> requests;
-  for (const Outgoing& each : queue_) {
-    if (each.request != nullptr) requests.push_back(each.request);
+  for (const Sealed& each : queue_) {
+    if (each.frame.request != nullptr) requests.push_back(each.frame.request);
   }
   queue_.clear();
   return requests;

@@ -7,12 +7,16 @@
 #include <memory>
 #include <vector>
 
-#include "mpi/tcp/frames.h"
+#include "mpi/tcp/seal.h"
 
 namespace gradlink::mpi::tcp {
 
 struct Request;
 class Connection;
+
+/// What a connection ends with where a tag is not right.
+inline constexpr const char* kForged =
+    "a frame on its connection was not authentic: altered, repeated, left out or put in on the way";
 
 /// Where the bytes of a frame go: nowhere, to a request's place, or to memory of their own.
 struct Landing {
@@ -43,21 +47,25 @@ struct Outgoing {
   Request* request = nullptr;
   /// The data, where nobody else keeps them.
   std::vector<std::byte> own;
+
+  std::size_t dataBytes() const { return data != nullptr ? head.bytes : 0; }
+  /// Its request ends early, and the data go with it.
+  void keepOwn();
 };
 
 class Connection {
  public:
-  Connection(Fd socket, int peer, Frames& frames)
-      : socket_(std::move(socket)), peer_(peer), frames_(frames) {}
+  Connection(Fd socket, int peer, Frames& frames, Seals seals)
+      : socket_(std::move(socket)), peer_(peer), frames_(frames), seals_(std::move(seals)) {}
 
   int peer() const { return peer_; }
   const Fd& socket() const { return socket_; }
   /// Nothing comes any more: the other side has said bye, or is gone.
   bool ended() const { return ended_; }
   bool saidBye() const { return bye_; }
-  /// Ended because of what came: no rank sends it.
-  bool broken() const { return broken_; }
-  void refuse() { ended_ = broken_ = true; }
+  /// Why it ended because of what came; null where it did not.
+  const char* trouble() const { return trouble_; }
+  void refuse(const char* why);
   bool idle() const { return queue_.empty(); }
 
   void push(Outgoing outgoing);
@@ -72,18 +80,33 @@ class Connection {
   std::vector<Request*> unsent();
 
  private:
-  void accept(std::size_t bytes);
+  /// A frame that is under way, with its tags.
+  struct Sealed {
+    Outgoing frame;
+    Tag headTag;
+    Tag dataTag;
+    Poly1305 data;
+    /// Bytes of the data that `data` has.
+    std::size_t read = 0;
+  };
+  std::size_t bytesOf(const Sealed&) const;
+  void seal(Sealed&, std::size_t upTo) const;
   bool parse();
+  std::size_t follow() const;
+  void accept(const std::byte* data, std::size_t bytes);
+  bool complete();
+  void digest();
 
   Fd socket_;
   const int peer_;
   Frames& frames_;
   bool ended_ = false;
   bool bye_ = false;
-  bool broken_ = false;
+  const char* trouble_ = nullptr;
+  Seals seals_;
 
-  std::deque<Outgoing> queue_;
-  /// Of the first of the queue, head included.
+  std::deque<Sealed> queue_;
+  /// Of the first of the queue, head and tags included.
   std::size_t written_ = 0;
 
   std::vector<std::byte> buffer_;
@@ -93,6 +116,7 @@ class Connection {
   bool inFrame_ = false;
   FrameHead head_;
   Landing landing_;
+  Poly1305 coming_;
   std::size_t got_ = 0;
 };
 

@@ -13,9 +13,12 @@ namespace gradlink::mpi::tcp {
 namespace {
 
 constexpr int kMostEvents = 64;
-/// Connections that have not proved anything yet.
+/// Connections of others that have not proved anything yet. One more, and the oldest goes.
 constexpr std::size_t kMostStrangers = 256;
-constexpr int kMostRefusals = 3;
+/// Taken in at one look, so that those who came before can prove themselves in between.
+constexpr int kMostWelcomed = 32;
+/// A crowd at the other side may push out a rank, which then comes again.
+constexpr int kMostRefusals = 64;
 /// How long what is queued may take to get away when the process ends.
 constexpr double kLastWordsMs = 2000;
 constexpr double kLastLookMs = 200;
@@ -35,7 +38,8 @@ Hello Engine::hello(int to) const {
   own.rank = settings_.rank;
   own.size = settings_.size;
   own.peer = to;
-  own.port = listenerPort_;
+  own.port = static_cast<std::uint16_t>(listenerPort_);
+  own.sealsAll = settings_.sealsAll ? 1 : 0;
   own.host = host_;
   return own;
 }
@@ -85,20 +89,29 @@ void Engine::push(int to, Outgoing outgoing) {
 }
 
 void Engine::welcome() {
-  // Who is slow may be computing: only where places are short it must go, and may come again.
-  if (handshakes_.size() >= kMostStrangers) {
-    std::erase_if(handshakes_, [](const auto& each) {
-      return each.second->side() == Side::accepting && each.second->late();
-    });
-  }
-  while (handshakes_.size() < kMostStrangers) {
+  for (int i = 0; i < kMostWelcomed; ++i) {
     Fd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket.open()) return;
+    makeRoom();
     const int fd = socket.get();
     handshakes_[fd] = std::make_unique<Handshake>(std::move(socket), settings_.rank, settings_.size,
-                                                  settings_.secret);
+                                                  settings_.sealsAll, settings_.secret);
     watch(fd, false, true);
+    shake(fd);
   }
+}
+
+void Engine::makeRoom() {
+  std::size_t strangers = 0;
+  auto oldest = handshakes_.end();
+  for (auto at = handshakes_.begin(); at != handshakes_.end(); ++at) {
+    if (at->second->side() == Side::connecting) continue;
+    ++strangers;
+    if (oldest == handshakes_.end() || at->second->number() < oldest->second->number()) oldest = at;
+  }
+  if (strangers < kMostStrangers) return;
+  handshakes_.erase(oldest);
+  ++unproven_;
 }
 
 /// A handshake that is done becomes a connection.
@@ -107,10 +120,10 @@ void Engine::take(Handshake& handshake) {
   const int rank = ours ? handshake.hello().peer : handshake.hello().rank;
   if (!ours && rank >= settings_.size) return;
   Peer& peer = peerOf(rank);
-  if (peer.expelled) return;
+  if (peer.trouble != nullptr) return;
   Fd socket = handshake.take();
   const int fd = socket.get();
-  auto connection = std::make_unique<Connection>(std::move(socket), rank, *this);
+  auto connection = std::make_unique<Connection>(std::move(socket), rank, *this, handshake.seals());
   Connection& made = *connection;
   connections_[fd] = std::move(connection);
   ++peer.connections;
@@ -143,7 +156,10 @@ void Engine::shake(int fd) {
     take(*over);
     return;
   }
-  if (over->side() != Side::connecting) return;
+  if (over->side() != Side::connecting) {
+    ++unproven_;
+    return;
+  }
   const int rank = over->hello().peer;
   Peer& peer = peerOf(rank);
   peer.connecting = false;
@@ -171,7 +187,7 @@ void Engine::lose(Peer& peer, int rank) {
 void Engine::serve(Connection& connection) {
   connection.flush();
   connection.read();
-  if (connection.broken()) return expel(connection.peer());
+  if (connection.trouble() != nullptr) return expel(connection.peer(), connection.trouble());
   if (connection.ended()) return end(connection);
   watch(connection.socket().get(), !connection.idle(), false);
 }
@@ -185,9 +201,9 @@ void Engine::end(Connection& connection) {
   connections_.erase(fd);
 }
 
-void Engine::expel(int rank) {
+void Engine::expel(int rank, const char* why) {
   Peer& peer = peerOf(rank);
-  peer.expelled = true;
+  peer.trouble = why;
   std::erase_if(handshakes_, [&](const auto& each) {
     return each.second->side() == Side::connecting && each.second->hello().peer == rank;
   });
@@ -220,6 +236,11 @@ int Engine::goneAbove(const Mailbox& box, int after) {
     if (peer != settings_.rank && peerOf(peer).gone) return rank;
   }
   return -1;
+}
+
+const char* Engine::whyGone(int jobRank) const {
+  const char* const trouble = peerOf(jobRank).trouble;
+  return trouble != nullptr ? trouble : "its connection closed";
 }
 
 bool Engine::busy() const {

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/deadline.h"
 #include "core/error.h"
 #include "mpi/tcp/connection.h"
 #include "mpi/tcp/handshake.h"
@@ -33,7 +34,8 @@ struct Peer {
   int connections = 0;
   /// All connections that there were have ended.
   bool gone = false;
-  bool expelled = false;
+  /// Why nothing of it is believed any more; null while it is.
+  const char* trouble = nullptr;
 };
 
 /// A payload that this process has asked for.
@@ -65,6 +67,8 @@ class Engine final : public Frames {
   /// none.
   int goneAbove(const Mailbox& box, int after);
   bool isGone(int jobRank) const { return peerOf(jobRank).gone; }
+  /// Of one that is gone.
+  const char* whyGone(int jobRank) const;
 
   Mailbox& mailbox(std::uint64_t context) { return mailboxes_[context]; }
   void drop(std::uint64_t context) { mailboxes_.erase(context); }
@@ -123,11 +127,12 @@ class Engine final : public Frames {
   void take(Handshake&);
   void watch(int fd, bool writes, bool fresh);
   void welcome();
+  void makeRoom();
   void shake(int fd);
   void serve(Connection&);
   void end(Connection&);
   /// Of a rank that has sent what no rank sends nothing is believed any more.
-  void expel(int rank);
+  void expel(int rank, const char* why);
   /// Nothing will go to it any more, and nothing come.
   void lose(Peer&, int rank);
   void finish(Request&, std::size_t bytes);
@@ -148,6 +153,8 @@ class Engine final : public Frames {
   Fd listener_;
   int listenerPort_ = 0;
   std::unordered_map<int, std::unique_ptr<Handshake>> handshakes_;
+  /// Connections to this process that have ended, or were pushed out, without a proof.
+  std::uint64_t unproven_ = 0;
   std::unordered_map<int, std::unique_ptr<Connection>> connections_;
   std::unordered_map<std::uint64_t, Mailbox> mailboxes_;
   std::uint64_t lastId_ = 0;

@@ -8,11 +8,13 @@
 
 namespace gradlink::mpi::tcp {
 
-Bytes32 proofOf(const std::string& secret, Side side, const Hello& hello, const Bytes32& answered) {
+Bytes32 keyOf(const std::string& secret, const char* purpose, Side side, const Greeting& greeting,
+              const Hello& hello) {
   std::string text =
-      side == Side::connecting ? "gradlink tcp connecting " : "gradlink tcp accepting ";
+      std::string("gradlink tcp ") + purpose +
+      (side == Side::connecting ? " of the connecting side " : " of the accepting side ");
+  text.append(reinterpret_cast<const char*>(&greeting), sizeof(greeting));
   text.append(reinterpret_cast<const char*>(&hello), sizeof(hello));
-  text.append(reinterpret_cast<const char*>(answered.data()), answered.size());
   return hmacSha256(secret, text);
 }
 

@@ -1,6 +1,6 @@
 // What travels on a connection of two ranks. First the handshake: three messages of fixed lengths,
-// by which both sides prove that they know the job's secret. Then frames: a head, and the bytes
-// that it announces.
+// by which both sides prove that they know the job's secret, the connecting one first. Then frames:
+// a head with its seal (seal.h), the bytes that it announces, and theirs.
 #pragma once
 
 #include <array>
@@ -15,9 +15,17 @@ namespace gradlink::mpi::tcp {
 
 using Bytes32 = std::array<unsigned char, 32>;
 
-inline constexpr std::array<char, 8> kMagic{'g', 'r', 'a', 'd', 'l', 'n', 'k', '1'};
+inline constexpr std::array<char, 8> kMagic{'g', 'r', 'a', 'd', 'l', 'n', 'k', '2'};
 
-/// The connecting side begins.
+/// The accepting side begins, with what tells a stranger nothing.
+struct Greeting {
+  std::array<char, 8> magic = kMagic;
+  /// Whether this side wants all payloads sealed, 1 or 0; one that does is enough.
+  std::uint64_t sealsAll = 0;
+  Bytes32 nonce{};
+};
+
+/// The connecting side's answer, with its proof.
 struct Hello {
   std::array<char, 8> magic = kMagic;
   std::int32_t rank = 0;
@@ -25,24 +33,17 @@ struct Hello {
   /// Whom it takes the other side for.
   std::int32_t peer = 0;
   /// Where this rank listens; 0 for rank 0, where everybody knows.
-  std::int32_t port = 0;
+  std::uint16_t port = 0;
+  /// As Greeting's.
+  std::uint16_t sealsAll = 0;
   Bytes32 host{};
   Bytes32 nonce{};
 };
-
-/// The accepting side's answer.
-struct Challenge {
-  Bytes32 nonce{};
-  Bytes32 proof{};
-};
-
-/// And the connecting side's.
-struct Proof {
-  Bytes32 proof{};
-};
+static_assert(sizeof(Hello) == 88);
 
 enum class Side { connecting, accepting };
-Bytes32 proofOf(const std::string& secret, Side side, const Hello& hello, const Bytes32& answered);
+/// A key that both sides of this connection have, and nobody else; no other purpose gives the same.
+Bytes32 keyOf(const std::string& secret, const char* purpose, Side, const Greeting&, const Hello&);
 Bytes32 newNonce();
 bool sameBytes(const Bytes32& a, const Bytes32& b);
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -11,7 +12,7 @@
 namespace gradlink::mpi::tcp {
 namespace {
 
-constexpr double kMostMs = 5000;
+std::atomic<std::uint64_t> handshakes{0};
 
 }  // namespace
 
@@ -19,22 +20,24 @@ Handshake::Handshake(Fd socket, const Hello& own, std::string secret)
     : socket_(std::move(socket)),
       side_(Side::connecting),
       secret_(std::move(secret)),
+      number_(++handshakes),
       hello_(own),
-      connecting_(true),
-      deadline_(Deadline::in(kMostMs)) {
+      connecting_(true) {
   hello_.nonce = newNonce();
-  put(hello_);
 }
 
-Handshake::Handshake(Fd accepted, int rank, int size, std::string secret)
+Handshake::Handshake(Fd accepted, int rank, int size, bool sealsAll, std::string secret)
     : socket_(std::move(accepted)),
       side_(Side::accepting),
       secret_(std::move(secret)),
+      number_(++handshakes),
       rank_(rank),
-      size_(size),
-      deadline_(Deadline::in(kMostMs)) {
+      size_(size) {
   const int on = 1;
   setsockopt(socket_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  greeting_.sealsAll = sealsAll ? 1 : 0;
+  greeting_.nonce = newNonce();
+  put(greeting_);
 }
 
 bool Handshake::write() {
@@ -69,36 +72,35 @@ Handshake::Status Handshake::goConnecting() {
     if (connectError(socket_) != 0) return fail();
     connecting_ = false;
   }
-  if (!write()) return fail();
   if (come_ == 0) {
-    if (!read(&challenge_, sizeof(challenge_))) return failed_ ? fail() : Status::underway;
-    const Bytes32 expected = proofOf(secret_, Side::accepting, hello_, challenge_.nonce);
-    if (!sameBytes(expected, challenge_.proof)) return fail();
-    put(Proof{proofOf(secret_, Side::connecting, hello_, challenge_.nonce)});
-    if (!write()) return fail();
+    if (!read(&greeting_, sizeof(greeting_))) return failed_ ? fail() : Status::underway;
+    if (greeting_.magic != kMagic) return fail();
+    put(hello_);
+    put(proofOf(Side::connecting));
   }
-  return sent_ == out_.size() ? Status::done : Status::underway;
+  if (!write()) return fail();
+  Bytes32 proof;
+  if (!read(&proof, sizeof(proof))) return failed_ ? fail() : Status::underway;
+  return sameBytes(proofOf(Side::accepting), proof) ? Status::done : fail();
 }
 
 Handshake::Status Handshake::goAccepting() {
+  if (!write()) return fail();
   if (come_ == 0) {
     if (!read(&hello_, sizeof(hello_))) return failed_ ? fail() : Status::underway;
     const bool fits = hello_.magic == kMagic && hello_.rank >= 0 && hello_.rank != rank_ &&
                       hello_.rank < hello_.size && hello_.peer == rank_ &&
-                      hello_.port >= (hello_.rank == 0 ? 0 : 1) && hello_.port <= kMostPort;
+                      hello_.port >= (hello_.rank == 0 ? 0 : 1);
     if (!fits || (rank_ != 0 && hello_.size != size_)) return fail();
-    challenge_.nonce = newNonce();
-    challenge_.proof = proofOf(secret_, Side::accepting, hello_, challenge_.nonce);
-    put(challenge_);
   }
-  if (!write()) return fail();
   if (come_ == 1) {
-    Proof proof;
+    Bytes32 proof;
     if (!read(&proof, sizeof(proof))) return failed_ ? fail() : Status::underway;
-    const Bytes32 expected = proofOf(secret_, Side::connecting, hello_, challenge_.nonce);
-    if (!sameBytes(expected, proof.proof)) return fail();
+    if (!sameBytes(proofOf(Side::connecting), proof)) return fail();
+    put(proofOf(Side::accepting));
+    if (!write()) return fail();
   }
-  return Status::done;
+  return sent_ == out_.size() ? Status::done : Status::underway;
 }
 
 Handshake::Status Handshake::go() {

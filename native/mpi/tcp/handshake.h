@@ -1,11 +1,10 @@
 // The first words on a connection, by which both sides prove that they know the job's secret.
-// Bounded in bytes, and in time by who holds it.
+// Bounded in bytes, and in number by who holds it.
 #pragma once
 
 #include <string>
 
-#include "core/deadline.h"
-#include "mpi/tcp/frames.h"
+#include "mpi/tcp/seal.h"
 
 namespace gradlink::mpi::tcp {
 
@@ -14,7 +13,7 @@ class Handshake {
   /// Who we are, to whom we connect.
   Handshake(Fd socket, const Hello& own, std::string secret);
   /// Who has connected to `rank` of `size`.
-  Handshake(Fd accepted, int rank, int size, std::string secret);
+  Handshake(Fd accepted, int rank, int size, bool sealsAll, std::string secret);
 
   enum class Status { underway, done, failed };
   /// Reads and writes what it can. A failed one is closed by its end.
@@ -23,11 +22,14 @@ class Handshake {
   bool writes() const { return connecting_ || sent_ < out_.size(); }
   /// Whether the other side was there at all.
   bool answered() const { return !connecting_; }
-  bool late() const { return deadline_.passed(); }
+  /// The greater, the younger.
+  std::uint64_t number() const { return number_; }
 
   Side side() const { return side_; }
   /// Of the connecting side, once it is known.
   const Hello& hello() const { return hello_; }
+  /// Of a handshake that is done.
+  Seals seals() const { return sealsOf(secret_, side_, greeting_, hello_); }
   const Fd& socket() const { return socket_; }
   Fd take() { return std::move(socket_); }
 
@@ -44,14 +46,16 @@ class Handshake {
     failed_ = true;
     return Status::failed;
   }
+  Bytes32 proofOf(Side side) const { return keyOf(secret_, "proof", side, greeting_, hello_); }
   Status goConnecting();
   Status goAccepting();
 
   Fd socket_;
   const Side side_;
   const std::string secret_;
+  const std::uint64_t number_;
+  Greeting greeting_;
   Hello hello_;
-  Challenge challenge_;
   int rank_ = 0;
   int size_ = 0;
   bool connecting_ = false;
@@ -61,7 +65,6 @@ class Handshake {
   std::string in_;
   std::string out_;
   std::size_t sent_ = 0;
-  Deadline deadline_;
 };
 
 }  // namespace gradlink::mpi::tcp

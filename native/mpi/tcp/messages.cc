@@ -198,7 +198,9 @@ void Engine::landed(Connection& connection, const FrameHead& head, Landing landi
       }
       return finish(*landing.request, head.bytes);
     case FrameKind::table:
-      if (!takeTable({landing.own.get(), landing.own.get() + head.bytes})) connection.refuse();
+      if (!takeTable({landing.own.get(), landing.own.get() + head.bytes})) {
+        connection.refuse("its table of ranks names no places to connect to");
+      }
       return;
     case FrameKind::failed:
       refusal_.assign(reinterpret_cast<const char*>(landing.own.get()), head.bytes);
@@ -252,10 +254,7 @@ void Engine::release(Request* request) {
   offers_.erase(owned->id);
   for (const auto& [fd, connection] : connections_) connection->forget(*owned);
   for (Outgoing& each : peerOf(owned->peer).waiting) {
-    if (each.request != owned.get()) continue;
-    each.request = nullptr;
-    each.own.assign(each.data, each.data + each.head.bytes);
-    each.data = each.own.data();
+    if (each.request == owned.get()) each.keepOwn();
   }
 }
 

@@ -113,10 +113,15 @@ void Engine::lead(Deadline deadline) {
     met_ = true;
     return sendTable();
   }
+  const std::string crowd =
+      unproven_ == 0 ? ""
+                     : "; connections that came and did not show that they are of this job: " +
+                           std::to_string(unproven_);
   refuseAll(Error(ErrorCode::timeout, "join: " + listOfRanks(late) + " of " +
                                           std::to_string(settings_.size) + " did not come to " +
                                           settings_.address + ":" + std::to_string(settings_.port) +
-                                          " within the deadline. timeoutMs sets the deadline")
+                                          " within the deadline" + crowd +
+                                          ". timeoutMs sets the deadline")
                 .withRank(late.front())
                 .withOp("join"));
 }
@@ -148,8 +153,8 @@ Engine::Call Engine::callMaster(Deadline deadline) {
   if (peer.connections > 0) return {};
   return {
       "who listens at " + master_.text() +
-          " does not answer as rank 0 of this job does: is it of another job, or were the ranks "
-          "told of different sizes?",
+          " does not answer as rank 0 of this job does: is it of another job, were the ranks told "
+          "of different sizes, or is it crowded with connections?",
       true};
 }
 
@@ -177,8 +182,9 @@ void Engine::follow(Deadline deadline) {
   if (met_) return;
   if (!refusal_.empty()) throw Error(refusedCode_, refusal_).withRank(refusedRank_).withOp("join");
   throw Error(peerOf(0).gone ? ErrorCode::peerLost : ErrorCode::timeout,
-              peerOf(0).gone ? "join: rank 0 was lost before all ranks had met"
-                             : "join: rank 0 does not say who has come within the deadline")
+              peerOf(0).gone
+                  ? std::string("join: rank 0 was lost before all ranks had met: ") + whyGone(0)
+                  : "join: rank 0 does not say who has come within the deadline")
       .withRank(0)
       .withOp("join");
 }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string_view>
 
 #include "core/error.h"
 #include "mpi/tcp/address.h"
@@ -56,6 +57,8 @@ Settings settings() {
   read.port = number("MASTER_PORT", 1, kMostPort);
   const char* const secret = std::getenv("GRADLINK_JOB");
   if (secret != nullptr) read.secret = secret;
+  const char* const sealed = std::getenv("GRADLINK_TCP_SEAL");
+  read.sealsAll = sealed != nullptr && std::string_view(sealed) == "all";
   return read;
 }
 

@@ -13,6 +13,8 @@ struct Settings {
   int port = 0;
   /// What only processes of the job know; may be empty, and then proves nothing.
   std::string secret;
+  /// Whether payloads of any length are sealed; where one rank says so, its connections are.
+  bool sealsAll = false;
 };
 
 /// What the job is said to be by the program; before the first join.

@@ -299,6 +299,11 @@ int goneAbove(CommHandle comm, int after) {
   return on([&](Engine& engine) { return engine.goneAbove(engine.mailbox(comm.bits), after); });
 }
 
+const char* whyGone(CommHandle comm, int rank) {
+  return on(
+      [&](Engine& engine) { return engine.whyGone(engine.mailbox(comm.bits).jobRank(rank)); });
+}
+
 constexpr Shim kShim{
     .version = kShimVersion,
     .flavour = kFlavour,
@@ -326,6 +331,7 @@ constexpr Shim kShim{
     .probe = probe,
     .receive = receive,
     .goneAbove = goneAbove,
+    .whyGone = whyGone,
 };
 
 }  // namespace

@@ -129,6 +129,7 @@ constexpr Shim kCounting{
     .probe = countedProbe,
     .receive = nullptr,
     .goneAbove = nullptr,
+    .whyGone = nullptr,
 };
 
 struct Agreed {
