@@ -55,8 +55,8 @@ struct Outgoing {
 
 class Connection {
  public:
-  Connection(Fd socket, int peer, Frames& frames, Seals seals)
-      : socket_(std::move(socket)), peer_(peer), frames_(frames), seals_(std::move(seals)) {}
+  Connection(Fd socket, int peer, Frames& frames, const Seals& seals)
+      : socket_(std::move(socket)), peer_(peer), frames_(frames), seals_(seals) {}
 
   int peer() const { return peer_; }
   const Fd& socket() const { return socket_; }
