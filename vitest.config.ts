@@ -19,7 +19,12 @@ const patient = { testTimeout: 240_000, hookTimeout: 240_000 };
 const attacks = 'test/attack/**/*.test.ts';
 
 /** The tests of a part of `npm run test:full`, which are a project each. `workers`: how many files run side by side. */
-const parts: Readonly<Record<string, { readonly include: string[]; readonly workers: number }>> = {
+const parts: Readonly<
+  Record<
+    string,
+    { readonly include: string[]; readonly workers: number; readonly hookTimeout?: number }
+  >
+> = {
   hosts: {
     include: [
       'test/process/{doctor-hosts,launch-hosts,launch-slurm,launch-slurm-hosts,slow-hosts,train-hosts}.test.ts',
@@ -36,6 +41,8 @@ const parts: Readonly<Record<string, { readonly include: string[]; readonly work
   packages: {
     include: ['test/process/{bundlers,managers,pack,pack-build,packing}.test.ts'],
     workers: 2,
+    // They pack in their hooks, which compiles all of TypeScript: minutes beside other work.
+    hookTimeout: 15 * 60_000,
   },
   training: {
     include: ['test/process/{batch-norm,convergence,ddp,ddp-model,train,training}.test.ts'],
@@ -168,10 +175,11 @@ export default defineConfig({
               sequence: { groupOrder: 2 },
             },
           },
-          ...Object.entries(parts).map(([name, { include, workers }]) => ({
+          ...Object.entries(parts).map(([name, { include, workers, ...limits }]) => ({
             test: {
               ...shared,
               ...patient,
+              ...limits,
               name,
               env: onCpus,
               include,

@@ -16,8 +16,10 @@ constexpr int kMostThreads = 16;
 constexpr std::size_t kChunkBytes = 2 << 20;
 constexpr std::size_t kOwnMemoryBytes = 256 << 10;
 constexpr std::size_t kAlignment = 128;
-// The most that a number of a shard can be: beyond is no number.
-constexpr std::uint32_t kMostShards = 1 << 26;
+// Shards are numbered in the order in which they are defined, those of other servers among them.
+constexpr std::size_t kMostAhead = 1 << 20;
+// Of a shard, its place and its rows: their bytes can be counted.
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 48;
 
 int threadsFor(const Wire& wire, int wanted) {
   if (wanted > 0) return std::min(wanted, kMostThreads);
@@ -193,7 +195,8 @@ void ServerLoop::dispatch(const WireMessage& message) {
 
 void ServerLoop::define(const Header& header, const WireMessage& message) {
   const std::string name(static_cast<const char*>(message.payload), message.bytes);
-  if (header.shard >= kMostShards || header.count == 0 || header.request == 0) {
+  if (header.shard >= shards_.size() + kMostAhead || header.count == 0 || header.request == 0 ||
+      std::max({header.count, header.round, header.request}) > kMostElements) {
     throw Error(ErrorCode::mismatch, "key " + name + ": not a shard").withRank(message.source);
   }
   if (header.shard >= shards_.size()) shards_.resize(header.shard + 1);

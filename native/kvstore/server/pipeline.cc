@@ -16,14 +16,15 @@ constexpr int kSpins = 500;
 }  // namespace
 
 Header headerOf(const WireMessage& message) {
-  if (message.header.size() != sizeof(Header)) {
+  Header header{};
+  const bool whole = message.header.size() == sizeof(header);
+  if (whole) std::memcpy(&header, message.header.data(), sizeof(header));
+  if (!whole || static_cast<int>(header.dtype) >= kDTypeCount) {
     throw Error(ErrorCode::mismatch,
                 "rank " + std::to_string(message.source) +
                     " sent something that no store sends; do all run the same version of gradlink?")
         .withRank(message.source);
   }
-  Header header{};
-  std::memcpy(&header, message.header.data(), sizeof(header));
   return header;
 }
 
