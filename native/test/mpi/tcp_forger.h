@@ -93,6 +93,11 @@ class Forger {
     });
     return bytes;
   }
+  /// Throws away what has come.
+  void drain() {
+    std::array<char, 4096> some;
+    while (recv(socket_.get(), some.data(), some.size(), 0) > 0) continue;
+  }
   void send(const FrameHead& head, std::size_t bytes = 0) { put(sealed(head, bytes)); }
   /// The next head of this kind, whatever comes before it.
   FrameHead next(FrameKind kind) {

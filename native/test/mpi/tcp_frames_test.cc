@@ -1,6 +1,6 @@
 // What a rank does with frames that no rank sends, from somebody who knows the job's secret: it
 // ends the connection, and nothing of them is used.
-#include "tcp_forger.h"
+#include "test/mpi/tcp_forger.h"
 
 namespace gradlink::mpi::tcp {
 namespace {

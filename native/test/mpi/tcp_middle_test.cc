@@ -1,6 +1,6 @@
 // What somebody on the path between two ranks can do to what they send, without the job's secret;
 // and what strangers can do at a rank's port.
-#include "tcp_forger.h"
+#include "test/mpi/tcp_forger.h"
 
 namespace gradlink::mpi::tcp {
 namespace {
@@ -65,7 +65,7 @@ TEST(TcpMiddles, FramesOfAnotherConnectionOrDirectionEndThisOne) {
   const FrameHead head{.kind = FrameKind::message, .context = kContext};
   victim.others[0].put(victim.others[1].sealed(head));
   victim.expectExpelled(1);
-  victim.engine->send(kContext, nullptr, 0, 2, 0);
+  const std::unique_ptr<Request> sent(victim.engine->send(kContext, nullptr, 0, 2, 0));
   victim.others[1].put(victim.others[1].sentBack(FrameKind::message));
   victim.expectExpelled(2);
 }

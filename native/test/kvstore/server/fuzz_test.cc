@@ -1,5 +1,6 @@
-// A server with workers that send whatever chance says: right headers with some fields changed, payloads of all kinds and
-// lengths. It ends with an error that has a code, or when all have left; sanitizers look on.
+// A server with workers that send whatever chance says: right headers with some fields changed,
+// payloads of all kinds and lengths. It ends with an error that has a code, or when all have left;
+// sanitizers look on.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -39,7 +40,8 @@ class ScriptedWire final : public Wire {
     return at;
   }
   void deallocate(void* memory) override { memory_.erase(memory); }
-  void send(int, std::span<const std::byte>, const void*, std::size_t, std::uint64_t ticket) override {
+  void send(int, std::span<const std::byte>, const void*, std::size_t,
+            std::uint64_t ticket) override {
     if (ticket != 0) tickets_.push_back(ticket);
   }
   void release(std::uint64_t token) override { EXPECT_EQ(open_.erase(token), 1u); }
@@ -85,10 +87,14 @@ class Chance {
   /// Small, about a boundary, or anything.
   std::uint64_t number() {
     switch (below(4)) {
-      case 0: return below(4);
-      case 1: return kBoundaries[below(std::size(kBoundaries))] + below(3) - 1;
-      case 2: return engine_() >> below(64);
-      default: return below(200);
+      case 0:
+        return below(4);
+      case 1:
+        return kBoundaries[below(std::size(kBoundaries))] + below(3) - 1;
+      case 2:
+        return engine_() >> below(64);
+      default:
+        return below(200);
     }
   }
   std::vector<std::byte> bytes(std::size_t count) {
@@ -101,8 +107,13 @@ class Chance {
   }
 
  private:
-  static constexpr std::uint64_t kBoundaries[] = {
-      1 << 8, 1 << 16, 1 << 26, std::uint64_t{1} << 32, std::uint64_t{1} << 62, std::uint64_t{1} << 63, 0};
+  static constexpr std::uint64_t kBoundaries[] = {1 << 8,
+                                                  1 << 16,
+                                                  1 << 26,
+                                                  std::uint64_t{1} << 32,
+                                                  std::uint64_t{1} << 62,
+                                                  std::uint64_t{1} << 63,
+                                                  0};
   std::mt19937_64 engine_;
 };
 
@@ -132,11 +143,13 @@ std::vector<std::byte> payloadFor(Chance& chance, const Header& header) {
       return bytesOf(std::vector<dist::CompressionTerms>{
           {static_cast<std::uint32_t>(chance.below(6)), chance.oneIn(3) ? -1.0f : 0.5f}});
     case MessageType::pullRows:
-      return bytesOf(std::vector<dist::ShardRun>(1 + chance.below(3), {chance.below(120), 1 + chance.below(9)}));
+      return bytesOf(std::vector<dist::ShardRun>(1 + chance.below(3),
+                                                 {chance.below(120), 1 + chance.below(9)}));
     case MessageType::push:
       if (header.encoding == dist::Encoding::rows) {
         std::vector<std::byte> rows = bytesOf(std::vector<std::uint64_t>{1});
-        const auto run = bytesOf(std::vector<dist::ElementRun>{{static_cast<std::uint32_t>(chance.below(99)), 1}});
+        const auto run = bytesOf(
+            std::vector<dist::ElementRun>{{static_cast<std::uint32_t>(chance.below(99)), 1}});
         rows.insert(rows.end(), run.begin(), run.end());
         rows.resize(rows.size() + sizeof(float));
         return rows;
@@ -167,16 +180,36 @@ void sayOne(Chance& chance, ScriptedWire& wire, std::uint64_t round) {
   std::vector<std::byte> payload = payloadFor(chance, header);
   if (chance.oneIn(6)) {
     switch (chance.below(11)) {
-      case 0: header.type = static_cast<MessageType>(chance.below(256)); break;
-      case 1: header.encoding = static_cast<dist::Encoding>(chance.below(256)); break;
-      case 2: header.dtype = static_cast<DType>(chance.below(256)); break;
-      case 3: header.flags = static_cast<std::uint8_t>(chance.below(256)); break;
-      case 4: header.shard = static_cast<std::uint32_t>(chance.number()); break;
-      case 5: header.piece = static_cast<std::uint32_t>(chance.number()); break;
-      case 6: header.count = chance.number(); break;
-      case 7: header.round = chance.number(); break;
-      case 8: header.request = chance.number(); break;
-      case 9: payload.resize(chance.below(payload.size() + 20)); break;
+      case 0:
+        header.type = static_cast<MessageType>(chance.below(256));
+        break;
+      case 1:
+        header.encoding = static_cast<dist::Encoding>(chance.below(256));
+        break;
+      case 2:
+        header.dtype = static_cast<DType>(chance.below(256));
+        break;
+      case 3:
+        header.flags = static_cast<std::uint8_t>(chance.below(256));
+        break;
+      case 4:
+        header.shard = static_cast<std::uint32_t>(chance.number());
+        break;
+      case 5:
+        header.piece = static_cast<std::uint32_t>(chance.number());
+        break;
+      case 6:
+        header.count = chance.number();
+        break;
+      case 7:
+        header.round = chance.number();
+        break;
+      case 8:
+        header.request = chance.number();
+        break;
+      case 9:
+        payload.resize(chance.below(payload.size() + 20));
+        break;
       default:
         if (!payload.empty()) payload[chance.below(payload.size())] ^= std::byte{1};
     }
@@ -222,7 +255,8 @@ TEST(ServerFuzz, EndsWithAnErrorOrInGoodOrder) {
   EXPECT_LT(well, 290);
 }
 
-/// More than a million messages, from another seed each day of the machine's clock where none is given.
+/// More than a million messages, from another seed each day of the machine's clock where none is
+/// given.
 TEST(SlowServerFuzz, EndsWithAnErrorOrInGoodOrder) {
   const char* const given = std::getenv("GRADLINK_ATTACK_SEED");
   EXPECT_GT(serveScripts(given != nullptr ? std::strtoull(given, nullptr, 10) : 1000000, 70000), 0);
