@@ -99,6 +99,8 @@ export class Control implements RemoteMembers {
   private readonly sockets = new Set<Socket>();
   /** Of `sockets` those that have not proved anything, the oldest first. */
   private readonly strangers = new Set<Socket>();
+  /** Those that are gone. */
+  private turnedAway = 0;
   private events: Events | undefined;
   private asked: 'servers' | 'all' | undefined;
   private askedAt = Infinity;
@@ -146,6 +148,12 @@ export class Control implements RemoteMembers {
       .map(({ member }) => member);
   }
 
+  get crowd(): number {
+    const { workers, servers } = this.options;
+    if (this.keepers.size === workers + servers) return 0;
+    return this.turnedAway + this.strangers.size;
+  }
+
   release(): void {
     this.released = true;
     for (const keeper of this.keepers.values()) if (keeper.done) keeper.tell('seen');
@@ -190,7 +198,7 @@ export class Control implements RemoteMembers {
     });
     socket.on('close', () => {
       this.sockets.delete(socket);
-      this.strangers.delete(socket);
+      this.turnAway(socket);
       if (keeper === undefined || keeper.done) return;
       const seconds = String(silenceMs / 1000);
       const why = keeper.silent
@@ -212,7 +220,14 @@ export class Control implements RemoteMembers {
     this.strangers.add(socket);
     const most = mostStrangers + workers + servers - this.keepers.size;
     const [oldest] = this.strangers;
-    if (this.strangers.size > most) oldest?.destroy();
+    if (this.strangers.size <= most || oldest === undefined) return;
+    // At once, not when it is closed: more may come before that.
+    this.turnAway(oldest);
+    oldest.destroy();
+  }
+
+  private turnAway(socket: Socket): void {
+    if (this.strangers.delete(socket)) this.turnedAway += 1;
   }
 
   private welcome(line: Line, hello: Record<string, unknown>): Keeper | undefined {

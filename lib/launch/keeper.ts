@@ -26,8 +26,8 @@ type Env = Readonly<Record<string, string | undefined>>;
 /** In the environment of the process and all that it starts. */
 const keptVariable = 'GRADLINK_KEPT';
 const connectPatienceMs = 5000;
-const mostCalls = 10;
-const betweenCallsMs = 200;
+const betweenCallsMs = 100;
+const crowdPatienceMs = 10_000;
 const seenPatienceMs = 2000;
 const parentPollMs = 500;
 const failed = 1;
@@ -97,40 +97,42 @@ function call(host: string, port: number, secret: string, place: number): Promis
   });
 }
 
-/** Where strangers crowd it, the launcher may hang up on a keeper that is slow to answer. */
-async function callPatiently(
-  ...where: readonly [host: string, port: number, secret: string, place: number]
-): Promise<Connection> {
-  for (let left = mostCalls - 1; ; left -= 1) {
-    try {
-      return await call(...where);
-    } catch (error) {
-      if (!(error instanceof HungUp) || left === 0) throw error;
-      await sleep(betweenCallsMs);
-    }
-  }
-}
-
-async function callLauncher(env: Env, place: number): Promise<Connection> {
+/**
+ * Tries its addresses in turn. One that hung up is tried again for a while: where strangers crowd it, the launcher may hang
+ * up on a keeper that is slow to answer.
+ */
+export async function callLauncher(env: Env, place: number): Promise<Connection> {
   const secret = required(env, jobVariable);
   const where = required(env, launcherVariable);
   const colon = where.lastIndexOf(':');
   const hosts = where.slice(0, colon).split(',');
-  const tried: string[] = [];
-  for (const host of hosts) {
-    try {
-      return await callPatiently(host, Number(where.slice(colon + 1)), secret, place);
-    } catch (error) {
-      tried.push(`${host} (${(error as Error).message})`);
+  const port = Number(where.slice(colon + 1));
+  const failures = new Map<string, Error>();
+  const hungUp = (): string[] => hosts.filter((host) => failures.get(host) instanceof HungUp);
+  const giveUp = performance.now() + crowdPatienceMs;
+  for (let left = hosts; left.length > 0; left = hungUp()) {
+    for (const host of left) {
+      try {
+        return await call(host, port, secret, place);
+      } catch (error) {
+        failures.set(host, error as Error);
+      }
     }
+    if (performance.now() > giveUp) break;
+    if (hungUp().length > 0) await sleep(betweenCallsMs);
   }
-  const advice =
-    hosts.length === 1 && hosts[0] === '127.0.0.1'
-      ? 'it takes this job to be on its own host alone: name the hosts with -H'
-      : 'a firewall must let it through';
+  const tried = hosts.map((host) => `${host} (${failures.get(host)?.message ?? ''})`);
   throw new Error(
-    `could not reach gradlink launch at ${tried.join(', ')}, port ${where.slice(colon + 1)}; ${advice}`,
+    `could not reach gradlink launch at ${tried.join(', ')}, port ${String(port)}; ${adviceFor(hosts, hungUp())}`,
   );
+}
+
+function adviceFor(hosts: readonly string[], hungUp: readonly string[]): string {
+  if (hungUp.length > 0)
+    return `it hung up for ${String(crowdPatienceMs / 1000)} s: another program may be there, or too many connections of others crowd it`;
+  return hosts.length === 1 && hosts[0] === '127.0.0.1'
+    ? 'it takes this job to be on its own host alone: name the hosts with -H'
+    : 'a firewall must let it through';
 }
 
 /** Output as frames; as slow as the launcher takes it. */

@@ -44,6 +44,8 @@ export interface RemoteMembers {
   readonly busy: number;
   /** Those that were given up because nothing came from them, or that have said nothing since they were asked to end. */
   readonly silent: readonly Member[];
+  /** Connections that proved nothing, and may have kept others away; 0 once all have come. */
+  readonly crowd: number;
   /**
    * Lets those that failed or were ended go from what started them. Until then it takes them for alive: it would end the
    * others in its own, hasty way.

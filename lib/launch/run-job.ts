@@ -35,6 +35,8 @@ export interface JobResult {
   readonly lost: readonly Member[];
   /** Processes that even SIGKILL did not end within a second. */
   readonly survivors: readonly number[];
+  /** Connections to the launcher that proved nothing, where not all of the job's processes came. */
+  readonly crowd: number;
 }
 
 export interface JobOptions {
@@ -117,10 +119,11 @@ class Job {
       await finished;
       await this.endRemote(hurried);
       const silent = remote?.silent ?? [];
+      const crowd = remote?.crowd ?? 0;
       const survivors = await this.endProcesses(hurried);
       remote?.close();
       await this.drain();
-      return this.result(survivors, silent);
+      return this.result({ survivors, crowd }, silent);
     } finally {
       for (const timer of this.timers) clearTimeout(timer);
       for (const signal of caughtSignals) signals.off(signal, onSignal);
@@ -299,7 +302,10 @@ class Job {
       .map(({ member }) => member);
   }
 
-  private result(survivors: readonly number[], silent: readonly Member[]): JobResult {
+  private result(
+    left: Pick<JobResult, 'survivors' | 'crowd'>,
+    silent: readonly Member[],
+  ): JobResult {
     const withLines = (ending: Ending): Failure => ({
       ...ending,
       lastLines: this.output.lastLines(ending.member.label),
@@ -315,7 +321,7 @@ class Job {
       tolerated: this.progress.tolerated.map(withLines),
       endings: this.progress.endings,
       lost: [...this.lostWithCause(), ...silent],
-      survivors,
+      ...left,
     };
   }
 }

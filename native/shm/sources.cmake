@@ -11,6 +11,8 @@ unite(gradlink_shm calls
   staging_styles.cc)
 unite(gradlink_shm segment
   mailbox.cc
+  meeting/addresses.cc
+  meeting/leader.cc
   meeting/meeting.cc
   meeting/packets.cc
   meeting/processes.cc

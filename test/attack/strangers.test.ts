@@ -188,15 +188,26 @@ it(
   campaignTimeout,
 );
 
-/** Where the ranks of a job's world meet, as the list of sockets shows it to everybody. */
-function meetingOf(env: Record<string, string>): string {
+/** Where the ranks of a job's world may meet, as the list of sockets shows it to everybody. */
+function addressOf(env: Record<string, string>, number: number): string {
   const job = readJob(env)?.job ?? '';
-  const parts = ['gradlink meeting', 'world'].map((part) => `${String(part.length)}:${part}`);
+  const parts = ['gradlink meeting', 'world', String(number)].map(
+    (part) => `${String(part.length)}:${part}`,
+  );
   const name = createHmac('sha256', job).update(parts.join('')).digest('hex');
   return `gradlink/${String(process.getuid?.())}/${name}`;
 }
 
 const nobody = 65534;
+
+/** A program of `support`, which another user can run too. */
+function compiled(name: string): string {
+  const program = join(launches.scratch, name);
+  const source = new URL(`support/${name}.c`, import.meta.url).pathname;
+  execFileSync('cc', ['-O1', '-o', program, source]);
+  execFileSync('chmod', ['-R', 'go+rX', launches.scratch]);
+  return program;
+}
 
 it.for([
   ['of the same user', process.getuid?.() ?? 0, missing(['cc'])],
@@ -206,11 +217,7 @@ it.for([
   { timeout: campaignTimeout },
   async ([who, user, reason], { skip }) => {
     if (reason !== undefined) skip(reason);
-    const program = join(launches.scratch, 'stranger');
-    const source = new URL('support/stranger.c', import.meta.url).pathname;
-    execFileSync('cc', ['-O1', '-o', program, source]);
-    // Another user is to run it.
-    execFileSync('chmod', ['-R', 'go+rX', launches.scratch]);
+    const program = compiled('stranger');
     const enough = 1000;
     await campaign(`strangers ${who} at a meeting`, 2, async (random): Promise<Counts> => {
       const job = randomBytes(16).toString('hex');
@@ -227,7 +234,7 @@ it.for([
           { ...place, GRADLINK_RANK: String(number) },
         );
       const waiting = [rank(0), rank(1)];
-      const address = meetingOf({ ...place, GRADLINK_RANK: '0' });
+      const address = addressOf({ ...place, GRADLINK_RANK: '0' }, 0);
       const seed = String(random.int(2 ** 31));
       const child = spawn(program, [String(user), seed, String(enough), address]);
       let said = '';
@@ -245,4 +252,88 @@ it.for([
       return { connections, packets };
     });
   },
+);
+
+it(
+  'of another user that hold addresses which were public are met with no more',
+  { timeout: campaignTimeout },
+  async ({ skip }) => {
+    const reason = missing(['cc'], true);
+    if (reason !== undefined) skip(reason);
+    const program = compiled('squatter');
+    const meetings = 20;
+    await campaign('squatters at meetings', 2, async (random): Promise<Counts> => {
+      const job = randomBytes(16).toString('hex');
+      const place = { GRADLINK_JOB: job, GRADLINK_SIZE: '3' };
+      const rank = (number: number) =>
+        scripts.start(
+          `const sums = [];
+           for (let meeting = 0; meeting < ${String(meetings)}; ++meeting) {
+             const comm = await Communicator.world({ timeoutMs: 60000 });
+             sums.push((await comm.allReduce(new Float32Array(9).fill(comm.rank + meeting)))[8]);
+             await comm.close();
+           }
+           report(sums);`,
+          { ...place, GRADLINK_RANK: String(number) },
+        );
+      const waiting = [rank(0), rank(1)];
+      const addresses = Array.from({ length: 200 }, (_, number) =>
+        addressOf({ ...place, GRADLINK_RANK: '0' }, number),
+      );
+      const seed = String(random.int(2 ** 31));
+      const child = spawn(program, [String(nobody), seed, ...addresses]);
+      let said = '';
+      child.stdout.on('data', (chunk: Buffer) => (said += chunk.toString()));
+      const over = new Promise<number | null>((resolve) => child.once('close', resolve));
+      const ended = await Promise.all([...waiting, rank(2)].map((one) => one.ended));
+      await until(() => said.includes('held') || child.exitCode !== null);
+      child.stdin.end();
+      expect(await over).toBe(0);
+      const sums = Array.from({ length: meetings }, (_, meeting) => 3 + 3 * meeting);
+      for (const one of ended) expect(one).toMatchObject({ ...well, reports: [sums] });
+      return { meetings, taken: Number(said.replace('held\n', '')) };
+    });
+  },
+);
+
+/** Connects to a port as often as it can, says nothing, and tells when there were enough. */
+const crowding = `
+  let made = 0;
+  const open = () => require('node:net').connect(Number(process.argv[1]), '127.0.0.1')
+    .on('error', () => undefined)
+    .on('connect', () => { if (++made === 500) console.log('enough'); })
+    .on('close', () => setImmediate(open)).resume();
+  for (let i = 0; i < 200; ++i) open();
+  process.stdin.resume().on('end', () => { console.log(made); process.exit(); });`;
+
+it(
+  'that crowd the port of a launcher keep no keeper away',
+  async () => {
+    await campaign('crowds at the launcher', 2, async (): Promise<Counts> => {
+      const folder = mkdtempSync(join(launches.scratch, 'job-'));
+      const { ended } = launches.start(
+        ['-n', '4', '--launcher', 'mpi', '--mpirun', standInMpirun(folder), 'true'],
+        { env: { GRADLINK_MPI: '' } },
+      );
+      await until(() => existsSync(join(folder, 'launcher')));
+      const port = readFileSync(join(folder, 'launcher'), 'utf8').split(':').at(-1) ?? '';
+      const crowd = [1, 2].map(() => {
+        const child = spawn(process.execPath, ['-e', crowding, port]);
+        const said = { text: '' };
+        child.stdout.on('data', (chunk: Buffer) => (said.text += chunk.toString()));
+        const over = new Promise((resolve) => child.once('close', resolve));
+        return { child, said, over };
+      });
+      await until(() => crowd.every(({ said }) => said.text.includes('enough')));
+      writeFileSync(join(folder, 'new'), port);
+      renameSync(join(folder, 'new'), join(folder, 'through'));
+      const { code, stderr } = await ended;
+      for (const { child } of crowd) child.stdin.end();
+      await Promise.all(crowd.map(({ over }) => over));
+      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+      const made = crowd.map(({ said }) => Number(said.text.replace('enough\n', '')));
+      return { connections: made.reduce((sum, one) => sum + one, 0) };
+    });
+  },
+  campaignTimeout,
 );

@@ -1,10 +1,11 @@
 // The launcher's port: what strangers may do, and that nothing which a keeper and a launcher say can be tampered with.
 import { networkInterfaces } from 'node:os';
-import { connect } from 'node:net';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { once } from 'node:events';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
+import { callLauncher } from '../../lib/launch/keeper.js';
 import {
   closed,
   Launcher,
@@ -69,6 +70,36 @@ describe('strangers', () => {
     expect(sockets.slice(34).filter((each) => each.closed)).toEqual([]);
     await launcher.keeper(1);
     expect(launcher.started).toMatchObject([{ index: 1, host: 'elsewhere' }]);
+  });
+
+  it('are counted until all processes have come', async () => {
+    const launcher = await launcherOf(2);
+    await launcher.keeper(0);
+    const sockets = Array.from({ length: 70 }, () => launcher.stranger());
+    await Promise.all(sockets.slice(0, 5).map(closed));
+    expect(launcher.control.crowd).toBe(70);
+    await launcher.keeper(1);
+    expect(launcher.control.crowd).toBe(0);
+  });
+
+  it('that make a launcher hang up on a keeper for a while do not keep it away', async () => {
+    const launcher = await launcherOf(1);
+    let left = 12;
+    const door = createServer((socket) => {
+      left -= 1;
+      if (left >= 0) socket.destroy();
+      else socket.pipe(launcher.stranger()).pipe(socket);
+    });
+    await once(door.listen(0, '127.0.0.1'), 'listening');
+    open.push(door);
+    const { port } = door.address() as AddressInfo;
+    const env = {
+      GRADLINK_JOB: launcher.secret,
+      GRADLINK_LAUNCHER: `127.0.0.1:${String(port)}`,
+    };
+    const { socket } = await callLauncher(env, 0);
+    expect(launcher.started).toMatchObject([{ index: 0 }]);
+    socket.destroy();
   });
 
   it('of other hosts find no port where all of the job is on this one', async ({ skip }) => {

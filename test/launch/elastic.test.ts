@@ -16,7 +16,14 @@ const job: JobSpec = {
   outerEnv: {},
   starterArguments: [],
 };
-const well: JobResult = { exitCode: 0, tolerated: [], endings: [], lost: [], survivors: [] };
+const well: JobResult = {
+  exitCode: 0,
+  tolerated: [],
+  endings: [],
+  lost: [],
+  survivors: [],
+  crowd: 0,
+};
 
 function failed(manner: Manner, role: 'worker' | 'server' = 'worker'): JobResult {
   const member = { role, index: 1, label: '1', pid: 4711 };

@@ -47,7 +47,7 @@ function describeFailure({ member, what, lastLines }: Failure, consequence: stri
 }
 
 /** What the user is told of a job that did not simply go well; empty where it did. */
-export function explain({ interruption, tolerated, survivors }: JobResult): string {
+export function explain({ interruption, tolerated, survivors, crowd }: JobResult): string {
   const lines = tolerated.flatMap((failure) =>
     describeFailure(failure, 'the job went on without it'),
   );
@@ -65,6 +65,11 @@ export function explain({ interruption, tolerated, survivors }: JobResult): stri
       break;
     case undefined:
       break;
+  }
+  if (interruption !== undefined && crowd > 0) {
+    lines.push(
+      `gradlink launch: not all of the job's processes came, but ${String(crowd)} connections without the job's secret. They may have kept processes away: see who else reaches this host.`,
+    );
   }
   if (survivors.length > 0) {
     lines.push(`gradlink launch: these processes could not be ended: ${survivors.join(', ')}.`);

@@ -2,12 +2,30 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 
 namespace gradlink::shm {
 namespace {
 
+constexpr int kSliceMs = 50;
+
 std::string quoted(const JoinOptions& options) { return "join \"" + options.name + "\": "; }
+
+std::string crowdText(Crowd crowd) {
+  std::string text;
+  if (crowd.connections > 0) {
+    text += ". Processes without the job's secret made " + std::to_string(crowd.connections) +
+            " connections to this meeting";
+  }
+  if (crowd.addresses > 0) {
+    text += ". Other users' processes hold or crowd " + std::to_string(crowd.addresses) +
+            " of this meeting's addresses";
+  }
+  return crowd.any() ? text + ". They may have kept ranks away: see who else runs on this host"
+                     : text;
+}
 
 }  // namespace
 
@@ -29,7 +47,7 @@ Membership meetNobody(const JoinOptions& options) {
   return makePrivateSegment(1, options.slotBytes);
 }
 
-Error missingRanks(const JoinOptions& options, const std::vector<int>& missing) {
+Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, Crowd crowd) {
   std::string list;
   for (std::size_t i = 0; i < missing.size(); ++i)
     list += (i == 0 ? "" : ", ") + std::to_string(missing[i]);
@@ -37,7 +55,8 @@ Error missingRanks(const JoinOptions& options, const std::vector<int>& missing) 
                quoted(options) + "the deadline has passed and of " + std::to_string(options.size) +
                    " ranks these have not come: " + (list.empty() ? "(unknown)" : list) +
                    ". Were all started, with the same job, name and size? timeoutMs sets the "
-                   "deadline")
+                   "deadline" +
+                   crowdText(crowd))
       .withRank(missing.empty() ? -1 : missing.front())
       .withOp("join");
 }
@@ -60,7 +79,17 @@ Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, i
 }
 
 Error nameIsTaken(const JoinOptions& options, const std::string& holder) {
-  return Error(ErrorCode::mismatch, quoted(options) + holder + " holds this name").withOp("join");
+  return Error(ErrorCode::mismatch, quoted(options) + holder +
+                                        ". Meet under a name that is new, or start the job again, "
+                                        "with a secret of its own; see who else runs on this host")
+      .withOp("join");
+}
+
+int pollSlice(Deadline deadline) {
+  if (deadline.at() == Deadline::Clock::time_point::max()) return kSliceMs;
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline.at() - Deadline::Clock::now()).count();
+  return static_cast<int>(std::clamp<long>(left, 0, kSliceMs));
 }
 
 Error joinCancelled(const JoinOptions& options) {

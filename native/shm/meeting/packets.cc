@@ -46,7 +46,7 @@ bool sameUser(const File& socket) {
   ucred peer{};
   socklen_t length = sizeof(peer);
   return getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
-         peer.uid == getuid();
+         peer.uid == geteuid();
 }
 
 namespace {

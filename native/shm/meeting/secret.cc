@@ -25,8 +25,9 @@ std::string listed(std::initializer_list<std::string_view> parts) {
 
 }  // namespace
 
-MeetingAddress::MeetingAddress(const JoinOptions& options) {
-  const Digest name = hmacSha256(options.job, listed({"gradlink meeting", options.name}));
+MeetingAddress::MeetingAddress(const JoinOptions& options, int number) {
+  const Digest name =
+      hmacSha256(options.job, listed({"gradlink meeting", options.name, std::to_string(number)}));
   const std::string path = "gradlink/" + std::to_string(getuid()) + "/" + toHex(name);
   static_assert(sizeof(value_.sun_path) > 9 + 10 + 1 + 64);
   value_.sun_family = AF_UNIX;

@@ -17,7 +17,8 @@ namespace gradlink::shm {
 /// A socket's name in the abstract namespace.
 class MeetingAddress {
  public:
-  explicit MeetingAddress(const JoinOptions& options);
+  /// One of the list that a meeting has: addresses.h says why it has several.
+  MeetingAddress(const JoinOptions& options, int number);
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&value_); }
   socklen_t length() const { return length_; }
 

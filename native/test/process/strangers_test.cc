@@ -5,40 +5,15 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <vector>
 
-#include "shm/meeting/packets.h"
-#include "test/process/support.h"
+#include "test/process/strangers.h"
 
 namespace gradlink::test {
 namespace {
 
 using shm::File;
 using shm::Word;
-
-Child rankOf(const std::string& name, int rank, int size, double timeoutMs = 20000) {
-  return Child([=]() -> std::string {
-    auto options = optionsFor(name, rank, size);
-    options.timeoutMs = timeoutMs;
-    auto comm = shm::join(options);
-    return runRank(*comm, {Op::allReduce, comm->size(), 1000});
-  });
-}
-
-/// A connection to the meeting's leader, which waits for the others.
-File connectTo(const std::string& name) {
-  const shm::MeetingAddress address(optionsFor(name, 0, 1));
-  File socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  while (connect(socket.get(), address.get(), address.length()) != 0) usleep(200);
-  return socket;
-}
-
-bool closedByOther(const File& socket) {
-  char byte[2048];
-  ssize_t got;
-  while ((got = recv(socket.get(), byte, sizeof(byte), 0)) > 0) {
-  }
-  return got == 0 || errno == ECONNRESET;
-}
 
 TEST(Strangers, AreNoRanksWhateverTheySay) {
   const std::string name = freshName();
@@ -63,23 +38,14 @@ TEST(Strangers, CannotUseTheProofOfARank) {
   const std::string name = freshName();
   Child first = rankOf(name, 0, 2);
   const auto options = optionsFor(name, 1, 2);
-  const auto nonceOf = [](const File& socket) {
-    shm::Packet packet;
-    std::string_view text;
-    while (shm::receivePacket(socket, packet, text) != shm::Got::packet) {
-    }
-    EXPECT_EQ(packet.word, Word::challenge);
-    return std::string(text);
-  };
   const File one = connectTo(name);
   const File other = connectTo(name);
-  const std::string nonce(shm::kNonceBytes, 'n');
-  const Digest proof = proofOf(options, shm::Side::guest, nonceOf(one), nonce, 1, 2);
-  EXPECT_NE(nonceOf(other), "");
-  shm::sendWord(other, Word::hello, 1, 2, nonce + std::string(digestText(proof)));
+  const std::string proof = proofText(options, challengeOf(one), 1, 2);
+  EXPECT_NE(challengeOf(other), "");
+  shm::sendWord(other, Word::hello, 1, 2, proof);
   EXPECT_TRUE(closedByOther(other));
   // Nor with another rank or size in it.
-  shm::sendWord(one, Word::hello, 0, 2, nonce + std::string(digestText(proof)));
+  shm::sendWord(one, Word::hello, 0, 2, proof);
   EXPECT_TRUE(closedByOther(one));
   Child second = rankOf(name, 1, 2);
   EXPECT_EQ(first.wait(), "");
@@ -91,13 +57,8 @@ TEST(Strangers, RanksAreWithinTheirSize) {
   Child first = rankOf(name, 0, 2);
   for (const int rank : {-1, 2, 1 << 30}) {
     const File socket = connectTo(name);
-    shm::Packet packet;
-    std::string_view text;
-    while (shm::receivePacket(socket, packet, text) != shm::Got::packet) {
-    }
-    const std::string nonce(shm::kNonceBytes, 'n');
-    const Digest proof = proofOf(optionsFor(name, 1, 2), shm::Side::guest, text, nonce, rank, 2);
-    shm::sendWord(socket, Word::hello, rank, 2, nonce + std::string(digestText(proof)));
+    const std::string proof = proofText(optionsFor(name, 1, 2), challengeOf(socket), rank, 2);
+    shm::sendWord(socket, Word::hello, rank, 2, proof);
     EXPECT_TRUE(closedByOther(socket));
   }
   Child second = rankOf(name, 1, 2);
@@ -108,7 +69,7 @@ TEST(Strangers, RanksAreWithinTheirSize) {
 /// Holds the address as a leader does, and answers each that comes with `word` until told to end.
 Child impostor(const std::string& name, Scoreboard* board, Word word) {
   return Child([=]() -> std::string {
-    const shm::MeetingAddress address(optionsFor(name, 0, 1));
+    const shm::MeetingAddress address = addressOf(name);
     const File listener = shm::makeMeetingSocket();
     if (bind(listener.get(), address.get(), address.length()) != 0) return "cannot bind";
     if (listen(listener.get(), 64) != 0) return "cannot listen";
@@ -196,18 +157,79 @@ TEST(Strangers, DoNotUseUpTheDescriptorsOfTheLeader) {
   EXPECT_EQ(second.wait(), "");
 }
 
+/// So many connections of another user to a leader, each of which it closes.
+Child crowdOfAnother(const std::string& name, int connections) {
+  return Child([=, address = addressOf(name)]() -> std::string {
+    becomeAnother();
+    for (int i = 0; i < connections; ++i) {
+      if (!closedByOther(connectTo(address))) return "not closed";
+    }
+    return {};
+  });
+}
+
+TEST(Strangers, AreToldOfWhereRanksAreMissing) {
+  const int ofAnother = canBecomeAnother() ? 40 : 0;
+  const std::string name = freshName();
+  Child first = rankOf(name, 0, 3);
+  if (ofAnother > 0) {
+    EXPECT_EQ(crowdOfAnother(name, ofAnother).wait(), "");
+  }
+  std::vector<File> silent;
+  for (int i = 0; i < 3; ++i) silent.push_back(connectTo(name));
+  // Rank 1, which gives up.
+  const File second = connectTo(name);
+  for (const File& stranger : silent) EXPECT_NE(challengeOf(stranger), "");
+  const std::string proof = proofText(optionsFor(name, 1, 3), challengeOf(second), 1, 3);
+  shm::sendWord(second, Word::hello, 1, 3, proof);
+  shm::sendWord(second, Word::gaveUp, 1, 3);
+  const std::string result = first.wait();
+  expectThrew(result, "ERR_TIMEOUT", 2);
+  EXPECT_NE(result.find(" " + std::to_string(ofAnother + 3) + " connections"), std::string::npos)
+      << result;
+}
+
+// However fast they come: the queue of the address has room for ranks again and again.
+TEST(Strangers, OfAnotherUserKeepNoRankAway) {
+  if (!canBecomeAnother()) GTEST_SKIP() << "needs root, to become another user";
+  Scoreboard* board = makeScoreboard();
+  const std::string name = freshName();
+  Child first = rankOf(name, 0, 3);
+  std::vector<Child> crowd;
+  for (int i = 0; i < 2; ++i) {
+    crowd.emplace_back([&, address = addressOf(name)]() -> std::string {
+      becomeAnother();
+      std::vector<File> open(200);
+      for (std::size_t made = 0; board->go.load() == 0; ++made) {
+        File& socket = open[made % open.size()];
+        socket = shm::makeMeetingSocket();
+        if (connect(socket.get(), address.get(), address.length()) == 0) board->ready.fetch_add(1);
+      }
+      return {};
+    });
+  }
+  board->waitFor(board->ready, 500);
+  Child second = rankOf(name, 1, 3);
+  Child third = rankOf(name, 2, 3);
+  for (Child* child : {&first, &second, &third}) EXPECT_EQ(child->wait(), "");
+  board->go.store(1);
+  for (Child& child : crowd) EXPECT_EQ(child.wait(), "");
+}
+
 // Whoever reads one name in the list of sockets cannot work out another.
 TEST(MeetingAddresses, HaveNothingInCommonButTheUser) {
   const std::string user = "@gradlink/" + std::to_string(getuid()) + "/";
   const std::string world = shownAddress("world");
   const std::string split = shownAddress("world/split 1/0");
+  const std::string next = shownAddress("world", 1);
   ASSERT_EQ(world.substr(0, user.size()), user);
   ASSERT_EQ(split.substr(0, user.size()), user);
   EXPECT_EQ(world.size(), user.size() + 64);
   EXPECT_NE(world.substr(user.size(), 16), split.substr(user.size(), 16));
+  EXPECT_NE(world.substr(user.size(), 16), next.substr(user.size(), 16));
   auto other = optionsFor("world", 0, 1);
   other.job = "another";
-  const shm::MeetingAddress address(other);
+  const shm::MeetingAddress address(other, 0);
   const auto* value = reinterpret_cast<const sockaddr_un*>(address.get());
   EXPECT_NE(world.substr(1), std::string(value->sun_path + 1, world.size() - 1));
 }

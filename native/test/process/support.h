@@ -39,8 +39,8 @@ inline shm::JoinOptions optionsFor(const std::string& name, int rank, int size) 
 }
 
 /// Where the ranks of a meeting find one another, as the list of sockets shows it.
-inline std::string shownAddress(const std::string& name) {
-  const shm::MeetingAddress address(optionsFor(name, 0, 1));
+inline std::string shownAddress(const std::string& name, int number = 0) {
+  const shm::MeetingAddress address(optionsFor(name, 0, 1), number);
   const auto* value = reinterpret_cast<const sockaddr_un*>(address.get());
   return "@" +
          std::string(value->sun_path + 1, address.length() - offsetof(sockaddr_un, sun_path) - 1);
@@ -48,8 +48,8 @@ inline std::string shownAddress(const std::string& name) {
 
 /// Sockets of a meeting: one that its leader listens at, and one more for each rank that has found
 /// it.
-inline int socketsOf(const std::string& name) {
-  const std::string address = shownAddress(name);
+inline int socketsOf(const std::string& name, int number = 0) {
+  const std::string address = shownAddress(name, number);
   FILE* list = fopen("/proc/net/unix", "r");
   char line[512];
   int found = 0;
@@ -105,6 +105,12 @@ class Child {
     }
   }
   void kill() { ::kill(pid_, SIGKILL); }
+  /// Returns when it no longer runs.
+  void stop() {
+    ::kill(pid_, SIGSTOP);
+    waitpid(pid_, nullptr, WUNTRACED);
+  }
+  void goOn() { ::kill(pid_, SIGCONT); }
   /// What the child had to say; "killed" when a signal ended it.
   std::string wait() {
     std::string text;
