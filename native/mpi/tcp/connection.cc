@@ -13,8 +13,6 @@ namespace gradlink::mpi::tcp {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
-/// Of one look at a connection.
-constexpr std::size_t kMostAtOnceRead = std::size_t{4} << 20;
 constexpr std::size_t kMostPieces = 16;
 /// Of a payload, tagged before they are sent: some remain in the processor's cache.
 constexpr std::size_t kTaggedAtOnce = std::size_t{256} << 10;
@@ -174,9 +172,9 @@ void Connection::digest() {
   }
 }
 
-void Connection::read() {
+void Connection::read(std::size_t most) {
   if (buffer_.empty()) buffer_.resize(kBufferBytes);
-  for (std::size_t taken = 0; taken < kMostAtOnceRead;) {
+  for (std::size_t taken = 0; taken < most;) {
     digest();
     if (ended_) return;
     // Long payloads go straight where they belong.
@@ -202,6 +200,7 @@ void Connection::read() {
       end_ += bytes;
     }
   }
+  // No event tells of bytes that lie here already.
   digest();
 }
 

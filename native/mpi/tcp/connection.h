@@ -71,8 +71,9 @@ class Connection {
   void push(Outgoing outgoing);
   /// Writes what the system takes.
   void flush();
-  /// Reads what is there, up to a bound, so that no peer starves the others.
-  void read();
+  /// Reads what is there, and no more once `most` bytes have come, so that no peer starves the
+  /// others.
+  void read(std::size_t most = kMostAtOnceRead);
   /// What is under way for a request that ends early: bytes to come are dropped, bytes to go are
   /// kept.
   void forget(const Request&);
@@ -80,6 +81,8 @@ class Connection {
   std::vector<Request*> unsent();
 
  private:
+  static constexpr std::size_t kMostAtOnceRead = std::size_t{4} << 20;
+
   /// A frame that is under way, with its tags.
   struct Sealed {
     Outgoing frame;

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <cstring>
+#include <deque>
 #include <functional>
 #include <optional>
 #include <thread>
@@ -27,7 +28,21 @@ inline void waitUntil(const std::function<bool()>& over) {
 inline Settings settingsOf(int rank, int size, int port, bool sealsAll = false) {
   return {.rank = rank, .size = size, .port = port, .secret = "of this test", .sealsAll = sealsAll};
 }
-inline int freePort() { return ownAddress(listenAt(resolve("127.0.0.1", 0))).port(); }
+/// A port that this process keeps from being that of somebody's outgoing connection: bound, but not
+/// listened at.
+inline int freePort() {
+  constexpr std::size_t kMostKept = 64;
+  static std::deque<Fd> kept;
+  Address at = resolve("127.0.0.1", 0);
+  Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  EXPECT_EQ(bind(socket.get(), at.get(), at.length()), 0);
+  const int port = ownAddress(socket).port();
+  kept.push_back(std::move(socket));
+  if (kept.size() > kMostKept) kept.pop_front();
+  return port;
+}
 
 /// A process that says it is a rank, and then sends what it likes.
 class Forger {

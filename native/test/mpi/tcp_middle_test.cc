@@ -123,6 +123,31 @@ TEST(TcpSeals, LongPayloadsGoInPiecesEachWay) {
   }
 }
 
+/// Takes messages without bytes.
+struct Counting final : Frames {
+  bool allows(const Connection&, const FrameHead&) const override { return true; }
+  Landing land(Connection&, const FrameHead&) override { return {}; }
+  void landed(Connection&, const FrameHead&, Landing) override { ++messages; }
+  void sent(Request&) override {}
+  int messages = 0;
+};
+
+TEST(TcpConnection, LeavesNothingInItsBufferWhereItReadsNoMore) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
+  const auto seals = [](Side side) { return sealsOf("of this test", side, {}, {}); };
+  Counting frames;
+  Connection sender(Fd{ends[0]}, 1, frames, seals(Side::connecting));
+  Connection receiver(Fd{ends[1]}, 0, frames, seals(Side::accepting));
+  for (int i = 0; i < 3; ++i) {
+    Outgoing message;
+    message.head.kind = FrameKind::message;
+    sender.push(std::move(message));
+  }
+  receiver.read(1);
+  EXPECT_EQ(frames.messages, 3);
+}
+
 TEST(TcpStrangers, AreToldNothingBeforeTheyHaveProvedThemselves) {
   const int port = freePort();
   Engine engine(settingsOf(0, 2, port));
