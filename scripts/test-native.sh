@@ -7,7 +7,8 @@
 #   --quick                   leaves out the cases whose name or suite starts with Slow (they move gigabytes, start many
 #                             ranks, or fail on a machine that stalls for a second) and, under ThreadSanitizer, plain
 #                             arithmetic and seven ranks on hosts
-#   --slow                    only what --quick leaves out
+#   --slow                    only what --quick leaves out, but the fuzzers
+#   --fuzz                    only these: a million inputs each of what a process reads from others
 #   --addon                   builds the addon of each named kind too, in the same build
 #   --build                   builds, and runs nothing; --build --addon --no-tests: the addon alone
 #
@@ -24,12 +25,12 @@ runs=()
 for argument in "$@"; do
   case "$argument" in
     plain | address | thread) runs+=("$argument") ;;
-    --quick | --slow) which=${argument#--} ;;
+    --quick | --slow | --fuzz) which=${argument#--} ;;
     --addon) targets+=(addon) ;;
     --no-tests) tests=no ;;
     --build) run=no ;;
     *)
-      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --quick, --slow, --addon," \
+      echo "test-native.sh: unknown argument '$argument'; expected plain, address, thread, --quick, --slow, --fuzz, --addon," \
         "--no-tests or --build" >&2
       exit 2
       ;;
@@ -74,7 +75,8 @@ check() {
   if [ "$kind" = thread ]; then slow+="|$not_threads"; fi
   case $which in
     quick) select+=(-E "$slow") ;;
-    slow) select+=(-R "$slow") ;;
+    slow) select+=(-R "$slow" -E Fuzz) ;;
+    fuzz) select+=(-R "[./]Slow[A-Za-z]*Fuzz") ;;
   esac
   if [ "$kind" = thread ]; then
     # Ranks that are processes share no memory that ThreadSanitizer could follow; the shm layer has them as threads. An

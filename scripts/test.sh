@@ -116,7 +116,10 @@ part_browser() {
   need_packages "open reports in a browser" /usr/bin/chromium=chromium || true
   typescript browser "pages in Chromium" --project browser
 }
-part_attacks() { typescript attacks "attacks, a short run" --project attacks; }
+part_attacks() {
+  typescript attacks "attacks, a short run" --project attacks
+  native address "a million inputs of what others send" --fuzz
+}
 part_training() {
   typescript training "training jobs" --project training
   # Where TensorFlow cannot be had, the tests on it are skipped with the reason.

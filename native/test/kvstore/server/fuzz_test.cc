@@ -255,11 +255,16 @@ TEST(ServerFuzz, EndsWithAnErrorOrInGoodOrder) {
   EXPECT_LT(well, 290);
 }
 
-/// More than a million messages, from another seed each day of the machine's clock where none is
-/// given.
-TEST(SlowServerFuzz, EndsWithAnErrorOrInGoodOrder) {
+/// More than a million messages in all.
+class SlowServerFuzz : public testing::TestWithParam<std::uint64_t> {};
+INSTANTIATE_TEST_SUITE_P(Parts, SlowServerFuzz,
+                         testing::Range(std::uint64_t{0}, std::uint64_t{10}));
+
+TEST_P(SlowServerFuzz, EndsWithAnErrorOrInGoodOrder) {
+  // As the campaigns of attacks have it.
   const char* const given = std::getenv("GRADLINK_ATTACK_SEED");
-  EXPECT_GT(serveScripts(given != nullptr ? std::strtoull(given, nullptr, 10) : 1000000, 70000), 0);
+  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
+  EXPECT_GT(serveScripts(seed + GetParam() * 1000000, 7000), 0);
 }
 
 }  // namespace
