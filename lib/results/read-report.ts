@@ -5,6 +5,7 @@ import { aString } from '../kinds.js';
 import { printable, printableTree } from '../printable.js';
 import { inputError, readInput } from './input-file.js';
 import { jsonKind, parseJson } from './json-text.js';
+import { tooLarge } from './report-size.js';
 import { schemaVersion, type Report } from './result.js';
 import { reportSchema } from './schema.js';
 
@@ -48,7 +49,8 @@ function otherVersion(version: unknown): string | undefined {
  * is made of it can be shown on a terminal and stand in a page.
  *
  * @param source where the text comes from, for messages
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, or one of another schema version
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, one of another schema version, or one of
+ * so many cases, parameters or samples that what is made of it would take hours
  */
 export function parseReport(text: string, source: string): Report {
   aString(text, 'text');
@@ -63,6 +65,8 @@ export function parseReport(text: string, source: string): Report {
   if (other !== undefined) throw wrong(other);
   const validate = validator();
   if (!validate(value)) throw wrong(`JSON in which ${firstProblem(validate.errors ?? [])}`);
+  const large = tooLarge(value as unknown as Report);
+  if (large !== undefined) throw wrong(`JSON with ${large}`);
   return printableTree(value, () => wrong('JSON of more than 64 levels')) as Report;
 }
 
