@@ -4,7 +4,7 @@ import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { aString } from '../kinds.js';
 import { printable, printableTree } from '../printable.js';
 import { inputError, readInput } from './input-file.js';
-import { jsonKind, parseJson } from './json-text.js';
+import { jsonKind, parseJson } from '../files/json-text.js';
 import { tooLarge } from './report-size.js';
 import { schemaVersion, type Report } from './result.js';
 import { reportSchema } from './schema.js';

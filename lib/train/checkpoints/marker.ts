@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
 
 import { fileFailure, readRegular, writeFileAtomic } from '../../files/index.js';
-import { parseJson } from '../../results/json-text.js';
+import { parseJson } from '../../files/json-text.js';
 import { stepOf } from './names.js';
 import type { Digest } from './tensor-file.js';
 import { DamagedFile } from './tensor-header.js';

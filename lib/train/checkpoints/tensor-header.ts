@@ -2,7 +2,7 @@
 // (https://huggingface.co/docs/safetensors): arrays one behind the other, without gaps, up to the end of the file.
 import { argumentError } from '../../errors.js';
 import { printable } from '../../printable.js';
-import { parseJson } from '../../results/json-text.js';
+import { parseJson } from '../../files/json-text.js';
 import type { NamedArray } from './types.js';
 
 /** Where an array lies, in bytes behind the header. */
