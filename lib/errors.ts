@@ -1,4 +1,5 @@
 import { helpFor } from './help.js';
+import { printable, printableLines } from './printable.js';
 
 /** What can go wrong while running, as a stable name. `docs/troubleshooting.md` has cause and remedy of each. */
 export type ErrorCode =
@@ -50,7 +51,9 @@ export class GradlinkError extends Error {
 
   constructor(code: ErrorCode, message: string, given?: ErrorDetails) {
     const details = given ?? {};
-    super(message, details.cause === undefined ? undefined : { cause: details.cause });
+    // It may name what stands in a file, such as a label of a checkpoint, and be printed by anybody.
+    const said = printableLines(message);
+    super(said, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.usable = details.usable ?? false;
     this.help = helpFor(code);
@@ -86,7 +89,7 @@ export type ArgumentError = (TypeError | RangeError) & {
 export function describe(value: unknown): string {
   switch (typeof value) {
     case 'string':
-      return value.length > 60 ? `'${value.slice(0, 57)}…'` : `'${value}'`;
+      return `'${printable(value.length > 60 ? `${value.slice(0, 57)}…` : value)}'`;
     case 'bigint':
       return `${value}n`;
     case 'function':
@@ -133,7 +136,7 @@ export function argumentError(
   const shown = isText(got) ? got.text : describe(got);
   // A name may be the caller's own, such as that of a file.
   const named = typeof (name as unknown) === 'string' ? name : describe(name);
-  const message = `expected ${expected} for ${named}, got ${shown}`;
+  const message = printableLines(`expected ${expected} for ${named}, got ${shown}`);
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
   return Object.assign(error, { code, help: helpFor(code) });
 }

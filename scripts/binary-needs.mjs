@@ -31,7 +31,7 @@ export function problemsOf(text) {
       problems.add(`${prefix}_${version}, of a library that is to be linked in`);
     else if (isNewer(version, most)) problems.add(`${prefix}_${version}, newer than ${most}`);
   }
-  for (const [, library] of text.matchAll(/\(NEEDED\).*\[(.+)\]/g)) {
+  for (const [, library] of text.matchAll(/\(NEEDED\)[^[\n]*\[([^\]\n]+)\]/g)) {
     if (!libraries.test(library)) problems.add(library);
   }
   return [...problems];

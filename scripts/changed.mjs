@@ -32,7 +32,7 @@ const isTest = (file, changed) =>
 const ownTests = { shm: ['shm', 'process', 'hosts'] };
 const stem = (file) =>
   basename(file)
-    .replace(/\.[^/]*$/, '')
+    .split('.', 1)[0]
     .replace(/_test$/, '');
 
 /** Which files name each file. A source counts as named by the header of its name, which declares what it has. */

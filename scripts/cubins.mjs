@@ -49,7 +49,7 @@ function obstacle() {
 /** What ptxas -v tells of each kernel. */
 export function resourcesOf(told) {
   const one =
-    /Compiling entry function '(\w+)'[^]*?(\d+) bytes spill stores[^]*?Used (\d+) registers/g;
+    /Compiling entry function '(\w+)'[^]*?\b(\d+) bytes spill stores[^]*?Used (\d+) registers/g;
   return [...told.matchAll(one)].map(([, kernel, spilledBytes, registers]) => ({
     kernel,
     registers: Number(registers),

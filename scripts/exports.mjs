@@ -45,7 +45,7 @@ function kindOf(symbol, typeOnly) {
 function sentenceOf(symbol, checker) {
   const text = ts
     .displayPartsToString(symbol.getDocumentationComment(checker))
-    .replace(/\{@link ([^}\s|]+)[^}]*\}/g, '`$1`')
+    .replace(/\{@link ([^}\s|]+)(?:[\s|][^}]*)?\}/g, '`$1`')
     .replace(/\s+/g, ' ')
     .trim();
   const first = /^.*?[.:;](?= [A-Z`]|$)/.exec(text)?.[0] ?? text;

@@ -10,7 +10,7 @@ export function filesUnder(base, folder, pattern) {
     .filter((file) => !file.includes('node_modules'));
 }
 
-const imports = /(?:\bfrom|\bimport)\s*\(?\s*'(\.[^']+)'/g;
+const imports = /(?:\bfrom|\bimport)\s*(?:\(\s*)?'(\.[^']+)'/g;
 
 /** Each import between TypeScript files of these folders, as the paths of both below `base`. Imports of types count. */
 export function importsOf(base, folders = ['.']) {
@@ -26,5 +26,7 @@ export function importsOf(base, folders = ['.']) {
 
 /** What a C++ file includes, as it is written there. */
 export function includesOf(text) {
-  return [...text.matchAll(/^\s*#\s*include\s*[<"]([^>"]+)[>"]/gm)].map(([, name]) => name);
+  return [...text.matchAll(/^[ \t]*#[ \t]*include[ \t]*[<"]([^>"]+)[>"]/gm)].map(
+    ([, name]) => name,
+  );
 }

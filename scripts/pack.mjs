@@ -76,7 +76,7 @@ function writeManifest(folder, fields) {
 
 /** A link to what only a checkout has becomes its text. */
 function withoutDeadLinks(text, file, packed) {
-  return text.replace(/\[([^\]\n]+)\]\(([^)\s#]+)(#[^)\s]*)?\)/g, (link, words, target) => {
+  return text.replace(/\[([^[\]\n]+)\]\(([^)\s#]+)(#[^)\s]*)?\)/g, (link, words, target) => {
     if (/^[a-z]+:/.test(target)) return link;
     const path = normalize(join(dirname(file), target)).replace(/\/$/, '');
     const there = packed.has(path) || [...packed].some((one) => one.startsWith(`${path}/`));

@@ -25,8 +25,8 @@ const turns = [
 function plain(source) {
   return source
     .replace(/`[^`]*`/g, 'CODE')
-    .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replace(/<[^>]+>/g, ' ')
+    .replace(/!?\[([^[\]]*)\]\([^()]*\)/g, '$1')
+    .replace(/<[^<>]+>/g, ' ')
     .replace(/[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}/g, '')
     .replace(/\s+/g, ' ')
     .trim();
@@ -35,7 +35,7 @@ function plain(source) {
 function wordsOf(sentence) {
   // A list behind a colon is read by itself, and brackets are skipped.
   return sentence
-    .replace(/\([^)]*\)/g, '')
+    .replace(/\([^()]*\)/g, '')
     .split(':')
     .map((part) => part.split(' ').filter((word) => /\w/.test(word)).length)
     .reduce((most, count) => Math.max(most, count), 0);

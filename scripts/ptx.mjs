@@ -69,7 +69,7 @@ function compiled(module, scratch) {
   // 8.3 on, that some bytes of a load are not used.
   return readFileSync(file, 'utf8')
     .replace(/^\/\/.*\n/gm, '')
-    .replace(/^\s*\.pragma "used_bytes_mask .*\n/gm, '')
+    .replace(/^[ \t]*\.pragma "used_bytes_mask .*\n/gm, '')
     .trimStart();
 }
 

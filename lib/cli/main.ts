@@ -6,6 +6,7 @@ import { fitted, helpLayout } from './help-text.js';
 import { exitCodes, type Io, type Output } from './io.js';
 import { version } from '../version.js';
 import { ownSpelling } from './launch/spelling.js';
+import { printableLines } from '../printable.js';
 import { terminalWidth } from './terminal-width.js';
 import { UsageError } from './usage-error.js';
 
@@ -58,7 +59,7 @@ export async function createProgram(
           /command-argument value ('.*') is invalid for argument '(.*)'\./,
           'the $2 $1 is unknown.',
         );
-        write(said.replace(/^error: /, 'gradlink: '));
+        write(printableLines(said.replace(/^error: /, 'gradlink: ')));
       },
     })
     .addHelpText('after', examples);
@@ -127,14 +128,14 @@ export async function main(
     if (error instanceof CommanderError) {
       return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     }
+    // What it says may come from a file, whose control characters would reach the terminal.
+    const print = (text: string): void => void io.stderr.write(`${printableLines(text)}\n`);
     if (error instanceof UsageError) {
-      io.stderr.write(`gradlink: ${error.message}\n`);
+      print(`gradlink: ${error.message}`);
       return exitCodes.usage;
     }
-    io.stderr.write(`gradlink: ${describe(error)}\n`);
-    if (io.env.GRADLINK_DEBUG !== undefined && error instanceof Error) {
-      io.stderr.write(`${error.stack ?? ''}\n`);
-    }
+    print(`gradlink: ${describe(error)}`);
+    if (io.env.GRADLINK_DEBUG !== undefined && error instanceof Error) print(error.stack ?? '');
     return exitCodes.failure;
   }
 }

@@ -129,9 +129,8 @@ function printOne(described: Network, options: ModelsOptions, io: Io): void {
       parameters,
     };
     // A shape is one line: nine hundred lines of digits help nobody.
-    const text = JSON.stringify(record, null, 2).replace(
-      /\[\s+([\d,\s]+?)\s+\]/g,
-      (_, digits: string) => `[${digits.replace(/\s+/g, ' ')}]`,
+    const text = JSON.stringify(record, null, 2).replaceAll(/\[[\d,\s]+\]/g, (shape) =>
+      shape.replaceAll(/\s+/g, ' ').replace('[ ', '[').replace(' ]', ']'),
     );
     io.stdout.write(`${text}\n`);
     return;

@@ -28,7 +28,7 @@ import { mostWorkers } from '../predict/reach.js';
 import { writeText } from './terminal.js';
 import { renderPrediction, renderValidations, type PredictionFormat } from '../report/index.js';
 import { readInput } from '../results/input-file.js';
-import { parseJson } from '../results/json-text.js';
+import { parseJson } from '../files/json-text.js';
 import { elementBytes, parseDType } from '../tensor/dtype.js';
 
 const byExtension: Readonly<Record<string, PredictionFormat>> = {

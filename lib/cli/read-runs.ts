@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { UsageError } from './usage-error.js';
 import type { Baselines, NamedRuns } from '../compare/index.js';
 import { statusOf } from '../files/index.js';
+import { printable } from '../printable.js';
 import { readReport } from '../results/read-report.js';
 
 /** Misuse and unreadable files are the caller's to mend; other errors stay what they are. */
@@ -54,5 +55,8 @@ export function readRuns(name: string, baselines: Baselines): NamedRuns {
   if (files.length === 0) {
     throw UsageError.of('RUN', 'a folder with reports (*.json)', `${name}, which has none`);
   }
-  return { name, reports: files.map((file) => readable(file, () => readReport(file))) };
+  return {
+    name: printable(name),
+    reports: files.map((file) => readable(file, () => readReport(file))),
+  };
 }

@@ -10,6 +10,7 @@ import { checkOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
 import { writeFileAtomic } from '../files/index.js';
+import { printable } from '../printable.js';
 import { chartsOf, type Chart, type LabelledRun } from '../report/charts/index.js';
 import { runsToMarkdown, toPage, toSvg } from '../report/page/index.js';
 
@@ -64,7 +65,7 @@ function loadRuns(names: readonly string[], io: Io): LabelledRun[] {
   const called = labels(names);
   const runs = names.flatMap((name, at) => {
     const { reports } = readRuns(name, baselines);
-    const label = called[at] ?? name;
+    const label = printable(called[at] ?? name);
     return reports.map((report, index): LabelledRun => {
       return { label: reports.length > 1 ? `${label} ${String(index + 1)}` : label, report };
     });

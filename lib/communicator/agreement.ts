@@ -75,8 +75,9 @@ async function headersOf(
 
 function shown(header: Uint8Array): string {
   const bytes = header.subarray(textAt);
-  const text = new TextDecoder().decode(bytes).replace(/\0+$/, '');
-  return bytes.at(-1) === 0 ? text : `${text.replace(/�+$/, '')}…`;
+  const [text = ''] = new TextDecoder().decode(bytes).split('\0', 1);
+  // The last letter may be cut as well.
+  return bytes.at(-1) === 0 ? text : `${text.replace(/�{1,3}$/, '')}…`;
 }
 
 function different(

@@ -16,9 +16,9 @@ export async function hostsOfRanks(communicator: Ranks, options?: CallOptions): 
   const name = new Uint8Array(mostNameBytes);
   new TextEncoder().encodeInto(hostname(), name);
   const all = await communicator.allGather(name, options);
-  return Array.from({ length: communicator.size }, (_, rank) =>
-    new TextDecoder()
-      .decode(all.subarray(rank * mostNameBytes, (rank + 1) * mostNameBytes))
-      .replace(/\0+$/, ''),
-  );
+  return Array.from({ length: communicator.size }, (_, rank) => {
+    const bytes = all.subarray(rank * mostNameBytes, (rank + 1) * mostNameBytes);
+    const [host = ''] = new TextDecoder().decode(bytes).split('\0', 1);
+    return host;
+  });
 }

@@ -9,7 +9,10 @@ import type { CallOptions } from './types.js';
 
 /** Options of {@link allGatherObject}. */
 export interface ObjectOptions extends CallOptions {
-  /** The most bytes that one rank's clone may have, the same on all ranks; 64 MiB when absent. */
+  /**
+   * The most bytes that one rank's clone may have, sent or received; 64 MiB when absent. Where ranks differ the smallest
+   * counts.
+   */
   maxBytes?: number | undefined;
 }
 
@@ -37,7 +40,8 @@ const nothing = -1;
  *
  * @param value - counts on the root only.
  * @throws on the root TypeError for what cannot be cloned and RangeError for more than `maxBytes`; on the other ranks
- *   GradlinkError ERR_MISMATCH then, at once. The communicator stays usable.
+ *   GradlinkError ERR_MISMATCH then, at once; on all ranks where one of them takes less than the object has. The
+ *   communicator stays usable.
  */
 export async function broadcastObject<T>(
   communicator: Communicator,
@@ -50,11 +54,18 @@ export async function broadcastObject<T>(
   const root = integer(given.root ?? 0, 'root', 0, size - 1);
   const { maxBytes, calls } = limits(given);
   const own = rank === root ? cloned(value, maxBytes) : undefined;
-  const length = Float64Array.of(own?.bytes?.length ?? nothing);
-  await communicator.broadcast(length, { ...calls, root });
+  // The smallest of each: the root's length, what every rank takes, and the root from below and above.
+  const bytesOfRoot = own === undefined ? Infinity : (own.bytes?.length ?? nothing);
+  const told = Float64Array.of(bytesOfRoot, maxBytes, root, -root);
+  const [length, most, low, high] = await communicator.allReduce(told, { ...calls, op: 'min' });
   if (own?.error !== undefined) throw own.error;
-  if (length[0] === nothing) throw unsent(op, root);
-  const bytes = own?.bytes ?? new Uint8Array(length[0]!);
+  if (low !== -high!) {
+    const message = `${op}: expected one root on all ranks, got ${low!} to ${-high!}`;
+    throw new GradlinkError('ERR_MISMATCH', message, { op, usable: true });
+  }
+  if (length === nothing) throw unsent(op, root);
+  if (!(length! <= most!)) throw tooLong(op, root, length!, most!);
+  const bytes = own?.bytes ?? new Uint8Array(length!);
   await communicator.broadcast(bytes, { ...calls, root });
   return rank === root ? value : (deserialize(bytes) as T);
 }
@@ -63,7 +74,8 @@ export async function broadcastObject<T>(
  * Collective: every rank gets the objects of all, in the order of ranks, as structured clones.
  *
  * @throws on a rank whose value is at fault TypeError for what cannot be cloned and RangeError for more than `maxBytes`; on
- *   the others GradlinkError ERR_MISMATCH that names it, at once. The communicator stays usable.
+ *   the others GradlinkError ERR_MISMATCH that names it, at once; on all ranks where one of them takes less than an
+ *   object has. The communicator stays usable.
  */
 export async function allGatherObject<T>(
   communicator: Communicator,
@@ -75,13 +87,20 @@ export async function allGatherObject<T>(
   const { rank } = hostRank(communicator);
   const { maxBytes, calls } = limits(given);
   const own = cloned(value, maxBytes);
-  const lengths = await communicator.allGather(
-    Float64Array.of(own.bytes?.length ?? nothing),
+  const told = await communicator.allGather(
+    Float64Array.of(own.bytes?.length ?? nothing, maxBytes),
     calls,
+  );
+  const lengths = told.filter((_, at) => at % 2 === 0);
+  const most = told.reduce(
+    (least, limit, at) => (at % 2 === 0 ? least : Math.min(least, limit)),
+    Infinity,
   );
   if (own.error !== undefined) throw own.error;
   const faulty = lengths.indexOf(nothing);
   if (faulty >= 0) throw unsent(op, faulty);
+  const long = lengths.findIndex((length) => !(length <= most));
+  if (long >= 0) throw tooLong(op, long, lengths[long]!, most);
   // All-gather takes blocks of one length.
   const longest = lengths.reduce((most, length) => Math.max(most, length), 0);
   const block = new Uint8Array(longest);
@@ -138,6 +157,16 @@ function cloned(
   return {
     error: argumentError('ERR_OUT_OF_RANGE', 'value', expected, { text: `${bytes.length}` }),
   };
+}
+
+/** Before memory is taken for it. Every rank sees it alike, so none waits for the others. */
+function tooLong(op: string, rank: number, bytes: number, most: number): GradlinkError {
+  return new GradlinkError(
+    'ERR_MISMATCH',
+    `${op}: expected at most ${most} bytes, the smallest maxBytes of the ranks, got ${bytes} from rank ${rank}; give all ` +
+      'ranks a larger one',
+    { op, rank, usable: true },
+  );
 }
 
 function unsent(op: string, rank: number): GradlinkError {

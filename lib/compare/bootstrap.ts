@@ -7,6 +7,8 @@ import type { Ratio } from './result.js';
 export type Runs = readonly (readonly number[])[];
 
 const resamples = 2000;
+/** Of more samples so many are drawn: the interval is a little wider than it must be, and is there in seconds. */
+const mostDrawn = 10_000;
 
 /** A small generator with 32 bits of state (mulberry32): the same seed gives the same interval everywhere. */
 function generator(seed: number): () => number {
@@ -96,7 +98,7 @@ export function ratioOfMedians(base: Runs, next: Runs, confidence: number): Rati
   }
   const random = generator(resamples);
   const scratchOf = (runs: Runs): Float64Array[] =>
-    runs.map((samples) => new Float64Array(samples.length));
+    runs.map((samples) => new Float64Array(Math.min(samples.length, mostDrawn)));
   const [baseScratch, nextScratch] = [scratchOf(base), scratchOf(next)];
   const [baseFactors, nextFactors] = [runFactors(base), runFactors(next)];
   const drawFactor = (own: Runs, others: readonly number[]): number =>

@@ -112,7 +112,7 @@ export function sharedMemoryFinding(folder = '/dev/shm'): Finding {
 
 /** The choice in brackets: `always [madvise] never`. */
 function chosen(text: string | undefined): string | undefined {
-  return /\[([^\]]+)\]/.exec(text ?? '')?.[1];
+  return /\[([^[\]]+)\]/.exec(text ?? '')?.[1];
 }
 
 /** Huge pages: arrays of a program have them where it may ask, shared memory where the system gives them. */

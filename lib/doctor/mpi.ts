@@ -23,7 +23,7 @@ export function openMpiBuild(text: string): MpiBuild {
 
 /** @param text of `mpichversion` */
 export function mpichBuild(text: string): MpiBuild {
-  const [, configured] = /^MPICH configure:\s*(.*)$/m.exec(text) ?? [];
+  const [, configured] = /^MPICH configure:(.*)$/m.exec(text) ?? [];
   if (configured === undefined) return { threads: null, cudaAware: null };
   // Its default is all threads; CUDA is found by itself only where it is asked for by name.
   const threads = /--enable-threads=(\w+)/.exec(configured)?.[1] ?? 'multiple';

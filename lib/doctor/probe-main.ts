@@ -69,8 +69,9 @@ async function tfjsNode(folder: string): Promise<TfjsNodeFound> {
   } catch (error) {
     failure = error instanceof Error ? error.message : String(error);
   }
-  const maps = readFileSync('/proc/self/maps', 'utf8');
-  const library = /\/\S*\/libtensorflow(?:_cc)?\.so\S*/.exec(maps)?.[0] ?? null;
+  const maps = readFileSync('/proc/self/maps', 'utf8').split('\n');
+  const mapped = maps.find((line) => /\/libtensorflow(?:_cc)?\.so/.test(line));
+  const library = mapped === undefined ? null : mapped.slice(mapped.indexOf('/'));
   return { tensorflow: binding.TF_Version, library, gpu: isUsingGpuDevice, failure };
 }
 

@@ -1,12 +1,13 @@
 // What ranks computed and communicated when, as files that trace viewers show.
-import { closeSync, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
 import { monotonicSeconds } from '../clock.js';
 import { aString, listOf } from '../kinds.js';
 import { callback, integer, maxInt32, nonEmpty, optionNames, optionsObject } from '../validate.js';
-import { fileFailure, writeFileAtomic } from './index.js';
+import { fileFailure, readRegular, writeFileAtomic } from './index.js';
+import { parseJson } from './json-text.js';
 
 /** Lanes of a rank, in the order in which they are shown. */
 export const timelineLanes = ['compute', 'communication'] as const;
@@ -219,17 +220,41 @@ interface TraceFile {
   readonly traceEvents: readonly { readonly ts?: number }[];
 }
 
+/** Two million events; what is longer no viewer opens, nor is it one string of the engine. */
+const mostTraceBytes = 2 ** 28;
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+function isTrace(value: unknown): value is TraceFile {
+  const { otherData, traceEvents } = (isObject(value) ? value : {}) as Partial<TraceFile>;
+  const start: unknown = isObject(otherData)
+    ? otherData.startTimeSinceEpochMicroseconds
+    : undefined;
+  return typeof start === 'number' && Array.isArray(traceEvents) && traceEvents.every(isObject);
+}
+
 function readTrace(path: string): TraceFile {
-  const trace = JSON.parse(readFileSync(path, 'utf8')) as Partial<TraceFile>;
-  if (trace.otherData?.startTimeSinceEpochMicroseconds === undefined || !trace.traceEvents) {
-    throw new GradlinkError('ERR_UNSUPPORTED', `${path}: expected a timeline of gradlink`);
+  let bytes: Buffer;
+  try {
+    bytes = readRegular(path, mostTraceBytes);
+  } catch (cause) {
+    throw fileFailure(path, 'read', cause);
   }
-  return trace as TraceFile;
+  const wrong = (got: string): GradlinkError =>
+    new GradlinkError('ERR_UNSUPPORTED', `${path}: expected a timeline of gradlink, got ${got}`);
+  const trace = parseJson(bytes.toString('utf8'), wrong);
+  if (!isTrace(trace)) throw wrong('other JSON');
+  return trace;
 }
 
 const pathsKind = listOf(aString);
 
-/** Lays the timelines of several ranks side by side in one file, by the clocks of their hosts. */
+/**
+ * Lays the timelines of several ranks side by side in one file, by the clocks of their hosts.
+ *
+ * @throws GradlinkError ERR_SYSTEM for what cannot be read, is no regular file or has more than 256 MiB; ERR_UNSUPPORTED
+ * for what is no timeline.
+ */
 export function mergeTimelines(paths: readonly string[], into: string): void {
   pathsKind(paths, 'paths');
   nonEmpty(into, 'into');

@@ -1,4 +1,5 @@
 // Hostfiles, and which process of a job goes to which host.
+import { printable } from '../printable.js';
 import type { JobSpec } from './job.js';
 
 export interface Host {
@@ -42,11 +43,6 @@ function parse(entries: readonly string[], unit: 'line' | 'host'): Host[] {
   });
   if (hosts.size === 0) throw new Error('expected at least one host, got none');
   return [...hosts].map(([name, slots]) => (slots === undefined ? { name } : { name, slots }));
-}
-
-/** A terminal acts on some of what a file may hold. */
-function printable(text: string): string {
-  return text.replace(/[^\x20-\x7e]/gu, '?');
 }
 
 /**

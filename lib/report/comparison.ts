@@ -9,8 +9,9 @@ import {
   type RunsInfo,
 } from '../compare/result.js';
 import { junitXml, type JunitCase } from './junit.js';
+import { markdownTable, plain } from './markdown.js';
 import { caseTitle } from './summary.js';
-import { markdownTable, tableLines, type Column } from './table.js';
+import { tableLines, type Column } from './table.js';
 import { percentText, timeText } from '../results/units.js';
 
 /** What `gradlink compare --format` takes. */
@@ -124,10 +125,10 @@ function markdownLines(comparison: Comparison): string[] {
   return [
     `## gradlink compare: ${comparisonVerdict(comparison)}`,
     '',
-    `- Base: ${runsText(comparison.base)}`,
-    `- New: ${runsText(comparison.next)}`,
+    `- Base: ${plain(runsText(comparison.base))}`,
+    `- New: ${plain(runsText(comparison.next))}`,
     ...comparison.environment.map(
-      ({ name, base, next }) => `- Changed: ${name}: ${base} -> ${next}`,
+      ({ name, base, next }) => `- Changed: ${plain(`${name}: ${base} -> ${next}`)}`,
     ),
     '',
     ...markdownTable(

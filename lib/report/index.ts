@@ -26,6 +26,7 @@ export {
   type ReportFormat,
 } from './render.js';
 export { caseTitle, environmentLine, gpuLines, reportSummary, summaryLines } from './summary.js';
-export { markdownTable, narrowestTable, tableLines, type Column } from './table.js';
+export { markdownTable } from './markdown.js';
+export { narrowestTable, tableLines, type Column } from './table.js';
 export type { Tool } from './tool.js';
 export { trainTool } from './train-tables.js';

@@ -1,5 +1,7 @@
-// JUnit's XML, as CI systems read it: one suite, a test for each case.
+// JUnit's XML, as CI systems read it: one suite, a test for each case. Control characters are no characters of XML, not even
+// escaped.
 
+import { printableLines } from '../printable.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { caseTitle } from './summary.js';
 import { create } from './xml.js';
@@ -28,15 +30,6 @@ export interface JunitSuite {
   readonly cases: readonly JunitCase[];
 }
 
-// Control characters are no characters of XML 1.0, not even escaped.
-
-const notXml =
-  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g;
-
-function clean(text: string): string {
-  return text.replaceAll(notXml, '?');
-}
-
 function secondsText(seconds: number): string {
   return seconds.toFixed(9);
 }
@@ -55,24 +48,24 @@ export function junitXml({ name, timestamp, cases }: JunitSuite): string {
     ...counts,
   });
   const suite = root.ele('testsuite', {
-    name: clean(name),
+    name: printableLines(name),
     timestamp: timestamp.replace(/Z$/, ''),
     ...counts,
   });
   for (const one of cases) {
     const test = suite.ele('testcase', {
-      classname: clean(name),
-      name: clean(one.name),
+      classname: printableLines(name),
+      name: printableLines(one.name),
       time: secondsText(one.seconds),
     });
     for (const kind of ['failure', 'error'] as const) {
       const problem = one[kind];
       if (problem === undefined) continue;
-      const message = clean(problem.message);
+      const message = printableLines(problem.message);
       test.ele(kind, { type: problem.type, message }).txt(message);
     }
-    if (one.skipped !== undefined) test.ele('skipped', { message: clean(one.skipped) });
-    if (one.output !== undefined) test.ele('system-out').txt(clean(one.output));
+    if (one.skipped !== undefined) test.ele('skipped', { message: printableLines(one.skipped) });
+    if (one.output !== undefined) test.ele('system-out').txt(printableLines(one.output));
   }
   return `${root.end({ prettyPrint: true })}\n`;
 }

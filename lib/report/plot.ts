@@ -62,7 +62,8 @@ export function plotLines(values: readonly number[], { columns, rows }: PlotSize
   return cells.map((row, index) => {
     const label =
       index === 0 ? labels[0] : index === rows - 1 ? labels[2] : index === middle ? labels[1] : '';
-    const drawn = String.fromCodePoint(...row).replace(/\u2800+$/, '');
+    const end = row.findLastIndex((letter) => letter !== blank) + 1;
+    const drawn = String.fromCodePoint(...row.slice(0, end));
     return `${(label ?? '').padStart(margin - 2)} ${label === '' ? '│' : '┤'}${drawn}`;
   });
 }

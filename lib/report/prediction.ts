@@ -2,7 +2,8 @@
 import type { Banded, PredictedStep, Prediction } from '../predict/scaling.js';
 import { isAllReduce } from '../predict/schemes.js';
 import type { Validation } from '../predict/validate.js';
-import { markdownTable, tableLines, type Column } from './table.js';
+import { markdownTable, plain } from './markdown.js';
+import { tableLines, type Column } from './table.js';
 import { percentText, sizeText, timeText } from '../results/units.js';
 
 /** What `gradlink predict --format` takes. */
@@ -96,7 +97,7 @@ export function renderPrediction(
     return `${[
       `## gradlink predict: ${title}`,
       '',
-      ...facts.map((fact) => `- ${fact}`),
+      ...facts.map((fact) => `- ${plain(fact)}`),
       '',
       ...markdownTable(columns, rows),
       '',
@@ -149,13 +150,13 @@ export function renderValidations(
     const heading = `${one.table}: ${one.method}`;
     return format === 'markdown'
       ? [
-          `## ${heading}`,
+          `## ${plain(heading)}`,
           '',
-          `Source: ${one.source}`,
+          `Source: ${plain(one.source)}`,
           '',
           ...markdownTable(checkColumns, rows),
           '',
-          verdictOf(one),
+          plain(verdictOf(one)),
           '',
         ]
       : [

@@ -3,9 +3,10 @@ import { stringify } from 'csv-stringify/sync';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { hostLines } from './host-lines.js';
 import { toJunit } from './junit.js';
+import { code, markdownTable, plain } from './markdown.js';
 import { columnNames, flatRecord } from './rows.js';
 import { caseTitle, environmentLine, gpuLines } from './summary.js';
-import { markdownTable, type Column } from './table.js';
+import type { Column } from './table.js';
 import { textLines } from './tool.js';
 import { toolOf } from './tools.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
@@ -36,14 +37,17 @@ export function toJson(report: Report): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
+/** A text that a spreadsheet would take for a formula has an apostrophe before it; booleans would be 1 and nothing. */
+const csvOptions = { escape_formulas: true, cast: { boolean: String } };
+
 /** A row for each case under a header line; RFC 4180, an absent value is an empty cell. */
 export function toCsv(report: Report): string {
   const columns = columnNames(report.cases);
   const rows = report.cases.map((result) => {
     const record = flatRecord(result);
-    return columns.map((name) => cell(record[name] ?? null));
+    return columns.map((name) => record[name] ?? null);
   });
-  return stringify([columns, ...rows]);
+  return stringify([columns, ...rows], csvOptions);
 }
 
 /** Of a table with a row for each case. */
@@ -64,13 +68,13 @@ export const caseColumns: readonly Column[] = [
 export function toMarkdown(report: Report): string {
   const { run, environment, gpus, cases } = report;
   const lines = [
-    `## gradlink ${run.tool}`,
+    `## gradlink ${plain(run.tool)}`,
     '',
-    `- Command: \`${[run.tool, ...run.commandLine].join(' ')}\``,
-    `- Started: ${run.startedAt}, gradlink ${run.packageVersion}`,
-    `- Machine: ${environmentLine(environment)}`,
-    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `- ${line}`)),
-    ...hostLines(report.hosts).map((line) => `- ${line}`),
+    `- Command: ${code([run.tool, ...run.commandLine].join(' '))}`,
+    `- Started: ${run.startedAt}, gradlink ${plain(run.packageVersion)}`,
+    `- Machine: ${plain(environmentLine(environment))}`,
+    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `- ${plain(line)}`)),
+    ...hostLines(report.hosts).map((line) => `- ${plain(line)}`),
     '',
     ...markdownTable(caseColumns, cases.map(caseCells)),
   ];
@@ -82,7 +86,7 @@ export function toMarkdown(report: Report): string {
         `Bus bandwidth = ${busBandwidth.formula}.`,
       ]),
   );
-  if (formulas.size > 0) lines.push('', [...formulas].join(' '));
+  if (formulas.size > 0) lines.push('', plain([...formulas].join(' ')));
   return `${lines.join('\n')}\n`;
 }
 
@@ -116,9 +120,4 @@ export function caseCells(result: CaseResult): string[] {
     check.wrong === null ? '' : String(check.wrong),
     (result.status === 'ok' ? judged : [`error: ${result.reason}`]).join(': '),
   ];
-}
-
-/** Booleans would become 1 and nothing. */
-function cell(value: string | number | boolean | null): string {
-  return value === null ? '' : String(value);
 }

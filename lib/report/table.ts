@@ -140,21 +140,3 @@ export function matrixLines(
     ).map((line) => indent + line),
   ]);
 }
-
-/** The same as a Markdown table. */
-export function markdownTable(
-  columns: readonly Column[],
-  rows: readonly (readonly string[])[],
-): string[] {
-  const line = (cells: readonly string[]): string => `| ${cells.map(markdownCell).join(' | ')} |`;
-  return [
-    line(columns.map(({ title }) => title)),
-    `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,
-    ...rows.map((row) => line(columns.map((_, index) => row[index] ?? ''))),
-  ];
-}
-
-/** A bar would end the cell, a line break the row. */
-function markdownCell(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('|', '\\|').replaceAll(/\r?\n/g, ' ');
-}

@@ -5,7 +5,8 @@ import { medianSorted } from 'simple-statistics';
 import { hasMeasurement, type CaseResult, type Measurement } from '../results/result.js';
 import { targetEfficiency } from '../predict/index.js';
 import { environmentLine } from './summary.js';
-import { markdownTable, tableLines, type Column } from './table.js';
+import { markdownTable } from './markdown.js';
+import { tableLines, type Column } from './table.js';
 import type { Tool } from './tool.js';
 import { mebibyte, percentText } from '../results/units.js';
 

@@ -2,8 +2,10 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
 import { aString } from '../kinds.js';
+import { printable, printableTree } from '../printable.js';
 import { inputError, readInput } from './input-file.js';
-import { jsonKind, parseJson } from './json-text.js';
+import { jsonKind, parseJson } from '../files/json-text.js';
+import { tooLarge } from './report-size.js';
 import { schemaVersion, type Report } from './result.js';
 import { reportSchema } from './schema.js';
 
@@ -16,11 +18,9 @@ function validator(): ValidateFunction {
 
 const expected = 'a report that --format json wrote';
 
-/** Names come from the file: what would move a cursor is shown as an escape, and a long one cut. */
-function printable(text: string): string {
-  const plain = text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (one) =>
-    JSON.stringify(one).slice(1, -1),
-  );
+/** A name of the file may be long, and in several lines. */
+function shortened(text: string): string {
+  const plain = printable(text);
   return plain.length > 200 ? `${plain.slice(0, 199)}…` : plain;
 }
 
@@ -28,7 +28,7 @@ function printable(text: string): string {
 function firstProblem(errors: readonly ErrorObject[]): string {
   const [first] = errors;
   if (first === undefined) return 'it does not fit the schema';
-  const where = first.instancePath === '' ? 'it' : printable(first.instancePath);
+  const where = first.instancePath === '' ? 'it' : shortened(first.instancePath);
   return `${where} ${first.message ?? 'is wrong'}`;
 }
 
@@ -45,10 +45,12 @@ function otherVersion(version: unknown): string | undefined {
 }
 
 /**
- * A report from its JSON text, checked against the schema.
+ * A report from its JSON text, checked against the schema. Control characters in its texts become escapes, so that what
+ * is made of it can be shown on a terminal and stand in a page.
  *
  * @param source where the text comes from, for messages
- * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, or one of another schema version
+ * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when the text is no JSON, no report, one of another schema version, or one of
+ * so many cases, parameters or samples that what is made of it would take hours
  */
 export function parseReport(text: string, source: string): Report {
   aString(text, 'text');
@@ -63,7 +65,9 @@ export function parseReport(text: string, source: string): Report {
   if (other !== undefined) throw wrong(other);
   const validate = validator();
   if (!validate(value)) throw wrong(`JSON in which ${firstProblem(validate.errors ?? [])}`);
-  return value as unknown as Report;
+  const large = tooLarge(value as unknown as Report);
+  if (large !== undefined) throw wrong(`JSON with ${large}`);
+  return printableTree(value, () => wrong('JSON of more than 64 levels')) as Report;
 }
 
 /**

@@ -30,7 +30,7 @@ const patterns: readonly Pattern[] = [
   {
     // Benchmarks of training: `Iter #3: 123.4 img/sec per GPU`, `step 7 ... 456.7 images/s`.
     expression:
-      /\b(?:iter|iteration|step|batch)\b[^\d\n]{0,3}\d+\b.*?(?<rate>\d[\d.]*(?:e[+-]?\d+)?) ?(?<what>img|images?|samples?|tokens?|sentences?)(?:\/|\s+per\s+)s(?:ec(?:ond)?)?\b/i,
+      /\b(?:iter|iteration|step|batch)\b[^\d\n]{0,3}\d+\b[^\n]{0,1000}?(?<![\d.])(?<rate>\d[\d.]{0,30}(?:e[+-]?\d{1,3})?) ?(?<what>img|images?|samples?|tokens?|sentences?)(?:\/|\s{1,8}per\s{1,8})s(?:ec(?:ond)?)?\b/i,
     read: ({ rate = '', what = '' }) => [
       { name: 'throughput', value: Number(rate), unit: `${plural(what.toLowerCase())}/s` },
     ],
@@ -46,8 +46,12 @@ function plural(what: string): string {
   return what.endsWith('s') ? what : `${what}s`;
 }
 
+/** No run prints its figures behind so many letters; what is longer is data. */
+const mostLetters = 4096;
+
 /** The figures of one line of text; none where it has none that is known. */
-export function figuresIn(line: string): Figure[] {
+export function figuresIn(text: string): Figure[] {
+  const line = text.slice(0, mostLetters);
   return patterns
     .flatMap(({ expression, read }) => {
       const match = expression.exec(line);

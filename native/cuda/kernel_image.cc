@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "core/uncompress.h"
 #include "cuda/device.h"
@@ -22,7 +22,7 @@ constexpr const char* kCompiled = "compiled from PTX";
 
 /// Empty for none.
 std::filesystem::path cubinFolder() {
-  const char* const named = std::getenv("GRADLINK_CUBINS");
+  const char* const named = codeFromEnvironment("GRADLINK_CUBINS");
   if (named != nullptr) return named;
   Dl_info info{};
   // Of any address in this library.

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "core/environment.h"
 #include "core/error.h"
 
 namespace gradlink::cuda {
@@ -22,7 +23,7 @@ std::string pathOf(void* handle, const std::string& asked) {
 }  // namespace
 
 SharedLibrary::SharedLibrary(const LibrarySpec& spec) {
-  const char* named = std::getenv(spec.variable.c_str());
+  const char* named = codeFromEnvironment(spec.variable.c_str());
   const bool isNamed = named != nullptr && named[0] != '\0';
   std::vector<std::string> candidates{isNamed ? named : spec.file};
   if (!isNamed) {

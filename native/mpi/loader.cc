@@ -9,13 +9,19 @@
 #include <string>
 #include <vector>
 
+#include "core/environment.h"
 #include "core/error.h"
 #include "mpi/tcp/shim.h"
 
 namespace gradlink::mpi {
 namespace {
 
-const char* fromEnvironment(const char* name) { return std::getenv(name); }
+constexpr const char* kMpiVariable = "GRADLINK_MPI";
+
+/// The launchers' variables choose among our own files, that of the user names any.
+const char* fromEnvironment(const char* name) {
+  return std::strcmp(name, kMpiVariable) == 0 ? codeFromEnvironment(name) : std::getenv(name);
+}
 
 /// The folder of the file that this code is in: the addon, or a test.
 std::string ownFolder() {
@@ -129,7 +135,7 @@ Choice chooseMpi(const char* (*get)(const char* name)) {
     const char* value = get(name);
     return value != nullptr && value[0] != '\0';
   };
-  if (given("GRADLINK_MPI")) return {get("GRADLINK_MPI"), "GRADLINK_MPI"};
+  if (given(kMpiVariable)) return {get(kMpiVariable), kMpiVariable};
   // Open MPI's own mpirun also sets PMIx's variables; srun sets those alone, or PMI's for MPICH.
   if (given("OMPI_COMM_WORLD_RANK")) return {"openmpi", "OMPI_COMM_WORLD_RANK"};
   if (given("PMI_RANK")) return {"mpich", "PMI_RANK"};

@@ -67,6 +67,33 @@ describe('broadcastObject', () => {
     expect((large[1] as PromiseRejectedResult).reason).toMatchObject({ rank: 0, usable: true });
     expect((await send('y', 64)).map(codeOf)).toEqual(['y', 'y', 'y']);
   });
+
+  it('fails on all ranks where one takes less, and goes on', async () => {
+    await make(3);
+    const send = (text: string) =>
+      Promise.allSettled(
+        ranks.map((one) => broadcastObject(one, text, { maxBytes: one.rank === 2 ? 64 : 256 })),
+      );
+    const ended = await send('x'.repeat(100));
+    expect(ended.map(codeOf)).toEqual(ranks.map(() => 'ERR_MISMATCH'));
+    expect((ended[0] as PromiseRejectedResult).reason).toMatchObject({ rank: 0, usable: true });
+    expect((await send('y')).map(codeOf)).toEqual(['y', 'y', 'y']);
+  });
+});
+
+it('broadcastObject fails on all ranks whose roots differ, and goes on', async () => {
+  await make(2);
+  const ended = await Promise.allSettled(
+    ranks.map((one) => broadcastObject(one, 1, { root: 1 - one.rank })),
+  );
+  for (const one of ended) {
+    expect((one as PromiseRejectedResult).reason).toMatchObject({
+      code: 'ERR_MISMATCH',
+      message: expect.stringMatching(/\broot\b.* 0 to 1\b/) as string,
+      usable: true,
+    });
+  }
+  expect(await Promise.all(ranks.map((one) => broadcastObject(one, 7)))).toEqual([7, 7]);
 });
 
 describe('allGatherObject', () => {
@@ -87,6 +114,20 @@ describe('allGatherObject', () => {
     expect(await Promise.all(ranks.map((one) => allGatherObject(one, 7)))).toEqual(
       ranks.map(() => [7, 7, 7]),
     );
+  });
+
+  it('fails on all ranks where one takes less, and names the rank that has more', async () => {
+    await make(3);
+    const ended = await Promise.allSettled(
+      ranks.map((one) =>
+        allGatherObject(one, 'x'.repeat(one.rank === 1 ? 100 : 1), {
+          maxBytes: one.rank === 2 ? 64 : 256,
+        }),
+      ),
+    );
+    expect(ended.map(codeOf)).toEqual(ranks.map(() => 'ERR_MISMATCH'));
+    expect((ended[0] as PromiseRejectedResult).reason).toMatchObject({ rank: 1, usable: true });
+    expect(await Promise.all(ranks.map((one) => allGatherObject(one, 7)))).toHaveLength(3);
   });
 
   it('refuses what is no communicator of the host', async () => {

@@ -25,6 +25,14 @@ describe('the ratio of medians', () => {
     expect(ratio.upper).toBeGreaterThan(2);
   });
 
+  it('of very many samples comes to an end', { tags: 'full' }, () => {
+    const random = uniform(5);
+    const samples = Array.from({ length: 500_000 }, () => 1 + random());
+    const { lower, median, upper } = ratioOfMedians([samples], [samples], 0.95);
+    expect(median).toBe(1);
+    expect(upper - lower).toBeLessThan(0.1);
+  });
+
   it('is certain where nothing scatters', () => {
     const ratio = ratioOfMedians([[2, 2, 2]], [[3, 3, 3]], 0.99);
     expect(ratio).toEqual({ median: 1.5, lower: 1.5, upper: 1.5, confidence: 0.99 });

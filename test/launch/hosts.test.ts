@@ -35,7 +35,7 @@ describe('hostfiles', () => {
     ['a\n\nb/c', /line 3: .*got 'b\/c'/],
     ["a'b", /line 1/],
     ['a,b', /line 1/],
-    ['a\0b', /line 1: .*got 'a\?b'/],
+    ['a\0b', /line 1: .*got 'a\\u0000b'/],
     ['a$(b)', /line 1/],
     ['[fe80::1', /line 1/],
     ['[-x]', /line 1/],

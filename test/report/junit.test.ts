@@ -51,7 +51,7 @@ describe('JUnit', () => {
       'junit',
     );
     // The reader gives attributes as they are written.
-    const message = 'a &lt; b &amp; &quot;c&quot; ? ]]&gt; ? \u{1f600}';
+    const message = 'a &lt; b &amp; &quot;c&quot; \\u0007 ]]&gt; \\ud800 \u{1f600}';
     expect(parsed(text).testcase).toMatchObject({
       '@name': 'x&lt;y',
       error: { '@message': message },

@@ -2,7 +2,9 @@
 import { describe, expect, it } from 'vitest';
 
 import { caseTable } from '../../lib/report/page/case-table.js';
+import { whole } from '../../lib/report/page/cells.js';
 import { headline } from '../../lib/report/page/headline.js';
+import { policy } from '../../lib/report/page/sorting.js';
 import { remarks } from '../../lib/report/page/words.js';
 import type { Report } from '../../lib/results/result.js';
 import {
@@ -79,6 +81,16 @@ describe('the table of all cases', () => {
     expect(constants).toContain('not dynamic (neighbor_all_reduce)');
     expect(constants).toContain('not shared');
   });
+});
+
+it('the policy of the page names what has no default', () => {
+  expect(policy).toMatch(/^(?=.*base-uri 'none';)(?=.*form-action 'none';).*default-src 'none';/);
+});
+
+it('a number keeps its unit, and a text of digits alone is looked at once', () => {
+  expect(whole('12.5 GB/s of 93 %')).toMatch(/^<span[^>]*>12\.5 GB\/s<\/span> of <span/);
+  const digits = '1'.repeat(1_000_000);
+  expect(whole(digits)).toBe(digits);
 });
 
 it('a figure above its limit has its reason among what wants attention, of many cases too', () => {

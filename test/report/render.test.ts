@@ -131,6 +131,16 @@ describe('CSV', () => {
     const text = toCsv(report('measure', [odd]));
     expect(text).toContain('"a,b",error,"said ""no""\nand left"');
   });
+
+  it('has texts for formulas, and numbers below zero as they are', () => {
+    const parameters = { a: '=1+2', b: '-2', c: '@x', root: -1, shared: false };
+    const text = toCsv(report('measure', [failedCase({ name: '+1', parameters }, new Error('x'))]));
+    const [, row = ''] = text.split('\n');
+    expect(row.split(',').slice(0, 8)).toEqual([
+      ...["'+1", 'error', 'x'],
+      ...["'=1+2", "'-2", "'@x", '-1', 'false'],
+    ]);
+  });
 });
 
 describe('Markdown', () => {

@@ -1,5 +1,13 @@
 // Timelines are JSON whenever somebody looks, also where the process has died.
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -7,6 +15,7 @@ import { afterAll, describe, expect, it } from 'vitest';
 
 import { monotonicSeconds } from '../../lib/train/clock.js';
 import { mergeTimelines, Timeline, timelineFile } from '../../lib/train/timeline.js';
+import { errorWith } from '../support/errors.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 
 interface Event {
@@ -144,5 +153,36 @@ describe('a timeline', () => {
     expect(passes.map(({ pid }) => pid)).toEqual([0, 1]);
     expect(passes[1]!.ts).toBeCloseTo(own + starts[1]! - starts[0]!, 3);
     expect(() => mergeTimelines([merged, join(folder, 'none.json')], merged)).toThrow(/ENOENT/);
+  });
+
+  it.each<readonly [string, (file: string) => void, string, RegExp]>([
+    ['a pipe', (file) => execFileSync('mkfifo', [file]), 'ERR_SYSTEM', /regular file/],
+    [
+      'a file of 1 TiB',
+      (file) => {
+        writeFileSync(file, '');
+        truncateSync(file, 2 ** 40);
+      },
+      'ERR_SYSTEM',
+      /\b268435456$/,
+    ],
+    ['a torn one', (file) => writeFileSync(file, '{"\u001b'), 'ERR_UNSUPPORTED', /no JSON \(/],
+    ['a list', (file) => writeFileSync(file, '[]'), 'ERR_UNSUPPORTED', /other JSON/],
+    [
+      'one of other events',
+      (file) =>
+        writeFileSync(
+          file,
+          '{"otherData": {"startTimeSinceEpochMicroseconds": 1}, "traceEvents": [1]}',
+        ),
+      'ERR_UNSUPPORTED',
+      /other JSON/,
+    ],
+  ])('is not made of %s', (what, make, code, tokens) => {
+    const file = join(folder, `${what}.json`);
+    make(file);
+    const into = join(folder, 'never.json');
+    expect(() => mergeTimelines([file], into)).toThrow(errorWith(code, tokens));
+    expect(existsSync(into)).toBe(false);
   });
 });

@@ -41,6 +41,16 @@ describe('figures in lines', () => {
     },
   );
 
+  // In squares of their length these would take minutes.
+  it.each([
+    ['of steps', 'step 1 '.repeat(50_000)],
+    ['of digits', `step 1 ${'1'.repeat(500_000)}`],
+    ['of steps and digits', 'step 1 '.repeat(50_000) + '1'.repeat(500_000)],
+    ['of dots', `iter 1, 1 sec, ${'1.'.repeat(250_000)}`],
+  ])('finds none in a long line %s', (_, line) => {
+    expect(figuresIn(line)).toEqual([]);
+  });
+
   it('keeps the points of each line apart, in order', () => {
     const figures = new Figures();
     for (const line of ['step 1 10 images/s', 'hello', 'loss 3', 'step 2 20 images/s']) {

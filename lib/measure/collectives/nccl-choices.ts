@@ -31,7 +31,7 @@ const named = (names: readonly string[], text: string): string =>
 export function parseNcclLog(text: string): NcclChoices {
   const choices = new Map<number, NcclChoice | undefined>();
   for (const [, bytes, algo = '', proto = ''] of text.matchAll(
-    /(\d+) Bytes -> Algo (\S+) proto (\S+)/g,
+    /(?<!\d)(\d+) Bytes -> Algo (\S+) proto (\S+)/g,
   )) {
     const choice = { algorithm: named(algorithms, algo), protocol: named(protocols, proto) };
     const size = Number(bytes);

@@ -66,7 +66,7 @@ const kibibyte = 1024;
 const wholeDisk = /^(sd[a-z]+|vd[a-z]+|xvd[a-z]+|hd[a-z]+|nvme\d+n\d+|mmcblk\d+)$/;
 
 export function sampleUtilisation(seconds: number, read: ReadProc = readProc): UtilisationSample {
-  const ticks = (/^cpu\s+(.+)$/m.exec(read('stat') ?? '')?.[1] ?? '').split(/\s+/).map(Number);
+  const ticks = (/^cpu +(\S.*)$/m.exec(read('stat') ?? '')?.[1] ?? '').split(/\s+/).map(Number);
   // user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user's already.
   const totalTicks = ticks.slice(0, 8).reduce((sum, value) => sum + value, 0);
   const [, , , idle = 0, waiting = 0] = ticks;
@@ -81,7 +81,7 @@ export function sampleUtilisation(seconds: number, read: ReadProc = readProc): U
     disks.reduce((sum, fields) => sum + Number(fields[column] ?? 0), 0);
   const interfaces = (read('net/dev') ?? '')
     .split('\n')
-    .map((line) => /^\s*([^:\s]+):\s*(.+)$/.exec(line))
+    .map((line) => /^\s*([^:\s]+):\s*(\S.*)$/.exec(line))
     .flatMap((match) => (match === null || match[1] === 'lo' ? [] : [match[2]!.split(/\s+/)]));
   const networkSum = (column: number): number =>
     interfaces.reduce((sum, fields) => sum + Number(fields[column] ?? 0), 0);

@@ -1,6 +1,8 @@
 // A grid of training runs, as a YAML file has it: of TianShu or of ElasticDL, whose tables differ.
 import { parse } from 'yaml';
 
+import { printableTree } from '../../printable.js';
+
 /** Machines, and devices on each. */
 export interface GridCell {
   readonly machines: number;
@@ -51,7 +53,8 @@ const ownKeys = [
 ];
 
 /**
- * Reads a plan. What is no word of a plan is an option of `gradlink train`.
+ * Reads a plan. What is no word of a plan is an option of `gradlink train`. Control characters in its texts become
+ * escapes.
  *
  * @param known the long names of those options, without the dashes
  * @param style whose table it makes: ElasticDL times tasks, by the options of the same names
@@ -62,7 +65,8 @@ export function parsePlan(
   known: readonly string[],
   style: GridStyle = 'tianshu',
 ): GridPlan {
-  const root: unknown = parse(text);
+  const tooDeep = 'expected entries of at most 64 levels, got more, or one that holds itself';
+  const root = printableTree(parse(text), () => new Error(tooDeep));
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
     throw new Error('expected entries such as "model: resnet50" and "grid: [[1, 1], [1, 2]]"');
   }

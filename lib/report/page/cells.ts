@@ -40,7 +40,9 @@ function bodyCell(
   return `<td${classes(column, level)}${key}>${whole(wraps ? breakable(escaped(text)) : escaped(text))}</td>`;
 }
 
-const figure = /\d[\d.]*(?:\/s)? (?:%|[KMGTk]?i?B(?:\/s)?|[mnu]?s|bytes|images\/s)(?![\w/])/g;
+/** From its first digit on, or a text of digits would be looked at once for each. */
+const figure =
+  /(?<![\d.])\d[\d.]{0,30}(?:\/s)? (?:%|[KMGTk]?i?B(?:\/s)?|[mnu]?s|bytes|images\/s)(?![\w/])/g;
 
 /** No line, not even one of a narrow page, ends between a number and its unit. */
 export function whole(html: string): string {

@@ -1,12 +1,8 @@
 // Runs as Markdown for an issue: what ran on what, verdicts in words, each chart's table, all cases.
 import type { Chart, LabelledRun } from '../charts/index.js';
 import { caseCells, caseColumns } from '../render.js';
-import { markdownTable } from '../table.js';
+import { code, markdownTable, plain } from '../markdown.js';
 import { formulas, remarks, runFacts } from './words.js';
-
-function plain(text: string): string {
-  return text.replaceAll(/([\\`*_<>|#])/g, '\\$1');
-}
 
 /** @param pictures the address of each chart's picture by its id; charts without one have their table alone */
 export function runsToMarkdown(
@@ -18,7 +14,7 @@ export function runsToMarkdown(
   for (const { label, report } of runs) {
     lines.push(`## ${plain(label)}`, '');
     for (const [name, text] of runFacts(report)) {
-      lines.push(`- ${name}: ${name === 'command' ? `\`${text}\`` : plain(text)}`);
+      lines.push(`- ${name}: ${name === 'command' ? code(text) : plain(text)}`);
     }
     lines.push('');
     for (const { level, text } of remarks(report)) {
@@ -37,6 +33,6 @@ export function runsToMarkdown(
     if (runs.length > 1) lines.push(`### ${plain(label)}`, '');
     lines.push(...markdownTable(caseColumns, report.cases.map(caseCells)), '');
   }
-  lines.push(formulas(runs.map(({ report }) => report)).join(' '));
+  lines.push(plain(formulas(runs.map(({ report }) => report)).join(' ')));
   return `${lines.join('\n').trimEnd()}\n`;
 }

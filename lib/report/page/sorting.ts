@@ -26,5 +26,5 @@ for (const table of document.querySelectorAll('table.sorted')) {
 }
 `;
 
-/** What the reader's program may fetch or run: nothing but this script. */
-export const policy = `default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-${createHash('sha256').update(sortScript).digest('base64')}'`;
+/** What the reader's program may fetch, run or send: nothing but this script. The first two have no default. */
+export const policy = `base-uri 'none'; form-action 'none'; default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-${createHash('sha256').update(sortScript).digest('base64')}'`;

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
 
 import { fileFailure, readRegular, writeFileAtomic } from '../../files/index.js';
+import { parseJson } from '../../files/json-text.js';
 import { stepOf } from './names.js';
 import type { Digest } from './tensor-file.js';
 import { DamagedFile } from './tensor-header.js';
@@ -61,7 +62,7 @@ function decode(bytes: Uint8Array, own: string): Marked {
   if (head !== undefined && sha256(head) !== checksum) {
     throw new DamagedFile('its checksum does not fit, so it was altered');
   }
-  const content: unknown = JSON.parse(text);
+  const content = parseJson(text, (why) => new DamagedFile(`it is ${why}`));
   if (typeof content !== 'object' || content === null) throw new DamagedFile('it is no object');
   const marked = head === undefined ? decodeOld(content, own) : decodeSealed(content, own);
   const { step } = marked.checkpoint;

@@ -1,6 +1,8 @@
 // The header of a safetensors file: which array lies where. What it says is believed only as far as the format allows it
 // (https://huggingface.co/docs/safetensors): arrays one behind the other, without gaps, up to the end of the file.
 import { argumentError } from '../../errors.js';
+import { printable } from '../../printable.js';
+import { parseJson } from '../../files/json-text.js';
 import type { NamedArray } from './types.js';
 
 /** Where an array lies, in bytes behind the header. */
@@ -21,8 +23,12 @@ const alignment = 8;
 const elementBytes = 4;
 const metadataName = '__metadata__';
 
-/** What is wrong with a file, in words that follow its name. */
-export class DamagedFile extends Error {}
+/** What is wrong with a file, in words that follow its name. They may have names that stand in it. */
+export class DamagedFile extends Error {
+  constructor(words: string) {
+    super(printable(words));
+  }
+}
 
 /** The head of a file with these arrays, with the length before it. */
 export function encodeHeader(arrays: readonly NamedArray[]): Buffer {
@@ -87,13 +93,14 @@ export function decodeHeader(text: Uint8Array, bodyBytes: number): TensorPlace[]
 }
 
 function parse(text: Uint8Array): Readonly<Record<string, unknown>> {
-  let header: unknown;
+  const wrong = (why: string): DamagedFile => new DamagedFile(`its header is ${why}`);
+  let read: string;
   try {
-    header = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(text));
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : String(cause);
-    throw new DamagedFile(`its header is no JSON: ${why}`, { cause });
+    read = new TextDecoder('utf-8', { fatal: true }).decode(text);
+  } catch {
+    throw wrong('no UTF-8 text');
   }
+  const header = parseJson(read, wrong);
   if (text[0] !== 0x7b || !isRecord(header)) throw new DamagedFile('its header is no JSON object');
   return header;
 }

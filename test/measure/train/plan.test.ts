@@ -105,6 +105,7 @@ describe('parsePlan', () => {
     ['{grid: [[1, 1]], lr: [1]}', 'lr, got [1]'],
     ['{grid: [[1, 1]], workers: [1]}', /\bgrid or workers, .*both/],
     ['{workers: [0]}', 'workers, got 0'],
+    ['&a {workers: *a}', /\b64 levels\b/],
   ])('refuses %s', (text, message) => {
     expect(() => parsePlan(text, known)).toThrow(message);
   });

@@ -1,0 +1,32 @@
+// How large a report may be: what is made of one, tables, charts and comparisons, must end.
+import type { Report } from './result.js';
+
+/** A hundred times what a long sweep of collectives has. */
+const mostCases = 50_000;
+/** Each is a column of a table. */
+const mostNames = 1000;
+/** Cases by columns. */
+const mostCells = 2_000_000;
+/** A comparison draws each anew two thousand times. */
+const mostSamples = 2_000_000;
+
+/** What of a report is too large, in words that follow `JSON with `; undefined for one that is not. */
+export function tooLarge({ cases }: Pick<Report, 'cases'>): string | undefined {
+  if (cases.length > mostCases) return above(cases.length, 'cases', mostCases);
+  const names = new Set<string>();
+  let samples = 0;
+  for (const result of cases) {
+    for (const name in result.parameters) names.add(name);
+    if (!('samplesSeconds' in result)) continue;
+    for (const name in result.values) names.add(`value.${name}`);
+    samples += result.samplesSeconds.length;
+  }
+  if (names.size > mostNames) return above(names.size, 'names of parameters', mostNames);
+  const cells = names.size * cases.length;
+  if (cells > mostCells) return above(cells, 'figures, cases by names of parameters', mostCells);
+  return samples > mostSamples ? above(samples, 'samples', mostSamples) : undefined;
+}
+
+function above(count: number, what: string, most: number): string {
+  return `${String(count)} ${what}, more than ${String(most)}; take a part of its cases`;
+}
