@@ -16,6 +16,7 @@ import type { KVStoreNatives } from './kvstore.js';
 import type { MeasureNatives } from './measure.js';
 import type { OptimizerNatives } from './optimizer.js';
 import type { TrainNatives } from './train.js';
+import { isPrivileged } from './privileged.js';
 import type { WindowNatives } from './window.js';
 import { isCheckout, ownFile, packageFolder } from '../package-folder.js';
 import { version } from '../version.js';
@@ -122,7 +123,8 @@ function findPlace(): Place {
  */
 function candidates(place: Place, platform: Platform): Candidate[] {
   const named = process.env['GRADLINK_BINARY'];
-  if (named !== undefined && named !== '') {
+  // Who starts a process that has more rights must not choose its code.
+  if (named !== undefined && named !== '' && !isPrivileged()) {
     const path = resolve(named);
     // Whoever names a file wants that one: falling back to another would hide a mistake.
     return [{ label: `GRADLINK_BINARY=${named}`, open: () => openFile(path, place.require) }];

@@ -1,7 +1,9 @@
 // Where the addon is looked for, in which order, and what is said when there is none.
 // @module-tag smoke
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import {
+  chmodSync,
+  chownSync,
   cpSync,
   mkdirSync,
   mkdtempSync,
@@ -58,7 +60,7 @@ function placePackage(of = version): string {
 }
 
 /** What a program prints that loads the addon and tells from where, or why not. */
-function load(env: Record<string, string> = {}): Promise<string> {
+function load(env: Record<string, string> = {}, node = process.execPath): Promise<string> {
   const source = `
     import { nativePath } from ${JSON.stringify(join(root, 'dist/index.js'))};
     try { console.log(nativePath()); } catch (error) { console.log(error.code + ' ' + error.message); }
@@ -66,7 +68,7 @@ function load(env: Record<string, string> = {}): Promise<string> {
   return new Promise((resolve, reject) => {
     const all = { ...process.env, GRADLINK_BINARY: '', ...env };
     execFile(
-      process.execPath,
+      node,
       ['--preserve-symlinks', '--input-type=module', '-e', source],
       { env: all },
       (error, stdout, stderr) => {
@@ -135,5 +137,19 @@ describe('the addon', () => {
     expect(await load({ GRADLINK_BINARY: missing })).toContain(
       `GRADLINK_BINARY=${missing}: no such`,
     );
+  });
+
+  it('is not named by GRADLINK_BINARY where node runs as its owner', async (context) => {
+    if (process.getuid?.() !== 0) context.skip('needs root, to give a program another owner');
+    const node = join(root, 'node');
+    cpSync(process.execPath, node);
+    chownSync(node, 65534, 65534);
+    chmodSync(node, 0o4755);
+    chmodSync(root, 0o755);
+    const own = execFileSync(node, ['-p', 'process.geteuid()'], { encoding: 'utf8' }).trim();
+    if (own !== '65534') context.skip('the folder for temporary files is mounted with nosuid');
+    const said = await load({ GRADLINK_BINARY: join(root, 'missing.node') }, node);
+    expect(said).toMatch(/^ERR_BACKEND_UNAVAILABLE /);
+    expect(said).not.toContain('GRADLINK_BINARY=');
   });
 });
