@@ -1,6 +1,5 @@
-import { stringify } from 'csv-stringify/sync';
-
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import { csvText } from './csv.js';
 import { hostLines } from './host-lines.js';
 import { toJunit } from './junit.js';
 import { columnNames, flatRecord } from './rows.js';
@@ -43,7 +42,7 @@ export function toCsv(report: Report): string {
     const record = flatRecord(result);
     return columns.map((name) => cell(record[name] ?? null));
   });
-  return stringify([columns, ...rows]);
+  return csvText([columns, ...rows]);
 }
 
 /** Of a table with a row for each case. */
@@ -119,6 +118,7 @@ export function caseCells(result: CaseResult): string[] {
 }
 
 /** Booleans would become 1 and nothing. */
-function cell(value: string | number | boolean | null): string {
+function cell(value: string | number | boolean | null): string | number {
+  if (typeof value === 'number') return value;
   return value === null ? '' : String(value);
 }

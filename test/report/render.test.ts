@@ -131,6 +131,11 @@ describe('CSV', () => {
     const text = toCsv(report('measure', [odd]));
     expect(text).toContain('"a,b",error,"said ""no""\nand left"');
   });
+
+  it('has a formula as text, and a negative number as a number', () => {
+    const odd = failedCase({ name: '=1+1', parameters: { offset: -3 } }, new Error('@now'));
+    expect(toCsv(report('measure', [odd]))).toMatch(/^'=1\+1,error,'@now,.*-3\b/m);
+  });
 });
 
 describe('Markdown', () => {
