@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 
 import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
-import { choice, decimal, integer } from '../parse.js';
+import { choice, collect, decimal, integer } from '../parse.js';
 import { ProgressRelay } from '../progress/relay.js';
 import { withColumns } from '../terminal-width.js';
 import type { Register } from '../register.js';
@@ -47,11 +47,6 @@ Examples:
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
 signal killed it), 124 after --timeout, 130 after Ctrl-C. A process that fails ends the whole job.`;
-
-const collect = (text: string, previous: readonly string[]): readonly string[] => [
-  ...previous,
-  text,
-];
 
 /** The processes to start; what is wrong with this machine's mpirun or srun is the user's to mend. */
 function planned(launcher: Launcher, job: JobSpec, jobId: string): readonly ProcessPlan[] {

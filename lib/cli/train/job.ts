@@ -3,14 +3,14 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
-import type { Io } from './io.js';
-import { environmentFor, readProgress, type ProgressMessage } from './progress/messages.js';
-import { writeFileAtomic } from '../files/index.js';
-import { LineSplitter } from '../launch/line-splitter.js';
-import { parseReport } from '../results/read-report.js';
-import { failedCase } from '../results/case.js';
-import type { CaseIdentity, CaseResult } from '../results/result.js';
-import { packageFile } from '../package-folder.js';
+import type { Io } from '../io.js';
+import { environmentFor, readProgress, type ProgressMessage } from '../progress/messages.js';
+import { writeFileAtomic } from '../../files/index.js';
+import { LineSplitter } from '../../launch/line-splitter.js';
+import { parseReport } from '../../results/read-report.js';
+import { failedCase } from '../../results/case.js';
+import type { CaseIdentity, CaseResult } from '../../results/result.js';
+import { packageFile } from '../../package-folder.js';
 
 export interface TrainJob {
   readonly workers: number;
