@@ -98,7 +98,7 @@ Examples:
   $ gradlink train --style elasticdl --workers 1,2,4 --model mobilenetv2 --batch-size 64
   $ gradlink train --style tianshu --plan plan.yaml --output-dir runs
   $ gradlink train --style elasticdl --plan examples/elasticdl.yaml --output-dir runs
-  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir /tmp/run --checkpoint-every 100 --steps 1000
+  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir checkpoints --checkpoint-every 100 --steps 1000
 
 Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;
 
