@@ -40,9 +40,9 @@ A hostfile has a host a line: node1, node1:4 or node1 slots=4.
 Examples:
   $ gradlink launch -n 4 node app.js --epochs 3
   $ gradlink launch -n 4 -s 2 node bench/measure.js --kv-store dist_sync
-  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir /tmp/app node app.js
+  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir ~/app node app.js
   $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
-  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir /tmp/run --checkpoint-every 100
+  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir checkpoints --checkpoint-every 100
   $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
@@ -100,7 +100,7 @@ async function runOnce(
   options: LaunchOptions,
   io: Io,
 ): Promise<JobResult> {
-  if (directory !== undefined) prepareDirectory(directory);
+  if (directory !== undefined) prepareDirectory(directory, options.outputDir);
   const { workers, servers, graceMs, hosts, tolerateWorkerLoss } = job;
   const jobId = randomBytes(16).toString('hex');
   const remote =

@@ -1,7 +1,7 @@
 // The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, and both over a plan.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { Command } from 'commander';
 
@@ -12,7 +12,7 @@ import { trainConfig, type TrainOptions } from '../train-options.js';
 import { readPlan } from './plan.js';
 import type { ProgressMessage } from '../progress/messages.js';
 import { shown } from '../terminal.js';
-import { writeFileAtomic } from '../../files/index.js';
+import { makeOwnFolder, ownFile, writeOwnFile } from '../../files/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import { readReport } from '../../results/read-report.js';
 import { hasMeasurement, type CaseIdentity, type CaseResult } from '../../results/result.js';
@@ -208,15 +208,15 @@ function* runsOf(plan: GridPlan, otherwise: string): Generator<GridRun> {
 /** TianShu's table, as text, Markdown and CSV. */
 function writeTianshu(folder: string, cases: readonly CaseResult[], target: number): string[] {
   const rows = gridRows(cases, target);
-  writeFileAtomic(join(folder, 'summary.md'), [gridMarkdown(rows, target)]);
-  writeFileAtomic(join(folder, 'summary.csv'), [csvText(gridRecords(rows))]);
+  writeOwnFile(join(folder, 'summary.md'), [gridMarkdown(rows, target)]);
+  writeOwnFile(join(folder, 'summary.csv'), [csvText(gridRecords(rows))]);
   return gridTable(rows);
 }
 
 /** ElasticDL's table, as text, Markdown and CSV. */
 function writeElasticDl(folder: string, cases: readonly CaseResult[]): string[] {
-  writeFileAtomic(join(folder, 'summary.md'), [elasticDlMarkdown(cases)]);
-  writeFileAtomic(join(folder, 'summary.csv'), [csvText(elasticDlRecords(cases))]);
+  writeOwnFile(join(folder, 'summary.md'), [elasticDlMarkdown(cases)]);
+  writeOwnFile(join(folder, 'summary.csv'), [csvText(elasticDlRecords(cases))]);
   return elasticDlTable(cases);
 }
 
@@ -236,6 +236,7 @@ export async function runPlan(
   const all = [...runsOf(plan, options.model)];
   const cases: CaseResult[] = [];
   mkdirSync(folder, { recursive: true });
+  for (const name of ['summary.md', 'summary.csv']) ownFile(join(folder, name));
   const runs = new Runs(io, all.length);
   try {
     for (const one of all)
@@ -273,7 +274,8 @@ async function runCell(
   }
   const name = runFolder(cell, model, batchSize, repeat);
   const own = join(folder, name);
-  mkdirSync(own, { recursive: true });
+  makeOwnFolder(dirname(own));
+  makeOwnFolder(own);
   const train = [
     ...givenArguments(command),
     ...Object.entries(plan.options).flatMap(([name, value]) =>
@@ -287,13 +289,14 @@ async function runCell(
   const line = `${JSON.stringify({ workers, servers, launch, train })}\n`;
   const reportFile = join(own, 'report.json');
   const commandFile = join(own, 'command.json');
+  for (const file of [reportFile, commandFile]) ownFile(file);
   const before = finishedBefore(reportFile, commandFile, line);
   if (before !== undefined) {
     runs.skip();
     return onItsMachines(withParameters(before, identity), cell, identity);
   }
   rmSync(reportFile, { force: true });
-  writeFileAtomic(commandFile, [line]);
+  writeOwnFile(commandFile, [line]);
   const logFile = join(own, 'output.log');
   const job: TrainJob = { workers, servers, launch, train, identity, reportFile, logFile };
   return onItsMachines(await runs.run(job, own, name), cell, identity);
