@@ -1,8 +1,9 @@
 // Run: node examples/baselines.js
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { Baselines, runCollectives } from 'gradlink/measure';
 
-const folder = mkdtempSync('/tmp/gradlink-baselines-');
+const folder = mkdtempSync(`${tmpdir()}/gradlink-baselines-`);
 const options = { collective: 'all_reduce', ranks: 2, sizes: [65536], iterations: 5 };
 writeFileSync(`${folder}/run.json`, JSON.stringify(await runCollectives(options)));
 const baselines = new Baselines({ XDG_DATA_HOME: folder, XDG_STATE_HOME: folder }); // process.env: yours

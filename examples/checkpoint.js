@@ -4,7 +4,7 @@ import { Communicator } from 'gradlink';
 import { completeCheckpoints, loadCheckpoint, saveCheckpoint } from 'gradlink/tfjs';
 
 const comm = await Communicator.world();
-const folder = `/tmp/gradlink-checkpoint-${process.ppid}`;
+const folder = `checkpoints-${process.ppid}`;
 const labels = { model: 'mine' }; // what a run must be like to go on from here
 const arrays = [{ name: 'w', shape: [1], data: Float32Array.of(comm.rank) }];
 await saveCheckpoint(folder, comm, { step: 7, samplesSeen: 64, labels }, arrays);

@@ -1,14 +1,17 @@
 // Run: node examples/report.js
-import { writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { environmentOf, knownVariables, outcome, parseReport, readReport } from 'gradlink/measure';
 import { reportSchema, runStores, schemaVersion } from 'gradlink/measure';
 import { network } from 'gradlink/models';
 
 const stores = { kvStores: ['local'], network: network('lenet'), devices: 2, batches: 1 };
 const report = await runStores(stores);
-const file = `/tmp/gradlink-report-${process.pid}.json`;
+const folder = mkdtempSync(`${tmpdir()}/gradlink-report-`);
+const file = `${folder}/report.json`;
 writeFileSync(file, JSON.stringify(report));
 console.log(outcome(readReport(file)).ok, 'case ran');
+rmSync(folder, { recursive: true });
 console.log(parseReport(JSON.stringify(report), 'text').schemaVersion === schemaVersion);
 console.log(reportSchema.$schema, environmentOf().threads >= 1);
 console.log(knownVariables({ NCCL_ALGO: 'Ring', HOME: '/root' }));

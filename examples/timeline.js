@@ -1,8 +1,9 @@
 // Run: node examples/timeline.js
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { Timeline, mergeTimelines, monotonicSeconds } from 'gradlink/tfjs';
 
-const folder = mkdtempSync('/tmp/gradlink-timeline-');
+const folder = mkdtempSync(`${tmpdir()}/gradlink-timeline-`);
 const files = [0, 1].map((rank) => `${folder}/rank-${rank}.json`);
 files.forEach((file, rank) => {
   const timeline = new Timeline(file, { rank });

@@ -169,6 +169,11 @@ export function ordinals(text: string): number[] {
   return items(text).map(gpuOrdinal);
 }
 
+/** What an option that may be repeated was given so far. */
+export function collect(text: string, previous: readonly string[] = []): readonly string[] {
+  return [...previous, text];
+}
+
 /** Options without those that are the command line's own. */
 export function without<T extends object, K extends keyof T>(
   options: T,

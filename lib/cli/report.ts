@@ -9,7 +9,7 @@ import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { Baselines } from '../compare/index.js';
-import { writeFileAtomic } from '../files/index.js';
+import { writeFileAtomic, writeOwnFile } from '../files/index.js';
 import { printable } from '../printable.js';
 import { chartsOf, type Chart, type LabelledRun } from '../report/charts/index.js';
 import { runsToMarkdown, toPage, toSvg } from '../report/page/index.js';
@@ -96,7 +96,7 @@ async function markdown(
     const stem = basename(output, extname(output));
     for (const chart of charts) {
       const file = `${stem}.${chart.id}.svg`;
-      writeFileAtomic(join(dirname(output), file), [await toSvg([chart])]);
+      writeOwnFile(join(dirname(output), file), [await toSvg([chart])]);
       pictures.set(chart.id, file);
     }
   }

@@ -1,7 +1,7 @@
 // The options of `gradlink train`, and what they come to.
 import type { Command } from 'commander';
 
-import { choice, decimal, integer, list } from './parse.js';
+import { choice, collect, decimal, integer, list } from './parse.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { trainStyles, type TrainStyle } from '../report/train-lines.js';
@@ -54,6 +54,7 @@ export interface TrainOptions extends ReportOptions {
   readonly style: TrainStyle;
   readonly workers?: readonly number[];
   readonly plan?: string;
+  readonly launchArg?: readonly string[];
   readonly outputDir?: string;
 }
 
@@ -97,7 +98,7 @@ Examples:
   $ gradlink train --style elasticdl --workers 1,2,4 --model mobilenetv2 --batch-size 64
   $ gradlink train --style tianshu --plan plan.yaml --output-dir runs
   $ gradlink train --style elasticdl --plan examples/elasticdl.yaml --output-dir runs
-  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir /tmp/run --checkpoint-every 100 --steps 1000
+  $ gradlink launch -n 4 --elastic gradlink train --checkpoint-dir checkpoints --checkpoint-every 100 --steps 1000
 
 Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;
 
@@ -183,6 +184,11 @@ export function addTrainOptions(command: Command): Command {
       list(positive),
     )
     .option('--plan <file>', 'of tianshu and elasticdl: the grid to run, in YAML')
+    .option(
+      '--launch-arg <argument>',
+      'with --plan or --workers: an argument for gradlink launch, as --launch-arg=--mpirun=/opt/bin/mpirun; may be repeated',
+      collect,
+    )
     .option('--output-dir <folder>', 'with --plan: a folder for each run, and the tables');
   return addReportOptions(command).addHelpText('after', examples);
 }

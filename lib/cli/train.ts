@@ -5,7 +5,7 @@ import type { Io } from './io.js';
 import { exitCodeOf, measured } from './measured-command.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
-import { runElasticDl, runPlan } from './train-grid.js';
+import { runElasticDl, runPlan } from './train/grid.js';
 import { addTrainOptions, trainConfig, type TrainOptions } from './train-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
@@ -75,6 +75,15 @@ function refuseMeaningless(options: TrainOptions): void {
     throw UsageError.of('--plan and --output-dir', 'both or none', 'one of them');
   }
   const starts = options.workers !== undefined || options.plan !== undefined;
+  const { launchArg = [] } = options;
+  if (!starts && launchArg.length > 0) {
+    throw UsageError.of('--launch-arg', 'an option beside --plan or --workers', 'it alone');
+  }
+  // A run's report comes back through the output of its job.
+  const altered = launchArg.find((one) => ['--tag-output', '--dry-run'].includes(one));
+  if (altered !== undefined) {
+    throw UsageError.of('--launch-arg', 'what leaves the output of a run as it is', altered);
+  }
   if (starts && readJob() !== undefined) {
     const expected = 'to be started by itself: it starts jobs';
     throw UsageError.of('gradlink train with --workers or --plan', expected, 'a place in a job');

@@ -2,6 +2,7 @@
 // for that.
 import { monotonicSeconds } from '../clock.js';
 import { GradlinkError } from '../errors.js';
+import { ownFile } from '../files/index.js';
 import { Timeline, timelineFile } from '../files/timeline.js';
 import type { LeasedArrays } from '../tensor/leases.js';
 import { nonEmpty } from '../validate.js';
@@ -67,7 +68,7 @@ export function startTimeline(executor: Executor, file: unknown): void {
   const holdsAll = takesLists && heldRanks.length === size;
   const timeline = holdsAll
     ? new Timeline(path, { label: `group of ${size}` })
-    : new Timeline(timelineFile(path, rank), {
+    : new Timeline(ownFile(timelineFile(path, rank)), {
         rank,
         ...(heldRanks.length === 1 ? {} : { label: `ranks ${heldRanks.join(', ')}` }),
       });

@@ -4,7 +4,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
-import { fileFailure, writeFileAtomic } from '../files/index.js';
+import { checkFolder, fileFailure, writeOwnFile } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
 import { anObject } from '../kinds.js';
 import { arrayOf } from '../validate.js';
@@ -78,6 +78,7 @@ export class Baselines {
     for (const file of files) readReport(file);
     try {
       mkdirSync(this.folder, { recursive: true });
+      checkFolder(this.folder);
       replaceFolder(join(this.folder, name), files);
     } catch (cause) {
       throw fileFailure(join(this.folder, name), 'written', cause);
@@ -105,7 +106,7 @@ export class Baselines {
     } catch (cause) {
       throw fileFailure(file, 'written', cause);
     }
-    writeFileAtomic(file, [`${name}\n`]);
+    writeOwnFile(file, [`${name}\n`]);
   }
 
   /** The name of the baseline in use; undefined when none is, or it has gone. */
@@ -120,6 +121,7 @@ export class Baselines {
   /** Forgets one, with its runs. */
   remove(name: string): void {
     this.require(name);
+    checkFolder(this.folder);
     removeFolder(join(this.folder, name));
   }
 

@@ -1,6 +1,7 @@
 // Reading and writing files: what all floors share.
 export { fileFailure, hasCode } from './failures.js';
+export { checkFolder, isOwnFolder, makeOwnFolder, openOwnFile, ownEntry, ownFile } from './own.js';
 export { partialName, removePartials } from './partial.js';
 export { openRegular, readRegular, statusOf, type OpenFile } from './read.js';
 export { targetOf } from './target.js';
-export { syncFolder, writeFileAtomic, type Pieces } from './write.js';
+export { syncFolder, writeFileAtomic, writeOwnFile, type Pieces } from './write.js';

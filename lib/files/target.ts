@@ -1,5 +1,5 @@
 // Where a path leads: through symbolic links, also to a file that is still to be made, and to what is no file.
-import { readlinkSync, realpathSync, statSync } from 'node:fs';
+import { readlinkSync, realpathSync, statSync, type Stats } from 'node:fs';
 import { basename, dirname, join, resolve } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
@@ -11,7 +11,7 @@ const mostLinks = 40;
 /** What writing to a path comes to. */
 export type Target =
   /** A file that is replaced or made; its mode and owner where there is one. */
-  | { readonly kind: 'file'; readonly path: string; readonly before?: Before }
+  | { readonly kind: 'file'; readonly path: string; readonly before?: Before | undefined }
   /** A device, a FIFO: it is written into as it is. */
   | { readonly kind: 'stream'; readonly path: string }
   /** A descriptor of this process, `/dev/stdout` for example. */
@@ -22,6 +22,12 @@ export interface Before {
   readonly mode: number;
   readonly uid: number;
   readonly gid: number;
+}
+
+export function beforeOf(status: Stats | undefined): Before | undefined {
+  if (status === undefined) return undefined;
+  const { mode, uid, gid } = status;
+  return { mode: mode & 0o7777, uid, gid };
 }
 
 /**
@@ -66,8 +72,7 @@ function linkOf(path: string): string | undefined {
 function targetAt(at: string, asked: string): Target {
   const status = statSync(at, { throwIfNoEntry: false });
   if (status === undefined) return { kind: 'file', path: at };
-  const { mode, uid, gid } = status;
-  if (status.isFile()) return { kind: 'file', path: at, before: { mode: mode & 0o7777, uid, gid } };
+  if (status.isFile()) return { kind: 'file', path: at, before: beforeOf(status) };
   if (!status.isDirectory() && !status.isSocket()) return { kind: 'stream', path: at };
   const what = status.isDirectory() ? 'a directory' : 'a socket';
   throw new GradlinkError('ERR_SYSTEM', `${asked} cannot be written: it is ${what}; name a file`, {

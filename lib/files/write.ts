@@ -13,8 +13,9 @@ import {
 import { dirname } from 'node:path';
 
 import { fileFailure, hasCode } from './failures.js';
+import { ownEntry, ownFile } from './own.js';
 import { partialName, removePartials } from './partial.js';
-import { targetOf, type Before } from './target.js';
+import { beforeOf, targetOf, type Before } from './target.js';
 
 /** What is written one behind the other; taken piece by piece, so that it need not be in memory at once. */
 export type Pieces = Iterable<Uint8Array | string>;
@@ -35,6 +36,21 @@ export function writeFileAtomic(path: string, pieces: Pieces): void {
     if (target.kind === 'file') replace(target.path, target.before, pieces);
     else if (target.kind === 'stream') writeInto(target.path, pieces);
     else writePieces(target.descriptor, pieces);
+  } catch (cause) {
+    throw fileFailure(path, 'written', cause);
+  }
+}
+
+/**
+ * As {@link writeFileAtomic}, under a name that gradlink makes itself: a link there is refused.
+ *
+ * @throws GradlinkError ERR_SYSTEM
+ */
+export function writeOwnFile(path: string, pieces: Pieces): void {
+  ownFile(path);
+  try {
+    // The rename replaces a link that comes in between.
+    replace(path, beforeOf(ownEntry(path, 'file')), pieces);
   } catch (cause) {
     throw fileFailure(path, 'written', cause);
   }

@@ -1,6 +1,7 @@
 // What a server does for one store, as a timeline, for as long as a worker wants it.
 import { resolve } from 'node:path';
 
+import { ownFile } from '../files/index.js';
 import { Timeline, serverTimelineFile } from '../files/timeline.js';
 import type { TimelineArgs } from '../files/timeline.js';
 import { nativeTraceFields } from '../native/dist.js';
@@ -70,7 +71,7 @@ export class ServerProfiler {
     if (open.has(path)) throw new Error(`${path} is being written for another store`);
     const { pipelines } = this.#native.takeTrace();
     const lanes = ['receive', ...Array.from({ length: pipelines }, (_, i) => `pipeline ${i}`)];
-    const timeline = new Timeline(path, { rank, label: `server ${server}`, lanes });
+    const timeline = new Timeline(ownFile(path), { rank, label: `server ${server}`, lanes });
     open.add(path);
     this.#failure = undefined;
     this.#native.trace(true);

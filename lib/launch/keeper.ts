@@ -1,5 +1,6 @@
 // Keeps one process of a job that mpirun or srun started: runs it, passes its output and exit status to the launcher, and
 // ends it, with all that it started, when the launcher says so, is gone or is silent, or when what started us is gone.
+import { createHmac } from 'node:crypto';
 import { EventEmitter } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -17,7 +18,7 @@ import { Line } from './line.js';
 import type { Ending } from './members.js';
 import { serverCommand } from './programs.js';
 import { signalProcess } from './processes.js';
-import { ofRole } from './role-env.js';
+import { ofRole, roleEnvVariable } from './role-env.js';
 import { runJob } from './run-job.js';
 import { firstNode, placeEnvironment } from './torchrun.js';
 
@@ -198,9 +199,17 @@ function masterOf(env: Env): Readonly<Record<string, string>> {
   return env.MASTER_ADDR !== undefined || first === undefined ? {} : { MASTER_ADDR: first };
 }
 
-/** Ends with a dot so that the mark of place 1 is no part of that of place 10. */
+/** Made of the secret, which it does not tell: a mark is looked for in texts, and may get into one. */
 function keptMark(env: Env, { place }: KeeperPlace): string {
-  return `${required(env, jobVariable)}.${String(place)}.`;
+  return createHmac('sha256', required(env, jobVariable))
+    .update(`gradlink mark of the kept process ${String(place)}`)
+    .digest('hex');
+}
+
+/** What keepers alone are told, of processes of the other role too, is not for the one that they start. */
+function withoutKeepers(env: Env): Env {
+  const own = [launcherVariable, roleEnvVariable];
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !own.includes(name)));
 }
 
 /** The daemons of Open MPI and MPICH that start a job's processes on a host, one for the job. */
@@ -308,7 +317,7 @@ export async function keep(
     const plan = planFor(command, here, env, gpu.variables);
     const { endings: how } = await runJob([plan], {
       mark: `${keptVariable}=${keptMark(env, place)}`,
-      env,
+      env: withoutKeepers(env),
       signals: endings,
       graceMs: connection.graceMs,
       workers: 1,

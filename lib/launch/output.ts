@@ -3,6 +3,7 @@ import { createWriteStream, type WriteStream } from 'node:fs';
 import { join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
+import { openOwnFile } from '../files/index.js';
 import { LineSplitter } from './line-splitter.js';
 import type { Member } from './members.js';
 
@@ -65,6 +66,15 @@ function fileStem({ role, index, label }: Member): string {
   return `${role === 'server' ? 'server' : 'rank'}-${String(index)}`;
 }
 
+/** A full disk must not take the job down with it, nor a file that cannot be made: the terminal still has everything. */
+function streamInto(path: string): WriteStream | undefined {
+  try {
+    return createWriteStream(path, { fd: openOwnFile(path) }).on('error', () => undefined);
+  } catch {
+    return undefined;
+  }
+}
+
 export class JobOutput {
   private readonly gates: Readonly<Record<'stdout' | 'stderr', Gate>>;
   private readonly tails = new Map<string, string[]>();
@@ -83,14 +93,11 @@ export class JobOutput {
     this.sources.push(closing(source));
     const tail = this.tails.get(label) ?? [];
     this.tails.set(label, tail);
+    const ending = name === 'stdout' ? 'out' : 'err';
     const file =
       directory === undefined
         ? undefined
-        : createWriteStream(
-            join(directory, `${fileStem(member)}.${name === 'stdout' ? 'out' : 'err'}`),
-          );
-    // A full disk must not take the job down with it; the terminal still has everything.
-    file?.on('error', () => undefined);
+        : streamInto(join(directory, `${fileStem(member)}.${ending}`));
     if (file !== undefined) this.files.push(file);
 
     const lines = new LineSplitter((line) => {

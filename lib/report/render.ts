@@ -1,6 +1,5 @@
-import { stringify } from 'csv-stringify/sync';
-
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
+import { csvText } from './csv.js';
 import { hostLines } from './host-lines.js';
 import { toJunit } from './junit.js';
 import { code, markdownTable, plain } from './markdown.js';
@@ -37,9 +36,6 @@ export function toJson(report: Report): string {
   return `${JSON.stringify(report, null, 2)}\n`;
 }
 
-/** A text that a spreadsheet would take for a formula has an apostrophe before it; booleans would be 1 and nothing. */
-const csvOptions = { escape_formulas: true, cast: { boolean: String } };
-
 /** A row for each case under a header line; RFC 4180, an absent value is an empty cell. */
 export function toCsv(report: Report): string {
   const columns = columnNames(report.cases);
@@ -47,7 +43,7 @@ export function toCsv(report: Report): string {
     const record = flatRecord(result);
     return columns.map((name) => record[name] ?? null);
   });
-  return stringify([columns, ...rows], csvOptions);
+  return csvText([columns, ...rows]);
 }
 
 /** Of a table with a row for each case. */

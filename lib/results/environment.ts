@@ -11,38 +11,9 @@ import {
 
 import { anObject } from '../kinds.js';
 import type { EnvironmentInfo } from './result.js';
+import { shownVariables } from './shown-variables.js';
 
-// Only what changes a figure. A report gets attached to tickets, and an environment holds secrets.
-const variableNames = new Set([
-  'OMP_NUM_THREADS',
-  'OMP_PROC_BIND',
-  'OMP_PLACES',
-  'KMP_AFFINITY',
-  'GOMP_CPU_AFFINITY',
-  'CUDA_VISIBLE_DEVICES',
-  'UV_THREADPOOL_SIZE',
-  'MALLOC_ARENA_MAX',
-  'SLURM_NTASKS',
-  'SLURM_PROCID',
-  'SLURM_CPUS_PER_TASK',
-  'PMI_RANK',
-  'PMI_SIZE',
-  'RANK',
-  'WORLD_SIZE',
-  'LOCAL_RANK',
-]);
-const variablePrefixes = [
-  'GRADLINK_',
-  'NCCL_',
-  'OMPI_MCA_btl',
-  'OMPI_MCA_coll',
-  'OMPI_COMM_WORLD_',
-  'UCX_',
-];
-// GRADLINK_JOB is the secret that lets a process join a running job; GRADLINK_PROGRESS tells of a terminal, not of a run.
-const hiddenNames = new Set(['GRADLINK_JOB', 'GRADLINK_PROGRESS']);
-
-/** The variables of `environment` that a report shows, by a fixed list, in alphabetical order. */
+/** The variables of `environment` that a report shows, by a fixed list of names, in alphabetical order. */
 export function knownVariables(
   environment: Readonly<Record<string, string | undefined>>,
 ): Record<string, string> {
@@ -50,10 +21,7 @@ export function knownVariables(
   const known: Record<string, string> = {};
   for (const name of Object.keys(environment).sort()) {
     const value = environment[name];
-    if (value === undefined || hiddenNames.has(name)) continue;
-    if (variableNames.has(name) || variablePrefixes.some((prefix) => name.startsWith(prefix))) {
-      known[name] = value;
-    }
+    if (value !== undefined && shownVariables.has(name)) known[name] = value;
   }
   return known;
 }

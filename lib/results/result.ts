@@ -48,7 +48,7 @@ export interface EnvironmentInfo {
   kernel: string;
   architecture: string;
   nodeVersion: string;
-  /** Only variables that change what is measured (a fixed list of names and prefixes), never the whole environment. */
+  /** Only variables that change what is measured (a fixed list of names), never the whole environment. */
   variables: Readonly<Record<string, string>>;
 }
 

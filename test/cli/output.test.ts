@@ -4,6 +4,7 @@ import {
   closeSync,
   constants,
   lstatSync,
+  mkdirSync,
   mkdtempSync,
   openSync,
   readdirSync,
@@ -15,7 +16,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
@@ -97,5 +98,52 @@ describe('an output', () => {
     expect((await gradlink([...argv, `/dev/fd/${descriptor}`])).code).toBe(0);
     closeSync(descriptor);
     expect(readFileSync(file, 'utf8')).toBe(text);
+  });
+});
+
+describe('a link under a name that a command makes itself', () => {
+  const link = (name: string, target: string): string => {
+    const path = join(folder, 'out', name);
+    mkdirSync(dirname(path), { recursive: true });
+    symlinkSync(target, path);
+    return path;
+  };
+
+  const tinyPlan =
+    '{model: mlp, dataset: mnist, image-size: 4, batch-size: 4, grid: [[1, 1]], repeats: 1, warmup: 0, steps: 1}';
+  const ofRun = '1n1g/mlp_b4_fp32_1';
+  const train = ['train', '--style', 'tianshu', '--plan', 'PLAN', '--output-dir'];
+  it.each([
+    ['rank-0.out', ['launch', '-n', '1', '--output-dir']],
+    ['1n1g', train],
+    [ofRun, train],
+    [`${ofRun}/command.json`, train],
+    [`${ofRun}/report.json`, train],
+    [`${ofRun}/output.log`, train],
+    ['summary.csv', train],
+  ])('is not followed: %s', async (name, command) => {
+    const victim = join(folder, 'victim');
+    mkdirSync(victim);
+    writeFileSync(join(victim, 'file'), 'precious');
+    const path = link(name, name.includes('.') ? join(victim, 'file') : victim);
+    writeFileSync(join(folder, 'plan'), tinyPlan);
+    const argv = command.map((word) => word.replace('PLAN', join(folder, 'plan')));
+    argv.push(join(folder, 'out'), ...(argv[0] === 'launch' ? ['true'] : []));
+    const { code, stderr } = await gradlink(argv);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(new RegExp(`${path} .*\\blink\\b`));
+    expect(readlinkSync(path)).toContain(victim);
+    expect(readdirSync(victim)).toEqual(['file']);
+    expect(readFileSync(join(victim, 'file'), 'utf8')).toBe('precious');
+  });
+
+  it('is not followed: a chart beside a report', async () => {
+    const output = join(folder, 'out', 'page.md');
+    expect((await gradlink(['report', run, '--output', output])).code).toBe(0);
+    const chart = readdirSync(join(folder, 'out')).find((name) => name.endsWith('.svg')) ?? '';
+    rmSync(join(folder, 'out', chart));
+    link(chart, join(folder, 'run.json'));
+    expect((await gradlink(['report', run, '--output', output])).code).toBe(1);
+    expect(readFileSync(run, 'utf8')).toContain('schemaVersion');
   });
 });

@@ -1,4 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
 import { mergeTimelines } from '../../lib/train/timeline.js';
+import { errorWith } from '../support/errors.js';
 import { ranksOfTests } from '../support/ranks.js';
 
 const open = ranksOfTests();
@@ -110,6 +111,13 @@ describe('the timeline of a communicator', () => {
     expect(() => {
       one!.startTimeline(join(folder, 'no', 'trace.json'));
     }).toThrow(expect.objectContaining({ code: 'ERR_SYSTEM' }) as Error);
-    one!.startTimeline(join(folder, 'trace.json'));
+    const file = join(folder, 'trace.json');
+    const link = join(folder, 'trace.rank-0.json');
+    symlinkSync(file, link);
+    expect(() => {
+      one!.startTimeline(file);
+    }).toThrow(errorWith('ERR_SYSTEM', /trace\.rank-0\.json .*\blink\b/));
+    rmSync(link);
+    one!.startTimeline(file);
   });
 });

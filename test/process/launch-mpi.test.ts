@@ -6,7 +6,15 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, shareCores } from '../../lib/launch/cores.js';
-import { bearers, Launches, marked, missing, storeProgram, until } from '../support/launching.js';
+import {
+  bearers,
+  leaksOf,
+  Launches,
+  marked,
+  missing,
+  storeProgram,
+  until,
+} from '../support/launching.js';
 
 let launches: Launches;
 beforeAll(() => {
@@ -49,7 +57,7 @@ describe.each([
 
   mpiTest('sets variables of the workers alone, and of the servers alone', async () => {
     const module = join(launches.scratch, `${mpi}-roles.mjs`);
-    const told = `'role ' + process.env.GRADLINK_ROLE + ' ' + process.env.COLOR + ' ' + process.env.SHAPE + '\\n'`;
+    const told = `'role ' + process.env.GRADLINK_ROLE + ' ' + process.env.COLOR + ' ' + process.env.SHAPE + ' ' + process.env.GRADLINK_ROLE_ENV + '\\n'`;
     writeFileSync(module, `process.stdout.write(${told});`);
     // A job whose workers end without a store does not wait for its servers.
     const worker = join(launches.scratch, `${mpi}-worker.mjs`);
@@ -67,8 +75,15 @@ describe.each([
     const lines = stdout.split('\n').filter((line) => line.startsWith('role'));
     expect({ code, lines: lines.sort() }).toEqual({
       code: 0,
-      lines: ['role server red round', 'role worker light "blue" round'],
+      lines: ['role server red round undefined', 'role worker light "blue" round undefined'],
     });
+  });
+
+  mpiTest('keeps its secret and its variables out of all that it writes', async () => {
+    const where = { env: { GRADLINK_MPI: mpi } };
+    const { code, leaks, shown } = await leaksOf(launches, ['--launcher', 'mpi'], where);
+    expect({ code, leaks }).toEqual({ code: 0, leaks: [] });
+    expect(shown).toContain('GRADLINK_NUM_WORKERS');
   });
 
   mpiTest('writes a file a rank, with all of a long output in order', async () => {

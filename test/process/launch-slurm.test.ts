@@ -8,6 +8,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 
 import {
   bearers,
+  leaksOf,
   Launches,
   marked,
   missing,
@@ -65,6 +66,13 @@ slurmTest('numbers the ranks and passes variables on', async () => {
     stdout: ['0', '1', '2'].map((each) => `[${each}] ${each} 3 worker mpi light blue`),
     stderr: '',
   });
+});
+
+slurmTest('keeps its secret and its variables out of all that it writes', async () => {
+  const where = { env: { SLURM_CONF: config } };
+  const { code, leaks, shown } = await leaksOf(launches, ['--launcher', 'slurm'], where);
+  expect({ code, leaks }).toEqual({ code: 0, leaks: [] });
+  expect(shown).toContain('GRADLINK_NUM_WORKERS');
 });
 
 slurmTest('takes the plugin that goes with the MPI', async () => {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
-import { bearers as bearersOf, Launches, until } from '../support/launching.js';
+import { bearers as bearersOf, leaksOf, Launches, until } from '../support/launching.js';
 import type { Ended, Started } from '../support/launching.js';
 
 let launches: Launches;
@@ -99,6 +99,12 @@ describe('what a job is given', () => {
     const refused = await launch('-n', '1', '--env', 'RANK=3', 'true');
     expect(refused.code).toBe(2);
     expect(refused.stderr).toMatch(/--env\b.* RANK\./);
+  });
+
+  it('keeps its secret and its variables out of all that it writes', async () => {
+    const { code, leaks, shown } = await leaksOf(launches, []);
+    expect({ code, leaks }).toEqual({ code: 0, leaks: [] });
+    expect(shown).toContain('GRADLINK_RANK');
   });
 
   it('leaves the options behind the command to the command', async () => {

@@ -100,9 +100,10 @@ describe('two hosts', () => {
       plan,
       `{model: mlp, dataset: mnist, image-size: 4, batch-size: 4, dist-optimizer: dist_sync,
         grid: [[1, 1], [2, 1], [3, 1]], repeats: 1, warmup: 1, steps: 2,
-        hosts: [${addresses.join(', ')}, localhost], launch: ${JSON.stringify(reach)}}`,
+        hosts: [${addresses.join(', ')}, localhost]}`,
     );
     const args = ['train', '--style', 'tianshu', '--plan', plan, '--output-dir', folder];
+    args.push(...reach.map((one) => `--launch-arg=${one}`));
     const [program = '', ...before] = first.before;
     spawnSync(program, [...before, process.execPath, gradlink, ...args], {
       env: { ...process.env, ...first.env },

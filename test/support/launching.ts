@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { parseReport } from '../../lib/results/read-report.js';
+
 export const gradlink = new URL('../../bench/gradlink.js', import.meta.url).pathname;
 
 export interface Ended {
@@ -120,6 +122,47 @@ export function storeProgram(folder: string): string {
      await kv.close();`,
   );
   return path;
+}
+
+/**
+ * Runs a job that reports, with variables that only its processes are to know, and looks for these and for the job's
+ * secret in all that it writes.
+ *
+ * @param args of the launcher, before the numbers of processes
+ * @returns which text has which of them; and the names of the variables that rank 0's report shows
+ */
+export async function leaksOf(
+  launches: Launches,
+  args: readonly string[],
+  where?: Where,
+): Promise<{ readonly code: number | null; readonly leaks: string[]; readonly shown: string[] }> {
+  const secret = launches.mark('secret');
+  const folder = join(mkdtempSync(join(launches.scratch, 'leaks-')), 'logs');
+  const told = (name: string): string[] => [name, `value-of-${name}`];
+  const variables = ['GRADLINK_TOKEN', 'NCCL_TOKEN', 'WORKER_TOKEN', 'SERVER_TOKEN'].map(told);
+  const given = variables.flatMap(([name = '', value = '']) => {
+    const role = /^(WORKER|SERVER)/.exec(name)?.[0].toLowerCase();
+    return [role === undefined ? '--env' : `--env-${role}`, `${name}=${value}`];
+  });
+  const script = `echo $GRADLINK_JOB > ${secret}; exec "$@"`;
+  const report = ['collectives', 'all_reduce', '-b', '1K', '-e', '1K', '--json'];
+  const { code, stdout, stderr } = await launches.run(
+    [
+      ...[...args, '-n', '2', ...given, '--output-dir', folder],
+      ...['sh', '-c', script, 'sh', process.execPath, gradlink, ...report],
+    ],
+    where,
+  );
+  const texts = { stdout, stderr } as Record<string, string>;
+  for (const name of readdirSync(folder)) texts[name] = readFileSync(join(folder, name), 'utf8');
+  const hidden = [...variables, ['GRADLINK_JOB', readFileSync(secret, 'utf8').trim()]];
+  const leaks = Object.entries(texts).flatMap(([text, content]) =>
+    hidden
+      .filter(([, value = '']) => value !== '' && content.includes(value))
+      .map(([name]) => `${name!} in ${text}`),
+  );
+  const shown = Object.keys(parseReport(stdout, 'stdout').environment.variables);
+  return { code, leaks, shown };
 }
 
 /**

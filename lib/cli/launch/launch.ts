@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto';
 
 import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
-import { choice, decimal, integer } from '../parse.js';
+import { choice, collect, decimal, integer } from '../parse.js';
 import { ProgressRelay } from '../progress/relay.js';
 import { withColumns } from '../terminal-width.js';
 import type { Register } from '../register.js';
@@ -40,18 +40,13 @@ A hostfile has a host a line: node1, node1:4 or node1 slots=4.
 Examples:
   $ gradlink launch -n 4 node app.js --epochs 3
   $ gradlink launch -n 4 -s 2 node bench/measure.js --kv-store dist_sync
-  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir /tmp/app node app.js
+  $ gradlink launch -n 8 -s 2 --launcher ssh -H hosts --sync-dst-dir ~/app node app.js
   $ gradlink launch -n 64 --launcher slurm --launcher-arg=--partition=gpu node app.js
-  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir /tmp/run --checkpoint-every 100
+  $ gradlink launch -n 4 --elastic node bench/train.js --checkpoint-dir checkpoints --checkpoint-every 100
   $ gradlink launch -n 2 --tag-output --env LOG_LEVEL=debug node app.js
 
 Exit status: 0 when every process ended with 0, else that of the first that failed (128 + signal number where a
 signal killed it), 124 after --timeout, 130 after Ctrl-C. A process that fails ends the whole job.`;
-
-const collect = (text: string, previous: readonly string[]): readonly string[] => [
-  ...previous,
-  text,
-];
 
 /** The processes to start; what is wrong with this machine's mpirun or srun is the user's to mend. */
 function planned(launcher: Launcher, job: JobSpec, jobId: string): readonly ProcessPlan[] {
@@ -105,7 +100,7 @@ async function runOnce(
   options: LaunchOptions,
   io: Io,
 ): Promise<JobResult> {
-  if (directory !== undefined) prepareDirectory(directory);
+  if (directory !== undefined) prepareDirectory(directory, options.outputDir);
   const { workers, servers, graceMs, hosts, tolerateWorkerLoss } = job;
   const jobId = randomBytes(16).toString('hex');
   const remote =

@@ -1,10 +1,12 @@
 // What `gradlink launch` was asked for, checked, as a job.
-import { accessSync, constants, existsSync, mkdirSync } from 'node:fs';
+import { accessSync, constants, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { InvalidArgumentError } from 'commander';
 
 import { refuseVariables, serversOf } from './mxnet.js';
 import { UsageError } from '../usage-error.js';
+import { checkFolder, makeOwnFolder, ownEntry } from '../../files/index.js';
 import { allowedCores } from '../../launch/cores.js';
 import { parseHostList, parseHostfile, place } from '../../launch/hosts.js';
 import {
@@ -79,10 +81,17 @@ function withoutOuterJob(env: Env): Env {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !own.includes(name)));
 }
 
-export function prepareDirectory(directory: string): void {
+/** @param named what the user named, if that is another: the folder of a restart is in it */
+export function prepareDirectory(directory: string, named = directory): void {
   try {
-    mkdirSync(directory, { recursive: true });
+    if (directory === named) mkdirSync(directory, { recursive: true });
+    else makeOwnFolder(directory);
     accessSync(directory, constants.W_OK);
+    checkFolder(directory);
+    for (const name of readdirSync(directory)) {
+      if (/^(?:(?:rank|server)-\d+|mpirun|srun)\.(?:out|err)$/.test(name))
+        ownEntry(join(directory, name), 'file');
+    }
   } catch (error) {
     throw UsageError.of(
       '--output-dir',

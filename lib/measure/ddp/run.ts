@@ -3,6 +3,7 @@
 import { Communicator } from '../../communicator/communicator.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { reduceModes, type ReduceMode } from '../../train/buckets/types.js';
+import { ownFile } from '../../files/index.js';
 import { Timeline, timelineFile } from '../../train/timeline.js';
 import { integer } from '../../validate.js';
 import {
@@ -117,7 +118,7 @@ async function compare(world: Communicator, given: Given, events: RunEvents): Pr
   const timeline =
     file === undefined
       ? undefined
-      : new Timeline(timelineFile(file, world.rank), { rank: world.rank });
+      : new Timeline(ownFile(timelineFile(file, world.rank)), { rank: world.rank });
   const plan: DdpPlan = {
     ...given,
     firstBucketMebibytes: given.firstBucket,

@@ -13,6 +13,7 @@ import {
 import { useBackend, type Backend } from '../../train/backends.js';
 import { Batches, openDataset } from '../../train/data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../../train/models/index.js';
+import { ownFile } from '../../files/index.js';
 import { Timeline, timelineFile } from '../../train/timeline.js';
 import { importPackage, tf } from '../../train/tfjs.js';
 import { createMethod } from './create-method.js';
@@ -45,7 +46,7 @@ export async function trainOnRank(
   const timeline =
     config.timeline === undefined
       ? undefined
-      : new Timeline(timelineFile(config.timeline, rank), { rank });
+      : new Timeline(ownFile(timelineFile(config.timeline, rank)), { rank });
   // What its own buckets and servers bring is there anyway.
   if (timeline !== undefined) traceInto(communicator, timeline);
   try {

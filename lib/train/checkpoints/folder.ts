@@ -2,7 +2,7 @@
 import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
-import { fileFailure, hasCode } from '../../files/index.js';
+import { checkFolder, fileFailure, hasCode, isOwnFolder, ownFile } from '../../files/index.js';
 import { markerFile, readMarker, type Marked } from './marker.js';
 import { folderOfStep, stepOf } from './names.js';
 import type { Checkpoint } from './types.js';
@@ -51,16 +51,23 @@ export function completeCheckpoints(folder: string): Checkpoint[] {
   return steps(folder).flatMap((step) => markedAt(folderOfStep(folder, step))?.checkpoint ?? []);
 }
 
+/** The steps of those that may be removed: a link is none of ours, and what another user has is not ours either. */
+function ownSteps(folder: string): number[] {
+  const all = steps(folder);
+  if (all.length > 0) checkFolder(folder);
+  return all.filter((step) => isOwnFolder(folderOfStep(folder, step)));
+}
+
 /** Removes what saves left that came to no end: room for the next one, of `step`. */
 export function removeUnfinished(folder: string, step: number): void {
-  for (const begun of steps(folder)) {
+  for (const begun of ownSteps(folder)) {
     if (begun !== step && !wasCompleted(folder, begun)) remove(folderOfStep(folder, begun));
   }
 }
 
 /** Removes all but the last `keep` up to that of `step`; those behind it, which a run went back from, stay. */
 export function removeOld(folder: string, step: number, keep: number): void {
-  const before = completedSteps(folder).filter((other) => other < step);
+  const before = ownSteps(folder).filter((other) => other < step && wasCompleted(folder, other));
   const whole = before.filter((other) => markedAt(folderOfStep(folder, other)) !== undefined);
   const staying = new Set(whole.slice(0, keep - 1));
   for (const other of before) {
@@ -85,10 +92,11 @@ function remove(own: string): void {
 
 /** Removes a rank's part of a save that failed, and the folder with the last of them. */
 export function removePart(own: string, name: string): void {
-  rmSync(join(own, name), { force: true });
+  if (!isOwnFolder(own)) return;
   try {
+    rmSync(ownFile(join(own, name)), { force: true });
     rmdirSync(own);
   } catch {
-    // Others' parts are there, or a checkpoint that this one was to replace.
+    // Others' parts are there, or a checkpoint that this one was to replace, or what made the save fail.
   }
 }

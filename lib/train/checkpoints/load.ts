@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
-import { fileFailure } from '../../files/index.js';
+import { fileFailure, ownEntry } from '../../files/index.js';
 import { checkFolderOf, checkLabels } from './arguments.js';
 import { completedSteps } from './folder.js';
 import { readMarker, type Marked } from './marker.js';
@@ -118,6 +118,7 @@ function tryLoading(
 }
 
 function readShare(own: string, { files }: Marked, { rank, size }: CheckpointRanks): NamedArray[] {
+  for (const { name } of files) ownEntry(join(own, name), 'file');
   const share = files.filter((_, at) => at % size === rank && at !== rank % files.length);
   for (const file of share) checkTensors(join(own, file.name), digestOf(file));
   const file = files[rank % files.length]!;

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { basename, join } from 'node:path';
 
-import { fileFailure, readRegular, writeFileAtomic } from '../../files/index.js';
+import { fileFailure, ownEntry, readRegular, writeOwnFile } from '../../files/index.js';
 import { parseJson } from '../../files/json-text.js';
 import { stepOf } from './names.js';
 import type { Digest } from './tensor-file.js';
@@ -40,7 +40,7 @@ export function writeMarker(own: string, place: TrainingPlace, files: readonly R
   const { step, samplesSeen, labels } = place;
   const content = { format: version, step, samplesSeen, labels, size: files.length, files };
   const head = JSON.stringify(content).slice(0, -1);
-  writeFileAtomic(join(own, markerFile), [`${head},"checksum":"${sha256(head)}"}\n`]);
+  writeOwnFile(join(own, markerFile), [`${head},"checksum":"${sha256(head)}"}\n`]);
 }
 
 /**
@@ -50,6 +50,8 @@ export function writeMarker(own: string, place: TrainingPlace, files: readonly R
 export function readMarker(own: string): Marked {
   const path = join(own, markerFile);
   try {
+    ownEntry(own, 'folder');
+    ownEntry(path, 'file');
     return decode(readRegular(path, mostBytes), own);
   } catch (cause) {
     throw fileFailure(path, 'read', cause);

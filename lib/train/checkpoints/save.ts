@@ -1,9 +1,8 @@
 // Writing a checkpoint: each rank its arrays, then rank 0 the mark that makes them count.
-import { mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
-import { fileFailure, syncFolder } from '../../files/index.js';
+import { fileFailure, makeOwnFolder, syncFolder } from '../../files/index.js';
 import { integer, maxInt32, optionNames, optionsObject } from '../../validate.js';
 import { checkArrays, checkFolderOf, checkPlace } from './arguments.js';
 import { markedAt, removeOld, removePart, removeReplaced, removeUnfinished } from './folder.js';
@@ -49,7 +48,7 @@ export async function saveCheckpoint(
     });
   }
   const part = attempt(own, () => {
-    mkdirSync(own, { recursive: true });
+    makeOwnFolder(own);
     return { name, ...writeTensors(join(own, name), arrays) };
   });
   try {

@@ -3,7 +3,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { closeSync, readSync } from 'node:fs';
 
-import { fileFailure, openRegular, writeFileAtomic } from '../../files/index.js';
+import { fileFailure, openRegular, writeOwnFile } from '../../files/index.js';
 import {
   DamagedFile,
   decodeHeader,
@@ -46,7 +46,7 @@ export function writeTensors(path: string, arrays: readonly NamedArray[]): Diges
       }
     }
   };
-  writeFileAtomic(path, hashed());
+  writeOwnFile(path, hashed());
   return { bytes, sha256: hash.digest('hex') };
 }
 

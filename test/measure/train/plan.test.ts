@@ -38,7 +38,7 @@ describe('parsePlan', () => {
       target: 0.9
       hosts: [node1, node2]
       launcher: mpi
-      launch: [--remote-shell, ssh -p 2222]
+      launch: [--bind-to, none]
       timeout: 600
       servers: 2`;
     expect(parsePlan(text, known)).toEqual({
@@ -55,7 +55,7 @@ describe('parsePlan', () => {
       launcher: 'mpi',
       servers: 2,
       timeoutSeconds: 600,
-      launch: ['--remote-shell', 'ssh -p 2222'],
+      launch: ['--bind-to', 'none'],
       options: {
         'dist-optimizer': 'neighbor_allreduce',
         'atc-style': 'true',
@@ -99,8 +99,7 @@ describe('parsePlan', () => {
     ['{grid: [[1, 1]], hosts: [a], launcher: local}', 'launcher, got "local"'],
     ['{grid: [[1, 1]], launcher: slurm}', /\bhosts .*launcher, got "slurm"/],
     ['{grid: [[1, 1]], launch: --tag-output}', 'launch, got "--tag-output"'],
-    ['{grid: [[1, 1]], launch: [--tag-output]}', /\blaunch without .*got --tag-output/],
-    ['{grid: [[1, 1]], modle: mlp}', 'entry modle'],
+    ['{grid: [[1, 1]], modle: mlp}', /\bmodel, .*\bentry modle\b.*\bcommand line\b/],
     ['{grid: [[1, 1]], model: 1}', 'model, got 1'],
     ['{grid: [[1, 1]], lr: [1]}', 'lr, got [1]'],
     ['{grid: [[1, 1]], workers: [1]}', /\bgrid or workers, .*both/],

@@ -1,24 +1,23 @@
 // The styles of `gradlink train` that start jobs: ElasticDL's over numbers of workers, and both over a plan.
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { Command } from 'commander';
-import { stringify } from 'csv-stringify/sync';
 
-import type { Io } from './io.js';
-import { ProgressBar } from './progress/bar.js';
-import { runTrainJob, withParameters, type TrainJob } from './train-job.js';
-import { trainConfig, type TrainOptions } from './train-options.js';
-import type { ProgressMessage } from './progress/messages.js';
-import { shown } from './terminal.js';
-import { UsageError } from './usage-error.js';
-import { writeFileAtomic } from '../files/index.js';
-import { failedCase, waivedCase } from '../results/case.js';
-import { readInput } from '../results/input-file.js';
-import { readReport } from '../results/read-report.js';
-import { hasMeasurement, type CaseIdentity, type CaseResult } from '../results/result.js';
-import { trainIdentity } from '../measure/train/case.js';
+import type { Io } from '../io.js';
+import { ProgressBar } from '../progress/bar.js';
+import { runTrainJob, withParameters, type TrainJob } from './job.js';
+import { trainConfig, type TrainOptions } from '../train-options.js';
+import { readPlan } from './plan.js';
+import type { ProgressMessage } from '../progress/messages.js';
+import { shown } from '../terminal.js';
+import { makeOwnFolder, ownFile, writeOwnFile } from '../../files/index.js';
+import { failedCase, waivedCase } from '../../results/case.js';
+import { readReport } from '../../results/read-report.js';
+import { hasMeasurement, type CaseIdentity, type CaseResult } from '../../results/result.js';
+import { trainIdentity } from '../../measure/train/case.js';
+import { csvText } from '../../report/csv.js';
 import {
   elasticDlMarkdown,
   elasticDlRecords,
@@ -27,11 +26,11 @@ import {
   gridRecords,
   gridRows,
   gridTable,
-} from '../report/train-tables.js';
-import { parsePlan, type GridCell, type GridPlan, type GridStyle } from '../measure/train/plan.js';
+} from '../../report/train-tables.js';
+import type { GridCell, GridPlan, GridStyle } from '../../measure/train/plan.js';
 
 /** Options that are about jobs or reports, not about one run. */
-const notOfOneRun = ['workers', 'plan', 'output-dir', 'output', 'format', 'style'];
+const notOfOneRun = ['workers', 'plan', 'launch-arg', 'output-dir', 'output', 'format', 'style'];
 
 const longName = (flag: string | undefined): string => (flag ?? '').replace(/^--/, '');
 
@@ -108,7 +107,7 @@ export async function runElasticDl(
       const job: TrainJob = {
         workers,
         servers: serversOf(options.distOptimizer),
-        launch: [],
+        launch: options.launchArg ?? [],
         train: [...givenArguments(command), '--style', 'elasticdl'],
         identity: trainIdentity(config, workers),
         reportFile: join(scratch, `${workers}.json`),
@@ -122,17 +121,6 @@ export async function runElasticDl(
   }
   print(`${shown((room) => elasticDlTable(cases, room), io)}\n`);
   return cases;
-}
-
-function readPlan(file: string, command: Command, style: GridStyle): GridPlan {
-  const known = command.options
-    .map(({ long }) => longName(long))
-    .filter((name) => !notOfOneRun.includes(name));
-  try {
-    return parsePlan(readInput(file, 'a plan of runs'), known, style);
-  } catch (error) {
-    throw new UsageError(`--plan ${file}: ${(error as Error).message}.`);
-  }
 }
 
 /** `2n4g/resnet50_b32_fp32_1`: DLPerf's names. */
@@ -154,7 +142,12 @@ function hostList(hosts: readonly string[], devices: number, servers: number): s
     .join(',');
 }
 
-function launchArguments(plan: GridPlan, cell: GridCell, servers: number): string[] {
+function launchArguments(
+  plan: GridPlan,
+  cell: GridCell,
+  servers: number,
+  given: readonly string[],
+): string[] {
   const { hosts, launcher, launch, timeoutSeconds } = plan;
   const used = hosts.slice(0, cell.machines);
   return [
@@ -163,6 +156,7 @@ function launchArguments(plan: GridPlan, cell: GridCell, servers: number): strin
       ? []
       : ['--launcher', launcher, '-H', hostList(used, cell.devices, servers)]),
     ...launch,
+    ...given,
   ];
 }
 
@@ -214,17 +208,15 @@ function* runsOf(plan: GridPlan, otherwise: string): Generator<GridRun> {
 /** TianShu's table, as text, Markdown and CSV. */
 function writeTianshu(folder: string, cases: readonly CaseResult[], target: number): string[] {
   const rows = gridRows(cases, target);
-  writeFileAtomic(join(folder, 'summary.md'), [gridMarkdown(rows, target)]);
-  const records = stringify(gridRecords(rows).map((row) => [...row]));
-  writeFileAtomic(join(folder, 'summary.csv'), [records]);
+  writeOwnFile(join(folder, 'summary.md'), [gridMarkdown(rows, target)]);
+  writeOwnFile(join(folder, 'summary.csv'), [csvText(gridRecords(rows))]);
   return gridTable(rows);
 }
 
 /** ElasticDL's table, as text, Markdown and CSV. */
 function writeElasticDl(folder: string, cases: readonly CaseResult[]): string[] {
-  writeFileAtomic(join(folder, 'summary.md'), [elasticDlMarkdown(cases)]);
-  const records = stringify(elasticDlRecords(cases).map((row) => [...row]));
-  writeFileAtomic(join(folder, 'summary.csv'), [records]);
+  writeOwnFile(join(folder, 'summary.md'), [elasticDlMarkdown(cases)]);
+  writeOwnFile(join(folder, 'summary.csv'), [csvText(elasticDlRecords(cases))]);
   return elasticDlTable(cases);
 }
 
@@ -240,13 +232,15 @@ export async function runPlan(
   io: Io,
   print: (text: string) => void,
 ): Promise<CaseResult[]> {
-  const plan = readPlan(options.plan ?? '', command, style);
+  const plan = readPlan(options.plan ?? '', command, style, io);
   const all = [...runsOf(plan, options.model)];
   const cases: CaseResult[] = [];
   mkdirSync(folder, { recursive: true });
+  for (const name of ['summary.md', 'summary.csv']) ownFile(join(folder, name));
   const runs = new Runs(io, all.length);
   try {
-    for (const one of all) cases.push(await runCell(command, plan, style, one, folder, runs));
+    for (const one of all)
+      cases.push(await runCell(command, options, plan, style, one, folder, runs));
   } finally {
     runs.stop();
   }
@@ -258,6 +252,7 @@ export async function runPlan(
 
 async function runCell(
   command: Command,
+  options: TrainOptions,
   plan: GridPlan,
   style: GridStyle,
   run: GridRun,
@@ -279,7 +274,8 @@ async function runCell(
   }
   const name = runFolder(cell, model, batchSize, repeat);
   const own = join(folder, name);
-  mkdirSync(own, { recursive: true });
+  makeOwnFolder(dirname(own));
+  makeOwnFolder(own);
   const train = [
     ...givenArguments(command),
     ...Object.entries(plan.options).flatMap(([name, value]) =>
@@ -289,17 +285,18 @@ async function runCell(
     ...plan.measuring,
   ];
   const servers = Math.max(plan.servers, serversOf(method));
-  const launch = launchArguments(plan, cell, servers);
+  const launch = launchArguments(plan, cell, servers, options.launchArg ?? []);
   const line = `${JSON.stringify({ workers, servers, launch, train })}\n`;
   const reportFile = join(own, 'report.json');
   const commandFile = join(own, 'command.json');
+  for (const file of [reportFile, commandFile]) ownFile(file);
   const before = finishedBefore(reportFile, commandFile, line);
   if (before !== undefined) {
     runs.skip();
     return onItsMachines(withParameters(before, identity), cell, identity);
   }
   rmSync(reportFile, { force: true });
-  writeFileAtomic(commandFile, [line]);
+  writeOwnFile(commandFile, [line]);
   const logFile = join(own, 'output.log');
   const job: TrainJob = { workers, servers, launch, train, identity, reportFile, logFile };
   return onItsMachines(await runs.run(job, own, name), cell, identity);

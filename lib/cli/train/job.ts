@@ -3,14 +3,14 @@ import { spawn } from 'node:child_process';
 import { createWriteStream } from 'node:fs';
 import { finished } from 'node:stream/promises';
 
-import type { Io } from './io.js';
-import { environmentFor, readProgress, type ProgressMessage } from './progress/messages.js';
-import { writeFileAtomic } from '../files/index.js';
-import { LineSplitter } from '../launch/line-splitter.js';
-import { parseReport } from '../results/read-report.js';
-import { failedCase } from '../results/case.js';
-import type { CaseIdentity, CaseResult } from '../results/result.js';
-import { packageFile } from '../package-folder.js';
+import type { Io } from '../io.js';
+import { environmentFor, readProgress, type ProgressMessage } from '../progress/messages.js';
+import { openOwnFile, writeOwnFile } from '../../files/index.js';
+import { LineSplitter } from '../../launch/line-splitter.js';
+import { parseReport } from '../../results/read-report.js';
+import { failedCase } from '../../results/case.js';
+import type { CaseIdentity, CaseResult } from '../../results/result.js';
+import { packageFile } from '../../package-folder.js';
 
 export interface TrainJob {
   readonly workers: number;
@@ -50,6 +50,7 @@ export async function runTrainJob(
   const command = [process.execPath, program(), 'train', ...train];
   // Not to a file: rank 0 may run on another host.
   const report = ['--format', 'json'];
+  const log = createWriteStream(logFile, { fd: openOwnFile(logFile) });
   const child = spawn(
     process.execPath,
     [program(), 'launch', ...places, ...launch, ...command, ...report],
@@ -64,7 +65,6 @@ export async function runTrainJob(
     child.kill(signal);
   };
   for (const signal of signals) io.on(signal, pass);
-  const log = createWriteStream(logFile);
   let last = '';
   let printed = '';
   const keep = (text: string): void => {
@@ -113,7 +113,7 @@ function takeReport(printed: string, reportFile: string): CaseResult {
   const report = printed.slice(/^\{/m.exec(printed)?.index ?? 0);
   const [measured] = parseReport(report, 'what the run printed').cases;
   if (measured === undefined) throw new Error('its report is empty');
-  writeFileAtomic(reportFile, [report]);
+  writeOwnFile(reportFile, [report]);
   return measured;
 }
 
