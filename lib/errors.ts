@@ -52,7 +52,7 @@ export class GradlinkError extends Error {
   constructor(code: ErrorCode, message: string, given?: ErrorDetails) {
     const details = given ?? {};
     // It may name what stands in a file, such as a label of a checkpoint, and be printed by anybody.
-    const said = printableLines(message);
+    const said = typeof (message as unknown) === 'string' ? printableLines(message) : message;
     super(said, details.cause === undefined ? undefined : { cause: details.cause });
     this.code = code;
     this.usable = details.usable ?? false;

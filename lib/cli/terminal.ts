@@ -18,7 +18,7 @@ type Level = keyof typeof colours;
 
 /** A field of a summary or a finding, up to its text. */
 const field =
-  /^(?:# ?)?(?:(?:ok|degraded|missing) {1,20})?(?: {0,20}-> | {0,4}[\w:./-]+(?: \w+)? {2,20}(?=\S))/;
+  /^(?:# ?)?(?:(?:ok|degraded|missing) {1,20})?(?: {0,80}-> | {0,4}[\w:./-]+(?: \w+)? {2,20}(?=\S))/;
 const verdict = /^(?:# ?)? {2}verdict {4}(good|fair|poor)(?=:)/;
 const finding = /^ *(?:\S+ +)?(ok|degraded|missing)(?= )/;
 

@@ -24,7 +24,7 @@ TEST_P(TcpForgedFrames, EndTheConnection) {
 }
 
 constexpr std::uint64_t kEverything = ~std::uint64_t{0};
-const Forged kForged[] = {
+const Forged kForgedHeads[] = {
     {"unknownKind", {.kind = static_cast<FrameKind>(7)}},
     {"kindOfManyBits", {.kind = static_cast<FrameKind>(0x80000000)}},
     {"messageOfAllBytes", {.kind = FrameKind::message, .bytes = kEverything}},
@@ -37,7 +37,7 @@ const Forged kForged[] = {
     {"refusalOfAnyRank", {.kind = FrameKind::failed, .bytes = 10}},
     {"goodbyeWithBytes", {.kind = FrameKind::bye, .bytes = 10}},
 };
-INSTANTIATE_TEST_SUITE_P(Heads, TcpForgedFrames, testing::ValuesIn(kForged),
+INSTANTIATE_TEST_SUITE_P(Heads, TcpForgedFrames, testing::ValuesIn(kForgedHeads),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TcpFrames, WhatComesAfterAGoodbyeEndsTheConnection) {
