@@ -151,12 +151,18 @@ export class KVStore implements AsyncDisposable {
    * rows that several bring add up; the others count as 0, or are left alone by an optimizer that updates lazily.
    */
   push<K extends Keys>(keys: K, values: PushValues<K>, options?: StoreCallOptions): Promise<void> {
+    const again = this.#operations.again('push', keys, values, undefined, options);
+    if (again !== undefined) return again;
     if (bringsRows(keys, values)) return this.#sparse.push(keys, values, options);
     return this.#operations.call('push', keys, values, undefined, options);
   }
 
   /** Copies the stored value to every output. */
   pull<K extends Keys>(keys: K, outs: PullTargets<K>, options?: PullOptions): Promise<void> {
+    if (options?.ignoreSparse === undefined) {
+      const again = this.#operations.again('pull', keys, undefined, outs, options);
+      if (again !== undefined) return again;
+    }
     const wantsRows = options?.ignoreSparse !== undefined || bringsRows(keys, outs);
     if (wantsRows) return this.#sparse.pull(keys, outs, options);
     return this.#operations.call('pull', keys, undefined, outs, options);

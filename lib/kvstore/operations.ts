@@ -35,6 +35,25 @@ export class StoreOperations {
     this.#answers = servers ? new Answers(native, this.pending) : undefined;
   }
 
+  /** The call once more, where it is one that was remembered. Rejects rather than throws. */
+  again(
+    op: 'push' | 'pull' | 'pushPull',
+    keys: unknown,
+    values: unknown,
+    outs: unknown,
+    options: StoreCallOptions | undefined,
+  ): Promise<void> | undefined {
+    const known = this.#repeated?.find(op, keys, values, outs);
+    if (known === undefined) return undefined;
+    try {
+      this.pending.assertOpen(op);
+      return this.#repeat(op, known, priorityOf(options, op));
+    } catch (error) {
+      // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- whatever it is, it came as thrown
+      return Promise.reject(error);
+    }
+  }
+
   /** One push, pull or pushPull as its caller gave it. Rejects rather than throws. */
   call(
     op: 'push' | 'pull' | 'pushPull',
@@ -43,11 +62,11 @@ export class StoreOperations {
     outs: unknown,
     options: StoreCallOptions | undefined,
   ): Promise<void> {
+    const again = this.again(op, keys, values, outs, options);
+    if (again !== undefined) return again;
     try {
       this.pending.assertOpen(op);
       const priority = priorityOf(options, op);
-      const known = this.#repeated?.find(op, keys, values, outs);
-      if (known !== undefined) return this.#repeat(op, known, priority);
       const calls = readCall(this.keys, keys, op, values, outs, this.#rules);
       const repeated = this.#repeated?.remember(op, keys, values, outs, calls, () =>
         this.#native.prepare(

@@ -16,10 +16,13 @@ export interface RepeatedCall {
 }
 
 interface Known extends RepeatedCall {
-  readonly keys: readonly unknown[];
-  readonly values: readonly unknown[] | undefined;
-  readonly outs: readonly unknown[] | undefined;
+  readonly keys: Flat;
+  readonly values: Flat | undefined;
+  readonly outs: Flat | undefined;
 }
+
+/** What a list holds, one after another: of a list in it its length, then its items. */
+type Flat = readonly unknown[];
 
 type List = readonly unknown[];
 
@@ -42,15 +45,14 @@ export class RepeatedCalls {
     if (typeof list !== 'object' || list === null) return undefined;
     const known = this.#known.get(list)?.get(op);
     if (known === undefined) return undefined;
-    const same =
-      sameItems(known.keys, keys) && sameItems(known.values, values) && sameItems(known.outs, outs);
+    const same = holds(known.keys, keys) && holds(known.values, values) && holds(known.outs, outs);
     return same ? known : undefined;
   }
 
   /**
    * Remembers a list call that has passed all checks.
    *
-   * @returns undefined where it is none that can be remembered: one key, a key twice, arrays that are not all on GPUs.
+   * @returns undefined where it is none that can be remembered: no keys or one, a key twice, arrays that are not all on GPUs.
    */
   remember(
     op: string,
@@ -61,9 +63,8 @@ export class RepeatedCalls {
     prepare: () => NativeStoreCall,
   ): RepeatedCall | undefined {
     const list = values ?? outs;
-    if (!Array.isArray(keys) || !Array.isArray(list) || calls.length !== keys.length) {
-      return undefined;
-    }
+    if (!Array.isArray(keys) || !Array.isArray(list)) return undefined;
+    if (calls.length === 0 || calls.length !== keys.length) return undefined;
     const onGpus = (arrays: readonly AnyArray[]): boolean =>
       arrays.every((array) => array instanceof DeviceBuffer);
     if (!calls.every(({ inputs, outputs }) => onGpus(inputs) && onGpus(outputs))) return undefined;
@@ -71,9 +72,9 @@ export class RepeatedCalls {
       native: prepare(),
       leases: new LeaseGroup(op, partsOf(calls), this.#owner),
       ids: calls.map(({ info }) => info.id),
-      keys: [...(keys as List)],
-      values: copied(values),
-      outs: copied(outs),
+      keys: flat(keys as List),
+      values: values === undefined ? undefined : flat(values as List),
+      outs: outs === undefined ? undefined : flat(outs as List),
     };
     const ofList = this.#known.get(list) ?? new Map<string, Known>();
     this.#known.set(list, ofList.set(op, known));
@@ -81,19 +82,25 @@ export class RepeatedCalls {
   }
 }
 
-/** The list and its lists. */
-function copied(list: unknown): readonly unknown[] | undefined {
-  if (list === undefined) return undefined;
-  return (list as List).map((item) => (Array.isArray(item) ? [...(item as List)] : item));
+function flat(list: List): Flat {
+  return list.flatMap((item) => (Array.isArray(item) ? [item.length, ...(item as List)] : [item]));
 }
 
-function sameItems(known: readonly unknown[] | undefined, given: unknown): boolean {
+/**
+ * Whether a list holds the same. Object.is looks at no object that it compares, and a list is seldom in the caches after
+ * the caller's own work.
+ */
+function holds(known: Flat | undefined, given: unknown): boolean {
   if (known === undefined) return given === undefined;
-  if (!Array.isArray(given) || given.length !== known.length) return false;
-  for (let i = 0; i < known.length; i += 1) {
-    const a = known[i];
-    const b: unknown = given[i];
-    if (a !== b && !(Array.isArray(a) && sameItems(a as List, b))) return false;
+  if (!Array.isArray(given)) return false;
+  let at = 0;
+  for (const item of given as List) {
+    if (!Array.isArray(item)) {
+      if (!Object.is(known[at++], item)) return false;
+      continue;
+    }
+    if (known[at++] !== item.length) return false;
+    for (const array of item as List) if (!Object.is(known[at++], array)) return false;
   }
-  return true;
+  return at === known.length;
 }

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <memory_resource>
 #include <span>
 #include <vector>
 
@@ -22,12 +23,16 @@ namespace gradlink::cuda {
 
 class TaskRing;
 
+/// The arrays of a task. A round of hundreds of tasks takes the memory for them at once.
+using Sources = std::pmr::vector<const void*>;
+using Targets = std::pmr::vector<void*>;
+
 /// targets[j][i] = sources[0][i] + sources[1][i] + ..., summed in this order; half types in
 /// float32. One source: a copy to every target, bit for bit. A target may be a source exactly. The
 /// same bits as reduceMany's, but that a NaN may have another payload.
 struct SumTask {
-  std::vector<const void*> sources;
-  std::vector<void*> targets;
+  Sources sources;
+  Targets targets;
   std::size_t count = 0;
 };
 

@@ -33,7 +33,7 @@ struct TrustNumbers {
 /// the half type first, as on the host.
 struct StepTask {
   /// `count` elements each, summed from the left in the same pass.
-  std::vector<const void*> grads;
+  Sources grads;
   void* weight = nullptr;
   /// As Optimizer::createState names them: float64 for float64 weights, else float32. Null where
   /// the optimizer has fewer.
@@ -41,7 +41,7 @@ struct StepTask {
   /// multiPrecision's float32 weights of a half type; null without.
   float* master = nullptr;
   /// These get the new weights too.
-  std::vector<void*> targets;
+  Targets targets;
   std::size_t count = 0;
   StepScalars<double> scalars;
   TrustNumbers trust;

@@ -25,9 +25,9 @@ unite(gradlink_kvstore gpu
   gpu/engine.cc
   gpu/graphs.cc
   gpu/host_site.cc
-  gpu/item.cc
   gpu/key.cc
   gpu/keys.cc
+  gpu/located.cc
   gpu/marks.cc
   gpu/nccl_sums.cc
   gpu/packs.cc

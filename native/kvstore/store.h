@@ -34,15 +34,14 @@ class Ticket {
   /// returns.
   explicit Ticket(std::function<void(std::exception_ptr)> done) : done_(std::move(done)) {}
 
-  // ---- for stores, and for who submits in slices: each is expected before it is finished, and no
-  // fewer are expected than finished while more are to come
-  void expect() { ++left_; }
-  void finish(std::exception_ptr error) {
+  // ---- for stores: each operation is expected before it is finished
+  void expect(std::size_t operations = 1) { left_ += operations; }
+  void finish(std::exception_ptr error, std::size_t operations = 1) {
     if (error) {
       const std::lock_guard lock(mutex_);
       if (!error_) error_ = std::move(error);
     }
-    if (--left_ == 0) done_(error_);
+    if ((left_ -= operations) == 0) done_(error_);
   }
 
  private:
@@ -105,6 +104,20 @@ class ExternalUpdater {
   virtual void update(const UpdateRequest&, std::function<void(std::exception_ptr)> done) = 0;
 };
 
+/// Operations that were checked once, to be queued again and again. The store outlives it.
+class PreparedCall {
+ public:
+  virtual ~PreparedCall() = default;
+  PreparedCall(const PreparedCall&) = delete;
+  PreparedCall& operator=(const PreparedCall&) = delete;
+
+  /// Queues them once more, with this priority.
+  virtual void submit(std::int32_t priority, const std::shared_ptr<Ticket>&) const = 0;
+
+ protected:
+  PreparedCall() = default;
+};
+
 class Store {
  public:
   virtual ~Store() = default;
@@ -122,9 +135,9 @@ class Store {
   /// nothing else is pending.
   virtual void submit(std::vector<Operation> operations, bool here = false) = 0;
 
-  /// Bytes of operations after which a store better begins with them than waits for the rest of a
-  /// call; 0 where it wants calls whole.
-  virtual std::size_t sliceBytes() const { return 0; }
+  /// The same of operations, at least one, that are submitted more than once: their priorities and
+  /// tickets do not count. Throws Error(unsupported) but for stores of GPUs, where it gains much.
+  virtual std::unique_ptr<PreparedCall> prepare(std::vector<Operation> operations);
 
   /// From the next push on, pushes update the stored value through this optimizer, with fresh
   /// states. Null: pushes assign. Replaces an external updater.

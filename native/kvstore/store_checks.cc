@@ -32,6 +32,10 @@ void checkOperation(const Operation& operation, const std::string& name, std::si
   for (const auto& list : operation.inRows) check(list);
 }
 
+std::unique_ptr<PreparedCall> Store::prepare(std::vector<Operation> /*operations*/) {
+  throw storeUnsupported("only stores on GPUs prepare calls: submit the operations each time");
+}
+
 Error noCompressedRows(const std::string& name) {
   return storeUnsupported("key " + name +
                           ": pushes of rows are not compressed; open the store without "

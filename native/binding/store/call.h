@@ -20,7 +20,7 @@ class StoreCallWrap : public Napi::ObjectWrap<StoreCallWrap> {
   static void define(Napi::Env);
   /// `lists`: lists (of lists) of the NativeDeviceBuffers of the operations, which nobody changes.
   static Napi::Object make(Napi::Env, const std::shared_ptr<KVStoreHandle>&,
-                           std::vector<Operation> operations,
+                           std::unique_ptr<PreparedCall> operations,
                            const std::vector<Napi::Value>& lists);
   /// Throws a TypeError for anything but a call that was made for this store.
   static StoreCallWrap& of(const Napi::Value&, const std::shared_ptr<KVStoreHandle>&);
@@ -29,17 +29,15 @@ class StoreCallWrap : public Napi::ObjectWrap<StoreCallWrap> {
 
   /// The memory of all arrays, beyond a dispose(). Throws a TypeError where one was disposed of.
   std::shared_ptr<void> hold();
-  /// Slice by slice, where the store wants it, so that the first are under way while the others are
-  /// still made. What fails is the ticket's.
-  void submit(Store&, std::int32_t priority, const std::shared_ptr<Ticket>&) const;
+  void submit(std::int32_t priority, const std::shared_ptr<Ticket>& ticket) const {
+    operations_->submit(priority, ticket);
+  }
 
  private:
   struct Made;
 
   std::weak_ptr<KVStoreHandle> store_;
-  std::vector<Operation> operations_;
-  /// Of each slice the operation behind its last.
-  std::vector<std::size_t> ends_;
+  std::unique_ptr<PreparedCall> operations_;
   std::vector<Napi::ObjectReference> lists_;
   std::optional<HeldBuffers> buffers_;  // which live as long as the lists do
 };

@@ -186,8 +186,8 @@ Napi::Value KVStoreWrap::submit(const Napi::CallbackInfo& info) {
 
 Napi::Value KVStoreWrap::prepare(const Napi::CallbackInfo& info) {
   return guarded(info.Env(), [&] {
-    handle_->open();
-    return StoreCallWrap::make(info.Env(), handle_, operationsArg(info, *handle_),
+    Store& store = handle_->open();
+    return StoreCallWrap::make(info.Env(), handle_, store.prepare(operationsArg(info, *handle_)),
                                {info[2], info[3]});
   });
 }
@@ -197,13 +197,12 @@ Napi::Value KVStoreWrap::submitPrepared(const Napi::CallbackInfo& info) {
     StoreCallWrap& call = StoreCallWrap::of(info[0], handle_);
     const std::int32_t priority = priorityArg(info[1]);
     std::shared_ptr<void> memory = call.hold();
-    Store& store = handle_->open();
+    handle_->open();
     const auto keepMemory = [&](Kept& kept) {
       kept.emplace_back(Napi::Persistent(call.Value()), std::move(memory));
     };
-    return await(info, keepMemory, [&](const std::shared_ptr<Ticket>& ticket) {
-      call.submit(store, priority, ticket);
-    });
+    return await(info, keepMemory,
+                 [&](const std::shared_ptr<Ticket>& ticket) { call.submit(priority, ticket); });
   });
 }
 

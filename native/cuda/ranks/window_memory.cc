@@ -88,7 +88,7 @@ class GpuWindowMemory final : public WindowMemory {
     const std::lock_guard lock(mutex_);
     const bool divides = divisor > 1 && isFloat(dtype());
     const double share = divides ? 1 / static_cast<double>(divisor) : 1;
-    std::vector<const void*> from = {own_.get()};
+    Sources from = {own_.get()};
     std::vector<double> weights = {selfWeight * share};
     for (const Neighbor& source : sources) {
       from.push_back(array(slotOf(source.rank)));
@@ -121,7 +121,7 @@ class GpuWindowMemory final : public WindowMemory {
     stream_.synchronize();
   }
 
-  void combine(void* to, const std::vector<const void*>& from, const std::vector<double>& weights) {
+  void combine(void* to, const Sources& from, const std::vector<double>& weights) {
     Kernels& kernels = Kernels::of(device_);
     if (isFloat(dtype())) {
       return kernels.weightedSum(stream_, ring_, dtype(), to, from, weights, count());

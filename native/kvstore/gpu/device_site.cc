@@ -193,7 +193,7 @@ void GpuDeviceSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFligh
   }
   launch(round);
   for (const External& external : externals) {
-    flights.push_back(std::make_unique<Updater>(*this, (*external.unit)->key, external.sum));
+    flights.push_back(std::make_unique<Updater>(*this, (*external.unit)->key(), external.sum));
     flights.back()->units.push_back(std::move(*external.unit));
   }
   std::erase(units, nullptr);

@@ -10,13 +10,16 @@ namespace {
 
 // What is under way at most, in rounds of full size: while one runs, the next are queued behind it.
 constexpr std::size_t kRoundsInFlight = 8;
+// Where the first rounds are small: how they grow, and how many first ones are under way.
+constexpr std::size_t kGrowth = 4;
+constexpr std::size_t kFirstRoundsInFlight = 4;
 // After the last round the next is often submitted within this; being woken takes as long.
 constexpr auto kLingering = std::chrono::microseconds(30);
 
 std::int32_t priorityOf(const GpuKey& key) {
   // The most urgent item of a key pulls along those that it has to wait for.
   std::int32_t priority = std::numeric_limits<std::int32_t>::min();
-  for (const GpuItem& item : key.queue) priority = std::max(priority, item.operation.priority);
+  for (const GpuItem& item : key.queue.all()) priority = std::max(priority, item.priority);
   return priority;
 }
 
@@ -32,12 +35,12 @@ void GpuEngine::notify(Lock& lock) {
   if (asleep) wake_.notify_one();
 }
 
-void GpuEngine::submit(std::vector<GpuItem> items) {
+void GpuEngine::submit(std::vector<GpuRequest> requests) {
   Lock lock(mutex_);
   if (stopping_) return;
-  for (GpuItem& item : items) {
-    item.operation.ticket->expect();
-    incoming_.push_back({std::move(item), nullptr, nullptr});
+  for (GpuRequest& request : requests) {
+    request.ticket->expect(request.to - request.from);
+    incoming_.push_back({std::move(request), nullptr, nullptr});
   }
   startThread();
   notify(lock);
@@ -91,7 +94,7 @@ void GpuEngine::serve() {
     progress = beginRounds() || progress;
     progress = watchFlights() || progress;
     lock.lock();
-    for (Ended& one : ended_) one.ticket->finish(std::move(one.error));
+    for (Ended& one : ended_) one.ticket->finish(std::move(one.error), one.operations);
     ended_.clear();
     if (progress) {
       lastProgress = Clock::now();
@@ -109,7 +112,7 @@ void GpuEngine::serve() {
 void GpuEngine::rest(Lock& lock, Clock::time_point since) {
   const Clock::duration waited = Clock::now() - since;
   const std::chrono::nanoseconds pause = cuda::pauseAfter(waited);
-  if (onDevice_ ? pause.count() == 0 : waited < kLingering) {
+  if (onDevice_ != 0 ? pause.count() == 0 : waited < kLingering) {
     lock.unlock();
     std::this_thread::yield();
     lock.lock();
@@ -117,7 +120,7 @@ void GpuEngine::rest(Lock& lock, Clock::time_point since) {
   }
   asleep_ = true;
   const auto something = [this] { return stopping_ || woken_ || !incoming_.empty(); };
-  if (onDevice_) {
+  if (onDevice_ != 0) {
     wake_.wait_for(lock, pause, something);
   } else {
     wake_.wait(lock, something);
@@ -125,13 +128,24 @@ void GpuEngine::rest(Lock& lock, Clock::time_point since) {
   asleep_ = false;
 }
 
-/// Entries become items of their keys, up to a fence that has to wait.
+/// Entries become items of their keys, up to a fence that has to wait; where rounds begin small,
+/// about as many as the next one takes.
 bool GpuEngine::admitEntries() {
-  bool any = !taken_.empty();
-  for (Entry& entry : taken_) {
-    queue_.add(std::move(entry), [this](Entry&& one) { carryOut(std::move(one)); });
-  }
+  for (Entry& entry : taken_) backlog_.push_back(std::move(entry));
   taken_.clear();
+  bool any = !backlog_.empty();
+  if (flights_.empty()) nextRoundBytes_ = site_.firstRoundBytes();
+  std::size_t most = beginsSmall() ? nextRoundBytes_ : std::numeric_limits<std::size_t>::max();
+  while (!backlog_.empty() && most > 0) {
+    Entry& entry = backlog_.front();
+    if (entry.request.operations && !queue_.holds()) {
+      most -= std::min(most, admit(entry.request, most));
+      if (entry.request.from < entry.request.to) break;
+    } else {
+      queue_.add(std::move(entry), [this](Entry&& one) { carryOut(std::move(one)); });
+    }
+    backlog_.pop_front();
+  }
   // A blocked key has a flight, and one with something to do is listed or blocked.
   while (queue_.fenceWaits() && flights_.empty() && listed_.empty()) {
     runFence();
@@ -142,16 +156,29 @@ bool GpuEngine::admitEntries() {
 
 void GpuEngine::carryOut(Entry&& entry) {
   if (entry.body) return entry.body();
-  GpuItem& item = entry.item;
-  GpuKey& key = *item.key;
-  if (broken_) {
-    item.error = broken_;
-  } else {
-    admit_(item);
+  admit(entry.request, std::numeric_limits<std::size_t>::max());
+}
+
+/// Some of its operations, in their order: those of so many bytes, roughly. What they come to.
+std::size_t GpuEngine::admit(GpuRequest& request, std::size_t most) {
+  std::size_t bytes = 0;
+  while (request.from < request.to && bytes < most) {
+    const GpuOperation& operation = (*request.operations)[request.from++];
+    GpuKey& key = *operation.key;
+    if (key.queue.empty()) key.sequence = ++sequence_;
+    GpuItem& item = key.queue.add();
+    item.operation = {request.operations, &operation};
+    item.priority = request.priority;
+    item.ticket = request.ticket;
+    if (broken_) {
+      item.error = broken_;
+    } else {
+      admit_(item);
+    }
+    list(key);
+    bytes += key.bytes() * (operation.in.size() + operation.out.size() + 1);
   }
-  if (key.queue.empty()) key.sequence = ++sequence_;
-  key.queue.push_back(std::move(item));
-  list(key);
+  return bytes;
 }
 
 void GpuEngine::runFence() {
@@ -164,7 +191,7 @@ void GpuEngine::runFence() {
       error = std::current_exception();
     }
   }
-  ended_.push_back({std::move(fence.ticket), std::move(error)});
+  tell(std::move(fence.ticket), error);
   queue_.endFence([this](Entry&& one) { carryOut(std::move(one)); });
 }
 
@@ -174,13 +201,21 @@ void GpuEngine::list(GpuKey& key) {
   listed_.push_back(&key);
 }
 
+bool GpuEngine::mayBegin() const {
+  if (flights_.empty()) return true;
+  // One that runs and one behind it, unless they are over soon.
+  if (beginsSmall())
+    return onDevice_ < 2 || bytesInFlight_ < kFirstRoundsInFlight * site_.firstRoundBytes();
+  return bytesInFlight_ < kRoundsInFlight * site_.roundBytes();
+}
+
 bool GpuEngine::beginRounds() {
   bool any = false;
-  while (!listed_.empty() &&
-         (flights_.empty() || bytesInFlight_ < kRoundsInFlight * site_.roundBytes())) {
+  while (!listed_.empty() && mayBegin()) {
     any = true;
     std::vector<std::unique_ptr<GpuUnit>> round = makeRound();
     if (round.empty()) continue;
+    nextRoundBytes_ = std::min(kGrowth * nextRoundBytes_, site_.roundBytes());
     const std::size_t before = flights_.size();
     std::exception_ptr error;
     try {
@@ -191,6 +226,7 @@ bool GpuEngine::beginRounds() {
     for (std::size_t i = before; i < flights_.size(); ++i) {
       for (const auto& unit : flights_[i]->units) bytesInFlight_ += unit->bytes();
     }
+    onDevice_ += flights_.size() - before;
     if (error) {
       // Some of it may have been queued.
       calmDown(error);
@@ -203,18 +239,17 @@ bool GpuEngine::beginRounds() {
 /// One unit of each key that has something to do, most urgent first, up to the size of a round.
 /// Units that failed before they began end here.
 std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
-  std::vector<std::pair<std::int32_t, GpuKey*>> order;
-  order.reserve(listed_.size());
-  for (GpuKey* key : listed_) order.emplace_back(priorityOf(*key), key);
-  std::sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+  order_.clear();
+  for (GpuKey* key : listed_) order_.emplace_back(priorityOf(*key), key);
+  std::sort(order_.begin(), order_.end(), [](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : a.second->sequence < b.second->sequence;
   });
   listed_.clear();
   std::vector<std::unique_ptr<GpuUnit>> round;
   std::size_t bytes = 0;
-  for (const auto& [priority, key] : order) {
+  for (const auto& [priority, key] : order_) {
     key->listed = false;
-    if (bytes < site_.roundBytes()) {
+    if (bytes < nextRoundBytes_) {
       std::unique_ptr<GpuUnit> unit = takeUnit(*key);
       const std::exception_ptr error = broken_ ? broken_ : unit->head().error;
       if (error) {
@@ -233,13 +268,20 @@ std::vector<std::unique_ptr<GpuUnit>> GpuEngine::makeRound() {
 }
 
 std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
-  auto unit = std::make_unique<GpuUnit>(key);
+  std::unique_ptr<GpuUnit> unit;
+  if (spare_.empty()) {
+    unit = std::make_unique<GpuUnit>();
+  } else {
+    unit = std::move(spare_.back());
+    spare_.pop_back();
+  }
+  unit->reset(key);
   const auto take = [&] {
-    GpuItem& item = key.queue.front();
-    unit->in.insert(unit->in.end(), item.in.begin(), item.in.end());
-    unit->out.insert(unit->out.end(), item.out.begin(), item.out.end());
-    unit->items.push_back(std::move(item));
-    key.queue.pop_front();
+    unit->items.push_back(key.queue.take());
+    const GpuOperation& operation = *unit->items.back().operation;
+    // Of those after the first, none brings any.
+    if (unit->items.size() == 1) unit->in = operation.in;
+    unit->out.insert(unit->out.end(), operation.out.begin(), operation.out.end());
   };
   take();
   // Pulls that wait behind a push (or a pull) ride along. Not behind an external updater, whose
@@ -247,8 +289,8 @@ std::unique_ptr<GpuUnit> GpuEngine::takeUnit(GpuKey& key) {
   const bool joins = unit->kind() == OperationKind::pull || site_.joinsPulls();
   const bool carries = joins && unit->kind() != OperationKind::rowSparsePull && !unit->ofRows() &&
                        !unit->head().external && !unit->head().error;
-  while (carries && !key.queue.empty() && key.queue.front().operation.kind == OperationKind::pull &&
-         !key.queue.front().error) {
+  while (carries && !key.queue.empty() &&
+         key.queue.front().operation->kind == OperationKind::pull && !key.queue.front().error) {
     take();
   }
   key.sequence = ++sequence_;
@@ -265,7 +307,7 @@ void GpuEngine::calmDown(const std::exception_ptr& error) {
 
 bool GpuEngine::watchFlights() {
   bool any = false;
-  onDevice_ = false;
+  onDevice_ = 0;
   for (std::size_t i = 0; i < flights_.size();) {
     GpuFlight& flight = *flights_[i];
     std::exception_ptr error;
@@ -277,7 +319,7 @@ bool GpuEngine::watchFlights() {
       calmDown(error);
     }
     if (progress != GpuFlight::Progress::done) {
-      onDevice_ = onDevice_ || progress == GpuFlight::Progress::onDevice;
+      if (progress == GpuFlight::Progress::onDevice) ++onDevice_;
       ++i;
       continue;
     }
@@ -290,14 +332,26 @@ bool GpuEngine::watchFlights() {
 }
 
 void GpuEngine::end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error) {
-  for (const auto& unit : units) {
+  for (auto& unit : units) {
     if (!unit) continue;
-    for (GpuItem& item : unit->items) ended_.push_back({std::move(item.operation.ticket), error});
+    for (GpuItem& item : unit->items) tell(std::move(item.ticket), error);
     // Not those that were begun before the one that blocks it.
-    if (unit->blocks) unit->key.blocked = false;
-    list(unit->key);
+    if (unit->blocks) unit->key().blocked = false;
+    list(unit->key());
+    // What the call brought goes now.
+    unit->items.clear();
+    spare_.push_back(std::move(unit));
   }
   units.clear();
+}
+
+/// Once the lock is held; a call's operations together.
+void GpuEngine::tell(std::shared_ptr<Ticket> ticket, const std::exception_ptr& error) {
+  if (!ended_.empty() && ended_.back().ticket == ticket && ended_.back().error == error) {
+    ended_.back().operations += 1;
+  } else {
+    ended_.push_back({std::move(ticket), error, 1});
+  }
 }
 
 }  // namespace gradlink

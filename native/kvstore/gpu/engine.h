@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
 #include <memory>
@@ -30,7 +31,8 @@ class GpuEngine {
   GpuEngine(const GpuEngine&) = delete;
   GpuEngine& operator=(const GpuEngine&) = delete;
 
-  void submit(std::vector<GpuItem> items);
+  /// In this order.
+  void submit(std::vector<GpuRequest> requests);
   /// Runs `body` after everything submitted before was admitted and before anything submitted later
   /// is.
   void apply(std::function<void()> body);
@@ -46,18 +48,19 @@ class GpuEngine {
 
  private:
   using Lock = std::unique_lock<std::mutex>;
-  /// An operation, a setting (only a body) or a fence (a ticket too).
+  /// Operations, a setting (only a body) or a fence (a ticket too).
   struct Entry {
     bool isFence() const { return ticket != nullptr; }
 
-    GpuItem item;
+    GpuRequest request;
     std::function<void()> body;
     std::shared_ptr<Ticket> ticket;
   };
-  /// A ticket that is to be told.
+  /// A ticket that is to be told of so many operations.
   struct Ended {
     std::shared_ptr<Ticket> ticket;
     std::exception_ptr error;
+    std::size_t operations;
   };
   using Clock = std::chrono::steady_clock;
 
@@ -67,13 +70,17 @@ class GpuEngine {
   void serve();
   bool admitEntries();
   void carryOut(Entry&& entry);
+  std::size_t admit(GpuRequest& request, std::size_t most);
   void runFence();
+  bool beginsSmall() const { return site_.firstRoundBytes() < site_.roundBytes(); }
+  bool mayBegin() const;
   bool beginRounds();
   std::vector<std::unique_ptr<GpuUnit>> makeRound();
   std::unique_ptr<GpuUnit> takeUnit(GpuKey& key);
   bool watchFlights();
   void calmDown(const std::exception_ptr& error);
   void end(std::vector<std::unique_ptr<GpuUnit>>& units, const std::exception_ptr& error);
+  void tell(std::shared_ptr<Ticket> ticket, const std::exception_ptr& error);
   void list(GpuKey& key);
   void rest(Lock& lock, Clock::time_point since);
 
@@ -81,12 +88,16 @@ class GpuEngine {
   const std::function<void(GpuItem&)> admit_;
 
   // ---- of the engine's thread
-  std::vector<Entry> taken_;  // what has just come in
+  std::vector<Entry> taken_;   // what has just come in
+  std::deque<Entry> backlog_;  // what came in and was not admitted yet
   OrderedQueue<Entry> queue_;
-  std::vector<GpuKey*> listed_;  // keys with something that may begin
+  std::vector<GpuKey*> listed_;                          // keys with something that may begin
+  std::vector<std::pair<std::int32_t, GpuKey*>> order_;  // the same while a round is made
+  std::vector<std::unique_ptr<GpuUnit>> spare_;          // of earlier rounds
   GpuFlights flights_;
   std::size_t bytesInFlight_ = 0;
-  bool onDevice_ = false;  // some flight waits for a device
+  std::size_t nextRoundBytes_ = 0;  // at most
+  std::size_t onDevice_ = 0;        // flights that wait for a device
   std::uint64_t sequence_ = 0;
   std::vector<Ended> ended_;
   /// Why nothing can be done any more.

@@ -14,7 +14,7 @@ constexpr std::size_t kMostGraphs = 32;
 void add(GpuRoundShape& shape, const void* memory) { shape.push_back(cuda::addressOf(memory)); }
 
 template <class Pointer>
-void add(GpuRoundShape& shape, const std::vector<Pointer>& arrays) {
+void add(GpuRoundShape& shape, const std::pmr::vector<Pointer>& arrays) {
   shape.push_back(arrays.size());
   for (const void* const array : arrays) add(shape, array);
 }

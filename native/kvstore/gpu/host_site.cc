@@ -53,7 +53,7 @@ void sumSlices(void* all, const std::vector<const void*>& from, ElementRange pie
 /// Whether an array that is written shares memory with another one of them, but not element by
 /// element: then a piece that leaves would overwrite what has not arrived.
 bool isEntangled(const GpuUnit& unit) {
-  const std::uintptr_t bytes = unit.key.bytes();
+  const std::uintptr_t bytes = unit.key().bytes();
   const auto apart = [bytes](const void* one, const void* other) {
     const auto a = reinterpret_cast<std::uintptr_t>(one);
     const auto b = reinterpret_cast<std::uintptr_t>(other);
@@ -72,7 +72,7 @@ bool isEntangled(const GpuUnit& unit) {
 class GpuHostSite::Visit final : public GpuFlight {
  public:
   Visit(GpuHostSite& site, GpuUnit& unit) : site_(site), leaving_(site.events_, site.timeoutMs_) {
-    GpuKey& key = unit.key;
+    GpuKey& key = unit.key();
     if (unit.ofRows()) unit.gatherRows();
     for (std::size_t i = 0; i < unit.in.size(); ++i) {
       if (unit.in[i].place == kHostPlace) {
@@ -107,7 +107,7 @@ class GpuHostSite::Visit final : public GpuFlight {
     }
     if (stage_ == Stage::computing) {
       if (calls_ && !call_.done()) return Progress::elsewhere;
-      send(unit().key.count);
+      send(unit().key().count);
       for (const GpuArray& out : unit().out) {
         if (out.place != kHostPlace) leaving_.add(site_.places_[out.place]->up);
       }
@@ -123,11 +123,11 @@ class GpuHostSite::Visit final : public GpuFlight {
 
   /// Only what is computed here, element by element, can be in pieces.
   void cut(const GpuUnit& unit) {
-    const std::size_t count = unit.key.count;
+    const std::size_t count = unit.key().count;
     const bool whole =
         unit.in.empty() || unit.head().external || unit.isLazy() || isEntangled(unit);
     const std::size_t most =
-        whole ? std::max<std::size_t>(count, 1) : kPieceBytes / sizeOf(unit.key.dtype);
+        whole ? std::max<std::size_t>(count, 1) : kPieceBytes / sizeOf(unit.key().dtype);
     std::size_t first = 0;
     do {
       pieces_.push_back({first, std::min(most, count - first)});
@@ -136,7 +136,7 @@ class GpuHostSite::Visit final : public GpuFlight {
   }
 
   void compute(ElementRange piece) {
-    GpuKey& key = unit().key;
+    GpuKey& key = unit().key();
     if (unit().kind() == OperationKind::rowSparsePull) return gatherRows();
     if (arrived_.empty()) return;
     const GpuItem& head = unit().head();
@@ -151,14 +151,14 @@ class GpuHostSite::Visit final : public GpuFlight {
   }
 
   void updateRows() {
-    if (unit().key.count == 0) return;
+    if (unit().key().count == 0) return;
     beginUpdate();
-    update_->runRows(unit().touched, unit().key.rowLength);
+    update_->runRows(unit().touched, unit().key().rowLength);
     update_.reset();  // these rows have had all phases
   }
 
   void beginUpdate() {
-    GpuKey& key = unit().key;
+    GpuKey& key = unit().key();
     const GpuItem& head = unit().head();
     GpuKeyState& state = *head.state;
     if (!state.made) {
@@ -188,7 +188,7 @@ class GpuHostSite::Visit final : public GpuFlight {
   }
 
   void callUpdater() {
-    GpuKey& key = unit().key;
+    GpuKey& key = unit().key();
     // In place, where the first of the arrays that have arrived is ours.
     void* const received = key.room(0);
     if (arrived_.size() > 1 || arrived_[0] != received)
@@ -199,11 +199,11 @@ class GpuHostSite::Visit final : public GpuFlight {
   }
 
   void gatherRows() {
-    GpuKey& key = unit().key;
+    GpuKey& key = unit().key();
     const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
     auto* const image = static_cast<std::byte*>(key.room(0));
     if (key.count != 0) std::memset(image, 0, key.bytes());
-    for (const std::int64_t row : unit().head().operation.rows) {
+    for (const std::int64_t row : unit().head().operation->rows) {
       const std::size_t offset = static_cast<std::size_t>(row) * rowBytes;
       std::memcpy(image + offset, static_cast<std::byte*>(key.hostValue.data()) + offset, rowBytes);
     }
@@ -212,7 +212,7 @@ class GpuHostSite::Visit final : public GpuFlight {
 
   /// Sends out what has not been sent yet of the elements before `end`.
   void send(std::size_t end) {
-    GpuKey& key = unit().key;
+    GpuKey& key = unit().key();
     const void* const from = outgoing_ != nullptr ? outgoing_ : key.hostValue.data();
     const std::size_t offset = sent_ * sizeOf(key.dtype);
     const std::size_t bytes = (end - sent_) * sizeOf(key.dtype);

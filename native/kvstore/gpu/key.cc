@@ -6,16 +6,17 @@ void GpuUnit::gatherRows() {
   std::vector<SomeRows> parts;
   parts.reserve(in.size());
   for (std::size_t i = 0; i < in.size(); ++i) {
-    parts.push_back({in[i].data, head().operation.inRows[i]});
+    parts.push_back({in[i].data, head().operation->inRows[i]});
   }
-  SortedRows sum = sumRows(parts, key.rowLength, key.dtype);
+  SortedRows sum = sumRows(parts, key().rowLength, key().dtype);
   if (isLazy()) {
     touched = std::move(sum);
     return;
   }
-  void* const whole = key.room(0);
-  spreadRows(sum, key.rowLength * sizeOf(key.dtype), whole, key.bytes());
-  in = {{whole, kHostPlace}};
+  void* const whole = key().room(0);
+  spreadRows(sum, key().rowLength * sizeOf(key().dtype), whole, key().bytes());
+  gathered = {whole, kHostPlace};
+  in = {&gathered, 1};
 }
 
 }  // namespace gradlink

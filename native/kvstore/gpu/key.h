@@ -5,10 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <deque>
 #include <exception>
 #include <memory>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cuda/memory.h"
@@ -39,17 +40,63 @@ inline constexpr std::size_t kHostPlace = ~std::size_t{0};
 
 struct GpuKey;
 
-/// An operation with what was fixed when it was admitted.
-struct GpuItem {
+/// What is to be done to one key, with the places of its arrays. It never changes: a call that
+/// comes again brings the same ones.
+struct GpuOperation {
   GpuKey* key = nullptr;
-  /// Without its arrays, which are in `in` and `out`.
-  Operation operation;
+  OperationKind kind = OperationKind::push;
   std::vector<GpuArray> in;
   std::vector<GpuArray> out;
+  /// As an Operation's.
+  std::vector<std::int64_t> rows;
+  std::vector<std::vector<std::int64_t>> inRows;
+};
+using GpuOperations = std::vector<GpuOperation>;
+
+/// Operations [from, to) of a call, asked for once.
+struct GpuRequest {
+  std::shared_ptr<const GpuOperations> operations;
+  std::size_t from = 0;
+  std::size_t to = 0;
+  std::int32_t priority = 0;
+  /// Of them all.
+  std::shared_ptr<Ticket> ticket;
+};
+
+/// One of them, with what was fixed when it was admitted.
+struct GpuItem {
+  /// Shares the whole call's.
+  std::shared_ptr<const GpuOperation> operation;
+  std::int32_t priority = 0;
+  std::shared_ptr<Ticket> ticket;
   std::shared_ptr<GpuKeyState> state;  // push with an optimizer
   UpdateNumbers numbers{};
   std::shared_ptr<ExternalUpdater> external;
   std::exception_ptr error;
+
+  GpuKey& key() const { return *operation->key; }
+};
+
+/// First in, first out, in memory that it keeps: a deque's comes and goes with what is in it.
+class GpuItems {
+ public:
+  bool empty() const { return first_ == items_.size(); }
+  GpuItem& front() { return items_[first_]; }
+  GpuItem& add() { return items_.emplace_back(); }
+  GpuItem take() {
+    GpuItem item = std::move(items_[first_++]);
+    if (2 * first_ >= items_.size()) {
+      items_.erase(items_.begin(), items_.begin() + static_cast<std::ptrdiff_t>(first_));
+      first_ = 0;
+    }
+    return item;
+  }
+  std::span<const GpuItem> all() const { return std::span(items_).subspan(first_); }
+
+ private:
+  std::vector<GpuItem> items_;
+  /// Those before it are empty.
+  std::size_t first_ = 0;
 };
 
 struct GpuKey {
@@ -94,7 +141,7 @@ struct GpuKey {
 
   // ---- of the engine's thread
   std::shared_ptr<GpuKeyState> state;
-  std::deque<GpuItem> queue;
+  GpuItems queue;
   std::uint64_t sequence = 0;  // of the oldest item that waits
   bool listed = false;         // among the keys with something to do
   bool blocked = false;        // nothing else of the key may begin
@@ -107,14 +154,26 @@ struct GpuLanding {
 };
 
 /// A push (or init) with the pulls behind it, a group of pulls, or one rowSparsePull.
-struct GpuUnit {
-  explicit GpuUnit(GpuKey& key) : key(key) {}
+class GpuUnit {
+ public:
+  /// Makes it one of another key, with nothing in it; it keeps the memory that it has.
+  void reset(GpuKey& key) {
+    key_ = &key;
+    items.clear();
+    in = {};
+    out.clear();
+    landings.clear();
+    touched = {};
+    blocks = false;
+  }
+  GpuKey& key() const { return *key_; }
 
-  GpuKey& key;
   /// The first decides what is done; its `in` and the `out` of all are here.
   std::vector<GpuItem> items;
-  std::vector<GpuArray> in;
+  std::span<const GpuArray> in;
   std::vector<GpuArray> out;
+  /// What `in` is once rows have been added up.
+  GpuArray gathered{};
   std::vector<GpuLanding> landings;
   /// What a lazy push brings.
   SortedRows touched;
@@ -122,9 +181,9 @@ struct GpuUnit {
   bool blocks = false;
 
   const GpuItem& head() const { return items.front(); }
-  OperationKind kind() const { return head().operation.kind; }
+  OperationKind kind() const { return head().operation->kind; }
   /// Whether it pushes rows; they are on the host, and `in` has a part of them for each device.
-  bool ofRows() const { return !head().operation.inRows.empty(); }
+  bool ofRows() const { return !head().operation->inRows.empty(); }
   /// Whether such a push steps its rows alone.
   bool isLazy() const { return ofRows() && head().state && head().state->optimizer->lazy(); }
   /// Adds rows up when the unit begins: a lazy push has them in `touched` then, any other becomes
@@ -138,10 +197,13 @@ struct GpuUnit {
   }
   /// When the devices are done.
   void land() const {
-    for (const GpuLanding& one : landings) std::memcpy(one.to, one.from, key.bytes());
+    for (const GpuLanding& one : landings) std::memcpy(one.to, one.from, key_->bytes());
   }
   /// Roughly what it moves.
-  std::size_t bytes() const { return key.bytes() * (in.size() + out.size() + 1); }
+  std::size_t bytes() const { return key_->bytes() * (in.size() + out.size() + 1); }
+
+ private:
+  GpuKey* key_ = nullptr;
 };
 
 }  // namespace gradlink

@@ -3,7 +3,8 @@
 #include <memory>
 #include <utility>
 
-#include "kvstore/gpu/item.h"
+#include "kvstore/gpu/located.h"
+#include "kvstore/gpu/shards.h"
 #include "kvstore/store_checks.h"
 
 namespace gradlink {
@@ -22,19 +23,27 @@ KeyId GpuKeys::define(const std::string& name, DType dtype, std::size_t count,
   return table_.add(name, std::move(key)).id;
 }
 
-std::vector<GpuItem> GpuKeys::itemsOf(std::vector<Operation> operations,
-                                      const std::function<std::size_t(int gpu)>& placeOf) const {
-  std::vector<GpuItem> items;
-  items.reserve(operations.size());
+std::vector<GpuRequest> GpuKeys::requestsOf(
+    std::vector<Operation> operations, const std::function<std::size_t(int gpu)>& placeOf) const {
+  const auto all = std::make_shared<GpuOperations>();
+  all->reserve(operations.size());
+  std::vector<GpuRequest> requests;
   const std::lock_guard lock(mutex_);
   for (Operation& operation : operations) {
     GpuKey& key = table_.at(operation.key);
     if (operation.compact) {
       throw storeUnsupported("a store on GPUs pulls rows into arrays of their key's length");
     }
-    items.push_back(itemOf(key, std::move(operation), gpus_, placeOf));
+    const std::int32_t priority = operation.priority;
+    std::shared_ptr<Ticket> ticket = std::move(operation.ticket);
+    if (requests.empty() || requests.back().ticket != ticket ||
+        requests.back().priority != priority) {
+      requests.push_back({all, all->size(), 0, priority, std::move(ticket)});
+    }
+    addInParts(located(key, std::move(operation), gpus_, placeOf), *all);
+    requests.back().to = all->size();
   }
-  return items;
+  return requests;
 }
 
 GpuKey* GpuKeys::named(const std::string& name) const {

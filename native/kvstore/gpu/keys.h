@@ -23,9 +23,11 @@ class GpuKeys {
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength,
                const std::function<void(GpuKey&)>& makeRoom);
 
-  /// Operations whose arrays have their places (see itemOf). Throws where one does not fit.
-  std::vector<GpuItem> itemsOf(std::vector<Operation> operations,
-                               const std::function<std::size_t(int gpu)>& placeOf) const;
+  /// The operations with the places of their arrays (see located), those of keys that are cut in
+  /// parts: a request for all that follow one another with one ticket and one priority. Throws
+  /// where one does not fit.
+  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations,
+                                     const std::function<std::size_t(int gpu)>& placeOf) const;
 
   /// Null where no key has that name.
   GpuKey* named(const std::string& name) const;

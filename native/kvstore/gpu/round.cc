@@ -28,7 +28,7 @@ GpuRound::GpuRound(GpuPlaces& places, const GradientCompression* compression,
 // ---- units
 
 void GpuRound::addPush(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   if (unit.kind() == OperationKind::init) repeats_ = false;
   if (key.count == 0 || share(unit)) return;
   if (fromHost(unit)) {
@@ -36,21 +36,22 @@ void GpuRound::addPush(GpuUnit& unit) {
         {{key.value.data(), key.home}, unit.in.front(), key.bytes()});
     return addPull(unit);
   }
-  std::vector<const void*> sources = sourcesOf(unit);
-  std::vector<void*> targets = targetsOf(unit, unit.out);
+  cuda::Sources sources = sourcesOf(unit);
+  cuda::Targets targets = targetsOf(unit, unit.out);
   if (unit.head().state) return addUpdate(unit, std::move(sources), std::move(targets));
   targets.push_back(key.value.data());
   addSums(key.home, key.dtype, {std::move(sources), std::move(targets), key.count});
 }
 
 void GpuRound::addPull(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   if (key.count == 0 || (unit.in.empty() && share(unit))) return;
-  addSums(key.home, key.dtype, {{key.value.data()}, targetsOf(unit, unit.out), key.count});
+  addSums(key.home, key.dtype,
+          {cuda::Sources({key.value.data()}, &memory_), targetsOf(unit, unit.out), key.count});
 }
 
 void* GpuRound::addSum(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   repeats_ = false;
   void* const sum = places_[key.home].arena.take(key.bytes());
   if (key.count != 0) addSums(key.home, key.dtype, {sourcesOf(unit), {sum}, key.count});
@@ -61,12 +62,13 @@ bool GpuRound::fromHost(const GpuUnit& unit) const {
   return unit.kind() == OperationKind::init && unit.in.front().place == kHostPlace;
 }
 
-std::vector<const void*> GpuRound::sourcesOf(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+cuda::Sources GpuRound::sourcesOf(GpuUnit& unit) {
+  GpuKey& key = unit.key();
   if (compression_ != nullptr && key.dtype == DType::float32 && isPush(unit.kind())) {
     return decoded(unit);
   }
-  std::vector<const void*> sources;
+  cuda::Sources sources(&memory_);
+  sources.reserve(unit.in.size());
   for (std::size_t i = 0; i < unit.in.size(); ++i) {
     const GpuArray in = uploaded(unit, i);
     if (places_.reaches(key.home, in.place)) {
@@ -85,7 +87,7 @@ std::vector<const void*> GpuRound::sourcesOf(GpuUnit& unit) {
 GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
   const GpuArray& in = unit.in[index];
   if (in.place != kHostPlace) return in;
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   void* const staged = key.room(index);
   if (staged != in.data) std::memcpy(staged, in.data, key.bytes());
   const GpuArray copy{places_[key.home].arena.take(key.bytes()), key.home};
@@ -94,11 +96,11 @@ GpuArray GpuRound::uploaded(GpuUnit& unit, std::size_t index) {
 }
 
 /// Each array becomes codes where it is; what they mean is summed at home.
-std::vector<const void*> GpuRound::decoded(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+cuda::Sources GpuRound::decoded(GpuUnit& unit) {
+  GpuKey& key = unit.key();
   compresses_ = true;
   const std::size_t codeBytes = cuda::codeBytes(bitsOf(*compression_), key.count);
-  std::vector<const void*> sources;
+  cuda::Sources sources(&memory_);
   for (std::size_t i = 0; i < unit.in.size(); ++i) {
     const GpuArray in = uploaded(unit, i);
     auto* codes = static_cast<std::uint8_t*>(places_[in.place].arena.take(codeBytes));
@@ -137,9 +139,10 @@ float* GpuRound::residualOf(GpuKey& key, std::size_t index, std::size_t at) {
   return static_cast<float*>(residual.data());
 }
 
-std::vector<void*> GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs) {
-  GpuKey& key = unit.key;
-  std::vector<void*> targets;
+cuda::Targets GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs) {
+  GpuKey& key = unit.key();
+  cuda::Targets targets(&memory_);
+  targets.reserve(outputs.size() + 1);  // a push's value is the last
   for (const GpuArray& out : outputs) {
     if (out.place != kHostPlace && places_.reaches(key.home, out.place)) {
       targets.push_back(out.data);
@@ -152,7 +155,7 @@ std::vector<void*> GpuRound::targetsOf(GpuUnit& unit, const std::vector<GpuArray
 
 /// A copy from the home, when its kernels are done. One arrival serves all outputs on the host.
 void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   std::vector<GpuCopy>& leaving = work_[key.home].leaving;
   if (out.place != kHostPlace) return leaving.push_back({out, {from, key.home}, key.bytes()});
   void* const staged = key.room(unit.in.size());
@@ -162,9 +165,8 @@ void GpuRound::leave(GpuUnit& unit, GpuArray out, void* from) {
   unit.landings.push_back({out.data, staged});
 }
 
-void GpuRound::addUpdate(GpuUnit& unit, std::vector<const void*> grads,
-                         std::vector<void*> targets) {
-  GpuKey& key = unit.key;
+void GpuRound::addUpdate(GpuUnit& unit, cuda::Sources grads, cuda::Targets targets) {
+  GpuKey& key = unit.key();
   GpuKeyState& state = *unit.head().state;
   makeState(key, state, places_[key.home]);
   cuda::StepTask task = stepOf(key, unit.head());
@@ -182,7 +184,7 @@ void GpuRound::addSums(std::size_t place, DType dtype, cuda::SumTask task) {
 /// Hands the unit's part to NCCL where it has an array on every GPU.
 bool GpuRound::share(GpuUnit& unit) {
   if (collectives_ == nullptr || unit.kind() == OperationKind::init) return false;
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   if (isPush(unit.kind()) && compression_ != nullptr && key.dtype == DType::float32) return false;
   Shared shared{&unit, nullptr, nullptr, {}, {}};
   const bool spreads = splitOutputs(unit, shared);
@@ -220,7 +222,7 @@ bool GpuRound::share(GpuUnit& unit) {
 }
 
 const GpuCollectives::KeyCollective* GpuRound::shareSum(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   if (collectives_ == nullptr || key.count == 0) return nullptr;
   std::optional<std::vector<const void*>> inputs = inputByPlace(unit);
   if (!inputs) return nullptr;
@@ -264,8 +266,8 @@ bool GpuRound::splitOutputs(const GpuUnit& unit, Shared& shared) const {
 /// What the places themselves have to do for a unit, once it is known where the collectives work.
 void GpuRound::finishShared(Shared& shared) {
   GpuUnit& unit = *shared.unit;
-  GpuKey& key = unit.key;
-  std::vector<void*> targets = targetsOf(unit, shared.others);
+  GpuKey& key = unit.key();
+  cuda::Targets targets = targetsOf(unit, shared.others);
   if (shared.spread != nullptr && shared.spread->packed) {
     unpack(shared, *shared.spread,
            shared.spread->stage == Stage::before ? &Work::sums : &Work::unpacking);

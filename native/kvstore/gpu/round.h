@@ -11,6 +11,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <span>
 #include <vector>
@@ -82,14 +83,14 @@ class GpuRound {
 
   bool fromHost(const GpuUnit& unit) const;
   /// What the home sums: the arrays themselves, where it reaches them, or copies.
-  std::vector<const void*> sourcesOf(GpuUnit& unit);
+  cuda::Sources sourcesOf(GpuUnit& unit);
   GpuArray uploaded(GpuUnit& unit, std::size_t index);
-  std::vector<const void*> decoded(GpuUnit& unit);
+  cuda::Sources decoded(GpuUnit& unit);
   float* residualOf(GpuKey& key, std::size_t index, std::size_t place);
   /// The outputs the home writes itself; copies to the others follow the round's kernels.
-  std::vector<void*> targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs);
+  cuda::Targets targetsOf(GpuUnit& unit, const std::vector<GpuArray>& outputs);
   void leave(GpuUnit& unit, GpuArray out, void* from);
-  void addUpdate(GpuUnit& unit, std::vector<const void*> grads, std::vector<void*> targets);
+  void addUpdate(GpuUnit& unit, cuda::Sources grads, cuda::Targets targets);
   void addSums(std::size_t place, DType, cuda::SumTask task);
 
   bool share(GpuUnit& unit);
@@ -102,6 +103,8 @@ class GpuRound {
   void compute(std::size_t place);
   void compressAll();
 
+  /// Of the tasks' lists: before them.
+  std::pmr::monotonic_buffer_resource memory_{std::size_t{16} << 10};
   GpuPlaces& places_;
   const GradientCompression* compression_;
   GpuCollectives* collectives_;

@@ -11,11 +11,11 @@
 namespace gradlink {
 
 void GpuRound::addRows(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   repeats_ = false;
   if (key.count == 0) return;
   const std::size_t rowBytes = key.rowLength * sizeOf(key.dtype);
-  std::vector<std::int64_t> rows = unit.head().operation.rows;
+  std::vector<std::int64_t> rows = unit.head().operation->rows;
   sortEachOnce(rows);
   Work& work = work_[key.home];
   for (const GpuArray& out : unit.out) {
@@ -35,7 +35,7 @@ void GpuRound::addRows(GpuUnit& unit) {
 }
 
 void GpuRound::addRowUpdate(GpuUnit& unit) {
-  GpuKey& key = unit.key;
+  GpuKey& key = unit.key();
   GpuKeyState& state = *unit.head().state;
   repeats_ = false;
   if (key.count == 0) return;

@@ -38,24 +38,21 @@ void cutKey(GpuKey& key, std::size_t places, std::size_t leastBytes) {
   }
 }
 
-std::vector<GpuItem> splitItems(std::vector<GpuItem> items) {
-  std::vector<GpuItem> split;
-  split.reserve(items.size());
-  for (GpuItem& item : items) {
-    if (item.key->parts.empty()) {
-      split.push_back(std::move(item));
-      continue;
-    }
-    for (const auto& part : item.key->parts) {
-      GpuItem& one = split.emplace_back();
-      const std::size_t offset = part->first * sizeOf(part->dtype);
-      one.key = part.get();
-      one.operation = item.operation;
-      one.in = shifted(item.in, offset);
-      one.out = shifted(item.out, offset);
-    }
+void addInParts(GpuOperation operation, GpuOperations& to) {
+  if (operation.key->parts.empty()) {
+    to.push_back(std::move(operation));
+    return;
   }
-  return split;
+  for (const auto& part : operation.key->parts) {
+    const std::size_t offset = part->first * sizeOf(part->dtype);
+    GpuOperation& one = to.emplace_back();
+    one.key = part.get();
+    one.kind = operation.kind;
+    one.in = shifted(operation.in, offset);
+    one.out = shifted(operation.out, offset);
+    one.rows = operation.rows;
+    one.inRows = operation.inRows;
+  }
 }
 
 }  // namespace gradlink

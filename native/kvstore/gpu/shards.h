@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
 
 #include "kvstore/gpu/key.h"
 
@@ -14,7 +13,7 @@ namespace gradlink {
 /// would have less than so many bytes, or there is one place: then the key has no parts.
 void cutKey(GpuKey& key, std::size_t places, std::size_t leastBytes);
 
-/// Items of parts in place of those of cut keys; those of one operation follow one another.
-std::vector<GpuItem> splitItems(std::vector<GpuItem> items);
+/// Adds the operation, or, of a key that is cut, one for each of its parts.
+void addInParts(GpuOperation operation, GpuOperations& to);
 
 }  // namespace gradlink

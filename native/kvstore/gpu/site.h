@@ -48,9 +48,13 @@ class GpuSite {
   /// they are.
   virtual bool joinsPulls() const { return true; }
   /// What one round moves at most, but for a single larger key: long beside what beginning it
-  /// costs, short enough that an urgent key need not wait long, and that the devices are busy while
-  /// the rest is still being planned.
+  /// costs, short enough that an urgent key need not wait long.
   virtual std::size_t roundBytes() const = 0;
+  /// What the first round moves at most when nothing is under way, each after it several times as
+  /// much, so that the devices are busy while the rest is still being planned. Where it is less
+  /// than roundBytes(), few rounds are under way: a pull that comes meanwhile costs less with its
+  /// push.
+  virtual std::size_t firstRoundBytes() const { return roundBytes(); }
   /// Begins units of different keys, most urgent first, and adds flights that hold them all. What
   /// it throws is the error of those that are not in a flight yet.
   virtual void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) = 0;

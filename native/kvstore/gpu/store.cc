@@ -10,6 +10,7 @@
 #include "kvstore/gpu/engine.h"
 #include "kvstore/gpu/host_site.h"
 #include "kvstore/gpu/keys.h"
+#include "kvstore/gpu/prepared.h"
 #include "kvstore/gpu/shards.h"
 #include "kvstore/optimizer/math.h"
 #include "kvstore/optimizer/state_parts.h"
@@ -32,9 +33,8 @@ class GpuStore final : public Store {
 
   KeyId define(const std::string& name, DType, std::size_t count, std::size_t rowLength) override;
   void submit(std::vector<Operation> operations, bool here = false) override;
-  /// Some 10 us of a GPU's memory, which is what a round costs this thread.
-  std::size_t sliceBytes() const override {
-    return device_ != nullptr && device_->hasCheapRounds() ? std::size_t{32} << 20 : 0;
+  std::unique_ptr<PreparedCall> prepare(std::vector<Operation> operations) override {
+    return std::make_unique<GpuPreparedCall>(engine_, requestsOf(std::move(operations)));
   }
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
     if (optimizer && !onHost_ && !runsOnGpus(optimizer->math().kernel)) {
@@ -87,6 +87,7 @@ class GpuStore final : public Store {
   std::unique_ptr<GpuValueSite> makeSite(const GpuStoreOptions& options);
   void makeRoom(GpuKey& key);
   void admit(GpuItem& item) const;
+  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations) const;
   std::size_t placeOf(int gpu) const;
   void writeStates(const std::string& file, bool dumpOptimizer);
   void readStates(const std::string& file);
@@ -155,16 +156,21 @@ void GpuStore::makeRoom(GpuKey& key) {
 }
 
 void GpuStore::submit(std::vector<Operation> operations, bool /*here*/) {
-  std::vector<GpuItem> items =
-      keys_.itemsOf(std::move(operations), [this](int gpu) { return placeOf(gpu); });
-  for (const GpuItem& item : items) {
-    const bool compresses = compression_ && item.key->dtype == DType::float32;
-    if (compresses && !item.operation.inRows.empty()) throw noCompressedRows(item.key->name);
-    const bool ofRows =
-        item.operation.kind == OperationKind::rowSparsePull || !item.operation.inRows.empty();
+  engine_.submit(requestsOf(std::move(operations)));
+}
+
+std::vector<GpuRequest> GpuStore::requestsOf(std::vector<Operation> operations) const {
+  std::vector<GpuRequest> requests =
+      keys_.requestsOf(std::move(operations), [this](int gpu) { return placeOf(gpu); });
+  if (requests.empty()) return requests;
+  for (const GpuOperation& operation : *requests.front().operations) {
+    const GpuKey& key = *operation.key;
+    const bool compresses = compression_ && key.dtype == DType::float32;
+    if (compresses && !operation.inRows.empty()) throw noCompressedRows(key.name);
+    const bool ofRows = operation.kind == OperationKind::rowSparsePull || !operation.inRows.empty();
     if (sharded_ && ofRows) refuseInShards("pushes and pulls of rows");
   }
-  engine_.submit(sharded_ ? splitItems(std::move(items)) : std::move(items));
+  return requests;
 }
 
 std::size_t GpuStore::placeOf(int gpu) const {
@@ -172,8 +178,8 @@ std::size_t GpuStore::placeOf(int gpu) const {
 }
 
 void GpuStore::admit(GpuItem& item) const {
-  if (!isPush(item.operation.kind)) return;
-  GpuKey& key = *item.key;
+  if (!isPush(item.operation->kind)) return;
+  GpuKey& key = item.key();
   item.external = rule_.external;
   if (!rule_.optimizer) return;
   if (!isFloat(key.dtype)) {

@@ -28,10 +28,10 @@ class GpuDistSite::Visit final : public GpuFlight {
   Visit(GpuDistSite& site, GpuUnit& unit, const void* sum)
       : site_(site), marks_(site.places_.events(), site.options_.timeoutMs) {
     if (sum != nullptr) {
-      arrive(unit.key, 0, {const_cast<void*>(sum), unit.key.home});
+      arrive(unit.key(), 0, {const_cast<void*>(sum), unit.key().home});
       return;
     }
-    for (std::size_t i = 0; i < unit.in.size(); ++i) arrive(unit.key, i, unit.in[i]);
+    for (std::size_t i = 0; i < unit.in.size(); ++i) arrive(unit.key(), i, unit.in[i]);
   }
 
   Progress advance() override {
@@ -78,19 +78,19 @@ class GpuDistSite::Visit final : public GpuFlight {
   }
 
   void ask() {
-    const Operation& head = unit().head().operation;
+    const GpuOperation& head = *unit().head().operation;
     Operation operation;
     operation.kind = head.kind;
-    operation.key = unit().key.id;
+    operation.key = unit().key().id;
     operation.rows = head.rows;
     operation.inRows = head.inRows;
-    operation.priority = head.priority;
+    operation.priority = unit().head().priority;
     for (const GpuItem& item : unit().items) {
-      operation.priority = std::max(operation.priority, item.operation.priority);
+      operation.priority = std::max(operation.priority, item.priority);
     }
     operation.in = arrived_;
     // In place, where the first of the arrays that have arrived is ours.
-    if (!unit().out.empty()) operation.out = {unit().key.room(0)};
+    if (!unit().out.empty()) operation.out = {unit().key().room(0)};
     operation.ticket = std::make_shared<Ticket>(call_.whenDone(site_.wake_));
     std::vector<Operation> operations;
     operations.push_back(std::move(operation));
@@ -98,7 +98,7 @@ class GpuDistSite::Visit final : public GpuFlight {
   }
 
   void sendOut() {
-    GpuKey& key = unit().key;
+    GpuKey& key = unit().key();
     for (const GpuArray& out : unit().out) {
       if (out.place == kHostPlace) {
         std::memcpy(out.data, key.room(0), key.bytes());
@@ -161,7 +161,7 @@ void GpuDistSite::begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights
   round.launch();
   for (std::size_t i = 0; i < units.size(); ++i) {
     const auto& [at, shared] = summed[i];
-    const void* const sum = shared == nullptr ? at : shared->result(units[i]->key.home);
+    const void* const sum = shared == nullptr ? at : shared->result(units[i]->key().home);
     auto visit = std::make_unique<Visit>(*this, *units[i], sum);
     visit->units.push_back(std::move(units[i]));
     flights.push_back(std::move(visit));

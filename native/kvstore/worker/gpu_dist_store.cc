@@ -8,6 +8,7 @@
 
 #include "kvstore/gpu/engine.h"
 #include "kvstore/gpu/keys.h"
+#include "kvstore/gpu/prepared.h"
 #include "kvstore/store_checks.h"
 #include "kvstore/worker/gpu_dist_site.h"
 
@@ -43,8 +44,10 @@ class StagedStore : public Inner {
     });
   }
   void submit(std::vector<Operation> operations, bool /*here*/) override {
-    engine_.submit(keys_.itemsOf(std::move(operations),
-                                 [this](int gpu) { return site_->places().indexOf(gpu); }));
+    engine_.submit(requestsOf(std::move(operations)));
+  }
+  std::unique_ptr<PreparedCall> prepare(std::vector<Operation> operations) override {
+    return std::make_unique<GpuPreparedCall>(engine_, requestsOf(std::move(operations)));
   }
   void setOptimizer(std::shared_ptr<Optimizer> optimizer) override {
     setInOrder([this, optimizer = std::move(optimizer)] { inner_->setOptimizer(optimizer); });
@@ -111,6 +114,11 @@ class StagedStore : public Inner {
   }
 
  private:
+  std::vector<GpuRequest> requestsOf(std::vector<Operation> operations) const {
+    return keys_.requestsOf(std::move(operations),
+                            [this](int gpu) { return site_->places().indexOf(gpu); });
+  }
+
   void meet(std::shared_ptr<Ticket> ticket) {
     if (refused_) std::rethrow_exception(std::exchange(refused_, nullptr));
     inner_->barrier(std::move(ticket));

@@ -60,8 +60,8 @@ class KernelArrays {
   void* target(int index) const {
     return memory_[static_cast<std::size_t>(sources()) + static_cast<std::size_t>(index)].data();
   }
-  std::vector<const void*> given() const {
-    std::vector<const void*> pointers;
+  cuda::Sources given() const {
+    cuda::Sources pointers;
     pointers.reserve(static_cast<std::size_t>(sources()));
     for (int i = 0; i < sources(); ++i) pointers.push_back(memory_[i].data());
     return pointers;

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,7 +17,8 @@
 namespace gradlink::test {
 namespace {
 
-/// Rounds of at most 1000 bytes. What is begun is done when the gate is open.
+/// Rounds of at most 1000 bytes, the first ones of `first`. What is begun is done when the gate is
+/// open.
 class ScriptedSite final : public GpuSite {
  public:
   class Flight final : public GpuFlight {
@@ -24,19 +26,21 @@ class ScriptedSite final : public GpuSite {
     explicit Flight(ScriptedSite& site) : site_(site) {}
     Progress advance() override {
       if (site_.failing) throw Error(ErrorCode::system, "failed").stillUsable();
-      return site_.open_ ? Progress::done : Progress::elsewhere;
+      if (site_.open_) return Progress::done;
+      return site_.first < 1000 ? Progress::onDevice : Progress::elsewhere;
     }
 
    private:
     ScriptedSite& site_;
   };
 
-  bool blocksKey(const GpuUnit& unit) const override { return unit.key.name == "blocking"; }
+  bool blocksKey(const GpuUnit& unit) const override { return unit.key().name == "blocking"; }
   std::size_t roundBytes() const override { return 1000; }
+  std::size_t firstRoundBytes() const override { return first; }
   void begin(std::vector<std::unique_ptr<GpuUnit>>& units, GpuFlights& flights) override {
     std::string round;
     for (const auto& unit : units) {
-      round += (round.empty() ? "" : " ") + unit->key.name;
+      round += (round.empty() ? "" : " ") + unit->key().name;
       if (unit->items.size() > 1) round += "x" + std::to_string(unit->items.size());
     }
     {
@@ -65,6 +69,7 @@ class ScriptedSite final : public GpuSite {
     engine.wake();
   }
 
+  std::atomic<std::size_t> first{1000};
   std::atomic<bool> refusing{false};
   std::atomic<bool> failing{false};
   std::atomic<bool> joining{true};
@@ -88,32 +93,28 @@ class GpuEngineTest : public testing::Test {
     keys_.push_back(std::move(made));
     return *keys_.back();
   }
-  static GpuItem item(GpuKey& key, OperationKind kind, const std::shared_ptr<Ticket>& ticket,
-                      std::int32_t priority = 0) {
-    GpuItem made;
-    made.key = &key;
-    made.operation.kind = kind;
-    made.operation.priority = priority;
-    made.operation.ticket = ticket;
-    return made;
+  static GpuRequest request(GpuKey& key, OperationKind kind, const std::shared_ptr<Ticket>& ticket,
+                            std::int32_t priority = 0) {
+    auto operations = std::make_shared<GpuOperations>(1);
+    operations->front().key = &key;
+    operations->front().kind = kind;
+    return {std::move(operations), 0, 1, priority, ticket};
   }
-  static GpuItem push(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
-    return item(key, OperationKind::push, ticket, priority);
+  static GpuRequest push(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
+    return request(key, OperationKind::push, ticket, priority);
   }
-  static GpuItem pull(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
-    return item(key, OperationKind::pull, ticket, priority);
+  static GpuRequest pull(GpuKey& key, const std::shared_ptr<Ticket>& ticket, int priority = 0) {
+    return request(key, OperationKind::pull, ticket, priority);
   }
-  template <class... Items>
-  void submit(Items... made) {
-    std::vector<GpuItem> items;
-    (items.push_back(std::move(made)), ...);
-    engine.submit(std::move(items));
+  template <class... Requests>
+  void submit(Requests... made) {
+    engine.submit({std::move(made)...});
   }
 
   std::vector<std::unique_ptr<GpuKey>> keys_;
   ScriptedSite site;
   std::vector<std::string> admitted;
-  GpuEngine engine{site, [this](GpuItem& item) { admitted.push_back(item.key->name); }};
+  GpuEngine engine{site, [this](GpuItem& item) { admitted.push_back(item.key().name); }};
 };
 
 TEST_F(GpuEngineTest, OneRoundOfAllKeysMostUrgentFirst) {
@@ -168,9 +169,9 @@ TEST_F(GpuEngineTest, AnUrgentItemPullsAlongWhatIsBeforeIt) {
 TEST_F(GpuEngineTest, RoundsAreCutAndOnlySomeAreUnderWay) {
   Waiter waiter;
   const auto ticket = waiter.ticket();
-  std::vector<GpuItem> items;
-  for (int i = 0; i < 40; ++i) items.push_back(push(key(std::to_string(i), 150), ticket));
-  engine.submit(std::move(items));
+  std::vector<GpuRequest> requests;
+  for (int i = 0; i < 40; ++i) requests.push_back(push(key(std::to_string(i), 150), ticket));
+  engine.submit(std::move(requests));
   // 600 bytes each: two a round, and eight rounds' bytes at a time.
   EXPECT_EQ(site.rounds(7).size(), 7u);
   site.open(engine);
@@ -179,6 +180,56 @@ TEST_F(GpuEngineTest, RoundsAreCutAndOnlySomeAreUnderWay) {
   EXPECT_EQ(rounds.size(), 20u);
   EXPECT_EQ(rounds.front(), "0 1");
   EXPECT_EQ(rounds.back(), "38 39");
+}
+
+TEST_F(GpuEngineTest, SmallRoundsComeFirstAndTheRestWaitsForItsPulls) {
+  site.first = 600;
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  std::vector<GpuRequest> pushes;
+  std::vector<GpuRequest> pulls;
+  for (int i = 0; i < 12; ++i) {
+    GpuKey& one = key(std::to_string(i), 150);
+    pushes.push_back(push(one, ticket));
+    pulls.push_back(pull(one, ticket));
+  }
+  engine.submit(std::move(pushes));
+  // 600 bytes each, and no more than four times that is under way when a round begins.
+  site.rounds(3);
+  engine.submit(std::move(pulls));
+  std::promise<void> admitted;
+  engine.apply([&] { admitted.set_value(); });
+  admitted.get_future().wait();
+  site.open(engine);
+  waiter.wait();
+  const std::vector<std::string> rounds = site.rounds(7);
+  EXPECT_EQ(std::vector(rounds.begin(), rounds.begin() + 3),
+            (std::vector<std::string>{"0", "1 2", "3 4"}));
+  EXPECT_TRUE(rounds[3].starts_with("5x2")) << rounds[3];
+}
+
+TEST_F(GpuEngineTest, ASmallRoundBeginsBeforeTheRestOfItsCallIsAdmitted) {
+  site.first = 600;
+  Waiter waiter;
+  const auto ticket = waiter.ticket();
+  submit(push(key("a", 150), ticket), push(key("urgent"), ticket, 1));
+  site.open(engine);
+  waiter.wait();
+  EXPECT_EQ(site.rounds(2), (std::vector<std::string>{"a", "urgent"}));
+}
+
+TEST_F(GpuEngineTest, ARequestMayComeAgainWhileItIsUnderWay) {
+  Waiter first;
+  Waiter second;
+  GpuRequest request = push(key("a"), first.ticket());
+  engine.submit({request, request});
+  site.rounds(1);
+  request.ticket = second.ticket();
+  engine.submit({request});
+  site.open(engine);
+  first.wait();
+  second.wait();
+  EXPECT_EQ(site.rounds(3), (std::vector<std::string>{"a", "a", "a"}));
 }
 
 TEST_F(GpuEngineTest, ABlockedKeyWaitsAndOthersDoNot) {
@@ -261,7 +312,7 @@ TEST_F(GpuEngineTest, WhatCannotBeginOrFailsOnTheWayEndsAlone) {
 
 TEST_F(GpuEngineTest, AFailureOfOneOperationIsNotOthers) {
   GpuEngine picky(site, [](GpuItem& item) {
-    if (item.key->name == "wrong") {
+    if (item.key().name == "wrong") {
       item.error =
           std::make_exception_ptr(Error(ErrorCode::invalidArgument, "wrong").stillUsable());
     }
@@ -269,12 +320,7 @@ TEST_F(GpuEngineTest, AFailureOfOneOperationIsNotOthers) {
   Waiter wrong;
   Waiter right;
   site.open(picky);
-  picky.submit([&] {
-    std::vector<GpuItem> items;
-    items.push_back(push(key("wrong"), wrong.ticket()));
-    items.push_back(push(key("right"), right.ticket()));
-    return items;
-  }());
+  picky.submit({push(key("wrong"), wrong.ticket()), push(key("right"), right.ticket())});
   EXPECT_THROW(wrong.wait(), Error);
   right.wait();
   EXPECT_EQ(site.rounds(1), std::vector<std::string>{"right"});

@@ -12,7 +12,7 @@ namespace gradlink {
 
 /// `gpus`: of the store's devices, for operations that name none. `placeOf`: kHostPlace where no
 /// place is that GPU. Throws where the operation does not fit its key or the store.
-GpuItem itemOf(GpuKey& key, Operation operation, std::span<const int> gpus,
-               const std::function<std::size_t(int gpu)>& placeOf);
+GpuOperation located(GpuKey& key, Operation operation, std::span<const int> gpus,
+                     const std::function<std::size_t(int gpu)>& placeOf);
 
 }  // namespace gradlink
