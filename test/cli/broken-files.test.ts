@@ -76,14 +76,13 @@ describe('gradlink predict --gradients', () => {
 });
 
 describe('other files', () => {
-  const hosts = noText.filter(({ what }) => what !== 'empty');
-  it.each(hosts)('--hostfile refuses one that is $what', async (broken) => {
+  it.each(noText)('--hostfile refuses one that is $what', async (broken) => {
     const file = makeBroken(own, broken);
     const argv = ['launch', '-n', '2', '--launcher', 'ssh', '--hostfile', file, 'true'];
     expectRefused(await gradlink(argv), broken.refusal, file);
   });
 
-  it.each(hosts)('--plan refuses one that is $what', async (broken) => {
+  it.each(noText)('--plan refuses one that is $what', async (broken) => {
     const file = makeBroken(own, broken);
     const argv = ['train', '--style', 'tianshu', '--plan', file, '--output-dir', join(own, 'out')];
     expectRefused(await gradlink(argv), broken.refusal, file);

@@ -1,6 +1,7 @@
 // --output and its kin, on disks that are full and to what is no file.
 import { spawnSync } from 'node:child_process';
 import {
+  chownSync,
   closeSync,
   constants,
   lstatSync,
@@ -145,5 +146,31 @@ describe('a link under a name that a command makes itself', () => {
     link(chart, join(folder, 'run.json'));
     expect((await gradlink(['report', run, '--output', output])).code).toBe(1);
     expect(readFileSync(run, 'utf8')).toContain('schemaVersion');
+  });
+});
+
+describe('a folder of another user', () => {
+  const plan = '{model: mlp, dataset: mnist, grid: [[1, 1]], repeats: 1}';
+  it.for([
+    ['the output of ranks', ['launch', '-n', '1', '--output-dir', 'OUT', 'true']],
+    [
+      'the runs of a plan',
+      ['train', '--style', 'tianshu', '--plan', 'PLAN', '--output-dir', 'OUT'],
+    ],
+    ['charts beside a report', ['report', 'RUN', '--output', 'OUT/page.md']],
+  ] as const)('is refused for %s', async ([, command], { skip }) => {
+    if (process.getuid?.() !== 0) skip('needs root');
+    const out = join(folder, 'out');
+    mkdirSync(out);
+    chownSync(out, 65534, 65534);
+    writeFileSync(join(folder, 'plan'), plan);
+    const places = { OUT: out, PLAN: join(folder, 'plan'), RUN: run };
+    const argv = command.map((word) =>
+      word.replace(/[A-Z]{3,}/, (name) => places[name as keyof typeof places]),
+    );
+    const { code, stderr } = await gradlink(argv);
+    expect(code).not.toBe(0);
+    expect(stderr).toMatch(new RegExp(`${out} .*\\b65534\\b`));
+    expect(readdirSync(out)).toEqual([]);
   });
 });

@@ -1,4 +1,5 @@
 // Checkpoints that were torn, altered, or could not be written.
+import { createHash } from 'node:crypto';
 import {
   appendFileSync,
   mkdirSync,
@@ -299,6 +300,17 @@ describe('a checkpoint of gradlink 0.2', () => {
     await expectStep(1, 1);
     expect(warnings[0]?.message).toMatch(message);
   });
+});
+
+it('a checkpoint of a later format is skipped, though its checksum fits', async () => {
+  for (const step of [1, 2]) await save(1, step);
+  const marker = fileOf(2, 'complete.json');
+  const [, head = ''] = /^(.*),"checksum":/s.exec(readFileSync(marker, 'utf8')) ?? [];
+  const later = head.replace('"format":2', '"format":3');
+  const checksum = createHash('sha256').update(later).digest('hex');
+  writeFileSync(marker, `${later},"checksum":"${checksum}"}\n`);
+  await expectStep(1, 1);
+  expect(warnings[0]?.message).toMatch(/complete\.json .*format 3, expected 2: another gradlink\b/);
 });
 
 describe('wrong arguments', () => {

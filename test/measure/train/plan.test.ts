@@ -6,6 +6,12 @@ import { parsePlan } from '../../../lib/measure/train/plan.js';
 
 const known = ['model', 'dataset', 'dist-optimizer', 'atc-style', 'lr'];
 
+/** Nine of the line before, nine times over: half a gigabyte of entries. */
+const bomb = Array.from({ length: 9 }, (_, at) => {
+  const entries = Array(9).fill(at === 0 ? 'x' : `*a${at - 1}`);
+  return `a${at}: &a${at} [${entries.join()}]`;
+}).join('\n');
+
 describe('parsePlan', () => {
   it('has the protocol for what is not said', () => {
     expect(parsePlan('grid: [[1, 1]]', known)).toEqual({
@@ -105,6 +111,7 @@ describe('parsePlan', () => {
     ['{grid: [[1, 1]], workers: [1]}', /\bgrid or workers, .*both/],
     ['{workers: [0]}', 'workers, got 0'],
     ['&a {workers: *a}', /\b64 levels\b/],
+    [bomb, /\balias\b.*\bexhaustion\b/],
   ])('refuses %s', (text, message) => {
     expect(() => parsePlan(text, known)).toThrow(message);
   });
