@@ -109,9 +109,9 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
   const hosts = where.slice(0, colon).split(',');
   const port = Number(where.slice(colon + 1));
   const failures = new Map<string, Error>();
-  const hungUp = (): string[] => hosts.filter((host) => failures.get(host) instanceof HungUp);
   const giveUp = performance.now() + crowdPatienceMs;
-  for (let left = hosts; left.length > 0; left = hungUp()) {
+  let left = hosts;
+  for (;;) {
     for (const host of left) {
       try {
         return await call(host, port, secret, place);
@@ -119,12 +119,13 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
         failures.set(host, error as Error);
       }
     }
-    if (performance.now() > giveUp) break;
-    if (hungUp().length > 0) await sleep(betweenCallsMs);
+    left = left.filter((host) => failures.get(host) instanceof HungUp);
+    if (left.length === 0 || performance.now() > giveUp) break;
+    await sleep(betweenCallsMs);
   }
   const tried = hosts.map((host) => `${host} (${failures.get(host)?.message ?? ''})`);
   throw new Error(
-    `could not reach gradlink launch at ${tried.join(', ')}, port ${String(port)}; ${adviceFor(hosts, hungUp())}`,
+    `could not reach gradlink launch at ${tried.join(', ')}, port ${String(port)}; ${adviceFor(hosts, left)}`,
   );
 }
 
