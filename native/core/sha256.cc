@@ -119,12 +119,4 @@ std::string toHex(const Digest& digest) {
   return text;
 }
 
-bool sameDigest(const Digest& a, std::string_view b) {
-  if (b.size() != a.size()) return false;
-  unsigned different = 0;
-  for (std::size_t i = 0; i < a.size(); ++i)
-    different |= static_cast<unsigned>(a[i] ^ static_cast<std::uint8_t>(b[i]));
-  return different == 0;
-}
-
 }  // namespace gradlink

@@ -50,7 +50,4 @@ std::string_view digestText(const Digest& digest);
 
 std::string toHex(const Digest& digest);
 
-/// Takes as long wherever the two differ.
-bool sameDigest(const Digest& a, std::string_view b);
-
 }  // namespace gradlink

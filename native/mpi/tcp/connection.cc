@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/same_bytes.h"
+
 namespace gradlink::mpi::tcp {
 namespace {
 
@@ -107,7 +109,7 @@ bool Connection::parse() {
   std::memcpy(&tag, buffer_.data() + begin_ + sizeof(head_), sizeof(tag));
   begin_ += sizeof(head_) + sizeof(tag);
   const Seal::Frame expected = seals_.in.next(head_);
-  if (!sameBlock(expected.head, tag)) {
+  if (!sameBytes(expected.head, tag)) {
     refuse(kForged);
     return false;
   }
@@ -146,7 +148,7 @@ bool Connection::complete() {
     if (end_ - begin_ < sizeof(tag)) return false;
     std::memcpy(&tag, buffer_.data() + begin_, sizeof(tag));
     begin_ += sizeof(tag);
-    if (!sameBlock(coming_.finish(), tag)) {
+    if (!sameBytes(coming_.finish(), tag)) {
       refuse(kForged);
       return false;
     }

@@ -26,8 +26,4 @@ Bytes32 newNonce() {
   return nonce;
 }
 
-bool sameBytes(const Bytes32& a, const Bytes32& b) {
-  return sameDigest(a, {reinterpret_cast<const char*>(b.data()), b.size()});
-}
-
 }  // namespace gradlink::mpi::tcp

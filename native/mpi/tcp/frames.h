@@ -45,7 +45,6 @@ enum class Side { connecting, accepting };
 /// A key that both sides of this connection have, and nobody else; no other purpose gives the same.
 Bytes32 keyOf(const std::string& secret, const char* purpose, Side, const Greeting&, const Hello&);
 Bytes32 newNonce();
-bool sameBytes(const Bytes32& a, const Bytes32& b);
 
 enum class FrameKind : std::uint32_t {
   message,  // a short one, with its bytes

@@ -9,6 +9,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/same_bytes.h"
+
 namespace gradlink::mpi::tcp {
 namespace {
 

@@ -93,10 +93,4 @@ Poly1305::Block Poly1305::finish() {
   return tag;
 }
 
-bool sameBlock(const Poly1305::Block& a, const Poly1305::Block& b) {
-  unsigned different = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) different |= static_cast<unsigned>(a[i] ^ b[i]);
-  return different == 0;
-}
-
 }  // namespace gradlink::mpi::tcp

@@ -34,7 +34,4 @@ class Poly1305 {
   std::size_t filled_ = 0;
 };
 
-/// Takes as long wherever the two differ.
-bool sameBlock(const Poly1305::Block& a, const Poly1305::Block& b);
-
 }  // namespace gradlink::mpi::tcp

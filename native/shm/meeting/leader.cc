@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/same_bytes.h"
 #include "shm/meeting/addresses.h"
 #include "shm/meeting/secret.h"
 #include "shm/meeting/spare_rings.h"
@@ -188,7 +189,7 @@ bool Leader::greet(Guest& guest, const Packet& hello, std::string_view text,
   const auto proof = [&](Side side) {
     return proofOf(options_, side, guest.nonce, nonce, hello.rank, hello.size);
   };
-  if (!sameDigest(proof(Side::guest), text.substr(kNonceBytes))) return false;
+  if (!sameBytes(proof(Side::guest), text.substr(kNonceBytes))) return false;
   if (hello.rank < 0 || hello.rank >= hello.size) return false;
   const Digest own = proof(Side::leader);
   if (!sendWord(guest.socket, Word::proof, options_.rank, options_.size, digestText(own)))

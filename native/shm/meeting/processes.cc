@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "core/same_bytes.h"
 #include "shm/meeting/addresses.h"
 #include "shm/meeting/leader.h"
 #include "shm/meeting/meeting.h"
@@ -77,7 +78,7 @@ class Follower {
       return sendWord(socket_, Word::hello, options_.rank, options_.size,
                       nonce_ + std::string(digestText(proof(Side::guest))));
     }
-    if (packet.word == Word::proof && !nonce_.empty() && sameDigest(proof(Side::leader), text)) {
+    if (packet.word == Word::proof && !nonce_.empty() && sameBytes(proof(Side::leader), text)) {
       proven_ = true;
       leader_ = packet.rank;
       return true;

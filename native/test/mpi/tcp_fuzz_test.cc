@@ -3,42 +3,17 @@
 // sanitizers look on.
 #include <sys/socket.h>
 
-#include <cstdlib>
-#include <random>
-
+#include "test/chance.h"
 #include "test/mpi/tcp_forger.h"
 
 namespace gradlink::mpi::tcp {
 namespace {
 
-class Chance {
- public:
-  explicit Chance(std::uint64_t seed) : engine_(seed) {}
-  std::uint64_t below(std::uint64_t n) { return engine_() % n; }
-  bool oneIn(std::uint64_t n) { return below(n) == 0; }
-  /// Small, about the bounds of lengths, or anything.
-  std::uint64_t number() {
-    switch (below(4)) {
-      case 0:
-        return below(8);
-      case 1:
-        return kMostAtOnce + below(3) - 1;
-      case 2:
-        return engine_() >> below(64);
-      default:
-        return below(300);
-    }
-  }
+using test::attackSeed;
+using test::Chance;
 
- private:
-  std::mt19937_64 engine_;
-};
-
-/// GRADLINK_ATTACK_SEED, as the campaigns have it.
-std::uint64_t seedOr(std::uint64_t otherwise) {
-  const char* const given = std::getenv("GRADLINK_ATTACK_SEED");
-  return given != nullptr ? std::strtoull(given, nullptr, 10) : otherwise;
-}
+/// Those of lengths.
+constexpr std::uint64_t kBoundaries[] = {kMostAtOnce};
 
 /// Receives and sends of rank 0 that frames may be for.
 class Traffic {
@@ -88,22 +63,22 @@ FrameHead headOf(Chance& chance) {
   if (!chance.oneIn(80)) return head;
   switch (chance.below(6)) {
     case 0:
-      head.kind = static_cast<FrameKind>(chance.number());
+      head.kind = static_cast<FrameKind>(chance.number(kBoundaries));
       break;
     case 1:
-      head.tag = static_cast<std::int32_t>(chance.number());
+      head.tag = static_cast<std::int32_t>(chance.number(kBoundaries));
       break;
     case 2:
-      head.context = chance.number();
+      head.context = chance.number(kBoundaries);
       break;
     case 3:
-      head.bytes = chance.number();
+      head.bytes = chance.number(kBoundaries);
       break;
     case 4:
-      head.id = chance.number();
+      head.id = chance.number(kBoundaries);
       break;
     default:
-      head.other = chance.number();
+      head.other = chance.number(kBoundaries);
   }
   return head;
 }
@@ -144,7 +119,7 @@ class SlowTcpFuzz : public testing::TestWithParam<std::uint64_t> {};
 INSTANTIATE_TEST_SUITE_P(Parts, SlowTcpFuzz, testing::Range(std::uint64_t{0}, std::uint64_t{10}));
 
 TEST_P(SlowTcpFuzz, OfFramesEndsAtMostTheConnection) {
-  EXPECT_GT(sendFrames(seedOr(1) + GetParam() * 1000000, 100000), 0u);
+  EXPECT_GT(sendFrames(attackSeed() + GetParam() * 1000000, 100000), 0u);
 }
 
 /// First words on a connection: right ones with some bytes changed, cut or lengthened.
@@ -182,7 +157,7 @@ void sayFirstWords(std::uint64_t seed, int times) {
 }
 
 TEST(TcpFuzz, OfFirstWordsProvesNothing) { sayFirstWords(1, 2000); }
-TEST_P(SlowTcpFuzz, OfFirstWordsProvesNothing) { sayFirstWords(seedOr(1) + GetParam(), 100000); }
+TEST_P(SlowTcpFuzz, OfFirstWordsProvesNothing) { sayFirstWords(attackSeed() + GetParam(), 100000); }
 
 }  // namespace
 }  // namespace gradlink::mpi::tcp

@@ -3,13 +3,12 @@
 // sanitizers look on.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <deque>
 #include <map>
-#include <random>
 
 #include "kvstore/optimizer/optimizer.h"
 #include "kvstore/protocol/piece_rows.h"
+#include "test/chance.h"
 #include "test/kvstore/server/support.h"
 
 namespace gradlink::test {
@@ -79,43 +78,13 @@ class ScriptedWire final : public Wire {
   std::vector<std::uint64_t> tickets_;
 };
 
-class Chance {
- public:
-  explicit Chance(std::uint64_t seed) : engine_(seed) {}
-  std::uint64_t below(std::uint64_t n) { return engine_() % n; }
-  bool oneIn(std::uint64_t n) { return below(n) == 0; }
-  /// Small, about a boundary, or anything.
-  std::uint64_t number() {
-    switch (below(4)) {
-      case 0:
-        return below(4);
-      case 1:
-        return kBoundaries[below(std::size(kBoundaries))] + below(3) - 1;
-      case 2:
-        return engine_() >> below(64);
-      default:
-        return below(200);
-    }
-  }
-  std::vector<std::byte> bytes(std::size_t count) {
-    std::vector<std::byte> some(count);
-    for (std::size_t i = 0; i < count; i += sizeof(std::uint64_t)) {
-      const std::uint64_t word = engine_();
-      std::memcpy(some.data() + i, &word, std::min(sizeof(word), count - i));
-    }
-    return some;
-  }
-
- private:
-  static constexpr std::uint64_t kBoundaries[] = {1 << 8,
-                                                  1 << 16,
-                                                  1 << 26,
-                                                  std::uint64_t{1} << 32,
-                                                  std::uint64_t{1} << 62,
-                                                  std::uint64_t{1} << 63,
-                                                  0};
-  std::mt19937_64 engine_;
-};
+constexpr std::uint64_t kBoundaries[] = {1 << 8,
+                                         1 << 16,
+                                         1 << 26,
+                                         std::uint64_t{1} << 32,
+                                         std::uint64_t{1} << 62,
+                                         std::uint64_t{1} << 63,
+                                         0};
 
 template <class T>
 std::vector<std::byte> bytesOf(const std::vector<T>& values) {
@@ -193,19 +162,19 @@ void sayOne(Chance& chance, ScriptedWire& wire, std::uint64_t round) {
         header.flags = static_cast<std::uint8_t>(chance.below(256));
         break;
       case 4:
-        header.shard = static_cast<std::uint32_t>(chance.number());
+        header.shard = static_cast<std::uint32_t>(chance.number(kBoundaries));
         break;
       case 5:
-        header.piece = static_cast<std::uint32_t>(chance.number());
+        header.piece = static_cast<std::uint32_t>(chance.number(kBoundaries));
         break;
       case 6:
-        header.count = chance.number();
+        header.count = chance.number(kBoundaries);
         break;
       case 7:
-        header.round = chance.number();
+        header.round = chance.number(kBoundaries);
         break;
       case 8:
-        header.request = chance.number();
+        header.request = chance.number(kBoundaries);
         break;
       case 9:
         payload.resize(chance.below(payload.size() + 20));
@@ -261,10 +230,7 @@ INSTANTIATE_TEST_SUITE_P(Parts, SlowServerFuzz,
                          testing::Range(std::uint64_t{0}, std::uint64_t{10}));
 
 TEST_P(SlowServerFuzz, EndsWithAnErrorOrInGoodOrder) {
-  // As the campaigns of attacks have it.
-  const char* const given = std::getenv("GRADLINK_ATTACK_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 1;
-  EXPECT_GT(serveScripts(seed + GetParam() * 1000000, 7000), 0);
+  EXPECT_GT(serveScripts(attackSeed() + GetParam() * 1000000, 7000), 0);
 }
 
 }  // namespace
