@@ -10,7 +10,8 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { hostFindings, type HostSeen } from '../../lib/doctor/hosts/compare.js';
 import { counted, type HostFacts } from '../../lib/doctor/hosts/facts.js';
 import { lookOverShell, shellCommand } from '../../lib/doctor/hosts/over-shell.js';
-import { call, callAll, listen, type Door } from '../../lib/doctor/hosts/reach.js';
+import { call, callAll, listen, othersOf, type Door } from '../../lib/doctor/hosts/reach.js';
+import { closed } from '../support/control-lines.js';
 
 const facts: HostFacts = {
   gradlink: '0.1.0',
@@ -156,6 +157,28 @@ describe('hosts that are called', () => {
     flood.write('x'.repeat(100_000));
     await new Promise((resolve) => flood.once('close', resolve));
     expect(heard).toBe('');
+  });
+
+  it('hold 256 strangers and no more, of whom the oldest goes', async () => {
+    const one = await door();
+    const strangers = Array.from({ length: 300 }, () => connect({ ...one, host: '127.0.0.1' }));
+    closing.push(() => {
+      for (const each of strangers) each.destroy();
+    });
+    await Promise.all(strangers.slice(0, 44).map(closed));
+    expect(strangers.slice(44).filter((each) => each.closed)).toEqual([]);
+    expect(await call(one)).toMatchObject({ to: 'b', roundTripMs: expect.any(Number) as number });
+  });
+
+  it('are called in an order of their own by each, so that not all begin with one', () => {
+    const doors = ['a', 'b', 'c'].map((host) => ({ host, addresses: [], port: 1, token: '' }));
+    const called = (own: string) => othersOf(doors, own).map(({ host }) => host);
+    expect(['a', 'b', 'c', 'd'].map(called)).toEqual([
+      ['b', 'c'],
+      ['c', 'a'],
+      ['a', 'b'],
+      ['a', 'b', 'c'],
+    ]);
   });
 
   it('that refuse, hang or are not known are told apart', async () => {

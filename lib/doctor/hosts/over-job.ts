@@ -5,7 +5,7 @@ import { allGatherObject } from '../../communicator/objects.js';
 import { Communicator } from '../../communicator/communicator.js';
 import type { HostSeen } from './compare.js';
 import { factsHere, type HostFacts } from './facts.js';
-import { callAll, listen, ownAddresses, type Door, type Reached } from './reach.js';
+import { callAll, listen, othersOf, ownAddresses, type Door, type Reached } from './reach.js';
 
 /** What every rank says first; one of each host says more. */
 interface Introduction {
@@ -42,9 +42,7 @@ export async function lookOverJob(env: NodeJS.ProcessEnv): Promise<{
             };
       const all = (await allGatherObject(world, mine)) as readonly Introduction[];
       const doors = all.flatMap(({ door }) => (door === undefined ? [] : [door]));
-      const reached: Reached[] = speaks
-        ? await callAll(doors.filter(({ host }) => host !== own))
-        : [];
+      const reached: Reached[] = speaks ? await callAll(othersOf(doors, own)) : [];
       const calls = (await allGatherObject(world, reached)) as readonly (readonly Reached[])[];
       const seen = all.flatMap(({ host, facts }, index): HostSeen[] =>
         facts === undefined ? [] : [{ host, facts, reached: calls[index] ?? [] }],

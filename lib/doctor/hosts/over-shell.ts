@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { packageFile } from '../../package-folder.js';
 import type { HostSeen, HostUnseen } from './compare.js';
 import type { HostFacts } from './facts.js';
-import type { Door, Reached } from './reach.js';
+import { othersOf, type Door, type Reached } from './reach.js';
 
 /** A login, and libraries that take their time. */
 const factsPatienceMs = 60_000;
@@ -142,14 +142,7 @@ export async function lookOverShell(
     const first = await Promise.all(hosts.map((host, index) => meet(host, remotes[index]!)));
     const met = first.filter((one): one is Met => 'remote' in one);
     const doors = met.map(({ door }) => door);
-    const second = await Promise.all(
-      met.map((one) =>
-        reach(
-          one,
-          doors.filter(({ host }) => host !== one.host),
-        ),
-      ),
-    );
+    const second = await Promise.all(met.map((one) => reach(one, othersOf(doors, one.host))));
     const all = [...first.filter((one) => !('remote' in one)), ...second];
     return {
       seen: all.filter((one): one is HostSeen => 'reached' in one),

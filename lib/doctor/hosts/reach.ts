@@ -32,6 +32,8 @@ export interface Listener {
 const tokenBytes = 16;
 const questions = 5;
 const strangerPatienceMs = 10_000;
+/** As many as a rank holds over TCP (native/mpi/tcp/engine.cc). */
+const mostStrangers = 256;
 /** As long as a firewall that says nothing is waited for. */
 export const callPatienceMs = 5000;
 
@@ -43,7 +45,7 @@ function sameText(one: string, other: string): boolean {
 }
 
 /** Answers a line with the token with our clock; anything else ends the connection. */
-function answer(socket: Socket, token: string): void {
+function answer(socket: Socket, token: string, onProof: () => void): void {
   let rest = '';
   socket.setTimeout(strangerPatienceMs, () => socket.destroy());
   socket.setNoDelay(true);
@@ -56,6 +58,7 @@ function answer(socket: Socket, token: string): void {
         return;
       }
       rest = rest.slice(end + 1);
+      onProof();
       socket.write(`${Date.now()}\n`);
     }
     if (rest.length > token.length) socket.destroy();
@@ -66,10 +69,21 @@ function answer(socket: Socket, token: string): void {
 export async function listen(): Promise<Listener> {
   const token = randomBytes(tokenBytes).toString('hex');
   const sockets = new Set<Socket>();
+  /** Of `sockets` those that have not said the token, the oldest first. */
+  const strangers = new Set<Socket>();
   const server = createServer((socket) => {
     sockets.add(socket);
-    socket.on('close', () => sockets.delete(socket));
-    answer(socket, token);
+    strangers.add(socket);
+    socket.on('close', () => {
+      sockets.delete(socket);
+      strangers.delete(socket);
+    });
+    answer(socket, token, () => strangers.delete(socket));
+    const [oldest] = strangers;
+    if (strangers.size <= mostStrangers || oldest === undefined) return;
+    // At once, not when it is closed: more may come before that.
+    strangers.delete(oldest);
+    oldest.destroy();
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(0, resolve);
@@ -151,6 +165,12 @@ export async function call(door: Door, patienceMs = callPatienceMs): Promise<Rea
     const tried = door.addresses.map((address, index) => `${address}: ${reasonOf(errors[index])}`);
     return { to: door.host, error: `${tried.join('; ')} (TCP port ${door.port})` };
   }
+}
+
+/** All but one's own, the next one first: if all began with the same host, its callers would push one another out. */
+export function othersOf(doors: readonly Door[], own: string): Door[] {
+  const next = doors.findIndex(({ host }) => host === own) + 1;
+  return [...doors.slice(next), ...doors.slice(0, next)].filter(({ host }) => host !== own);
 }
 
 /** Calls all of them, at most so many at a time, so that a host is not the target of a thousand at once. */
