@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/same_bytes.h"
+#include "core/memory/same_bytes.h"
 
 namespace gradlink::mpi::tcp {
 namespace {

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <utility>
 
-#include "core/same_bytes.h"
+#include "core/memory/same_bytes.h"
 #include "shm/meeting/addresses.h"
 #include "shm/meeting/secret.h"
 #include "shm/meeting/spare_rings.h"

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/same_bytes.h"
+#include "core/memory/same_bytes.h"
 #include "shm/meeting/addresses.h"
 #include "shm/meeting/leader.h"
 #include "shm/meeting/meeting.h"

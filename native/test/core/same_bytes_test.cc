@@ -1,4 +1,4 @@
-#include "core/same_bytes.h"
+#include "core/memory/same_bytes.h"
 
 #include <gtest/gtest.h>
 
