@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Makes machine code of native/cuda/*.ptx, so that a GPU's driver compiles nothing: a cubin for each module and
+// Makes machine code of the kernels' PTX, so that a GPU's driver compiles nothing: a cubin for each module and
 // architecture, which the platform packages carry beside the addon. Needs ptxas of CUDA 12.8 or newer in PATH, no GPU.
 //
 //   node scripts/cubins.mjs            makes what is missing in build/cubins, and lists it; exit status 3 where something
@@ -25,10 +25,10 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deflateSync } from 'node:zlib';
 
+import { unpackPtx } from '../native/cuda/ptx.mjs';
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, 'build', 'cubins');
-
-const modules = ['kernels', 'step_kernels'];
 
 /** A GPU runs what was made for its major version and a minor one not above its own: 80 serves 86, 87 and 89. */
 export const architectures = [80, 90, 100, 120];
@@ -73,11 +73,13 @@ function make(ptx, architecture, file) {
 
 /** Every cubin of the PTX that is checked in, whether it is there or not. */
 function wanted() {
-  return modules.flatMap((module) => {
-    const ptx = join(root, 'native', 'cuda', `${module}.ptx`);
+  return unpackPtx(join(root, 'build', 'ptx')).flatMap((ptx) => {
     const digest = createHash('sha256').update(readFileSync(ptx)).digest('hex').slice(0, 16);
     return architectures.map((architecture) => {
-      const file = join(folder, `${module}-${digest}.sm_${String(architecture)}.cubin.z`);
+      const file = join(
+        folder,
+        `${basename(ptx, '.ptx')}-${digest}.sm_${String(architecture)}.cubin.z`,
+      );
       return { ptx, architecture, file };
     });
   });

@@ -1,10 +1,10 @@
 #!/usr/bin/env node
-// Makes native/cuda/*.ptx from native/cuda/*.cu: the text that the addon carries and that a GPU's driver compiles for its
-// own GPU when it is loaded. Checked in, so that nobody who builds or installs needs the CUDA toolkit.
+// Makes the PTX of native/cuda/*.cu: the text that the addon carries and that a GPU's driver compiles for its own GPU when it
+// is loaded. Checked in as native/cuda/ptx.json.br, so that nobody who builds or installs needs the CUDA toolkit.
 //
-//   node scripts/ptx.mjs           writes the files; needs nvcc and ptxas (CUDA 12 or 13) in PATH
-//   node scripts/ptx.mjs --check   writes nothing; exit status 1 when a file is not what its source gives, 3 when that
-//                                  cannot be said here: no nvcc, or another release than the one that made the files
+//   node scripts/ptx.mjs           writes the file; needs nvcc and ptxas (CUDA 12 or 13) in PATH
+//   node scripts/ptx.mjs --check   writes nothing; exit status 1 when a text is not what its source gives, 3 when that
+//                                  cannot be said here: no nvcc, or another release than the one that made the texts
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -12,11 +12,13 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 
+import { modules, packedPtx, readPtx, writePtx } from '../native/cuda/ptx.mjs';
+
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const folder = join(root, 'native', 'cuda');
 
-/** native/cuda/NAME.cu becomes native/cuda/NAME.ptx. */
-const modules = ['kernels', 'step_kernels'];
+/** The texts that are checked in; none before they were first made. */
+const checkedIn = existsSync(packedPtx) ? readPtx() : {};
 
 /** The oldest that nvcc knows. */
 const architecture = 'compute_75';
@@ -42,12 +44,8 @@ function compiler() {
 
 const madeBy = '// Made by scripts/ptx.mjs with nvcc';
 
-/** The nvcc release that made the file that is checked in: another one writes the same code in other words. */
-const madeWith = (module) =>
-  new RegExp(`^${madeBy} ([0-9.]+) `).exec(readFileSync(fileOf(module), 'utf8'))?.[1];
-
-/** The file that is checked in. */
-const fileOf = (module) => join(folder, `${module}.ptx`);
+/** The nvcc release that made a text that is checked in: another one writes the same code in other words. */
+const madeWith = (module) => new RegExp(`^${madeBy} ([0-9.]+) `).exec(checkedIn[module] ?? '')?.[1];
 
 function assembles(file, target) {
   return spawnSync('ptxas', [`-arch=${target}`, '-o', '/dev/null', file], { encoding: 'utf8' });
@@ -81,10 +79,9 @@ const textOf = (module, release, made, version) =>
   `${madeBy} ${release} from ${module}.cu.\n` +
   made.replace(versionLine, `.version ${version}`).replace(targetLine, `.target ${oldest}`);
 
-/** Whether the file that is checked in is what its source gives; that it assembles was seen when it was written. */
+/** Whether the text that is checked in is what its source gives; that it assembles was seen when it was written. */
 function isCurrent(module, release, scratch) {
-  if (!existsSync(fileOf(module))) return false;
-  const text = readFileSync(fileOf(module), 'utf8');
+  const text = checkedIn[module] ?? '';
   const version = versionLine.exec(text)?.[0].replace('.version ', '');
   return text === textOf(module, release, compiled(module, scratch), version);
 }
@@ -111,10 +108,8 @@ function obstacle(release) {
   if (release === undefined) {
     return 'nvcc and ptxas are not in PATH: install the CUDA toolkit (12 or 13)';
   }
-  const other = modules.find(
-    (module) => existsSync(fileOf(module)) && madeWith(module) !== release,
-  );
-  return other && `${other}.ptx was made with nvcc ${madeWith(other)}, here is ${release}`;
+  const other = modules.find((module) => module in checkedIn && madeWith(module) !== release);
+  return other && `the PTX of ${other} was made with nvcc ${madeWith(other)}, here is ${release}`;
 }
 
 function main() {
@@ -128,13 +123,15 @@ function main() {
   const scratch = mkdtempSync(join(tmpdir(), 'gradlink-ptx-'));
   try {
     if (!values.check) {
-      for (const module of modules) writeFileSync(fileOf(module), ptxOf(module, release, scratch));
+      writePtx(
+        Object.fromEntries(modules.map((module) => [module, ptxOf(module, release, scratch)])),
+      );
       return 0;
     }
     const old = modules.filter((module) => !isCurrent(module, release, scratch));
     for (const module of old) {
       console.error(
-        `native/cuda/${module}.ptx is not what ${module}.cu gives: run "node scripts/ptx.mjs"`,
+        `native/cuda/ptx.json.br: its ${module} is not what ${module}.cu gives: run "node scripts/ptx.mjs"`,
       );
     }
     return old.length === 0 ? 0 : 1;

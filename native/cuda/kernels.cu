@@ -1,5 +1,5 @@
 // The kernels of the package but for optimizer steps (step_kernels.cu): scripts/ptx.mjs makes
-// kernels.ptx of this, test/fakes/cuda compiles it for the host.
+// PTX of this, test/fakes/cuda compiles it for the host.
 #include "cuda/kernels/compression.cuh"
 #include "cuda/kernels/diagnostics.cuh"
 #include "cuda/kernels/pattern.cuh"

@@ -1,23 +1,18 @@
 # The CUDA driver, NVML, and our kernels: loaded at run time, so that nothing of CUDA is needed to build.
 #
-# The kernels' PTX becomes arrays of source files in the build folder. It is compressed, since it is two megabytes of text
-# that most installations never read. Node, which builds and runs all this, has zlib.
+# The kernels' PTX becomes arrays of source files in the build folder. It stays compressed, since it is two megabytes of text
+# that most installations never read. Node, which builds and runs all this, unpacks it.
 find_program(GRADLINK_NODE NAMES node nodejs REQUIRED)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+  ${CMAKE_CURRENT_LIST_DIR}/ptx.json.br ${CMAKE_CURRENT_LIST_DIR}/ptx.mjs)
+execute_process(
+  COMMAND ${GRADLINK_NODE} ${CMAKE_CURRENT_LIST_DIR}/ptx.mjs ${CMAKE_CURRENT_BINARY_DIR}
+  COMMAND_ERROR_IS_FATAL ANY)
 foreach(module kernels step_kernels)
-  set(file ${CMAKE_CURRENT_LIST_DIR}/${module}.ptx)
-  set(packed ${CMAKE_CURRENT_BINARY_DIR}/${module}.ptx.z)
-  execute_process(
-    COMMAND ${GRADLINK_NODE} -e "
-      const { readFileSync, writeFileSync } = require('node:fs');
-      const text = Buffer.concat([readFileSync(process.argv[1]), Buffer.of(0)]);
-      writeFileSync(process.argv[2], require('node:zlib').deflateSync(text, { level: 9 }));"
-      ${file} ${packed}
-    COMMAND_ERROR_IS_FATAL ANY)
-  file(READ ${packed} bytes HEX)
+  file(READ ${CMAKE_CURRENT_BINARY_DIR}/${module}.ptx.z bytes HEX)
   string(REGEX REPLACE "(..)" "0x\\1," bytes ${bytes})
-  file(SHA256 ${file} digest)
+  file(SHA256 ${CMAKE_CURRENT_BINARY_DIR}/${module}.ptx digest)
   string(SUBSTRING ${digest} 0 16 digest)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   string(REPLACE step_kernels StepKernels name ${module})
   string(REGEX REPLACE "^kernels$" Kernels name ${name})
   file(CONFIGURE OUTPUT ${CMAKE_CURRENT_BINARY_DIR}/${module}_ptx.cc @ONLY CONTENT [=[

@@ -1,15 +1,8 @@
 // How wide the kernels of the package touch memory, read from the PTX that it carries. A GPU needs accesses of 128 bits for
 // its full bandwidth, and nvcc takes vectors apart without a word. Needs no CUDA.
-import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
-
 import { describe, expect, test } from 'vitest';
 
-const folder = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), 'native', 'cuda');
-const ptx = ['kernels', 'step_kernels'].map((module) =>
-  readFileSync(join(folder, `${module}.ptx`), 'utf8'),
-);
+import { ptx } from '../support/ptx.js';
 
 interface Access {
   readonly store: boolean;
@@ -31,7 +24,7 @@ function accessesOf(body: string): Access[] {
 }
 
 const kernels = new Map(
-  ptx.flatMap((text) =>
+  Object.values(ptx).flatMap((text) =>
     [...text.matchAll(/^\.visible \.entry gradlink(\w+)\([^]*?^\}/gm)].map(
       ([body, name = '']) => [name, accessesOf(body)] as const,
     ),
