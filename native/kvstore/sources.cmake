@@ -10,8 +10,6 @@ unite(gradlink_kvstore worker
   allreduce/sums.cc
   worker/buffers.cc
   worker/engine.cc
-  worker/engine_wait.cc
-  worker/engine_watch.cc
   worker/link.cc
   worker/placement.cc
   worker/states.cc
@@ -33,7 +31,6 @@ unite(gradlink_kvstore gpu
   gpu/packs.cc
   gpu/places.cc
   gpu/round.cc
-  gpu/round_rows.cc
   gpu/shards.cc
   gpu/staging.cc
   gpu/step.cc
@@ -68,7 +65,6 @@ unite(gradlink_kvstore server
   server/pipeline.cc
   server/replies.cc
   server/shard.cc
-  server/shard_answers.cc
   server/trace.cc)
 target_link_libraries(gradlink_kvstore PUBLIC gradlink_core PRIVATE gradlink_nccl gradlink_cuda)
 precompile_standard_headers(gradlink_kvstore)

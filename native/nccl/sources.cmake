@@ -8,7 +8,6 @@ unite(gradlink_nccl ranks
   processes.cc
   queue.cc
   ranks.cc
-  ranks_counted.cc
   ranks_job.cc
   ranks_measure.cc
   ranks_messages.cc

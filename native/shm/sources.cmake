@@ -2,7 +2,6 @@
 add_library(gradlink_shm STATIC)
 unite(gradlink_shm calls
   joined.cc
-  joined_ways.cc
   local_group.cc
   session.cc
   shared_direct.cc

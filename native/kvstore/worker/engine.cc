@@ -5,6 +5,7 @@
 #include <cstring>
 #include <new>
 
+#include "core/futex.h"
 #include "core/memory/cache.h"
 
 namespace gradlink::dist {
@@ -346,6 +347,167 @@ void DistEngine::tellFinished() {
   // sees them, so their tickets are the engine's alone.
   for (auto& [ticket, error] : finished_) ticket->finish(error);
   finished_.clear();
+}
+
+// ---- how a distributed store's worker waits: for messages, for tasks, and where it need not
+// wake up because who submits looks for the answers
+
+void DistEngine::wait(std::unique_lock<std::mutex>& lock) {
+  if (transfers_.canSend() || (queue_.fenceWaits() && transfers_.unfinished() == 0)) {
+    link_.poll(events_, Deadline::in(0));
+    return;
+  }
+  // A barrier waits for workers, whatever they do: only operations are the servers' time.
+  const bool waiting = transfers_.unfinished() > 0;
+  const auto begun = Clock::now();
+  // Who sends for this thread may begin a wait that has a limit.
+  Deadline until = transfers_.nextLook();
+  if (until.at() > begun + kLookEvery) {
+    until = Deadline::in(std::chrono::duration<double, std::milli>(kLookEvery).count());
+  }
+  link_.setReceiptsMatter(transfers_.awaitsReceipts());
+  asleep_.store(true);
+  // Whoever brings a task now either is seen here or sees that it has to wake.
+  if (hasTasks_.load() || stopping_.load()) until = Deadline::in(0);
+  poll(lock, until);
+  if (transfers_.unfinished() == 0) return;
+  const auto from = waiting ? begun : std::max(begun, lastProgress_);
+  addWait(std::chrono::duration<double>(Clock::now() - from).count());
+}
+
+void DistEngine::addWait(double seconds) {
+  waitSeconds_.store(waitSeconds_.load(std::memory_order_relaxed) + seconds,
+                     std::memory_order_relaxed);
+}
+
+/// Not asleep any more, and with the lock, when it returns or throws.
+void DistEngine::poll(std::unique_lock<std::mutex>& lock, Deadline until) {
+  struct Awake {
+    ~Awake() {
+      held.lock();
+      asleep.store(false, std::memory_order_relaxed);
+    }
+    std::unique_lock<std::mutex>& held;
+    std::atomic<bool>& asleep;
+  };
+  lock.unlock();
+  const Awake awake{lock, asleep_};
+  link_.poll(events_, until);
+}
+
+/// What comes next will be small too, by the look of it: who submits it sends it, and looks for the
+/// answer.
+bool DistEngine::mayRest() const {
+  return options_.lookNanoseconds > 0 && small_.load(std::memory_order_relaxed) && !isWaiting() &&
+         !queue_.fenceWaits() && !error_;
+}
+
+/// As wait(), where messages wake nobody: they are looked at by who submits, or in a while.
+void DistEngine::rest(std::unique_lock<std::mutex>& lock) {
+  resting_.store(1);
+  asleep_.store(true);
+  // Whoever brings a task now either is seen here or sees that it has to wake.
+  if (!hasTasks_.load() && !stopping_.load()) {
+    lock.unlock();
+    futexWaitFor(resting_, 1, std::chrono::nanoseconds(kLookEvery).count());
+    lock.lock();
+  }
+  resting_.store(0);
+  asleep_.store(false);
+  link_.poll(events_, Deadline::in(0));
+}
+
+void DistEngine::wakeThread() {
+  if (resting_.exchange(0) != 0) {
+    futexWake(&resting_);
+  } else {
+    link_.wake();
+  }
+}
+
+bool DistEngine::look() {
+  {
+    const std::unique_lock lock(turn_, std::try_to_lock);
+    if (!lock || !rests() || stopping_.load()) return false;
+    guarded([&] {
+      link_.poll(events_, Deadline::in(0));
+      handleEvents();
+      transfers_.sendSome();
+    });
+    const std::chrono::duration<double> looked = Clock::now() - lookedFrom_;
+    if (isWaiting() && looked.count() * 1e9 < options_.lookNanoseconds) return true;
+    addWait(looked.count());
+    if (!isWaiting()) return false;
+  }
+  wakeThread();
+  return false;
+}
+
+// ---- what ends a distributed store's worker early: servers that are lost, or that do not
+// answer
+
+void DistEngine::lost(int rank, bool died) {
+  if (died) lost_.fetch_add(1, std::memory_order_relaxed);
+  // Of a worker that this store cannot do without the servers tell.
+  if (rank < options_.workers) return;
+  fail(Error(ErrorCode::peerLost,
+             died ? link_.nameOf(rank) + " was lost: its process has ended"
+                  : link_.nameOf(rank) + " has left while this store was in use")
+           .withRank(rank));
+}
+
+Deadline::Clock::time_point DistEngine::waitsSince() const {
+  const Transfer* const transfer = transfers_.oldest();
+  if (transfer == nullptr) return asked_ ? asked_->begun : lastProgress_;
+  return asked_ ? std::min(asked_->begun, transfer->sent) : transfer->sent;
+}
+
+void DistEngine::lookAtTime() {
+  if (!isWaiting()) return;
+  const auto now = Clock::now();
+  const auto begun = waitsSince();
+  if (presence_.ask(begun, now)) {
+    for (int server = 0; server < link_.servers(); ++server) {
+      link_.send(server, Header{.type = MessageType::deadNodes, .request = kPresenceRequest});
+    }
+  }
+  std::string names;
+  int blame = -1;
+  for (const int server : presence_.silent(begun, now)) {
+    if (blame < 0) blame = options_.workers + server;
+    names += (names.empty() ? "" : ", ") + link_.nameOf(options_.workers + server);
+  }
+  // A server that answers has a limit of its own for workers that it waits for: it comes first.
+  double limit = options_.timeoutMs;
+  if (names.empty()) {
+    limit = 1.25 * limit + 1000;
+    if (std::chrono::duration<double, std::milli>(now - std::max(begun, lastProgress_)).count() <
+        limit) {
+      return;
+    }
+    names = "the servers, which are there,";
+  }
+  const Transfer* const transfer = transfers_.oldest();
+  const std::string what = asked_     ? std::string(asked_->request->name)
+                           : transfer ? "key " + transfer->key().name
+                                      : std::string("push");
+  fail(Error(ErrorCode::timeout, what + ": " + names + " did not answer within " +
+                                     std::to_string(static_cast<long>(limit)) +
+                                     " ms; timeoutMs sets the deadline")
+           .withRank(blame));
+}
+
+void DistEngine::fail(const Error& error) { fail(std::make_exception_ptr(error)); }
+
+void DistEngine::fail(std::exception_ptr error) {
+  if (error_) return;
+  over_.store(true, std::memory_order_release);
+  error_ = std::move(error);
+  transfers_.failAll(keys_, error_);
+  if (asked_) {
+    if (!asked_->error) asked_->error = error_;
+    end();
+  }
 }
 
 }  // namespace gradlink::dist
