@@ -1,5 +1,5 @@
-// The PTX texts of kernels.cu and step_kernels.cu, as scripts/ptx.mjs made them: the build puts those of
-// native/cuda/ptx.json.br into the library, compressed.
+// The PTX texts of kernels.cu and step_kernels.cu, as scripts/ptx.mjs made them: the build puts
+// those of native/cuda/ptx.json.br into the library, compressed.
 #pragma once
 
 #include <cstddef>

@@ -105,7 +105,7 @@ add_layer_tests(train gradlink_train gradlink_shm)
 if(GRADLINK_FAKES)
   # The kernels once more, as the package's PTX has them: what is shipped is what is tested. The ring that lists wait in
   # is the host's, and its thousands of launches take the interpreter half a minute.
-  foreach(layer cuda kvstore)
+  foreach(layer cuda kvstore measure)
     gtest_discover_tests(${layer}_test TEST_FILTER "Device*:*/Device*-DeviceTaskRing*:*ThanTheRing" TEST_PREFIX ptx.${layer}. TEST_LIST ptx_${layer}_TESTS
       DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT ${GRADLINK_CASE_LIMIT} LABELS ptx
       ENVIRONMENT LD_LIBRARY_PATH=${test_libraries} ENVIRONMENT_MODIFICATION GRADLINK_FAKE_KERNELS=set:ptx)

@@ -6,14 +6,8 @@
 // g = clip(rescale * gradient) where nothing else is said.
 #pragma once
 
+#include "core/kernels/formula.h"
 #include "core/kernels/optimizer_step.h"
-
-// Always inlined, so that none is left behind in a file that is compiled for a wider level.
-#if defined(__CUDACC__)
-#define GRADLINK_FORMULA __device__ __forceinline__
-#else
-#define GRADLINK_FORMULA __attribute__((always_inline)) inline
-#endif
 
 namespace gradlink::kernels {
 

@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/kernels/formula.h"
+
 #if defined(__CUDACC__)
 
 #define GRADLINK_DEVICE __device__ __forceinline__
@@ -16,20 +18,17 @@
 /// more blocks than the memory needs, and spills registers for them.
 #define GRADLINK_KERNEL extern "C" __global__ void __launch_bounds__(256, 3)
 #define GRADLINK_UNROLL _Pragma("unroll")
-#define GRADLINK_KEEP_ROLLED _Pragma("unroll 1")
 #define GRADLINK_UNROLL_BY_16 _Pragma("unroll 16")
 
 #else
 
 #include <atomic>
-#include <bit>
 #include <chrono>
 #include <thread>
 
 #define GRADLINK_DEVICE inline
 #define GRADLINK_KERNEL inline void
 #define GRADLINK_UNROLL
-#define GRADLINK_KEEP_ROLLED
 #define GRADLINK_UNROLL_BY_16
 
 #endif
@@ -55,15 +54,8 @@ GRADLINK_DEVICE void storeVector(Vector* to, Vector v) {
 }
 
 GRADLINK_DEVICE float floatOf(std::uint32_t bits) { return __uint_as_float(bits); }
-GRADLINK_DEVICE std::uint32_t bitsOf(float x) { return __float_as_uint(x); }
 GRADLINK_DEVICE double doubleOf(std::uint64_t bits) {
   return __longlong_as_double(static_cast<long long>(bits));
-}
-GRADLINK_DEVICE std::uint64_t bitsOf(double x) {
-  return static_cast<std::uint64_t>(__double_as_longlong(x));
-}
-GRADLINK_DEVICE std::uint64_t multiplyHigh(std::uint64_t a, std::uint64_t b) {
-  return __umul64hi(a, b);
 }
 GRADLINK_DEVICE void addTo(std::uint64_t* sum, std::uint64_t value) {
   static_assert(sizeof(unsigned long long) == sizeof(std::uint64_t));
@@ -99,13 +91,7 @@ struct alignas(16) Vector {
 inline void storeVector(Vector* to, Vector v) { *to = v; }
 
 inline float floatOf(std::uint32_t bits) { return std::bit_cast<float>(bits); }
-inline std::uint32_t bitsOf(float x) { return std::bit_cast<std::uint32_t>(x); }
 inline double doubleOf(std::uint64_t bits) { return std::bit_cast<double>(bits); }
-inline std::uint64_t bitsOf(double x) { return std::bit_cast<std::uint64_t>(x); }
-inline std::uint64_t multiplyHigh(std::uint64_t a, std::uint64_t b) {
-  __extension__ using Wide = unsigned __int128;
-  return static_cast<std::uint64_t>((static_cast<Wide>(a) * b) >> 64);
-}
 inline void addTo(std::uint64_t* sum, std::uint64_t value) {
   std::atomic_ref(*sum).fetch_add(value, std::memory_order_relaxed);
 }

@@ -125,6 +125,8 @@ TEST(Ptx, JumpsAndGuards) {
   EXPECT_EQ(of("mov.u64 %rd2, 0;\nL: add.s64 %rd2, %rd2, 1;\nsetp.lt.u64 %p1, %rd2, 10;\n"
                "@%p1 bra L;\n@!%p1 add.s64 %rd2, %rd2, 100;\n@%p1 mov.u64 %rd2, 7;"),
             110U);
+  // As nvcc writes a condition that is always true, and its opposite.
+  EXPECT_EQ(of("mov.pred %p1, -1;\nnot.pred %p2, %p1;\nselp.u64 %rd2, 1, 0, %p2;"), 0U);
 }
 
 TEST(Ptx, LoadsAndStoresVectorsAndAddsAtomically) {

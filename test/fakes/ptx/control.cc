@@ -11,6 +11,10 @@ template <class T>
 void move(Thread& thread, const Instruction& i) {
   put<T>(thread, i.to[0], get<T>(thread, i.from[0]));
 }
+/// A predicate is 1 or 0; true is written as -1.
+void movePredicate(Thread& thread, const Instruction& i) {
+  thread.registers[i.to[0]] = get<std::uint64_t>(thread, i.from[0]) != 0 ? 1 : 0;
+}
 template <class Half>
 void pack(Thread& thread, const Instruction& i) {
   thread.registers[i.to[0]] = std::uint64_t{get<Half>(thread, i.from[0])} |
@@ -46,7 +50,7 @@ Operation controlOf(const Parts& parts) {
     if (parts[1] == "b64") return packs ? &pack<std::uint32_t> : &unpack<std::uint32_t>;
     return nullptr;
   }
-  if (parts[1] == "pred") return &move<std::uint64_t>;
+  if (parts[1] == "pred") return &movePredicate;
   return byNumber(parts[1], [](auto of) -> Operation { return &move<decltype(of)>; });
 }
 
