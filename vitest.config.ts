@@ -37,7 +37,7 @@ const parts: Readonly<
     ],
     workers: 2,
   },
-  peers: { include: ['test/process/{growth,peers,peers-*}.test.ts'], workers: 1 },
+  peers: { include: ['lab/test/**/*.test.ts'], workers: 1 },
   packages: {
     include: ['test/process/{bundlers,managers,pack,pack-build,packing}.test.ts'],
     workers: 2,
@@ -45,7 +45,7 @@ const parts: Readonly<
     hookTimeout: 15 * 60_000,
   },
   training: {
-    include: ['test/process/{batch-norm,convergence,ddp,ddp-model,train,training}.test.ts'],
+    include: ['test/process/{batch-norm,ddp,ddp-model,train,training}.test.ts'],
     workers: 2,
   },
   browser: { include: ['test/report/page*.test.ts'], workers: 2 },

@@ -1,4 +1,4 @@
-// What the scripts of bench/ use beyond the public interface. Bundled into dist/ with the rest, so that they share its
+// What lab/ and bench/gpu.js use beyond the public interface. Bundled into dist/ with the rest, so that they share its
 // state, and not packed: nobody outside the checkout may rely on it.
 export { benchMain as main } from './cli/gpu.js';
 export { nativeOf } from './communicator/communicator.js';

@@ -39,7 +39,7 @@ function isOneClass(file, text) {
 
 const breaches = [];
 const source = /\.(cc|h|c|ts|js|mjs|py|sh)$/;
-for (const file of ['native', 'lib', 'bench', 'scripts', 'test'].flatMap((folder) =>
+for (const file of ['native', 'lib', 'bench', 'lab', 'scripts', 'test'].flatMap((folder) =>
   filesUnder(root, folder, source),
 )) {
   const text = readFileSync(join(root, file), 'utf8');

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# clang-format over native/, test/fakes and bench/peers: `-i` rewrites, `--check` (the default) fails on a difference.
+# clang-format over native/, test/fakes and lab/peers: `-i` rewrites, `--check` (the default) fails on a difference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mode=${1:---check}
@@ -11,5 +11,5 @@ case "$mode" in
     exit 2
     ;;
 esac
-find native bench test/fakes -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
+find native lab test/fakes -type f \( -name '*.cc' -o -name '*.h' -o -name '*.c' -o -name '*.cu' -o -name '*.cuh' \) -print0 |
   xargs -0 -r clang-format "${flags[@]}"

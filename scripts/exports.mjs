@@ -1,9 +1,7 @@
 #!/usr/bin/env node
-// docs/exports.md: every public name of every entry of the package, one line each, as the declarations have them.
-//
-//   node scripts/exports.mjs            writes it; a test fails where it is not what this writes
-//   node scripts/exports.mjs --print    to the standard output
-import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
+// Prints every public name of every entry of the package, one line each, as the declarations have them: the package's
+// docs/exports.md, which scripts/pack.mjs writes.
+import { readFileSync, readdirSync, realpathSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -71,7 +69,7 @@ function examplesOf() {
 }
 
 /** The whole file. */
-function exportsText() {
+export function exportsText() {
   const examples = examplesOf();
   const all = entries();
   const config = ts.readConfigFile(join(root, 'tsconfig.types.json'), (path) =>
@@ -86,8 +84,7 @@ function exportsText() {
   const lines = [
     '# Public names',
     '',
-    'Every name that an entry of the package exports. Written by `node scripts/exports.mjs`, and compared by a test: a name that',
-    'comes, goes or changes shows in the diff. The examples are run by a test, as they stand.',
+    'Every name that an entry of the package exports. The examples are run by a test, as they stand.',
   ];
   for (const { name, source } of all) {
     const module = checker.getSymbolAtLocation(program.getSourceFile(source));
@@ -112,5 +109,6 @@ function exportsText() {
   return `${lines.join('\n')}\n`;
 }
 
-if (process.argv.includes('--print')) process.stdout.write(exportsText());
-else writeFileSync(join(root, 'docs', 'exports.md'), exportsText());
+if (process.argv[1] && realpathSync(process.argv[1]) === fileURLToPath(import.meta.url)) {
+  process.stdout.write(exportsText());
+}

@@ -28,6 +28,7 @@ import { gzipSync } from 'node:zlib';
 
 import { checkNeeds, floor } from './binary-needs.mjs';
 import { makeCubins } from './cubins.mjs';
+import { exportsText } from './exports.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
@@ -111,6 +112,7 @@ function packMain(work, output) {
     if (!path.endsWith('.md')) continue;
     writeFileSync(target, withoutDeadLinks(readFileSync(target, 'utf8'), path, paths));
   }
+  writeFileSync(join(folder, 'docs', 'exports.md'), exportsText());
   archiveSources(join(folder, 'native.tar.gz'));
   const published = { ...manifest };
   // For the checkout alone.

@@ -38,15 +38,15 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
   [/^npx esbuild /, 'test/process/bundlers.test.ts bundles'],
   [/^npm run bench:gpu$/, 'test/gpu/bench-gpu.test.ts runs it'],
   [
-    /^node bench\/convergence\/run\.js$/,
-    'trains for minutes; test/process/convergence.test.ts trains in small',
+    /^node lab\/convergence\/run\.js$/,
+    'trains for minutes; lab/test/convergence.test.ts trains in small',
   ],
   [
     /train --style elasticdl --plan /,
     'trains for hours; test/process/train.test.ts has a small plan',
   ],
-  [/^node bench\/peers\/run\.js$/, 'test/process/peers.test.ts runs it'],
-  [/^node bench\/growth\/(run|waiting)\.js /, 'test/process/growth.test.ts runs it in small'],
+  [/^node lab\/peers\/run\.js$/, 'lab/test/peers.test.ts runs it'],
+  [/^node lab\/growth\/(run|waiting)\.js /, 'lab/test/growth.test.ts runs it in small'],
   [
     /^gradlink watch train\.log$/,
     'follows the file until interrupted; test/cli/watch.test.ts does',
@@ -89,7 +89,7 @@ const settings: readonly (readonly [line: RegExp, how: How])[] = [
     { gpus: true, behind: smallStore, full: true },
   ],
   // test/process/peers-training.test.ts and test/train/decentralised.test.ts.
-  [/ node bench\/peers|^node bench\/least-squares\.js$/, { full: true }],
+  [/ node lab\/peers|^node bench\/least-squares\.js$/, { full: true }],
   [/ --launcher ssh| -H hosts /, { dryRun: true, needs: ['mpirun'] }],
   [/ --launcher slurm/, { dryRun: true, needs: ['srun'] }],
   [/^mpirun -n 2 /, { behind: '-b 64 -e 64', needs: ['mpirun'] }],
@@ -126,7 +126,8 @@ let folder = '';
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), 'gradlink-lines-'));
   installCommands(folder);
-  for (const name of ['bench', 'examples']) symlinkSync(join(root, name), join(folder, name));
+  for (const name of ['bench', 'lab', 'examples'])
+    symlinkSync(join(root, name), join(folder, name));
   mkdirSync(join(folder, 'node_modules'));
   symlinkSync(root, join(folder, 'node_modules/gradlink'));
   // Programs of a reader's own.

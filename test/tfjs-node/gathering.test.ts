@@ -8,7 +8,7 @@ import { Launches } from '../support/launching.js';
 const launches = new Launches();
 afterAll(() => launches.remove());
 
-const program = fileURLToPath(new URL('../../bench/peers/training/gathering.js', import.meta.url));
+const program = fileURLToPath(new URL('../../lab/peers/training/gathering.js', import.meta.url));
 
 it('times both ways in turns, and counts the reads of a step', async () => {
   const { code, stdout, stderr } = await launches.run([

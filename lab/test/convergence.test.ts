@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
-import { root } from '../support/walks.js';
+import { root } from '../../test/support/walks.js';
 
 interface Curve {
   readonly method: string;
@@ -13,7 +13,7 @@ interface Curve {
 }
 
 function curves(workers: number): Curve[] {
-  const program = ['node', join(root, 'bench/convergence/rank.js'), '--quick'];
+  const program = ['node', join(root, 'lab/convergence/rank.js'), '--quick'];
   const launch = ['launch', '-n', String(workers), '-s', '1', ...program];
   const { status, stdout, stderr } = spawnSync(
     process.execPath,

@@ -1,4 +1,4 @@
-// The runner of bench/peers on machines that are slow, and with contenders that fail or hang: what was measured stays, everybody
+// The runner of lab/peers on machines that are slow, and with contenders that fail or hang: what was measured stays, everybody
 // else is measured, and the run ends in its time. The contenders are made up.
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const run = promisify(execFile);
-const folder = join(dirname(fileURLToPath(import.meta.url)), '../../bench/peers');
+const folder = join(dirname(fileURLToPath(import.meta.url)), '../peers');
 const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
 
 interface Wanted {
@@ -310,7 +310,7 @@ describe('the command', () => {
   it.each([
     [['--minutes', 'ten'], /--minutes, .*'ten'/],
     [['--minutes', '0'], /--minutes, .*'0'/],
-    [['--beside', '/nowhere.json'], /bench\/peers\/run\.js .*\/nowhere\.json/],
+    [['--beside', '/nowhere.json'], /lab\/peers\/run\.js .*\/nowhere\.json/],
   ])('says what was expected: %j', async (args, message) => {
     const { code, stderr } = await start(args);
     expect(code).toBe(2);

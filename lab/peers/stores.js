@@ -16,7 +16,7 @@ const distSyncOf = (arrays, id, label) => ({
     {
       command: process.execPath,
       args: [
-        ...[here('../gradlink.js'), 'launch', '-n', '1', '-s', '1'],
+        ...[here('../../bench/gradlink.js'), 'launch', '-n', '1', '-s', '1'],
         ...[process.execPath, here('store-worker.js'), list(sizes), String(seconds), arrays],
       ],
     },
@@ -39,7 +39,7 @@ export const psLite = {
   label: 'ps-lite (loopback)',
   waived: () => {
     const program = process.env[psLiteVariable] ?? '';
-    if (program === '') return `${psLiteVariable} names no program (bench/peers/build-ps-lite.sh)`;
+    if (program === '') return `${psLiteVariable} names no program (lab/peers/build-ps-lite.sh)`;
     try {
       accessSync(program, constants.X_OK);
       return undefined;

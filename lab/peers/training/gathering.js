@@ -2,7 +2,7 @@
 // Gradients crossing from TensorFlow each by itself, or a bucket's at once: what a step takes, reads and hides, in turns on
 // the same model, batch and data. One worker of a job:
 //
-//   gradlink launch -n 2 node bench/peers/training/gathering.js [--models lenet,resnet20] [--steps N] [--batch-size N]
+//   gradlink launch -n 2 node lab/peers/training/gathering.js [--models lenet,resnet20] [--steps N] [--batch-size N]
 //
 // tfjs-node is taken from build/tfjs-node (bash scripts/tfjs-node.sh) or from the folder that --tfjs-node names.
 import { createRequire } from 'node:module';

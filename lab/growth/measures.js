@@ -28,7 +28,7 @@ const launched = (launch, program, ...args) => [
   {
     command: process.execPath,
     args: [
-      ...[here('../gradlink.js'), 'launch', ...launch.map(String)],
+      ...[here('../../bench/gradlink.js'), 'launch', ...launch.map(String)],
       ...[process.execPath, here(program), ...args.map(String)],
     ],
   },

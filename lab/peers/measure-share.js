@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const [network, ...options] = process.argv.slice(2);
-const program = fileURLToPath(new URL('../measure.js', import.meta.url));
+const program = fileURLToPath(new URL('../../bench/measure.js', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-peers-store-'));
 try {
   const output = join(folder, 'run.json');

@@ -15,13 +15,13 @@ export function readRun(file) {
   try {
     run = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    throw new Error(`expected a run of bench/peers/run.js in ${file}, got: ${error.message}`, {
+    throw new Error(`expected a run of lab/peers/run.js in ${file}, got: ${error.message}`, {
       cause: error,
     });
   }
   if (run?.schema !== schema) {
     throw new Error(
-      `expected the schema ${schema} in ${file}, got ${run?.schema}; run bench/peers/run.js --output again`,
+      `expected the schema ${schema} in ${file}, got ${run?.schema}; run lab/peers/run.js --output again`,
     );
   }
   return run;

@@ -2,7 +2,7 @@
 // Whether training on several workers learns what one learns: trains with 1, 2 and 4 of them, draws the curves of
 // docs/convergence.md, and prints its table.
 //
-//   node bench/convergence/run.js [RESULTS]     RESULTS: lines of an earlier run, instead of training anew
+//   node lab/convergence/run.js [RESULTS]     RESULTS: lines of an earlier run, instead of training anew
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

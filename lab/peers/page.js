@@ -1,14 +1,14 @@
 #!/usr/bin/env node
 // The tables of runs that run.js has written: of one machine, or of several side by side.
 //
-//   node bench/peers/page.js [--markdown] RUN.json [OTHER.json ...]
+//   node lab/peers/page.js [--markdown] RUN.json [OTHER.json ...]
 import { parseArgs } from 'node:util';
 import { readRun } from './result.js';
 import { tablesOf } from './tables.js';
 
-const usage = `usage: node bench/peers/page.js [--markdown] RUN.json [OTHER.json ...]
+const usage = `usage: node lab/peers/page.js [--markdown] RUN.json [OTHER.json ...]
 
-  RUN.json    what bench/peers/run.js --output wrote; several are shown side by side
+  RUN.json    what lab/peers/run.js --output wrote; several are shown side by side
   --markdown  print Markdown
 
 A target is reached where it holds on every machine. Exit status: 0, or 2 for bad usage and files that are no such runs.`;

@@ -31,7 +31,7 @@ function gradlink(memory, neighbors = false) {
       {
         command: process.execPath,
         args: [
-          ...[here('../gradlink.js'), 'launch', '-n', String(ranks)],
+          ...[here('../../bench/gradlink.js'), 'launch', '-n', String(ranks)],
           ...[process.execPath, here('gradlink-ranks.js')],
           ...[memory, list(sizes), list(places), String(seconds)],
           ...(neighbors ? ['neighbors'] : []),

@@ -2,7 +2,7 @@
 // The same training beside the peers: two hidden layers of 1024, a batch of 128 on each worker, plain SGD, on 1 worker and on
 // 2, a core and a thread for each. What a step takes longer with 2 is communication and whatever else they cost each other.
 //
-//   node bench/peers/training/run.js [--rounds N] [--steps N] [--markdown] [--output FILE]
+//   node lab/peers/training/run.js [--rounds N] [--steps N] [--markdown] [--output FILE]
 //
 // Status 1: a contender failed, and is named; the figures of the others, and what it had, are printed all the same.
 import { spawnSync } from 'node:child_process';

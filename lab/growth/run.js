@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // How costs grow with ranks, hosts, keys, workers of a server and arrays in a bucket: measures, names the slope, and draws.
 //
-//   node bench/growth/run.js [--quick] [--only ID,...] [--seconds N] [--draw FILE.svg] [--output FILE] [RESULTS]
+//   node lab/growth/run.js [--quick] [--only ID,...] [--seconds N] [--draw FILE.svg] [--output FILE] [RESULTS]
 import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { median } from 'simple-statistics';
@@ -9,7 +9,7 @@ import { chartSvg } from '../../dist/internal.js';
 import { growth, within } from './fit.js';
 import { measures } from './measures.js';
 
-const usage = `usage: node bench/growth/run.js [OPTIONS] [RESULTS]
+const usage = `usage: node lab/growth/run.js [OPTIONS] [RESULTS]
 
   RESULTS          the file of an earlier run (--output), instead of measuring anew
   --only ID,...    of ${measures.map(({ id }) => id).join(', ')}

@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const run = promisify(execFile);
-const folder = join(dirname(fileURLToPath(import.meta.url)), '../../bench/growth');
+const folder = join(dirname(fileURLToPath(import.meta.url)), '../growth');
 const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
 
 interface Point {
@@ -154,7 +154,7 @@ describe('the command', () => {
   it.each([
     [['--only', 'nothing'], /--only\b.*hosts-small.*'nothing'/],
     [['--seconds', '0'], /--seconds, .*'0'/],
-    [['--slope'], /usage: node bench\/growth\/run\.js/],
+    [['--slope'], /usage: node lab\/growth\/run\.js/],
   ])('says what was expected: %j', async (args, message) => {
     const { code, stderr } = await start(...args);
     expect(code).toBe(2);

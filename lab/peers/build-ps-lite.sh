@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds ps-lite and ps_lite.cc, which pushes and pulls one key through it, beside gradlink's own store.
 #
-#   GRADLINK_PS_LITE_SOURCES=FOLDER bash bench/peers/build-ps-lite.sh PROGRAM
+#   GRADLINK_PS_LITE_SOURCES=FOLDER bash lab/peers/build-ps-lite.sh PROGRAM
 #
 # FOLDER: a checkout of github.com/dmlc/ps-lite; nothing is written there. PROGRAM: the file to make, for
 # GRADLINK_PEERS_PS_LITE. Debian's packages libzmq3-dev, libprotobuf-dev and protobuf-compiler bring the rest.

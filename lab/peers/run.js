@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // Measures gradlink and each peer in turn, in one run, at the same sizes, and says how far the targets are reached.
 //
-//   node bench/peers/run.js [--quick] [--case PATTERN] [--minutes N] [--beside FILE] [--markdown] [--output FILE]
+//   node lab/peers/run.js [--quick] [--case PATTERN] [--minutes N] [--beside FILE] [--markdown] [--output FILE]
 import { spawnSync } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -17,7 +17,7 @@ import { here } from './work.js';
 
 const defaultOutput = here('../../build/peers.json');
 
-const usage = `usage: node bench/peers/run.js [OPTIONS]
+const usage = `usage: node lab/peers/run.js [OPTIONS]
 
   --case PATTERN  only what matches this regular expression, such as stores, processes-2 or /openmpi
   --list          print the names that --case is held against

@@ -2,13 +2,13 @@
 // What waiting costs, with a core for each rank and without, beside a busy process, and for ranks that come late. With
 // another checkout beside this one, both are measured in turns and shown as ratios.
 //
-//   node bench/growth/waiting.js [--beside FOLDER] [--only PATTERN] [--rounds N] [--quick] [--json]
+//   node lab/growth/waiting.js [--beside FOLDER] [--only PATTERN] [--rounds N] [--quick] [--json]
 import { execFile, spawn } from 'node:child_process';
 import { resolve } from 'node:path';
 import { parseArgs, promisify } from 'node:util';
 import { median } from 'simple-statistics';
 
-const usage = `usage: node bench/growth/waiting.js [OPTIONS]
+const usage = `usage: node lab/growth/waiting.js [OPTIONS]
 
   --beside FOLDER  another built checkout of gradlink, measured in turns with this one
   --only PATTERN   the cases whose names match this regular expression
@@ -49,7 +49,7 @@ async function measure(folder, { ranks, bytes, calls, late = 0, busy = 0 }, shar
       String(ranks),
       '--',
       process.execPath,
-      resolve(here, 'bench/growth/waiting-rank.js'),
+      resolve(here, 'lab/growth/waiting-rank.js'),
       folder,
       ...[bytes, Math.max(20, Math.round(calls * share)), late].map(String),
     ]);

@@ -82,7 +82,7 @@ export const openMpiXhc = {
   label: 'Open MPI 6, coll/xhc',
   waived: () => {
     const prefix = process.env[xhcVariable] ?? '';
-    if (prefix === '') return `${xhcVariable} names no Open MPI (bench/peers/build-openmpi.sh)`;
+    if (prefix === '') return `${xhcVariable} names no Open MPI (lab/peers/build-openmpi.sh)`;
     const { compiler, launcher } = newer(prefix);
     const missing = [compiler, launcher].filter((command) => !answers(command));
     return missing.length > 0

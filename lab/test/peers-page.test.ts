@@ -1,4 +1,4 @@
-// ps-lite among the peers of bench/peers, built and made up, and the page of two machines.
+// ps-lite among the peers of lab/peers, built and made up, and the page of two machines.
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -8,7 +8,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const run = promisify(execFile);
-const folder = join(dirname(fileURLToPath(import.meta.url)), '../../bench/peers');
+const folder = join(dirname(fileURLToPath(import.meta.url)), '../peers');
 const load = (file: string) => import(pathToFileURL(join(folder, file)).href);
 
 interface Row {

@@ -1,4 +1,4 @@
-// One rank of bench/convergence/run.js: trains with every method from several seeds; the first rank prints the curves.
+// One rank of lab/convergence/run.js: trains with every method from several seeds; the first rank prints the curves.
 import * as tf from '@tensorflow/tfjs-core';
 import * as layers from '@tensorflow/tfjs-layers';
 import { Communicator, KVStore, SGD } from 'gradlink';

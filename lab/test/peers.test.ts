@@ -1,4 +1,4 @@
-// The runner of bench/peers: its judgement on made-up figures, and one quick run of everything that is installed here.
+// The runner of lab/peers: its judgement on made-up figures, and one quick run of everything that is installed here.
 import { execFile } from 'node:child_process';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const run = promisify(execFile);
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const folder = join(root, 'bench', 'peers');
+const folder = join(root, 'lab', 'peers');
 const MiB = 2 ** 20;
 
 interface PeerRecord {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds an Open MPI that has coll/xhc, its collectives for one host: version 6, newer than the distributions'.
 #
-#   GRADLINK_OPENMPI_SOURCES=FOLDER bash bench/peers/build-openmpi.sh PREFIX
+#   GRADLINK_OPENMPI_SOURCES=FOLDER bash lab/peers/build-openmpi.sh PREFIX
 #
 # FOLDER: a checkout of github.com/open-mpi/ompi (branch v6.0.x) with its submodules, or an unpacked release; it is copied,
 # nothing is written there. PREFIX: where it is installed, for GRADLINK_PEERS_OPENMPI. Debian's packages autoconf, automake,

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, describe, expect, it } from 'vitest';
 
-const program = fileURLToPath(new URL('../../bench/peers/training/run.js', import.meta.url));
+const program = fileURLToPath(new URL('../peers/training/run.js', import.meta.url));
 const scratch = mkdtempSync(join(tmpdir(), 'gradlink-peers-training-'));
 afterAll(() => {
   rmSync(scratch, { recursive: true, force: true });
