@@ -41,7 +41,7 @@ function filesOf(path: string, isFolder: boolean): string[] {
 export function readRuns(name: string, baselines: Baselines): NamedRuns {
   const found = readable(name, () => statusOf(name));
   if (found === undefined) {
-    if (!baselines.has(name)) {
+    if (!readable(name, () => baselines.has(name))) {
       const names = baselines.names();
       throw UsageError.of(
         'RUN',
