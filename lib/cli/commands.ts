@@ -27,10 +27,12 @@ export const commands: Commands = {
 
 /** What offers the other commands too. */
 const needsAll: ReadonlySet<string> = new Set(['completion']);
+const needsNone: ReadonlySet<string> = new Set(['-V', '--version']);
 
 /** The command that was typed, or all where it takes all to help: no command, a misspelt one, `help`. */
 export function commandsFor(argv: readonly string[], table: Commands): Promise<Register[]> {
   const [name = ''] = argv;
+  if (needsNone.has(name)) return Promise.resolve([]);
   const one = Object.hasOwn(table, name) && !needsAll.has(name);
   const wanted = one ? [table[name]!] : Object.values(table);
   return Promise.all(wanted.map((load) => load()));

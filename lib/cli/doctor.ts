@@ -56,7 +56,7 @@ function required(findings: readonly Finding[], name: string): readonly Finding[
   throw UsageError.of(
     '--require',
     `one of ${known.join(', ')}`,
-    name,
+    `'${name}'`,
     meant === '' ? undefined : meant,
   );
 }

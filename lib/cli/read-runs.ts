@@ -5,14 +5,17 @@ import { join } from 'node:path';
 import { UsageError } from './usage-error.js';
 import type { Baselines, NamedRuns } from '../compare/index.js';
 import { statusOf } from '../files/index.js';
-import { printable } from '../printable.js';
+import { printable, printableLines } from '../printable.js';
 import { readReport } from '../results/read-report.js';
 
 /** Misuse and unreadable files are the caller's to mend; other errors stay what they are. */
 export function unreadable(what: string, error: unknown): unknown {
   const code = error instanceof Error && 'code' in error ? error.code : undefined;
   if (typeof code !== 'string') return error;
-  return new UsageError(`${what}: ${(error as Error).message}.`);
+  const { message } = error as Error;
+  // Most name the file themselves.
+  const named = message.includes(printableLines(what));
+  return new UsageError(named ? `${message}.` : `${what}: ${message}.`);
 }
 
 /** Reads what the user named; what is wrong with it is a usage error. */
@@ -38,7 +41,7 @@ function filesOf(path: string, isFolder: boolean): string[] {
 export function readRuns(name: string, baselines: Baselines): NamedRuns {
   const found = readable(name, () => statusOf(name));
   if (found === undefined) {
-    if (!baselines.has(name)) {
+    if (!readable(name, () => baselines.has(name))) {
       const names = baselines.names();
       throw UsageError.of(
         'RUN',

@@ -216,7 +216,8 @@ export function oneEach(group: Group, value: unknown, name: string): readonly un
     const one = group.gpus.length > 0 ? 'DeviceBuffer' : 'TypedArray';
     const expected =
       length === 1 ? `an array of one ${one}` : `an array of ${length} ${one}s, one for each rank`;
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, value);
+    const code = Array.isArray(value) ? 'ERR_INVALID_ARG_VALUE' : 'ERR_INVALID_ARG_TYPE';
+    throw argumentError(code, name, expected, value);
   }
   return value as readonly unknown[];
 }

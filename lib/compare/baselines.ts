@@ -1,10 +1,10 @@
 // Named baselines: a folder each with the reports of its runs.
-import { existsSync, mkdirSync, readdirSync, statSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 import { argumentError } from '../errors.js';
-import { checkFolder, fileFailure, writeOwnFile } from '../files/index.js';
+import { checkFolder, fileFailure, ownEntry, writeOwnFile } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
 import { anObject } from '../kinds.js';
 import { arrayOf } from '../validate.js';
@@ -51,11 +51,14 @@ export class Baselines {
     this.state = join(xdg(variables, 'XDG_STATE_HOME', '.local', 'state'), 'gradlink');
   }
 
-  /** Whether there is a baseline of this name. */
+  /**
+   * Whether there is a baseline of this name.
+   *
+   * @throws GradlinkError ERR_SYSTEM where a link or a file has its place
+   */
   has(name: string): boolean {
     if (!isName(name)) return false;
-    const whole = wholeFolder(join(this.folder, name));
-    return statSync(whole, { throwIfNoEntry: false })?.isDirectory() === true;
+    return ownEntry(wholeFolder(join(this.folder, name)), 'folder') !== undefined;
   }
 
   /**
@@ -79,6 +82,7 @@ export class Baselines {
     try {
       mkdirSync(this.folder, { recursive: true });
       checkFolder(this.folder);
+      ownEntry(join(this.folder, name), 'folder');
       replaceFolder(join(this.folder, name), files);
     } catch (cause) {
       throw fileFailure(join(this.folder, name), 'written', cause);
@@ -93,7 +97,10 @@ export class Baselines {
       if (files.length === 0) {
         throw inputError(folder, 'the reports of a baseline', 'none; remove it, or save it again');
       }
-      return files.sort().map((file) => readReport(join(folder, file)));
+      return files.sort().map((file) => {
+        ownEntry(join(folder, file), 'file');
+        return readReport(join(folder, file));
+      });
     });
   }
 
@@ -128,8 +135,10 @@ export class Baselines {
   /** All there are, in alphabetical order. */
   names(): string[] {
     if (!existsSync(this.folder)) return [];
-    const whole = readdirSync(this.folder).map((entry) => wholeName(entry));
-    return [...new Set(whole)].filter((name) => this.has(name)).sort();
+    const folders = readdirSync(this.folder, { withFileTypes: true }).filter((entry) =>
+      entry.isDirectory(),
+    );
+    return [...new Set(folders.map(({ name }) => wholeName(name)))].filter(isName).sort();
   }
 
   /** All there are, with what each holds. */

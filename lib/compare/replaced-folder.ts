@@ -2,22 +2,16 @@
 // Node has exchanges two folders: the old one steps aside under a name by which it is found until the new one is there.
 import {
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
   renameSync,
   rmSync,
-  statSync,
 } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 
-import {
-  hasCode,
-  partialName,
-  removePartials,
-  syncFolder,
-  writeFileAtomic,
-} from '../files/index.js';
+import { hasCode, partialName, removePartials, syncFolder, writeOwnFile } from '../files/index.js';
 
 /** Beside `folder`: what it was before, while it is replaced. */
 const asideOf = (folder: string): string => join(dirname(folder), `.${basename(folder)}.old`);
@@ -50,7 +44,7 @@ export function readWhole<T>(folder: string, read: (place: string) => T): T {
 }
 
 function inodeOf(place: string): number | undefined {
-  return statSync(place, { throwIfNoEntry: false })?.ino;
+  return lstatSync(place, { throwIfNoEntry: false })?.ino;
 }
 
 /** Replaces `folder` by one with copies of these files as 0001.json and so on; its parent is there. */
@@ -61,7 +55,7 @@ export function replaceFolder(folder: string, files: readonly string[]): void {
   try {
     files.forEach((file, index) => {
       const copy = join(partial, `${String(index + 1).padStart(4, '0')}.json`);
-      writeFileAtomic(copy, [readFileSync(file)]);
+      writeOwnFile(copy, [readFileSync(file)]);
     });
     putInPlace(partial, folder);
   } finally {

@@ -33,7 +33,7 @@ export function beforeOf(status: Stats | undefined): Before | undefined {
 /**
  * Follows `path`.
  *
- * @throws the system's error where its folder is not there; GradlinkError ERR_SYSTEM for a directory or a socket.
+ * @throws the system's error where its folder is not there, and as it does where links lead in a circle; GradlinkError ERR_SYSTEM for a directory or a socket.
  */
 export function targetOf(path: string): Target {
   let at = resolve(path);
@@ -46,11 +46,8 @@ export function targetOf(path: string): Target {
     if (next === undefined) return targetAt(at, path);
     at = resolve(folder, next);
   }
-  throw new GradlinkError(
-    'ERR_SYSTEM',
-    `${path}: its symbolic links lead in a circle; remove one, or name another file`,
-    { usable: true },
-  );
+  // As the system says it, so that what to do is told in one place (failures.ts).
+  throw Object.assign(new Error('ELOOP: too many symbolic links'), { code: 'ELOOP' });
 }
 
 /** Opening one anew through /proc would begin at the start of the file that another process also writes. */

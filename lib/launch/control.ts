@@ -8,6 +8,7 @@ import { parseFrame, type Welcome } from './frames.js';
 import { labelOf } from './job.js';
 import { Line } from './line.js';
 import { manners, type Ending, type Member, type RemoteMembers } from './members.js';
+import { Strangers } from './strangers.js';
 
 export interface ControlOptions {
   /** The job's secret. */
@@ -97,10 +98,11 @@ function ownAddresses(): string[] {
 export class Control implements RemoteMembers {
   private readonly keepers = new Map<number, Keeper>();
   private readonly sockets = new Set<Socket>();
-  /** Of `sockets` those that have not proved anything, the oldest first. */
-  private readonly strangers = new Set<Socket>();
-  /** Those that are gone. */
-  private turnedAway = 0;
+  /** Of too many the oldest goes; a keeper that this happens to comes again. */
+  private readonly strangers = new Strangers(() => {
+    const { workers, servers } = this.options;
+    return mostStrangers + workers + servers - this.keepers.size;
+  });
   private events: Events | undefined;
   private asked: 'servers' | 'all' | undefined;
   private askedAt = Infinity;
@@ -151,7 +153,7 @@ export class Control implements RemoteMembers {
   get crowd(): number {
     const { workers, servers } = this.options;
     if (this.keepers.size === workers + servers) return 0;
-    return this.turnedAway + this.strangers.size;
+    return this.strangers.count;
   }
 
   release(): void {
@@ -178,13 +180,13 @@ export class Control implements RemoteMembers {
 
   private meet(socket: Socket): void {
     this.sockets.add(socket);
-    this.admit(socket);
+    this.strangers.add(socket);
     const { jobId, silenceMs } = this.options;
     let keeper: Keeper | undefined;
     socket.on('error', () => undefined);
     const line = Line.ask(socket, jobId, (type, payload) => {
       if (type === 'hello') {
-        this.strangers.delete(socket);
+        this.strangers.proved(socket);
         keeper = this.welcome(line, parseFrame(payload) ?? {});
         line.watchSilence(silenceMs, () => {
           if (keeper !== undefined) keeper.silent = true;
@@ -198,7 +200,6 @@ export class Control implements RemoteMembers {
     });
     socket.on('close', () => {
       this.sockets.delete(socket);
-      this.turnAway(socket);
       if (keeper === undefined || keeper.done) return;
       const seconds = String(silenceMs / 1000);
       const why = keeper.silent
@@ -212,22 +213,6 @@ export class Control implements RemoteMembers {
       };
       this.ended(keeper, keeper.news ?? lost);
     });
-  }
-
-  /** Of too many that say nothing the oldest goes; a keeper that this happens to comes again. */
-  private admit(socket: Socket): void {
-    const { workers, servers } = this.options;
-    this.strangers.add(socket);
-    const most = mostStrangers + workers + servers - this.keepers.size;
-    const [oldest] = this.strangers;
-    if (this.strangers.size <= most || oldest === undefined) return;
-    // At once, not when it is closed: more may come before that.
-    this.turnAway(oldest);
-    oldest.destroy();
-  }
-
-  private turnAway(socket: Socket): void {
-    if (this.strangers.delete(socket)) this.turnedAway += 1;
   }
 
   private welcome(line: Line, hello: Record<string, unknown>): Keeper | undefined {

@@ -1,6 +1,15 @@
 // Saves that are killed with SIGKILL before any of their calls to the file system: what is there after is whole.
 import { spawn } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -8,6 +17,7 @@ import { pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Baselines } from '../../lib/compare/index.js';
+import { KVStore } from '../../lib/index.js';
 import {
   loadCheckpoint,
   saveCheckpoint,
@@ -15,6 +25,7 @@ import {
   type NamedArray,
 } from '../../lib/train/checkpoint.js';
 import { madeRun } from '../support/comparing.js';
+import { until } from '../support/launching.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
 
 const root = join(import.meta.dirname, '../..');
@@ -110,6 +121,18 @@ const saving = `
   }
 `;
 
+/** Native code writes these: killed is who is seen to have begun. */
+const savingStates = `
+  import { KVStore, createOptimizer } from ${JSON.stringify(pathToFileURL(join(root, 'dist/index.js')).href)};
+  const kv = await KVStore.create('local');
+  await kv.init('w', new Float32Array(2 ** 20));
+  await kv.setOptimizer(createOptimizer('sgd', { momentum: 0.9 }));
+  for (;;) {
+    await kv.push('w', new Float32Array(2 ** 20).fill(1));
+    await kv.saveOptimizerStates(process.env.STATES, { dumpOptimizer: true });
+  }
+`;
+
 /** A few more calls than each save makes: the last rounds come to their end. */
 const mostCalls = { checkpoints: 150, baseline: 30, output: 10 };
 
@@ -181,4 +204,40 @@ describe('a save that is killed', () => {
       return { killed: signal === null ? 0 : 1, 'new outputs': text === 'old' ? 0 : 1 };
     });
   });
+
+  it(
+    'of states of optimizers leaves the old or the new',
+    { timeout: campaignTimeout },
+    async () => {
+      const script = join(folder, 'saving-states.mjs');
+      writeFileSync(script, savingStates);
+      await campaign('killed saves of states', 4, async (_, round) => {
+        const inside = join(folder, `states ${round}`);
+        mkdirSync(inside);
+        const states = join(inside, 'states');
+        const halves = () => readdirSync(inside).filter((name) => name.endsWith('.partial'));
+        const kv = await KVStore.create('local');
+        await kv.init('w', new Float32Array(2 ** 20));
+        let kills = 0;
+        for (let half: string[] = []; half.length === 0; half = halves()) {
+          const child = spawn(process.execPath, [script], {
+            env: { ...process.env, STATES: states },
+            stdio: ['ignore', 'ignore', 'inherit'],
+          });
+          const ended = once(child, 'close');
+          await until(() => child.exitCode !== null || (existsSync(states) && halves().length > 0));
+          child.kill('SIGKILL');
+          expect(await ended).toEqual([null, 'SIGKILL']);
+          // It has a checksum.
+          await kv.loadOptimizerStates(states);
+          kills += 1;
+        }
+        await kv.saveOptimizerStates(states);
+        expect(readdirSync(inside)).toEqual(['states']);
+        await kv.close();
+        rmSync(inside, { recursive: true });
+        return { kills, 'within a save': 1 };
+      });
+    },
+  );
 });

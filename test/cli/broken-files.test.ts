@@ -124,7 +124,9 @@ describe('a baseline', () => {
   it('is no file', async () => {
     mkdirSync(place(''), { recursive: true });
     writeFileSync(place('v1'), '');
-    expectRefused(await gradlink(['baseline', 'use', 'v1']), /none yet/, 'v1');
+    expectRefused(await gradlink(['baseline', 'use', 'v1']), /a folder,/, place('v1'));
+    expectRefused(await gradlink(['compare', 'v1', good]), /a folder,/, place('v1'));
+    expect((await gradlink(['baseline', 'list'])).code).toBe(0);
   });
 });
 

@@ -8,10 +8,13 @@ import { GradlinkError } from '../../lib/errors.js';
 import { gradlink } from '../support/cli.js';
 
 describe('gradlink', () => {
-  it('prints the version of the package', async () => {
+  it.each(['-V', '--version'])('prints the version of the package for %s', async (option) => {
     const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
     const { version } = JSON.parse(text) as { version: string };
-    expect(await gradlink(['--version'])).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
+    // And loads no command for it.
+    const table = { probe: () => Promise.reject(new Error('loaded')) };
+    const caught = await gradlink([option], { table });
+    expect(caught).toEqual({ code: 0, stdout: `${version}\n`, stderr: '' });
   });
 
   it('prints its help with examples, on standard output when asked for', async () => {

@@ -49,13 +49,14 @@ describe('a plan of somebody else', () => {
     ['model: ../../escaped/m', /model: .*\bresnet50, .*"\.\.\/\.\.\/escaped\/m"/],
     ['model: [mlp, /escaped]', /model: .*"\/escaped"/],
     ['dataset: ../cifar10', /dataset: .*"\.\.\/cifar10"/],
+    ['model: [mlp', /line 2, column \d+\.$/],
   ])('is refused with %s, and makes nothing', async (entry, message) => {
     const plan = join(scratch, 'plan.yaml');
     const folder = join(scratch, 'out');
     writeFileSync(plan, `grid: [[1, 1]]\n${entry}`);
     const args = ['--style', 'tianshu', '--plan', plan, '--output-dir', folder];
     const { code, stderr } = await gradlink(['train', ...args]);
-    expect(stderr).toMatch(message);
+    expect(stderr.trimEnd().split('\n')).toEqual([expect.stringMatching(message)]);
     expect(code).toBe(2);
     expect(existsSync(folder)).toBe(false);
   });

@@ -214,7 +214,7 @@ describe('arguments of a group', () => {
       errorWith('ERR_INVALID_ARG_VALUE', /3 TypedArrays.* data,.*array of 2/),
     );
     await expect(loose(three)['allReduce']?.(f32())).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /3 TypedArrays.*Float32Array of 3/),
+      errorWith('ERR_INVALID_ARG_TYPE', /3 TypedArrays.*Float32Array of 3/),
     );
   });
 
@@ -248,13 +248,13 @@ describe('arguments of a group', () => {
 
   it('of scatter need an out', async () => {
     await expect(loose(three)['scatter']?.(f32(6))).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', / out,.*undefined/),
+      errorWith('ERR_INVALID_ARG_TYPE', / out,.*undefined/),
     );
   });
 
   it('of one rank are lists too', async () => {
     await expect(loose(alone)['allReduce']?.(f32())).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', /TypedArray.*data.*Float32Array of 3/),
+      errorWith('ERR_INVALID_ARG_TYPE', /TypedArray.*data.*Float32Array of 3/),
     );
     const [data, out] = [f32(), f32()];
     expect(await alone.allReduce([data], { out: [out] })).toEqual([out]);

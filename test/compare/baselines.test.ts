@@ -4,8 +4,10 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   renameSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { hostname, tmpdir } from 'node:os';
@@ -72,6 +74,26 @@ describe('a baseline', () => {
     baselines.save('v1', three());
     expect(baselines.read('v1')).toHaveLength(3);
     expect(readdirSync(folder)).toEqual(['v1']);
+  });
+
+  it('is no link, and no report of it is', () => {
+    const refused = expect.objectContaining({ code: 'ERR_SYSTEM' }) as GradlinkError;
+    baselines.save('other', one());
+    symlinkSync('other', whole());
+    expect(baselines.names()).toEqual(['other']);
+    for (const act of [
+      () => baselines.read('v1'),
+      () => {
+        baselines.save('v1', three());
+      },
+      () => {
+        baselines.remove('v1');
+      },
+    ])
+      expect(act).toThrow(refused);
+    expect(readlinkSync(whole())).toBe('other');
+    symlinkSync(reports[1]!, join(folder, 'other/0002.json'));
+    expect(() => baselines.read('other')).toThrow(refused);
   });
 
   it('that is removed does not come back', () => {

@@ -98,7 +98,7 @@ describe('gradlink doctor', () => {
   it('says which names there are when one is misspelt', async () => {
     const { code, stderr } = await runScript('doctor.js', ['--require', 'ncll']);
     expect(code).toBe(2);
-    expect(stderr).toMatch(/--require:.*cores.* ncll.* nccl\b/);
+    expect(stderr).toMatch(/--require:.*cores.* got 'ncll'.* nccl\b/);
   });
 });
 

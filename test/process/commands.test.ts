@@ -1,10 +1,12 @@
 // The commands as users start them: the scripts of bench/, in processes of their own.
 import { spawn } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+import { version } from '../../lib/version.js';
 
 const bench = new URL('../../bench/', import.meta.url).pathname;
 let scratch = '';
@@ -48,6 +50,44 @@ describe('a report that another command writes', () => {
     const { code, stderr } = await run('bash', '-c', script, ...gradlink, file);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   });
+});
+
+describe('another gradlink in the current folder', () => {
+  let folder = '';
+  beforeAll(() => {
+    folder = join(scratch, 'foreign');
+    // All that could be looked for: a checkout and its build, and installed packages.
+    const places = ['.', 'node_modules/gradlink', 'node_modules/bindings'];
+    places.push(`node_modules/@gradlink/${process.platform}-${process.arch}-gnu`);
+    for (const place of places.map((one) => join(folder, one))) {
+      for (const file of [
+        'index.js',
+        'gradlink.node',
+        'bench/gradlink.js',
+        'dist/launch-rank.js',
+      ]) {
+        mkdirSync(dirname(join(place, file)), { recursive: true });
+        writeFileSync(
+          join(place, file),
+          `require('fs').writeFileSync(${JSON.stringify(join(folder, 'loaded'))}, '')`,
+        );
+      }
+      const name = relative(join(folder, 'node_modules'), place);
+      const manifest = { name: name === '..' ? 'gradlink' : name, version };
+      writeFileSync(join(place, 'package.json'), JSON.stringify(manifest));
+    }
+  });
+
+  it.each(['collectives', 'launch -n 2 gradlink collectives'])(
+    'is not loaded by %s',
+    async (by) => {
+      const sweep = ['all_reduce', '-b', '1K', '-e', '1K', '-n', '2'];
+      const gradlink = [join(bench, 'gradlink.js'), ...by.split(' '), ...sweep];
+      const { code, stderr } = await run('env', '-C', folder, process.execPath, ...gradlink);
+      expect(code, stderr).toBe(0);
+      expect(existsSync(join(folder, 'loaded'))).toBe(false);
+    },
+  );
 });
 
 const smallNetwork = ['--network', 'mlp', '--image-shape', '1,28,28', '--cpus', '2'];

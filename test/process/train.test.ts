@@ -10,7 +10,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 
 import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 
@@ -18,6 +19,7 @@ import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
 import { completeCheckpoints } from '../../lib/train/checkpoint.js';
 import { gradlink, Launches, until, type Ended } from '../support/launching.js';
+import { Marked } from '../support/marked.js';
 import { backendArguments } from '../support/training.js';
 
 const launches = new Launches();
@@ -146,6 +148,30 @@ describe('gradlink train', () => {
     expect(first).toMatch(/^mlp +ok +1 +6 +\d+ +[\d.]+ +4 +2 .* - +- +[\d.]+ +1.00$/);
     expect(second).toMatch(/^mlp +ok +2 +6 .* 10:[\d.]+ +[\d.]+ % +[\d.]+ +[\d.]+$/);
     expect(more).toEqual([]);
+  });
+
+  it('leaves no file and no process at Ctrl-C', async () => {
+    const marked = new Marked();
+    const folder = mkdtempSync(join(scratch, 'interrupted-'));
+    try {
+      const args = ['--style', 'elasticdl', '--workers', '2', '--num-iters', '1000000'];
+      const report = ['--output', join(folder, 'run.json')];
+      const child = spawn(process.execPath, [gradlink, 'train', ...tiny, ...args, ...report], {
+        env: { ...process.env, ...marked.env },
+        stdio: 'ignore',
+        // A group of its own, all of which a terminal would interrupt.
+        detached: true,
+      });
+      const ended = once(child, 'close');
+      await until(() => marked.members().length === 2 || child.exitCode !== null);
+      expect(readdirSync(marked.temporary)).not.toEqual([]);
+      process.kill(-child.pid!, 'SIGINT');
+      await ended;
+      await until(() => marked.pids().length === 0);
+      expect([...readdirSync(marked.temporary), ...readdirSync(folder)]).toEqual([]);
+    } finally {
+      marked.remove();
+    }
   });
 
   it("has ElasticDL's table of a plan, and makes no run twice", () => {

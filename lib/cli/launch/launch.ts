@@ -16,7 +16,7 @@ import {
   type LaunchOptions,
 } from './options.js';
 import { launcherName } from './mxnet.js';
-import { explain, gpuNotes, shellLine } from './report.js';
+import { explain, gpuNotes, hiddenVariables, shellLine } from './report.js';
 import { Control } from '../../launch/control.js';
 import {
   jobVariable,
@@ -58,15 +58,18 @@ function planned(launcher: Launcher, job: JobSpec, jobId: string): readonly Proc
 }
 
 function printPlan(launcher: Launcher, job: JobSpec, io: Io): void {
+  const hidden = hiddenVariables(job);
   if (job.directory !== undefined) {
     for (const host of new Set(job.hosts)) {
       for (const command of syncCommands(host, job.remoteShell ?? 'ssh', job.directory)) {
-        io.stdout.write(`${shellLine({ index: 0, label: 'sync', command, env: {} })}\n`);
+        io.stdout.write(`${shellLine({ index: 0, label: 'sync', command, env: {} }, hidden)}\n`);
       }
     }
   }
   const whole = launcher.remote === true ? { ...job, control: 'ADDRESSES:PORT' } : job;
-  for (const plan of planned(launcher, whole, 'SECRET')) io.stdout.write(`${shellLine(plan)}\n`);
+  for (const plan of planned(launcher, whole, 'SECRET')) {
+    io.stdout.write(`${shellLine(plan, hidden)}\n`);
+  }
 }
 
 async function launch(command: Command, options: LaunchOptions, io: Io): Promise<number> {

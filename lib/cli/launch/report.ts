@@ -2,16 +2,27 @@
 import { sharedText, visibleGpus, workerShare } from '../../launch/gpus.js';
 import { jobVariable, type JobSpec, type Launcher, type ProcessPlan } from '../../launch/job.js';
 import type { Member } from '../../launch/members.js';
+import { roleEnvVariable } from '../../launch/role-env.js';
 import type { Failure, JobResult } from '../../launch/run-job.js';
+import { shownVariables } from '../../results/shown-variables.js';
 
 function quote(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
-/** The line a shell would take to start the process; the secret is not shown. */
-export function shellLine(plan: ProcessPlan): string {
+/** The names of the variables that the user gives a job and whose values, as in reports, are not shown. */
+export function hiddenVariables({ env, roleEnv }: JobSpec): ReadonlySet<string> {
+  const given = [env, roleEnv?.worker ?? {}, roleEnv?.server ?? {}].flatMap(Object.keys);
+  // That of the keepers holds those of a role.
+  return new Set([...given.filter((name) => !shownVariables.has(name)), roleEnvVariable]);
+}
+
+/** The line a shell would take to start the process; the job's secret and what is `hidden` are not shown. */
+export function shellLine(plan: ProcessPlan, hidden: ReadonlySet<string>): string {
+  const shown = (name: string, value: string): string =>
+    name === jobVariable ? 'SECRET' : hidden.has(name) ? '…' : quote(value);
   const variables = Object.entries(plan.env).map(
-    ([name, value]) => `${name}=${name === jobVariable ? 'SECRET' : quote(value)}`,
+    ([name, value]) => `${name}=${shown(name, value)}`,
   );
   const bound = plan.cores === undefined ? [] : ['taskset', '-c', plan.cores.join(',')];
   return [...variables, ...bound, ...plan.command.map(quote)].join(' ');

@@ -34,7 +34,9 @@ export function readPlan(file: string, train: Command, style: GridStyle, io: Io)
     const models = plan.models.map((name) => String(valueOf(own('--model'), name)));
     return { ...plan, models };
   } catch (error) {
-    throw new UsageError(`--plan ${file}: ${(error as Error).message.replace(/\.$/, '')}.`);
+    // Below an error of YAML itself stands the line it is in.
+    const message = (error as Error).message.replace(/:\n.*|\.$/s, '');
+    throw new UsageError(`--plan ${file}: ${message}.`);
   }
 }
 

@@ -3,6 +3,8 @@ import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, connect, type Socket } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
+import { Strangers } from '../../launch/strangers.js';
+
 /** Where a host listens. The token tells that it is that host who answers, and keeps strangers out. */
 export interface Door {
   readonly host: string;
@@ -32,8 +34,10 @@ export interface Listener {
 const tokenBytes = 16;
 const questions = 5;
 const strangerPatienceMs = 10_000;
-/** As many as a rank holds over TCP (native/mpi/tcp/engine.cc). */
-const mostStrangers = 256;
+/** A host is not the target of a thousand at once. */
+const callsAtOnce = 32;
+/** So many hosts call one at once (othersOf), each of its addresses: of eight, where it has that many. */
+const mostStrangers = 8 * callsAtOnce;
 /** As long as a firewall that says nothing is waited for. */
 export const callPatienceMs = 5000;
 
@@ -69,21 +73,14 @@ function answer(socket: Socket, token: string, onProof: () => void): void {
 export async function listen(): Promise<Listener> {
   const token = randomBytes(tokenBytes).toString('hex');
   const sockets = new Set<Socket>();
-  /** Of `sockets` those that have not said the token, the oldest first. */
-  const strangers = new Set<Socket>();
+  const strangers = new Strangers(() => mostStrangers);
   const server = createServer((socket) => {
     sockets.add(socket);
     strangers.add(socket);
-    socket.on('close', () => {
-      sockets.delete(socket);
-      strangers.delete(socket);
+    socket.on('close', () => sockets.delete(socket));
+    answer(socket, token, () => {
+      strangers.proved(socket);
     });
-    answer(socket, token, () => strangers.delete(socket));
-    const [oldest] = strangers;
-    if (strangers.size <= mostStrangers || oldest === undefined) return;
-    // At once, not when it is closed: more may come before that.
-    strangers.delete(oldest);
-    oldest.destroy();
   });
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject).listen(0, resolve);
@@ -173,11 +170,11 @@ export function othersOf(doors: readonly Door[], own: string): Door[] {
   return [...doors.slice(next), ...doors.slice(0, next)].filter(({ host }) => host !== own);
 }
 
-/** Calls all of them, at most so many at a time, so that a host is not the target of a thousand at once. */
-export async function callAll(doors: readonly Door[], atOnce = 32): Promise<Reached[]> {
+/** Calls all of them, so many at a time. */
+export async function callAll(doors: readonly Door[]): Promise<Reached[]> {
   const reached: Reached[] = [];
-  for (let from = 0; from < doors.length; from += atOnce) {
-    const some = doors.slice(from, from + atOnce);
+  for (let from = 0; from < doors.length; from += callsAtOnce) {
+    const some = doors.slice(from, from + callsAtOnce);
     reached.push(...(await Promise.all(some.map((door) => call(door)))));
   }
   return reached;
