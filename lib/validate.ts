@@ -29,6 +29,16 @@ export function rankOf(value: unknown, name: string, size: number, fallback?: nu
   return integer(value, name, 0, size - 1);
 }
 
+/** At least one rank of `size`, each once. */
+export function distinctRanks(given: unknown, size: number): number[] {
+  const list = arrayOf(given, 'ranks', 'an array of ranks').map((rank, i) =>
+    rankOf(rank, `ranks[${i}]`, size),
+  );
+  if (list.length > 0 && new Set(list).size === list.length) return list;
+  const text = list.length === 0 ? 'none' : 'one twice';
+  throw argumentError('ERR_INVALID_ARG_VALUE', 'ranks', 'at least one rank, each once', { text });
+}
+
 /** Milliseconds above 0, Infinity included; `fallback` when absent. */
 export function milliseconds(value: unknown, name: string, fallback: number): number {
   if (value === undefined) return fallback;

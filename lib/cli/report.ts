@@ -12,7 +12,9 @@ import { Baselines } from '../compare/index.js';
 import { writeFileAtomic, writeOwnFile } from '../files/index.js';
 import { printable } from '../printable.js';
 import { chartsOf, type Chart, type LabelledRun } from '../report/charts/index.js';
-import { runsToMarkdown, toPage, toSvg } from '../report/page/index.js';
+import { runsToMarkdown } from '../report/page/markdown.js';
+import { toPage } from '../report/page/html.js';
+import { toSvg } from '../report/page/svg.js';
 
 const formats = ['html', 'svg', 'md'] as const;
 type Format = (typeof formats)[number];

@@ -7,7 +7,8 @@ import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import { statusOf } from '../files/index.js';
 import { namedPlot } from '../report/plot.js';
-import { Figures, followCommand, followFile } from '../watch/index.js';
+import { Figures } from '../watch/figures.js';
+import { followCommand, followFile } from '../watch/follow.js';
 
 const examples = `
 Draws the figures that a run prints: iterations of measure, rows of collectives and nccl-tests, rates and losses of

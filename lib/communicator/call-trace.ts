@@ -1,6 +1,6 @@
 // The operations of one communicator on a timeline: where it is written, when each had its turn, and how long it had waited
 // for that.
-import { monotonicSeconds } from '../clock.js';
+import { monotonicSeconds } from '../time.js';
 import { GradlinkError } from '../errors.js';
 import { ownFile } from '../files/index.js';
 import { Timeline, timelineFile } from '../files/timeline.js';

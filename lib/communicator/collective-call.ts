@@ -11,7 +11,7 @@ import type { NativeBuffer, NativeBuffers } from '../native/communicator.js';
 import { elementBytes } from '../tensor/dtype.js';
 import { overlap, overlapError } from '../tensor/memory.js';
 import { milliseconds, nonEmpty, optionsObject, rankOf } from '../validate.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { collectiveNames, type NamesOfBoth } from './option-names.js';
 import { oneRank } from './rank-arrays.js';
 import type { Arrays, RawOptions, Shape } from './rank-arrays.js';

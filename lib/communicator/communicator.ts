@@ -2,14 +2,21 @@
 // process. Their operations are in the classes they extend: collectives.ts, neighbors.ts, messages.ts; what they have in
 // common, in base.ts. The two stand in one file since each makes the other.
 import { withCallStack } from '../call-stack.js';
-import { defaultTimeoutMs } from '../deadline.js';
+import { defaultTimeoutMs } from '../time.js';
 import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { native } from '../native/load.js';
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { DeviceDType } from '../tensor/dtype.js';
 import type { Rank } from '../topology/rank.js';
-import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../validate.js';
+import {
+  assertMade,
+  distinctRanks,
+  integer,
+  maxInt32,
+  milliseconds,
+  optionsObject,
+} from '../validate.js';
 import { allocRegistered } from './base.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';
@@ -24,7 +31,6 @@ import type {
   WorldOptions,
 } from './joining.js';
 import { Messages } from './messages.js';
-import { distinctRanks } from './rank-list.js';
 import { asyncCallNames, callNames } from './option-names.js';
 import { timelineVariable } from './call-trace.js';
 import type { ArrayIn, AsyncOptions, CallOptions, Memory } from './types.js';

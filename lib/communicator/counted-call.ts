@@ -8,7 +8,7 @@ import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { arrayOf, integer, milliseconds, optionsObject, rankOf } from '../validate.js';
 import { assertRanksApart, oneEach } from './collective-call.js';
 import type { Counted } from './counted-types.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { countedNames, countedOps } from './option-names.js';
 import type { CountedOp } from './option-names.js';
 import { assertPlace } from './place.js';

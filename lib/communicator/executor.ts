@@ -9,7 +9,7 @@ import type { LeasedArrays } from '../tensor/leases.js';
 import { assertSignal } from '../validate.js';
 import type { CallTrace } from './call-trace.js';
 import type { CollectiveCall } from './collective-call.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 
 /** What a caller gave as signal is looked at here alone: every awaited operation comes by. */
 function assertNotAborted(signal: AbortSignal | undefined): void {

@@ -2,7 +2,7 @@
 // programs call stands in communicator.ts.
 import { threadId } from 'node:worker_threads';
 
-import { defaultTimeoutMs } from '../deadline.js';
+import { defaultTimeoutMs } from '../time.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeCheck, NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';

@@ -3,7 +3,7 @@ import type { NativeBuffer } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength } from '../tensor/memory.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { messageNames } from './option-names.js';
 import { assertPlace } from './place.js';
 import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../validate.js';

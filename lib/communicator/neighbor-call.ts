@@ -8,7 +8,7 @@ import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
 import { milliseconds } from '../validate.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { assertPlace } from './place.js';
 
 /** One neighborAllReduce, of one rank or several, ready to run. */

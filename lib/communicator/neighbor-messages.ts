@@ -6,7 +6,7 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
 import { integer, milliseconds } from '../validate.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { oneRank, otherRank, weight } from './neighbor-call.js';
 import { assertPlace } from './place.js';
 

@@ -3,7 +3,7 @@ import { argumentError } from '../errors.js';
 import type { NativeNeighborhood } from '../native/communicator.js';
 import type { Topology } from '../topology/topology.js';
 import { integer } from '../validate.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { neighborhood, readWeights, weight } from './neighbor-call.js';
 import type { NodesFailure } from './nodes-failure.js';
 

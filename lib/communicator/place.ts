@@ -2,7 +2,7 @@
 import { argumentError } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { describeBuffer, isDeviceBuffer } from '../tensor/device-buffer.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 
 /**
  * @param held - which of the ranks held here

@@ -7,7 +7,7 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, elementBytes, parseDType } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { integer } from '../validate.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 import { assertPlace } from './place.js';
 
 /** Options of all collectives together, unchecked. */

@@ -2,7 +2,7 @@
 import { argumentError } from '../errors.js';
 import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import { finiteNumber } from '../validate.js';
-import type { Group } from './group.js';
+import type { Group } from './types.js';
 
 interface RawScales {
   readonly scale?: unknown;

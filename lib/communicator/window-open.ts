@@ -7,11 +7,10 @@ import { arrayOver, elementBytes } from '../tensor/dtype.js';
 import { assertFixedLength, shownElements } from '../tensor/memory.js';
 import { milliseconds } from '../validate.js';
 import type { Executor } from './executor.js';
-import type { Group } from './group.js';
 import type { StaticTopology } from './neighbor-call.js';
 import { otherTypes } from './neighbor-call.js';
 import { assertPlace } from './place.js';
-import type { NewArray, WindowOptions } from './types.js';
+import type { NewArray, WindowOptions, Group } from './types.js';
 import { NeighborWindow } from './window.js';
 
 /** See {@link Communicator.createWindow}. */

@@ -21,11 +21,10 @@ import {
   optionsObject,
 } from '../validate.js';
 import type { Executor } from './executor.js';
-import type { Group } from './group.js';
 import { otherRank, readWeights, weight } from './neighbor-call.js';
 import type { StaticTopology } from './neighbor-call.js';
 import { callNames } from './option-names.js';
-import type { CallOptions } from './types.js';
+import type { CallOptions, Group } from './types.js';
 
 /** Options of {@link NeighborWindow.put} and {@link NeighborWindow.accumulate}. */
 export interface WindowPutOptions extends CallOptions {

@@ -3,7 +3,7 @@ import { closeSync, ftruncateSync, openSync, writeSync } from 'node:fs';
 import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
-import { monotonicSeconds } from '../clock.js';
+import { monotonicSeconds } from '../time.js';
 import { aString, listOf } from '../kinds.js';
 import { callback, integer, maxInt32, nonEmpty, optionNames, optionsObject } from '../validate.js';
 import { fileFailure, readRegular, writeFileAtomic } from './index.js';

@@ -1,5 +1,5 @@
 // What each kind of store is opened with. A new kind is one entry here.
-import { defaultTimeoutMs } from '../deadline.js';
+import { defaultTimeoutMs } from '../time.js';
 import { GradlinkError } from '../errors.js';
 import { native } from '../native/load.js';
 import { nativeGpuMerges, nativePlacements } from '../native/kvstore.js';

@@ -1,5 +1,5 @@
 // What stores are made with.
-import { defaultTimeoutMs } from '../deadline.js';
+import { defaultTimeoutMs } from '../time.js';
 import { argumentError } from '../errors.js';
 import { flag, integer, milliseconds, optionNames } from '../validate.js';
 import type { DeviceList, StoreDevices } from './devices.js';

@@ -6,7 +6,7 @@ import { Timeline, serverTimelineFile } from '../files/timeline.js';
 import type { TimelineArgs } from '../files/timeline.js';
 import { nativeTraceFields } from '../native/dist.js';
 import type { NativeServer, NativeServerTrace } from '../native/dist.js';
-import { monotonicSeconds } from '../clock.js';
+import { monotonicSeconds } from '../time.js';
 import type { ProfilerCommand } from './command.js';
 
 /** Long beside what writing takes, short beside what a killed server loses. */

@@ -1,4 +1,4 @@
-import type { Family } from './family.js';
+import type { Family } from './types.js';
 import type { Parameter } from './types.js';
 
 /** BERT base, uncased, with its pooler; names and order of the published checkpoint in PyTorch form. */

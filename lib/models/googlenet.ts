@@ -1,5 +1,5 @@
 import { Builder, type Tensor } from './builder.js';
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 
 // Filters of each block: 1x1; 3x3 reduction, 3x3; 5x5 reduction, 5x5; projection after pooling.
 type Block = readonly [number, number, number, number, number, number];

@@ -1,5 +1,5 @@
 import { Builder, type ConvOptions, type Tensor } from './builder.js';
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 
 // Filters: 1x1; 3x3 reduction, 3x3; double 3x3 reduction, double 3x3; projection.
 type WideBlock = readonly [number, number, number, number, number, number];

@@ -1,5 +1,5 @@
 import { Builder, type ConvOptions, type Extent, type Tensor } from './builder.js';
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 
 const three = { kernel: 3, pad: 1 } as const;
 const halving = { kernel: 3, stride: 2 } as const;

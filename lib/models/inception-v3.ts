@@ -1,5 +1,5 @@
 import { Builder, type ConvOptions, type Tensor } from './builder.js';
-import type { Family } from './family.js';
+import type { Family } from './types.js';
 
 /** Convolution `NAME_conv2d` without bias, then normalisation `NAME_batchnorm`: versions 3 and 4. */
 export class InceptionLayers extends Builder {

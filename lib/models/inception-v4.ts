@@ -1,5 +1,5 @@
 import type { Tensor } from './builder.js';
-import type { Family } from './family.js';
+import type { Family } from './types.js';
 import { inceptionImage, InceptionLayers } from './inception-v3.js';
 
 // How a convolution looks is part of its name in the original.

@@ -1,5 +1,5 @@
 import { Builder, type ConvOptions, type Tensor } from './builder.js';
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 
 /** Networks of depthwise and pointwise convolutions; a multiplier sets their width. */
 

@@ -5,7 +5,6 @@ import { anInteger, listOf } from '../kinds.js';
 import { maxInt32, optionNames, optionsObject } from '../validate.js';
 import { bertBase } from './bert.js';
 import { ImpossibleShape } from './builder.js';
-import { standardImage, type Family } from './family.js';
 import { googlenet } from './googlenet.js';
 import { inceptionBn } from './inception-bn.js';
 import { inceptionResnetV2 } from './inception-resnet-v2.js';
@@ -17,13 +16,15 @@ import type { NetworkName } from './names.js';
 import { plainNetworks } from './plain.js';
 import { residualNetworks } from './resnet.js';
 import { torchvisionResnet50 } from './torchvision.js';
-import type {
-  ImageShape,
-  Network,
-  NetworkChoice,
-  NetworkInfo,
-  NetworkOptions,
-  Parameter,
+import {
+  standardImage,
+  type Family,
+  type ImageShape,
+  type Network,
+  type NetworkChoice,
+  type NetworkInfo,
+  type NetworkOptions,
+  type Parameter,
 } from './types.js';
 
 const families: readonly Family[] = [

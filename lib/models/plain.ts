@@ -1,5 +1,5 @@
 import { Builder } from './builder.js';
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 
 /** Chains of convolutions and fully connected layers, without branches. */
 

@@ -1,5 +1,5 @@
 import { Builder, type Tensor } from './builder.js';
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 import type { NetworkChoice, Parameter } from './types.js';
 
 // Units of each stage, by depth, for images above the small ones.

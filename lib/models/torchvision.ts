@@ -1,4 +1,4 @@
-import { standardImage, type Family } from './family.js';
+import { standardImage, type Family } from './types.js';
 import type { Parameter } from './types.js';
 
 /** PyTorch's names and order, for comparison with programs that reduce a torchvision model's gradients. */

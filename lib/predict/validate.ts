@@ -1,6 +1,9 @@
 // The forecast held against figures that were published, and against sweeps of one's own.
 import { aString, oneOfWords } from '../kinds.js';
-import { bluefog, dlperf, elasticdl, type PublishedCurves } from '../results/published/index.js';
+import { bluefog } from '../results/published/bluefog.js';
+import { dlperf } from '../results/published/dlperf.js';
+import { elasticdl } from '../results/published/elasticdl.js';
+import type { PublishedCurves } from '../results/published/types.js';
 import { predictCurve } from './curve.js';
 import { medianError, plainLink, predictUnseen, type Point } from './link.js';
 import { linkOfPair } from './pair.js';

@@ -8,7 +8,7 @@ import { callback, integer, maxInt32, optionNames, optionsObject } from '../vali
 import { assertNeighbors, averagingOf } from './averaging.js';
 import type { Averaging } from './averaging.js';
 import { GradientReducer } from './buckets/reducer.js';
-import { monotonicSeconds } from './clock.js';
+import { monotonicSeconds } from '../time.js';
 import { FlatWeights } from './flat-weights.js';
 import { reducedTensors } from './gradient-gather.js';
 import { endPass, runPass, sinkOf } from './gradient-pass.js';

@@ -3,7 +3,7 @@ import type { Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { GradientReducer } from './buckets/reducer.js';
-import { monotonicSeconds } from './clock.js';
+import { monotonicSeconds } from '../time.js';
 import { crossingCosts, gathered, liveValues, ownValues, scattered, settle } from './crossing.js';
 import { tf } from './tfjs.js';
 

@@ -4,9 +4,9 @@ import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { Communicator } from '../communicator/communicator.js';
 import type { GradientReducer } from './buckets/reducer.js';
 import type { BucketTimes } from './buckets/types.js';
-import { monotonicSeconds } from './clock.js';
+import { monotonicSeconds } from '../time.js';
 import { tf } from './tfjs.js';
-import type { Timeline } from './timeline.js';
+import type { Timeline } from '../files/timeline.js';
 import type { PassTimes } from './types.js';
 import { gatherOf } from './gradient-gather.js';
 

@@ -10,18 +10,20 @@ export type { GpuShare } from '../launch/gpus.js';
 export { backendNames, type BackendName } from './names.js';
 export { broadcastOptimizerState, broadcastVariables } from './broadcast.js';
 export type { BroadcastOptions } from './broadcast.js';
-export * from './batch-norm/index.js';
+export { SyncBatchNormalization, type SyncBatchNormalizationArgs } from './batch-norm/layer.js';
+export { convertSyncBatchNormalization, useSyncBatchNormalization } from './batch-norm/models.js';
 export * from './buckets/index.js';
-export { monotonicSeconds } from './clock.js';
-export { completeCheckpoints, loadCheckpoint, saveCheckpoint } from './checkpoint.js';
+export { monotonicSeconds } from '../time.js';
+export { completeCheckpoints } from './checkpoints/folder.js';
+export { loadCheckpoint, type LoadedCheckpoint } from './checkpoints/load.js';
+export { saveCheckpoint } from './checkpoints/save.js';
 export type {
   Checkpoint,
   NamedArray,
   CheckpointRanks,
-  LoadedCheckpoint,
   SaveOptions,
   TrainingPlace,
-} from './checkpoint.js';
+} from './checkpoints/types.js';
 export * from './data/index.js';
 export { DistributedDataParallel } from './data-parallel.js';
 export { DistributedOptimizer } from './distributed-optimizer.js';
@@ -37,8 +39,14 @@ export type {
   SampleShape,
   Tf,
 } from './models/index.js';
-export { Timeline, mergeTimelines, timelineLanes } from './timeline.js';
-export type { TimelineArgs, TimelineLane, TimelineOptions } from './timeline.js';
+export {
+  Timeline,
+  mergeTimelines,
+  timelineLanes,
+  type TimelineArgs,
+  type TimelineLane,
+  type TimelineOptions,
+} from '../files/timeline.js';
 export type {
   DataParallelOptions,
   DistributedOptimizerOptions,

@@ -11,7 +11,7 @@ import type { GradientSink } from './gradient-pass.js';
 import { StoreSink } from './store-sink.js';
 import { tf } from './tfjs.js';
 import type { InnerOptimizer, PassTimes, Trainable } from './types.js';
-import type { Timeline } from './timeline.js';
+import type { Timeline } from '../files/timeline.js';
 import { trainableVariables } from './variables.js';
 
 /** Options of {@link KVStoreTrainer.create}. */

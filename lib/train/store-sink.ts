@@ -2,7 +2,7 @@
 import type { Tensor } from '@tensorflow/tfjs-core';
 
 import { defaultBucketCapBytes } from './buckets/plan.js';
-import { monotonicSeconds } from './clock.js';
+import { monotonicSeconds } from '../time.js';
 import { gathered, liveValues, settle } from './crossing.js';
 import type { GradientSink } from './gradient-pass.js';
 

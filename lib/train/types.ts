@@ -4,7 +4,7 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Node, NodeWeights, RankWeights, Rank } from '../topology/rank.js';
 import type { BucketHook, BucketHookName, ReducerOptions } from './buckets/types.js';
-import type { Timeline } from './timeline.js';
+import type { Timeline } from '../files/timeline.js';
 
 /** What holds the variables to train: a `tf.LayersModel`, or a list of variables. */
 export type Trainable = TrainableModel | readonly Variable[];

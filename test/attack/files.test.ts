@@ -6,12 +6,9 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { createOptimizer, GradlinkError, KVStore, optimizerNames } from '../../lib/index.js';
-import {
-  loadCheckpoint,
-  saveCheckpoint,
-  type CheckpointRanks,
-  type NamedArray,
-} from '../../lib/train/checkpoint.js';
+import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
+import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
+import type { CheckpointRanks, NamedArray } from '../../lib/train/checkpoints/types.js';
 import { readTensors, writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
 import { alterationsOf } from './support/altered.js';
 import { campaign, campaignTimeout } from './support/campaign.js';

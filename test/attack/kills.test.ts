@@ -10,7 +10,7 @@ import { startJob, helpers } from '../distributed/support.js';
 import { gradlink, LaunchedJob, Marked } from '../support/marked.js';
 import { flavours, mpirunOf } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
-import { completeCheckpoints } from '../../lib/train/checkpoint.js';
+import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
 import { loopNames, sourceOf, type LoopName } from './support/loops.js';
 import type { Random } from './support/random.js';

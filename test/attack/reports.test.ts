@@ -8,7 +8,7 @@ import type { Random } from './support/random.js';
 import { compareRuns } from '../../lib/compare/index.js';
 import { chartsOf } from '../../lib/report/charts/index.js';
 import { comparisonFormats, renderComparison } from '../../lib/report/index.js';
-import { toPage } from '../../lib/report/page/index.js';
+import { toPage } from '../../lib/report/page/html.js';
 import { renderReport, reportFormats, toJson } from '../../lib/report/render.js';
 import { parseReport } from '../../lib/results/read-report.js';
 import type { Report } from '../../lib/results/result.js';

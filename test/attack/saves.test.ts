@@ -18,12 +18,9 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Baselines } from '../../lib/compare/index.js';
 import { KVStore } from '../../lib/index.js';
-import {
-  loadCheckpoint,
-  saveCheckpoint,
-  type CheckpointRanks,
-  type NamedArray,
-} from '../../lib/train/checkpoint.js';
+import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
+import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
+import type { CheckpointRanks, NamedArray } from '../../lib/train/checkpoints/types.js';
 import { madeRun } from '../support/comparing.js';
 import { until } from '../support/launching.js';
 import { campaign, campaignTimeout } from './support/campaign.js';

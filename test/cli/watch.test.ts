@@ -7,7 +7,7 @@ import { Writable } from 'node:stream';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { main } from '../../lib/cli/main.js';
-import { followFile } from '../../lib/watch/index.js';
+import { followFile } from '../../lib/watch/follow.js';
 import { gradlink } from '../support/cli.js';
 
 let folder = '';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Communicator } from '../../lib/communicator/communicator.js';
-import { mergeTimelines } from '../../lib/train/timeline.js';
+import { mergeTimelines } from '../../lib/files/timeline.js';
 import { errorWith } from '../support/errors.js';
 import { ranksOfTests } from '../support/ranks.js';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { mergeTimelines } from '../../lib/train/timeline.js';
+import { mergeTimelines } from '../../lib/files/timeline.js';
 import { Scripts, well } from '../support/processes.js';
 import { helpers, runJob } from './support.js';
 

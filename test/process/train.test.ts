@@ -17,7 +17,7 @@ import { afterAll, afterEach, describe, expect, it, vi } from 'vitest';
 
 import { readReport } from '../../lib/results/read-report.js';
 import { hasMeasurement } from '../../lib/results/result.js';
-import { completeCheckpoints } from '../../lib/train/checkpoint.js';
+import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
 import { gradlink, Launches, until, type Ended } from '../support/launching.js';
 import { Marked } from '../support/marked.js';
 import { backendArguments } from '../support/training.js';

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { toPage } from '../../lib/report/page/index.js';
+import { toPage } from '../../lib/report/page/html.js';
 import { noBrowser, startBrowser } from '../support/browser.js';
 import {
   aboveRun,

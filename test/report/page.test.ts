@@ -6,7 +6,8 @@ import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 
-import { toPage, toSvg } from '../../lib/report/page/index.js';
+import { toPage } from '../../lib/report/page/html.js';
+import { toSvg } from '../../lib/report/page/svg.js';
 import { chartsOf } from '../../lib/report/charts/index.js';
 import { noBrowser, startBrowser } from '../support/browser.js';
 import { matrixRun, storesRun, sweepRun, trainRun } from '../support/page-runs.js';

@@ -17,7 +17,8 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Communicator, GradlinkError } from '../../lib/index.js';
-import { loadCheckpoint, saveCheckpoint } from '../../lib/train/checkpoint.js';
+import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
+import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
 
 let folder: string;
 let warnings: Error[];

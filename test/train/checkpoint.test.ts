@@ -5,12 +5,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { Communicator } from '../../lib/index.js';
-import {
-  completeCheckpoints,
-  loadCheckpoint,
-  saveCheckpoint,
-  type NamedArray,
-} from '../../lib/train/checkpoint.js';
+import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
+import { loadCheckpoint } from '../../lib/train/checkpoints/load.js';
+import { saveCheckpoint } from '../../lib/train/checkpoints/save.js';
+import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 
 let folder: string;
 beforeEach(() => {

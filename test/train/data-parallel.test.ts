@@ -4,7 +4,7 @@ import type { Optimizer, Scalar, Tensor } from '@tensorflow/tfjs-core';
 import '@tensorflow/tfjs-backend-cpu';
 import { beforeAll, describe, expect, test } from 'vitest';
 
-import { monotonicSeconds } from '../../lib/train/clock.js';
+import { monotonicSeconds } from '../../lib/time.js';
 import { DistributedDataParallel, DistributedOptimizer } from '../../lib/train/index.js';
 import type { DataParallelOptions } from '../../lib/train/index.js';
 import { asRanks, largestDifference, Network, samples, useTestBackend } from './support.js';

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { Communicator } from '../../lib/communicator/communicator.js';
 import type { LocalGroup } from '../../lib/communicator/communicator.js';
 import { GradientReducer, reduceModes } from '../../lib/train/buckets/index.js';
-import { monotonicSeconds } from '../../lib/train/clock.js';
+import { monotonicSeconds } from '../../lib/time.js';
 import type { BucketHookName, PassOptions, ReducerOptions } from '../../lib/train/buckets/index.js';
 
 const specs = [

@@ -8,7 +8,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { GradlinkError } from '../../lib/index.js';
 import { readTensors, writeTensors } from '../../lib/train/checkpoints/tensor-file.js';
-import type { NamedArray } from '../../lib/train/checkpoint.js';
+import type { NamedArray } from '../../lib/train/checkpoints/types.js';
 
 const noSafetensors = spawnSync('python3', ['-c', 'import safetensors']).status !== 0;
 

@@ -13,8 +13,8 @@ import { join } from 'node:path';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
-import { monotonicSeconds } from '../../lib/train/clock.js';
-import { mergeTimelines, Timeline, timelineFile } from '../../lib/train/timeline.js';
+import { monotonicSeconds } from '../../lib/time.js';
+import { mergeTimelines, Timeline, timelineFile } from '../../lib/files/timeline.js';
 import { errorWith } from '../support/errors.js';
 import { noSmallDisk, SmallDisk } from '../support/small-disk.js';
 

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { iterationLine } from '../../lib/report/mxnet-lines.js';
 import { collectivesTool } from '../../lib/report/index.js';
-import { Figures, figuresIn } from '../../lib/watch/index.js';
+import { Figures, figuresIn } from '../../lib/watch/figures.js';
 import { collectiveCase } from '../support/reports.js';
 
 describe('figures in lines', () => {

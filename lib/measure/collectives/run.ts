@@ -1,6 +1,6 @@
 // The benchmark of one collective over sizes, element types, operations and roots: all that `gradlink collectives` does
 // but reading its options and printing.
-import { defaultTimeoutMs } from '../../deadline.js';
+import { defaultTimeoutMs } from '../../time.js';
 import { mebibyte } from '../../results/units.js';
 import { readJob } from '../../communicator/job.js';
 import { collectives, type Collective } from '../../results/bandwidth.js';

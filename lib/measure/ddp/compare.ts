@@ -4,7 +4,7 @@ import { medianSorted } from 'simple-statistics';
 
 import type { Communicator } from '../../communicator/communicator.js';
 import type { ReduceMode } from '../../train/buckets/types.js';
-import type { Timeline } from '../../train/timeline.js';
+import type { Timeline } from '../../files/timeline.js';
 import { gatherNumbers } from '../job.js';
 import type { DdpTrainer, DdpWorkload } from './step.js';
 

@@ -4,7 +4,7 @@ import { Communicator } from '../../communicator/communicator.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { reduceModes, type ReduceMode } from '../../train/buckets/types.js';
 import { ownFile } from '../../files/index.js';
-import { Timeline, timelineFile } from '../../train/timeline.js';
+import { Timeline, timelineFile } from '../../files/timeline.js';
 import { integer } from '../../validate.js';
 import {
   checkEvents,

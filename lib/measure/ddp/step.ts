@@ -2,7 +2,7 @@
 import type { Communicator } from '../../communicator/communicator.js';
 import type { BucketPlan, ReduceMode } from '../../train/buckets/types.js';
 import type { BackendName, DatasetName, ModelName } from '../../train/names.js';
-import type { Timeline } from '../../train/timeline.js';
+import type { Timeline } from '../../files/timeline.js';
 
 /** Seconds of one step of one rank. */
 export interface StepTimes {

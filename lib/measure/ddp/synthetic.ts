@@ -7,7 +7,7 @@ import { assignBeforeOverflow } from '../../train/buckets/assign.js';
 import { elementsOf } from '../../train/buckets/plan.js';
 import { GradientReducer } from '../../train/buckets/reducer.js';
 import type { BucketPlan, BucketTimes, GradientSpec } from '../../train/buckets/types.js';
-import { monotonicSeconds } from '../../train/clock.js';
+import { monotonicSeconds } from '../../time.js';
 import type { DdpOption, DdpTrainer, DdpWorkload, StepTimes } from './step.js';
 import { releaseShares, resnet50Gradients } from './timetable.js';
 

@@ -6,7 +6,7 @@ import { timerBetweenCores } from '../collectives/world.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { milliseconds } from '../../validate.js';
-import { defaultTimeoutMs } from '../../deadline.js';
+import { defaultTimeoutMs } from '../../time.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
 import { CoresLimit } from '../machine/cores-limit.js';

@@ -1,5 +1,5 @@
 // The benchmark of copies between host memory and GPUs: all that `gradlink p2p` does but reading its options and printing.
-import { monotonicSeconds } from '../../clock.js';
+import { monotonicSeconds } from '../../time.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { integer, milliseconds } from '../../validate.js';

@@ -1,7 +1,7 @@
 // What takes the steps of a training run. Names types of TensorFlow.js, which what a run is asked for does not.
 import type { Scalar } from '@tensorflow/tfjs-core';
 
-import type { NamedArray } from '../../train/checkpoint.js';
+import type { NamedArray } from '../../train/checkpoints/types.js';
 import type { StepParts } from './types.js';
 
 /** Trains: one step after the other, each made by every rank. */

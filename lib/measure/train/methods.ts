@@ -3,10 +3,10 @@ import type { Optimizer, Scalar } from '@tensorflow/tfjs-core';
 import type { LayersModel } from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';
-import type { NamedArray } from '../../train/checkpoint.js';
-import { monotonicSeconds } from '../../train/clock.js';
+import type { NamedArray } from '../../train/checkpoints/types.js';
+import { monotonicSeconds } from '../../time.js';
 import { DistributedDataParallel } from '../../train/data-parallel.js';
-import type { Timeline } from '../../train/timeline.js';
+import type { Timeline } from '../../files/timeline.js';
 import { tf } from '../../train/tfjs.js';
 import type { Gradients, InnerOptimizer, PassTimes } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';

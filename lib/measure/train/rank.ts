@@ -14,7 +14,7 @@ import { useBackend, type Backend } from '../../train/backends.js';
 import { Batches, openDataset } from '../../train/data/index.js';
 import { buildModel, modelKinds, type ModelKind } from '../../train/models/index.js';
 import { ownFile } from '../../files/index.js';
-import { Timeline, timelineFile } from '../../train/timeline.js';
+import { Timeline, timelineFile } from '../../files/timeline.js';
 import { importPackage, tf } from '../../train/tfjs.js';
 import { createMethod } from './create-method.js';
 import { runTraining, type RankRun } from './trainer.js';

@@ -7,7 +7,7 @@ import { isDistributed, parseStoreType } from '../../kvstore/types.js';
 import { Adam } from '../../optimizers/adam.js';
 import type { Optimizer as StoreOptimizer } from '../../optimizers/optimizer.js';
 import { SGD } from '../../optimizers/sgd.js';
-import { monotonicSeconds } from '../../train/clock.js';
+import { monotonicSeconds } from '../../time.js';
 import { KVStoreTrainer } from '../../train/kvstore-trainer.js';
 import {
   gradientSizes,

@@ -4,10 +4,12 @@ import type { LayersModel } from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';
 import { UtilisationWatch } from '../machine/utilisation.js';
-import { loadCheckpoint, saveCheckpoint, type NamedArray } from '../../train/checkpoint.js';
-import { monotonicSeconds } from '../../train/clock.js';
+import { loadCheckpoint } from '../../train/checkpoints/load.js';
+import { saveCheckpoint } from '../../train/checkpoints/save.js';
+import type { NamedArray } from '../../train/checkpoints/types.js';
+import { monotonicSeconds } from '../../time.js';
 import type { Batches, Dataset } from '../../train/data/index.js';
-import type { Timeline } from '../../train/timeline.js';
+import type { Timeline } from '../../files/timeline.js';
 import type { TrainingMethod } from './method.js';
 import { partNames, type StepParts, type TrainConfig } from './types.js';
 

@@ -10,7 +10,7 @@ import {
   onePeerSchedule,
   uniformWeights,
 } from '../../topology/schedules.js';
-import { monotonicSeconds } from '../../train/clock.js';
+import { monotonicSeconds } from '../../time.js';
 import { DistributedOptimizer } from '../../train/distributed-optimizer.js';
 import type { StepMachineNeighbors, StepNeighbors, TrainingAlgorithm } from '../../train/types.js';
 import { trainableVariables } from '../../train/variables.js';

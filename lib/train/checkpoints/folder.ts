@@ -3,8 +3,7 @@ import { existsSync, readdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { checkFolder, fileFailure, hasCode, isOwnFolder, ownFile } from '../../files/index.js';
-import { markerFile, readMarker, type Marked } from './marker.js';
-import { folderOfStep, stepOf } from './names.js';
+import { markerFile, readMarker, type Marked, folderOfStep, stepOf } from './marker.js';
 import type { Checkpoint } from './types.js';
 
 /** The steps of all checkpoints that were begun, the last first. */

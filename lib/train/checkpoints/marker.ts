@@ -4,10 +4,20 @@ import { basename, join } from 'node:path';
 
 import { fileFailure, ownEntry, readRegular, writeOwnFile } from '../../files/index.js';
 import { parseJson } from '../../files/json-text.js';
-import { stepOf } from './names.js';
 import type { Digest } from './tensor-file.js';
 import { DamagedFile } from './tensor-header.js';
 import type { Checkpoint, TrainingPlace } from './types.js';
+
+const folderName = /^checkpoint-(\d{1,15})$/;
+
+/** Of a checkpoint's own folder, by its name; -1 for any other. */
+export function stepOf(name: string): number {
+  return Number(folderName.exec(name)?.[1] ?? '-1');
+}
+
+export function folderOfStep(folder: string, step: number): string {
+  return join(folder, `checkpoint-${step}`);
+}
 
 /** A rank's file in the folder of its checkpoint. */
 export interface RankFile extends Digest {

@@ -1,3 +1,0 @@
-export { SyncBatchNormalization } from './layer.js';
-export type { SyncBatchNormalizationArgs } from './layer.js';
-export { convertSyncBatchNormalization, useSyncBatchNormalization } from './models.js';

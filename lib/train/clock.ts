@@ -1,1 +1,0 @@
-export { monotonicSeconds } from '../clock.js';
