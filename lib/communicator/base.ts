@@ -21,7 +21,8 @@ import type { CallOptions, FusionOptions, Memory } from './types.js';
 
 const fusionNames = optionNames<FusionOptions>({ thresholdBytes: true, cycleMs: true });
 
-let executorOf: (communicator: CommunicatorBase<Memory>) => Executor;
+/** For other parts of this package. */
+export let executorOf: (communicator: CommunicatorBase<Memory>) => Executor;
 
 /** The part that {@link Communicator} and {@link LocalGroup} have in common, besides the collectives. */
 export abstract class CommunicatorBase<M extends Memory> {

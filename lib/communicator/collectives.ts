@@ -3,7 +3,7 @@
 import type { AnyArray } from '../tensor/any-array.js';
 import type { DeviceBuffer } from '../tensor/device-buffer.js';
 import type { ArrayOf, DType } from '../tensor/dtype.js';
-import { adasum, adasumHere, adasumOf, prepareAdasum } from './adasum.js';
+import { adasum, adasumOf, adasumSyncOf } from './adasum.js';
 import { prepare, prepareBarrier } from './collective-call.js';
 import type { CollectiveCall } from './collective-call.js';
 import { CountedCollectives } from './counted.js';
@@ -70,9 +70,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & NamedAsyncOptions>
   ): Promise<O> {
     if (options?.op === adasum) {
-      const call = prepareAdasum(this.executor, data, options, false);
-      if (this.executor.takesLists) return adasumHere(call) as O;
-      return (await adasumOf(this.executor, call, options.signal)) as O;
+      return (await adasumOf(this.executor, data, options)) as O;
     }
     return this.#run(prepare(this.executor, 'allReduce', data, options, false), options);
   }
@@ -82,7 +80,7 @@ export abstract class Collectives<M extends Memory, A extends RankData> extends 
     ...[options]: Options<D, AllReduceOptions<D> & OutOptions<O> & NamedCallOptions>
   ): O {
     if (options?.op === adasum) {
-      return adasumHere(prepareAdasum(this.executor, data, options, true)) as O;
+      return adasumSyncOf(this.executor, data, options) as O;
     }
     return this.#runSync(prepare(this.executor, 'allReduce', data, options, true));
   }

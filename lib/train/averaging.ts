@@ -1,10 +1,11 @@
 // How ranks that step on their own come together: what each algorithm does to the weights of all variables.
+import { adasumOf, adasumSyncOf } from '../communicator/adasum.js';
+import { executorOf } from '../communicator/base.js';
 import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions } from '../communicator/types.js';
 import type { NeighborWindow } from '../communicator/window.js';
 import { GradlinkError, argumentError } from '../errors.js';
 import { callback } from '../validate.js';
-import { adasum, adasumSync } from './adasum.js';
 import type { FlatWeights } from './flat-weights.js';
 import type { DistributedOptimizerOptions, StepNeighbors, TrainingAlgorithm } from './types.js';
 
@@ -77,10 +78,10 @@ export function averagingOf(
     case 'adasum':
       return {
         place: 'of-change',
-        run: ({ data, offsets }) => adasum(comm, data, offsets, calls),
-        runSync: ({ data, offsets }) => {
-          adasumSync(comm, data, offsets, calls);
+        run: async ({ data, offsets }) => {
+          await adasumOf(executorOf(comm), data, calls, offsets);
         },
+        runSync: ({ data, offsets }) => adasumSyncOf(executorOf(comm), data, calls, offsets),
       };
     case 'window-put':
       return new WindowPut(comm, calls);

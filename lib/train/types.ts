@@ -96,7 +96,7 @@ export type TrainingAlgorithm =
   | 'hierarchical'
   /** Local steps, then `w ← C(w)` over all ranks, every `stepsPerCommunication`. */
   | 'local-sgd'
-  /** `w ← w + A(step)`, where A is Adasum; a power of two of ranks. */
+  /** `w ← w + A(step)`, where A is Adasum of each variable. */
   | 'adasum'
   /** A local step, which is put where the neighbours find it, averaged with what has come; nobody waits. */
   | 'window-put';

@@ -113,6 +113,25 @@ describe('two processes follow one', () => {
   });
 });
 
+describe("three processes with algorithm 'adasum'", () => {
+  it('learn the same, blocking and not', async () => {
+    const reports = await run(
+      3,
+      `
+      const batch = { x: tf.slice(x, rank * 2, 2), y: tf.slice(y, rank * 2, 2) };
+      for (const step of ['minimize', 'minimizeAsync']) {
+        const model = makeModel();
+        const variables = model.trainableWeights.map((one) => one.read());
+        const optimizer = new training.DistributedOptimizer(tf.train.sgd(0.1), comm, { algorithm: 'adasum' });
+        await optimizer[step](lossOf(model, batch), false, variables);
+        report(valuesOf(model));
+      }`,
+    );
+    const [blocking] = reports[0]!;
+    expect(reports).toEqual(reports.map(() => [blocking, blocking]));
+  });
+});
+
 describe('a worker that is lost', () => {
   it('ends the step of the others with an error that names it', async () => {
     const ranks = scripts.startRanks(

@@ -7,7 +7,6 @@ import { beforeAll, describe, expect, test } from 'vitest';
 import type { Communicator } from '../../lib/communicator/communicator.js';
 import { onePeerSchedule, uniformWeights } from '../../lib/topology/schedules.js';
 import { exponentialTwoGraph, ringGraph } from '../../lib/topology/generators.js';
-import { adasumPair } from '../../lib/train/adasum.js';
 import { broadcastVariables, DistributedOptimizer } from '../../lib/train/index.js';
 import type { DistributedOptimizerOptions, StepNeighbors } from '../../lib/train/index.js';
 import { asRanks, sines, useTestBackend } from './support.js';
@@ -159,22 +158,24 @@ test('alone, ranks stay apart', async () => {
   expect(Math.max(...got)).toBeGreaterThan(noiseFloor() * 1.02);
 });
 
-test('adasum adds what points apart and averages what is equal', () => {
-  const apart = [Float32Array.of(1, 0, 0, 2), Float32Array.of(0, 3, 0, 2)] as const;
-  adasumPair(...apart, [0, 3, 4]);
-  expect([...apart[0]]).toEqual([1, 3, 0, 2]);
-  const nothing = Float32Array.of(0, 0);
-  adasumPair(nothing, Float32Array.of(4, -5), [0, 2]);
-  expect([...nothing]).toEqual([4, -5]);
-});
-
-test('adasum takes a power of two of ranks', async () => {
-  await asRanks(3, async (comm) => {
-    const w = tf.variable(tf.scalar(1));
-    const optimizer = new DistributedOptimizer(tf.train.sgd(0.1), comm, { algorithm: 'adasum' });
-    const step = optimizer.minimizeAsync(() => tf.square(w), false, [w]);
-    await expect(step).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED' });
+test('adasum adds what points apart and averages what is equal, by variable', async () => {
+  // The changes of each rank: rank 2 joins rank 0 first, and changes nothing.
+  const changes = [
+    [[1, 0, 0], [2]],
+    [[0, 3, 0], [2]],
+    [[0, 0, 0], [0]],
+  ];
+  const got = await asRanks(3, async (comm) => {
+    const list = [3, 1].map((size) => tf.variable(tf.zeros([size])));
+    const optimizer = new DistributedOptimizer(tf.train.sgd(1), comm, { algorithm: 'adasum' });
+    const [of3, of1] = changes[comm.rank]!;
+    // The step is the negative gradient.
+    const loss = () =>
+      tf.neg<Scalar>(tf.add(tf.sum(tf.mul(list[0]!, of3!)), tf.sum(tf.mul(list[1]!, of1!))));
+    await optimizer.minimizeAsync(loss, false, list);
+    return list.map((one) => [...one.dataSync()]);
   });
+  expect(got).toEqual(changes.map(() => [[1, 3, 0], [2]]));
 });
 
 test('the wrapped optimizer follows the formula of each algorithm', async () => {
