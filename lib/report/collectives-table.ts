@@ -8,15 +8,10 @@ import {
 } from '../results/result.js';
 import type { RankInfo } from '../measure/run.js';
 import { hostLines } from './host-lines.js';
-import { environmentLine, gpuLines, summaryLines } from './summary.js';
-import { fittingColumns, leftOutLines, type Column } from './table.js';
+import { headLines, summaryLines } from './summary.js';
+import { FixedTable, type FixedColumn } from './table.js';
 import { groupBy, type Tool } from './tool.js';
 import { percentText } from '../results/units.js';
-
-interface FixedColumn extends Column {
-  readonly unit: string;
-  readonly width: number;
-}
 
 function left(title: string, unit: string, width: number, weight?: number): FixedColumn {
   return { title, unit, width, align: 'right', ...(weight === undefined ? {} : { weight }) };
@@ -52,35 +47,11 @@ const columns: readonly FixedColumn[] = [
   { ...left('out', '', 8), name: 'of limit out-of-place' },
   { ...left('in', '', 8, 6), name: 'of limit in-place' },
 ];
-/** Beside the sign of a comment. */
-const sign = 1;
-
-function keptIn(room: number): number[] {
-  return fittingColumns(
-    columns,
-    columns.map(({ width }) => width),
-    room - sign,
-    0,
-  );
-}
-
-function kept<T>(values: readonly T[], room: number): T[] {
-  return keptIn(room).flatMap((index) => values[index] ?? []);
-}
-
-function row(cells: readonly string[], room: number): string {
-  const widths = kept(columns, room).map(({ width }) => width);
-  return kept(cells, room)
-    .map((cell, index) => cell.padStart(widths[index] ?? 0))
-    .join('');
-}
-
 /** The columns of some indices have a title in common, in the middle above those that are shown. */
 function heading(
   titles: readonly (readonly [title: string, first: number, end: number])[],
-  room: number,
+  shown: readonly number[],
 ) {
-  const shown = keptIn(room);
   const parts = titles.map(([title, first, end]) => {
     const width = shown
       .filter((index) => index >= first && index < end)
@@ -99,37 +70,15 @@ export const collectivesTool: Tool = {
 };
 
 /** What ran and where, and the names of the columns. */
-function head(
-  { run, environment, gpus }: ReportHead,
-  ranks: readonly RankInfo[] = [],
-  room = Infinity,
-): string[] {
+function head(report: ReportHead, ranks: readonly RankInfo[] = [], room = Infinity): string[] {
   const parts = [
     ['', 0, 5],
     ['out-of-place', 5, 9],
     ['in-place', 9, 13],
     ['of limit', 13, 15],
   ] as const;
-  return [
-    `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
-    `# ${environmentLine(environment)}`,
-    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `# ${line}`)),
-    ...rankLines(ranks),
-    ...leftOutLines(columns, keptIn(room), room).map(comment),
-    comment(heading(parts, room)),
-    comment(
-      row(
-        columns.map(({ title }) => title),
-        room,
-      ),
-    ),
-    comment(
-      row(
-        columns.map(({ unit }) => unit),
-        room,
-      ),
-    ),
-  ];
+  const table = new FixedTable(columns, room);
+  return [...headLines(report), ...rankLines(ranks), ...table.head([heading(parts, table.kept)])];
 }
 
 function rankLines(ranks: readonly RankInfo[]): string[] {
@@ -153,16 +102,13 @@ function rows(cases: readonly CaseResult[], room = Infinity): string[] {
   const { bytes, count, dtype, op, root } = first.parameters;
   const outOfPlace = cases.find(({ parameters }) => parameters.placement === 'out-of-place');
   const inPlace = cases.find(({ parameters }) => parameters.placement === 'in-place');
-  const line = row(
-    [
-      ...[shown(bytes), shown(count), shown(dtype), shown(op ?? 'none'), shown(root ?? -1)],
-      ...group(outOfPlace),
-      ...group(inPlace),
-      share(outOfPlace),
-      share(inPlace),
-    ],
-    room,
-  );
+  const line = new FixedTable(columns, room).row([
+    ...[shown(bytes), shown(count), shown(dtype), shown(op ?? 'none'), shown(root ?? -1)],
+    ...group(outOfPlace),
+    ...group(inPlace),
+    share(outOfPlace),
+    share(inPlace),
+  ]);
   const values = [outOfPlace, inPlace].flatMap((result) => valueLines(result));
   const reasons = cases.flatMap((result) =>
     result.status === 'ok'
@@ -283,8 +229,4 @@ function shown(value: Scalar | undefined): string {
 function centred(text: string, width: number): string {
   const before = Math.floor((width + text.length) / 2);
   return text.padStart(before).padEnd(width);
-}
-
-function comment(line: string): string {
-  return `#${/^ |^$/.test(line) ? '' : ' '}${line}`.trimEnd();
 }

@@ -4,14 +4,9 @@ import {
   type Report,
   type ReportHead,
 } from '../results/result.js';
-import { environmentLine } from './summary.js';
-import { fittingColumns, leftOutLines, type Column } from './table.js';
+import { headLines } from './summary.js';
+import { FixedTable, type FixedColumn } from './table.js';
 import type { Tool } from './tool.js';
-
-interface FixedColumn extends Column {
-  readonly unit: string;
-  readonly width: number;
-}
 
 /** Averaging with neighbours and everybody's sum beside it: one line for each operation, size and placement. */
 const columns: readonly FixedColumn[] = [
@@ -40,56 +35,33 @@ export const neighborsTool: Tool = {
   foot,
 };
 
-function widthsIn(room: number): number[] {
-  return columns.map(({ width }, index) =>
-    index === operation && room < narrow ? shortOperation : width,
-  );
+function tableIn(room: number): FixedTable {
+  const own = (one: FixedColumn, index: number): FixedColumn =>
+    index === operation && room < narrow ? { ...one, width: shortOperation } : one;
+  return new FixedTable(columns.map(own), room);
 }
 
-/** Beside the sign of a comment. */
-function keptIn(room: number): number[] {
-  return fittingColumns(columns, widthsIn(room), room - 1, 0);
-}
-
-function row(cells: readonly string[], room: number): string {
-  const widths = widthsIn(room);
-  return keptIn(room)
-    .map((index) => {
-      const [cell = '', width = 0] = [cells[index], widths[index]];
-      if (index !== operation) return cell.padStart(width);
-      const name = room < narrow ? cell.replace(/_all_reduce$/, '') : cell;
-      return `  ${name}`.padEnd(width);
-    })
-    .join('');
-}
-
-function head({ run, environment }: ReportHead, room = Infinity): string[] {
-  const { ranks, topology, dynamic, ranksPerNode } = run.options;
+function head(report: ReportHead, room = Infinity): string[] {
+  const { ranks, topology, dynamic, ranksPerNode } = report.run.options;
   return [
-    `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
-    `# ${environmentLine(environment)}`,
+    ...headLines(report),
     `# ${String(ranks)} ranks, ${String(ranksPerNode)} a host; graph ${String(topology)}, ${
       dynamic === true ? 'one neighbour a step' : 'all neighbours in every step'
     }`,
-    ...leftOutLines(columns, keptIn(room), room).map((text) => `# ${text}`),
-    ...(['title', 'unit'] as const).map((part) =>
-      `#${row(
-        columns.map((column) => column[part]),
-        room,
-      )}`.trimEnd(),
-    ),
+    ...tableIn(room).head(),
   ];
 }
 
 function line(result: CaseResult, room = Infinity): string {
   const { bytes, dtype, placement } = result.parameters;
-  const left = [String(bytes), String(dtype), String(placement), result.name];
+  const left = [String(bytes), String(dtype), String(placement)];
   if (!hasMeasurement(result))
-    return `# ${left.join(' ')}: ${'reason' in result ? result.reason : ''}`;
+    return `# ${[...left, result.name].join(' ')}: ${'reason' in result ? result.reason : ''}`;
   const { statistics, check, values = {} } = result;
   const ratio = values['timeOverAllReduce'];
   const cells = [
     ...left,
+    room < narrow ? result.name.replace(/_all_reduce$/, '') : result.name,
     ...[statistics.medianSeconds, statistics.p95Seconds].map((s) => (s * 1e6).toFixed(1)),
     ratio === null || ratio === undefined ? '-' : ratio.toFixed(3),
     ...['sentBytesPerRank', 'sentBytesPerHost'].map((name) =>
@@ -97,7 +69,7 @@ function line(result: CaseResult, room = Infinity): string {
     ),
     check.kind === 'none' ? 'N/A' : (check.error ?? Number.NaN).toExponential(1),
   ];
-  return ` ${row(cells, room)}`.trimEnd();
+  return ` ${tableIn(room).row(cells)}`.trimEnd();
 }
 
 /** What failed, or that nothing did. */

@@ -10,7 +10,7 @@ import { p2pCases } from '../measure/p2p/cases.js';
 import { betweenHosts, thereAndBack } from '../measure/p2p/between-hosts.js';
 import { p2pMatrixCases } from '../measure/p2p/matrix.js';
 import { hostLines } from './host-lines.js';
-import { environmentLine, gpuLines } from './summary.js';
+import { headLines } from './summary.js';
 import { matrixLines as blocks } from './table.js';
 import { groupBy, type Tool } from './tool.js';
 import { percentText } from '../results/units.js';
@@ -19,11 +19,9 @@ type Measured = CaseResult & Measurement;
 
 export const p2pTool: Tool = { name: 'p2p', head, groups: groupByName, rows, foot };
 
-function head({ run, environment, gpus }: ReportHead): string[] {
+function head(report: ReportHead): string[] {
   return [
-    `# gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
-    `# ${environmentLine(environment)}`,
-    ...(gpus === undefined ? [] : gpuLines(gpus).map((line) => `# ${line}`)),
+    ...headLines(report),
     '# Data goes from the place of the row to the place of the column.',
   ];
 }

@@ -8,6 +8,7 @@ import {
   type Limit,
   type Measurement,
   type Report,
+  type ReportHead,
 } from '../results/result.js';
 import { trafficFields } from './traffic.js';
 import { bandwidthText, percentText, sizeText, timeText } from '../results/units.js';
@@ -63,6 +64,15 @@ function gpuLine(gpu: GpuEnvironment['devices'][number]): string {
   }
   if (gpu.numaNode !== null) facts.push(`NUMA node ${gpu.numaNode}`);
   return facts.join(', ');
+}
+
+/** What a table begins with: the command, and the machine with the GPUs that were used. */
+export function headLines({ run, environment, gpus }: ReportHead): string[] {
+  return [
+    `gradlink ${run.packageVersion}: ${[run.tool, ...run.commandLine].join(' ')}`,
+    environmentLine(environment),
+    ...(gpus === undefined ? [] : gpuLines(gpus)),
+  ].map((line) => `# ${line}`);
 }
 
 /** `all_reduce bytes=8 dtype=float32`: which case it is; what says in words which way data goes says it all. */

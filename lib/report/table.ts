@@ -9,6 +9,13 @@ export interface Column {
   readonly name?: string;
 }
 
+/** A column of a table whose rows are printed as they come, before the widest cell is known. */
+export interface FixedColumn extends Column {
+  /** Below the title. */
+  readonly unit: string;
+  readonly width: number;
+}
+
 /** Tables fit this many columns of characters; they are not made narrower. */
 export const narrowestTable = 60;
 const gap = 2;
@@ -49,6 +56,41 @@ export function leftOutLines(columns: readonly Column[], kept: readonly number[]
   if (names.length === 0) return [];
   const width = String(Math.max(room, narrowestTable));
   return [`left out at ${width} columns: ${[...new Set(names)].join(', ')}; --json has all`];
+}
+
+/** A table of {@link FixedColumn}s in a room, one character of which is the sign of a comment. */
+export class FixedTable {
+  /** Indices of the columns that are shown. */
+  readonly kept: readonly number[];
+  readonly #columns: readonly FixedColumn[];
+  readonly #room: number;
+
+  constructor(columns: readonly FixedColumn[], room: number) {
+    const widths = columns.map(({ width }) => width);
+    this.kept = fittingColumns(columns, widths, room - 1, 0);
+    this.#columns = columns;
+    this.#room = room;
+  }
+
+  /** Behind a sign or a space, which the caller puts. */
+  row(cells: readonly string[]): string {
+    const padded = this.kept.map((index) => {
+      const [cell = '', { align, width }] = [cells[index], this.#columns[index]!];
+      return align === 'right' ? cell.padStart(width) : `${' '.repeat(gap)}${cell}`.padEnd(width);
+    });
+    return padded.join('');
+  }
+
+  /** What is left out, `above`, then titles and units: all comments. */
+  head(above: readonly string[] = []): string[] {
+    return [
+      ...leftOutLines(this.#columns, this.kept, this.#room).map((line) => ` ${line}`),
+      ...above,
+      ...(['title', 'unit'] as const).map((part) =>
+        this.row(this.#columns.map((one) => one[part])),
+      ),
+    ].map((line) => `#${line}`.trimEnd());
+  }
 }
 
 /** A cell in lines of a width: at spaces, and within words that are longer. */
