@@ -10,7 +10,7 @@ import { isNetworkName, listNetworks, network, networkNames } from '../lib/model
 import * as methods from '../lib/optimizers/decentralised/index.js';
 import { ringGraph, toDot, toMermaid } from '../lib/topology/index.js';
 import * as tfjs from '../lib/train/index.js';
-import { optionNames, optionsObject } from '../lib/validate.js';
+import { optionNames, optionsObject } from '../lib/checks.js';
 
 /** Past the types, as JavaScript would call. */
 type Loose = Record<string, (...args: unknown[]) => unknown>;

@@ -1,5 +1,5 @@
 // What every communicator has, whether it is one rank or holds all: its size and memory, arrays that ranks share, fusion.
-import { GradlinkError, argumentError } from '../errors.js';
+import { GradlinkError } from '../errors.js';
 import type { Timeline } from '../files/timeline.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { wrapBuffer } from '../tensor/device-buffer.js';
@@ -13,7 +13,7 @@ import {
 } from '../tensor/dtype.js';
 import type { ArrayOf, DType, DeviceDType } from '../tensor/dtype.js';
 import { shownElements } from '../tensor/memory.js';
-import { integer, milliseconds, optionNames, optionsObject } from '../validate.js';
+import { aString, integer, milliseconds, optionNames, optionsObject } from '../checks.js';
 import type { Executor } from './executor.js';
 import { callNames } from './option-names.js';
 import { CallTrace, startTimeline } from './call-trace.js';
@@ -109,10 +109,7 @@ export abstract class CommunicatorBase<M extends Memory> {
    * only be closed afterwards.
    */
   abort(reason = 'abort() was called'): void {
-    if (typeof reason !== 'string') {
-      throw argumentError('ERR_INVALID_ARG_TYPE', 'reason', 'a string', reason);
-    }
-    this.executor.native.abort(reason);
+    this.executor.native.abort(aString(reason, 'reason'));
   }
 }
 

@@ -5,7 +5,7 @@ import { GradlinkError } from '../errors.js';
 import { ownFile } from '../files/index.js';
 import { Timeline, timelineFile } from '../files/timeline.js';
 import type { LeasedArrays } from '../tensor/leases.js';
-import { nonEmpty } from '../validate.js';
+import { nonEmpty } from '../checks.js';
 import type { Executor } from './executor.js';
 
 /** Names a file for the timeline of {@link Communicator.world}. */

@@ -16,7 +16,7 @@ import {
   maxInt32,
   milliseconds,
   optionsObject,
-} from '../validate.js';
+} from '../checks.js';
 import { allocRegistered } from './base.js';
 import { Collectives } from './collectives.js';
 import { Executor } from './executor.js';

@@ -5,7 +5,7 @@ import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, arrayOver, dtypeNames, elementBytes, parseDType } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
-import { arrayOf, integer, milliseconds, optionsObject, rankOf } from '../validate.js';
+import { arrayOf, integer, milliseconds, optionsObject, rankOf } from '../checks.js';
 import { assertRanksApart, oneEach } from './collective-call.js';
 import type { Counted } from './counted-types.js';
 import type { Group } from './types.js';

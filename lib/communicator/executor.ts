@@ -6,7 +6,7 @@ import { GradlinkError } from '../errors.js';
 import type { NativeCommunicator } from '../native/communicator.js';
 import { assertUsable, lease, release } from '../tensor/leases.js';
 import type { LeasedArrays } from '../tensor/leases.js';
-import { assertSignal } from '../validate.js';
+import { assertSignal } from '../checks.js';
 import type { CallTrace } from './call-trace.js';
 import type { CollectiveCall } from './collective-call.js';
 import type { Group } from './types.js';

@@ -12,7 +12,7 @@ import {
   nonEmpty,
   optionNames,
   optionsObject,
-} from '../validate.js';
+} from '../checks.js';
 import { agree } from './agreement.js';
 import type { Communicator } from './communicator.js';
 import { hostRank } from './objects.js';

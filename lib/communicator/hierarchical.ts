@@ -4,7 +4,7 @@ import { GradlinkError } from '../errors.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
 import type { Node } from '../topology/rank.js';
 import type { Topology } from '../topology/topology.js';
-import { milliseconds, optionsObject } from '../validate.js';
+import { milliseconds, optionsObject } from '../checks.js';
 import { hostsOfRanks } from './hosts.js';
 import { checkedTopology, NeighborOperations } from './neighbors.js';
 import { prepareNeighbor } from './neighbor-call.js';

@@ -7,13 +7,15 @@ import { GradlinkError, argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeCheck, NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
 import {
+  aBoolean,
+  aString,
   integer,
   maxInt32,
   milliseconds,
   nonEmpty,
   optionNames,
   optionsObject,
-} from '../validate.js';
+} from '../checks.js';
 import { readJob, type JobPlace } from './job.js';
 import { joinMpiWorld, tcpWorldOptions } from './hosts-world.js';
 
@@ -161,12 +163,8 @@ export async function joinNamed(options: JoinOptions): Promise<NativeCommunicato
   const given = optionsObject(options, joinNames, 'join');
   const size = integer(given.size, 'size', 1, maxRanks);
   const { job = process.env['GRADLINK_JOB'] ?? '', threads = false } = given;
-  if (typeof job !== 'string') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'job', 'a string', job);
-  }
-  if (typeof threads !== 'boolean') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'threads', 'a boolean', threads);
-  }
+  aString(job, 'job');
+  aBoolean(threads, 'threads');
   return await native().NativeCommunicator.join({
     job,
     name: nonEmpty(given.name, 'name'),

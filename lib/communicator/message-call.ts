@@ -6,7 +6,7 @@ import { assertFixedLength } from '../tensor/memory.js';
 import type { Group } from './types.js';
 import { messageNames } from './option-names.js';
 import { assertPlace } from './place.js';
-import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../validate.js';
+import { integer, maxInt32, milliseconds, optionsObject, rankOf } from '../checks.js';
 
 /** What native code calls "any source". */
 const anySource = -1;

@@ -1,7 +1,7 @@
 // Windows found by name: which of them are open on one rank, and whether all ranks gave the same name.
 import { GradlinkError, argumentError } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
-import { nonEmpty } from '../validate.js';
+import { nonEmpty } from '../checks.js';
 import { hashOf } from './hash.js';
 import type { NeighborWindow } from './window.js';
 

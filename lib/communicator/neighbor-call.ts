@@ -7,7 +7,7 @@ import { isDeviceBuffer } from '../tensor/device-buffer.js';
 import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
-import { milliseconds } from '../validate.js';
+import { milliseconds } from '../checks.js';
 import type { Group } from './types.js';
 import { assertPlace } from './place.js';
 

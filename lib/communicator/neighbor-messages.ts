@@ -5,7 +5,7 @@ import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Topology } from '../topology/topology.js';
-import { integer, milliseconds } from '../validate.js';
+import { integer, milliseconds } from '../checks.js';
 import type { Group } from './types.js';
 import { oneRank, otherRank, weight } from './neighbor-call.js';
 import { assertPlace } from './place.js';

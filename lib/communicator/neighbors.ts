@@ -4,7 +4,7 @@ import { argumentError } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { exponentialTwoGraph } from '../topology/generators.js';
 import { Topology } from '../topology/topology.js';
-import { nonEmpty, optionsObject } from '../validate.js';
+import { nonEmpty, optionsObject } from '../checks.js';
 import { Collectives } from './collectives.js';
 import { NamedWindows, assertSameName, nameHash } from './named-windows.js';
 import { prepareNeighbor, readNeighborhood } from './neighbor-call.js';

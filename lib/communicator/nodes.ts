@@ -2,7 +2,7 @@
 import { argumentError } from '../errors.js';
 import type { NativeNeighborhood } from '../native/communicator.js';
 import type { Topology } from '../topology/topology.js';
-import { integer } from '../validate.js';
+import { integer } from '../checks.js';
 import type { Group } from './types.js';
 import { neighborhood, readWeights, weight } from './neighbor-call.js';
 import type { NodesFailure } from './nodes-failure.js';

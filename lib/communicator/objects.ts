@@ -3,7 +3,7 @@
 import { deserialize, serialize } from 'node:v8';
 
 import { GradlinkError, argumentError } from '../errors.js';
-import { integer, milliseconds, optionNames, optionsObject } from '../validate.js';
+import { integer, milliseconds, optionNames, optionsObject } from '../checks.js';
 import { Communicator } from './communicator.js';
 import type { CallOptions } from './types.js';
 

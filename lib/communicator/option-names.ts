@@ -1,8 +1,7 @@
 // The options that each call of a communicator knows. The compiler keeps each list equal to the options' type.
 import { nativeCollectives } from '../collectives.js';
 import type { NativeCollective, NativeOpName } from '../collectives.js';
-import { optionNames } from '../validate.js';
-import type { KnownOptions } from '../validate.js';
+import { type KnownOptions, optionNames } from '../checks.js';
 import type {
   CountsOptions,
   ScatterCountsOptions,

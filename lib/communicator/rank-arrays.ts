@@ -6,7 +6,7 @@ import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { allocate, elementBytes, parseDType } from '../tensor/dtype.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
-import { integer } from '../validate.js';
+import { integer } from '../checks.js';
 import type { Group } from './types.js';
 import { assertPlace } from './place.js';
 

@@ -1,7 +1,7 @@
 // The factors of a scaled sum: of what goes in, and of what comes out.
 import { argumentError } from '../errors.js';
 import { dtypeNames, isWeighable } from '../tensor/dtype.js';
-import { finiteNumber } from '../validate.js';
+import { finiteNumber } from '../checks.js';
 import type { Group } from './types.js';
 
 interface RawScales {

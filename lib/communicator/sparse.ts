@@ -1,7 +1,7 @@
 // Sums of few rows of a large table: as all-gather of indices and rows, of which each rank brings as many as it has.
 import { argumentError } from '../errors.js';
 import { assertFixedLength } from '../tensor/memory.js';
-import { integer, milliseconds, nonEmpty, optionNames, optionsObject } from '../validate.js';
+import { integer, milliseconds, nonEmpty, optionNames, optionsObject } from '../checks.js';
 import { agree } from './agreement.js';
 import type { Communicator } from './communicator.js';
 import { hostRank } from './objects.js';

@@ -5,7 +5,7 @@ import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer, isDeviceBuffer, usable } from '../tensor/device-buffer.js';
 import { arrayOver, elementBytes } from '../tensor/dtype.js';
 import { assertFixedLength, shownElements } from '../tensor/memory.js';
-import { milliseconds } from '../validate.js';
+import { milliseconds } from '../checks.js';
 import type { Executor } from './executor.js';
 import type { StaticTopology } from './neighbor-call.js';
 import { otherTypes } from './neighbor-call.js';

@@ -13,13 +13,13 @@ import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import type { Rank, RankWeights } from '../topology/rank.js';
 import {
+  aFunction,
   arrayOf,
   assertMade,
-  callback,
   milliseconds,
   optionNames,
   optionsObject,
-} from '../validate.js';
+} from '../checks.js';
 import type { Executor } from './executor.js';
 import { otherRank, readWeights, weight } from './neighbor-call.js';
 import type { StaticTopology } from './neighbor-call.js';
@@ -217,7 +217,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     const { forSelf = false, ranks, timeoutMs } = optionsObject(options, mutexNames, 'withMutex');
     const { group, native: opened } = this.#parts;
     this.#assertOpen('withMutex');
-    callback(body, 'body');
+    aFunction(body, 'body');
     const others =
       ranks === undefined
         ? forSelf

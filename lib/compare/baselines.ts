@@ -6,8 +6,7 @@ import { isAbsolute, join } from 'node:path';
 import { argumentError } from '../errors.js';
 import { checkFolder, fileFailure, ownEntry, writeOwnFile } from '../files/index.js';
 import { inputError, readInput } from '../results/input-file.js';
-import { anObject } from '../kinds.js';
-import { arrayOf } from '../validate.js';
+import { anObject, arrayOf } from '../checks.js';
 import { readReport } from '../results/read-report.js';
 import type { Report } from '../results/result.js';
 import {

@@ -1,6 +1,6 @@
 // How far apart two sets of samples are, from the samples alone.
 import { argumentError } from '../errors.js';
-import { aNumber, listOf } from '../kinds.js';
+import { aNumber, listOf } from '../checks.js';
 import type { Ratio } from './result.js';
 
 /** The samples of each run. */

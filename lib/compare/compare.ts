@@ -1,10 +1,9 @@
 // Pairs the cases of two sets of runs and judges each pair.
 import { argumentError } from '../errors.js';
-import { aString, having, listOf } from '../kinds.js';
+import { aString, having, listOf, optionNames, optionsObject } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { percentText } from '../results/units.js';
-import { optionNames, optionsObject } from '../validate.js';
 import { quantileOfRuns, ratioOfMedians, type Runs } from './bootstrap.js';
 import { environmentChanges } from './environment.js';
 import {

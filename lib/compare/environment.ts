@@ -1,5 +1,5 @@
 // Where the machines of two runs differ.
-import { listOf } from '../kinds.js';
+import { listOf } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
 import type { EnvironmentInfo, Report } from '../results/result.js';
 import type { EnvironmentChange } from './result.js';

@@ -1,5 +1,5 @@
 /** What a comparison of two sets of runs says. All numbers are finite; what is not known is null. */
-import { having, listOf, oneOfWords } from '../kinds.js';
+import { having, listOf, oneOfWords } from '../checks.js';
 import type { CaseIdentity } from '../results/result.js';
 
 /** Version of the JSON layout, as {@link schemaVersion} of reports. */

@@ -4,8 +4,16 @@ import { join, parse } from 'node:path';
 
 import { GradlinkError } from '../errors.js';
 import { monotonicSeconds } from '../time.js';
-import { aString, listOf } from '../kinds.js';
-import { callback, integer, maxInt32, nonEmpty, optionNames, optionsObject } from '../validate.js';
+import {
+  aFunction,
+  aString,
+  integer,
+  listOf,
+  maxInt32,
+  nonEmpty,
+  optionNames,
+  optionsObject,
+} from '../checks.js';
 import { fileFailure, readRegular, writeFileAtomic } from './index.js';
 import { parseJson } from './json-text.js';
 
@@ -124,7 +132,7 @@ export class Timeline<Lane extends string = TimelineLane> implements Disposable 
 
   /** Runs `work` and notes how long it took, also when it throws. */
   span<T>(lane: Lane, name: string, work: () => T, args: TimelineArgs = {}): T {
-    callback(work, 'work');
+    aFunction(work, 'work');
     const start = monotonicSeconds();
     let result: T;
     try {

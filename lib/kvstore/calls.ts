@@ -2,7 +2,7 @@
 import { argumentError, describe } from '../errors.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { DeviceBuffer } from '../tensor/device-buffer.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { optionNames, optionsObject } from '../checks.js';
 import { arraysOf, assertApart } from './arrays.js';
 import type { ArrayRules, DeviceArrays, KeyArrays } from './arrays.js';
 import type { Key, KeyInfo, KeyTable } from './keys.js';

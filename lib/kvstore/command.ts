@@ -1,6 +1,6 @@
 // What workers say to servers: a number, what the text is about, and the text; or what the store itself has to say.
 import { argumentError } from '../errors.js';
-import { integer } from '../validate.js';
+import { integer } from '../checks.js';
 
 const mostHead = 2 ** 31 - 1;
 /** Where users' commands have a number. */

@@ -6,7 +6,7 @@ import { dtypeNames, isFloat8, isHostOnly } from '../tensor/dtype.js';
 import type { AnyDType } from '../tensor/dtype.js';
 import type { DType } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
-import { optionNames } from '../validate.js';
+import { optionNames } from '../checks.js';
 import { assertPlace } from './arrays.js';
 import { pairsOf } from './calls.js';
 import type { Keys, StoreCallOptions } from './calls.js';

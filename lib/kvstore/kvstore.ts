@@ -28,7 +28,7 @@ import type { PullOptions, PullTargets, PushValues } from './sparse-calls.js';
 import { hasServers, isDistributed, parseStoreType } from './types.js';
 import type { StoreBackend, StoreKind, StoreType, StoreTypeName } from './types.js';
 import type { Updater } from './updater.js';
-import { assertMade, optionsObject } from '../validate.js';
+import { assertMade, optionsObject } from '../checks.js';
 
 /**
  * A key-value store with MXNet's meaning: the devices of this process push arrays, which are summed, and pull the

@@ -1,7 +1,7 @@
 // What stores are made with.
 import { defaultTimeoutMs } from '../time.js';
 import { argumentError } from '../errors.js';
-import { flag, integer, milliseconds, optionNames } from '../validate.js';
+import { flag, integer, milliseconds, optionNames } from '../checks.js';
 import type { DeviceList, StoreDevices } from './devices.js';
 import type { StoreKind, StoreType } from './types.js';
 

@@ -1,6 +1,6 @@
 // Stores of one's own, by name.
 import { argumentError } from '../errors.js';
-import { callback } from '../validate.js';
+import { aFunction } from '../checks.js';
 import type { KVStoreOptions } from './options.js';
 import { isStoreType } from './types.js';
 
@@ -20,7 +20,7 @@ export function registerStore(name: unknown, factory: StoreFactory): void {
   if (typeof name !== 'string' || name === '') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'name', 'a name', name);
   }
-  callback(factory, 'factory');
+  aFunction(factory, 'factory');
   const key = name.toLowerCase();
   if (isStoreType(key) || factories.has(key)) {
     const expected = 'a name that no type of store has and that is not registered';

@@ -3,7 +3,7 @@ import { argumentError } from '../errors.js';
 import { dtypeNumber } from '../tensor/any-array.js';
 import type { NumericArray } from '../tensor/dtype.js';
 import { assertFixedLength } from '../tensor/memory.js';
-import { optionNames, optionsObject } from '../validate.js';
+import { optionNames, optionsObject } from '../checks.js';
 import { rowLengthOf } from '../tensor/shape.js';
 import { readRowNumbers } from './rows.js';
 import type { RowIds } from './rows.js';

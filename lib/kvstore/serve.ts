@@ -7,7 +7,7 @@ import { meetingName } from './distributed.js';
 import { serverPlace } from './place.js';
 import { ServerProfiler } from './server-profiler.js';
 import type { ServerUpdater } from './updater.js';
-import { assertSignal, callback, flag, integer, optionNames, optionsObject } from '../validate.js';
+import { aFunction, assertSignal, flag, integer, optionNames, optionsObject } from '../checks.js';
 
 /** Options of {@link serveJob}. */
 export interface ServeOptions {
@@ -55,9 +55,9 @@ const serveNames = optionNames<ServeOptions>({
 export async function serveJob(options?: ServeOptions): Promise<void> {
   const given = optionsObject(options, serveNames, 'serveJob');
   if (given.signal !== undefined) assertSignal(given.signal);
-  if (given.onCommand !== undefined) callback(given.onCommand, 'onCommand');
-  if (given.updater !== undefined) callback(given.updater, 'updater');
-  if (given.onStore !== undefined) callback(given.onStore, 'onStore');
+  if (given.onCommand !== undefined) aFunction(given.onCommand, 'onCommand');
+  if (given.updater !== undefined) aFunction(given.updater, 'updater');
+  if (given.onStore !== undefined) aFunction(given.onStore, 'onStore');
   if (given.threads !== undefined) integer(given.threads, 'threads', 0, maxThreads);
   flag(given.tolerateWorkerLoss, 'tolerateWorkerLoss', false);
   await new Serving(given).run();

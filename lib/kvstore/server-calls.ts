@@ -1,6 +1,6 @@
 // What a worker asks of the servers themselves.
 import type { NativeKVStore } from '../native/kvstore.js';
-import { nonEmpty } from '../validate.js';
+import { nonEmpty } from '../checks.js';
 import { commandText, profilerText } from './command.js';
 import type { PendingOperations } from './pending.js';
 

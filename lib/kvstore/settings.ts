@@ -2,7 +2,7 @@
 import { argumentError } from '../errors.js';
 import type { NativeKVStore } from '../native/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
-import { instanceOf, optionsObject } from '../validate.js';
+import { instanceOf, optionsObject } from '../checks.js';
 import type { StoreOperations } from './operations.js';
 import { compressionNames, saveNames } from './options.js';
 import type { GradientCompression, SaveStatesOptions } from './options.js';

@@ -3,7 +3,7 @@ import type { NativeKVStore } from '../native/kvstore.js';
 import type { AnyArray } from '../tensor/any-array.js';
 import { dtypeNames } from '../tensor/dtype.js';
 import { argumentError } from '../errors.js';
-import { flag, optionNames, optionsObject } from '../validate.js';
+import { flag, optionNames, optionsObject } from '../checks.js';
 import { arraysOf, assertApart, storagesOf } from './arrays.js';
 import type { ArrayRules, DeviceArrays } from './arrays.js';
 import { pairsOf, priorityOf } from './calls.js';

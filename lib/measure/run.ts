@@ -1,5 +1,4 @@
 // What the runs of all benchmarks have in common: what is asked, what is told while they run, and a report's head.
-import { argumentError } from '../errors.js';
 import { environmentOf } from './machine/environment.js';
 import {
   schemaVersion,
@@ -8,8 +7,7 @@ import {
   type ReportHead,
   type Scalar,
 } from '../results/result.js';
-import { aFunction, anObject } from '../kinds.js';
-import { optionsObject } from '../validate.js';
+import { aFunction, anObject, optionsObject } from '../checks.js';
 import { version } from '../version.js';
 
 /** Options of every benchmark. */
@@ -76,12 +74,6 @@ export function optionsOf<O extends RunOptions, Others extends keyof O & string>
     if (value === undefined) Reflect.deleteProperty(present, name);
   }
   return { ...defaults, ...present };
-}
-
-/** @throws TypeError ERR_INVALID_ARG_VALUE for a name that is none of these */
-export function oneOf<T extends string>(value: T, name: string, names: readonly T[]): T {
-  if (names.includes(value)) return value;
-  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${names.join(', ')}`, value);
 }
 
 /** Options as a report has them: names with plain values, lists as text; what is neither is left out. */

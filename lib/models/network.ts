@@ -1,8 +1,7 @@
 // A network by name: its arrays, and what there is to choose.
 import { argumentError, describe } from '../errors.js';
 import { elementBytes, parseDType, type DType } from '../tensor/dtype.js';
-import { anInteger, listOf } from '../kinds.js';
-import { maxInt32, optionNames, optionsObject } from '../validate.js';
+import { anInteger, listOf, maxInt32, optionNames, optionsObject } from '../checks.js';
 import { bertBase } from './bert.js';
 import { ImpossibleShape } from './builder.js';
 import { googlenet } from './googlenet.js';

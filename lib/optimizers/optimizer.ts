@@ -13,14 +13,8 @@ import type { NumericArray } from '../tensor/dtype.js';
 import { assertUsable } from '../tensor/leases.js';
 import { assertFixedLength, overlap, overlapError } from '../tensor/memory.js';
 import { rowLengthOf } from '../tensor/shape.js';
-import { optionNames, optionsObject } from '../validate.js';
-import {
-  assertConcrete,
-  checkedFlag,
-  checkedNumber,
-  checkedObject,
-  refuseUnknown,
-} from './options.js';
+import { aBoolean, optionNames, optionsObject } from '../checks.js';
+import { assertConcrete, checkedNumber, checkedObject, refuseUnknown } from './options.js';
 import { LRScheduler } from './schedulers.js';
 
 /** A key: what a store calls an array, or the index a caller gives it. */
@@ -256,7 +250,7 @@ function fallbackOf(options: readonly NativeOptimizerOption[], name: string): nu
 }
 
 function numberOf(value: unknown, { name, range }: NativeOptimizerOption): number {
-  if (range === 'flag') return checkedFlag(value, name) ? 1 : 0;
+  if (range === 'flag') return aBoolean(value, name) === true ? 1 : 0;
   if (range === 'positiveOrOff') return checkedNumber(value, name, 'notNegative');
   return checkedNumber(value, name, range === 'clampedAtZero' ? 'finite' : range);
 }

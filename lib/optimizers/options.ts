@@ -1,6 +1,6 @@
 // Rules of option values, for optimizers and schedules alike.
 import { argumentError } from '../errors.js';
-import { notConstructed, unknownOption } from '../validate.js';
+import { notConstructed, unknownOption } from '../checks.js';
 
 /** What a number may be. */
 export type NumberRule = 'finite' | 'notNegative' | 'positive' | 'unit' | 'count' | 'updates';
@@ -42,14 +42,6 @@ export function checkedNumber(value: unknown, name: string, rule: NumberRule): n
     throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
   }
   if (!holds(value)) throw argumentError('ERR_OUT_OF_RANGE', name, expected, value);
-  return value;
-}
-
-/** A boolean. */
-export function checkedFlag(value: unknown, name: string): boolean {
-  if (typeof value !== 'boolean') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'true or false', value);
-  }
   return value;
 }
 

@@ -1,5 +1,5 @@
 // Gradient descent and what steps like it: options and formulas.
-import { argumentError } from '../errors.js';
+import { oneOf } from '../checks.js';
 import { Optimizer } from './optimizer.js';
 import type { OptimizerOptions } from './optimizer.js';
 import { checkedObject } from './options.js';
@@ -133,10 +133,8 @@ export class LBSGD extends Optimizer {
 function numbered(options: LBSGDOptions): OptimizerOptions {
   const { warmupStrategy, ...others } = checkedObject(options, 'options') as LBSGDOptions;
   if (warmupStrategy === undefined) return others;
-  const number = warmups.indexOf(warmupStrategy);
-  if (number >= 0) return { ...others, warmupStrategy: number } as OptimizerOptions;
-  const expected = `one of ${warmups.join(', ')}`;
-  throw argumentError('ERR_INVALID_ARG_VALUE', 'warmupStrategy', expected, warmupStrategy);
+  const number = warmups.indexOf(oneOf(warmupStrategy, 'warmupStrategy', warmups));
+  return { ...others, warmupStrategy: number } as OptimizerOptions;
 }
 
 /** Options of {@link SGLD}. */

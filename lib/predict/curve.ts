@@ -1,6 +1,6 @@
 // A scaling curve from measured throughputs alone, where nothing is known of links.
 import { argumentError } from '../errors.js';
-import { aPositive, having, listOf } from '../kinds.js';
+import { aPositive, having, listOf } from '../checks.js';
 import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** A measured step: of so many workers on so many hosts. */

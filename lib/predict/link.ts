@@ -3,7 +3,7 @@
 import { median } from 'simple-statistics';
 
 import { argumentError } from '../errors.js';
-import { aNumber, aPositive, anAmount, having, listOf, orNull, someOf } from '../kinds.js';
+import { anAmount, aNumber, aPositive, having, listOf, orNull, someOf } from '../checks.js';
 import { nonNegativeLeastSquares } from './least-squares.js';
 
 /** One measured size. */

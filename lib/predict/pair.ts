@@ -1,5 +1,5 @@
 // The network between hosts from a step of one host and a step of two: what a pair shows of a cluster.
-import { aPositive, having, oneOfWords } from '../kinds.js';
+import { aPositive, having, oneOfWords } from '../checks.js';
 import { linkKind, plainLink, type Link } from './link.js';
 import { exchangeSeconds, schemes, type Scheme } from './schemes.js';
 import { stepTime, workloadKind, type Workload } from './step.js';

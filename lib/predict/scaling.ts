@@ -1,6 +1,6 @@
 // What more workers would give, from what a few were measured to take.
 import { argumentError } from '../errors.js';
-import { aNumber, aPositive, having, listOf, oneOfWords, orAbsent, someOf } from '../kinds.js';
+import { aNumber, aPositive, having, listOf, oneOfWords, orAbsent, someOf } from '../checks.js';
 import { linkKind, messageSeconds, type Link, type Regime } from './link.js';
 import { checkReach, isBeyondCores, mostWorkers } from './reach.js';
 import {

@@ -1,5 +1,5 @@
 // What exchanging n bytes of gradients takes by each scheme, in seconds. docs/predict.md shows the formulas.
-import { aNumber, aPositive, anAmount, having, oneOfWords, orAbsent } from '../kinds.js';
+import { anAmount, aNumber, aPositive, having, oneOfWords, orAbsent } from '../checks.js';
 import { latencySeconds, linkKind, messageSeconds, streamSeconds, type Link } from './link.js';
 
 /** How workers exchange gradients. */

@@ -1,7 +1,6 @@
 // How long a training step takes whose gradients are exchanged bucket by bucket while the backward pass still runs.
 
-import { aPositive, anAmount, having, listOf, type Kind } from '../kinds.js';
-import { callback } from '../validate.js';
+import { aFunction, anAmount, aPositive, having, type Kind, listOf } from '../checks.js';
 
 /** The step of one worker, and how its gradients are exchanged. */
 export interface Workload {
@@ -87,7 +86,7 @@ export function stepTime(
 ): StepTime {
   timesKind(workload, 'workload');
   aPositive(workers, 'workers');
-  callback(exchange, 'exchange');
+  aFunction(exchange, 'exchange');
   const { forwardSeconds, backwardSeconds, sigmaSeconds, overlap } = workload;
   const computeSeconds = forwardSeconds + backwardSeconds;
   let communicationSeconds = 0;

@@ -1,6 +1,6 @@
 // The link behind a measured sweep of a collective.
 import { argumentError } from '../errors.js';
-import { aString } from '../kinds.js';
+import { aString } from '../checks.js';
 import { reportKind } from '../results/kinds.js';
 import { hasMeasurement, type Report } from '../results/result.js';
 import { fewestPoints, fitLink, type Link } from './link.js';

@@ -1,5 +1,5 @@
 // The forecast held against figures that were published, and against sweeps of one's own.
-import { aString, oneOfWords } from '../kinds.js';
+import { aString, oneOfWords } from '../checks.js';
 import { bluefog } from '../results/published/bluefog.js';
 import { dlperf } from '../results/published/dlperf.js';
 import { elasticdl } from '../results/published/elasticdl.js';

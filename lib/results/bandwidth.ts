@@ -1,14 +1,14 @@
 import { nativeCollectives, type NativeTimedName, type ReduceOp } from '../collectives.js';
 import {
-  aNumber,
-  aString,
   anAmount,
+  aNumber,
   aPositive,
+  aString,
   having,
   oneOfWords,
   orAbsent,
   orNull,
-} from '../kinds.js';
+} from '../checks.js';
 import { statisticsKind } from './kinds.js';
 import type { Bandwidth, Statistics } from './result.js';
 

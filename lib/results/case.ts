@@ -1,5 +1,5 @@
 import { bandwidth, perSecond, type Volume } from './bandwidth.js';
-import { aNumber, anIterable, having, orAbsent, orNull, type Kind } from '../kinds.js';
+import { anIterable, aNumber, having, type Kind, orAbsent, orNull } from '../checks.js';
 import { checkKind, contextKind, identityKind, sharesKind, volumeKind } from './kinds.js';
 import type {
   CaseIdentity,

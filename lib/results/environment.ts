@@ -9,7 +9,7 @@ import {
   type as osType,
 } from 'node:os';
 
-import { anObject } from '../kinds.js';
+import { anObject } from '../checks.js';
 import type { EnvironmentInfo } from './result.js';
 import { shownVariables } from './shown-variables.js';
 

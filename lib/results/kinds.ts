@@ -1,15 +1,15 @@
 // What the records of results must be where a caller makes them: as far as the functions here read them.
 import {
   aBoolean,
-  aNumber,
-  aString,
   anAmount,
   anObject,
+  aNumber,
+  aString,
   having,
   listOf,
   orAbsent,
   orNull,
-} from '../kinds.js';
+} from '../checks.js';
 
 export const statisticsKind = having({
   samples: aNumber,

@@ -1,7 +1,7 @@
 // Reads back what --format json wrote.
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 
-import { aString } from '../kinds.js';
+import { aString } from '../checks.js';
 import { printable, printableTree } from '../printable.js';
 import { inputError, readInput } from './input-file.js';
 import { jsonKind, parseJson } from '../files/json-text.js';

@@ -6,7 +6,7 @@
  * All numbers are finite: what is not known is `null` or absent, never NaN.
  */
 
-import { anObject } from '../kinds.js';
+import { anObject } from '../checks.js';
 import type { HostsComparison } from './hosts.js';
 import { countedKind } from './kinds.js';
 

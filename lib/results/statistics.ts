@@ -1,7 +1,7 @@
 import { mean, medianSorted } from 'simple-statistics';
 
 import { argumentError } from '../errors.js';
-import { aNumber, anAmount, listOf } from '../kinds.js';
+import { anAmount, aNumber, listOf } from '../checks.js';
 import type { MedianInterval, Statistics } from './result.js';
 
 /**

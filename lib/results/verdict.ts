@@ -1,4 +1,4 @@
-import { aNumber, having, orNull } from '../kinds.js';
+import { aNumber, having, orNull } from '../checks.js';
 import { contextKind, limitKind, statisticsKind } from './kinds.js';
 import type { Limit, Statistics, TimeShares, Verdict, VerdictLevel } from './result.js';
 

@@ -3,7 +3,7 @@ import { withCallStack } from '../call-stack.js';
 import { argumentError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeDeviceBuffer } from '../native/gpu.js';
-import { assertMade, integer, maxInt32 } from '../validate.js';
+import { assertMade, integer, maxInt32 } from '../checks.js';
 import {
   allocate,
   dtypeNames,

@@ -1,6 +1,5 @@
 // float8 bit patterns: what a Uint8Array of these types holds, as numbers and back.
-import { argumentError } from '../errors.js';
-import { integer } from '../validate.js';
+import { aNumber, integer, oneOf } from '../checks.js';
 import type { Float8DType } from './dtype.js';
 
 interface Layout {
@@ -17,11 +16,7 @@ const layouts: Readonly<Record<Float8DType, Layout>> = {
 const sign = 0x80;
 
 function layoutOf(dtype: unknown): Layout {
-  if (typeof dtype === 'string' && Object.hasOwn(layouts, dtype)) {
-    return layouts[dtype as Float8DType];
-  }
-  const expected = `one of ${Object.keys(layouts).join(', ')}`;
-  throw argumentError('ERR_INVALID_ARG_VALUE', 'dtype', expected, dtype);
+  return layouts[oneOf(dtype, 'dtype', Object.keys(layouts) as Float8DType[])];
 }
 
 /** The number of a bit pattern. */
@@ -42,9 +37,7 @@ export function fromFloat8(dtype: Float8DType, bits: number): number {
 /** The bit pattern nearest to a number, ties to even; what is too large, infinity too, becomes the largest number. */
 export function toFloat8(dtype: Float8DType, value: number): number {
   const { mantissaBits, bias, finite } = layoutOf(dtype);
-  if (typeof value !== 'number') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'value', 'a number', value);
-  }
+  aNumber(value, 'value');
   if (Number.isNaN(value)) return sign - 1;
   const negative = value < 0 || Object.is(value, -0) ? sign : 0;
   const size = Math.abs(value);

@@ -2,7 +2,7 @@
 import { constants } from 'node:buffer';
 
 import { argumentError } from '../errors.js';
-import { integer } from '../validate.js';
+import { integer } from '../checks.js';
 
 /** The most bytes of native memory that Node shows as an array; it frees what is larger twice. */
 const maxShownBytes = constants.MAX_LENGTH;

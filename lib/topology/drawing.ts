@@ -1,5 +1,5 @@
 // Pictures of a graph as text that other tools draw.
-import { instanceOf, optionNames, optionsObject } from '../validate.js';
+import { instanceOf, optionNames, optionsObject } from '../checks.js';
 import { Topology } from './topology.js';
 
 /** Options of {@link toDot} and {@link toMermaid}. */

@@ -1,6 +1,6 @@
 // The graphs of decentralised averaging, with the names and weights of BlueFog's.
 import { argumentError } from '../errors.js';
-import { arrayOf, integer } from '../validate.js';
+import { arrayOf, integer } from '../checks.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
 

@@ -1,7 +1,6 @@
 // From everybody's list in one direction to everybody's list in the other.
 import { argumentError } from '../errors.js';
-import { aNumber, listOf } from '../kinds.js';
-import { integer } from '../validate.js';
+import { aNumber, integer, listOf } from '../checks.js';
 import { Topology } from './topology.js';
 import type { Edge } from './topology.js';
 

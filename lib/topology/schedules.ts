@@ -1,8 +1,7 @@
 // Graphs that change in every step, so that each step is one message a rank and still all meet all within a period. Each
 // schedule is computed by every rank on its own; what they say of each other agrees.
 import { argumentError } from '../errors.js';
-import { aNumber, anObject, having, listOf } from '../kinds.js';
-import { integer } from '../validate.js';
+import { anObject, aNumber, having, integer, listOf } from '../checks.js';
 import type { Node, Rank, WeightsOf } from './rank.js';
 import { Topology } from './topology.js';
 

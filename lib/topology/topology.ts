@@ -1,7 +1,6 @@
 // An immutable weighted directed graph over ranks: who sends to whom, and how much it counts.
 import { argumentError } from '../errors.js';
-import { anIterable, anObject } from '../kinds.js';
-import { arrayOf, finiteNumber, integer } from '../validate.js';
+import { anIterable, anObject, arrayOf, finiteNumber, integer } from '../checks.js';
 import { secondModulus } from './spectrum.js';
 
 /** One edge: `from` sends to `to`, where it counts `weight` times. */

@@ -5,9 +5,19 @@ import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions } from '../communicator/types.js';
 import type { NeighborWindow } from '../communicator/window.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { callback } from '../validate.js';
+import { aFunction } from '../checks.js';
 import type { FlatWeights } from './flat-weights.js';
 import type { DistributedOptimizerOptions, StepNeighbors, TrainingAlgorithm } from './types.js';
+
+export const algorithms: readonly TrainingAlgorithm[] = [
+  'gradient-allreduce',
+  'adapt-with-combine',
+  'adapt-then-combine',
+  'hierarchical',
+  'local-sgd',
+  'adasum',
+  'window-put',
+];
 
 /** Where an averaging belongs in a step. */
 export type AveragingPlace = 'before' | 'after' | 'of-change';
@@ -35,7 +45,7 @@ export function assertNeighbors(
   for (const name of ['neighbors', 'machineNeighbors'] as const) {
     const given: unknown = options[name];
     if (given === undefined) continue;
-    callback(given, name);
+    aFunction(given, name);
     if ((uses[name] as readonly TrainingAlgorithm[]).includes(algorithm)) continue;
     const text = `some with algorithm '${algorithm}'`;
     const expected = `none but with ${uses[name].map((one) => `'${one}'`).join(' or ')}`;

@@ -3,7 +3,7 @@ import util from 'node:util';
 
 import { argumentError, GradlinkError } from '../errors.js';
 import { visibleVariable, type GpuShare } from '../launch/gpus.js';
-import { flag, optionNames, optionsObject } from '../validate.js';
+import { flag, oneOf, optionNames, optionsObject } from '../checks.js';
 import { registerGradientKernels } from './kernels/register.js';
 import { backendNames, type BackendName } from './names.js';
 import { takeOwnGpu } from './own-gpu.js';
@@ -48,12 +48,7 @@ const backendOptions = optionNames<BackendOptions>({ allowCpu: true });
  *   asked for by name and finds no GPU.
  */
 export async function useBackend(name?: BackendName, options?: BackendOptions): Promise<Backend> {
-  if (
-    name !== undefined &&
-    (typeof (name as unknown) !== 'string' || !Object.hasOwn(backends, name))
-  ) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'name', `one of ${backendNames.join(', ')}`, name);
-  }
+  if (name !== undefined) oneOf(name, 'name', backendNames);
   const given = optionsObject(options, backendOptions, 'useBackend()');
   // Without a name nobody has asked for a GPU.
   const allowCpu = flag(given.allowCpu, 'allowCpu', false) || name === undefined;

@@ -4,8 +4,7 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { aFunction, having } from '../kinds.js';
-import { callback, notConstructed, optionNames, optionsObject } from '../validate.js';
+import { aFunction, having, notConstructed, optionNames, optionsObject } from '../checks.js';
 import { syncLayersOf } from './batch-norm/models.js';
 import { broadcastVariables } from './broadcast.js';
 import { GradientReducer } from './buckets/reducer.js';
@@ -193,7 +192,7 @@ export class DistributedDataParallel {
    * all. For gradients of batches that are too large for one pass.
    */
   async noSync<T>(body: () => T | Promise<T>): Promise<T> {
-    callback(body, 'body');
+    aFunction(body, 'body');
     const before = this.#syncing;
     this.#syncing = false;
     try {
@@ -245,7 +244,7 @@ export class DistributedDataParallel {
   ): Promise<{ value: Scalar; tensors: NamedTensor[] }> {
     this.#assertIdle();
     const { samples } = optionsObject(options, gradientNames, 'gradients');
-    callback(loss, 'loss');
+    aFunction(loss, 'loss');
     const reduce = this.#syncing;
     const { findUnused = false, gather, timeline } = this.#options;
     this.#busy = true;

@@ -3,9 +3,18 @@ import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
 import { GradlinkError, argumentError } from '../errors.js';
-import { anObject, having, someOf } from '../kinds.js';
-import { callback, integer, maxInt32, optionNames, optionsObject } from '../validate.js';
-import { assertNeighbors, averagingOf } from './averaging.js';
+import {
+  aFunction,
+  anObject,
+  having,
+  integer,
+  maxInt32,
+  oneOf,
+  optionNames,
+  optionsObject,
+  someOf,
+} from '../checks.js';
+import { algorithms, assertNeighbors, averagingOf } from './averaging.js';
 import type { Averaging } from './averaging.js';
 import { GradientReducer } from './buckets/reducer.js';
 import { monotonicSeconds } from '../time.js';
@@ -23,16 +32,6 @@ import type {
   TrainingAlgorithm,
 } from './types.js';
 import { registeredVariables, specsOf, trainableVariables } from './variables.js';
-
-const algorithms: readonly TrainingAlgorithm[] = [
-  'gradient-allreduce',
-  'adapt-with-combine',
-  'adapt-then-combine',
-  'hierarchical',
-  'local-sgd',
-  'adasum',
-  'window-put',
-];
 
 const optimizerNames = optionNames<DistributedOptimizerOptions>({
   algorithm: true,
@@ -95,11 +94,7 @@ export class DistributedOptimizer extends tf.Optimizer {
   constructor(inner: InnerOptimizer, comm: Communicator, options?: DistributedOptimizerOptions) {
     super();
     const given = optionsObject(options, optimizerNames, 'DistributedOptimizer');
-    const { algorithm = 'gradient-allreduce' } = given;
-    if (!algorithms.includes(algorithm)) {
-      const names = algorithms.join(', ');
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'algorithm', `one of ${names}`, algorithm);
-    }
+    const algorithm = oneOf(given.algorithm ?? 'gradient-allreduce', 'algorithm', algorithms);
     if (typeof (inner as Partial<InnerOptimizer> | undefined)?.applyGradients !== 'function') {
       throw argumentError('ERR_INVALID_ARG_TYPE', 'optimizer', 'an optimizer of tf.train', inner);
     }
@@ -211,7 +206,7 @@ export class DistributedOptimizer extends tf.Optimizer {
       );
     }
     const training = this.#for(varList ?? registeredVariables());
-    callback(f, 'f');
+    aFunction(f, 'f');
     if (training.reducer === undefined) return tf.variableGrads(f, [...training.variables]);
     const pass = this.#pass(f, training);
     this.#times = endPass(pass, training.reducer.finishSync(), this.#options.timeline);
@@ -316,7 +311,7 @@ export class DistributedOptimizer extends tf.Optimizer {
   }
 
   #pass(f: () => Scalar, { reducer, variables }: Training): OwnPass {
-    callback(f, 'f');
+    aFunction(f, 'f');
     this.#passes++;
     if (reducer === undefined) return ownPass(f, variables);
     const reduce = this.#passes % this.#passesPerStep === 0;

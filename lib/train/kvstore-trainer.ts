@@ -1,10 +1,21 @@
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 
 import { argumentError, GradlinkError } from '../errors.js';
-import { aBoolean, aFunction, aNumber, aString, having, oneOfWords, orAbsent } from '../kinds.js';
+import {
+  aBoolean,
+  aFunction,
+  aNumber,
+  aString,
+  having,
+  instanceOf,
+  notConstructed,
+  oneOfWords,
+  optionNames,
+  optionsObject,
+  orAbsent,
+} from '../checks.js';
 import { KVStore } from '../kvstore/kvstore.js';
 import { Optimizer } from '../optimizers/optimizer.js';
-import { callback, instanceOf, notConstructed, optionNames, optionsObject } from '../validate.js';
 import { crossingCosts, scattered } from './crossing.js';
 import { endPass, runPass } from './gradient-pass.js';
 import type { GradientSink } from './gradient-pass.js';
@@ -181,7 +192,7 @@ export class KVStoreTrainer {
         { usable: true },
       );
     }
-    callback(loss, 'loss');
+    aFunction(loss, 'loss');
     this.#busy = true;
     const exchanges: Promise<void>[] = [];
     try {

@@ -2,7 +2,7 @@
 import type { Variable } from '@tensorflow/tfjs-core';
 
 import { argumentError } from '../errors.js';
-import { arrayOf } from '../validate.js';
+import { arrayOf } from '../checks.js';
 import type { GradientSpec } from './buckets/types.js';
 import { tf } from './tfjs.js';
 import type { Trainable, TrainableModel } from './types.js';

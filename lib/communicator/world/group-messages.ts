@@ -4,7 +4,7 @@ import { argumentError } from '../../errors.js';
 import type { NativeBuffer, NativeHeldMessage } from '../../native/communicator.js';
 import { dtypeNumber, storageOf } from '../../tensor/any-array.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
-import { milliseconds, optionNames, optionsObject, rankOf } from '../../validate.js';
+import { milliseconds, optionNames, optionsObject, rankOf } from '../../checks.js';
 import { Collectives } from '../collectives.js';
 import { asyncCallNames } from '../option-names.js';
 import { assertPlace } from '../place.js';

@@ -4,7 +4,7 @@ import type { NativeBuffer } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import type { Topology } from '../../topology/topology.js';
-import { optionNames, optionsObject } from '../../validate.js';
+import { optionNames, optionsObject } from '../../checks.js';
 import { assertRanksApart, oneEach } from '../collective-call.js';
 import { prepareNeighbor, readNeighborhood } from '../neighbor-call.js';
 import type { NeighborCall, StaticTopology } from '../neighbor-call.js';

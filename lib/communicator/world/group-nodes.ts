@@ -4,7 +4,7 @@ import type { GradlinkError } from '../../errors.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import { exponentialTwoGraph } from '../../topology/generators.js';
 import type { Topology } from '../../topology/topology.js';
-import { milliseconds, optionNames, optionsObject } from '../../validate.js';
+import { milliseconds, optionNames, optionsObject } from '../../checks.js';
 import { oneEach } from '../collective-call.js';
 import { prepareNeighbor } from '../neighbor-call.js';
 import { submitNeighbor } from '../neighbor-run.js';

@@ -1,7 +1,7 @@
 // Gathering from neighbours, and averaging in pairs, on all ranks that one process holds: one call of the process.
 import type { NativeHeldGather, NativeHeldGossip } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
-import { milliseconds, optionNames, optionsObject } from '../../validate.js';
+import { milliseconds, optionNames, optionsObject } from '../../checks.js';
 import { assertRanksApart, oneEach } from '../collective-call.js';
 import { otherTypes } from '../neighbor-call.js';
 import { prepareGossip, prepareNeighborGather } from '../neighbor-messages.js';

@@ -4,7 +4,7 @@ import type { NativeCommunicator } from '../../native/communicator.js';
 import type { DeviceBuffer } from '../../tensor/device-buffer.js';
 import type { DeviceDType } from '../../tensor/dtype.js';
 import type { Rank } from '../../topology/rank.js';
-import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../../validate.js';
+import { assertMade, integer, maxInt32, milliseconds, optionsObject } from '../../checks.js';
 import { allocRegistered } from '../base.js';
 import { Executor } from '../executor.js';
 import { callNames } from '../option-names.js';

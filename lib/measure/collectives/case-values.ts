@@ -1,7 +1,7 @@
 // Figures of a case that are told only where they are asked for.
 import { standardDeviation } from 'simple-statistics';
 
-import { flag, integer } from '../../validate.js';
+import { flag, integer } from '../../checks.js';
 import { describe } from '../../results/statistics.js';
 import type { NativeTiming } from '../../native/measure.js';
 

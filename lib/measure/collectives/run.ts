@@ -7,7 +7,7 @@ import { collectives, type Collective } from '../../results/bandwidth.js';
 import { failedCase } from '../../results/case.js';
 import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.js';
-import { integer, milliseconds } from '../../validate.js';
+import { integer, milliseconds, oneOf } from '../../checks.js';
 import { compareHostsOf } from '../hosts/compare.js';
 import { rankCount } from '../job.js';
 import { CoresLimit } from '../machine/cores-limit.js';
@@ -19,7 +19,6 @@ import { sizedLimit } from '../machine/sized-limit.js';
 import {
   checkEvents,
   headOf,
-  oneOf,
   optionsOf,
   Steps,
   type Defaults,

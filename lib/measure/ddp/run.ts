@@ -5,12 +5,11 @@ import type { CaseResult, Report } from '../../results/result.js';
 import { reduceModes, type ReduceMode } from '../../train/buckets/types.js';
 import { ownFile } from '../../files/index.js';
 import { Timeline, timelineFile } from '../../files/timeline.js';
-import { integer } from '../../validate.js';
+import { integer, oneOf } from '../../checks.js';
 import {
   checkEvents,
   flatOptions,
   headOf,
-  oneOf,
   optionsOf,
   Steps,
   type Defaults,

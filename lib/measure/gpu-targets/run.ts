@@ -2,7 +2,7 @@
 import { failedCase, waivedCase } from '../../results/case.js';
 import type { CaseResult, Report } from '../../results/result.js';
 import { mebibyte } from '../../results/units.js';
-import { integer } from '../../validate.js';
+import { integer } from '../../checks.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
 import {

@@ -5,7 +5,7 @@ import type { HostSweepLimit } from '../collectives/sweep.js';
 import { timerBetweenCores } from '../collectives/world.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
-import { milliseconds } from '../../validate.js';
+import { milliseconds, oneOf } from '../../checks.js';
 import { defaultTimeoutMs } from '../../time.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
@@ -15,7 +15,6 @@ import { sizedLimit } from '../machine/sized-limit.js';
 import {
   checkEvents,
   headOf,
-  oneOf,
   optionsOf,
   Steps,
   type Defaults,

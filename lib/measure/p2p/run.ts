@@ -2,13 +2,12 @@
 import { monotonicSeconds } from '../../time.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
-import { integer, milliseconds } from '../../validate.js';
+import { integer, milliseconds, oneOf } from '../../checks.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
 import {
   checkEvents,
   headOf,
-  oneOf,
   optionsOf,
   Steps,
   type Defaults,

@@ -8,7 +8,7 @@ import type { StoreTypeName } from '../../kvstore/types.js';
 import { elementsOf, network as networkOf, type Network } from '../../models/index.js';
 import { failedCase, waivedCase } from '../../results/case.js';
 import type { CaseResult, EnvironmentInfo, IterationLine, Report } from '../../results/result.js';
-import { integer } from '../../validate.js';
+import { integer } from '../../checks.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
 import {

@@ -2,7 +2,7 @@
 import type { CaseResult, Report, ReportHead } from '../../results/result.js';
 import type { Backend } from '../../train/backends.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
-import { integer } from '../../validate.js';
+import { integer } from '../../checks.js';
 import {
   checkEvents,
   headOf,

@@ -1,6 +1,6 @@
 // Methods that average with neighbours in every step, each rank with its own parameters. w are the parameters, g the
 // gradient of the own loss, a the step size, C the averaging.
-import { callback, optionNames } from '../../validate.js';
+import { aFunction, optionNames } from '../../checks.js';
 import { commonNames, like, prepare, subtract } from './prepare.js';
 import type { Combine, DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 
@@ -170,5 +170,5 @@ function averagingBeside<V extends Vector>(
 /** What methods that average have: {@link prepare}'s, and how. */
 function combining<V extends Vector>(options: CombiningOptions<V>, owner: string) {
   const prepared = prepare(options, combiningNames, owner);
-  return { ...prepared, combine: callback(prepared.given.combine, 'combine') };
+  return { ...prepared, combine: aFunction(prepared.given.combine, 'combine') };
 }

@@ -2,8 +2,7 @@
 import { argumentError } from '../../errors.js';
 import { dtypeNumber } from '../../tensor/dtype.js';
 import { isDetached } from '../../tensor/memory.js';
-import { callback, optionsObject } from '../../validate.js';
-import type { KnownOptions } from '../../validate.js';
+import { aFunction, type KnownOptions, optionsObject } from '../../checks.js';
 import type { DecentralisedOptions, Vector } from './types.js';
 
 /** The options that all methods have. */
@@ -16,7 +15,7 @@ export function prepare<V extends Vector, O extends DecentralisedOptions<V>>(
 ) {
   const given: O & DecentralisedOptions<V> = optionsObject(options, known, owner);
   const { parameters, stepSize } = given;
-  const write = callback(given.gradient, 'gradient');
+  const write = aFunction(given.gradient, 'gradient');
   if (!(parameters instanceof Float32Array || parameters instanceof Float64Array)) {
     const expected = 'a Float32Array or Float64Array';
     throw argumentError('ERR_INVALID_ARG_TYPE', 'parameters', expected, parameters);

@@ -1,6 +1,6 @@
 // Methods for directed graphs whose ranks know only to how many they send: what is kept is the sum, and a number that went
 // the same way says how much of it each rank holds.
-import { callback, optionNames } from '../../validate.js';
+import { aFunction, optionNames } from '../../checks.js';
 import { commonNames, like, prepare, subtract } from './prepare.js';
 import type { Combine, DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 
@@ -21,7 +21,7 @@ export interface PushOptions<V extends Vector = Vector> extends DecentralisedOpt
  */
 export function pushSumSgd<V extends Vector>(options: PushOptions<V>): DecentralisedMethod {
   const { parameters, evaluate, rate, given } = prepare(options, pushNames, 'pushSumSgd');
-  const push = callback(given.push, 'push');
+  const push = aFunction(given.push, 'push');
   const n = parameters.length;
   // u and v, one after the other.
   const sums = like(parameters, n + 1);
@@ -47,7 +47,7 @@ export function pushSumSgd<V extends Vector>(options: PushOptions<V>): Decentral
  */
 export function pushDiging<V extends Vector>(options: PushOptions<V>): DecentralisedMethod {
   const { parameters, evaluate, rate, given } = prepare(options, pushNames, 'pushDiging');
-  const push = callback(given.push, 'push');
+  const push = aFunction(given.push, 'push');
   const n = parameters.length;
   const before = like(parameters);
   // u, q and v, one after the other.

@@ -1,9 +1,8 @@
 // Averaging by windows: no rank waits for another.
 import { argumentError } from '../../errors.js';
-import { aFunction, aNumber, having, listOf } from '../../kinds.js';
+import { aFunction, aNumber, having, listOf, optionNames } from '../../checks.js';
 import type { Rank } from '../../topology/rank.js';
 import type { Exchange } from '../../topology/schedules.js';
-import { optionNames } from '../../validate.js';
 import { commonNames, prepare, subtract } from './prepare.js';
 import type { DecentralisedMethod, DecentralisedOptions, Vector } from './types.js';
 

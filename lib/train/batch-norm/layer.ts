@@ -4,8 +4,7 @@ import type * as Layers from '@tensorflow/tfjs-layers';
 
 import type { Communicator } from '../../communicator/communicator.js';
 import { GradlinkError } from '../../errors.js';
-import { anObject } from '../../kinds.js';
-import { milliseconds } from '../../validate.js';
+import { anObject, milliseconds } from '../../checks.js';
 import { assertRankOnHost } from '../ranks.js';
 import { layers, tf } from '../tfjs.js';
 import { normalized } from './normalized.js';

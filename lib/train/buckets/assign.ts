@@ -1,6 +1,6 @@
 // PyTorch's two ways of dealing tensors out to buckets.
 import { argumentError } from '../../errors.js';
-import { aNumber, aString, anAmount, anInteger, having, listOf, orAbsent } from '../../kinds.js';
+import { anAmount, anInteger, aNumber, aString, having, listOf, orAbsent } from '../../checks.js';
 
 /** One tensor, as far as its bucket depends on it. */
 export interface AssignedTensor {

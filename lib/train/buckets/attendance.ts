@@ -1,7 +1,7 @@
 // Who makes a pass and who has no data left: one small all-gather before each pass.
 import type { Communicator } from '../../communicator/communicator.js';
 import { argumentError } from '../../errors.js';
-import { callback, optionNames, optionsObject } from '../../validate.js';
+import { aFunction, optionNames, optionsObject } from '../../checks.js';
 import type { AttendOptions, JoinedPasses } from './types.js';
 
 const attendNames = optionNames<AttendOptions>({ samples: true, reduce: true });
@@ -92,7 +92,7 @@ export class Attendance {
 
 export function joinedPasses(options: JoinedPasses | undefined): JoinedPasses {
   const given = optionsObject(options, joinedNames, 'join');
-  if (given.before !== undefined) callback(given.before, 'before');
-  if (given.after !== undefined) callback(given.after, 'after');
+  if (given.before !== undefined) aFunction(given.before, 'before');
+  if (given.after !== undefined) aFunction(given.after, 'after');
   return given;
 }

@@ -1,8 +1,7 @@
 // From what a caller says of compression to what native code takes.
 import { argumentError } from '../../errors.js';
 import type { NativeBucketHook } from '../../native/train.js';
-import { integer, maxInt32, optionNames, optionsObject } from '../../validate.js';
-import type { KnownOptions } from '../../validate.js';
+import { integer, type KnownOptions, maxInt32, optionNames, optionsObject } from '../../checks.js';
 import type { BucketHook, BucketHookName, HalfHook, PowerSgdHook, TwoBitHook } from './types.js';
 
 export const bucketHooks = ['float16', 'bfloat16', '2bit', 'powersgd'] as const;

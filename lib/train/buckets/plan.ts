@@ -1,8 +1,7 @@
 // Which gradients share a bucket, in which order.
 import { mebibyte } from '../../results/units.js';
 import { argumentError } from '../../errors.js';
-import { anInteger, anObject, having, listOf } from '../../kinds.js';
-import { maxInt32 } from '../../validate.js';
+import { anInteger, anObject, having, listOf, maxInt32 } from '../../checks.js';
 import { assignBySize } from './assign.js';
 import type { BucketPlan, GradientSpec, ReducerOptions } from './types.js';
 

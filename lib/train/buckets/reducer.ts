@@ -4,7 +4,7 @@ import { nativeOf, type Communicator } from '../../communicator/communicator.js'
 import { GradlinkError, argumentError } from '../../errors.js';
 import { native } from '../../native/load.js';
 import type { NativeBucketHook, NativeBuckets } from '../../native/train.js';
-import { integer, milliseconds, optionNames, optionsObject } from '../../validate.js';
+import { integer, milliseconds, oneOf, optionNames, optionsObject } from '../../checks.js';
 import { assertRankOnHost } from '../ranks.js';
 import { Attendance, joinedPasses } from './attendance.js';
 import { feedsBack, parseHook, plainHook } from './hooks.js';
@@ -89,10 +89,7 @@ export class GradientReducer {
     const given = optionsObject(options, reducerNames, 'GradientReducer');
     const { mode = 'overlap', buckets } = given;
     const op: string = given.op ?? 'avg';
-    if (!reduceModes.includes(mode)) {
-      const names = reduceModes.join(', ');
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'mode', `one of ${names}`, mode);
-    }
+    oneOf(mode, 'mode', reduceModes);
     if (op !== 'avg' && op !== 'sum') {
       throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'avg' or 'sum'", op);
     }

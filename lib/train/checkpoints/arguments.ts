@@ -1,6 +1,6 @@
 // What callers give to save and load: wrong arguments are found before anything is written or sent.
 import { argumentError } from '../../errors.js';
-import { integer, maxInt32, nonEmpty } from '../../validate.js';
+import { integer, maxInt32, nonEmpty } from '../../checks.js';
 import type { CheckpointRanks, NamedArray, TrainingPlace } from './types.js';
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;

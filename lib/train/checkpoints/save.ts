@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
 import { fileFailure, makeOwnFolder, syncFolder } from '../../files/index.js';
-import { integer, maxInt32, optionNames, optionsObject } from '../../validate.js';
+import { integer, maxInt32, optionNames, optionsObject } from '../../checks.js';
 import { checkArrays, checkFolderOf, checkPlace } from './arguments.js';
 import { markedAt, removeOld, removePart, removeReplaced, removeUnfinished } from './folder.js';
 import { rankFile, readMarker, writeMarker, type RankFile, folderOfStep } from './marker.js';

@@ -1,7 +1,15 @@
 // A data set dealt out to ranks, step by step.
 import { argumentError } from '../../errors.js';
-import { aFunction, anInteger, having, listOf } from '../../kinds.js';
-import { finiteNumber, integer, optionNames, optionsObject } from '../../validate.js';
+import {
+  aFunction,
+  anInteger,
+  finiteNumber,
+  having,
+  integer,
+  listOf,
+  optionNames,
+  optionsObject,
+} from '../../checks.js';
 import { mix, permutation } from './random.js';
 import { maxSamples } from './types.js';
 import type { Batch, Dataset } from './types.js';

@@ -3,8 +3,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { GradlinkError } from '../../errors.js';
-import { oneOfWords } from '../../kinds.js';
-import { nonEmpty } from '../../validate.js';
+import { nonEmpty, oneOfWords } from '../../checks.js';
 import type { Dataset } from './types.js';
 
 const side = 32;

@@ -1,6 +1,5 @@
 // Data sets to train on.
-import { optionNames, optionsObject } from '../../validate.js';
-import { oneOfWords } from '../../kinds.js';
+import { oneOfWords, optionNames, optionsObject } from '../../checks.js';
 import { datasetNames, type DatasetName } from '../names.js';
 import { cifar10 } from './cifar10.js';
 import { syntheticImages, syntheticTokens, type SyntheticOptions } from './synthetic.js';

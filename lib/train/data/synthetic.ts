@@ -1,13 +1,14 @@
 // Samples that are made up: as large as those of known data sets, and with something in them to learn.
-import { anInteger, listOf } from '../../kinds.js';
 import {
+  anInteger,
   finiteNumber,
   integer,
+  listOf,
   maxInt32,
   nonEmpty,
   optionNames,
   optionsObject,
-} from '../../validate.js';
+} from '../../checks.js';
 import { generator, mix, normals } from './random.js';
 import { maxSamples } from './types.js';
 import type { Dataset } from './types.js';

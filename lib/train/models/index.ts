@@ -3,7 +3,7 @@ import type * as Layers from '@tensorflow/tfjs-layers';
 
 import { argumentError } from '../../errors.js';
 import { modelNames, type ModelName } from '../names.js';
-import { optionNames, optionsObject } from '../../validate.js';
+import { oneOf, optionNames, optionsObject } from '../../checks.js';
 import { bertTiny } from './bert.js';
 import { mobilenetv2 } from './mobilenet.js';
 import { resnet20, resnet50 } from './resnet.js';
@@ -37,9 +37,7 @@ const modelOptions = optionNames<ModelOptions>({
  * @throws TypeError for an unknown name, a shape that the network cannot take, or fewer than one class.
  */
 export function buildModel(tf: Tf, name: ModelName, options?: ModelOptions): Layers.LayersModel {
-  if (typeof (name as unknown) !== 'string' || !Object.hasOwn(modelKinds, name)) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'name', `one of ${modelNames.join(', ')}`, name);
-  }
+  oneOf(name, 'name', modelNames);
   const given = optionsObject(options, modelOptions, 'buildModel');
   const kind: ModelKind = modelKinds[name];
   const { inputShape = kind.inputShape, classes = kind.classes, seed = 0 } = given;

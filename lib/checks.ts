@@ -1,17 +1,53 @@
-// Checks of numbers, names and options, all in the one formula of argument errors.
+// Checks of what a caller gives: numbers, names, options, and values of many parts as a table of what each must be. All in
+// the one formula of argument errors.
 import { argumentError } from './errors.js';
 import type { ArgumentError } from './errors.js';
 import { nearest } from './nearest.js';
 
+/** Throws an argument error that names what is wrong. */
+export type Kind = (value: unknown, name: string) => unknown;
+
+const kindOf =
+  (expected: string, holds: (value: unknown) => boolean) =>
+  <V>(value: V, name: string): V => {
+    if (!holds(value)) throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
+    return value;
+  };
+
+export const aNumber = kindOf('a number', (value) => typeof value === 'number');
+export const aString = kindOf('a string', (value) => typeof value === 'string');
+export const aBoolean = kindOf('true or false', (value) => typeof value === 'boolean');
+export const aFunction = kindOf('a function', (value) => typeof value === 'function');
+/** What has properties that can be asked for. */
+export const anObject = kindOf('an object', (value) => typeof value === 'object' && value !== null);
+/** What a loop can go over. */
+export const anIterable = kindOf(
+  'an iterable',
+  (value) =>
+    typeof (value as Partial<Iterable<unknown>> | null | undefined)?.[Symbol.iterator] ===
+    'function',
+);
+
+/** A list, as JavaScript has them. */
+export function arrayOf(value: unknown, name: string, expected = 'an array'): readonly unknown[] {
+  if (!Array.isArray(value)) {
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
+  }
+  return value as readonly unknown[];
+}
+
+/** Of the two errors that a number may have, the one that is meant. */
+function wrongNumber(value: unknown, name: string, expected: string): ArgumentError {
+  const code = typeof value === 'number' ? 'ERR_OUT_OF_RANGE' : 'ERR_INVALID_ARG_TYPE';
+  return argumentError(code, name, expected, value);
+}
+
 /** An integer from low to high, both included. */
 export function integer(value: unknown, name: string, low: number, high: number): number {
-  if (typeof value !== 'number') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, `an integer ${range(low, high)}`, value);
+  if (Number.isInteger(value) && (value as number) >= low && (value as number) <= high) {
+    return value as number;
   }
-  if (!Number.isInteger(value) || value < low || value > high) {
-    throw argumentError('ERR_OUT_OF_RANGE', name, `an integer ${range(low, high)}`, value);
-  }
-  return value;
+  throw wrongNumber(value, name, `an integer ${range(low, high)}`);
 }
 
 function range(low: number, high: number): string {
@@ -42,22 +78,13 @@ export function distinctRanks(given: unknown, size: number): number[] {
 /** Milliseconds above 0, Infinity included; `fallback` when absent. */
 export function milliseconds(value: unknown, name: string, fallback: number): number {
   if (value === undefined) return fallback;
-  if (typeof value !== 'number') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'a number of milliseconds above 0', value);
-  }
-  if (!(value > 0)) {
-    throw argumentError('ERR_OUT_OF_RANGE', name, 'a number of milliseconds above 0', value);
-  }
-  return value;
+  if (typeof value === 'number' && value > 0) return value;
+  throw wrongNumber(value, name, 'a number of milliseconds above 0');
 }
 
 /** A boolean; `fallback` when absent. */
 export function flag(value: unknown, name: string, fallback: boolean): boolean {
-  if (value === undefined) return fallback;
-  if (typeof value !== 'boolean') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'true or false', value);
-  }
-  return value;
+  return value === undefined ? fallback : (aBoolean(value, name) as boolean);
 }
 
 /** A number that is neither infinite nor NaN. */
@@ -68,21 +95,23 @@ export function finiteNumber(value: unknown, name: string): number {
   return value;
 }
 
-/** A function that the caller gives. */
-export function callback<F>(value: F, name: string): F {
-  if (typeof value !== 'function') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'a function', value);
-  }
-  return value;
-}
+/** A finite number of at least 0: bytes, seconds, counts. */
+export const anAmount: Kind = (value, name) => {
+  if (typeof value === 'number' && value >= 0 && value < Infinity) return;
+  throw wrongNumber(value, name, 'a finite number of at least 0');
+};
 
-/** A list, as JavaScript has them. */
-export function arrayOf(value: unknown, name: string, expected = 'an array'): readonly unknown[] {
-  if (!Array.isArray(value)) {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
-  }
-  return value as readonly unknown[];
-}
+/** A number that is more than 0, and finite. */
+export const aPositive: Kind = (value, name) => {
+  if (typeof value === 'number' && value > 0 && value < Infinity) return;
+  throw wrongNumber(value, name, 'a finite number above 0');
+};
+
+/** {@link integer}. */
+export const anInteger =
+  (low: number, high: number): Kind =>
+  (value, name) =>
+    integer(value, name, low, high);
 
 /** A class by what `instanceof` needs of it: constructors may be protected, or be native code's own. */
 interface AnyClass {
@@ -128,14 +157,66 @@ export function notConstructed(name: string, instead: string): ArgumentError {
 
 /** A string that is not empty. */
 export function nonEmpty(value: unknown, name: string): string {
-  if (typeof value !== 'string') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'a string that is not empty', value);
-  }
-  if (value === '') {
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, 'a string that is not empty', value);
-  }
-  return value;
+  if (typeof value === 'string' && value !== '') return value;
+  const code = value === '' ? 'ERR_INVALID_ARG_VALUE' : 'ERR_INVALID_ARG_TYPE';
+  throw argumentError(code, name, 'a string that is not empty', value);
 }
+
+/** One of these words. */
+export function oneOf<T extends string>(value: unknown, name: string, words: readonly T[]): T {
+  if (words.includes(value as T)) return value as T;
+  throw argumentError('ERR_INVALID_ARG_VALUE', name, `one of ${words.join(', ')}`, value);
+}
+
+/** {@link oneOf}. */
+export const oneOfWords =
+  (words: readonly string[]): Kind =>
+  (value, name) =>
+    oneOf(value, name, words);
+
+/** Absent is as good. */
+export const orAbsent =
+  (kind: Kind): Kind =>
+  (value, name) => {
+    if (value !== undefined) kind(value, name);
+  };
+
+/** null is as good. */
+export const orNull =
+  (kind: Kind): Kind =>
+  (value, name) => {
+    if (value !== null) kind(value, name);
+  };
+
+/** An array, each of whose items is of this kind. */
+export const listOf =
+  (kind: Kind): Kind =>
+  (value, name) => {
+    const list = arrayOf(value, name);
+    // By the index: forEach passes over the holes of a sparse array.
+    for (let i = 0; i < list.length; i += 1) kind(list[i], `${name}[${i}]`);
+  };
+
+/** {@link listOf}, of at least one. */
+export const someOf = (kind: Kind): Kind => {
+  const list = listOf(kind);
+  return (value, name) => {
+    list(value, name);
+    if ((value as unknown[]).length > 0) return;
+    throw argumentError('ERR_INVALID_ARG_VALUE', name, 'an array of at least one', value);
+  };
+};
+
+/** An object with these properties. It may have others. */
+export const having = (fields: Readonly<Record<string, Kind>>): Kind => {
+  const each = Object.entries(fields);
+  return (value, name) => {
+    anObject(value, name);
+    for (const [field, kind] of each) {
+      kind((value as Readonly<Record<string, unknown>>)[field], `${name}.${field}`);
+    }
+  };
+};
 
 /** The options that a call knows, see {@link optionNames}. */
 export type KnownOptions = ReadonlySet<string>;
