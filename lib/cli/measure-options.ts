@@ -16,6 +16,7 @@ import {
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
+import { devicesOnGpus, devicesOnHost, type StoreDevices } from '../kvstore/devices.js';
 import { mergeNames, mergesOf, type MergeName } from '../kvstore/options.js';
 import { parseStoreType, storeKinds, type StoreTypeName } from '../kvstore/types.js';
 import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
@@ -37,7 +38,7 @@ export interface MeasureOptions extends ReportOptions {
   readonly network: string;
   readonly gpus?: readonly number[];
   readonly cpus?: number;
-  readonly devices?: readonly string[];
+  readonly devices?: StoreDevices;
   readonly numLayers: number;
   readonly kvStore: StoreTypeName;
   readonly merge?: MergeName;
@@ -194,10 +195,7 @@ export function addMeasureOptions(command: Command): Command {
 }
 
 /** The devices that a run uses. */
-export interface ChosenDevices {
-  readonly names: readonly string[];
-  /** The GPU of each; null for CPU devices. */
-  readonly gpus: readonly number[] | null;
+export interface ChosenDevices extends StoreDevices {
   /** What to say where nobody named any. */
   readonly byDefault: string | null;
 }
@@ -223,21 +221,16 @@ export function chooseDevices(
     const found = gpusByDefault();
     if (found !== undefined) return found;
   }
-  const names =
-    gpus?.map((gpu) => `gpu:${String(gpu)}`) ??
-    devices ??
-    Array.from({ length: cpus ?? defaultCpus }, (_, i) => `cpu:${String(i)}`);
+  const chosen =
+    gpus === undefined ? (devices ?? devicesOnHost(cpus ?? defaultCpus)) : devicesOnGpus(gpus);
   const [option = '--cpus'] = given;
-  if (names.length > mostDevices) {
-    throw UsageError.of(option, `at most ${String(mostDevices)}`, String(names.length));
+  const { length } = chosen.names;
+  if (length > mostDevices) {
+    throw UsageError.of(option, `at most ${String(mostDevices)}`, String(length));
   }
-  const ordinals = names.filter((name) => name.startsWith('gpu:')).map((name) => +name.slice(4));
-  if (ordinals.length === 0) {
-    const said = `No GPU is used and neither --cpus nor --devices was given: ${String(names.length)} CPU devices.`;
-    return { names, gpus: null, byDefault: given.length === 0 ? said : null };
-  }
-  checkGpus(option, ordinals);
-  return { names, gpus: ordinals, byDefault: null };
+  if (chosen.gpus !== null) checkGpus(option, chosen.gpus);
+  const said = `No GPU is used and neither --cpus nor --devices was given: ${String(length)} CPU devices.`;
+  return { ...chosen, byDefault: given.length === 0 ? said : null };
 }
 
 /** All GPUs that this process sees; one alone is several devices, or nothing would be summed. */
@@ -255,8 +248,7 @@ function gpusByDefault(): ChosenDevices | undefined {
       ? `the GPU that is there, as ${String(devicesOfOneGpu)} devices`
       : `all ${String(present)} GPUs that are there`;
   return {
-    names: gpus.map((gpu) => `gpu:${String(gpu)}`),
-    gpus,
+    ...devicesOnGpus(gpus),
     byDefault: `None of --gpus, --cpus and --devices was given: ${found}, --gpus ${gpus.join(',')}.`,
   };
 }
@@ -313,11 +305,11 @@ function checkCompression(options: MeasureOptions, stores: readonly string[]): C
   return { type: gcType, threshold: gcThreshold };
 }
 
-function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
+function checkMemory(options: Parameters<typeof memoryNeed>[0], { gpus }: StoreDevices): void {
   const needed = memoryNeed(options);
   if (needed <= totalmem()) return;
   throw UsageError.of(
-    `--network and --${options.devices[0]?.startsWith('gpu') === true ? 'gpus' : 'cpus'}`,
+    `--network and --${gpus === null ? 'cpus' : 'gpus'}`,
     `arrays that fit into the ${sizeText(totalmem())} of memory`,
     sizeText(needed),
     'Use fewer devices or a smaller network.',
@@ -326,7 +318,7 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0]): void {
 
 function checkMerge(
   { merge, peer, graph, gcType }: MeasureOptions,
-  devices: readonly string[],
+  { gpus }: StoreDevices,
   stores: readonly string[],
 ): void {
   if (merge === 'nccl' && !peer) {
@@ -339,8 +331,7 @@ function checkMerge(
       throw UsageError.of('--graph', 'no --merge nccl, --no-peer or --gc-type beside it', unfit);
     }
   }
-  const onGpus = devices[0]?.startsWith('gpu:') === true;
-  const kinds = onGpus ? stores.map((type) => parseStoreType(type).kind) : [];
+  const kinds = gpus === null ? [] : stores.map((type) => parseStoreType(type).kind);
   if (merge !== undefined && !kinds.some((kind) => mergesOf(kind).includes(merge))) {
     const some =
       merge === 'auto' ? 'device' : 'device, dist_sync_device, dist_async_device or allreduce';
@@ -355,7 +346,7 @@ function checkMerge(
 /** Everything but the store's type, checked before anything is measured. */
 export function checkMeasure(
   options: MeasureOptions,
-  devices: readonly string[],
+  chosenDevices: StoreDevices,
   stores: readonly string[],
 ): Omit<BatchOptions, 'kvStore'> {
   const { numBatches, dispBatches, dtype, multiplier } = options;
@@ -377,8 +368,9 @@ export function checkMeasure(
     }),
   );
   const compression = checkCompression(options, stores);
-  checkMerge(options, devices, stores);
-  checkMemory({ network: chosen, dtype, devices, compression, optimizer });
+  checkMerge(options, chosenDevices, stores);
+  const { names: devices } = chosenDevices;
+  checkMemory({ network: chosen, dtype, devices, compression, optimizer }, chosenDevices);
   return {
     devices,
     merge: options.merge,

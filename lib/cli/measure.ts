@@ -27,15 +27,15 @@ async function measure(
   io: Io,
 ): Promise<number> {
   const kvStores = chooseStores(options, kvStoreGiven);
-  const { names: devices, gpus, byDefault } = chooseDevices(options, kvStores);
+  const { byDefault, ...devices } = chooseDevices(options, kvStores);
   const batches = checkMeasure(options, devices, kvStores);
   const output = new ReportOutput(options, io);
   const asked = {
     commandLine: argv,
     options: flatOptions({
       ...options,
-      gpus: gpus?.join(',') ?? null,
-      devices: devices.join(','),
+      gpus: devices.gpus?.join(',') ?? null,
+      devices: devices.names.join(','),
       kvStore: kvStores.join(','),
     }),
   };

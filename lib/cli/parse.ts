@@ -1,6 +1,7 @@
 // Parsers of option values for commander: each takes the text and gives the value or says what was expected.
 import { InvalidArgumentError } from 'commander';
 
+import { parseDevices, type StoreDevices } from '../kvstore/devices.js';
 import { didYouMean, plainLetters } from '../nearest.js';
 
 export interface Range {
@@ -141,22 +142,13 @@ export function imageShape(text: string): readonly [number, number, number] {
 }
 
 /** Devices by name: `cpu:0,cpu:1` or `gpu:0,gpu:1`; `cpu` alone means `cpu:0`. A GPU may be repeated. */
-export function deviceList(text: string): string[] {
-  const names = items(text).map((part) => {
-    const [, kind, index] = /^(cpu|gpu)(?::(0|[1-9]\d{0,3}))?$/.exec(part) ?? [];
-    if (kind === undefined) {
-      throw new InvalidArgumentError('Expected devices such as cpu:0,cpu:1 or gpu:0,gpu:1.');
-    }
-    return `${kind}:${index ?? '0'}`;
-  });
-  const repeated = names.find((name, i) => name.startsWith('cpu') && names.indexOf(name) !== i);
-  if (repeated !== undefined) {
-    throw new InvalidArgumentError(`Expected each CPU device once, but ${repeated} is repeated.`);
+export function deviceList(text: string): StoreDevices {
+  try {
+    return parseDevices(items(text).map((name) => (name.includes(':') ? name : `${name}:0`)));
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    throw new InvalidArgumentError(`E${error.message.slice(1)}.`);
   }
-  if (new Set(names.map((name) => name.slice(0, 3))).size > 1) {
-    throw new InvalidArgumentError('Expected CPU devices only, or GPUs only.');
-  }
-  return names;
 }
 
 const gpuOrdinal = integer({ min: 0, max: 1023 });

@@ -22,13 +22,13 @@ const maxDevices = 4096;
  * @throws TypeError or RangeError for what names no devices, for CPU devices named twice, and for both kinds together.
  */
 export function parseDevices(devices: DeviceList | undefined): StoreDevices {
-  if (devices === undefined) return onHost(['cpu:0']);
+  if (devices === undefined) return devicesOnHost(1);
   const expected = `a number of CPU devices from 1 to ${maxDevices}, or names such as ['cpu:0', 'cpu:1'] or ['gpu:0', 'gpu:1']`;
   if (typeof devices === 'number') {
     if (!Number.isInteger(devices) || devices < 1 || devices > maxDevices) {
       throw argumentError('ERR_OUT_OF_RANGE', 'devices', expected, devices);
     }
-    return onHost(Array.from({ length: devices }, (_, index) => `cpu:${index}`));
+    return devicesOnHost(devices);
   }
   if (!Array.isArray(devices) || devices.length === 0 || devices.length > maxDevices) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'devices', expected, devices);
@@ -51,8 +51,15 @@ export function parseDevices(devices: DeviceList | undefined): StoreDevices {
   return { names, gpus: null };
 }
 
-function onHost(names: string[]): StoreDevices {
+/** So many CPU devices. */
+export function devicesOnHost(count: number): StoreDevices {
+  const names = Array.from({ length: count }, (_, index) => `cpu:${index}`);
   return { names: Object.freeze(names), gpus: null };
+}
+
+/** A device for each of these ordinals. */
+export function devicesOnGpus(gpus: readonly number[]): StoreDevices {
+  return { names: Object.freeze(gpus.map((gpu) => `gpu:${gpu}`)), gpus };
 }
 
 function parseDevice(device: unknown): { kind: string; index: number } {

@@ -7,7 +7,6 @@ import type { StoreReport } from '../../kvstore/report.js';
 import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
 import type { Network } from '../../models/index.js';
 import { createOptimizer, type Optimizer } from '../../optimizers/index.js';
-import { parseDevices } from '../../kvstore/devices.js';
 import { allocate, parseDType } from '../../tensor/dtype.js';
 import { mxnetBandwidth, storeVolume } from '../../results/bandwidth.js';
 import { completeCase, errorCheck, unchecked } from '../../results/case.js';
@@ -74,6 +73,8 @@ export function mergingOf({
 
 /** What every store of one run shares: drawing gradients takes longer than pushing them. */
 export interface BatchContext {
+  /** The GPU of each device; null for CPU devices. */
+  readonly gpus: readonly number[] | null;
   /** gradients[array][device]. */
   readonly gradients: readonly (readonly GradientArray[])[];
   readonly limits: StoreLimits;
@@ -229,9 +230,8 @@ export async function timeStore(
   events: BatchEvents,
 ): Promise<CaseResult> {
   const { network, devices, dtype, mode } = options;
-  const { gradients, limits } = context;
+  const { gpus, gradients, limits } = context;
   const job = isShared(options.kvStore) ? context.job : aloneInJob;
-  const { gpus } = parseDevices(devices);
   const merging = mergingOf(options);
   const bytes = network.bytes(dtype);
   const keys = network.parameters.map((_, key) => key);

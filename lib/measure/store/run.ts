@@ -175,7 +175,7 @@ export async function run(options: StoreOptions = {}, events: StoreEvents = {}):
   const run = { ...given, devices, network };
   const lengths = network.parameters.map(({ shape }) => elementsOf(shape));
   const gradients = drawGradients(given.dtype, lengths, devices.length, given.seed);
-  const context = { gradients, limits, job };
+  const context = { gpus, gradients, limits, job };
   const steps = new Steps(tell, (warmup + batches) * (kvStores.length - unavailable.size));
   const cases: CaseResult[] = [];
   for (const kvStore of kvStores) {
