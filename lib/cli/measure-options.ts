@@ -17,7 +17,7 @@ import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
 import { devicesOnGpus, devicesOnHost, type StoreDevices } from '../kvstore/devices.js';
-import { mergeNames, mergesOf, type MergeName } from '../kvstore/options.js';
+import { mergeNames, mergesOf, openingOptions, type MergeName } from '../kvstore/options.js';
 import { parseStoreType, storeKinds, type StoreTypeName } from '../kvstore/types.js';
 import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
 import type { Compression } from '../measure/store/reference.js';
@@ -316,31 +316,22 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0], { gpus }: StoreD
   );
 }
 
+/** What the stores themselves say of their options; of several, one that knows them is enough. */
 function checkMerge(
   { merge, peer, graph, gcType }: MeasureOptions,
-  { gpus }: StoreDevices,
+  devices: StoreDevices,
   stores: readonly string[],
 ): void {
-  if (merge === 'nccl' && !peer) {
-    throw UsageError.of('--merge and --no-peer', 'peers beside --no-peer', merge);
+  if (graph === true && gcType !== 'none') {
+    throw UsageError.of('--graph', 'no --gc-type beside it', `--gc-type ${gcType}`);
   }
-  if (graph === true) {
-    const beside = merge === 'nccl' ? '--merge nccl' : peer ? undefined : '--no-peer';
-    const unfit = beside ?? (gcType === 'none' ? undefined : `--gc-type ${gcType}`);
-    if (unfit !== undefined) {
-      throw UsageError.of('--graph', 'no --merge nccl, --no-peer or --gc-type beside it', unfit);
-    }
-  }
-  const kinds = gpus === null ? [] : stores.map((type) => parseStoreType(type).kind);
-  if (merge !== undefined && !kinds.some((kind) => mergesOf(kind).includes(merge))) {
-    const some =
-      merge === 'auto' ? 'device' : 'device, dist_sync_device, dist_async_device or allreduce';
-    throw UsageError.of('--merge', `none but with --kv-store ${some} on --gpus`, merge);
-  }
-  if (kinds.includes('device')) return;
-  const expected = 'none but with --kv-store device on --gpus';
-  if (!peer) throw UsageError.of('--no-peer', expected, 'one');
-  if (graph === true) throw UsageError.of('--graph', expected, 'one');
+  const given = { merge, graph, ...(peer ? {} : { peer }) };
+  const known = stores.find((type) => parseStoreType(type).kind === 'device');
+  const other = stores.find((type) =>
+    mergesOf(parseStoreType(type).kind).includes(merge ?? 'auto'),
+  );
+  const type = parseStoreType(known ?? other ?? stores[0]);
+  asUsage(() => openingOptions(given, type, devices));
 }
 
 /** Everything but the store's type, checked before anything is measured. */

@@ -25,6 +25,9 @@ const optionNames: Readonly<Record<string, string>> = {
   multiplier: '--multiplier',
   network: '--network',
   workers: '--workers',
+  merge: '--merge',
+  peer: '--no-peer',
+  graph: '--graph',
 };
 
 /**
@@ -38,7 +41,7 @@ export function asUsage<T>(check: () => T): T {
     const misuse = error instanceof TypeError || error instanceof RangeError;
     if (!misuse || !('code' in error)) throw error;
     const named = error.message.replace(
-      / for (\w+)\b/,
+      / for (\w+)\b/g,
       (text, name: string) => ` for ${optionNames[name] ?? text.slice(' for '.length)}`,
     );
     throw new UsageError(`${named}.${meantOf(error.message)}`);
