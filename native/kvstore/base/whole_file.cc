@@ -61,6 +61,7 @@ std::string folderOf(const std::string& file) {
 
 const char* kindOf(mode_t mode) {
   if (S_ISDIR(mode)) return "a directory";
+  if (S_ISLNK(mode)) return "a symbolic link";
   if (S_ISFIFO(mode)) return "a FIFO";
   if (S_ISSOCK(mode)) return "a socket";
   return "a device";
@@ -126,17 +127,20 @@ std::string linkedFile(const std::string& file) {
 
 void requireReplaceable(const std::string& file) {
   struct stat status {};
-  if (stat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
+  if (lstat(file.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw noRegularFile(file, status.st_mode);
   }
 }
 
 void writeFileAtomically(const std::string& name, std::span<const std::uint8_t> bytes) {
-  const std::string file = linkedFile(name);
+  writeOwnFile(linkedFile(name), bytes);
+}
+
+void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes) {
   // A replaced file keeps its permissions; a new one is the owner's alone, as mkostemps makes it.
   struct stat before {};
   requireReplaceable(file);
-  const bool replaces = stat(file.c_str(), &before) == 0;
+  const bool replaces = lstat(file.c_str(), &before) == 0;
   removeLeftovers(file);
   std::string temporary =
       partialPrefix(file) + std::to_string(getpid()) + ".XXXXXX" + std::string(kPartial);

@@ -151,12 +151,12 @@ void writeStateParts(const std::string& name, std::span<const std::vector<std::u
       const std::string suffix =
           "." + checksum + "-" + std::to_string(i) + "of" + std::to_string(parts.size());
       made.push_back({suffix, parts[i].size(), checksum});
-      writeFileAtomically(file + suffix, parts[i]);
+      writeOwnFile(file + suffix, parts[i]);
       manifest.append("part ").append(suffix).append(" ");
       manifest.append(std::to_string(parts[i].size())).append(" ").append(checksum).append("\n");
     }
     manifest += "end " + hashOf(manifest) + "\n";
-    writeFileAtomically(
+    writeOwnFile(
         file, std::span(reinterpret_cast<const std::uint8_t*>(manifest.data()), manifest.size()));
   } catch (...) {
     removeParts(file, made, before);

@@ -16,18 +16,20 @@ std::string runAll(Communicator& comm, const std::vector<Case>& cases) {
   return {};
 }
 
-// "collectives short" leaves out what takes as many stages on few ranks.
+// "collectives short", "long" or "types": in the announcement or a few stages, in more than are on
+// the way at once, all types in several stages.
 const Register kCollectives("collectives", [](const auto& arguments) -> std::string {
-  const bool isShort = !arguments.empty() && arguments[0] == "short";
+  const std::string& which = arguments.at(0);
   auto comm = joinAll();
   for (Op op : kAllOps) {
-    // With the announcement, in one stage, in several, in more than are on the way at once.
-    std::vector<std::size_t> lengths = {0, 1, 9, 100, 4099, 40001};
-    if (!isShort) lengths.push_back(1500001);
-    std::vector<Case> cases = everyLength(op, comm->size(), lengths);
-    for (const Case& c : everyType(op, comm->size(), 45)) cases.push_back(c);
-    if (!isShort) {
-      for (const Case& c : everyType(op, comm->size(), 20011)) cases.push_back(c);
+    std::vector<Case> cases;
+    if (which == "short") {
+      cases = everyLength(op, comm->size(), {0, 1, 9, 100, 4099, 40001});
+      for (const Case& c : everyType(op, comm->size(), 45)) cases.push_back(c);
+    } else if (which == "long") {
+      cases = everyLength(op, comm->size(), {1500001});
+    } else {
+      cases = everyType(op, comm->size(), 20011);
     }
     if (std::string wrong = runAll(*comm, cases); !wrong.empty()) return wrong;
     comm->barrier();

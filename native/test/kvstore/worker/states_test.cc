@@ -289,6 +289,27 @@ TEST_F(DistStates, AreWrittenWhereALinkLeads) {
   EXPECT_EQ(files(), (std::vector<std::string>{"link", "real"}));
 }
 
+TEST_F(DistStates, ALinkAtAPartsNameIsNotFollowed) {
+  const std::string others = folder() + "/others";
+  const std::vector<std::uint8_t> bytes(20, 1);
+  writeFileAtomically(others, bytes);
+  const std::vector<std::vector<std::uint8_t>> parts{std::vector<std::uint8_t>(30, 2)};
+  dist::writeStateParts(file(), parts);
+  std::string part;
+  for (const std::string& name : files()) {
+    if (name.ends_with("of1")) part = folder() + "/" + name;
+  }
+  std::filesystem::remove(part);
+  std::filesystem::create_symlink("others", part);
+  try {
+    dist::writeStateParts(file(), parts);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code, ErrorCode::invalidArgument) << error.what();
+  }
+  EXPECT_EQ(readWholeFile(others), bytes);
+}
+
 TEST_F(DistStates, WhatIsNoRegularFileIsLeftAlone) {
   const std::string fifo = folder() + "/fifo";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
