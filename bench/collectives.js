@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink collectives`.
-import { start } from './start.js';
-
-await start('collectives');
+await (await import('./start.js')).start('collectives');

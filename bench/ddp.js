@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink ddp`.
-import { start } from './start.js';
-
-await start('ddp');
+await (await import('./start.js')).start('ddp');

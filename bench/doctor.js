@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink doctor`.
-import { start } from './start.js';
-
-await start('doctor');
+await (await import('./start.js')).start('doctor');

@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink measure`.
-import { start } from './start.js';
-
-await start('measure');
+await (await import('./start.js')).start('measure');

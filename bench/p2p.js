@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink p2p`.
-import { start } from './start.js';
-
-await start('p2p');
+await (await import('./start.js')).start('p2p');

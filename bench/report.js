@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink report`.
-import { start } from './start.js';
-
-await start('report');
+await (await import('./start.js')).start('report');

@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink topo`.
-import { start } from './start.js';
-
-await start('topo');
+await (await import('./start.js')).start('topo');

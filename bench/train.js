@@ -1,5 +1,2 @@
 #!/usr/bin/env node
-// The same as `gradlink train`.
-import { start } from './start.js';
-
-await start('train');
+await (await import('./start.js')).start('train');

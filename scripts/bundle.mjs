@@ -28,6 +28,7 @@ import { licenses } from './licenses.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const lib = join(root, 'lib');
+const lab = join(root, 'lab');
 const dist = join(root, 'dist');
 const stamp = join(dist, '.built');
 
@@ -41,7 +42,7 @@ const entries = {
   cli: 'cli/main.ts',
   'probe-main': 'doctor/probe-main.ts',
   'doctor-host': 'doctor/hosts/main.ts',
-  internal: 'internal.ts',
+  internal: '../lab/internal.ts',
 };
 /** Nothing but other people's code, and most of the bytes: the files that are made smaller. */
 const libraries = { vega: 'report/charts/vega.ts', xml: 'report/xml.ts' };
@@ -92,7 +93,12 @@ function fingerprint() {
     'scripts/bundle.mjs',
     'scripts/licenses.mjs',
   ];
-  const sources = [...filesUnder(lib).sort(), ...others.map((file) => join(root, file))];
+  const labs = filesUnder(lab).filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'));
+  const sources = [
+    ...filesUnder(lib).sort(),
+    ...labs.sort(),
+    ...others.map((file) => join(root, file)),
+  ];
   for (const file of sources) {
     hash
       .update(`${relative(root, file)}\0`)
@@ -136,7 +142,8 @@ function fromIndex(modules) {
     name: 'from-index',
     setup(build) {
       build.onResolve({ filter: /^\.{1,2}\/.*\.js$/ }, ({ path, resolveDir, namespace }) => {
-        if (namespace !== 'file' || !resolveDir.startsWith(lib)) return undefined;
+        if (namespace !== 'file' || ![lib, lab].some((folder) => resolveDir.startsWith(folder)))
+          return undefined;
         const file = relative(root, resolve(resolveDir, path)).replace(/\.js$/, '.ts');
         if (!modules.has(file) || file === 'lib/index.ts') return undefined;
         // Without side effects: an import of types alone leaves nothing behind.

@@ -39,7 +39,7 @@ const stem = (file) =>
 function namedBy() {
   const users = new Map();
   const add = (from, to) => users.set(to, (users.get(to) ?? new Set()).add(from));
-  for (const [from, to] of importsOf(root, ['lib', 'test'])) add(from, to);
+  for (const [from, to] of importsOf(root, ['lib', 'test', 'lab'])) add(from, to);
   for (const file of filesUnder(root, 'native', /\.(cc|h)$/)) {
     const included = includesOf(readFileSync(join(root, file), 'utf8'))
       .map((name) => join('native', name))

@@ -22,7 +22,7 @@ export const floors = [
 ];
 
 /** What users and scripts import: these alone may know everything. */
-const entries = new Set(['index.ts', 'internal.ts']);
+const entries = new Set(['index.ts']);
 
 function floorOf(folder) {
   return floors.findIndex((floor) => floor.includes(folder));

@@ -23,10 +23,10 @@ afterAll(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-describe('bench/gpu.js', () => {
+describe('lab/gpu.js', () => {
   it('runs every part, prints one table last and writes JSON', async () => {
     const output = join(folder, 'run.json');
-    const { code, stdout } = await runScript('gpu.js', ['--quick', '--output', output]);
+    const { code, stdout } = await runScript('../lab/gpu.js', ['--quick', '--output', output]);
     const { run, gpus, cases } = readReport(output);
     expect(run).toMatchObject({ tool: 'gpu', options: { gpu: 0, quick: true } });
     expect(gpus?.devices.length).toBeGreaterThan(0);
@@ -91,7 +91,11 @@ describe('bench/gpu.js', () => {
         ),
       };
       const output = join(folder, 'beside.json');
-      const { code, stdout } = await runScript('gpu.js', ['--quick', '--output', output], env);
+      const { code, stdout } = await runScript(
+        '../lab/gpu.js',
+        ['--quick', '--output', output],
+        env,
+      );
       expect(code).toBe(1);
       const { cases } = readReport(output);
       const limits = Object.fromEntries(
@@ -113,7 +117,7 @@ describe('bench/gpu.js', () => {
   );
 
   it('a wrong option is wrong usage', async () => {
-    const { code, stderr } = await runScript('gpu.js', ['--gpu', 'none']);
+    const { code, stderr } = await runScript('../lab/gpu.js', ['--gpu', 'none']);
     expect(code).toBe(2);
     expect(stderr).toContain('--gpu');
   });

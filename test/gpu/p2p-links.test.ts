@@ -290,7 +290,7 @@ describe('failures', () => {
     [{ GRADLINK_CUDA_LIBRARY: '/nonexistent/libcuda.so.1' }, /\/nonexistent\/libcuda\.so\.1/],
     [{ GRADLINK_FAKE_GPUS: '0' }, /no GPU/],
   ])('without a driver or a GPU there is one clear message: %j', async (env, message) => {
-    for (const script of ['p2p.js', 'gpu.js']) {
+    for (const script of ['p2p.js', '../lab/gpu.js']) {
       const { code, stdout, stderr } = await runScript(script, [], env);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       const [, help, ...more] = stderr.trim().split('\n');

@@ -11,8 +11,8 @@ import {
   readAllReducePerf,
   readNvbandwidth,
   runRival,
-} from '../../../lib/measure/gpu-targets/rivals.js';
-import { allReduceOutput, nvbandwidthOutput } from '../../support/rivals.js';
+} from '../gpu/rivals.js';
+import { allReduceOutput, nvbandwidthOutput } from '../../test/support/rivals.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'gradlink-rivals-'));
 afterAll(() => {

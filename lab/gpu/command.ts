@@ -1,19 +1,19 @@
-// `node bench/gpu.js`: what the GPUs of this machine reach, each figure beside its limit, in one table. Of the checkout only.
+// `npm run bench:gpu`: what the GPUs of this machine reach, each figure beside its limit, in one table. Of the checkout only.
 import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-import type { Io } from './io.js';
-import { main } from './main.js';
-import { measured } from './measured-command.js';
-import { integer } from './parse.js';
-import type { Register } from './register.js';
-import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
-import { UsageError } from './usage-error.js';
-import { run } from '../measure/gpu-targets/run.js';
-import { flatOptions } from '../measure/run.js';
-import { native } from '../native/load.js';
-import { packageFile } from '../package-folder.js';
-import { gpuTool } from '../report/index.js';
+import type { Io } from '../../lib/cli/io.js';
+import { main } from '../../lib/cli/main.js';
+import { measured } from '../../lib/cli/measured-command.js';
+import { integer } from '../../lib/cli/parse.js';
+import type { Register } from '../../lib/cli/register.js';
+import { addReportOptions, ReportOutput, type ReportOptions } from '../../lib/cli/report-output.js';
+import { UsageError } from '../../lib/cli/usage-error.js';
+import { run } from './run.js';
+import { flatOptions } from '../../lib/measure/run.js';
+import { native } from '../../lib/native/load.js';
+import { packageFile } from '../../lib/package-folder.js';
+import { gpuTool } from '../../lib/report/index.js';
 
 interface Options extends ReportOptions {
   readonly gpu: number;

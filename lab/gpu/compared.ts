@@ -1,6 +1,6 @@
 // Our figure of a case beside NVIDIA's of the same case: the ratio is the share.
-import { waivedCase } from '../../results/case.js';
-import { hasMeasurement, type CaseResult } from '../../results/result.js';
+import { waivedCase } from '../../lib/results/case.js';
+import { hasMeasurement, type CaseResult } from '../../lib/results/result.js';
 import { reportOf, type CommandOptions } from './commands.js';
 import {
   allReducePerf,

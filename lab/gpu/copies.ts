@@ -1,16 +1,16 @@
 // Copies between the host and a GPU, and what stays inside it: each beside the driver's own copy in the same run.
 import { medianSorted } from 'simple-statistics';
 
-import { DeviceBuffer } from '../../tensor/device-buffer.js';
+import { DeviceBuffer } from '../../lib/tensor/device-buffer.js';
 import {
   nativeGpuLoops,
   nativeHostMemory,
   type NativeGpuCopiesOptions,
-} from '../../native/gpu-measure.js';
-import { native } from '../../native/load.js';
-import { pinnedArray } from '../../gpu/index.js';
-import { hostLimit, memoryLimit } from '../machine/gpu-rates.js';
-import type { Machine } from '../machine/gpus.js';
+} from '../../lib/native/gpu-measure.js';
+import { native } from '../../lib/native/load.js';
+import { pinnedArray } from '../../lib/gpu/index.js';
+import { hostLimit, memoryLimit } from '../../lib/measure/machine/gpu-rates.js';
+import type { Machine } from '../../lib/measure/machine/gpus.js';
 import type { Reached } from './target.js';
 
 /** How much is copied, and how often. */

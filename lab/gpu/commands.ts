@@ -5,10 +5,10 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { packageFile } from '../../package-folder.js';
-import { failedCase, waivedCase } from '../../results/case.js';
-import { readReport } from '../../results/read-report.js';
-import type { CaseResult, Report } from '../../results/result.js';
+import { packageFile } from '../../lib/package-folder.js';
+import { failedCase, waivedCase } from '../../lib/results/case.js';
+import { readReport } from '../../lib/results/read-report.js';
+import type { CaseResult, Report } from '../../lib/results/result.js';
 import { reachedCase } from './target.js';
 
 export interface CommandOptions {

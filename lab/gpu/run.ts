@@ -1,10 +1,10 @@
 // The benchmark behind `npm run bench:gpu`: what this machine's GPUs reach of what they could.
-import { failedCase, waivedCase } from '../../results/case.js';
-import type { CaseResult, Report } from '../../results/result.js';
-import { mebibyte } from '../../results/units.js';
-import { integer } from '../../checks.js';
-import { describeGpus } from '../machine/gpu-environment.js';
-import { readMachine } from '../machine/gpus.js';
+import { failedCase, waivedCase } from '../../lib/results/case.js';
+import type { CaseResult, Report } from '../../lib/results/result.js';
+import { mebibyte } from '../../lib/results/units.js';
+import { integer } from '../../lib/checks.js';
+import { describeGpus } from '../../lib/measure/machine/gpu-environment.js';
+import { readMachine } from '../../lib/measure/machine/gpus.js';
 import {
   headOf,
   optionsOf,
@@ -12,7 +12,7 @@ import {
   type Defaults,
   type RunEvents,
   type RunOptions,
-} from '../run.js';
+} from '../../lib/measure/run.js';
 import { ncclOnGpus, ncclOnOneGpu, storeInGraphs, storeOnGpu } from './commands.js';
 import { besideNcclTests, besideNvbandwidth } from './compared.js';
 import { hostCopies, insideGpu } from './copies.js';

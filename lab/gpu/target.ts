@@ -1,6 +1,6 @@
 // One line of what a GPU reaches: a rate beside its limit, and the share that is asked for.
-import { completeCase, unchecked } from '../../results/case.js';
-import type { CaseResult } from '../../results/result.js';
+import { completeCase, unchecked } from '../../lib/results/case.js';
+import type { CaseResult } from '../../lib/results/result.js';
 
 export interface Reached {
   readonly name: string;
