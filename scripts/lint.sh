@@ -70,4 +70,5 @@ lane eslint
 lane others
 for lane in "${lanes[@]}"; do wait "$lane" || status=1; done
 lanes=()
+node scripts/lines.mjs
 exit $status
