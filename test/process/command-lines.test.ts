@@ -45,6 +45,7 @@ const notRun: readonly (readonly [line: RegExp, reason: string])[] = [
     /train --style elasticdl --plan /,
     'trains for hours; test/process/train.test.ts has a small plan',
   ],
+  [/ node lab\/peers\/training\/gathering\.js$/, 'test/tfjs-node/gathering.test.ts runs it'],
   [/^node lab\/peers\/run\.js$/, 'lab/test/peers.test.ts runs it'],
   [/^node lab\/growth\/(run|waiting)\.js /, 'lab/test/growth.test.ts runs it in small'],
   [
@@ -88,8 +89,8 @@ const settings: readonly (readonly [line: RegExp, how: How])[] = [
     /^node bench\/measure\.js (--kv-store device )?--gpus 0,1,2,3$/,
     { gpus: true, behind: smallStore, full: true },
   ],
-  // test/process/peers-training.test.ts and test/train/decentralised.test.ts.
-  [/ node lab\/peers|^node bench\/least-squares\.js$/, { full: true }],
+  // test/optimizers/decentralised.test.ts solves it.
+  [/^node bench\/least-squares\.js$/, { full: true }],
   [/ --launcher ssh| -H hosts /, { dryRun: true, needs: ['mpirun'] }],
   [/ --launcher slurm/, { dryRun: true, needs: ['srun'] }],
   [/^mpirun -n 2 /, { behind: '-b 64 -e 64', needs: ['mpirun'] }],
