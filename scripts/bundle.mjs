@@ -45,7 +45,7 @@ const entries = {
   internal: '../lab/internal.ts',
 };
 /** Nothing but other people's code, and most of the bytes: the files that are made smaller. */
-const libraries = { vega: 'report/charts/vega.ts', xml: 'report/xml.ts' };
+const libraries = { vega: 'report/charts/vega.ts' };
 /** Runs beside every process of a job: one small file that loads nothing else. */
 const alone = { 'launch-rank': 'cli/launch/rank.ts' };
 
@@ -149,7 +149,7 @@ function fromIndex(modules) {
         // Without side effects: an import of types alone leaves nothing behind.
         return { path: file, namespace: 'index', sideEffects: false };
       });
-      build.onResolve({ filter: /^\.\/(vega|xml)\.js$/ }, ({ path }) => ({ path, external: true }));
+      build.onResolve({ filter: /^\.\/vega\.js$/ }, ({ path }) => ({ path, external: true }));
       build.onResolve({ filter: /^gradlink:index$/ }, () => ({
         path: './index.js',
         external: true,

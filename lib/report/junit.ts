@@ -4,7 +4,6 @@
 import { printableLines } from '../printable.js';
 import { hasMeasurement, type CaseResult, type Report } from '../results/result.js';
 import { caseTitle } from './summary.js';
-import { create } from './xml.js';
 
 interface Problem {
   readonly type: string;
@@ -34,6 +33,47 @@ function secondsText(seconds: number): string {
   return seconds.toFixed(9);
 }
 
+const escapes: Readonly<Record<string, string>> = {
+  '&': '&amp;',
+  '<': '&lt;',
+  '>': '&gt;',
+  '"': '&quot;',
+  // In an attribute a reader makes a space of each that is not written by its number.
+  '\t': '&#x9;',
+  '\n': '&#xA;',
+};
+const escaped = (text: string, which: RegExp): string =>
+  printableLines(text).replace(which, (one) => escapes[one]!);
+
+/** An element on lines of its own; `inside`: its text, or the lines of its elements. */
+function element(
+  name: string,
+  attributes: Readonly<Record<string, string | number>>,
+  inside: string | readonly string[] = [],
+): string[] {
+  const words = Object.entries(attributes).map(
+    ([key, value]) => ` ${key}="${escaped(String(value), /[&<>"\t\n]/g)}"`,
+  );
+  const start = `<${name}${words.join('')}`;
+  if (inside.length === 0) return [`${start}/>`];
+  if (typeof inside === 'string') return [`${start}>${escaped(inside, /[&<>]/g)}</${name}>`];
+  return [`${start}>`, ...inside.map((line) => `  ${line}`), `</${name}>`];
+}
+
+function testcase(suite: string, one: JunitCase): string[] {
+  const problems = (['failure', 'error'] as const).flatMap((kind) => {
+    const problem = one[kind];
+    if (problem === undefined) return [];
+    const { type, message } = problem;
+    return element(kind, { type, message }, message);
+  });
+  return element('testcase', { classname: suite, name: one.name, time: secondsText(one.seconds) }, [
+    ...problems,
+    ...(one.skipped === undefined ? [] : element('skipped', { message: one.skipped })),
+    ...(one.output === undefined ? [] : element('system-out', {}, one.output)),
+  ]);
+}
+
 /** The document, ending in a line break. */
 export function junitXml({ name, timestamp, cases }: JunitSuite): string {
   const counts = {
@@ -43,31 +83,13 @@ export function junitXml({ name, timestamp, cases }: JunitSuite): string {
     skipped: cases.filter(({ skipped }) => skipped !== undefined).length,
     time: secondsText(cases.reduce((sum, { seconds }) => sum + seconds, 0)),
   };
-  const root = create({ version: '1.0', encoding: 'UTF-8' }).ele('testsuites', {
-    name: 'gradlink',
-    ...counts,
-  });
-  const suite = root.ele('testsuite', {
-    name: printableLines(name),
-    timestamp: timestamp.replace(/Z$/, ''),
-    ...counts,
-  });
-  for (const one of cases) {
-    const test = suite.ele('testcase', {
-      classname: printableLines(name),
-      name: printableLines(one.name),
-      time: secondsText(one.seconds),
-    });
-    for (const kind of ['failure', 'error'] as const) {
-      const problem = one[kind];
-      if (problem === undefined) continue;
-      const message = printableLines(problem.message);
-      test.ele(kind, { type: problem.type, message }).txt(message);
-    }
-    if (one.skipped !== undefined) test.ele('skipped', { message: printableLines(one.skipped) });
-    if (one.output !== undefined) test.ele('system-out').txt(printableLines(one.output));
-  }
-  return `${root.end({ prettyPrint: true })}\n`;
+  const suite = element(
+    'testsuite',
+    { name, timestamp: timestamp.replace(/Z$/, ''), ...counts },
+    cases.flatMap((one) => testcase(name, one)),
+  );
+  const root = element('testsuites', { name: 'gradlink', ...counts }, suite);
+  return `<?xml version="1.0" encoding="UTF-8"?>\n${root.join('\n')}\n`;
 }
 
 function junitCase(result: CaseResult): JunitCase {
