@@ -93,9 +93,10 @@ describe('licences', () => {
 describe('a platform package', () => {
   it('is not packed without the parts for both MPIs', async () => {
     // A checkout that was built on a machine without MPICH.
-    for (const name of ['scripts', 'package.json']) {
+    for (const name of ['scripts', 'package.json', 'native/cuda/ptx.mjs']) {
       cpSync(join(checkout, name), join(folder, name), { recursive: true });
     }
+    symlinkSync(join(checkout, 'node_modules'), join(folder, 'node_modules'));
     mkdirSync(join(folder, 'build/Release'), { recursive: true });
     for (const name of ['gradlink.node', 'gradlink_openmpi.so']) {
       symlinkSync(join(checkout, 'build/Release', name), join(folder, 'build/Release', name));
