@@ -5,11 +5,12 @@ import { dirname } from 'node:path';
 import type { Io } from '../../lib/cli/io.js';
 import { main } from '../../lib/cli/main.js';
 import { measured } from '../../lib/cli/measured-command.js';
-import { integer } from '../../lib/cli/parse.js';
+import { read } from '../../lib/cli/parse.js';
 import type { Register } from '../../lib/cli/register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from '../../lib/cli/report-output.js';
 import { UsageError } from '../../lib/cli/usage-error.js';
 import { run } from './run.js';
+import { whole } from '../../lib/options/kinds.js';
 import { flatOptions } from '../../lib/measure/run.js';
 import { native } from '../../lib/native/load.js';
 import { packageFile } from '../../lib/package-folder.js';
@@ -29,7 +30,7 @@ const registerGpu: Register = (program, io, done, argv) => {
     .description(
       'host-device copies, local copies, sums, an optimizer step, a store and NCCL, on the GPUs that are there',
     )
-    .option('--gpu <n>', 'the GPU of all that needs one', integer({ min: 0 }), 0)
+    .option('--gpu <n>', 'the GPU of all that needs one', read(whole({ min: 0 })), 0)
     .option(
       '--quick',
       'small arrays and few samples: proves that everything runs, measures nothing',

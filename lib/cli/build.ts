@@ -1,6 +1,7 @@
 // `gradlink build`: the addon, compiled on this machine.
 import { exitCodes } from './io.js';
-import { integer } from './parse.js';
+import { read } from './parse.js';
+import { whole } from '../options/kinds.js';
 import { ProgressBar } from './progress/bar.js';
 import type { Register } from './register.js';
 import { compileAddon } from '../compile/addon.js';
@@ -31,7 +32,7 @@ export const registerBuild: Register = (program, io, done) => {
     .option(
       '-j, --jobs <n>',
       'compile this many files at once (default: the cores)',
-      integer({ min: 1 }),
+      read(whole({ min: 1 })),
     )
     .option('--keep', 'leave sources and objects in build/compile of the package')
     .addHelpText('after', examples)

@@ -2,7 +2,8 @@
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import type { CollectivesOptions } from './collectives-options.js';
-import { integer } from './parse.js';
+import { read } from './parse.js';
+import { whole } from '../options/kinds.js';
 import { UsageError } from './usage-error.js';
 import type { Sweep } from '../measure/collectives/sweep.js';
 
@@ -70,7 +71,7 @@ function refusing({ flags, off, reason }: Refused): Option {
 }
 
 export function addNcclTestsOptions(command: Command): Command {
-  const flag = integer({ min: 0, max: 1 });
+  const flag = read(whole({ min: 0, max: 1 }));
   command
     .option(
       '-I, --per_iter_timing <0|1>',
@@ -81,7 +82,7 @@ export function addNcclTestsOptions(command: Command): Command {
     .option(
       '-K, --per_iter_skip <count>',
       'samples at the beginning that -I leaves out',
-      integer({ min: 0 }),
+      read(whole({ min: 0 })),
       0,
     )
     .option('-C, --report_cputime <0|1>', 'on GPUs: the time that queueing a call takes', flag, 0)
@@ -89,7 +90,7 @@ export function addNcclTestsOptions(command: Command): Command {
     .option(
       '-u, --unalign <index>',
       'on GPUs: arrays begin at this element of their memory',
-      integer({ min: 0, max: 4096 }),
+      read(whole({ min: 0, max: 4096 })),
       0,
     );
   for (const one of refused) command.addOption(refusing(one));

@@ -9,7 +9,8 @@ import {
   ncclTestsSweep,
   type NcclTestsOptions,
 } from './collectives-nccl-tests.js';
-import { byteCount, choice, decimal, integer, offering, ordinals } from './parse.js';
+import { offering, read } from './parse.js';
+import { above, byteCount, choice, ordinals, whole } from '../options/kinds.js';
 import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
@@ -109,7 +110,7 @@ function oneOrAll<T extends string>(
   return offering([...names, 'all'], (text) => {
     if (text === 'all') return names;
     try {
-      return [one(text)];
+      return [one.parse(text)];
     } catch {
       const all = [...names, ...Object.keys(aliases), 'all'];
       throw new InvalidArgumentError(`Expected one of: ${all.join(', ')}.${didYouMean(text, all)}`);
@@ -118,25 +119,30 @@ function oneOrAll<T extends string>(
 }
 
 export function addOptions(command: Command): Command {
-  const count = integer({ min: 1 });
-  const upTo = (max: number): ((text: string) => number) => integer({ min: 0, max });
+  const count = read(whole({ min: 1 }));
+  const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
   command
     .option(
       '-n, --ranks <count>',
       'ranks of this process (default: 2; a job has its own)',
-      integer({ min: 1, max: 1024 }),
+      read(whole({ min: 1, max: 1024 })),
     )
-    .option('-b, --minbytes <size>', 'smallest size', byteCount, 32 * 2 ** 20)
+    .option('-b, --minbytes <size>', 'smallest size', read(byteCount), 32 * 2 ** 20)
     .option(
       '-e, --maxbytes <size>',
       'largest size (default: 32M, or -b where that is larger)',
-      byteCount,
+      read(byteCount),
     )
-    .option('-i, --stepbytes <size>', 'step from size to size, while -f is 1', byteCount, 2 ** 20)
+    .option(
+      '-i, --stepbytes <size>',
+      'step from size to size, while -f is 1',
+      read(byteCount),
+      2 ** 20,
+    )
     .option(
       '-f, --stepfactor <factor>',
       'factor from size to size; 1: -i counts',
-      integer({ min: 1, max: 1024 }),
+      read(whole({ min: 1, max: 1024 })),
       1,
     )
     .option('--iters <count>', 'timed samples of each size', count, 20)
@@ -163,13 +169,13 @@ export function addOptions(command: Command): Command {
     .option(
       '-r, --root <rank>',
       'root of broadcast, reduce, gather and scatter; -1: every rank in turn',
-      integer({ min: -1 }),
+      read(whole({ min: -1 })),
       0,
     )
     .option(
       '-T, --timeout <seconds>',
       'a call, or the meeting of the ranks, that takes longer fails',
-      decimal(0),
+      read(above(0)),
       30,
     )
     .option(
@@ -188,14 +194,18 @@ export function addOptions(command: Command): Command {
     .option(
       '-g, --ngpus <count>',
       'ranks are GPUs: this many a thread',
-      integer({ min: 1, max: 1024 }),
+      read(whole({ min: 1, max: 1024 })),
     )
     .option(
       '-t, --nthreads <count>',
       'threads of this process, with -g GPUs each; every GPU then has its own',
-      integer({ min: 1, max: 1024 }),
+      read(whole({ min: 1, max: 1024 })),
     )
-    .option('--gpus <list>', 'the GPUs to take, such as 0,2 (default: the first ones)', ordinals)
+    .option(
+      '--gpus <list>',
+      'the GPUs to take, such as 0,2 (default: the first ones)',
+      read(ordinals),
+    )
     .option(
       '-G, --cudagraph <count>',
       'capture the calls of a sample as a CUDA graph and launch it this many times; 0: no graph',
@@ -217,7 +227,7 @@ export function addOptions(command: Command): Command {
     .option(
       '--topology <graph>',
       `of neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
-      choice(graphNames),
+      read(choice(graphNames)),
     )
     .option('--dynamic', 'of neighbor_all_reduce: one neighbour a step, each step another')
     .option(

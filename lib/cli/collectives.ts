@@ -18,7 +18,8 @@ import {
 } from './collectives-options.js';
 import type { Io } from './io.js';
 import { measured, ranksOf } from './measured-command.js';
-import { choice } from './parse.js';
+import { read } from './parse.js';
+import { choice } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput } from './report-output.js';
 import { askNccl } from '../measure/collectives/nccl-choices.js';
@@ -77,7 +78,7 @@ export const registerCollectives: Register = (program, io, done, argv) => {
     .argument(
       '<collective>',
       [...collectives, ...neighborCollectives].join(', '),
-      choice([...collectives, ...neighborCollectives], collectiveAliases),
+      read(choice([...collectives, ...neighborCollectives], collectiveAliases)),
     );
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)

@@ -4,7 +4,8 @@ import { Option } from 'commander';
 import { extname } from 'node:path';
 
 import { exitCodes } from './io.js';
-import { choice, percent } from './parse.js';
+import { read } from './parse.js';
+import { choice, percent } from '../options/kinds.js';
 import { readable, readRuns } from './read-runs.js';
 import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
@@ -73,20 +74,20 @@ export const registerCompare: Register = (program, io, done) => {
     .option(
       '--tolerance <percent>',
       'difference that is taken for none, in percent',
-      percent(0, 1000),
+      read(percent(0, 1000)),
       5,
     )
     .option(
       '--confidence <percent>',
       'that no case is called better or worse by chance, all together',
-      percent(50, 99.99),
+      read(percent(50, 99.99)),
       95,
     )
     .option('--ignore-environment', 'judge although machines or settings differ')
     .option(
       '--format <format>',
       `${comparisonFormats.join(', ')} (default: text, or by the ending of --output)`,
-      choice(comparisonFormats, { md: 'markdown' }),
+      read(choice(comparisonFormats, { md: 'markdown' })),
     )
     .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .option('--output <file>', 'write the comparison to this file, in --format')

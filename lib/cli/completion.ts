@@ -1,7 +1,8 @@
 // `gradlink completion`: scripts that let a shell complete commands, options and their values.
 import { Option, type Argument, type Command } from 'commander';
 
-import { choice } from './parse.js';
+import { read } from './parse.js';
+import { choice } from '../options/kinds.js';
 import type { Register } from './register.js';
 
 const shells = ['bash', 'zsh', 'fish'] as const;
@@ -29,7 +30,7 @@ interface Completed {
   readonly options: readonly Word[];
 }
 
-/** What a parser made by choice() takes; other parsers take anything. */
+/** What a parser that has choices takes; other parsers take anything. */
 function valuesOf(parsed: Option | Argument): readonly string[] {
   const { parseArg } = parsed;
   return parseArg !== undefined && 'choices' in parseArg
@@ -136,7 +137,7 @@ export const registerCompletion: Register = (program, io) => {
   program
     .command('completion')
     .description('print a script that completes commands and options in a shell')
-    .argument('<shell>', shells.join(', '), choice(shells))
+    .argument('<shell>', shells.join(', '), read(choice(shells)))
     .addHelpText('after', examples)
     .action((shell: Shell) => {
       io.stdout.write(scripts[shell](program.commands.map(completed)));

@@ -1,7 +1,8 @@
 // `gradlink doctor` and `gradlink topo`: what is here, what is missing, how things are linked.
 import { exitCodes } from './io.js';
 import { version } from '../version.js';
-import { list } from './parse.js';
+import { read } from './parse.js';
+import { list, text } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { shown } from './terminal.js';
 import { didYouMean } from '../nearest.js';
@@ -66,11 +67,7 @@ export const registerDoctor: Register = (program, io, done) => {
     .command('doctor')
     .description('what this machine has for gradlink, what is missing, and what to do')
     .option('--json', 'print JSON: findings and topology')
-    .option(
-      '--require <names>',
-      'fail unless these are ok',
-      list((text) => text),
-    )
+    .option('--require <names>', 'fail unless these are ok', read(list(text())))
     .option('--hostfile <file>', 'look at the hosts of this file too, over ssh, and compare them')
     .option('--remote-shell <command>', 'what runs commands on them, such as "ssh -p 2222"')
     .addHelpText('after', doctorExamples)

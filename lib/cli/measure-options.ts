@@ -1,18 +1,10 @@
 // The options of `gradlink measure`: the original's, with its defaults, and ours; and all that can be wrong with them.
 import { totalmem } from 'node:os';
 
-import { InvalidArgumentError, type Command } from 'commander';
+import type { Command } from 'commander';
 
-import {
-  choice,
-  decimal,
-  deviceList,
-  imageShape,
-  integer,
-  list,
-  offering,
-  ordinals,
-} from './parse.js';
+import { deviceList, imageShape, offering, read } from './parse.js';
+import { above, choice, list, ordinals, whole, WrongValue, type Kind } from '../options/kinds.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
@@ -88,23 +80,27 @@ Examples:
 
 Exit status: 0 all right, 1 a wrong result or a failure, 2 wrong usage.`;
 
-function storeType(text: string): StoreTypeName {
-  try {
-    return parseStoreType(text).name;
-  } catch (error) {
-    if (!(error instanceof GradlinkError)) throw error;
-    const meant = didYouMean(text, storeKinds);
-    throw new InvalidArgumentError(`E${error.message.slice(1)}.${meant}`);
-  }
-}
+const storeType: Kind<StoreTypeName> = {
+  parse(text) {
+    try {
+      return parseStoreType(text).name;
+    } catch (error) {
+      if (!(error instanceof GradlinkError)) throw error;
+      const meant = didYouMean(text, storeKinds);
+      throw new WrongValue(`E${error.message.slice(1)}.${meant}`);
+    }
+  },
+  check: parseStoreType,
+  choices: storeKinds,
+};
 
 /** The original's default is this word, Python's None. */
 const noOptimizer = 'None';
 
-const optimizerName = choice([noOptimizer, ...optimizerNames]);
+const optimizerName = read(choice([noOptimizer, ...optimizerNames]));
 
 export function addMeasureOptions(command: Command): Command {
-  const count = integer({ min: 1, max: 1e6 });
+  const count = read(whole({ min: 1, max: 1e6 }));
   command
     .option(
       '--network <name>',
@@ -115,19 +111,19 @@ export function addMeasureOptions(command: Command): Command {
     .option(
       '--gpus <list>',
       'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all that are there, or CPU devices)',
-      ordinals,
+      read(ordinals),
     )
     .option(
       '--num-layers <count>',
       'depth of the network, where it has several',
-      integer({ min: 1 }),
+      read(whole({ min: 1 })),
       152,
     )
-    .option('--kv-store <type>', 'type of the store', offering(storeKinds, storeType), 'device')
+    .option('--kv-store <type>', 'type of the store', read(storeType), 'device')
     .option(
       '--merge <how>',
       'what merges on GPUs: nccl, peers (copies between GPUs), or, of the store device, auto, NCCL where it can start',
-      choice(mergeNames),
+      read(choice(mergeNames)),
     )
     .option(
       '--no-peer',
@@ -137,18 +133,18 @@ export function addMeasureOptions(command: Command): Command {
     .option(
       '--big-array-bound <count>',
       "of stores with servers: arrays of at least this many elements are cut over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
-      integer({ min: 1 }),
+      read(whole({ min: 1 })),
     )
     .option('--num-batches <count>', 'timed batches', count, 5)
     .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
     .option(
       '--test-results <0|1>',
       'compare every batch with what is expected; 0: do not',
-      integer({ min: 0, max: 1 }),
+      read(whole({ min: 0, max: 1 })),
       1,
     )
     .option('--image-shape <c,h,w>', 'channels, height and width', imageShape, [3, 224, 224])
-    .option('--num-classes <count>', 'outputs of the network', integer({ min: 1 }), 1000)
+    .option('--num-classes <count>', 'outputs of the network', read(whole({ min: 1 })), 1000)
     .option(
       '--optimizer <name>',
       'optimizer of the store; None: pushes assign',
@@ -158,38 +154,38 @@ export function addMeasureOptions(command: Command): Command {
     .option(
       '--gc-type <type>',
       'gradient compression: none, 2bit or 1bit',
-      choice(['none', '2bit', '1bit'] as const),
+      read(choice(['none', '2bit', '1bit'] as const)),
       'none',
     )
     .option(
       '--cpus <count>',
       `number of CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
-      integer({ min: 1, max: mostDevices }),
+      read(whole({ min: 1, max: mostDevices })),
     )
     .option('--devices <list>', 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1', deviceList)
-    .option('--compare <types>', 'run these stores one after the other', list(storeType))
+    .option('--compare <types>', 'run these stores one after the other', read(list(storeType)))
     .option(
       '--mode <mode>',
       'push-pull: all pushes, then all pulls; pushpull: one call for both',
-      choice(storeModes),
+      read(choice(storeModes)),
       'push-pull',
     )
     .option(
       '--dtype <type>',
       `element type of the gradients: ${gradientTypes.join(', ')}`,
-      choice(gradientTypes),
+      read(choice(gradientTypes)),
       'float32',
     )
     .option(
       '--warmup <count>',
       'batches before the first timed one',
-      integer({ min: 0, max: 1e6 }),
+      read(whole({ min: 0, max: 1e6 })),
       1,
     )
-    .option('--seed <number>', 'of the gradients', integer({ min: 0, max: 2 ** 32 - 1 }), 0)
-    .option('--gc-threshold <number>', 'threshold of the compression', decimal(0), 0.5)
+    .option('--seed <number>', 'of the gradients', read(whole({ min: 0, max: 2 ** 32 - 1 })), 0)
+    .option('--gc-threshold <number>', 'threshold of the compression', read(above(0)), 0.5)
     .option('--all-params', 'the arrays of the batch normalisations too, which MXNet leaves out')
-    .option('--multiplier <width>', 'width of the mobile networks', decimal(0))
+    .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
     .option('--progress', 'a progress bar, on a terminal');
   return addReportOptions(command).addHelpText('after', examples);
 }

@@ -1,6 +1,7 @@
 // `gradlink models`: the networks whose gradients `gradlink measure` moves, and their arrays.
 import type { Io } from './io.js';
-import { choice, decimal, imageShape, integer, offering } from './parse.js';
+import { imageShape, offering, read } from './parse.js';
+import { above, choice, whole } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { shown } from './terminal.js';
 import { asUsage } from './usage-error.js';
@@ -159,16 +160,21 @@ export const registerModels: Register = (program, io) => {
     .option(
       '--num-layers <count>',
       'depth, where a network has several (default: 152, as in measure)',
-      integer({ min: 1 }),
+      read(whole({ min: 1 })),
     )
     .option(
       '--image-shape <c,h,w>',
       'channels, height and width (default: 3,224,224 or what the network is published for)',
       imageShape,
     )
-    .option('--num-classes <count>', 'outputs of the classifier', integer({ min: 1 }), 1000)
-    .option('--multiplier <width>', 'width of the mobile networks', decimal(0))
-    .option('--dtype <type>', 'element type that the sizes are for', choice(dtypes), 'float32')
+    .option('--num-classes <count>', 'outputs of the classifier', read(whole({ min: 1 })), 1000)
+    .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
+    .option(
+      '--dtype <type>',
+      'element type that the sizes are for',
+      read(choice(dtypes)),
+      'float32',
+    )
     .option('--all-params', 'the arrays of the batch normalisations too')
     .option('--json', 'print JSON: names, shapes, elements, bytes')
     .addHelpText('after', examples)

@@ -3,7 +3,8 @@ import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
 import { measured } from './measured-command.js';
-import { gpuList, integer } from './parse.js';
+import { read } from './parse.js';
+import { gpuList, whole } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
@@ -56,24 +57,29 @@ Examples:
 Exit status: 0 all that ran was right, 1 wrong data, a failure, or nothing could run, 2 wrong usage.`;
 
 function addOptions(command: Command): Command {
-  const count = integer({ min: 1, max: 1e6 });
+  const count = read(whole({ min: 1, max: 1e6 }));
   return command
     .option('-l, --list', 'list the cases')
     .option('-t, --testcase <names...>', 'only these cases, by name or number')
     .option('-p, --prefix <prefixes...>', 'only cases whose names begin so')
     .option('--matrix', 'all pairs: bandwidth, both directions, latency; peer access off and on')
     .option('--quick', 'a first look in seconds: as -b 16 -i 1 --loop-count 4')
-    .option('-b, --buffer-size <MiB>', 'size of one copy', integer({ min: 1, max: 2 ** 20 }), 512)
+    .option(
+      '-b, --buffer-size <MiB>',
+      'size of one copy',
+      read(whole({ min: 1, max: 2 ** 20 })),
+      512,
+    )
     .option('-i, --samples <count>', 'samples of each figure', count, 3)
     .option('--loop-count <count>', 'copies that one sample times together', count, 16)
     .option('-m, --mean', 'figures at the mean of the samples instead of the median')
     .option('-s, --skip-verification', 'do not compare what was copied')
     .option('-d, --disable-affinity', 'allocate host memory wherever the process runs')
-    .option('--gpus <list>', 'only these GPUs, such as 0,2 (default: all)', gpuList)
+    .option('--gpus <list>', 'only these GPUs, such as 0,2 (default: all)', read(gpuList))
     .option(
       '--timeout <seconds>',
       'a sample that takes longer fails',
-      integer({ min: 1, max: 86_400 }),
+      read(whole({ min: 1, max: 86_400 })),
       120,
     );
 }

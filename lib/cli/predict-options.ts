@@ -1,7 +1,8 @@
 // Options of `gradlink predict`.
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
-import { byteCount, choice, decimal, imageShape, integer, list, offering } from './parse.js';
+import { imageShape, offering, read } from './parse.js';
+import { above, byteCount, choice, list, whole } from '../options/kinds.js';
 import { dtypes, type DType } from '../tensor/dtype.js';
 import type { ImageShape } from '../models/index.js';
 import { networkNames } from '../models/names.js';
@@ -51,7 +52,7 @@ Examples:
   $ gradlink predict --link 20,3.1 --compute 180 --network vgg --num-layers 16 --schemes ring,one-peer
   $ gradlink predict --validate all                  the model on tables that others published`;
 
-const milliseconds = decimal(0);
+const milliseconds = read(above(0));
 
 /** `20,3.1`: microseconds of a small message and GB/s. */
 function linkPair(text: string): readonly [number, number] {
@@ -66,7 +67,11 @@ function linkPair(text: string): readonly [number, number] {
 export function addPredictOptions(command: Command): Command {
   return command
     .option('--between <run>', 'sweep between hosts, one rank a host (needs --per-host)')
-    .option('--per-host <count>', 'workers of a host (default: all)', integer({ min: 1, max: 1e6 }))
+    .option(
+      '--per-host <count>',
+      'workers of a host (default: all)',
+      read(whole({ min: 1, max: 1e6 })),
+    )
     .option('--link <us,gb>', 'in place of RUN: microseconds of a message and GB/s', linkPair)
     .option('--between-link <us,gb>', 'the same between hosts, in place of --between', linkPair)
     .option(
@@ -75,54 +80,54 @@ export function addPredictOptions(command: Command): Command {
       offering(networkNames, String),
       'resnet',
     )
-    .option('--num-layers <count>', 'depth, where a network has several', integer({ min: 1 }))
+    .option('--num-layers <count>', 'depth, where a network has several', read(whole({ min: 1 })))
     .option('--image-shape <c,h,w>', 'channels, height and width', imageShape)
-    .option('--num-classes <count>', 'outputs of the classifier', integer({ min: 1 }), 1000)
-    .option('--dtype <type>', 'element type of the gradients', choice(dtypes), 'float32')
+    .option('--num-classes <count>', 'outputs of the classifier', read(whole({ min: 1 })), 1000)
+    .option('--dtype <type>', 'element type of the gradients', read(choice(dtypes)), 'float32')
     .option('--gradients <file>', 'in place of a network: a JSON array of bytes, forward order')
     .option('--forward <ms>', 'milliseconds of the forward pass of one worker', milliseconds)
     .option('--backward <ms>', 'milliseconds of its backward pass', milliseconds)
     .option('--compute <ms>', 'both together: a third is taken as forward', milliseconds)
-    .option('--sigma <ms>', 'standard deviation of a step among workers', decimal(-1e-9), 0)
-    .option('--batch-size <count>', 'samples of a step of one worker', integer({ min: 1 }), 1)
+    .option('--sigma <ms>', 'standard deviation of a step among workers', read(above(-1e-9)), 0)
+    .option('--batch-size <count>', 'samples of a step of one worker', read(whole({ min: 1 })), 1)
     .option(
       '--bucket-cap <bytes>',
       'gradients that are exchanged together',
-      byteCount,
+      read(byteCount),
       25 * 2 ** 20,
     )
     .option('--no-overlap', 'exchange after the backward pass')
     .option(
       '--workers <list>',
       'how many to predict, such as 2,8,64',
-      list(integer({ min: 1, max: 1e6 })),
+      read(list(whole({ min: 1, max: 1e6 }))),
     )
     .option(
       '--hosts <list>',
       'in place of --workers: how many full hosts, such as 2,16,1000 (needs --per-host)',
-      list(integer({ min: 1, max: 1e6 })),
+      read(list(whole({ min: 1, max: 1e6 }))),
     )
     .option(
       '--rails <count>',
       'network interfaces that a host uses at the same time, each as the link between hosts (default: 1)',
-      integer({ min: 1, max: 64 }),
+      read(whole({ min: 1, max: 64 })),
     )
     .option(
       '--servers <count>',
       'of the parameter server (default: one a host)',
-      integer({ min: 1 }),
+      read(whole({ min: 1 })),
     )
-    .option('--schemes <list>', schemes.join(', '), list(choice(schemes)))
+    .option('--schemes <list>', schemes.join(', '), read(list(choice(schemes))))
     .option('--all', 'print every scheme, not the best of each number of workers only')
     .option(
       '--validate <table>',
       `predict what is known, and print the errors: ${validations.join(', ')} (own: RUN)`,
-      choice(validations),
+      read(choice(validations)),
     )
     .option(
       '--format <format>',
       `${predictionFormats.join(', ')} (default: text, or by the ending of --output)`,
-      choice(predictionFormats, { md: 'markdown' }),
+      read(choice(predictionFormats, { md: 'markdown' })),
     )
     .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .option('--output <file>', 'write to this file, in --format')

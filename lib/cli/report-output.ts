@@ -5,7 +5,8 @@ import { dirname, extname } from 'node:path';
 import { Option, type Command } from 'commander';
 
 import type { Io } from './io.js';
-import { choice } from './parse.js';
+import { read } from './parse.js';
+import { choice } from '../options/kinds.js';
 import { UsageError } from './usage-error.js';
 import type { Report } from '../results/result.js';
 import { targetOf, writeFileAtomic } from '../files/index.js';
@@ -28,7 +29,7 @@ export function addReportOptions(command: Command): Command {
     .option(
       '--format <format>',
       `${reportFormats.join(', ')} (default: text, or by the ending of --output)`,
-      choice(reportFormats, { md: 'markdown' }),
+      read(choice(reportFormats, { md: 'markdown' })),
     )
     .addOption(new Option('--json', 'as --format json').implies({ format: 'json' }))
     .option('--output <file>', 'write the report to this file, in --format');

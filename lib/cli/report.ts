@@ -3,7 +3,8 @@ import { mkdirSync } from 'node:fs';
 import { basename, dirname, extname, join } from 'node:path';
 
 import { exitCodes, type Io } from './io.js';
-import { choice } from './parse.js';
+import { read } from './parse.js';
+import { choice } from '../options/kinds.js';
 import { readRuns } from './read-runs.js';
 import type { Register } from './register.js';
 import { checkOutput } from './report-output.js';
@@ -153,7 +154,7 @@ export const registerReport: Register = (program, io, done) => {
     .option(
       '--format <format>',
       `${formats.join(', ')} (default: by the ending of --output, else html)`,
-      choice(formats, { markdown: 'md' }),
+      read(choice(formats, { markdown: 'md' })),
     )
     .option('--chart <names...>', 'only these charts; see --list')
     .option('--list', 'list the charts that these runs have')

@@ -3,7 +3,8 @@ import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { exitCodes } from './io.js';
-import { integer } from './parse.js';
+import { read } from './parse.js';
+import { whole } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { UsageError } from './usage-error.js';
 import { serveJob } from '../kvstore/serve.js';
@@ -61,7 +62,7 @@ export const registerServe: Register = (program, io, done) => {
     .option(
       '--threads <count>',
       'merge pipelines; one a core unless set',
-      integer({ min: 1, max: 1024 }),
+      read(whole({ min: 1, max: 1024 })),
     )
     .option('--module <file>', 'a module that exports updater or onCommand, as serveJob takes them')
     .addHelpText('after', help)

@@ -1,7 +1,8 @@
 // The options of `gradlink train`, and what they come to.
 import type { Command } from 'commander';
 
-import { choice, collect, decimal, integer, list } from './parse.js';
+import { collect, read } from './parse.js';
+import { above, choice, list, whole } from '../options/kinds.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { trainStyles, type TrainStyle } from '../report/train-lines.js';
@@ -102,15 +103,16 @@ Examples:
 
 Exit status: 0 all well, 1 a run failed, 2 wrong usage.`;
 
-const positive = integer({ min: 1, max: 1_000_000_000 });
+const counted = whole({ min: 1, max: 1_000_000_000 });
+const positive = read(counted);
 
 export function addTrainOptions(command: Command): Command {
   command
-    .option('--model <name>', modelNames.join(', '), choice(modelNames), 'resnet50')
+    .option('--model <name>', modelNames.join(', '), read(choice(modelNames)), 'resnet50')
     .option(
       '--dataset <name>',
       `${datasetNames.join(', ')}, made up with --seed (default: tokens for bert-tiny, else cifar10)`,
-      choice(datasetNames),
+      read(choice(datasetNames)),
     )
     .option('--data-dir <folder>', "read CIFAR-10's binary files from there")
     .option('--image-size <pixels>', 'height and width of images that are made up', positive)
@@ -121,7 +123,7 @@ export function addTrainOptions(command: Command): Command {
     .option(
       '--num-warmup-batches <steps>',
       'steps before measuring (default: 10; 50 for elasticdl, 20 for tianshu, 1 with --steps)',
-      integer({ min: 0, max: 1_000_000_000 }),
+      read(whole({ min: 0, max: 1_000_000_000 })),
     )
     .option(
       '--num-batches-per-iter <steps>',
@@ -134,26 +136,30 @@ export function addTrainOptions(command: Command): Command {
       positive,
     )
     .option('--steps <count>', 'measure this many steps, each by itself', positive)
-    .option('--optimizer <name>', trainOptimizers.join(', '), choice(trainOptimizers), 'sgd')
-    .option('--lr <rate>', 'learning rate', decimal(0), 0.01)
+    .option('--optimizer <name>', trainOptimizers.join(', '), read(choice(trainOptimizers)), 'sgd')
+    .option('--lr <rate>', 'learning rate', read(above(0)), 0.01)
     .option(
       '--dist-optimizer <name>',
       `what keeps workers together: ${distOptimizers.join(', ')}, or a key-value store: kv:TYPE`,
-      choice(methods, methodAliases),
+      read(choice(methods, methodAliases)),
       'gradient_allreduce',
     )
     .option(
       '--mode <name>',
       `of gradient_allreduce: ${reduceModes.join(', ')}`,
-      choice(reduceModes),
+      read(choice(reduceModes)),
       'overlap',
     )
     .option(
       '--compression <name>',
       `how gradients travel in gradient_allreduce: ${compressions.join(', ')} (default: as they are)`,
-      choice(compressions),
+      read(choice(compressions)),
     )
-    .option('--bucket-cap-mb <MiB>', 'of gradient_allreduce (default: 25, the first 1)', decimal(0))
+    .option(
+      '--bucket-cap-mb <MiB>',
+      'of gradient_allreduce (default: 25, the first 1)',
+      read(above(0)),
+    )
     .option(
       '--disable-dynamic-topology',
       'average with all neighbours of the graph in each step, not with one',
@@ -162,13 +168,13 @@ export function addTrainOptions(command: Command): Command {
     .option(
       '--seed <number>',
       'of weights, samples and their order',
-      integer({ min: 0, max: 100_000 }),
+      read(whole({ min: 0, max: 100_000 })),
       0,
     )
     .option(
       '--backend <name>',
       `${backendNames.join(', ')} (default: the first that is installed)`,
-      choice(backendNames),
+      read(choice(backendNames)),
     )
     .option('--allow-cpu', 'let node-gpu compute on the CPU where TensorFlow finds no GPU')
     .option(
@@ -177,11 +183,11 @@ export function addTrainOptions(command: Command): Command {
     )
     .option('--checkpoint-dir <folder>', 'write checkpoints there, and go on from the last one')
     .option('--checkpoint-every <steps>', 'steps from one checkpoint to the next', positive, 100)
-    .option('--style <name>', trainStyles.join(', '), choice(trainStyles), 'bluefog')
+    .option('--style <name>', trainStyles.join(', '), read(choice(trainStyles)), 'bluefog')
     .option(
       '--workers <counts>',
       'of elasticdl: start a job of each of these sizes, 1,2,4',
-      list(positive),
+      read(list(counted)),
     )
     .option('--plan <file>', 'of tianshu and elasticdl: the grid to run, in YAML')
     .option(

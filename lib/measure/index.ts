@@ -7,7 +7,8 @@
 export { run as runCollectives, type CollectivesOptions } from './collectives/run.js';
 export { averages, type Average, type Sweep } from './collectives/sweep.js';
 export type { NcclChoice, NcclChoices } from './collectives/nccl-choices.js';
-export { run as runDdp, type DdpOptions, type SyntheticCompute } from './ddp/run.js';
+export type { DdpOptions, SyntheticCompute } from './ddp/options.js';
+export { run as runDdp } from './ddp/run.js';
 export type { ModelWorkloadOptions } from './ddp/step.js';
 export { run as runNeighbors, type NeighborsOptions } from './neighbors/run.js';
 export {

@@ -8,6 +8,8 @@ import {
   type Scalar,
 } from '../results/result.js';
 import { aFunction, anObject, optionsObject } from '../checks.js';
+import { filled, shown, type Filled, type OptionsOf, type Table } from '../options/table.js';
+import type { Kind } from '../options/kinds.js';
 import { version } from '../version.js';
 
 /** Options of every benchmark. */
@@ -24,6 +26,14 @@ export interface Asked {
   readonly commandLine: readonly string[];
   readonly options: Readonly<Record<string, Scalar>>;
 }
+
+const asked: Kind<Asked> = {
+  parse(): never {
+    throw new Error('no command line says what was asked');
+  },
+  check: anObject,
+};
+const runTable = { asked: { kind: asked } };
 
 /** One rank of a run. */
 export interface RankInfo {
@@ -50,6 +60,27 @@ export interface RunEvents {
   onEstimate?(secondsLeft: number, done: number, total: number): void;
   /** With the cases that one step measured together, such as a size in place and out of place. */
   onCases?(cases: readonly CaseResult[]): void;
+}
+
+/** The options of a run with their defaults, and what its report records. */
+export type Given<T extends Table> = Filled<T> & { readonly asked: Asked };
+
+/**
+ * The options of a run by its table: what was given, else the defaults. A report records them as they would be typed.
+ *
+ * @throws TypeError or RangeError with a code, for what is no object, an option that is not known and a wrong value
+ */
+export function givenOptions<T extends Table>(
+  table: T,
+  options: OptionsOf<T> & RunOptions,
+): Given<T> {
+  const all = filled({ ...table, ...runTable }, options, 'run') as Filled<T> & RunOptions;
+  const typed = Object.entries(table).map(([name, { kind }]) => [
+    name,
+    shown(kind, (all as Readonly<Record<string, unknown>>)[name]),
+  ]);
+  const recorded = flatOptions(Object.fromEntries(typed) as object);
+  return { ...all, asked: all.asked ?? { commandLine: [], options: recorded } };
 }
 
 /** Defaults of all options but those that have none. */

@@ -178,12 +178,6 @@ describe('runDdp', () => {
     expect(told).toContain('6/6');
     expect(report.run.options).toMatchObject({ steps: 2, syntheticCompute: '5', ranks: 1 });
   });
-
-  it('refuses a mode that is none', async () => {
-    await expect(runDdp({ modes: ['overlapped' as never] })).rejects.toMatchObject({
-      code: 'ERR_INVALID_ARG_VALUE',
-    });
-  });
 });
 
 describe('runP2p and runTrain', () => {

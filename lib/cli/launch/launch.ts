@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 
 import { exitCodes, type Io } from '../io.js';
 import { ownCommand } from '../own-command.js';
-import { choice, collect, decimal, integer } from '../parse.js';
+import { collect, read } from '../parse.js';
+import { above, choice, whole } from '../../options/kinds.js';
 import { ProgressRelay } from '../progress/relay.js';
 import { withColumns } from '../terminal-width.js';
 import type { Register } from '../register.js';
@@ -161,12 +162,12 @@ export const registerLaunch: Register = (program, io, done) => {
     .requiredOption(
       '-n, --num-workers <count>',
       'processes to start, the ranks 0 to count - 1 (also as -np)',
-      integer({ min: 1, max: 4096 }),
+      read(whole({ min: 1, max: 4096 })),
     )
     .option(
       '-s, --num-servers <count>',
       'processes that keep the distributed store; they run gradlink serve (default: as many as workers where the command names a store dist_…, else 0)',
-      integer({ min: 0, max: 4096 }),
+      read(whole({ min: 0, max: 4096 })),
     )
     .option(
       '-H, --hostfile <file>',
@@ -215,26 +216,30 @@ export const registerLaunch: Register = (program, io, done) => {
     .option(
       '--bind-to <what>',
       'core: each process runs on its share of the cores; none: wherever there is time',
-      choice(bindings),
+      read(choice(bindings)),
       'core',
     )
     .option(
       '--gpus-per-worker <count>',
       'each worker sees COUNT GPUs of its host, by its local rank (CUDA_VISIBLE_DEVICES), instead of all, and runs on the cores next to them',
-      integer({ min: 1, max: 64 }),
+      read(whole({ min: 1, max: 64 })),
     )
     .option('--gpu-per-worker', 'as --gpus-per-worker 1')
-    .option('--timeout <seconds>', 'end the job after so long, with exit status 124', decimal(0))
+    .option(
+      '--timeout <seconds>',
+      'end the job after so long, with exit status 124',
+      read(above(0)),
+    )
     .option(
       '--grace <seconds>',
       'time between SIGTERM and SIGKILL when the job is ended',
-      decimal(0),
+      read(above(0)),
       5,
     )
     .option(
       '--host-timeout <seconds>',
       'a host that nothing is heard from for so long is lost, and with it the job',
-      decimal(0),
+      read(above(0)),
       15,
     )
     .option('--tolerate-worker-loss', 'go on without workers that fail, as long as one is left')
@@ -245,12 +250,12 @@ export const registerLaunch: Register = (program, io, done) => {
     .option(
       '--max-restarts <count>',
       `with --elastic: how often after workers that exit with an error; 0: only after those that a signal kills (default: ${defaultMaxRestarts})`,
-      integer({ min: 0, max: 4096 }),
+      read(whole({ min: 0, max: 4096 })),
     )
     .option(
       '--min-workers <count>',
       'with --elastic: the fewest workers that a job goes on with',
-      integer({ min: 1, max: 4096 }),
+      read(whole({ min: 1, max: 4096 })),
       1,
     )
     .option('--tag-output', 'put [RANK] before every line, [sN] before those of server N')

@@ -1,8 +1,9 @@
 // What one option of a comparison of data parallelism is: something that takes steps, and the times of each.
 import type { Communicator } from '../../communicator/communicator.js';
 import type { BucketPlan, ReduceMode } from '../../train/buckets/types.js';
-import type { BackendName, DatasetName, ModelName } from '../../train/names.js';
 import type { Timeline } from '../../files/timeline.js';
+import type { Filled } from '../../options/table.js';
+import type { ddpTable } from './options.js';
 
 /** Seconds of one step of one rank. */
 export interface StepTimes {
@@ -35,17 +36,10 @@ export interface DdpTrainer {
 }
 
 /** A model of TensorFlow.js as what computes gradients. */
-export interface ModelWorkloadOptions {
-  /** Default lenet. */
-  readonly model: ModelName;
-  /** Of made-up samples; default cifar10. */
-  readonly dataset: DatasetName;
-  /** Samples of each rank's batch, which is the same in every step; default 8. */
-  readonly batchSize: number;
-  /** Default the fastest that is installed. */
-  readonly backend?: BackendName | undefined;
-  /** Whether `'node-gpu'` may compute on the CPU where there is no GPU. */
-  readonly allowCpu?: boolean | undefined;
+export interface ModelWorkloadOptions extends Pick<
+  Filled<typeof ddpTable>,
+  'model' | 'dataset' | 'batchSize' | 'backend' | 'allowCpu'
+> {
   readonly rank: number;
   readonly size: number;
 }

@@ -1,0 +1,177 @@
+// Kinds of option values: each is read from what a command line says, and checked where a program gives it.
+import { aBoolean, arrayOf, nonEmpty, oneOf } from '../checks.js';
+import { argumentError } from '../errors.js';
+import { didYouMean, plainLetters } from '../nearest.js';
+
+/** What was typed is not of a kind; the message says what was expected. */
+export class WrongValue extends Error {
+  override readonly name = 'WrongValue';
+}
+
+export interface Kind<T> {
+  /** @throws WrongValue */
+  parse(text: string): T;
+  /** @throws TypeError or RangeError with a code, for a value of a program */
+  check(value: unknown, name: string): void;
+  /** As it is typed, where a command and a program give it in different forms. */
+  show?(value: T): string | number | null;
+  /** Words that a shell offers. */
+  readonly choices?: readonly string[];
+}
+
+/** Numbers that a command and a program give alike. */
+function numbers(
+  expected: string,
+  read: (text: string) => number,
+  holds: (value: number) => boolean,
+): Kind<number> {
+  return {
+    parse(text) {
+      const value = read(text);
+      if (!holds(value)) throw new WrongValue(`Expected ${expected}.`);
+      return value;
+    },
+    check(value, name) {
+      if (typeof value !== 'number') {
+        throw argumentError('ERR_INVALID_ARG_TYPE', name, expected, value);
+      }
+      if (!holds(value)) throw argumentError('ERR_OUT_OF_RANGE', name, expected, value);
+    },
+  };
+}
+
+export interface Range {
+  readonly min?: number;
+  readonly max?: number;
+}
+
+function describeRange({ min, max }: Range): string {
+  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
+  if (min !== undefined) return ` of at least ${min}`;
+  return max === undefined ? '' : ` of at most ${max}`;
+}
+
+const within = (value: number, { min = -Infinity, max = Infinity }: Range): boolean =>
+  value >= min && value <= max;
+
+/** A whole number, written with digits only (so that `1e3`, `0x10` and the empty string are errors). */
+export function whole(range: Range = {}): Kind<number> {
+  return numbers(
+    `a whole number${describeRange(range)}`,
+    (text) => (/^[+-]?\d+$/.test(text) ? Number(text) : NaN),
+    (value) => Number.isSafeInteger(value) && within(value, range),
+  );
+}
+
+/** A finite decimal number above a bound. */
+export function above(bound: number): Kind<number> {
+  return numbers(
+    `a number greater than ${bound}`,
+    (text) => (text.trim() === '' ? NaN : Number(text)),
+    (value) => Number.isFinite(value) && value > bound,
+  );
+}
+
+/** A decimal number of percent, with or without the sign. */
+export function percent(min: number, max: number): Kind<number> {
+  return numbers(
+    `percent${describeRange({ min, max })}`,
+    (text) => Number(/^(\d+(?:\.\d+)?) ?%?$/.exec(text)?.[1]),
+    (value) => within(value, { min, max }),
+  );
+}
+
+/** What `kind` checks; typed as so many of a unit, of the kind `typed`. */
+export function inUnits(
+  kind: Pick<Kind<number>, 'check'>,
+  unit: number,
+  typed: Kind<number>,
+): Kind<number> {
+  return {
+    parse: (text) => typed.parse(text) * unit,
+    check: (value, name) => kind.check(value, name),
+    show: (value) => value / unit,
+  };
+}
+
+/** Whether it was given. */
+export const flag: Kind<boolean> = { parse: () => true, check: aBoolean };
+
+/** Any text, with words that a shell may offer. */
+export function text(choices?: readonly string[]): Kind<string> {
+  return { parse: String, check: nonEmpty, ...(choices === undefined ? {} : { choices }) };
+}
+
+/** One of `names`; typed however its words are joined, or by one of the `aliases`, each of which is one of them. */
+export function choice<T extends string>(
+  names: readonly T[],
+  aliases: Readonly<Record<string, T>> = {},
+): Kind<T> {
+  return {
+    parse(text) {
+      const found =
+        names.find((name) => name === text) ??
+        (Object.hasOwn(aliases, text) ? aliases[text] : undefined) ??
+        names.find((name) => plainLetters(name) === plainLetters(text));
+      if (found !== undefined) return found;
+      const meant = didYouMean(text, [...names, ...Object.keys(aliases)]);
+      throw new WrongValue(`Expected one of: ${names.join(', ')}.${meant}`);
+    },
+    check: (value, name) => oneOf(value, name, names),
+    choices: names,
+  };
+}
+
+/** The items of a comma list without gaps. */
+export function items(text: string): string[] {
+  const parts = text.split(',').map((part) => part.trim());
+  if (parts.some((part) => part === '')) {
+    throw new WrongValue('Expected a comma-separated list without empty items.');
+  }
+  return parts;
+}
+
+/** A comma list without gaps; what is typed must name each item once, unless `repeats` says otherwise. */
+export function list<T>(kind: Kind<T>, { repeats = false } = {}): Kind<readonly T[]> {
+  return {
+    parse(text) {
+      const parts = items(text);
+      const repeated = parts.find((part, i) => parts.indexOf(part) !== i);
+      if (repeated !== undefined && !repeats) {
+        throw new WrongValue(`Expected each item once, but ${repeated} is repeated.`);
+      }
+      return parts.map((part) => kind.parse(part));
+    },
+    check(value, name) {
+      const given = arrayOf(value, name);
+      // By the index: forEach passes over the holes of a sparse array.
+      for (let i = 0; i < given.length; i += 1) kind.check(given[i], `${name}[${i}]`);
+    },
+  };
+}
+
+const unitBytes: Readonly<Record<string, number>> = {
+  '': 1,
+  K: 2 ** 10,
+  M: 2 ** 20,
+  G: 2 ** 30,
+  T: 2 ** 40,
+};
+
+/** Bytes with an optional binary suffix, as nccl-tests reads them: 8, 64K, 128M, 1G (1K = 1024). */
+export const byteCount = numbers(
+  'a whole number of bytes such as 8, 64K, 128M or 1G',
+  (text) => {
+    const [, number, suffix = ''] = /^(\d+(?:\.\d+)?)([KMGT]?)(?:i?B)?$/i.exec(text) ?? [];
+    return Number(number) * (unitBytes[suffix.toUpperCase()] ?? NaN);
+  },
+  (value) => Number.isSafeInteger(value) && value >= 0,
+);
+
+const gpu = whole({ min: 0, max: 1023 });
+
+/** GPUs by ordinal, each once: `0,1,2`. */
+export const gpuList = list(gpu);
+
+/** GPUs by ordinal, each as many times as it is to be a device: `0,0,0,0`. */
+export const ordinals = list(gpu, { repeats: true });

@@ -1,0 +1,59 @@
+// A tool's options in one table: what a program may give, what a command line says, defaults and checks come from it.
+import type { Kind } from './kinds.js';
+import { optionsObject } from '../checks.js';
+
+/** One option, by the name that programs give it. */
+export interface Row<T> {
+  readonly kind: Kind<T>;
+  readonly default?: T;
+  /** As commander has it: `-b, --buffer-size <MiB>`. Absent: no command has it. */
+  readonly flag?: string;
+  readonly help?: string;
+}
+
+export type Table = Readonly<Record<string, Row<unknown>>>;
+
+type ValueOf<R> = R extends { readonly kind: Kind<infer V> } ? V : never;
+
+/** What a program may give. */
+export type OptionsOf<T extends Table> = {
+  readonly [K in keyof T]?: ValueOf<T[K]> | undefined;
+};
+
+type Defaulted<T extends Table> = {
+  [K in keyof T]: T[K] extends { readonly default: unknown } ? K : never;
+}[keyof T];
+
+/** The same with the defaults of those that have one. */
+export type Filled<T extends Table> = OptionsOf<T> & {
+  readonly [K in Defaulted<T>]: ValueOf<T[K]>;
+};
+
+/** The rows as they are: the compiler sees to it that each default is of its kind. */
+export function optionTable<T extends Table>(
+  rows: T & { readonly [K in keyof T]: Row<ValueOf<T[K]>> },
+): T {
+  return rows;
+}
+
+/**
+ * What was given, else the defaults; undefined is as good as absent.
+ *
+ * @throws TypeError or RangeError with a code, for what is no object, an option that is not known and a wrong value
+ */
+export function filled<T extends Table>(table: T, given: OptionsOf<T>, owner: string): Filled<T> {
+  const known: ReadonlySet<string> = new Set(Object.keys(table));
+  const values: Readonly<Record<string, unknown>> = optionsObject(given, known, owner);
+  const all: Record<string, unknown> = {};
+  for (const [name, row] of Object.entries(table)) {
+    const value = values[name];
+    if (value !== undefined) row.kind.check(value, name);
+    if (value !== undefined || 'default' in row) all[name] = value ?? row.default;
+  }
+  return all as Filled<T>;
+}
+
+/** A value as it is typed and recorded. */
+export function shown<T>(kind: Kind<T>, value: T): unknown {
+  return kind.show === undefined || value === undefined ? value : kind.show(value);
+}
