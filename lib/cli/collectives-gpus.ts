@@ -31,8 +31,8 @@ export interface GpuPlan {
 function refuseHostOptions(options: CollectivesOptions): void {
   const given = [
     ...(options.ranks === undefined ? [] : ['-n']),
-    ...(options.shared === true ? ['--shared'] : []),
-    ...(options.threads === true ? ['--threads'] : []),
+    ...(options.shared ? ['--shared'] : []),
+    ...(options.threads ? ['--threads'] : []),
   ];
   const [first] = given;
   if (first !== undefined) {
@@ -46,7 +46,7 @@ function refuseGpuOptions(options: CollectivesOptions): void {
     ...(cudagraph > 0 ? ['-G'] : []),
     ...(local_register > 0 ? ['-R'] : []),
     ...(blocking > 0 ? ['-z'] : []),
-    ...(options.report_cputime > 0 ? ['-C'] : []),
+    ...(options.cpuTime ? ['-C'] : []),
     ...(options.unalign > 0 ? ['-u'] : []),
     ...(algorithms === true ? ['--algorithms'] : []),
   ];
@@ -70,7 +70,7 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
   if (options.cudagraph > 0 && options.blocking > 0) {
     throw UsageError.of('-G and -z', 'one of them', 'both', 'A graph is waited for as a whole.');
   }
-  if (options.cudagraph > 0 && options.per_iter_timing > 0) {
+  if (options.cudagraph > 0 && options.perIteration) {
     throw UsageError.of('-I and -G', 'one of them', 'both', 'A graph is timed as a whole.');
   }
   const place = readJob();
@@ -83,7 +83,7 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
     graphLaunches: options.cudagraph,
     waiting: options.blocking,
     registration: options.local_register,
-    aggregate: options.agg_iters !== undefined,
+    aggregate: options.batch !== undefined,
     unalign: options.unalign,
   };
   return place === undefined

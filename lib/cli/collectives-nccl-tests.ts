@@ -1,20 +1,9 @@
-// Options that nccl-tests has beside the common ones: those that mean something here, and why the others do not.
+// Options that nccl-tests has beside the common ones: what two of them need, and why others mean nothing here.
 import { InvalidArgumentError, Option, type Command } from 'commander';
 
 import type { CollectivesOptions } from './collectives-options.js';
-import { read } from './parse.js';
-import { whole } from '../options/kinds.js';
 import { UsageError } from './usage-error.js';
-import type { Sweep } from '../measure/collectives/sweep.js';
-
-/** As commander reads them. */
-export interface NcclTestsOptions {
-  readonly per_iter_timing: number;
-  readonly per_iter_skip: number;
-  readonly report_cputime: number;
-  readonly report_timestamps: number;
-  readonly unalign: number;
-}
+import type { AskedValues } from '../measure/collectives/case-values.js';
 
 interface Refused {
   readonly flags: string;
@@ -70,49 +59,23 @@ function refusing({ flags, off, reason }: Refused): Option {
     });
 }
 
-export function addNcclTestsOptions(command: Command): Command {
-  const flag = read(whole({ min: 0, max: 1 }));
-  command
-    .option(
-      '-I, --per_iter_timing <0|1>',
-      'a line for each case: least, most and 99th percentile of its samples, and how they vary',
-      flag,
-      0,
-    )
-    .option(
-      '-K, --per_iter_skip <count>',
-      'samples at the beginning that -I leaves out',
-      read(whole({ min: 0 })),
-      0,
-    )
-    .option('-C, --report_cputime <0|1>', 'on GPUs: the time that queueing a call takes', flag, 0)
-    .option('-S, --report_timestamps <0|1>', 'when each case was measured', flag, 0)
-    .option(
-      '-u, --unalign <index>',
-      'on GPUs: arrays begin at this element of their memory',
-      read(whole({ min: 0, max: 4096 })),
-      0,
-    );
+export function refuseNcclTests(command: Command): Command {
   for (const one of refused) command.addOption(refusing(one));
   return command;
 }
 
-/** What of them the sweep does. */
-export function ncclTestsSweep(options: CollectivesOptions): Partial<Sweep> {
-  const { per_iter_timing, per_iter_skip, report_cputime, report_timestamps, iters } = options;
-  if (per_iter_skip > 0 && per_iter_timing === 0) {
-    throw UsageError.of('-K', 'a use with -I 1', String(per_iter_skip), 'Add -I 1.');
+/** What of a case is told besides. */
+export function caseValuesAsked(options: CollectivesOptions): AskedValues {
+  const { perIteration, perIterationSkip: skipped, cpuTime, timestamps, iterations } = options;
+  if (skipped > 0 && !perIteration) {
+    throw UsageError.of('-K', 'a use with -I 1', String(skipped), 'Add -I 1.');
   }
-  if (per_iter_skip >= iters) {
+  if (skipped >= iterations) {
     throw UsageError.of(
       '-K',
-      `below the ${String(iters)} samples of --iters`,
-      String(per_iter_skip),
+      `below the ${String(iterations)} samples of --iters`,
+      String(skipped),
     );
   }
-  return {
-    ...(per_iter_timing > 0 ? { perIteration: true, perIterationSkip: per_iter_skip } : {}),
-    ...(report_cputime > 0 ? { cpuTime: true } : {}),
-    ...(report_timestamps > 0 ? { timestamps: true } : {}),
-  };
+  return { perIteration, perIterationSkip: skipped, cpuTime, timestamps };
 }

@@ -5,7 +5,8 @@ import { measured, ranksOf } from './measured-command.js';
 import { ReportOutput } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { neighborCollectives, type NeighborCollective } from '../measure/neighbors/plan.js';
-import { run, type NeighborsOptions } from '../measure/neighbors/run.js';
+import type { NeighborsOptions } from '../measure/neighbors/options.js';
+import { run } from '../measure/neighbors/run.js';
 import { neighborDtypes, type NeighborDType } from '../measure/neighbors/sweep.js';
 import { neighborsTool } from '../report/index.js';
 
@@ -50,29 +51,29 @@ function optionsOf(
       throw UsageError.of(name, `ranks in the memory of the host for ${collective}`, 'GPUs');
     }
   }
-  const dtypes = options.datatype.filter((dtype): dtype is NeighborDType =>
+  const dtypes = options.dtypes.filter((dtype): dtype is NeighborDType =>
     (neighborDtypes as readonly string[]).includes(dtype),
   );
-  if (dtypes.length < options.datatype.length) {
-    throw UsageError.of('-d', neighborDtypes.join(' or '), options.datatype.join(', '));
+  if (dtypes.length < options.dtypes.length) {
+    throw UsageError.of('-d', neighborDtypes.join(' or '), options.dtypes.join(', '));
   }
   const perNode = ranksPerNode(options.ranksPerNode, size);
   const common = toSweep('all_reduce', size, hostRoom(size), options, dtypes);
   return {
     collective,
     ranks: size,
-    topology: options.topology ?? 'exp2',
-    dynamic: options.dynamic === true,
+    topology: options.topology,
+    dynamic: options.dynamic,
     ranksPerNode: perNode,
     sizes: common.sizes,
     dtypes,
     samples: common.iterations,
     warmup: common.warmup,
-    ...(common.batch === undefined ? {} : { batch: common.batch }),
+    batch: common.batch,
     check: common.check,
     average: common.average,
     shared: common.shared,
-    timeoutMs: options.timeout * 1000,
+    timeoutMs: options.timeoutMs,
   };
 }
 
@@ -87,7 +88,7 @@ export async function runNeighbors(
   const output = new ReportOutput(options, io);
   const asked = {
     commandLine: argv,
-    options: { iters: options.iters, shared: given.shared === true },
+    options: { iters: options.iterations, shared: options.shared },
   };
   return measured({ tool: neighborsTool, output, io, unit: 'sizes' }, (events) =>
     run({ ...given, asked }, events),

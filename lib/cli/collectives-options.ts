@@ -1,45 +1,29 @@
 // Options of `gradlink collectives`, and the sweep that they ask for.
 import { totalmem } from 'node:os';
 
-import { InvalidArgumentError, Option, type Command } from 'commander';
+import { Option, type Command } from 'commander';
 
-import { didYouMean } from '../nearest.js';
-import {
-  addNcclTestsOptions,
-  ncclTestsSweep,
-  type NcclTestsOptions,
-} from './collectives-nccl-tests.js';
-import { offering, read } from './parse.js';
-import { above, byteCount, choice, ordinals, whole } from '../options/kinds.js';
+import { caseValuesAsked, refuseNcclTests } from './collectives-nccl-tests.js';
+import { addTable, givenOf, read } from './parse.js';
 import type { ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
-import { reduceOps, type ReduceOp } from '../communicator/reduce-op.js';
+import { collectivesTable } from '../measure/collectives/options.js';
+import { sweepSizes, type Sweep } from '../measure/collectives/sweep.js';
+import { graphRows } from '../measure/neighbors/options.js';
+import { byteCount, ordinals, whole } from '../options/kinds.js';
+import { filled, type Filled, type OptionsOf } from '../options/table.js';
 import { collectives, traitsOf, type Collective } from '../results/bandwidth.js';
 import { sizeText } from '../results/units.js';
-import { graphNames, type GraphName } from '../measure/neighbors/plan.js';
-import { averages, sweepSizes, type Sweep } from '../measure/collectives/sweep.js';
-import { dtypeNames, type AnyDType } from '../tensor/dtype.js';
+import type { AnyDType } from '../tensor/dtype.js';
 
-export interface CollectivesOptions extends ReportOptions, NcclTestsOptions {
+/** What the command has besides. */
+export interface OwnOptions extends ReportOptions {
   readonly ranks?: number;
   readonly minbytes: number;
   readonly maxbytes?: number;
   readonly stepbytes: number;
   readonly stepfactor: number;
-  readonly iters: number;
-  readonly warmup_iters: number;
-  readonly agg_iters?: number;
-  readonly run_cycles: number;
-  readonly check: number;
-  readonly op: readonly ReduceOp[];
-  /** All of them where `all` was asked for, those that only GPUs have too. */
-  readonly datatype: readonly AnyDType[];
   readonly root: number;
-  readonly timeout: number;
-  readonly average: number;
-  readonly shared?: true;
-  readonly threads?: true;
-  readonly seed: number;
   readonly output_file?: string;
   // Where ranks are GPUs.
   readonly ngpus?: number;
@@ -48,11 +32,20 @@ export interface CollectivesOptions extends ReportOptions, NcclTestsOptions {
   readonly cudagraph: number;
   readonly local_register: number;
   readonly blocking: number;
+  readonly unalign: number;
   readonly algorithms?: true;
-  // Where ranks average with neighbours.
-  readonly topology?: GraphName;
-  readonly dynamic?: true;
-  readonly ranksPerNode?: number;
+}
+
+type OfSweep = Omit<Filled<typeof collectivesTable>, 'ranks' | 'gpus' | 'collective'>;
+type OfGraphs = OptionsOf<typeof graphRows>;
+
+/** Those of the tables by the names of programs, and the command's own. */
+export type CollectivesOptions = OwnOptions & OfGraphs & OfSweep;
+
+/** @param typed as commander has them */
+export function collectivesOptions(typed: OwnOptions): CollectivesOptions {
+  const given: OfSweep = filled(collectivesTable, givenOf(collectivesTable, typed), 'collectives');
+  return { ...given, ...givenOf(graphRows, typed), ...typed };
 }
 
 export const examples = `
@@ -84,15 +77,6 @@ Examples:
 Exit status: 0 all right, 1 wrong results or a failure, 2 wrong usage.`;
 
 // nccl-tests' names, and ours.
-const typeAliases: Readonly<Record<string, AnyDType>> = {
-  half: 'float16',
-  float: 'float32',
-  double: 'float64',
-  f8e4m3: 'float8e4m3',
-  f8e5m2: 'float8e5m2',
-  fp8_e4m3: 'float8e4m3',
-  fp8_e5m2: 'float8e5m2',
-};
 export const collectiveAliases: Readonly<Record<string, Collective>> =
   Object.fromEntries<Collective>([
     ...collectives.map((name) => [`${name}_perf`, name] as const),
@@ -101,31 +85,14 @@ export const collectiveAliases: Readonly<Record<string, Collective>> =
     ['all_to_all_v', 'alltoallv'],
   ]);
 
-/** One name, or `all` of them. */
-function oneOrAll<T extends string>(
-  names: readonly T[],
-  aliases: Readonly<Record<string, T>> = {},
-): (text: string) => readonly T[] {
-  const one = choice(names, aliases);
-  return offering([...names, 'all'], (text) => {
-    if (text === 'all') return names;
-    try {
-      return [one.parse(text)];
-    } catch {
-      const all = [...names, ...Object.keys(aliases), 'all'];
-      throw new InvalidArgumentError(`Expected one of: ${all.join(', ')}.${didYouMean(text, all)}`);
-    }
-  });
-}
-
 export function addOptions(command: Command): Command {
-  const count = read(whole({ min: 1 }));
+  const gpuCount = read(whole({ min: 1, max: 1024 }));
   const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
   command
     .option(
       '-n, --ranks <count>',
       'ranks of this process (default: 2; a job has its own)',
-      read(whole({ min: 1, max: 1024 })),
+      gpuCount,
     )
     .option('-b, --minbytes <size>', 'smallest size', read(byteCount), 32 * 2 ** 20)
     .option(
@@ -145,61 +112,19 @@ export function addOptions(command: Command): Command {
       read(whole({ min: 1, max: 1024 })),
       1,
     )
-    .option('--iters <count>', 'timed samples of each size', count, 20)
-    .option('-w, --warmup_iters <count>', 'calls before the first sample', upTo(1e6), 5)
-    .option(
-      '-m, --agg_iters <count>',
-      'calls that a sample times together, on GPUs in one NCCL group (default: 100, 10 or 1 by size, each for itself)',
-      count,
-    )
-    .option('-N, --run_cycles <count>', 'repeat the whole table', count, 1)
-    .option(
-      '-c, --check <0|1>',
-      'check every element before the timing and of the last timed call',
-      upTo(1),
-      1,
-    )
-    .option('-o, --op <name>', 'sum, prod, min, max, avg or all', oneOrAll(reduceOps), ['sum'])
-    .option(
-      '-d, --datatype <type>',
-      "element type, nccl-tests' names too (float8 on GPUs alone), or all that there are",
-      oneOrAll(dtypeNames, typeAliases),
-      ['float32'],
-    )
     .option(
       '-r, --root <rank>',
       'root of broadcast, reduce, gather and scatter; -1: every rank in turn',
       read(whole({ min: -1 })),
       0,
-    )
-    .option(
-      '-T, --timeout <seconds>',
-      'a call, or the meeting of the ranks, that takes longer fails',
-      read(above(0)),
-      30,
-    )
-    .option(
-      '-a, --average <0-3>',
-      "times of a job's processes: 0 rank 0's, 1 mean, 2 min, 3 max",
-      upTo(3),
-      1,
-    )
-    .option('--shared', 'arrays from allocShared: nothing is staged between processes')
-    .option(
-      '--threads',
-      'each rank has a communicator and thread of its own, as worker threads have',
-    )
-    .option('--seed <number>', 'of the data', upTo(2 ** 31), 0)
+    );
+  addTable(command, collectivesTable)
     .addOption(new Option('-J, --output_file <file>', 'as --output FILE --format json'))
-    .option(
-      '-g, --ngpus <count>',
-      'ranks are GPUs: this many a thread',
-      read(whole({ min: 1, max: 1024 })),
-    )
+    .option('-g, --ngpus <count>', 'ranks are GPUs: this many a thread', gpuCount)
     .option(
       '-t, --nthreads <count>',
       'threads of this process, with -g GPUs each; every GPU then has its own',
-      read(whole({ min: 1, max: 1024 })),
+      gpuCount,
     )
     .option(
       '--gpus <list>',
@@ -225,21 +150,16 @@ export function addOptions(command: Command): Command {
       0,
     )
     .option(
-      '--topology <graph>',
-      `of neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
-      read(choice(graphNames)),
-    )
-    .option('--dynamic', 'of neighbor_all_reduce: one neighbour a step, each step another')
-    .option(
-      '--ranks-per-node <count>',
-      'of neighbor_all_reduce: ranks that count as one host (default: GRADLINK_RANKS_PER_NODE, or all)',
-      count,
-    )
-    .option(
-      '--algorithms',
-      'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
+      '-u, --unalign <index>',
+      'on GPUs: arrays begin at this element of their memory',
+      upTo(4096),
+      0,
     );
-  return addNcclTestsOptions(command);
+  addTable(command, graphRows).option(
+    '--algorithms',
+    'say which algorithm and protocol NCCL chose; runs each size once more, in another process',
+  );
+  return refuseNcclTests(command);
 }
 
 /** Arguments that run every size of a sweep on GPUs once, for what NCCL logs. */
@@ -251,10 +171,10 @@ export function onceEach(collective: Collective, options: CollectivesOptions): s
     '-e': options.maxbytes,
     '-i': options.stepbytes,
     '-f': options.stepfactor,
-    '-o': list(options.op),
-    '-d': list(options.datatype),
+    '-o': list(options.ops),
+    '-d': list(options.dtypes),
     '-r': options.root,
-    '-T': options.timeout,
+    '-T': options.timeoutMs / 1000,
     '-g': options.ngpus,
     '-t': options.nthreads,
     '--gpus': options.gpus?.join(','),
@@ -328,16 +248,16 @@ export function toSweep(
     collective,
     sizes,
     dtypes: types,
-    ops: options.op,
+    ops: options.ops,
     roots: rooted && options.root === -1 ? everyRoot : [Math.max(options.root, 0)],
-    iterations: options.iters,
-    ...(options.agg_iters === undefined ? {} : { batch: options.agg_iters }),
-    warmup: options.warmup_iters,
-    check: options.check !== 0,
-    average: averages[options.average] ?? 'mean',
-    shared: options.shared === true,
-    timeoutMs: options.timeout * 1000,
+    iterations: options.iterations,
+    batch: options.batch,
+    warmup: options.warmup,
+    check: options.check,
+    average: options.average,
+    shared: options.shared,
+    timeoutMs: options.timeoutMs,
     seed: options.seed,
-    ...ncclTestsSweep(options),
+    ...caseValuesAsked(options),
   };
 }

@@ -10,19 +10,22 @@ import {
 import {
   addOptions,
   collectiveAliases,
+  collectivesOptions,
   examples,
   hostRoom,
   onceEach,
   toSweep,
   type CollectivesOptions,
+  type OwnOptions,
 } from './collectives-options.js';
 import type { Io } from './io.js';
 import { measured, ranksOf } from './measured-command.js';
-import { read } from './parse.js';
+import { read, typedOf } from './parse.js';
 import { choice } from '../options/kinds.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput } from './report-output.js';
 import { askNccl } from '../measure/collectives/nccl-choices.js';
+import { collectivesTable } from '../measure/collectives/options.js';
 import { run } from '../measure/collectives/run.js';
 import { neighborCollectives, type NeighborCollective } from '../measure/neighbors/plan.js';
 import { flatOptions, type Asked } from '../measure/run.js';
@@ -55,7 +58,7 @@ async function measure(
   refuseNeighborOptions(collective, options);
   const gpus = planGpus(options);
   const ranks = gpus?.ranks ?? ranksOf(options, defaultRanks);
-  const types = elementTypes(collective, options.datatype, gpus?.machine);
+  const types = elementTypes(collective, options.dtypes, gpus?.machine);
   const sweep = toSweep(collective, ranks, gpus?.room ?? hostRoom(ranks), options, types);
   const output = outputOf(options, io);
   const choices = options.algorithms
@@ -63,9 +66,9 @@ async function measure(
     : {};
   const place =
     gpus === undefined
-      ? { ranks, threads: options.threads === true }
+      ? { ranks, threads: options.threads }
       : { gpus: gpus.gpus, gpu: gpus.timing, threads: (options.nthreads ?? 1) > 1 };
-  const cycles = options.run_cycles;
+  const { cycles } = options;
   return measured({ tool: collectivesTool, output, io, unit: 'sizes' }, (events) =>
     run({ ...sweep, ...place, ...choices, cycles, asked }, events),
   );
@@ -82,7 +85,8 @@ export const registerCollectives: Register = (program, io, done, argv) => {
     );
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)
-    .action(async (collective: Collective | NeighborCollective, options: CollectivesOptions) => {
+    .action(async (collective: Collective | NeighborCollective, typed: OwnOptions) => {
+      const options = collectivesOptions(typed);
       if (isNeighborCollective(collective)) {
         done(await runNeighbors(collective, options, argv, io));
         return;
@@ -90,7 +94,7 @@ export const registerCollectives: Register = (program, io, done, argv) => {
       // How many ranks there are the run says.
       const asked = {
         commandLine: argv,
-        options: flatOptions({ ...command.opts(), ranks: undefined }),
+        options: flatOptions({ ...typedOf(collectivesTable, typed), ranks: undefined }),
       };
       done(await measure(collective, options, asked, io));
     });

@@ -87,8 +87,9 @@ function sizeText(bytes: number): string {
 }
 
 /** With the default as it would be typed: not `["float32"]`, nor 33554432 bytes. */
-function describeOption({ flags, description, defaultValue, negate }: Option): string {
-  const value: unknown = defaultValue;
+function describeOption(option: Option): string {
+  const { flags, description, negate } = option;
+  const value: unknown = option.defaultValueDescription ?? option.defaultValue;
   const isSize = typeof value === 'number' && value > 0 && flags.endsWith('<size>');
   const text = Array.isArray(value) ? value.join(',') : isSize ? sizeText(value) : value;
   const worth = typeof text === 'number' || (typeof text === 'string' && text !== '');

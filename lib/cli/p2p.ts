@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 
 import { exitCodes, type Io } from './io.js';
 import { measured } from './measured-command.js';
-import { read } from './parse.js';
-import { gpuList, whole } from '../options/kinds.js';
+import { addTable, givenOf, typedOf } from './parse.js';
 import type { Register } from './register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from './report-output.js';
 import { UsageError } from './usage-error.js';
 import { p2pCases, type P2pCase } from '../measure/p2p/cases.js';
 import { p2pMatrixCases } from '../measure/p2p/matrix.js';
+import { p2pTable } from '../measure/p2p/options.js';
 import { run } from '../measure/p2p/run.js';
 import { flatOptions } from '../measure/run.js';
 import { didYouMean } from '../nearest.js';
@@ -17,20 +17,13 @@ import { native } from '../native/load.js';
 import { p2pTool } from '../report/index.js';
 import { mebibyte } from '../results/units.js';
 
-interface P2pOptions extends ReportOptions {
+/** What the command has besides. */
+interface OwnOptions extends ReportOptions {
   readonly list?: true;
   readonly testcase?: readonly string[];
   readonly prefix?: readonly string[];
   readonly matrix?: true;
   readonly quick?: true;
-  readonly bufferSize: number;
-  readonly samples: number;
-  readonly loopCount: number;
-  readonly mean?: true;
-  readonly skipVerification?: true;
-  readonly disableAffinity?: true;
-  readonly gpus?: readonly number[];
-  readonly timeout: number;
 }
 
 const examples = `
@@ -57,35 +50,17 @@ Examples:
 Exit status: 0 all that ran was right, 1 wrong data, a failure, or nothing could run, 2 wrong usage.`;
 
 function addOptions(command: Command): Command {
-  const count = read(whole({ min: 1, max: 1e6 }));
-  return command
+  command
     .option('-l, --list', 'list the cases')
     .option('-t, --testcase <names...>', 'only these cases, by name or number')
     .option('-p, --prefix <prefixes...>', 'only cases whose names begin so')
     .option('--matrix', 'all pairs: bandwidth, both directions, latency; peer access off and on')
-    .option('--quick', 'a first look in seconds: as -b 16 -i 1 --loop-count 4')
-    .option(
-      '-b, --buffer-size <MiB>',
-      'size of one copy',
-      read(whole({ min: 1, max: 2 ** 20 })),
-      512,
-    )
-    .option('-i, --samples <count>', 'samples of each figure', count, 3)
-    .option('--loop-count <count>', 'copies that one sample times together', count, 16)
-    .option('-m, --mean', 'figures at the mean of the samples instead of the median')
-    .option('-s, --skip-verification', 'do not compare what was copied')
-    .option('-d, --disable-affinity', 'allocate host memory wherever the process runs')
-    .option('--gpus <list>', 'only these GPUs, such as 0,2 (default: all)', read(gpuList))
-    .option(
-      '--timeout <seconds>',
-      'a sample that takes longer fails',
-      read(whole({ min: 1, max: 86_400 })),
-      120,
-    );
+    .option('--quick', 'a first look in seconds: as -b 16 -i 1 --loop-count 4');
+  return addTable(command, p2pTable);
 }
 
 /** What the options ask for, in the order of the table. */
-function chooseCases({ testcase, prefix, matrix }: P2pOptions): readonly P2pCase[] {
+function chooseCases({ testcase, prefix, matrix }: OwnOptions): readonly P2pCase[] {
   if (testcase !== undefined && prefix !== undefined) {
     throw UsageError.of('--testcase and --prefix', 'one of them', 'both');
   }
@@ -131,41 +106,28 @@ function listLines(): string[] {
   );
 }
 
-async function measure(options: P2pOptions, argv: readonly string[], io: Io): Promise<number> {
+async function measure(options: OwnOptions, argv: readonly string[], io: Io): Promise<number> {
   const cases = chooseCases(options).map(({ name }) => name);
   const output = new ReportOutput(options, io);
-  if (options.gpus !== undefined) {
+  const given = givenOf(p2pTable, options);
+  if (given.gpus !== undefined) {
     const present = native().gpuCount();
-    const absent = options.gpus.find((gpu) => gpu >= present);
+    const absent = given.gpus.find((gpu) => gpu >= present);
     if (absent !== undefined) {
       throw UsageError.of('--gpus', `ordinals below ${present}`, String(absent));
     }
   }
-  const { bufferSize, samples, loopCount, gpus } = options;
   const quicker = options.quick === true ? undefined : '--quick';
+  const asked = { commandLine: argv, options: flatOptions(typedOf(p2pTable, options)) };
   return measured({ tool: p2pTool, output, io, unit: 'figures', quicker }, (events) =>
-    run(
-      {
-        cases,
-        ...(gpus === undefined ? {} : { gpus }),
-        bytes: bufferSize * mebibyte,
-        loops: loopCount,
-        samples,
-        mean: options.mean === true,
-        verify: options.skipVerification !== true,
-        affinity: options.disableAffinity !== true,
-        timeoutMs: options.timeout * 1000,
-        asked: { commandLine: argv, options: flatOptions(options) },
-      },
-      events,
-    ),
+    run({ ...given, cases, asked }, events),
   );
 }
 
 /** Sizes and counts of a first look; what was typed beside it stays. */
-const quick = { bufferSize: 16, samples: 1, loopCount: 4 } as const;
+const quick = { bufferSize: 16 * mebibyte, samples: 1, loopCount: 4 } as const;
 
-function quickly(options: P2pOptions, command: Command): P2pOptions {
+function quickly(options: OwnOptions, command: Command): OwnOptions {
   const typed = (name: string): boolean => command.getOptionValueSource(name) !== 'default';
   const few = Object.entries(quick).filter(([name]) => !typed(name));
   return { ...options, ...Object.fromEntries(few) };
@@ -177,7 +139,7 @@ export const registerP2p: Register = (program, io, done, argv) => {
     .description('bandwidth and latency between host memory and GPUs, and which link is slow');
   addReportOptions(addOptions(command))
     .addHelpText('after', examples)
-    .action(async (given: P2pOptions) => {
+    .action(async (given: OwnOptions) => {
       const options = given.quick === true ? quickly(given, command) : given;
       if (options.list === true) {
         io.stdout.write(

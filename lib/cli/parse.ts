@@ -49,8 +49,9 @@ export function addTable(command: Command, table: Table): Command {
     const { kind, default: value } = row;
     if (kind !== flag) {
       option.argParser(read(kind));
-      // The description is what the help shows: as it is typed.
-      if (value !== undefined) option.default(value, JSON.stringify(shown(kind, value)));
+      // What the help shows, where it is not the value itself.
+      const text = kind.show === undefined ? undefined : String(shown(kind, value));
+      if (value !== undefined && row.ownDefault === undefined) option.default(value, text);
     }
     command.addOption(option);
   }

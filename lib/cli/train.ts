@@ -3,13 +3,15 @@ import type { Command } from 'commander';
 
 import type { Io } from './io.js';
 import { exitCodeOf, measured } from './measured-command.js';
+import { typedOf } from './parse.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
 import { runElasticDl, runPlan } from './train/grid.js';
-import { addTrainOptions, trainConfig, type TrainOptions } from './train-options.js';
+import { addTrainOptions, trainConfig, type OwnTrainOptions } from './train-options.js';
 import { UsageError } from './usage-error.js';
 import { readJob } from '../communicator/job.js';
 import { flatOptions, headOf } from '../measure/run.js';
+import { trainTable } from '../measure/train/options.js';
 import { run } from '../measure/train/run.js';
 import { trainTool } from '../report/index.js';
 import { endLines, iterLine, startLines } from '../report/train-lines.js';
@@ -18,7 +20,7 @@ import type { Report } from '../results/result.js';
 /** Lines of a run as they come, in the style of the benchmark that it stands in for. */
 async function trainHere(
   command: Command,
-  options: TrainOptions,
+  options: OwnTrainOptions,
   argv: readonly string[],
   output: ReportOutput,
   io: Io,
@@ -32,7 +34,7 @@ async function trainHere(
     foot: ({ cases }: Report, room?: number) => (asLines ? [] : trainTool.rows(cases, room)),
   };
   let device: 'GPU' | 'CPU' = 'CPU';
-  const asked = { commandLine: argv, options: flatOptions(command.opts()) };
+  const asked = { commandLine: argv, options: flatOptions(typedOf(trainTable, command.opts())) };
   return measured({ tool, output, io, unit: 'steps' }, (events, print) =>
     run(
       { ...config, placed: style === 'tianshu', asked },
@@ -57,7 +59,7 @@ async function trainHere(
 const isGridStyle = (style: string): boolean => style === 'tianshu' || style === 'elasticdl';
 
 /** Options that start jobs of their own, each with the style that has it. */
-function refuseMeaningless(options: TrainOptions): void {
+function refuseMeaningless(options: OwnTrainOptions): void {
   if (options.workers !== undefined && options.style !== 'elasticdl') {
     throw UsageError.of('--workers', 'an option of --style elasticdl', `it with ${options.style}`);
   }
@@ -96,7 +98,7 @@ export const registerTrain: Register = (program, io, done, argv) => {
     .description(
       'train a network on all workers of a job and report throughput and where a step goes',
     );
-  addTrainOptions(command).action(async (options: TrainOptions) => {
+  addTrainOptions(command).action(async (options: OwnTrainOptions) => {
     refuseMeaningless(options);
     const output = new ReportOutput(options, io);
     const { workers, plan, outputDir } = options;
@@ -112,7 +114,7 @@ export const registerTrain: Register = (program, io, done, argv) => {
       plan === undefined
         ? await runElasticDl(command, options, io, print)
         : await runPlan(command, options, gridStyle, outputDir ?? '', io, print);
-    const asked = { commandLine: argv, options: flatOptions(command.opts()) };
+    const asked = { commandLine: argv, options: flatOptions(typedOf(trainTable, command.opts())) };
     const report = {
       ...headOf('train', { asked }, { workers: Math.max(...(workers ?? [1])) }),
       cases,

@@ -4,13 +4,15 @@
  *
  * @packageDocumentation
  */
-export { run as runCollectives, type CollectivesOptions } from './collectives/run.js';
+export type { CollectivesOptions } from './collectives/options.js';
+export { run as runCollectives } from './collectives/run.js';
 export { averages, type Average, type Sweep } from './collectives/sweep.js';
 export type { NcclChoice, NcclChoices } from './collectives/nccl-choices.js';
 export type { DdpOptions, SyntheticCompute } from './ddp/options.js';
 export { run as runDdp } from './ddp/run.js';
 export type { ModelWorkloadOptions } from './ddp/step.js';
-export { run as runNeighbors, type NeighborsOptions } from './neighbors/run.js';
+export type { NeighborsOptions } from './neighbors/options.js';
+export { run as runNeighbors } from './neighbors/run.js';
 export {
   graphNames,
   neighborCollectives,
@@ -18,23 +20,23 @@ export {
   type NeighborCollective,
 } from './neighbors/plan.js';
 export { neighborDtypes, type NeighborDType, type NeighborTiming } from './neighbors/sweep.js';
-export { run as runP2p, type P2pOptions } from './p2p/run.js';
+export type { P2pOptions } from './p2p/options.js';
+export { run as runP2p } from './p2p/run.js';
 export type { P2pTimingOptions } from './p2p/timing.js';
 export type { Asked, RankInfo, RunEvents, RunOptions } from './run.js';
 export { storeModes, type BatchOptions, type StoreMode } from './store/batches.js';
 export { gradientTypes, type GradientType } from './store/gradients.js';
 export type { Compression } from './store/reference.js';
 export { run as runStores, type StoreEvents, type StoreOptions } from './store/run.js';
-export { run as runTrain, type TrainEvents, type TrainOptions } from './train/run.js';
+export { run as runTrain, type TrainEvents } from './train/run.js';
 export {
   distOptimizers,
   trainOptimizers,
   type DistOptimizer,
-  type StepParts,
-  type TrainConfig,
   type TrainOptimizer,
-  type TrainResult,
-} from './train/types.js';
+  type TrainOptions,
+} from './train/options.js';
+export type { StepParts, TrainConfig, TrainResult } from './train/types.js';
 export type { NativeGpuTimingOptions as GpuTiming } from '../native/measure.js';
 export type { UtilisationSummary } from './machine/utilisation.js';
 export { environmentOf } from './machine/environment.js';

@@ -9,7 +9,7 @@ import {
 } from '../results/result.js';
 import { aFunction, anObject, optionsObject } from '../checks.js';
 import { filled, shown, type Filled, type OptionsOf, type Table } from '../options/table.js';
-import type { Kind } from '../options/kinds.js';
+import { ofPrograms } from '../options/kinds.js';
 import { version } from '../version.js';
 
 /** Options of every benchmark. */
@@ -27,13 +27,7 @@ export interface Asked {
   readonly options: Readonly<Record<string, Scalar>>;
 }
 
-const asked: Kind<Asked> = {
-  parse(): never {
-    throw new Error('no command line says what was asked');
-  },
-  check: anObject,
-};
-const runTable = { asked: { kind: asked } };
+const runTable = { asked: { kind: ofPrograms<Asked>(anObject) } };
 
 /** One rank of a run. */
 export interface RankInfo {
@@ -66,7 +60,8 @@ export interface RunEvents {
 export type Given<T extends Table> = Filled<T> & { readonly asked: Asked };
 
 /**
- * The options of a run by its table: what was given, else the defaults. A report records them as they would be typed.
+ * The options of a run by its table: what was given, else the defaults. A report records them as programs give
+ * them; what is neither a plain value nor a list, as it is typed.
  *
  * @throws TypeError or RangeError with a code, for what is no object, an option that is not known and a wrong value
  */
@@ -75,11 +70,12 @@ export function givenOptions<T extends Table>(
   options: OptionsOf<T> & RunOptions,
 ): Given<T> {
   const all = filled({ ...table, ...runTable }, options, 'run') as Filled<T> & RunOptions;
-  const typed = Object.entries(table).map(([name, { kind }]) => [
-    name,
-    shown(kind, (all as Readonly<Record<string, unknown>>)[name]),
-  ]);
-  const recorded = flatOptions(Object.fromEntries(typed) as object);
+  const plain = Object.entries(all).map(([name, value]) => {
+    const row = table[name];
+    const isPlain = row === undefined || typeof value !== 'object' || Array.isArray(value);
+    return [name, isPlain ? value : shown(row.kind, value)];
+  });
+  const recorded = flatOptions(Object.fromEntries(plain) as object);
   return { ...all, asked: all.asked ?? { commandLine: [], options: recorded } };
 }
 

@@ -1,5 +1,12 @@
 // Kinds of option values: each is read from what a command line says, and checked where a program gives it.
-import { aBoolean, arrayOf, nonEmpty, oneOf } from '../checks.js';
+import {
+  aBoolean,
+  arrayOf,
+  milliseconds as aTime,
+  nonEmpty,
+  oneOf,
+  type Kind as Check,
+} from '../checks.js';
 import { argumentError } from '../errors.js';
 import { didYouMean, plainLetters } from '../nearest.js';
 
@@ -81,6 +88,26 @@ export function percent(min: number, max: number): Kind<number> {
   );
 }
 
+/** One of `values`, typed as its number among them. */
+export function numbered<T>(values: readonly T[]): Kind<T> {
+  const index = whole({ min: 0, max: values.length - 1 });
+  return {
+    parse: (text) => values[index.parse(text)]!,
+    check: (value, name) => oneOf(value as string, name, values as readonly string[]),
+    show: (value) => values.indexOf(value),
+  };
+}
+
+/** What no command line has. */
+export function ofPrograms<T>(check: Check): Kind<T> {
+  return {
+    parse(): never {
+      throw new WrongValue('Expected nothing: programs alone have it.');
+    },
+    check,
+  };
+}
+
 /** What `kind` checks; typed as so many of a unit, of the kind `typed`. */
 export function inUnits(
   kind: Pick<Kind<number>, 'check'>,
@@ -93,6 +120,11 @@ export function inUnits(
     show: (value) => value / unit,
   };
 }
+
+/** A deadline of a program: above 0, Infinity is without one. */
+export const milliseconds: { readonly check: Check } = {
+  check: (value, name) => aTime(value, name, Infinity),
+};
 
 /** Whether it was given. */
 export const flag: Kind<boolean> = { parse: () => true, check: aBoolean };

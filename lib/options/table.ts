@@ -6,6 +6,8 @@ import { optionsObject } from '../checks.js';
 export interface Row<T> {
   readonly kind: Kind<T>;
   readonly default?: T;
+  /** Whether a command has a default of its own, which depends on more than the table. */
+  readonly ownDefault?: true;
   /** As commander has it: `-b, --buffer-size <MiB>`. Absent: no command has it. */
   readonly flag?: string;
   readonly help?: string;
@@ -30,7 +32,7 @@ export type Filled<T extends Table> = OptionsOf<T> & {
 };
 
 /** The rows as they are: the compiler sees to it that each default is of its kind. */
-export function optionTable<T extends Table>(
+export function optionTable<const T extends Table>(
   rows: T & { readonly [K in keyof T]: Row<ValueOf<T[K]>> },
 ): T {
   return rows;

@@ -3,11 +3,21 @@ import { Command } from 'commander';
 import { describe, expect, it } from 'vitest';
 
 import { addTable, givenOf, typedOf } from '../../lib/cli/parse.js';
+import { collectivesTable } from '../../lib/measure/collectives/options.js';
 import { ddpTable } from '../../lib/measure/ddp/options.js';
+import { neighborsTable } from '../../lib/measure/neighbors/options.js';
+import { p2pTable } from '../../lib/measure/p2p/options.js';
+import { trainTable } from '../../lib/measure/train/options.js';
 import { givenOptions } from '../../lib/measure/run.js';
 import { shown, type Table } from '../../lib/options/table.js';
 
-const tables: Readonly<Record<string, Table>> = { ddp: ddpTable };
+const tables: Readonly<Record<string, Table>> = {
+  collectives: collectivesTable,
+  neighbors: neighborsTable,
+  ddp: ddpTable,
+  p2p: p2pTable,
+  train: trainTable,
+};
 
 const rows = Object.entries(tables).flatMap(([tool, table]) =>
   Object.entries(table).map(([name, row]) => [tool, name, row, table] as const),
@@ -40,6 +50,15 @@ describe.each(rows)('%s: %s', (_, name, row, table) => {
     const { kind, default: value } = row;
     if (row.flag === undefined || value === undefined || typeof value === 'boolean') return;
     expect(kind.parse(String(shown(kind, value) as string | number))).toEqual(value);
+  });
+});
+
+it('records numbers in the units of programs, and what is no plain value as it is typed', () => {
+  const { asked } = givenOptions(p2pTable, { timeoutMs: 500 });
+  expect(asked.options).toMatchObject({ timeoutMs: 500, bytes: 512 * 2 ** 20 });
+  const compute = { value: 60, unit: 'percent' } as const;
+  expect(givenOptions(ddpTable, { syntheticCompute: compute }).asked.options).toMatchObject({
+    syntheticCompute: '60%',
   });
 });
 

@@ -8,7 +8,8 @@ import type { Command } from 'commander';
 import type { Io } from '../io.js';
 import { ProgressBar } from '../progress/bar.js';
 import { runTrainJob, withParameters, type TrainJob } from './job.js';
-import { trainConfig, type TrainOptions } from '../train-options.js';
+import { typedOf } from '../parse.js';
+import { trainConfig, type OwnTrainOptions } from '../train-options.js';
 import { readPlan } from './plan.js';
 import type { ProgressMessage } from '../progress/messages.js';
 import { shown } from '../terminal.js';
@@ -27,6 +28,7 @@ import {
   gridRows,
   gridTable,
 } from '../../report/train-tables.js';
+import { trainTable } from '../../measure/train/options.js';
 import type { GridCell, GridPlan, GridStyle } from '../../measure/train/plan.js';
 
 /** Options that are about jobs or reports, not about one run. */
@@ -36,11 +38,12 @@ const longName = (flag: string | undefined): string => (flag ?? '').replace(/^--
 
 /** The options that were given, as one run is to be given them. */
 function givenArguments(command: Command): string[] {
+  const values = typedOf(trainTable, command.opts());
   return command.options.flatMap((option) => {
     const name = option.attributeName();
     if (notOfOneRun.includes(longName(option.long))) return [];
     if (command.getOptionValueSource(name) !== 'cli') return [];
-    const value: unknown = command.getOptionValue(name);
+    const value = values[name];
     return value === true ? [option.long!] : [option.long!, String(value)];
   });
 }
@@ -94,7 +97,7 @@ class Runs {
 /** A job of each size; the table is printed at the end. */
 export async function runElasticDl(
   command: Command,
-  options: TrainOptions,
+  options: OwnTrainOptions,
   io: Io,
   print: (text: string) => void,
 ): Promise<CaseResult[]> {
@@ -106,7 +109,7 @@ export async function runElasticDl(
     for (const workers of options.workers ?? []) {
       const job: TrainJob = {
         workers,
-        servers: serversOf(options.distOptimizer),
+        servers: serversOf(config.distOptimizer),
         launch: options.launchArg ?? [],
         train: [...givenArguments(command), '--style', 'elasticdl'],
         identity: trainIdentity(config, workers),
@@ -226,14 +229,14 @@ function writeElasticDl(folder: string, cases: readonly CaseResult[]): string[] 
  */
 export async function runPlan(
   command: Command,
-  options: TrainOptions,
+  options: OwnTrainOptions,
   style: GridStyle,
   folder: string,
   io: Io,
   print: (text: string) => void,
 ): Promise<CaseResult[]> {
   const plan = readPlan(options.plan ?? '', command, style, io);
-  const all = [...runsOf(plan, options.model)];
+  const all = [...runsOf(plan, String(command.getOptionValue('model')))];
   const cases: CaseResult[] = [];
   mkdirSync(folder, { recursive: true });
   for (const name of ['summary.md', 'summary.csv']) ownFile(join(folder, name));
@@ -252,7 +255,7 @@ export async function runPlan(
 
 async function runCell(
   command: Command,
-  options: TrainOptions,
+  options: OwnTrainOptions,
   plan: GridPlan,
   style: GridStyle,
   run: GridRun,

@@ -1,13 +1,11 @@
 // The benchmark of one collective over sizes, element types, operations and roots: all that `gradlink collectives` does
 // but reading its options and printing.
-import { defaultTimeoutMs } from '../../time.js';
-import { mebibyte } from '../../results/units.js';
 import { readJob } from '../../communicator/job.js';
-import { collectives, type Collective } from '../../results/bandwidth.js';
+import { collectives } from '../../results/bandwidth.js';
 import { failedCase } from '../../results/case.js';
 import type { HostsComparison } from '../../results/hosts.js';
 import type { CaseResult, EnvironmentInfo, Report } from '../../results/result.js';
-import { integer, milliseconds, oneOf } from '../../checks.js';
+import { integer, oneOf } from '../../checks.js';
 import { compareHostsOf } from '../hosts/compare.js';
 import { rankCount } from '../job.js';
 import { CoresLimit } from '../machine/cores-limit.js';
@@ -16,63 +14,13 @@ import { gpuSweepLimit, type GpuSweepLimit } from '../machine/gpu-sweep-limit.js
 import { readMachine, type Machine } from '../machine/gpus.js';
 import { measureSharedLimit } from '../machine/shared-limit.js';
 import { sizedLimit } from '../machine/sized-limit.js';
-import {
-  checkEvents,
-  headOf,
-  optionsOf,
-  Steps,
-  type Defaults,
-  type RunEvents,
-  type RunOptions,
-} from '../run.js';
-import { askedValueNames, checkAsked, type AskedValues } from './case-values.js';
+import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../run.js';
 import { openGpuWorld } from './gpu-world.js';
-import { withChoices, type NcclChoices } from './nccl-choices.js';
+import { withChoices } from './nccl-choices.js';
+import { collectivesTable, type CollectivesOptions } from './options.js';
 import { runSweep, sweepRows, type HostSweepLimit, type Sweep } from './sweep.js';
 import { openWorld, type SweepWorld } from './world.js';
 
-/** What to measure, and on which ranks. In a job every process calls with the same options. */
-export interface CollectivesOptions extends RunOptions, Partial<Omit<Sweep, 'collective'>> {
-  readonly collective: Collective;
-  /** Ranks of this process in the memory of the host; default 2. A job has its own number. */
-  readonly ranks?: number;
-  /**
-   * A communicator and a thread for each rank of this process, as worker threads have them. Default: one for all, where
-   * the collective can.
-   */
-  readonly threads?: boolean;
-  /** Ranks are these GPUs, one each. In a job they are all its GPUs, dealt out to the ranks in turn. */
-  readonly gpus?: readonly number[];
-  /** What NCCL chose for each size, to be noted beside the cases. */
-  readonly choices?: NcclChoices;
-  /** How often the whole sweep is made; default 1. */
-  readonly cycles?: number;
-}
-
-const others = [
-  'collective',
-  'ranks',
-  'gpus',
-  'choices',
-  'batch',
-  'gpu',
-  ...askedValueNames,
-] as const;
-const defaults: Defaults<CollectivesOptions, (typeof others)[number]> = {
-  sizes: [32 * mebibyte],
-  dtypes: ['float32'],
-  ops: ['sum'],
-  roots: [0],
-  iterations: 20,
-  warmup: 5,
-  check: true,
-  average: 'mean',
-  shared: false,
-  seed: 0,
-  timeoutMs: defaultTimeoutMs,
-  threads: false,
-  cycles: 1,
-};
 const defaultRanks = 2;
 
 /** Ranks that are to be opened. */
@@ -101,25 +49,6 @@ function onGpus(gpus: readonly number[], threads: boolean): Place {
     gpus: { machine: readMachine([...new Set(ordinals)]), ordinals },
   };
 }
-
-function check(options: Checked, ranks: number): void {
-  const { collective, sizes, roots, timeoutMs, cycles, iterations } = options;
-  oneOf(collective, 'collective', collectives);
-  for (const bytes of sizes) integer(bytes, 'sizes', 0, Number.MAX_SAFE_INTEGER);
-  for (const root of roots) integer(root, 'roots', 0, ranks - 1);
-  milliseconds(timeoutMs, 'timeoutMs', defaults.timeoutMs);
-  integer(cycles, 'cycles', 1, 2 ** 31);
-  integer(iterations, 'iterations', 1, 2 ** 31);
-  checkAsked(options, iterations);
-}
-
-type Checked = AskedValues &
-  Required<
-    Pick<
-      CollectivesOptions,
-      'collective' | 'sizes' | 'roots' | 'timeoutMs' | 'cycles' | 'iterations'
-    >
-  >;
 
 /** What ranks can reach: by the links of their GPUs, or by what all their cores copy together. */
 async function limitOf(
@@ -163,9 +92,13 @@ async function hostsBeside(
  */
 export async function run(options: CollectivesOptions, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);
-  const given = optionsOf(options, defaults, others);
+  const given = {
+    ...givenOptions(collectivesTable, options),
+    collective: oneOf(options.collective, 'collective', collectives),
+  };
   const place = given.gpus === undefined ? onHost(given) : onGpus(given.gpus, given.threads);
-  check(given, place.ranks);
+  for (const root of given.roots) integer(root, 'roots', 0, place.ranks - 1);
+  integer(given.perIterationSkip, 'perIterationSkip', 0, given.iterations - 1);
   const world = await place.open(given.timeoutMs);
   try {
     const { collective, cycles, choices = new Map() } = given;

@@ -1,11 +1,7 @@
 // Times one collective over sizes, element types, operations and roots: a case for each, in place and out of place.
 import { reduceOps, type ReduceOp } from '../../communicator/reduce-op.js';
 import { GradlinkError } from '../../errors.js';
-import {
-  nativeCombine,
-  type NativeEstimated,
-  type NativeGpuTimingOptions,
-} from '../../native/measure.js';
+import { nativeCombine, type NativeEstimated } from '../../native/measure.js';
 import { dtypeNames, elementSize, type AnyDType } from '../../tensor/dtype.js';
 import {
   collectiveVolume,
@@ -23,7 +19,9 @@ import type { SharedLimit } from '../machine/shared-limit.js';
 import type { Between, CaseLimit, SizedLimit } from '../machine/sized-limit.js';
 import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/result.js';
 import { caseValues, type AskedValues } from './case-values.js';
+import type { collectivesTable } from './options.js';
 import type { SweepWorld } from './world.js';
+import type { Filled, OptionsOf } from '../../options/table.js';
 
 /** How the times of a job's processes become one, by nccl-tests' numbers 0 to 3. */
 export const averages = ['own', 'mean', 'min', 'max'] as const;
@@ -31,26 +29,16 @@ export const averages = ['own', 'mean', 'min', 'max'] as const;
 export type Average = (typeof averages)[number];
 
 /** What of a collective is timed, and how. */
-export interface Sweep extends AskedValues {
+export interface Sweep
+  extends
+    Pick<
+      Filled<typeof collectivesTable>,
+      'sizes' | 'dtypes' | 'ops' | 'roots' | 'iterations' | 'warmup' | 'check' | 'average' | 'seed'
+    >,
+    Pick<Filled<typeof collectivesTable>, 'shared'>,
+    Pick<OptionsOf<typeof collectivesTable>, 'batch' | 'timeoutMs' | 'gpu'>,
+    AskedValues {
   readonly collective: Collective;
-  /** Bytes, ascending. */
-  readonly sizes: readonly number[];
-  readonly dtypes: readonly AnyDType[];
-  readonly ops: readonly ReduceOp[];
-  readonly roots: readonly number[];
-  /** Timed samples of each case. */
-  readonly iterations: number;
-  /** Calls that one sample times together; absent: by size, so that reading the clock does not count. */
-  readonly batch?: number;
-  readonly warmup: number;
-  readonly check: boolean;
-  readonly average: Average;
-  /** Arrays from allocShared. */
-  readonly shared: boolean;
-  readonly timeoutMs?: number;
-  readonly seed: number;
-  /** Where ranks are GPUs. */
-  readonly gpu?: NativeGpuTimingOptions;
 }
 
 /** One line of the table. */

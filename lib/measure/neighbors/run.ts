@@ -3,69 +3,24 @@
 import { hostsOfRanks } from '../../communicator/hosts.js';
 import type { HostSweepLimit } from '../collectives/sweep.js';
 import { timerBetweenCores } from '../collectives/world.js';
-import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
-import { milliseconds, oneOf } from '../../checks.js';
-import { defaultTimeoutMs } from '../../time.js';
+import { oneOf } from '../../checks.js';
 import { argumentError } from '../../errors.js';
 import { gatherNumbers, rankCount } from '../job.js';
 import { CoresLimit } from '../machine/cores-limit.js';
 import { measureSharedLimit, type SharedLimit } from '../machine/shared-limit.js';
 import { sizedLimit } from '../machine/sized-limit.js';
-import {
-  checkEvents,
-  headOf,
-  optionsOf,
-  Steps,
-  type Defaults,
-  type RunEvents,
-  type RunOptions,
-} from '../run.js';
-import {
-  neighborCollectives,
-  neighborOperations,
-  planNeighbors,
-  type GraphName,
-  type NeighborCollective,
-} from './plan.js';
+import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../run.js';
+import { neighborsTable, type NeighborsOptions } from './options.js';
+import { neighborCollectives, neighborOperations, planNeighbors } from './plan.js';
 import {
   neighborRows,
   openNeighborRanks,
   runNeighborSweep,
   type NeighborRanks,
   type NeighborSweep,
-  type NeighborTiming,
 } from './sweep.js';
 
-/** What to measure, and on which ranks. In a job every process calls with the same options. */
-export interface NeighborsOptions extends RunOptions, Partial<NeighborTiming> {
-  /** The hierarchical form is measured beside the plain one, and both beside `all_reduce`. */
-  readonly collective: NeighborCollective;
-  /** Ranks of this process; default 4. A job has its own number. */
-  readonly ranks?: number;
-  /** Who is a neighbour of whom; default `exp2`. */
-  readonly topology?: GraphName;
-  /** One neighbour a step, each step another. Default: all of the graph in every step. */
-  readonly dynamic?: boolean;
-  /** Ranks that count as one host: a divisor of the ranks; default all. */
-  readonly ranksPerNode?: number;
-  /** Milliseconds until all ranks have met, and of each call; default 30,000. */
-  readonly timeoutMs?: number;
-}
-
-const others = ['collective', 'ranks', 'ranksPerNode', 'batch'] as const;
-const defaults: Defaults<NeighborsOptions, (typeof others)[number]> = {
-  sizes: [32 * mebibyte],
-  dtypes: ['float32'],
-  samples: 20,
-  warmup: 5,
-  check: true,
-  average: 'mean',
-  shared: false,
-  topology: 'exp2',
-  dynamic: false,
-  timeoutMs: defaultTimeoutMs,
-};
 const defaultRanks = 4;
 
 /** The limit of all processes together; those of one process are one. */
@@ -104,13 +59,12 @@ async function coresOf(
  */
 export async function run(options: NeighborsOptions, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);
-  const given = optionsOf(options, defaults, others);
-  const { collective, topology, dynamic, timeoutMs } = given;
-  oneOf(collective, 'collective', neighborCollectives);
-  milliseconds(timeoutMs, 'timeoutMs', defaults.timeoutMs);
+  const given = givenOptions(neighborsTable, options);
+  const { topology, dynamic, timeoutMs } = given;
+  const collective = oneOf(given.collective, 'collective', neighborCollectives);
   const size = rankCount(given.ranks, defaultRanks);
   const { ranksPerNode = size } = given;
-  if (!(ranksPerNode > 0) || size % ranksPerNode !== 0) {
+  if (size % ranksPerNode !== 0) {
     const expected = `a divisor of the ${size} ranks`;
     throw argumentError('ERR_OUT_OF_RANGE', 'ranksPerNode', expected, ranksPerNode);
   }

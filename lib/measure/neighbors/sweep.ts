@@ -18,6 +18,8 @@ import type { CaseIdentity, CaseResult, EnvironmentInfo } from '../../results/re
 import type { CaseLimit } from '../machine/sized-limit.js';
 import { gatherNumbers, jobSize } from '../job.js';
 import { batchFor, type Average, type HostSweepLimit } from '../collectives/sweep.js';
+import type { Filled, OptionsOf } from '../../options/table.js';
+import type { neighborsTable } from './options.js';
 
 /** Types whose arrays JavaScript reads. */
 export const neighborDtypes = ['float32', 'float64'] as const;
@@ -25,23 +27,13 @@ export const neighborDtypes = ['float32', 'float64'] as const;
 export type NeighborDType = (typeof neighborDtypes)[number];
 
 /** What is timed of each operation. */
-export interface NeighborTiming {
-  /** Bytes of a rank's array. */
-  readonly sizes: readonly number[];
-  readonly dtypes: readonly NeighborDType[];
-  /** Timed samples of each case. */
-  readonly samples: number;
-  /** Calls before the first sample. */
-  readonly warmup: number;
-  /** Calls that a sample times together; absent: by size. */
-  readonly batch?: number;
-  /** Every result is compared with what is expected, before the timing. */
-  readonly check: boolean;
-  /** How the times of a job's processes become one. */
-  readonly average: Average;
-  /** Arrays from allocShared. */
-  readonly shared: boolean;
-}
+export interface NeighborTiming
+  extends
+    Pick<
+      Filled<typeof neighborsTable>,
+      'sizes' | 'dtypes' | 'samples' | 'warmup' | 'check' | 'average' | 'shared'
+    >,
+    Pick<OptionsOf<typeof neighborsTable>, 'batch'> {}
 
 export interface NeighborSweep extends NeighborTiming {
   readonly operations: readonly NeighborOperation[];

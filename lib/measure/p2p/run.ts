@@ -2,55 +2,24 @@
 import { monotonicSeconds } from '../../time.js';
 import { mebibyte } from '../../results/units.js';
 import type { CaseResult, Report } from '../../results/result.js';
-import { integer, milliseconds, oneOf } from '../../checks.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
-import {
-  checkEvents,
-  headOf,
-  optionsOf,
-  Steps,
-  type Defaults,
-  type RunEvents,
-  type RunOptions,
-} from '../run.js';
+import { checkEvents, givenOptions, headOf, Steps, type Given, type RunEvents } from '../run.js';
 import { joinHosts, measureBetween, type HostsWorld } from './between-hosts.js';
 import { p2pCases } from './cases.js';
 import { secondsLeft } from './estimate.js';
-import { p2pMatrixCases } from './matrix.js';
-import { P2pTiming, type P2pTimingOptions } from './timing.js';
-
-/** Which cases to measure on which GPUs, and how. */
-export interface P2pOptions extends RunOptions, Partial<Omit<P2pTimingOptions, 'warmup'>> {
-  /** Names of `gradlink p2p --list`, or of the pairs of `--matrix`; default all of the former. */
-  readonly cases?: readonly string[];
-  /** Default all. */
-  readonly gpus?: readonly number[];
-}
-
-const others = ['cases', 'gpus'] as const;
-const defaults: Defaults<P2pOptions, (typeof others)[number]> = {
-  bytes: 512 * mebibyte,
-  loops: 16,
-  samples: 3,
-  mean: false,
-  verify: true,
-  affinity: true,
-  timeoutMs: 120_000,
-};
+import { p2pRecords, p2pTable, type P2pOptions } from './options.js';
+import { P2pTiming } from './timing.js';
 
 /** Calls before the first sample of a figure. */
 const warmup = 4;
-
-const records = [...p2pCases, ...p2pMatrixCases];
-const names = records.map(({ name }) => name);
 
 /** Larger ones tell no more of a network. */
 const mostMessageBytes = 16 * mebibyte;
 
 async function runBetween(
   world: HostsWorld,
-  given: P2pOptions & typeof defaults,
+  given: Given<typeof p2pTable>,
   events: RunEvents,
 ): Promise<Report> {
   const tell = world.rank === 0 ? events : {};
@@ -74,11 +43,7 @@ async function runBetween(
  */
 export async function run(options: P2pOptions = {}, events: RunEvents = {}): Promise<Report> {
   checkEvents(events);
-  const given = optionsOf(options, defaults, others);
-  for (const name of given.cases ?? []) oneOf(name, 'cases', names);
-  integer(given.samples, 'samples', 1, 2 ** 31 - 1);
-  integer(given.loops, 'loops', 1, 2 ** 31 - 1);
-  milliseconds(given.timeoutMs, 'timeoutMs', defaults.timeoutMs);
+  const given = givenOptions(p2pTable, options);
   const world = await joinHosts(given.gpus, given.timeoutMs);
   if (world !== undefined) {
     try {
@@ -90,7 +55,7 @@ export async function run(options: P2pOptions = {}, events: RunEvents = {}): Pro
   const chosen =
     given.cases === undefined
       ? p2pCases
-      : records.filter(({ name }) => given.cases?.includes(name));
+      : p2pRecords.filter(({ name }) => given.cases?.includes(name));
   const machine = readMachine(given.gpus);
   const timing = new P2pTiming(machine, { ...given, warmup });
   const head = headOf('p2p', given, {}, describeGpus(machine.gpus));

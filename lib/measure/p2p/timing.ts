@@ -15,22 +15,18 @@ import {
   type ExpectedRate,
 } from '../machine/gpu-rates.js';
 import { placeName, type Machine } from '../machine/gpus.js';
+import type { p2pTable } from './options.js';
 import { completeP2p, evidenceOf, type Observation } from './record.js';
+import type { Filled } from '../../options/table.js';
 import type { CaseIdentity, CaseResult } from '../../results/result.js';
 
 /** How each figure is taken. */
-export interface P2pTimingOptions {
-  /** Of one copy. */
-  readonly bytes: number;
+export interface P2pTimingOptions extends Pick<
+  Filled<typeof p2pTable>,
+  'bytes' | 'loops' | 'samples' | 'mean' | 'verify' | 'affinity' | 'timeoutMs'
+> {
+  /** Calls before the first sample. */
   readonly warmup: number;
-  /** Copies that a sample times together. */
-  readonly loops: number;
-  readonly samples: number;
-  /** Figures at the mean of the samples instead of the median. */
-  readonly mean: boolean;
-  readonly verify: boolean;
-  readonly affinity: boolean;
-  readonly timeoutMs: number;
 }
 
 // nvbandwidth's list: 2 MiB of nodes 128 bytes apart. A quarter of its steps, three times over.

@@ -2,24 +2,11 @@
 import type { CaseResult, Report, ReportHead } from '../../results/result.js';
 import type { Backend } from '../../train/backends.js';
 import { modelKinds, type ModelKind } from '../../train/models/index.js';
-import { integer } from '../../checks.js';
-import {
-  checkEvents,
-  headOf,
-  optionsOf,
-  type Defaults,
-  type RunEvents,
-  type RunOptions,
-} from '../run.js';
+import { checkEvents, givenOptions, headOf, type RunEvents } from '../run.js';
 import { tfjsPart } from '../tfjs-part.js';
 import { trainCase } from './case.js';
+import { trainTable, type TrainOptions } from './options.js';
 import type { TrainConfig, TrainResult } from './types.js';
-
-/** What to train, and how. In a job every process calls with the same options; outside one there is one worker. */
-export interface TrainOptions extends RunOptions, Partial<TrainConfig> {
-  /** The case says on how many machines it ran, and with how many devices on each: it is a cell of a grid. */
-  readonly placed?: boolean;
-}
 
 /** What a training tells besides. */
 export interface TrainEvents extends RunEvents {
@@ -30,35 +17,6 @@ export interface TrainEvents extends RunEvents {
   /** What all ranks measured. */
   onResult?(result: TrainResult): void;
 }
-
-const others = [
-  ...(['dataset', 'dataFolder', 'imageSize', 'sequenceLength', 'vocabulary'] as const),
-  ...([
-    'classes',
-    'hook',
-    'bucketCapBytes',
-    'backend',
-    'allowCpu',
-    'timeline',
-    'checkpointFolder',
-  ] as const),
-] as const;
-const defaults: Defaults<TrainOptions, (typeof others)[number]> = {
-  model: 'resnet50',
-  batchSize: 32,
-  warmupSteps: 10,
-  iterations: 10,
-  stepsPerIteration: 10,
-  optimizer: 'sgd',
-  learningRate: 0.01,
-  distOptimizer: 'gradient_allreduce',
-  mode: 'overlap',
-  dynamicTopology: true,
-  adaptThenCombine: false,
-  seed: 0,
-  checkpointEvery: 100,
-  placed: false,
-};
 
 function placedCase(made: CaseResult, { workers, machines }: TrainResult): CaseResult {
   const place = { machines, devicesPerMachine: workers / machines };
@@ -74,10 +32,7 @@ function placedCase(made: CaseResult, { workers, machines }: TrainResult): CaseR
  */
 export async function run(options: TrainOptions = {}, events: TrainEvents = {}): Promise<Report> {
   checkEvents(events);
-  const given = optionsOf(options, defaults, others);
-  for (const name of ['batchSize', 'iterations', 'stepsPerIteration'] as const) {
-    integer(given[name], name, 1, 2 ** 31 - 1);
-  }
+  const given = givenOptions(trainTable, options);
   const kind: ModelKind = modelKinds[given.model];
   const dataset = given.dataset ?? (kind.inputType === 'int32' ? 'tokens' : 'cifar10');
   const config: TrainConfig = { ...given, dataset };
