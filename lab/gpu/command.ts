@@ -5,21 +5,15 @@ import { dirname } from 'node:path';
 import type { Io } from '../../lib/cli/io.js';
 import { main } from '../../lib/cli/main.js';
 import { measured } from '../../lib/cli/measured-command.js';
-import { read } from '../../lib/cli/parse.js';
+import { addTable, givenOf, typedOf } from '../../lib/cli/parse.js';
 import type { Register } from '../../lib/cli/register.js';
 import { addReportOptions, ReportOutput, type ReportOptions } from '../../lib/cli/report-output.js';
 import { UsageError } from '../../lib/cli/usage-error.js';
-import { run } from './run.js';
-import { whole } from '../../lib/options/kinds.js';
+import { gpuTable, run } from './run.js';
 import { flatOptions } from '../../lib/measure/run.js';
 import { native } from '../../lib/native/load.js';
 import { packageFile } from '../../lib/package-folder.js';
 import { gpuTool } from '../../lib/report/index.js';
-
-interface Options extends ReportOptions {
-  readonly gpu: number;
-  readonly quick?: true;
-}
 
 const help = `
 Exit status: 0 everything ran, 1 something failed, 2 wrong usage. A target that is missed is marked, and no failure.`;
@@ -29,16 +23,12 @@ const registerGpu: Register = (program, io, done, argv) => {
     .command('gpu')
     .description(
       'host-device copies, local copies, sums, an optimizer step, a store and NCCL, on the GPUs that are there',
-    )
-    .option('--gpu <n>', 'the GPU of all that needs one', read(whole({ min: 0 })), 0)
-    .option(
-      '--quick',
-      'small arrays and few samples: proves that everything runs, measures nothing',
     );
-  addReportOptions(command)
+  addReportOptions(addTable(command, gpuTable))
     .addHelpText('after', help)
-    .action(async (options: Options) => {
-      const { gpu } = options;
+    .action(async (options: ReportOptions) => {
+      const given = givenOf(gpuTable, options);
+      const { gpu = 0 } = given;
       const present = native().gpuCount();
       if (gpu >= present && present > 0) {
         throw UsageError.of('--gpu', `below ${present}`, String(gpu));
@@ -46,14 +36,17 @@ const registerGpu: Register = (program, io, done, argv) => {
       const file = options.output ?? packageFile('build/bench-gpu.json');
       mkdirSync(dirname(file), { recursive: true });
       const output = new ReportOutput({ ...options, output: file }, io);
-      const asked = { commandLine: argv, options: flatOptions({ ...options, output: file }) };
+      const asked = {
+        commandLine: argv,
+        options: flatOptions({ ...typedOf(gpuTable, options), output: file }),
+      };
       const after = (): Promise<void> => {
         io.stderr.write(`written: ${file}\n`);
         return Promise.resolve();
       };
       done(
         await measured({ tool: gpuTool, output, io, unit: 'parts', after }, (events) =>
-          run({ gpu, quick: options.quick === true, asked }, events),
+          run({ ...given, asked }, events),
         ),
       );
     });

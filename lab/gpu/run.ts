@@ -6,24 +6,37 @@ import { integer } from '../../lib/checks.js';
 import { describeGpus } from '../../lib/measure/machine/gpu-environment.js';
 import { readMachine } from '../../lib/measure/machine/gpus.js';
 import {
+  givenOptions,
   headOf,
-  optionsOf,
   Steps,
-  type Defaults,
   type RunEvents,
   type RunOptions,
 } from '../../lib/measure/run.js';
+import { flag, whole } from '../../lib/options/kinds.js';
+import { optionTable, type OptionsOf } from '../../lib/options/table.js';
 import { ncclOnGpus, ncclOnOneGpu, storeInGraphs, storeOnGpu } from './commands.js';
 import { besideNcclTests, besideNvbandwidth } from './compared.js';
 import { hostCopies, insideGpu } from './copies.js';
 import { reachedCase, type Reached } from './target.js';
 
-export interface GpuTargetsOptions extends RunOptions {
+export const gpuTable = optionTable({
   /** The GPU of all that needs one; default 0. */
-  readonly gpu?: number;
+  gpu: {
+    flag: '--gpu <n>',
+    help: 'the GPU of all that needs one',
+    kind: whole({ min: 0 }),
+    default: 0,
+  },
   /** Small arrays and few samples: proves that everything runs, and measures nothing. */
-  readonly quick?: boolean;
-}
+  quick: {
+    flag: '--quick',
+    help: 'small arrays and few samples: proves that everything runs, measures nothing',
+    kind: flag,
+    default: false,
+  },
+});
+
+export interface GpuTargetsOptions extends RunOptions, OptionsOf<typeof gpuTable> {}
 
 /** The whole run; what would begin later is waived. */
 const longestMs = 460_000;
@@ -40,8 +53,6 @@ const copyCases = [
   'device_to_host_bidirectional_memcpy_sm',
 ];
 
-const defaults: Defaults<GpuTargetsOptions, never> = { gpu: 0, quick: false };
-
 /**
  * Measures copies, sums, an optimizer's step, a store and NCCL. What fails is a case, and the rest goes on.
  *
@@ -51,7 +62,7 @@ export async function run(
   options: GpuTargetsOptions = {},
   events: RunEvents = {},
 ): Promise<Report> {
-  const given = optionsOf(options, defaults, []);
+  const given = givenOptions(gpuTable, options);
   const { gpu, quick } = given;
   const machine = readMachine();
   integer(gpu, 'gpu', 0, machine.gpus.length - 1);

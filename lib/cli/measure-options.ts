@@ -3,29 +3,29 @@ import { totalmem } from 'node:os';
 
 import type { Command } from 'commander';
 
-import { deviceList, imageShape, offering, read } from './parse.js';
-import { above, choice, list, ordinals, whole, WrongValue, type Kind } from '../options/kinds.js';
+import { addTable, deviceList, givenOf, imageShape, offering, read } from './parse.js';
+import { above, choice, list, ordinals, whole } from '../options/kinds.js';
+import { filled } from '../options/table.js';
 import { addReportOptions, type ReportOptions } from './report-output.js';
 import { asUsage, UsageError } from './usage-error.js';
 import { GradlinkError } from '../errors.js';
 import { devicesOnGpus, devicesOnHost, type StoreDevices } from '../kvstore/devices.js';
-import { mergeNames, mergesOf, openingOptions, type MergeName } from '../kvstore/options.js';
-import { parseStoreType, storeKinds, type StoreTypeName } from '../kvstore/types.js';
-import { gradientTypes, type GradientType } from '../measure/store/gradients.js';
-import type { Compression } from '../measure/store/reference.js';
+import { mergesOf, openingOptions } from '../kvstore/options.js';
+import { parseStoreType, type StoreTypeName } from '../kvstore/types.js';
+import { memoryNeed, type Merging } from '../measure/store/batches.js';
 import {
-  memoryNeed,
-  storeModes,
-  type StoreMode,
+  storeTable,
+  storeType,
   type BatchOptions,
-} from '../measure/store/batches.js';
+  type StoreOptions,
+} from '../measure/store/options.js';
+import type { Compression } from '../measure/store/reference.js';
 import { network, type ImageShape } from '../models/index.js';
 import { familyName, networkNames } from '../models/names.js';
 import { native } from '../native/load.js';
-import { didYouMean } from '../nearest.js';
-import { optimizerNames } from '../optimizers/index.js';
 import { sizeText } from '../results/units.js';
 
+/** What the command has besides {@link storeTable}. */
 export interface MeasureOptions extends ReportOptions {
   readonly network: string;
   readonly gpus?: readonly number[];
@@ -33,24 +33,12 @@ export interface MeasureOptions extends ReportOptions {
   readonly devices?: StoreDevices;
   readonly numLayers: number;
   readonly kvStore: StoreTypeName;
-  readonly merge?: MergeName;
-  readonly peer: boolean;
-  readonly graph?: true;
-  readonly bigArrayBound?: number;
   readonly compare?: readonly StoreTypeName[];
-  readonly numBatches: number;
-  readonly dispBatches: number;
-  readonly testResults: number;
   readonly imageShape: ImageShape;
   readonly numClasses: number;
   readonly multiplier?: number;
-  readonly optimizer: string;
   readonly gcType: Compression['type'] | 'none';
   readonly gcThreshold: number;
-  readonly dtype: GradientType;
-  readonly mode: StoreMode;
-  readonly warmup: number;
-  readonly seed: number;
   readonly allParams?: true;
   readonly progress?: true;
 }
@@ -80,27 +68,7 @@ Examples:
 
 Exit status: 0 all right, 1 a wrong result or a failure, 2 wrong usage.`;
 
-const storeType: Kind<StoreTypeName> = {
-  parse(text) {
-    try {
-      return parseStoreType(text).name;
-    } catch (error) {
-      if (!(error instanceof GradlinkError)) throw error;
-      const meant = didYouMean(text, storeKinds);
-      throw new WrongValue(`E${error.message.slice(1)}.${meant}`);
-    }
-  },
-  check: parseStoreType,
-  choices: storeKinds,
-};
-
-/** The original's default is this word, Python's None. */
-const noOptimizer = 'None';
-
-const optimizerName = read(choice([noOptimizer, ...optimizerNames]));
-
 export function addMeasureOptions(command: Command): Command {
-  const count = read(whole({ min: 1, max: 1e6 }));
   command
     .option(
       '--network <name>',
@@ -120,73 +88,25 @@ export function addMeasureOptions(command: Command): Command {
       152,
     )
     .option('--kv-store <type>', 'type of the store', read(storeType), 'device')
-    .option(
-      '--merge <how>',
-      'what merges on GPUs: nccl, peers (copies between GPUs), or, of the store device, auto, NCCL where it can start',
-      read(choice(mergeNames)),
-    )
-    .option(
-      '--no-peer',
-      'of the store device: GPUs exchange through the memory of the host, not directly',
-    )
-    .option('--graph', 'of the store device: a batch is launched as one CUDA graph on each GPU')
-    .option(
-      '--big-array-bound <count>',
-      "of stores with servers: arrays of at least this many elements are cut over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
-      read(whole({ min: 1 })),
-    )
-    .option('--num-batches <count>', 'timed batches', count, 5)
-    .option('--disp-batches <count>', 'batches a line is the mean of', count, 1)
-    .option(
-      '--test-results <0|1>',
-      'compare every batch with what is expected; 0: do not',
-      read(whole({ min: 0, max: 1 })),
-      1,
-    )
     .option('--image-shape <c,h,w>', 'channels, height and width', imageShape, [3, 224, 224])
     .option('--num-classes <count>', 'outputs of the network', read(whole({ min: 1 })), 1000)
-    .option(
-      '--optimizer <name>',
-      'optimizer of the store; None: pushes assign',
-      optimizerName,
-      noOptimizer,
-    )
+    .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
+    .option('--all-params', 'the arrays of the batch normalisations too, which MXNet leaves out')
     .option(
       '--gc-type <type>',
       'gradient compression: none, 2bit or 1bit',
       read(choice(['none', '2bit', '1bit'] as const)),
       'none',
     )
+    .option('--gc-threshold <number>', 'threshold of the compression', read(above(0)), 0.5)
     .option(
       '--cpus <count>',
       `number of CPU devices (default where there is no GPU: ${String(defaultCpus)})`,
       read(whole({ min: 1, max: mostDevices })),
     )
     .option('--devices <list>', 'devices by name: cpu:0,cpu:1 or gpu:0,gpu:1', deviceList)
-    .option('--compare <types>', 'run these stores one after the other', read(list(storeType)))
-    .option(
-      '--mode <mode>',
-      'push-pull: all pushes, then all pulls; pushpull: one call for both',
-      read(choice(storeModes)),
-      'push-pull',
-    )
-    .option(
-      '--dtype <type>',
-      `element type of the gradients: ${gradientTypes.join(', ')}`,
-      read(choice(gradientTypes)),
-      'float32',
-    )
-    .option(
-      '--warmup <count>',
-      'batches before the first timed one',
-      read(whole({ min: 0, max: 1e6 })),
-      1,
-    )
-    .option('--seed <number>', 'of the gradients', read(whole({ min: 0, max: 2 ** 32 - 1 })), 0)
-    .option('--gc-threshold <number>', 'threshold of the compression', read(above(0)), 0.5)
-    .option('--all-params', 'the arrays of the batch normalisations too, which MXNet leaves out')
-    .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
-    .option('--progress', 'a progress bar, on a terminal');
+    .option('--compare <types>', 'run these stores one after the other', read(list(storeType)));
+  addTable(command, storeTable).option('--progress', 'a progress bar, on a terminal');
   return addReportOptions(command).addHelpText('after', examples);
 }
 
@@ -283,8 +203,11 @@ export function chooseStores(
   return [...new Set([...(kvStoreGiven ? [options.kvStore] : []), ...options.compare])];
 }
 
-function checkCompression(options: MeasureOptions, stores: readonly string[]): Compression | null {
-  const { gcType, gcThreshold, dtype } = options;
+function checkCompression(
+  { gcType, gcThreshold }: MeasureOptions,
+  dtype: string,
+  stores: readonly string[],
+): Compression | null {
   if (gcType === 'none') return null;
   if (dtype !== 'float32') {
     throw UsageError.of('--gc-type', 'none with a --dtype other than float32', gcType);
@@ -314,35 +237,35 @@ function checkMemory(options: Parameters<typeof memoryNeed>[0], { gpus }: StoreD
 
 /** What the stores themselves say of their options; of several, one that knows them is enough. */
 function checkMerge(
-  { merge, peer, graph, gcType }: MeasureOptions,
+  { merge, peer, graph, compression }: Merging & Pick<BatchOptions, 'compression'>,
   devices: StoreDevices,
   stores: readonly string[],
 ): void {
-  if (graph === true && gcType !== 'none') {
-    throw UsageError.of('--graph', 'no --gc-type beside it', `--gc-type ${gcType}`);
+  if (graph === true && compression !== null) {
+    throw UsageError.of('--graph', 'no --gc-type beside it', `--gc-type ${compression.type}`);
   }
-  const given = { merge, graph, ...(peer ? {} : { peer }) };
   const known = stores.find((type) => parseStoreType(type).kind === 'device');
   const other = stores.find((type) =>
     mergesOf(parseStoreType(type).kind).includes(merge ?? 'auto'),
   );
   const type = parseStoreType(known ?? other ?? stores[0]);
-  asUsage(() => openingOptions(given, type, devices));
+  asUsage(() => openingOptions({ merge, peer, graph }, type, devices));
 }
 
-/** Everything but the store's type, checked before anything is measured. */
+/** Everything but the stores' types, checked before anything is measured. */
 export function checkMeasure(
   options: MeasureOptions,
   chosenDevices: StoreDevices,
   stores: readonly string[],
-): Omit<BatchOptions, 'kvStore'> {
-  const { numBatches, dispBatches, dtype, multiplier } = options;
-  const optimizer = options.optimizer === noOptimizer ? null : options.optimizer;
-  if (dispBatches > numBatches) {
+): StoreOptions {
+  const given = filled(storeTable, givenOf(storeTable, options), 'measure');
+  const { batches, display, dtype, optimizer } = given;
+  const { multiplier } = options;
+  if (display > batches) {
     throw UsageError.of(
       '--disp-batches',
-      `at most the ${String(numBatches)} of --num-batches, or no line is ever printed`,
-      String(dispBatches),
+      `at most the ${String(batches)} of --num-batches, or no line is ever printed`,
+      String(display),
     );
   }
   const chosen = asUsage(() =>
@@ -354,24 +277,9 @@ export function checkMeasure(
       ...(multiplier === undefined ? {} : { multiplier }),
     }),
   );
-  const compression = checkCompression(options, stores);
-  checkMerge(options, chosenDevices, stores);
+  const compression = checkCompression(options, dtype, stores);
+  checkMerge({ ...given, compression }, chosenDevices, stores);
   const { names: devices } = chosenDevices;
   checkMemory({ network: chosen, dtype, devices, compression, optimizer }, chosenDevices);
-  return {
-    devices,
-    merge: options.merge,
-    ...(options.peer ? {} : { peer: false }),
-    ...(options.graph === true ? { graph: true } : {}),
-    ...(options.bigArrayBound === undefined ? {} : { bigArrayBound: options.bigArrayBound }),
-    network: chosen,
-    dtype,
-    mode: options.mode,
-    batches: numBatches,
-    display: dispBatches,
-    warmup: options.warmup,
-    check: options.testResults !== 0,
-    optimizer,
-    compression,
-  };
+  return { ...given, devices, network: chosen, compression };
 }

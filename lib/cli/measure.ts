@@ -12,8 +12,10 @@ import {
 import { measured } from './measured-command.js';
 import type { Register } from './register.js';
 import { ReportOutput } from './report-output.js';
+import { typedOf } from './parse.js';
 import { UsageError } from './usage-error.js';
 import { flatOptions } from '../measure/run.js';
+import { storeTable } from '../measure/store/options.js';
 import { run } from '../measure/store/run.js';
 import { arraysLine, iterationLine, storeTool } from '../report/index.js';
 
@@ -33,7 +35,7 @@ async function measure(
   const asked = {
     commandLine: argv,
     options: flatOptions({
-      ...options,
+      ...typedOf(storeTable, options),
       gpus: devices.gpus?.join(',') ?? null,
       devices: devices.names.join(','),
       kvStore: kvStores.join(','),
@@ -42,7 +44,7 @@ async function measure(
   const unit = options.progress === true ? 'batches' : undefined;
   return measured({ tool, output, io, unit, lines: io.stderr }, (events, print) =>
     run(
-      { ...batches, kvStores, seed: options.seed, asked },
+      { ...batches, kvStores, asked },
       {
         ...events,
         onStart(head, ranks) {

@@ -26,6 +26,9 @@ export function offering<T>(choices: readonly string[], parse: (text: string) =>
   return read({ parse, choices });
 }
 
+/** Commander takes null for a value that is missing. */
+const none = Symbol('none');
+
 interface Typed {
   /** What programs call it, and what commander does. */
   readonly name: string;
@@ -48,10 +51,10 @@ export function addTable(command: Command, table: Table): Command {
   for (const { option, row } of typed(table)) {
     const { kind, default: value } = row;
     if (kind !== flag) {
-      option.argParser(read(kind));
+      option.argParser(read({ ...kind, parse: (text) => kind.parse(text) ?? none }));
       // What the help shows, where it is not the value itself.
       const text = kind.show === undefined ? undefined : String(shown(kind, value));
-      if (value !== undefined && row.ownDefault === undefined) option.default(value, text);
+      if (value !== undefined && row.ownDefault === undefined) option.default(value ?? none, text);
     }
     command.addOption(option);
   }
@@ -63,10 +66,11 @@ export function givenOf<T extends Table>(table: T, read: object): OptionsOf<T> {
   const values = read as Readonly<Record<string, unknown>>;
   const given = typed(table).flatMap(({ name, attribute, option, row }) => {
     const value = values[attribute];
-    if (value === undefined) return [];
+    // Commander's own default of `--no-peer` is nothing that was given.
+    if (value === undefined || (option.negate && value === true)) return [];
     // A flag turns off what is on without it; `--no-peer` says so itself.
-    const off = row.default === true && !option.negate && value === true;
-    return [[name, off ? false : value]];
+    const off = row.kind === flag && row.default === true && !option.negate;
+    return [[name, off ? false : value === none ? null : value]];
   });
   return Object.fromEntries(given) as OptionsOf<T>;
 }
@@ -76,7 +80,8 @@ export function typedOf(table: Table, read: object): Readonly<Record<string, unk
   const all: Record<string, unknown> = { ...read };
   for (const { attribute, row } of typed(table)) {
     const absent = row.kind === flag ? false : undefined;
-    all[attribute] = shown(row.kind, all[attribute] ?? absent);
+    const value = all[attribute] === none ? null : (all[attribute] ?? absent);
+    all[attribute] = shown(row.kind, value);
   }
   return all;
 }

@@ -24,10 +24,15 @@ export type { P2pOptions } from './p2p/options.js';
 export { run as runP2p } from './p2p/run.js';
 export type { P2pTimingOptions } from './p2p/timing.js';
 export type { Asked, RankInfo, RunEvents, RunOptions } from './run.js';
-export { storeModes, type BatchOptions, type StoreMode } from './store/batches.js';
 export { gradientTypes, type GradientType } from './store/gradients.js';
 export type { Compression } from './store/reference.js';
-export { run as runStores, type StoreEvents, type StoreOptions } from './store/run.js';
+export {
+  storeModes,
+  type BatchOptions,
+  type StoreMode,
+  type StoreOptions,
+} from './store/options.js';
+export { run as runStores, type StoreEvents } from './store/run.js';
 export { run as runTrain, type TrainEvents } from './train/run.js';
 export {
   distOptimizers,

@@ -7,7 +7,7 @@ import {
   type ReportHead,
   type Scalar,
 } from '../results/result.js';
-import { aFunction, anObject, optionsObject } from '../checks.js';
+import { aFunction, anObject } from '../checks.js';
 import { filled, shown, type Filled, type OptionsOf, type Table } from '../options/table.js';
 import { ofPrograms } from '../options/kinds.js';
 import { version } from '../version.js';
@@ -72,35 +72,11 @@ export function givenOptions<T extends Table>(
   const all = filled({ ...table, ...runTable }, options, 'run') as Filled<T> & RunOptions;
   const plain = Object.entries(all).map(([name, value]) => {
     const row = table[name];
-    const isPlain = row === undefined || typeof value !== 'object' || Array.isArray(value);
-    return [name, isPlain ? value : shown(row.kind, value)];
+    const isPlain = value === null || typeof value !== 'object' || Array.isArray(value);
+    return [name, row === undefined || isPlain ? value : shown(row.kind, value)];
   });
   const recorded = flatOptions(Object.fromEntries(plain) as object);
   return { ...all, asked: all.asked ?? { commandLine: [], options: recorded } };
-}
-
-/** Defaults of all options but those that have none. */
-export type Defaults<O extends RunOptions, Others extends keyof O> = Required<
-  Omit<O, Others | 'asked'>
->;
-
-/**
- * The options of a run: what was given, else the defaults.
- *
- * @param others names of the options that have no default
- * @throws TypeError ERR_INVALID_ARG_TYPE for what is no object, ERR_INVALID_ARG_VALUE for an option that is not known
- */
-export function optionsOf<O extends RunOptions, Others extends keyof O & string>(
-  given: O,
-  defaults: Defaults<O, Others>,
-  others: readonly Others[],
-): O & Defaults<O, Others> {
-  const known = new Set([...Object.keys(defaults), ...others, 'asked']);
-  const present = { ...optionsObject(given, known, 'run') };
-  for (const [name, value] of Object.entries(present)) {
-    if (value === undefined) Reflect.deleteProperty(present, name);
-  }
-  return { ...defaults, ...present };
 }
 
 /** Options as a report has them: names with plain values, lists as text; what is neither is left out. */
@@ -125,18 +101,17 @@ function isScalar(value: unknown): value is Scalar {
  */
 export function headOf(
   tool: string,
-  options: RunOptions,
+  { asked }: { readonly asked: Asked },
   extra: Readonly<Record<string, Scalar>> = {},
   gpus?: GpuEnvironment,
 ): ReportHead {
-  const { commandLine = [], options: given = flatOptions(options) } = options.asked ?? {};
   return {
     schemaVersion,
     run: {
       tool,
       packageVersion: version,
-      commandLine,
-      options: { ...extra, ...given },
+      commandLine: asked.commandLine,
+      options: { ...extra, ...asked.options },
       startedAt: new Date().toISOString(),
     },
     environment: environmentOf(),

@@ -47,7 +47,7 @@ async function stderrOf(isTTY: boolean, format: 'text' | 'json'): Promise<string
   const output = new ReportOutput({ format }, io);
   const tool = { head: () => [], rows: () => [], foot: () => [] };
   await measured({ tool, output, io, unit: undefined, quicker: '--quick' }, (events) => {
-    const head = headOf('p2p', {});
+    const head = headOf('p2p', { asked: { commandLine: [], options: {} } });
     events.onStart(head, []);
     for (const done of [0, 1, 2]) events.onEstimate(60 * (2 - done), done, 2);
     return Promise.resolve({ ...head, cases: [] });

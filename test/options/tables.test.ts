@@ -7,6 +7,7 @@ import { collectivesTable } from '../../lib/measure/collectives/options.js';
 import { ddpTable } from '../../lib/measure/ddp/options.js';
 import { neighborsTable } from '../../lib/measure/neighbors/options.js';
 import { p2pTable } from '../../lib/measure/p2p/options.js';
+import { storeTable } from '../../lib/measure/store/options.js';
 import { trainTable } from '../../lib/measure/train/options.js';
 import { givenOptions } from '../../lib/measure/run.js';
 import { shown, type Table } from '../../lib/options/table.js';
@@ -16,6 +17,7 @@ const tables: Readonly<Record<string, Table>> = {
   neighbors: neighborsTable,
   ddp: ddpTable,
   p2p: p2pTable,
+  store: storeTable,
   train: trainTable,
 };
 

@@ -2,10 +2,9 @@
 import { cpus } from 'node:os';
 
 import { KVStore } from '../../kvstore/kvstore.js';
-import { mergesOf, type MergeName } from '../../kvstore/options.js';
+import { mergesOf } from '../../kvstore/options.js';
 import type { StoreReport } from '../../kvstore/report.js';
-import { parseStoreType, type StoreTypeName } from '../../kvstore/types.js';
-import type { Network } from '../../models/index.js';
+import { parseStoreType } from '../../kvstore/types.js';
 import { createOptimizer, type Optimizer } from '../../optimizers/index.js';
 import { allocate, parseDType } from '../../tensor/dtype.js';
 import { mxnetBandwidth, storeVolume } from '../../results/bandwidth.js';
@@ -16,45 +15,9 @@ import { openStoreArrays, type StoreArrays } from './arrays.js';
 import { aloneInJob, isShared, type StoreJob } from './job.js';
 import type { CaseLimit } from '../machine/sized-limit.js';
 import type { StoreLimits } from './limit.js';
-import { StoreReference, type Compression } from './reference.js';
+import type { BatchOptions, StoreMode } from './options.js';
+import { StoreReference } from './reference.js';
 import { storeTraffic } from './traffic.js';
-
-/** `push-pull`: all pushes, then all pulls, as the original; `pushpull`: one call for both. */
-export const storeModes = ['push-pull', 'pushpull'] as const;
-/** One of {@link storeModes}. */
-export type StoreMode = (typeof storeModes)[number];
-
-/** What goes through a store, and how. */
-export interface BatchOptions {
-  /** Spelt as for `KVStore.create`. */
-  readonly kvStore: StoreTypeName;
-  /** `cpu:0` or `gpu:0`; one GPU may be several devices. */
-  readonly devices: readonly string[];
-  /** Whose arrays are moved. */
-  readonly network: Network;
-  /** Of the gradients. */
-  readonly dtype: GradientType;
-  readonly mode: StoreMode;
-  /** Timed batches. */
-  readonly batches: number;
-  /** Batches a line is the mean of. */
-  readonly display: number;
-  /** Batches before the first timed one. */
-  readonly warmup: number;
-  /** Every batch is compared with what is expected. */
-  readonly check: boolean;
-  /** A name of createOptimizer; null: pushes assign. */
-  readonly optimizer: string | null;
-  readonly compression: Compression | null;
-  /** Of stores with servers, as for `KVStore.create`. */
-  readonly bigArrayBound?: number | undefined;
-  /** Of types that merge on GPUs, as for `KVStore.create`; undefined elsewhere. */
-  readonly merge?: MergeName | undefined;
-  /** Of the type `device`: false keeps the GPUs from reaching one another. */
-  readonly peer?: boolean | undefined;
-  /** The same: true launches batches as CUDA graphs. */
-  readonly graph?: boolean | undefined;
-}
 
 /** How a store merges on GPUs. */
 export type Merging = Pick<BatchOptions, 'merge' | 'peer' | 'graph'>;

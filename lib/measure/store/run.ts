@@ -11,33 +11,12 @@ import type { CaseResult, EnvironmentInfo, IterationLine, Report } from '../../r
 import { integer } from '../../checks.js';
 import { describeGpus } from '../machine/gpu-environment.js';
 import { readMachine } from '../machine/gpus.js';
-import {
-  checkEvents,
-  headOf,
-  optionsOf,
-  Steps,
-  type Defaults,
-  type RunEvents,
-  type RunOptions,
-} from '../run.js';
-import {
-  mergingOf,
-  timeStore,
-  type BatchContext,
-  type BatchOptions,
-  type Merging,
-} from './batches.js';
+import { checkEvents, givenOptions, headOf, Steps, type RunEvents } from '../run.js';
+import { mergingOf, timeStore, type BatchContext, type Merging } from './batches.js';
 import { drawGradients } from './gradients.js';
 import { isShared, openStoreJob, type StoreJob } from './job.js';
 import { measureGpuLimits, measureHostLimits, type StoreLimits } from './limit.js';
-
-/** Which stores to measure, with what. In a job every process calls with the same options. */
-export interface StoreOptions extends RunOptions, Partial<Omit<BatchOptions, 'kvStore'>> {
-  /** Types, measured one after the other; default `device` alone. */
-  readonly kvStores?: readonly StoreTypeName[];
-  /** Of the gradients; default 0. */
-  readonly seed?: number;
-}
+import { storeTable, type BatchOptions, type StoreOptions } from './options.js';
 
 /** What a run of stores tells besides. */
 export interface StoreEvents extends RunEvents {
@@ -48,21 +27,6 @@ export interface StoreEvents extends RunEvents {
   /** The mean of as many batches as `display` says. */
   onLine?(line: IterationLine): void;
 }
-
-const others = ['network', 'bigArrayBound', 'merge', 'peer', 'graph'] as const;
-const defaults: Defaults<StoreOptions, (typeof others)[number]> = {
-  kvStores: ['device'],
-  devices: ['cpu:0', 'cpu:1', 'cpu:2', 'cpu:3'],
-  dtype: 'float32',
-  mode: 'push-pull',
-  batches: 5,
-  display: 1,
-  warmup: 1,
-  check: true,
-  optimizer: null,
-  compression: null,
-  seed: 0,
-};
 
 /** Why this build or machine has no store of a type it knows by name; undefined where it has. */
 async function whyUnavailable(
@@ -150,26 +114,21 @@ function defaultNetwork(): Network {
  */
 export async function run(options: StoreOptions = {}, events: StoreEvents = {}): Promise<Report> {
   checkEvents(events);
-  const given = optionsOf(options, defaults, others);
+  const given = givenOptions(storeTable, options);
   const { kvStores, network = defaultNetwork(), warmup, batches } = given;
-  integer(batches, 'batches', 1, 2 ** 31 - 1);
   integer(given.display, 'display', 1, batches);
-  if (given.bigArrayBound !== undefined) {
-    integer(given.bigArrayBound, 'bigArrayBound', 1, Number.MAX_SAFE_INTEGER);
-  }
   const { gpus, names: devices } = parseDevices(given.devices);
   await using job = await openStoreJob(kvStores);
   const tell = job.rank === 0 ? events : {};
   const unavailable = await unavailableOf(kvStores, devices, given);
   for (const [type, reason] of unavailable) tell.onUnavailable?.(type, reason);
-  const used = {
-    ...given,
-    devices,
-    network: network.name,
-    compression: given.compression?.type ?? null,
-  };
   const machine = gpus === null ? undefined : readMachine([...new Set(gpus)]);
-  const head = headOf('measure', used, {}, machine && describeGpus(machine.gpus));
+  const head = headOf(
+    'measure',
+    given,
+    { network: network.name },
+    machine && describeGpus(machine.gpus),
+  );
   tell.onStart?.(head, []);
   const limits = await limitsOf(job, gpus, head.environment);
   const run = { ...given, devices, network };
