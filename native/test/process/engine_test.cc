@@ -18,21 +18,21 @@ TEST_P(Processes, GiveTheSameAsAPlainLoop) {
   if (size <= 4) {
     for (const Case& c : everyType(op, size, 20011)) cases.push_back(c);
   }
-  expectNone(onRanks(size, [&](Communicator& comm, int) { return runAll(comm, cases); }));
+  expectNone(onRanks(size, [&](Communicator& comm, int) { return runAll(comm, toTheBit(cases)); }));
 }
 
 TEST_P(Processes, PassThroughManyTinySlots) {
   const auto [op, size] = GetParam();
   const std::vector<Case> cases = everyLength(op, size, {16385, 33333});
   expectNone(onRanks(
-      size, [&](Communicator& comm, int) { return runAll(comm, cases); }, 1024));
+      size, [&](Communicator& comm, int) { return runAll(comm, toTheBit(cases)); }, 1024));
 }
 
 TEST_P(Processes, WorkOnSharedArraysInPlace) {
   const auto [op, size] = GetParam();
   const std::vector<Case> cases = everyLength(op, size, {1, 40001, size <= 4 ? 150001u : 70001u});
   expectNone(onRanks(size, [&](Communicator& comm, int) -> std::string {
-    for (const Case& c : cases) {
+    for (const Case& c : toTheBit(cases)) {
       std::vector<void*> memory;
       const auto wrong = runRank(comm, c, [&](std::size_t bytes) {
         memory.push_back(comm.allocShared(bytes));

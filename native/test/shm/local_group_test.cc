@@ -16,7 +16,7 @@ TEST_P(LocalGroup, GivesTheSameAsAPlainLoop) {
   auto comm = shm::makeLocalGroup(size);
   std::vector<Case> cases = everyLength(op, size, {0, 1, 3, 127, 4099, 100003});
   for (const Case& c : everyType(op, size, 333)) cases.push_back(c);
-  for (const Case& c : cases) EXPECT_EQ(runGroup(*comm, c), "");
+  for (const Case& c : toTheBit(cases)) EXPECT_EQ(runGroup(*comm, c), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Collectives, LocalGroup,
