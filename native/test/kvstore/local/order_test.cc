@@ -155,6 +155,50 @@ TEST(StoreOrder, AnUrgentPullTakesItsPushAlong) {
   EXPECT_EQ(ended, (std::vector<int>{2, 3, 1}));
 }
 
+/// Keeps the store's thread in an update until released.
+class BlockingUpdater final : public ExternalUpdater {
+ public:
+  void update(const UpdateRequest& /*request*/,
+              std::function<void(std::exception_ptr)> done) override {
+    arrived.release();
+    go.acquire();
+    done(nullptr);
+  }
+  std::binary_semaphore arrived{0};
+  std::binary_semaphore go{0};
+};
+
+TEST(StoreOrder, WhatComesWhileAKeyIsUnderWayIsAsUrgentAsItsMostUrgent) {
+  const PoolHeld alone;
+  LocalStore store(Placement::devices, 1);
+  const auto busy = std::make_shared<BlockingUpdater>();
+  const KeyId first = makeKey(store, "first", Floats(8));
+  const KeyId second = makeKey(store, "second", Floats(8));
+  std::vector<Floats> one(1, Floats(8, 1));
+  std::vector<Floats> out(1, Floats(8));
+  store.setUpdater(busy);
+  Waiter held;
+  submitOne(store, operation(OperationKind::push, first, one, held.ticket()));
+  busy->arrived.acquire();
+  std::vector<int> ended;
+  std::latch left(3);
+  const auto note = [&](int value) {
+    return std::make_shared<Ticket>([&, value](std::exception_ptr) {
+      ended.push_back(value);
+      left.count_down();
+    });
+  };
+  std::vector<Operation> operations;
+  operations.push_back(operation(OperationKind::pull, first, out, note(1), 0));
+  operations.push_back(operation(OperationKind::pull, second, out, note(2), 5));
+  operations.push_back(operation(OperationKind::pull, first, out, note(3), 9));
+  store.submit(std::move(operations));
+  busy->go.release();
+  held.wait();
+  left.wait();
+  EXPECT_EQ(ended, (std::vector<int>{1, 3, 2}));
+}
+
 TEST(StoreOrder, OtherKeysGoOnWhileAnUpdaterHoldsOne) {
   LocalStore store(Placement::devices, 1);
   const auto gate = std::make_shared<HeldUpdater>();

@@ -60,7 +60,8 @@ TEST(DistPlacement, CutsBetweenRowsWhereThatLeavesShardsEven) {
   // Two rows for three servers.
   EXPECT_TRUE(placer.cutsRows(100'000, 50'000));
   expectCovers(placer.place(100'000, DType::float32, 50'000), 100'000);
-  EXPECT_FALSE(placer.cutsRows(999, 333)) << "of one server";
+  EXPECT_FALSE(placer.cutsRows(999, 999)) << "of one server";
+  EXPECT_TRUE(placer.cutsRows(1000, 1000));
   EXPECT_FALSE(ShardPlacer(1, 1).cutsRows(100'000, 50'000));
 }
 
@@ -99,6 +100,21 @@ TEST(DistPlacement, ServersOfResnet50CarryTheSameBytesWithinTenPercent) {
     const auto [least, most] = std::minmax_element(load.begin(), load.end());
     EXPECT_LT(static_cast<double>(*most), 1.1 * static_cast<double>(*least)) << servers;
   }
+}
+
+TEST(DistPlacement, WholeKeysGoWhereTheFewestBytesAre) {
+  ShardPlacer placer(2, 1000);
+  std::vector<int> servers;
+  // A hundred float64 weigh more than five hundred bytes, and less than nine hundred.
+  for (const auto& [count, dtype] : {std::pair{std::size_t{100}, DType::float64},
+                                     {500, DType::uint8},
+                                     {200, DType::uint8},
+                                     {100, DType::float16},
+                                     {999, DType::uint8},
+                                     {20, DType::float64}}) {
+    servers.push_back(placer.place(count, dtype).front().server);
+  }
+  EXPECT_EQ(servers, (std::vector<int>{0, 1, 1, 1, 0, 1}));
 }
 
 TEST(DistPlacement, PiecesTakeTurnsBetweenServersAndCoverTheKey) {
