@@ -119,18 +119,6 @@ TEST(KvstoreAllreduceRows, AreStepsOfOneStoreThatGetsThemAll) {
   }
 }
 
-TEST(KvstoreAllreduceRows, OfSeveralDevicesAddUp) {
-  onRowWorkers(3, [](AllreduceStore& store, int rank) {
-    const KeyId key = makeTable(store, "w");
-    const auto row = static_cast<std::int64_t>(rank);
-    pushBrought(store, key, {{{9, row}, Floats(6, 1)}, {{9}, Floats(3, 2)}});
-    Floats expected(kTableCount, 0);
-    for (std::size_t i = 0; i < 3 * kTableRowLength; ++i) expected[i] = 1;
-    for (std::size_t i = 0; i < kTableRowLength; ++i) expected[9 * kTableRowLength + i] = 9;
-    EXPECT_EQ(tablePulled(store, key), expected);
-  });
-}
-
 TEST(KvstoreAllreduceRows, OfSomeWorkersAndWholeArraysOfOthersAreWhole) {
   onRowWorkers(3, [](AllreduceStore& store, int rank) {
     const KeyId key = makeTable(store, "w");

@@ -187,19 +187,28 @@ inline KeyId defineWith(Store& store, const std::string& name, const Floats& val
   return key;
 }
 
-inline Floats randomFloats(std::mt19937& random, std::size_t count) {
-  std::uniform_real_distribution<float> uniform(-1, 1);
+/// `count` numbers of a distribution; the first are drawn, and come again where that is not enough:
+/// tests are compiled without optimization.
+template <class Distribution>
+Floats drawnFloats(std::mt19937& random, std::size_t count, Distribution of) {
+  constexpr std::size_t kDrawn = 4099;
   Floats values(count);
-  for (float& x : values) x = uniform(random);
+  const std::size_t drawn = std::min(count, kDrawn);
+  for (std::size_t i = 0; i < drawn; ++i) values[i] = static_cast<float>(of(random));
+  for (std::size_t done = drawn; done < count; done += kDrawn) {
+    std::copy_n(values.begin(), std::min(kDrawn, count - done),
+                values.begin() + static_cast<std::ptrdiff_t>(done));
+  }
   return values;
+}
+
+inline Floats randomFloats(std::mt19937& random, std::size_t count) {
+  return drawnFloats(random, count, std::uniform_real_distribution<float>(-1, 1));
 }
 
 /// Whole numbers, of which any order gives the same sum.
 inline Floats wholeFloats(std::mt19937& random, std::size_t count) {
-  std::uniform_int_distribution<int> uniform(-1000, 1000);
-  Floats values(count);
-  for (float& x : values) x = static_cast<float>(uniform(random));
-  return values;
+  return drawnFloats(random, count, std::uniform_int_distribution<int>(-1000, 1000));
 }
 
 class GpuStores : public testing::TestWithParam<StoreKind> {

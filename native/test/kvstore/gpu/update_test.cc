@@ -118,7 +118,11 @@ bool GpuStoreUpdates::refuses(Store& store, const std::shared_ptr<Optimizer>& op
 }
 
 TEST_P(GpuStoreUpdates, EveryOptimizerStepsToTheBitsOfTheHost) {
+  // Each optimizer is a kernel (device_step_test.cc); kinds differ in what they give to one, and to
+  // those that need a norm first.
+  const bool all = GetParam().merge == GpuMerge::peer || GetParam().merge == GpuMerge::host;
   for (const char* name : optimizerNames()) {
+    if (!all && !std::set<std::string>{"sgd", "adam", "lamb"}.contains(name)) continue;
     const auto store = open();
     if (GetParam().merge != GpuMerge::host && !runsOnGpus(optimizerOf(name)->math().kernel)) {
       const std::string text =

@@ -1,4 +1,4 @@
-// What the store engine computes. What JavaScript sees is tested in test/kvstore.
+// What the local store does beside what every store does (stores_test.cc).
 #include <gtest/gtest.h>
 
 #include <random>
@@ -11,19 +11,6 @@
 
 namespace gradlink::test {
 namespace {
-
-TEST(LocalStore, AssignsTheSumOfEachPush) {
-  LocalStore store(Placement::devices, 4);
-  const KeyId key = makeKey(store, "a", Floats(100, 7));
-  std::vector<Floats> pushed(4, Floats(100, 1));
-  std::vector<Floats> pulled(4, Floats(100));
-  for (const bool here : {false, true}) {
-    pushed[0].assign(100, here ? 3.0f : 1.0f);
-    run(store, OperationKind::push, key, pushed, here);
-    run(store, OperationKind::pull, key, pulled, here);
-    for (const Floats& array : pulled) EXPECT_EQ(array, Floats(100, here ? 6 : 4));
-  }
-}
 
 TEST(LocalStore, SumsInDeviceOrderAtEverySize) {
   LocalStore store(Placement::host, 3);
@@ -58,35 +45,9 @@ TEST(LocalStore, SumsInDeviceOrderAtEverySize) {
   }
 }
 
-TEST(LocalStore, RefusesWhatDoesNotFit) {
+TEST(LocalStore, HasNoCompressionWhereTheHostSums) {
   LocalStore store(Placement::host, 1);
-  std::vector<Floats> one(1, Floats(4, 1));
-  EXPECT_THROW(store.define("a", DType::float32, 4, 3), Error);
-  const KeyId key = makeKey(store, "a", Floats(4));
-  EXPECT_THROW(store.define("a", DType::float32, 4, 1), Error);
   EXPECT_THROW(store.setCompression(GradientCompression(CompressionType::twoBit, 0.5)), Error);
-  const auto ignored = std::make_shared<Ticket>([](std::exception_ptr) {});
-  EXPECT_THROW(submitOne(store, operation(OperationKind::push, key + 1, one, ignored)), Error);
-  std::vector<Floats> none;
-  EXPECT_THROW(submitOne(store, operation(OperationKind::push, key, none, ignored)), Error);
-}
-
-TEST(LocalStore, ReadsRowsInAnyOrder) {
-  LocalStore store(Placement::host, 1);
-  const KeyId key = store.define("a", DType::float32, 6, 2);
-  std::vector<Floats> value{{1, 2, 3, 4, 5, 6}};
-  run(store, OperationKind::init, key, value);
-  Floats out(6, 9);
-  Waiter waiter;
-  Operation rows;
-  rows.kind = OperationKind::rowSparsePull;
-  rows.key = key;
-  rows.out = {out.data()};
-  rows.rows = {2, 0, 2};
-  rows.ticket = waiter.ticket();
-  submitOne(store, std::move(rows));
-  waiter.wait();
-  EXPECT_EQ(out, (Floats{1, 2, 0, 0, 5, 6}));
 }
 
 }  // namespace

@@ -49,27 +49,28 @@ inline std::unique_ptr<DistStore> workerOf(const DistJob& job, const std::string
   return makeDistStore(wireOf(name, rank, job.workers + job.servers), options);
 }
 
+inline void serveOf(const DistJob& job, const std::string& name, int rank) {
+  ServerOptions options;
+  options.workers = job.workers;
+  options.servers = job.servers;
+  options.asynchronous = job.asynchronous;
+  options.tolerateWorkerLoss = job.tolerateWorkerLoss;
+  options.threads = job.serverThreads;
+  options.timeoutMs = job.timeoutMs;
+  options.onCommand = job.onCommand;
+  serve(wireOf(name, rank, job.workers + job.servers), options);
+}
+
 /// Runs body(store, rank) for each worker, and the servers beside them. Returns what each rank
 /// threw: workers, then servers.
 inline std::vector<std::optional<Error>> runDist(const DistJob& job,
                                                  const std::function<void(DistStore&, int)>& body) {
   const std::string name = freshName();
   return onThreads(job.workers + job.servers, [&](int rank) {
-    if (rank < job.workers) {
-      const auto store = workerOf(job, name, rank);
-      body(*store, rank);
-      store->stop();
-      return;
-    }
-    ServerOptions options;
-    options.workers = job.workers;
-    options.servers = job.servers;
-    options.asynchronous = job.asynchronous;
-    options.tolerateWorkerLoss = job.tolerateWorkerLoss;
-    options.threads = job.serverThreads;
-    options.timeoutMs = job.timeoutMs;
-    options.onCommand = job.onCommand;
-    serve(wireOf(name, rank, job.workers + job.servers), options);
+    if (rank >= job.workers) return serveOf(job, name, rank);
+    const auto store = workerOf(job, name, rank);
+    body(*store, rank);
+    store->stop();
   });
 }
 
