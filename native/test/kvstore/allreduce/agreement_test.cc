@@ -76,5 +76,28 @@ TEST(KvstoreAgreement, MoreThanOneRoundTakesIsToldWithTheNext) {
   }));
 }
 
+TEST(KvstoreAgreement, NamesTheKeyAndWhoHasNotComeAtTheDeadline) {
+  expectNone(onRanks(3, [](Communicator& comm, int rank) {
+    Agreement agreement(comm);
+    if (rank != 1) agreement.announce(pushOfKey(1, 0));
+    agreement.exchange(20000);
+    agreement.checkPatience(1e9, {"a", "b"});
+    const Deadline patience = Deadline::in(15000);
+    std::string said;
+    // 20 ms, not seconds; who announced nothing waits for nobody.
+    while (rank != 1 && said.empty() && !patience.passed()) {
+      try {
+        agreement.checkPatience(20, {"a", "b"});
+      } catch (const Error& error) {
+        EXPECT_EQ(error.code, ErrorCode::timeout);
+        EXPECT_EQ(error.rank, 1);
+        said = error.what();
+      }
+    }
+    if (rank == 1) return agreement.checkPatience(0, {"a", "b"});
+    EXPECT_EQ(lacking(said, {"push of key b", "not come: 1."}), "") << said;
+  }));
+}
+
 }  // namespace
 }  // namespace gradlink::test
