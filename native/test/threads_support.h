@@ -14,6 +14,7 @@
 #include "core/error.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
+#include "test/waiting.h"
 
 namespace gradlink::test {
 

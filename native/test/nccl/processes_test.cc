@@ -1,29 +1,13 @@
 // Ranks that are processes, one GPU each: over a control communicator, and with an id alone.
-#include <sys/mman.h>
-
-#include <atomic>
-#include <new>
-
 #include "test/nccl/gpu_jobs.h"
+#include "test/waiting.h"
 
 namespace gradlink::test {
 namespace {
 
-/// Counters that all processes share: conditions to wait for instead of times.
-struct Shared {
-  std::atomic<int> ready{0};
-  std::atomic<int> go{0};
+struct Shared : Scoreboard {
   nccl::UniqueId id{};
-
-  static void waitFor(const std::atomic<int>& counter, int value) {
-    while (counter.load() < value) usleep(200);
-  }
 };
-Shared* makeShared() {
-  void* memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return new (memory) Shared;
-}
 
 class GpuProcesses : public testing::TestWithParam<std::tuple<Op, int>> {};
 
@@ -60,7 +44,7 @@ class GpuPairs : public testing::Test {
 };
 
 TEST_F(GpuPairs, WorkWithAnIdAlone) {
-  Shared* shared = makeShared();
+  Shared* shared = makeScoreboard<Shared>();
   std::vector<Process> ranks;
   for (int r = 0; r < size_; ++r) {
     ranks.emplace_back([=, this]() -> std::string {
@@ -146,7 +130,7 @@ TEST_F(GpuPairs, ReportAMismatchOnAllSidesAndGoOn) {
 }
 
 TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
-  Shared* shared = makeShared();
+  Shared* shared = makeScoreboard<Shared>();
   auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, 2, 11};
     const HeldBuffers buffers(comm, c);
@@ -164,7 +148,7 @@ TEST_F(GpuPairs, NameTheRankThatDoesNotMakeTheCall) {
 }
 
 TEST_F(GpuPairs, EndWithTheReasonOfAPeersAbort) {
-  Shared* shared = makeShared();
+  Shared* shared = makeScoreboard<Shared>();
   auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     const Case c{Op::allReduce, 2, 11};
     const HeldBuffers buffers(comm, c);
@@ -181,7 +165,7 @@ TEST_F(GpuPairs, EndWithTheReasonOfAPeersAbort) {
 }
 
 TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
-  Shared* shared = makeShared();
+  Shared* shared = makeScoreboard<Shared>();
   auto ranks = startGpuRanks(2, [shared](auto& comm, int rank) -> std::string {
     cuda::Stream stream(*comm.devices()[0]);
     cuda::Stream* const streams[] = {&stream};
@@ -203,7 +187,7 @@ TEST_F(GpuPairs, NameAKilledRankWhileItsPartIsAwaited) {
     stream.synchronize();
     return wrong;
   });
-  while (shared->ready.load() < 2) usleep(200);
+  Shared::waitFor(shared->ready, 2);
   ranks[1].kill();
   EXPECT_EQ(ranks[0].wait(), "");
   EXPECT_EQ(ranks[1].wait(), "killed");
@@ -246,7 +230,7 @@ TEST_F(GpuPairs, NameARankThatLeft) {
 
 TEST_F(GpuPairs, RefuseToBeOfTwoVersions) {
   if (!testsRunOnFakes()) GTEST_SKIP() << "needs libraries that say another version";
-  Shared* shared = makeShared();
+  Shared* shared = makeScoreboard<Shared>();
   std::vector<Process> ranks;
   for (int r = 0; r < 2; ++r) {
     ranks.emplace_back(

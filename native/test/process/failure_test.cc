@@ -129,7 +129,7 @@ TEST(ProcessesMeeting, NamesAllMissingRanksToEverybodyWhoCame) {
   };
   Child a = late(0, 20000);
   Child b = late(4, 20000);
-  while (socketsOf(name) < 2) usleep(200);
+  waitUntil([&] { return socketsOf(name) >= 2; });
   Child c = late(2, 300);  // the first to give up tells the others
   for (Child* child : {&a, &b, &c}) {
     const std::string result = child->wait();
@@ -163,7 +163,7 @@ TEST(ProcessesMeeting, GoesOnWhenItsLeaderIsKilledAndComesBack) {
   };
   Child first = join(0);
   // It leads once its name is bound.
-  while (socketsOf(name) == 0) usleep(200);
+  waitUntil([&] { return socketsOf(name) > 0; });
   Child second = join(1);
   first.kill();
   EXPECT_EQ(first.wait(), "killed");

@@ -18,7 +18,7 @@ using shm::File;
 
 File holding(const shm::MeetingAddress& address, int queue) {
   File socket = shm::makeMeetingSocket();
-  while (bind(socket.get(), address.get(), address.length()) != 0) usleep(200);
+  waitUntil([&] { return bind(socket.get(), address.get(), address.length()) == 0; });
   if (queue >= 0 && listen(socket.get(), queue) != 0) std::abort();
   return socket;
 }
@@ -62,7 +62,7 @@ class Squatters : public testing::Test {
 
   /// Until so many sockets of the list have that address.
   void waitForSockets(int number, int count) const {
-    while (socketsOf(name_, number) < count) usleep(1000);
+    waitUntil([&] { return socketsOf(name_, number) >= count; });
   }
 
   Scoreboard* board_ = makeScoreboard();

@@ -30,7 +30,7 @@ inline shm::MeetingAddress addressOf(const std::string& name, int number = 0) {
 /// A connection to the meeting's leader, which waits for the others.
 inline shm::File connectTo(const shm::MeetingAddress& address) {
   shm::File socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
-  while (connect(socket.get(), address.get(), address.length()) != 0) usleep(200);
+  waitUntil([&] { return connect(socket.get(), address.get(), address.length()) == 0; });
   return socket;
 }
 

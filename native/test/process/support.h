@@ -4,11 +4,9 @@
 
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <functional>
@@ -20,6 +18,7 @@
 #include "shm/meeting/secret.h"
 #include "shm/shm.h"
 #include "test/shm/support.h"
+#include "test/waiting.h"
 
 namespace gradlink::test {
 
@@ -57,20 +56,6 @@ inline int socketsOf(const std::string& name, int number = 0) {
     found += std::string(line).find(address) != std::string::npos ? 1 : 0;
   fclose(list);
   return found;
-}
-
-/// Counters that parent and children share: conditions to wait for instead of times.
-struct Scoreboard {
-  std::atomic<int> ready{0};
-  std::atomic<int> go{0};
-  void waitFor(std::atomic<int>& counter, int value) const {
-    while (counter.load() < value) usleep(200);
-  }
-};
-inline Scoreboard* makeScoreboard() {
-  void* memory =
-      mmap(nullptr, sizeof(Scoreboard), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  return new (memory) Scoreboard;
 }
 
 /// A forked rank. body returns "" or what is wrong.

@@ -48,7 +48,7 @@ TEST(WireOfThreads, NeverWaitsForTheReceiver) {
       sentAll = true;
       return;  // and close() delivers what has not fitted
     }
-    while (!sentAll) std::this_thread::yield();
+    waitUntil([&] { return sentAll.load(); });
     WireEvents events;
     ASSERT_TRUE(pollUntil(wire, events, [&] { return events.left.size() == 1; }));
     ASSERT_EQ(events.messages.size(), kMany);
@@ -186,7 +186,7 @@ TEST(WireOfThreads, AWireThatEndsWithoutAGoodbyeIsLostAndItsPayloadsStayReadable
       ended = true;
       return;
     }
-    while (!ended) std::this_thread::yield();
+    waitUntil([&] { return ended.load(); });
     WireEvents events;
     ASSERT_TRUE(pollUntil(*wire, events, [&] { return !events.lost.empty(); }));
     EXPECT_EQ(events.lost, std::vector<int>{0});
@@ -206,7 +206,7 @@ TEST(WireOfThreads, PayloadsOfWhoEndedBeforeTheOtherHadItsWireStayReadable) {
     options.slotBytes = 1;
     auto membership = shm::meetThreads(options, Deadline::in(20000));
     if (rank == 1) {
-      while (!ended) std::this_thread::yield();
+      waitUntil([&] { return ended.load(); });
     }
     auto wire = std::make_unique<shm::ShmWire>(std::move(membership), rank);
     if (rank == 0) {

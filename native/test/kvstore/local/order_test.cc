@@ -79,14 +79,37 @@ class PoolHeld {
   std::thread holder_;
 };
 
+/// Tells in which order operations ended.
+class Ended {
+ public:
+  explicit Ended(int operations) : left_(operations) {}
+
+  std::shared_ptr<Ticket> note(int value) {
+    return std::make_shared<Ticket>([this, value](std::exception_ptr) {
+      const std::lock_guard lock(mutex_);
+      values_.push_back(value);
+      left_.count_down();
+    });
+  }
+  std::vector<int> inOrder() {
+    left_.wait();
+    const std::lock_guard lock(mutex_);
+    return values_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<int> values_;
+  std::latch left_;
+};
+
 TEST(StoreOrder, RunsMoreUrgentKeysFirstAndEachKeyInOrder) {
   const PoolHeld alone;
   LocalStore store(Placement::devices, 1);
   const auto gate = std::make_shared<HeldUpdater>();
   std::vector<KeyId> keys;
-  for (int i = 0; i < 4; ++i) keys.push_back(makeKey(store, std::to_string(i), Floats(8)));
+  for (int i = 0; i < 5; ++i) keys.push_back(makeKey(store, std::to_string(i), Floats(8)));
   std::vector<Floats> one(1, Floats(8, 1));
-  std::vector<Floats> outs(4, Floats(8));
   // A fence holds everything back until it is told to go on, so that all are queued before the
   // first begins.
   store.setUpdater(gate);
@@ -96,63 +119,21 @@ TEST(StoreOrder, RunsMoreUrgentKeysFirstAndEachKeyInOrder) {
   store.setUpdater(nullptr);
   Waiter fence;
   store.barrier(fence.ticket());
-  std::vector<int> ended;
-  std::mutex mutex;
-  std::latch left(8);
-  const auto note = [&](int value) {
-    return std::make_shared<Ticket>([&, value](std::exception_ptr) {
-      const std::lock_guard lock(mutex);
-      ended.push_back(value);
-      left.count_down();
-    });
-  };
-  std::vector<std::vector<Floats>> targets(4, std::vector<Floats>(1, Floats(8)));
+  Ended ended(10);
+  std::vector<std::vector<Floats>> targets(5, std::vector<Floats>(1, Floats(8)));
   std::vector<Operation> operations;
-  const std::int32_t priorities[] = {-5, 0, 10, 3};
-  for (int i = 0; i < 4; ++i) {
-    operations.push_back(operation(OperationKind::push, keys[i], one, note(i), priorities[i]));
+  // The last key's urgent pull takes its push along.
+  const std::int32_t priorities[] = {-5, 0, 10, 3, 20};
+  for (int i = 0; i < 5; ++i) {
+    const std::int32_t ofPush = i == 4 ? -9 : priorities[i];
+    operations.push_back(operation(OperationKind::push, keys[i], one, ended.note(i), ofPush));
     operations.push_back(
-        operation(OperationKind::pull, keys[i], targets[i], note(10 + i), priorities[i]));
+        operation(OperationKind::pull, keys[i], targets[i], ended.note(10 + i), priorities[i]));
   }
   store.submit(std::move(operations));
   gate->release();
   held.wait();
-  left.wait();
-  EXPECT_EQ(ended, (std::vector<int>{2, 12, 3, 13, 1, 11, 0, 10}));
-}
-
-TEST(StoreOrder, AnUrgentPullTakesItsPushAlong) {
-  const PoolHeld alone;
-  LocalStore store(Placement::devices, 1);
-  const auto gate = std::make_shared<HeldUpdater>();
-  const KeyId first = makeKey(store, "first", Floats(8));
-  const KeyId second = makeKey(store, "second", Floats(8));
-  std::vector<Floats> one(1, Floats(8, 1));
-  store.setUpdater(gate);
-  Waiter held;
-  submitOne(store, operation(OperationKind::push, first, one, held.ticket()));
-  gate->awaitCall();
-  store.setUpdater(nullptr);
-  Waiter fence;
-  store.barrier(fence.ticket());
-  std::vector<int> ended;
-  std::latch left(3);
-  const auto note = [&](int value) {
-    return std::make_shared<Ticket>([&, value](std::exception_ptr) {
-      ended.push_back(value);
-      left.count_down();
-    });
-  };
-  std::vector<Floats> out(1, Floats(8));
-  std::vector<Operation> operations;
-  operations.push_back(operation(OperationKind::push, first, one, note(1), 5));
-  operations.push_back(operation(OperationKind::push, second, one, note(2), 0));
-  operations.push_back(operation(OperationKind::pull, second, out, note(3), 9));
-  store.submit(std::move(operations));
-  gate->release();
-  held.wait();
-  left.wait();
-  EXPECT_EQ(ended, (std::vector<int>{2, 3, 1}));
+  EXPECT_EQ(ended.inOrder(), (std::vector<int>{4, 14, 2, 12, 3, 13, 1, 11, 0, 10}));
 }
 
 /// Keeps the store's thread in an update until released.
@@ -180,23 +161,15 @@ TEST(StoreOrder, WhatComesWhileAKeyIsUnderWayIsAsUrgentAsItsMostUrgent) {
   Waiter held;
   submitOne(store, operation(OperationKind::push, first, one, held.ticket()));
   busy->arrived.acquire();
-  std::vector<int> ended;
-  std::latch left(3);
-  const auto note = [&](int value) {
-    return std::make_shared<Ticket>([&, value](std::exception_ptr) {
-      ended.push_back(value);
-      left.count_down();
-    });
-  };
+  Ended ended(3);
   std::vector<Operation> operations;
-  operations.push_back(operation(OperationKind::pull, first, out, note(1), 0));
-  operations.push_back(operation(OperationKind::pull, second, out, note(2), 5));
-  operations.push_back(operation(OperationKind::pull, first, out, note(3), 9));
+  operations.push_back(operation(OperationKind::pull, first, out, ended.note(1), 0));
+  operations.push_back(operation(OperationKind::pull, second, out, ended.note(2), 5));
+  operations.push_back(operation(OperationKind::pull, first, out, ended.note(3), 9));
   store.submit(std::move(operations));
   busy->go.release();
   held.wait();
-  left.wait();
-  EXPECT_EQ(ended, (std::vector<int>{1, 3, 2}));
+  EXPECT_EQ(ended.inOrder(), (std::vector<int>{1, 3, 2}));
 }
 
 TEST(StoreOrder, OtherKeysGoOnWhileAnUpdaterHoldsOne) {

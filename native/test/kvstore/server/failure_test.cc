@@ -130,7 +130,7 @@ TEST(ServerFailure, PushesThatWaitForOthersAreReleasedInTheEnd) {
                  *static_cast<float*>(memory) = -1;  // is not seen any more
                  released = true;
                } else {
-                 while (!released) std::this_thread::yield();
+                 waitUntil([&] { return released.load(); });
                  worker.push<float>(0, DType::float32, {1}, 1);
                  EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 1)[0], 4);
                }

@@ -150,7 +150,7 @@ TEST(Server, SumsInWorkerOrderWhateverTheOrderOfArrival) {
                if (worker.rank() == 0) worker.init<float>(0, DType::float32, {0});
                EXPECT_EQ(worker.pulled<float>(0, DType::float32, 1, 0)[0], 0);
                // The last worker first.
-               while (turn != worker.rank()) std::this_thread::yield();
+               waitUntil([&] { return turn == worker.rank(); });
                const auto me = static_cast<std::size_t>(worker.rank());
                worker.push<float>(0, DType::float32, {brought[me]}, 1);
                EXPECT_EQ(worker.await(worker.request(MessageType::report)).header.type,
@@ -169,7 +169,7 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
                worker.define(0, "k", DType::float32, kServerPiece);
                if (worker.rank() == 0) {
                  worker.init(0, DType::float32, sawtooth(kServerPiece, 1));
-                 while (!reads) std::this_thread::yield();
+                 waitUntil([&] { return reads.load(); });
                  worker.push(0, DType::float32, sawtooth(kServerPiece, 2), 1);
                  worker.await(worker.request(MessageType::report));  // so the push has come
                  pushed = true;
@@ -182,7 +182,7 @@ TEST(Server, ChangesNoValueThatAWorkerStillReads) {
                  }
                  reads = true;
                  ASSERT_EQ(events.messages.size(), 1u);
-                 while (!pushed) std::this_thread::yield();
+                 waitUntil([&] { return pushed.load(); });
                  const auto* value = static_cast<const float*>(events.messages[0].payload);
                  EXPECT_EQ(std::vector<float>(value, value + kServerPiece),
                            sawtooth(kServerPiece, 1));
@@ -206,7 +206,7 @@ TEST(Server, CountsRoundsByWorker) {
                  worker.await(worker.request(MessageType::report));
                  pushedTwice = true;
                } else {
-                 while (!pushedTwice) std::this_thread::yield();
+                 waitUntil([&] { return pushedTwice.load(); });
                  // Two pushes of one worker have closed no round.
                  EXPECT_EQ(worker.pulled<std::int64_t>(0, DType::int64, 1, 0)[0], 7);
                  worker.push<std::int64_t>(0, DType::int64, {10}, 1);

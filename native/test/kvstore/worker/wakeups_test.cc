@@ -104,7 +104,7 @@ struct WatchedJob {
   }
   /// The engine sleeps, which it does soon when nothing is under way.
   void awaitSleep() const {
-    while (!wire->pollSleeps()) std::this_thread::yield();
+    waitUntil([&] { return wire->pollSleeps(); });
   }
   /// Pushes and pulls while the engine sleeps.
   void exchange(KeyId id, std::size_t count, bool here) {
