@@ -160,7 +160,6 @@ TEST_P(Stores, StepOnceARoundAtTheRateOfTheTime) {
 TEST_P(Stores, StatesGoOnFromAFile) {
   const std::string file = testing::TempDir() + "gradlink-stores-" + std::to_string(getpid());
   constexpr std::size_t kCount = 3000;
-  const std::vector<Floats> none;
   Floats value(kCount);
   std::vector<Floats> last;
   expectNone(onStores(GetParam(), [&](const AnyStore& store) {

@@ -1,10 +1,7 @@
 // What stores on GPUs, of every kind, do beside what every store does (stores_test.cc).
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "core/error.h"

@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <mutex>
-#include <numeric>
 #include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "test/kvstore/worker/support.h"
