@@ -16,9 +16,11 @@ describe('hostfiles', () => {
   });
 
   it('add the slots of a host that is named again', () => {
-    expect(parseHostfile('a:2\nb\na slots=1\nb\n')).toEqual([
+    expect(parseHostfile('a:2\nb\na slots=1\nb\nc:2\nc\n')).toEqual([
       { name: 'a', slots: 3 },
       { name: 'b' },
+      // A line without a number is one slot.
+      { name: 'c', slots: 3 },
     ]);
   });
 

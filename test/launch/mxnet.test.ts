@@ -55,6 +55,7 @@ describe('variables', () => {
   });
 
   it('what counts, and what is not of MXNet, is let through', () => {
-    refuseVariables({ MXNET_KVSTORE_BIGARRAY_BOUND: '10', MXNET_HOME: '/x', DMLC: '1' });
+    const others = { MXNET_KVSTORE_BIGARRAY_BOUND: '10', MXNET_HOME: '/x', DMLC: '1' };
+    expect(() => refuseVariables(others)).not.toThrow();
   });
 });

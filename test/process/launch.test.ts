@@ -211,7 +211,7 @@ describe('a failing rank', () => {
     expect(stderr).toMatch(/^ {2}last words$/m);
   });
 
-  it('gives 128 + the signal that killed it', async () => {
+  it('gives 128 + the signal that killed it', { tags: 'smoke' }, async () => {
     const script = 'if [ $GRADLINK_RANK = 0 ]; then kill -SEGV $$; fi; sleep 600';
     const { code, stderr } = await launch('-n', '2', 'sh', '-c', script);
     expect(code).toBe(128 + 11);
