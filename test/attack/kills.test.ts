@@ -8,7 +8,6 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { startJob, helpers } from '../distributed/support.js';
 import { gradlink, LaunchedJob, Marked } from '../support/marked.js';
-import { flavours, mpirunOf } from '../support/mpi.js';
 import { Scripts } from '../support/processes.js';
 import { completeCheckpoints } from '../../lib/train/checkpoints/folder.js';
 import { campaign, campaignTimeout } from './support/campaign.js';
@@ -40,8 +39,8 @@ const size = 3;
 const meetingDeadlineMs = 5000;
 
 /** A rank at calls of one kind, which reports what ended them. */
-const looping = (kind: LoopName, timeoutMs: number, world = ''): string => `
-  const joined = Communicator.world({ timeoutMs: ${String(timeoutMs)}, ${world} });
+const looping = (kind: LoopName, timeoutMs: number): string => `
+  const joined = Communicator.world({ timeoutMs: ${String(timeoutMs)} });
   report(await joined.then(${sourceOf(kind, `say('begun');`)}, plain));
   await joined.then((comm) => comm.close(), () => undefined);
 `;
@@ -137,35 +136,6 @@ describe('gradlink launch', () => {
     });
     expect(sums['kills']).toBeGreaterThan(0);
   });
-
-  /** What MPI has: no shared memory of threads, and its own ways to move. */
-  const overMpi = loopNames.filter((one) => !['shared memory', 'buckets'].includes(one));
-
-  it.for(flavours)(
-    'under mpirun of %s ends',
-    { timeout: campaignTimeout },
-    async (flavour, context) => {
-      mpirunOf(flavour, context);
-      await campaign(`kills, ${flavour}`, 2, async (random) => {
-        const kind = random.pick(overMpi);
-        const script = scripts.write(looping(kind, 60_000, `backend: 'mpi'`));
-        const args = ['--launcher', 'mpi', '-n', String(size), process.execPath, script];
-        const job = new LaunchedJob(args, { GRADLINK_MPI: flavour });
-        return leavingNothing(job, async () => {
-          await begun(job, size);
-          const victim = killable(job, random);
-          await sleep(random.int(80));
-          process.kill(victim.pid, 'SIGKILL');
-          const status = await job.ended;
-          const what = `${kind}, ${victim.name}: ${job.stderr}`;
-          // Which of its processes an MPI names first is its affair: it ends the others at once.
-          if (victim.name === 'launcher') expect(status, what).toBeNull();
-          else expect(status, what).toBeGreaterThan(0);
-          return { kills: 1 };
-        });
-      });
-    },
-  );
 });
 
 const workers = 2;

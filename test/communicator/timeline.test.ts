@@ -25,7 +25,7 @@ interface Event {
   readonly pid: number;
   readonly ts: number;
   readonly dur: number;
-  readonly args: { readonly bytes: number };
+  readonly args: { readonly bytes: number; readonly waitedMs: number };
 }
 const eventsIn = (file: string): Event[] =>
   (JSON.parse(readFileSync(file, 'utf8')) as { traceEvents: Event[] }).traceEvents.filter(
@@ -69,6 +69,20 @@ describe('the timeline of a communicator', () => {
     const merged = join(folder, 'all.json');
     mergeTimelines(files, merged);
     expect(eventsIn(merged)).toHaveLength(10);
+  });
+
+  it('says in ms how long an operation waited for the one before it', async () => {
+    const [one, other] = await open(2);
+    one!.startTimeline(join(folder, 'trace.json'));
+    const issuedAt = performance.now();
+    const calls = [one!.barrier(), one!.barrier()];
+    const waiting = performance.now();
+    while (performance.now() < waiting + 3);
+    await Promise.all([...calls, other!.barrier(), other!.barrier()]);
+    one!.stopTimeline();
+    const [, second] = eventsIn(join(folder, 'trace.rank-0.json'));
+    expect(second!.args.waitedMs).toBeGreaterThanOrEqual(3);
+    expect(second!.args.waitedMs).toBeLessThan(performance.now() - issuedAt);
   });
 
   it('has what failed too, and ends with the communicator', async () => {

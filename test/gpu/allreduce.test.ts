@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
-import { runJob, startJob } from '../distributed/support.js';
+import { runJob } from '../distributed/support.js';
 import { GpuScripts } from '../support/gpu-processes.js';
 import { well } from '../support/processes.js';
 
@@ -199,34 +199,6 @@ describe('an allreduce store on GPUs', () => {
     scripts.expectNothingLeft();
   });
 
-  it('lets workers push keys in different orders', async () => {
-    const { workers } = await runJob(
-      scripts,
-      size,
-      `${aStore()}
-      const keys = Array.from({ length: 12 }, (_, index) => 'k' + index);
-      await kv.init(keys, keys.map(() => new Float32Array(count)));
-      const ordered = kv.rank === 0 ? keys : keys.toReversed();
-      const outs = new Map();
-      const values = new Map();
-      for (const key of keys) {
-        outs.set(key, await zeros(count));
-        values.set(key, await buffers('float32', [0, 1].map((i) => gradient(Number(key.slice(1)), i))));
-      }
-      await Promise.all(ordered.flatMap((key) => [kv.push(key, values.get(key)), kv.pull(key, outs.get(key))]));
-      let same = true;
-      for (const key of keys) {
-        const [a, b] = [0, 1].map((i) => gradient(Number(key.slice(1)), i));
-        for (const out of await read(outs.get(key))) same &&= out.every((value, i) => value === 2 * (a[i] + b[i]));
-      }
-      report(same);
-      await kv.close();`,
-      scripts.env(),
-    );
-    for (const worker of workers) expect(worker).toMatchObject({ ...well, reports: [true] });
-    scripts.expectNothingLeft();
-  });
-
   it('saves what optimizers keep, and goes on from it', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'gradlink-test-'));
     try {
@@ -280,75 +252,6 @@ describe('an allreduce store on GPUs', () => {
     );
     for (const worker of workers) {
       expect(worker).toMatchObject({ ...well, reports: [names.map(() => [41, 82])] });
-    }
-    scripts.expectNothingLeft();
-  });
-
-  it('names a worker that is killed', async () => {
-    const job = startJob(
-      scripts,
-      size,
-      `${aStore()}
-      await kv.init('w', new Float32Array(4));
-      const outs = await zeros(4);
-      say('ready');
-      if (kv.rank === 1) setInterval(() => undefined, 1000);
-      else {
-        report(await outcome(kv.push('w', outs).then(() => kv.pull('w', outs))));
-        await kv.close();
-      }`,
-      scripts.env(),
-    );
-    await Promise.all(job.workers.map((worker) => worker.said('ready')));
-    job.workers[1]?.child.kill('SIGKILL');
-    const { workers } = await job.ended;
-    expect(workers[0]).toMatchObject({ ...well, reports: [{ code: 'ERR_PEER_LOST', rank: 1 }] });
-    scripts.expectNothingLeft();
-  });
-
-  it('names a worker that does not push, after the deadline', { tags: 'full' }, async () => {
-    const { workers } = await runJob(
-      scripts,
-      size,
-      `${aStore('timeoutMs: 1000')}
-      await kv.init('w', new Float32Array(4));
-      if (kv.rank === 0) report(await outcome(kv.push('w', await zeros(4))));
-      else await outcome(kv.barrier());
-      await outcome(kv.close());`,
-      scripts.env(),
-    );
-    expect(workers[0]?.reports).toEqual([
-      expect.objectContaining({
-        code: 'ERR_TIMEOUT',
-        rank: 1,
-        message: expect.stringContaining('key w') as string,
-      }),
-    ]);
-    scripts.expectNothingLeft();
-  });
-
-  it('refuses arrays of another type, and GPUs that are not there', async () => {
-    const { workers } = await runJob(
-      scripts,
-      size,
-      `report(await outcome(KVStore.create('allreduce', { devices: ['gpu:${present}'] })));
-      ${aStore()}
-      await kv.init('w', new Float32Array(4));
-      report(await outcome(kv.push('w', new Float64Array(4))));
-      await kv.close();`.replace(/import \{ createOptimizer \}.*\n/, ''),
-      scripts.env(),
-    );
-    for (const worker of workers) {
-      expect(worker).toMatchObject({
-        ...well,
-        reports: [
-          { message: expect.stringContaining(`${present}`) as string },
-          {
-            code: 'ERR_INVALID_ARG_VALUE',
-            message: expect.stringContaining('float64') as string,
-          },
-        ],
-      });
     }
     scripts.expectNothingLeft();
   });

@@ -169,26 +169,6 @@ describe('pairs in a world of processes with several GPUs', () => {
     ]);
   });
 
-  it('name a process that dies', async (context) => {
-    needs(3, context);
-    const source = `${world([1, 2], 'timeoutMs: 60_000')}
-      const data = await buffersOf(group, () => 1);
-      await group.barrier();
-      if (process_ === 1) process.kill(process.pid, 'SIGKILL');
-      report(await outcome(group.pairGossip(data, { pairs: [{ peer: 2 }] })));
-      process.exit(0);
-    `;
-    const [first] = await ends(await startOverTcp(scripts, 2, source, scripts.env(alone)));
-    expect(first!.reports).toEqual([
-      expect.objectContaining({
-        code: 'ERR_PEER_LOST',
-        op: 'pairGossip',
-        rank: 1,
-        message: expect.stringContaining('process 1 (ranks 1 and 2)') as string,
-      }),
-    ]);
-  });
-
   it('are checked', async (context) => {
     needs(2, context);
     const source = `${world([2])}

@@ -2,11 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { makeHosts, noHosts, removeHosts } from '../support/hosts.js';
-import { flavours, mpirunOf, startJob } from '../support/mpi.js';
-import { well } from '../support/processes.js';
 import { startOverTcp } from '../support/tcp.js';
-import { alone, ends, needs, reportsOf, startOnHosts, world } from '../support/world-groups.js';
+import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
 
 let scripts: GpuScripts;
 beforeEach(() => {
@@ -45,19 +42,6 @@ describe('split of a world of processes with several GPUs', () => {
   it('makes parts that cross processes, over TCP', async (context) => {
     needs(4, context);
     expectParity(await reportsOf(scripts, [2, 2], `${world([2, 2])} ${parity}`));
-  });
-
-  it.for(flavours)('makes them over MPI, under mpirun of %s', async (flavour, context) => {
-    needs(4, context);
-    const mpirun = mpirunOf(flavour, context);
-    const env = scripts.env({ GRADLINK_TRANSPORT: 'mpi', GRADLINK_RANKS_PER_NODE: '1' });
-    const source = `${world([2, 2])} const all = []; const report_ = report;
-      { const report = (one) => all.push(one); ${parity} } report_([process_, all]);`;
-    const ended = await startJob(scripts, mpirun, 2, source, env).ended;
-    expect(ended).toMatchObject(well);
-    const reports = (ended.reports as [number, unknown[]][]).toSorted((a, b) => a[0] - b[0]);
-    expectParity(reports.map(([, all]) => all));
-    scripts.expectNothingLeft();
   });
 
   it('keeps ranks of one process together, leaves out who wants, and takes processes of one rank', async (context) => {
@@ -127,23 +111,6 @@ describe('split of a world of processes with several GPUs', () => {
       expect.stringMatching(/array of 2.*keys/),
       expect.objectContaining({ code: 'ERR_TIMEOUT', op: 'split', rank: 0 }),
     ]);
-  });
-
-  it('crosses hosts', async (context) => {
-    const reason = noHosts();
-    if (reason !== undefined) context.skip(reason);
-    needs(2, context);
-    const name = `gp${process.pid % 100_000}`;
-    const [address] = makeHosts(name);
-    try {
-      const source = `${world([2, 2]).replace('firstGpu + i)', 'i)')} ${parity.replaceAll('gpu - firstGpu', 'gpu')}`;
-      const processes = await startOnHosts(scripts, name, address!, source);
-      const ended = await ends(processes);
-      for (const one of ended) expect(one).toMatchObject(well);
-      expectParity(ended.map(({ reports }) => reports));
-    } finally {
-      removeHosts(name);
-    }
   });
 });
 

@@ -2,8 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { GpuScripts } from '../support/gpu-processes.js';
-import { startOverTcp } from '../support/tcp.js';
-import { alone, ends, needs, reportsOf, world } from '../support/world-groups.js';
+import { needs, reportsOf, world } from '../support/world-groups.js';
 
 let scripts: GpuScripts;
 beforeEach(() => {
@@ -167,24 +166,6 @@ describe('windows of a world of processes with several GPUs', () => {
       [refused, [expect.closeTo(5 / 3, 5), expect.closeTo(4 / 3, 5)], 'done'],
       [refused, [expect.closeTo(1, 5), expect.closeTo(2, 5)], 'done'],
     ]);
-  });
-
-  it('name a rank of a process that dies', async (context) => {
-    needs(3, context);
-    const source = `${world([1, 2], 'timeoutMs: 60_000')} ${opened}
-      group.setTopology(ringGraph(3));
-      const windows = await windowsOf((rank) => rank);
-      await group.barrier();
-      if (process_ === 1) process.kill(process.pid, 'SIGKILL');
-      const forever = async () => { for (;;) await windows[0].put(); };
-      report(await outcome(forever()));
-      process.exit(0);
-    `;
-    const [first] = await ends(await startOverTcp(scripts, 2, source, scripts.env(alone)));
-    expect(first!.reports).toEqual([
-      expect.objectContaining({ code: 'ERR_PEER_LOST', rank: expect.any(Number) as number }),
-    ]);
-    expect([1, 2]).toContain((first!.reports[0] as { rank: number }).rank);
   });
 
   it('are checked', async (context) => {

@@ -3,11 +3,10 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { gpuDevices } from '../../lib/gpu/devices.js';
 import { GpuScripts } from '../support/gpu-processes.js';
-import { cutLink, makeHosts, noHosts, removeHosts } from '../support/hosts.js';
 import { flavours, mpirunOf, startJob } from '../support/mpi.js';
 import { well, type Ended } from '../support/processes.js';
 import { startOverTcp } from '../support/tcp.js';
-import { ends, startOnHosts } from '../support/world-groups.js';
+import { ends } from '../support/world-groups.js';
 
 const gpus = gpuDevices().length;
 const size = Math.min(gpus, 3);
@@ -138,60 +137,4 @@ describe('a world of GPUs', () => {
     ]);
     scripts.expectNothingLeft();
   });
-
-  it('names a rank that dies', async (context) => {
-    if (size < 3) context.skip('needs three GPUs');
-    const source = `
-      const comm = await Communicator.world({ backend: 'nccl', gpu: Number(process.env.RANK) });
-      const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
-      await comm.allReduce(data);
-      if (comm.rank === 1) process.kill(process.pid, 'SIGKILL');
-      report(await outcome(comm.allReduce(data, { timeoutMs: 60_000 })));
-      process.exit(0);
-    `;
-    const env = scripts.env({ LOCAL_WORLD_SIZE: '1', GRADLINK_RANKS_PER_NODE: '1' });
-    const ended = await ends(await startOverTcp(scripts, 3, source, env));
-    for (const rank of [0, 2]) {
-      expect(ended[rank]!.reports).toEqual([
-        expect.objectContaining({ code: 'ERR_PEER_LOST', rank: 1 }),
-      ]);
-    }
-  });
-
-  it(
-    'crosses hosts, and names a rank of a host that is cut off',
-    { tags: 'full' },
-    async (context) => {
-      const reason = noHosts();
-      if (reason !== undefined) context.skip(reason);
-      const name = `gw${process.pid % 100_000}`;
-      const [address] = makeHosts(name);
-      try {
-        const source = `
-        const comm = await Communicator.world({ backend: 'nccl' });
-        const data = DeviceBuffer.alloc(comm.gpus[0], 'float32', 1000);
-        await data.fill(comm.rank + 1);
-        await comm.allReduce(data);
-        report([comm.backend, (await data.copyTo())[0]]);
-        say('met');
-        let ended = 'done';
-        while (ended === 'done') ended = await outcome(comm.allReduce(data, { timeoutMs: 2000 }));
-        report(ended);
-        process.exit(0);
-      `;
-        const ranks = await startOnHosts(scripts, name, address!, source);
-        await Promise.all(ranks.map((one) => one.said('met')));
-        cutLink(name);
-        const ended = await ends(ranks);
-        ended.forEach(({ reports }, rank) => {
-          expect(reports).toEqual([
-            ['nccl', 3],
-            expect.objectContaining({ code: 'ERR_TIMEOUT', rank: 1 - rank }),
-          ]);
-        });
-      } finally {
-        removeHosts(name);
-      }
-    },
-  );
 });

@@ -27,49 +27,6 @@ describe.each(kinds)('$kind keys', ({ single, list }) => {
     return kv;
   }
 
-  it('pushes and pulls a single pair', async () => {
-    const kv = await zeros();
-    const out = full(9);
-    await kv.push(single, full(1));
-    await kv.pull(single, out);
-    expect(out).toEqual(full(1));
-  });
-
-  it('starts from the value of init', async () => {
-    const kv = await open('local');
-    const out = full(0);
-    await kv.init(single, full(4));
-    await kv.pull(single, out);
-    expect(out).toEqual(full(4));
-  });
-
-  it('pushes and pulls a list', async () => {
-    const kv = await zeros();
-    const outs = list.map(() => full(0));
-    await kv.push(
-      list,
-      list.map(() => full(4)),
-    );
-    await kv.pull(list, outs);
-    for (const out of outs) expect(out).toEqual(full(4));
-  });
-
-  it('aggregates over devices', async () => {
-    const kv = await zeros();
-    const devices = (value: number) => Array.from({ length: 4 }, () => full(value));
-    const outs = devices(0);
-    await kv.push(single, devices(1));
-    await kv.pull(single, outs);
-    for (const out of outs) expect(out).toEqual(full(4));
-    const lists = list.map(() => devices(0));
-    await kv.push(
-      list,
-      list.map(() => devices(2)),
-    );
-    await kv.pull(list, lists);
-    for (const out of lists.flat()) expect(out).toEqual(full(8));
-  });
-
   it('runs an updater with keys of its kind', async () => {
     const kv = await zeros();
     const seen = new Set<string>();
@@ -138,37 +95,6 @@ describe.each(kinds)('$kind keys', ({ single, list }) => {
     await kv.pushPull(list, inPlace);
     for (const one of inPlace.flat()) expect(one).toEqual(full(8));
   });
-});
-
-it.each(['device', 'local'] as const)(
-  'pulls sums of four and untouched zeros (%s)',
-  async (type) => {
-    const kv = await open(type);
-    const out = full(7);
-    await kv.init('1', full(0));
-    await kv.push('1', [full(1), full(1), full(1), full(1)]);
-    await kv.pull('1', out);
-    expect(out).toEqual(full(4));
-    await kv.init('2', full(0));
-    await kv.pull('2', out);
-    expect(out).toEqual(full(0));
-  },
-);
-
-it('pulls some rows, the rest as zeros', async () => {
-  const kv = await open('local');
-  await kv.init('e', full(1), { shape: [4, 4] });
-  for (const outputs of [1, 4]) {
-    const outs = Array.from({ length: outputs }, () => full(9));
-    const ids = outs.map((_, i) => [i % 4, (i + 2) % 4, i % 4]);
-    await kv.rowSparsePull('e', outs, ids);
-    outs.forEach((out, i) => {
-      const expected = Float32Array.from(out, (_, at) =>
-        ids[i]?.includes(Math.floor(at / 4)) === true ? 1 : 0,
-      );
-      expect(out).toEqual(expected);
-    });
-  }
 });
 
 it('keeps the name of its type', async () => {

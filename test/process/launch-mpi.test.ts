@@ -5,7 +5,7 @@ import { join } from 'node:path';
 
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
-import { allowedCores, shareCores } from '../../lib/launch/cores.js';
+import { allowedCores, parseCoreList, shareCores } from '../../lib/launch/cores.js';
 import {
   bearers,
   leaksOf,
@@ -86,84 +86,38 @@ describe.each([
     expect(shown).toContain('GRADLINK_NUM_WORKERS');
   });
 
-  mpiTest('writes a file a rank, with all of a long output in order', async () => {
-    const dir = join(launches.scratch, `${mpi}-logs`);
-    const program = `for (let i = 0; i < 5000; i++) process.stdout.write('x'.repeat(i % 97) + i + '\\n')`;
-    const { code, stdout } = await launch([
-      '-n',
-      '2',
-      '--output-dir',
-      dir,
-      process.execPath,
-      '-e',
-      program,
-    ]).ended;
+  mpiTest("tells each worker its GPU, its place by torchrun's names, and its cores", async () => {
+    const env = { CUDA_VISIBLE_DEVICES: '4,7', MASTER_PORT: '29500' };
+    const script = `echo ${rank} $CUDA_VISIBLE_DEVICES $TF_FORCE_GPU_ALLOW_GROWTH $RANK/$WORLD_SIZE \\
+      $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT $(sed -n 's/^Cpus_allowed_list:\\s*//p' /proc/self/status)`;
+    const run = (count: number, ...options: string[]) =>
+      launch(['-n', String(count), ...options, 'sh', '-c', script], env).ended;
+    const { code, stdout, stderr } = await run(3, '--gpu-per-worker');
     expect(code).toBe(0);
-    const expected = Array.from({ length: 5000 }, (_, i) => `${'x'.repeat(i % 97)}${String(i)}\n`);
-    for (const file of ['rank-0.out', 'rank-1.out']) {
-      expect(readFileSync(join(dir, file), 'utf8')).toBe(expected.join(''));
-    }
-    expect(stdout.length).toBe(2 * expected.join('').length);
-  });
-
-  mpiTest('gives each worker a GPU, and says which are shared', async () => {
-    const env = { CUDA_VISIBLE_DEVICES: '4,7' };
-    const script = `echo ${rank} $CUDA_VISIBLE_DEVICES $TF_FORCE_GPU_ALLOW_GROWTH`;
-    const { code, stdout, stderr } = await launch(
-      ['-n', '3', '--gpu-per-worker', 'sh', '-c', script],
-      env,
-    ).ended;
-    expect(code).toBe(0);
-    expect(stdout.trimEnd().split('\n').sort()).toEqual(['0 4 true', '1 7 true', '2 4 true']);
+    const cores = shareCores(3, allowedCores()).map((share) => share ?? allowedCores());
+    const lines = stdout.trimEnd().split('\n').sort();
+    expect(lines.map((line) => line.replace(/ \S+$/, ''))).toEqual(
+      [4, 7, 4].map((gpu, at) => `${at} ${gpu} true ${at}/3 ${at}/3 127.0.0.1 29500`),
+    );
+    expect(lines.map((line) => parseCoreList(line.split(' ').at(-1)!))).toEqual(cores);
     expect(stderr).toMatch(/^gradlink launch: 2 workers .*GPU 4: .*\n$/);
-    const without = await launch(['-n', '1', 'sh', '-c', script], env).ended;
-    expect(without.stdout).toBe('0 4,7\n');
-  });
-
-  mpiTest("tells each worker its place by torchrun's names too", async () => {
-    const script = `echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT`;
-    const { code, stdout } = await launch(['-n', '2', 'sh', '-c', script], {
-      MASTER_PORT: '29500',
-    }).ended;
-    expect(code).toBe(0);
-    expect(stdout.trimEnd().split('\n').sort()).toEqual([
-      '0/2 0/2 127.0.0.1 29500',
-      '1/2 1/2 127.0.0.1 29500',
-    ]);
-  });
-
-  mpiTest('shares the cores out', async () => {
-    const { stdout } = await launch([
-      '-n',
-      '2',
-      'sh',
-      '-c',
-      `echo ${rank} $(sed -n 's/^Cpus_allowed_list:\\s*//p' /proc/self/status)`,
-    ]).ended;
-    const shares = shareCores(2, allowedCores()).map((share) => share ?? allowedCores());
-    const lists = stdout.trimEnd().split('\n').sort();
-    expect(lists.map((line) => line.split(' ')[0])).toEqual(['0', '1']);
-    if (allowedCores().length === 2) {
-      expect(lists).toEqual(shares.map((share, index) => `${String(index)} ${share.join('-')}`));
-    }
+    expect((await run(1)).stdout).toMatch(/^0 4,7 0\/1 /);
   });
 
   mpiTest('gives the status of the rank that failed, and its last lines', async () => {
-    const script = `if [ ${rank} = 1 ]; then echo last words >&2; exit 7; fi; sleep 600 & setsid sleep 600`;
-    const { code, stderr } = await launch(['-n', '3', 'sh', '-c', script], {
-      LAUNCH_TEST: `${launches.scratch}-${mpi}`,
-    }).ended;
-    expect(code).toBe(7);
-    expect(stderr).toMatch(/rank 1 \(process \d+\).* status 7;/);
-    expect(stderr).toMatch(/^ {2}last words$/m);
-    expect(bearers(`LAUNCH_TEST=${launches.scratch}-${mpi}`)).toEqual([]);
-  });
-
-  mpiTest('gives 128 + the signal that killed a rank', async () => {
-    const script = `if [ ${rank} = 0 ]; then kill -SEGV $$; fi; sleep 600`;
-    const { code, stderr } = await launch(['-n', '2', 'sh', '-c', script]).ended;
-    expect(code).toBe(128 + 11);
-    expect(stderr).toMatch(/rank 0 \(process \d+\).* SIGSEGV;/);
+    for (const [end, told, status] of [
+      ['exit 7', 'status 7', 7],
+      ['kill -SEGV $$', 'SIGSEGV', 128 + 11],
+    ] as const) {
+      const script = `if [ ${rank} = 1 ]; then echo last words >&2; ${end}; fi; sleep 600 & setsid sleep 600`;
+      const marker = `${launches.scratch}-${mpi}-${String(status)}`;
+      const job = launch(['-n', '3', 'sh', '-c', script], { LAUNCH_TEST: marker });
+      const { code, stderr } = await job.ended;
+      expect(code).toBe(status);
+      expect(stderr).toMatch(new RegExp(`rank 1 \\(process \\d+\\).* ${told};`));
+      expect(stderr).toMatch(/^ {2}last words$/m);
+      expect(bearers(`LAUNCH_TEST=${marker}`)).toEqual([]);
+    }
   });
 
   mpiTest(

@@ -15,7 +15,12 @@ import {
 } from '../../lib/report/index.js';
 import { isAboveLimit } from '../../lib/report/page/verdicts.js';
 import { completeCase, exactCheck } from '../../lib/results/case.js';
-import { type CaseResult, type Scalar } from '../../lib/results/result.js';
+import {
+  type CaseResult,
+  type Limit,
+  type Measurement,
+  type Scalar,
+} from '../../lib/results/result.js';
 import {
   bandwidthText,
   megabytes,
@@ -168,8 +173,12 @@ describe('charts', () => {
   it('have limits that are alike to 2 %, of 4 KiB and more between cores', () => {
     const of = (ratio: number, mustMoveBytes: number) => {
       const measurement = measured('any');
-      const limit = { ...measurement.limit!, ratio, mustMoveBytes, kind: 'between cores' as const };
-      return { series: String(ratio), size: 1, measurement: { ...measurement, limit } };
+      const limit: Limit = { ...measurement.limit!, ratio, mustMoveBytes, kind: 'between cores' };
+      return {
+        series: String(ratio),
+        size: 1,
+        measurement: { ...measurement, limit } as Measurement,
+      };
     };
     const limits = (...points: ReturnType<typeof of>[]) => limitPoints(points);
     expect(limits(of(0.5, 4096)).points).toEqual([{ series: '0.5', size: 1, limit: 12 }]);

@@ -76,17 +76,11 @@ describe('buckets that close behind the tensor that fills them', () => {
   });
 
   it.each([
-    [
-      [1, 35],
-      [8196000, 44105728, 37046272, 12880128],
-    ],
-    [[35], [39698336, 37294080, 25235712]],
-  ])('of %j MiB too', (limits, bytes) => {
-    const plan = planBuckets(
-      gradients,
-      limits.map((limit) => limit * mebibyte),
-    );
-    expect(plan.map((bucket) => bucket.bytes)).toEqual(bytes);
+    ['[1,35]', [8196000, 44105728, 37046272, 12880128]],
+    ['[35]', [39698336, 37294080, 25235712]],
+  ])('of %s MiB too', (limits, bytes) => {
+    const caps = (JSON.parse(limits) as number[]).map((limit) => limit * mebibyte);
+    expect(planBuckets(gradients, caps).map((bucket) => bucket.bytes)).toEqual(bytes);
   });
 
   it.each([
@@ -108,17 +102,10 @@ describe('buckets that close behind the tensor that fills them', () => {
     expect(plan.reduce((sum, { elements }) => sum + elements, 0)).toBe(11_689_512);
   });
 
-  it.each([
-    [1, 35],
-    [3, 20],
-    [5, 13],
-    [10, 9],
-    [16, 6],
-    [20, 5],
-    [25, 4],
-    [27, 4],
-  ])('with a cap of %d MiB are %d', (cap, buckets) => {
-    expect(planBuckets(gradients, [cap * mebibyte])).toHaveLength(buckets);
+  it('are fewer with a higher cap', () => {
+    const caps = [1, 3, 5, 10, 16, 20, 25, 27];
+    const counts = caps.map((cap) => planBuckets(gradients, [cap * mebibyte]).length);
+    expect(counts).toEqual([35, 20, 13, 9, 6, 5, 4, 4]);
   });
 
   it('are sorted by their first tensor when no order was given', () => {
