@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The quick TypeScript tests on another Node than the one at hand, to be had as npm's package node-linux-ARCH.
+# What differs between Nodes, on another than the one at hand, to be had as npm's package node-linux-ARCH: how the addon and its
+# memory end, worker threads, the native surface, every entry imported and required, the command lines.
 #
 #   test-node.sh VERSION     22 or 24, say; results in build/test-results/vitest-nodeVERSION.json
 set -euo pipefail
@@ -20,7 +21,12 @@ if [ ! -x "$folder/node_modules/$package/bin/node" ]; then
 fi
 export PATH=$folder/node_modules/$package/bin:$PATH
 node --version
-# Not the tests on stand-ins of GPUs: what they add to these is C++, the same under every Node.
-exec node node_modules/vitest/vitest.mjs run --project unit --tags-filter '!full' \
+# The rest is the same C++ and TypeScript under every Node.
+files=(
+  test/process/{ending,kvstore,loader,memory,commands}.test.ts
+  test/communicator/{leases,lifetime,stacks}.test.ts
+  test/native/{entries,surface}.test.ts test/cli/main.test.ts
+)
+exec node node_modules/vitest/vitest.mjs run --project unit --project jobs --project serial --tags-filter '!full' \
   --reporter=default --reporter=json "--outputFile.json=build/test-results/vitest-node$version.json" \
-  --reporter=./scripts/vitest-results.mjs </dev/null
+  --reporter=./scripts/vitest-results.mjs "${files[@]}" </dev/null

@@ -110,3 +110,41 @@ describe('likely cause', () => {
     expect(judge(run(0.9, { statistics: scattered })).likelyCause).toContain('scatter');
   });
 });
+
+describe('on both sides of a threshold', () => {
+  const cause = (context: Partial<VerdictContext>, ratio = 0.3) =>
+    judge(run(ratio, context)).likelyCause;
+
+  it('64 KiB an array are not small', () => {
+    expect(cause({ bytes: 65_535 })).toMatch(/65535 bytes/);
+    expect(cause({ bytes: 65_536 })).not.toMatch(/65536 bytes/);
+  });
+
+  it('times that spread by 35 % are steady', () => {
+    const spread = (by: number) => ({
+      ...scattered,
+      samples: 9,
+      minSeconds: 0,
+      medianSeconds: 1,
+      p95Seconds: by,
+    });
+    expect(cause({ statistics: spread(0.35) }, 0.9)).toBeNull();
+    expect(cause({ statistics: spread(0.36) }, 0.9)).toContain('36 %');
+  });
+
+  it('a call of 20 us is judged, and 102 % of an estimate is not above it', () => {
+    const limit = (more: Partial<Limit>): Partial<VerdictContext> => ({
+      limit: { ...run(0.3).limit!, ...more },
+    });
+    const level = (more: Partial<Limit>) => judge(run(0.3, limit(more))).level;
+    expect([20e-6, 19.9e-6].map((boundSeconds) => level({ boundSeconds }))).toEqual([
+      'poor',
+      'none',
+    ]);
+    const short = { boundSeconds: 1e-6 };
+    expect([0.75, 0.749].map((ratio) => level({ ...short, ratio }))).toEqual(['good', 'none']);
+    const basis = 'links';
+    expect(cause(limit({ basis, ratio: 1.02 }))).toBeNull();
+    expect(cause(limit({ basis, ratio: 1.021 }))).not.toBeNull();
+  });
+});

@@ -191,6 +191,19 @@ test('the wrapped optimizer follows the formula of each algorithm', async () => 
     });
   expect(await after('adapt-with-combine')).toEqual([-0.5, 0]);
   expect(await after('adapt-then-combine')).toEqual([-0.25, -0.25]);
+  // Ranks that go on by themselves meet in every eighth step.
+  const apart = await asRanks(2, async (comm) => {
+    const w = tf.variable(tf.scalar(comm.rank));
+    const optimizer = new DistributedOptimizer(tf.train.sgd(1), comm, { algorithm: 'local-sgd' });
+    const seen: number[] = [];
+    for (let step = 0; step < 9; ++step) {
+      await optimizer.minimizeAsync(() => tf.mul<Scalar>(w, 1), false, [w]);
+      seen.push(w.dataSync()[0]!);
+    }
+    return seen;
+  });
+  const same = apart[0]!.map((value, step) => value === apart[1]![step]);
+  expect(same.indexOf(true)).toBe(7);
   // Changes of -1 and -0.5: (1 - 0.25) * -1 + (1 - 1) * -0.5.
   expect(await after('adasum')).toEqual([-0.75, 0.25]);
 });

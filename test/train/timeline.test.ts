@@ -146,6 +146,8 @@ describe('a timeline', () => {
       timeline.add('compute', 'pass', monotonicSeconds(), monotonicSeconds());
     });
     const starts = files.map((file) => read(file).otherData['startTimeSinceEpochMicroseconds']!);
+    // Within a minute: microseconds.
+    expect(Math.abs(starts[0]! - Date.now() * 1e3)).toBeLessThan(60e6);
     const own = read(files[1]!).traceEvents.find(({ ph }) => ph === 'X')!.ts!;
     const merged = join(folder, 'merged.json');
     mergeTimelines(files, merged);
