@@ -315,12 +315,6 @@ describe('dist_sync', () => {
   });
 });
 
-it('without servers the error says how to get them', async () => {
-  const ended = await scripts.run(`report(await outcome(KVStore.create('dist_sync')));`);
-  expect(ended.reports[0]).toMatchObject({ code: 'ERR_UNSUPPORTED' });
-  expect((ended.reports[0] as Error).message).toMatch(/gradlink launch -n WORKERS -s SERVERS/);
-});
-
 it("SGLD's noise is the same however a key is cut", async () => {
   const { workers } = await runJob(
     scripts,
