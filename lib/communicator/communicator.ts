@@ -307,7 +307,7 @@ export class LocalGroup<out M extends Memory = 'host'>
    *
    * On GPUs NCCL takes a second or so, and they are communicators of NCCL beside this one: await what is pending here
    * before calls of theirs, and the other way round, since NCCL lets two communicators of the same GPUs wait for each
-   * other for ever.
+   * other forever.
    *
    * @returns always the same ones, in the order of ranks.
    * @throws GradlinkError ERR_CLOSED after {@link close}; RangeError for more than 4096 ranks, each of which has a thread.

@@ -38,7 +38,7 @@ export type NothingGiven<D> = [Extract<D, NumericArray>] extends [never] ? never
 
 /** What every operation may carry. */
 export interface CallOptions {
-  /** Milliseconds until ERR_TIMEOUT; the communicator's own default when absent, Infinity to wait for ever. */
+  /** Milliseconds until ERR_TIMEOUT; the communicator's own default when absent, Infinity to wait forever. */
   timeoutMs?: number | undefined;
 }
 

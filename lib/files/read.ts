@@ -34,7 +34,7 @@ export interface OpenFile {
 
 /** @throws the system's error; GradlinkError ERR_SYSTEM for what is no regular file. */
 export function openRegular(path: string): OpenFile {
-  // A FIFO that nobody writes would hold an open that blocks for ever.
+  // A FIFO that nobody writes would hold an open that blocks forever.
   const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   const status = fstatSync(descriptor);
   if (status.isFile()) return { descriptor, bytes: status.size };

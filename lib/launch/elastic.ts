@@ -59,7 +59,7 @@ export async function runElastic(
     });
     const loss = lossOf(result);
     if (loss === undefined) return result;
-    // A job that only loses servers would start for ever.
+    // A job that only loses servers would start forever.
     const counts = loss.kind === 'error' || loss.members.every(({ role }) => role === 'server');
     if (counts && ++errors > maxRestarts) {
       const often = maxRestarts === 1 ? 'once' : `${maxRestarts} times`;

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 function groupOf(pid: string): number | undefined {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
   const [state, , group] = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  // A zombie has ended; where nobody reaps orphans it would stay in its group for ever.
+  // A zombie has ended; where nobody reaps orphans it would stay in its group forever.
   return state === 'Z' || state === 'X' ? undefined : Number(group);
 }
 

@@ -20,7 +20,7 @@ export interface NativeJoinOptions {
   readonly name: string;
   readonly rank: number;
   readonly size: number;
-  /** Milliseconds; Infinity waits for ever. */
+  /** Milliseconds; Infinity waits forever. */
   readonly timeoutMs: number;
   readonly threads: boolean;
 }
@@ -29,7 +29,7 @@ export interface NativeMpiJoinOptions {
   readonly name: string;
   /** The members' ranks in MPI_COMM_WORLD, ascending; empty: all. */
   readonly ranks: Int32Array;
-  /** Milliseconds; Infinity waits for ever. */
+  /** Milliseconds; Infinity waits forever. */
   readonly timeoutMs: number;
 }
 

@@ -12,7 +12,7 @@ export interface NativePlace {
   readonly size: number;
   /** Whether these are all processes of the job; else they are its first. */
   readonly wholeJob: boolean;
-  /** Milliseconds until all must have come; Infinity waits for ever. */
+  /** Milliseconds until all must have come; Infinity waits forever. */
   readonly timeoutMs: number;
 }
 

@@ -14,7 +14,7 @@ export interface Point {
 
 /** `seconds = alphaSeconds + bytes * betaSecondsPerByte`, about, for messages of this size. */
 export interface Regime {
-  /** Smallest and largest message of it, in bytes; the last one goes on for ever. */
+  /** Smallest and largest message of it, in bytes; the last one goes on forever. */
   readonly fromBytes: number;
   readonly toBytes: number;
   readonly alphaSeconds: number;

@@ -27,7 +27,7 @@ function inheritedPipe(file: string): number | undefined {
 
 /**
  * Opens a regular file for reading, or takes a pipe that this process was given. Nothing else is opened: a named pipe
- * that nobody writes would wait for ever.
+ * that nobody writes would wait forever.
  *
  * @param expected what the file should be, for messages
  * @throws TypeError (`ERR_INVALID_ARG_VALUE`) when it is no regular file, GradlinkError (`ERR_SYSTEM`) when it cannot

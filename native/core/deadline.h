@@ -10,7 +10,7 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// Milliseconds from now; infinity waits for ever.
+  /// Milliseconds from now; infinity waits forever.
   static Deadline in(double milliseconds) {
     Deadline deadline;
     if (milliseconds < std::numeric_limits<double>::max() && milliseconds < 1e12) {

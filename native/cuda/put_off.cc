@@ -41,7 +41,7 @@ struct State {
   std::vector<Given> given;
   std::size_t bytesGiven = 0;
   /// New calls wait to here for those under way to end, so that what was put off can be freed:
-  /// calls that overlap for ever would keep it for ever.
+  /// calls that overlap forever would keep it forever.
   Clock::time_point drainUntil = Clock::time_point::min();
   Clock::time_point noDrainBefore = Clock::time_point::min();
 };

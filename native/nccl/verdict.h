@@ -1,4 +1,4 @@
-// What ended a communicator: the first that did, for ever, and for calls on all threads.
+// What ended a communicator: the first that did, forever, and for calls on all threads.
 #pragma once
 
 #include <atomic>

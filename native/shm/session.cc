@@ -120,7 +120,7 @@ void Session::end(ErrorCode code, int rank, const char* op, const std::string& m
 
 Error Session::verdict(const char* op) const {
   Verdict& verdict = segment_.header().verdict;
-  // Its writer may have been killed while writing: then it says nothing for ever.
+  // Its writer may have been killed while writing: then it says nothing forever.
   const Deadline patience = Deadline::in(100);
   while (verdict.state.load(std::memory_order_acquire) != Verdict::written) {
     if (patience.passed()) {

@@ -174,7 +174,7 @@ describe('runElastic', () => {
       expect(mpi.told).toMatch(/\bnode2\b.* -H\b/);
     });
 
-    it('does not start for ever while it loses servers', async () => {
+    it('does not start forever while it loses servers', async () => {
       const server = { ...failed('lost', 'server'), lost: [member('server', 0)] };
       const { attempts } = await run([server, server], { job: spread }, { maxRestarts: 1 });
       expect(attempts.map(({ job: { workers } }) => workers)).toEqual([4, 4]);

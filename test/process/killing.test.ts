@@ -14,7 +14,7 @@ const kills = 2 * (workers + servers + 1);
 /** Under each MPI one of each: a worker, a server, the launcher, and one of MPI's own or ours between them. */
 const killsUnderMpi = 4;
 
-/** Pushes and pulls for ever: one key on one server, one cut over both. */
+/** Pushes and pulls forever: one key on one server, one cut over both. */
 const forever = `
   const kv = await KVStore.create('dist_sync', { devices: 1 });
   const values = { small: new Float32Array(1000).fill(1), large: new Float32Array(1_500_000).fill(1) };

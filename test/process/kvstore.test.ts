@@ -14,7 +14,7 @@ const store = `
   const outs = values.map(() => new Float32Array(count));
 `;
 
-/** Keeps a store busy for ever, and says when it has begun. */
+/** Keeps a store busy forever, and says when it has begun. */
 const busy = `
   ${store}
   let said = false;

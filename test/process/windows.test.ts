@@ -22,7 +22,7 @@ const updating = `
   const forever = async () => { for (let n = 1; ; ++n) { await window.update(); say('updated ' + n); } };
   await forever().catch((error) => report(plain(error)));
 `;
-/** Holds the lock until it is killed, or for ever. */
+/** Holds the lock until it is killed, or forever. */
 const locking = `
   ${opened}
   setInterval(() => {}, 1000);

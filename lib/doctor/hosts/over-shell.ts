@@ -12,7 +12,7 @@ const factsPatienceMs = 60_000;
 /** Calls that nobody answers take five seconds a batch of them. */
 const reachPatienceMs = 120_000;
 
-/** A host that asks for a password would wait for ever. */
+/** A host that asks for a password would wait forever. */
 const careful = ['-o', 'BatchMode=yes', '-o', 'ConnectTimeout=10'] as const;
 
 function quote(word: string): string {

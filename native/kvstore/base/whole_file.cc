@@ -169,7 +169,7 @@ void writeOwnFile(const std::string& file, std::span<const std::uint8_t> bytes) 
 }
 
 std::vector<std::uint8_t> readWholeFile(const std::string& file) {
-  // A FIFO that nobody writes would hold an open that blocks for ever.
+  // A FIFO that nobody writes would hold an open that blocks forever.
   const Descriptor descriptor(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (descriptor.get() < 0) fail("cannot read " + file, errno);
   struct stat status {};

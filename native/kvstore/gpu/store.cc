@@ -110,7 +110,7 @@ class GpuStore final : public Store {
 GpuStore::~GpuStore() {
   stop();
   if (!engine_.lost()) return;
-  // A device still uses this memory, and freeing it would wait for the device for ever.
+  // A device still uses this memory, and freeing it would wait for the device forever.
   static_cast<void>(site_.release());
   keys_.abandon();
 }

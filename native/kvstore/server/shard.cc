@@ -12,7 +12,7 @@ namespace gradlink::dist {
 namespace {
 
 // A push that waits so long for others is copied and released: a worker stages only so much, and
-// two workers that push many keys in different orders would otherwise wait for each other for ever.
+// two workers that push many keys in different orders would otherwise wait for each other forever.
 constexpr std::chrono::milliseconds kCopyAfter(100);
 
 constexpr int kEverybody = -1;

@@ -29,7 +29,7 @@ class StagedStore : public Inner {
     engine_.stop();
     inner_->stop();
     if (!engine_.lost()) return;
-    // A device still uses this memory, and freeing it would wait for the device for ever.
+    // A device still uses this memory, and freeing it would wait for the device forever.
     static_cast<void>(site_.release());
     keys_.abandon();
   }

@@ -31,7 +31,7 @@ class PushWindow {
     return progress_ + (bytes_ < most_ ? kStall : kLongStall);
   }
   /// Grows where nothing has been released for a while. Beyond the most only slowly: waiting on
-  /// could be for ever, where workers push different keys first.
+  /// could be forever, where workers push different keys first.
   void look(Deadline::Clock::time_point now) {
     if (now < patienceEnds()) return;
     bytes_ = bytes_ < most_ ? std::min(2 * bytes_, most_) : bytes_ + bytes_ / 4;

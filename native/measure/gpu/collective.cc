@@ -132,7 +132,7 @@ class GpuCollectiveMeasurement {
                     [&] { comm_.check(record_.name); });
       }
     } catch (const Error& error) {
-      // A collective that never ends would hold the streams for ever.
+      // A collective that never ends would hold the streams forever.
       if (error.code == ErrorCode::timeout) comm_.abort(error.what());
       throw;
     }

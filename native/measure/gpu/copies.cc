@@ -16,7 +16,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 /// Larger copies that the driver stages are queued piece by piece: who queues them behind a kernel
-/// that waits for him waits for ever. At the rate of staged copies the host's time is no matter.
+/// that waits for him waits forever. At the rate of staged copies the host's time is no matter.
 constexpr std::size_t kMostStagedBehindKernel = 64 << 10;
 /// Disturbing copies go on while the measured ones end.
 constexpr int kDisturbingLoops = 2;
@@ -62,7 +62,7 @@ class Lane {
       const auto most = static_cast<unsigned>(device_.multiprocessors() * resident);
       blocks_ = std::max(1u, most / kernelsBeside);
     }
-    // Loads what would otherwise be loaded behind a spinning kernel, for ever.
+    // Loads what would otherwise be loaded behind a spinning kernel, forever.
     cuda::Kernels::of(device_);
   }
 

@@ -81,7 +81,7 @@ void Stream::joinFinished() {
 }
 
 void Stream::joinClosed() {
-  // A kernel that never ends keeps its closed stream busy for ever: then the others do not wait
+  // A kernel that never ends keeps its closed stream busy forever: then the others do not wait
   // longer than this.
   constexpr auto kStep = std::chrono::milliseconds(2);
   constexpr int kSteps = 100;

@@ -45,7 +45,7 @@ class Hub {
   Joining join(const RankInfo& info, std::vector<int>& devices);
 
   /// The rank's next collective. `remote`: in the name of a rank of another process, whose answer
-  /// is due when this returns true. Blocks until all ranks have made theirs, for ever where they
+  /// is due when this returns true. Blocks until all ranks have made theirs, forever where they
   /// differ; `clock` is simulated time, of the rank's process. False when the rank was cut.
   bool collective(int rank, const Entry& entry, double& clock, bool remote);
   /// All sends and receives of one group. A message whose receive wants another length never

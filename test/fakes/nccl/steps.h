@@ -29,7 +29,7 @@ struct Step {
   std::int32_t root = 0;
   std::uint64_t count = 0;
   /// Where in registered memory the arrays are, 0 for memory that is not. What ranks register
-  /// they use together and at the same place: the library moves data wrongly, or waits for ever,
+  /// they use together and at the same place: the library moves data wrongly, or waits forever,
   /// where they do not.
   std::uint64_t in = 0;
   std::uint64_t out = 0;

@@ -50,7 +50,7 @@ TEST(DistWindow, GrowsBeyondTheMostToo) {
     now = window.patienceEnds();
     window.look(now);
   }
-  EXPECT_TRUE(window.takes(kWindowPiece, 4 * kMost)) << "it could be waiting for ever";
+  EXPECT_TRUE(window.takes(kWindowPiece, 4 * kMost)) << "it could be waiting forever";
 }
 
 // The deadline is 10 s, in milliseconds as everywhere.
