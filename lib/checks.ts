@@ -71,7 +71,8 @@ export function distinctRanks(given: unknown, size: number): number[] {
     rankOf(rank, `ranks[${i}]`, size),
   );
   if (list.length > 0 && new Set(list).size === list.length) return list;
-  const text = list.length === 0 ? 'none' : 'one twice';
+  const twice = list.find((rank, i) => list.indexOf(rank) < i);
+  const text = twice === undefined ? 'an empty array' : `rank ${twice} twice`;
   throw argumentError('ERR_INVALID_ARG_VALUE', 'ranks', 'at least one rank, each once', { text });
 }
 

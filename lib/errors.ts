@@ -129,7 +129,7 @@ function describeObject(value: object | null): string {
       ? 'an object'
       : `${article(name)} ${name}${length}`;
   } catch {
-    // Its getters or its proxy throw: what is wrong with the value shall be told all the same.
+    // Its getters or its proxy throw: what is wrong with the value is said all the same.
     return 'an object';
   }
 }
@@ -153,7 +153,16 @@ export function argumentError(
   const shown = isText(got) ? got.text : describe(got);
   // A name may be the caller's own, such as that of a file.
   const named = typeof (name as unknown) === 'string' ? name : describe(name);
-  const message = printableLines(`expected ${expected} for ${named}, got ${shown}`);
+  return misuse(code, `expected ${expected} for ${named}, got ${shown}`);
+}
+
+/** An error of misuse where each value is right and a rule is broken: the rule itself, "gpu and gpus cannot be combined". */
+export function ruleError(code: ArgumentErrorCode, rule: string): ArgumentError {
+  return misuse(code, rule);
+}
+
+function misuse(code: ArgumentErrorCode, text: string): ArgumentError {
+  const message = printableLines(text);
   const error = code === 'ERR_OUT_OF_RANGE' ? new RangeError(message) : new TypeError(message);
   return Object.assign(error, { code, help: helpFor(code) });
 }

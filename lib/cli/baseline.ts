@@ -69,7 +69,7 @@ export const registerBaseline: Register = (program, io) => {
     .addHelpText('after', examples);
   group
     .command('save')
-    .description('keep runs of the same cases under a name, in place of those it had')
+    .description('keep runs of the same cases under a name, replacing those it had')
     .argument('<name>', 'letters, digits, dots, dashes and underscores')
     .argument('<runs...>', 'reports, written with --output RUN.json')
     .addHelpText('after', example('save release-1 runs/1.json runs/2.json runs/3.json'))

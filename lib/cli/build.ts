@@ -55,7 +55,7 @@ export const registerBuild: Register = (program, io, done) => {
         bar.stop();
         for (const name of missingShims) {
           io.stderr.write(
-            `gradlink build: without its part for ${name}; to have it: ${shimPackages[name]}, then this again\n`,
+            `gradlink build: built without ${name}; to add it: ${shimPackages[name]}, then run this again\n`,
           );
         }
         io.stdout.write(`${addon}\n`);

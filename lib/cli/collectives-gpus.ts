@@ -36,7 +36,9 @@ function refuseHostOptions(options: CollectivesOptions): void {
   ];
   const [first] = given;
   if (first !== undefined) {
-    throw UsageError.of(first, 'no option of ranks in host memory beside -g, -t or --gpus', first);
+    throw new UsageError(
+      `${first} cannot be combined with -g, -t or --gpus: it applies to ranks in host memory.`,
+    );
   }
 }
 
@@ -52,7 +54,7 @@ function refuseGpuOptions(options: CollectivesOptions): void {
   ];
   const [first] = flags;
   if (first !== undefined) {
-    throw UsageError.of(first, 'ranks that are GPUs', 'ranks in host memory', 'Add -g GPUS.');
+    throw new UsageError(`${first} needs ranks on GPUs. Add -g GPUS.`);
   }
 }
 
@@ -68,10 +70,10 @@ export function planGpus(options: CollectivesOptions): GpuPlan | undefined {
   }
   refuseHostOptions(options);
   if (options.cudagraph > 0 && options.blocking > 0) {
-    throw UsageError.of('-G and -z', 'one of them', 'both', 'A graph is waited for as a whole.');
+    throw new UsageError('-G and -z cannot be combined: a graph is waited for as a whole.');
   }
   if (options.cudagraph > 0 && options.perIteration) {
-    throw UsageError.of('-I and -G', 'one of them', 'both', 'A graph is timed as a whole.');
+    throw new UsageError('-I and -G cannot be combined: a graph is timed as a whole.');
   }
   const place = readJob();
   const present = native().gpuCount();
@@ -102,9 +104,9 @@ function ofProcess(options: CollectivesOptions, present: number): Ranks {
   if (ranks > present && gpus === undefined) {
     throw UsageError.of(
       '-g and -t',
-      `at most the ${present} GPU${present === 1 ? '' : 's'} that are there`,
+      `at most the ${present} GPU${present === 1 ? '' : 's'} present`,
       String(ranks),
-      'Name them with --gpus to have one several times, where the library permits it.',
+      'Use --gpus to name one several times, where the library permits it.',
     );
   }
   const ordinals = gpus ?? Array.from({ length: ranks }, (_, gpu) => gpu);
@@ -115,12 +117,7 @@ function ofProcess(options: CollectivesOptions, present: number): Ranks {
 function ofJob(options: CollectivesOptions, place: JobPlace, present: number): Ranks {
   const { ngpus = 1, nthreads = 1, gpus } = options;
   if (options.algorithms === true) {
-    throw UsageError.of(
-      '--algorithms',
-      'GPUs of one process',
-      'a job',
-      'Use -g without a launcher.',
-    );
+    throw new UsageError('--algorithms needs the GPUs of one process. Use -g without a launcher.');
   }
   if (ngpus * nthreads !== 1) {
     throw UsageError.of(
@@ -156,7 +153,7 @@ export function elementTypes(
     throw UsageError.of('-d', 'an element type of host memory', only, 'Add -g GPUS for float8.');
   }
   if (isHostOnly(only) && machine !== undefined) {
-    throw UsageError.of('-d', 'an element type of GPUs', only, 'Take int32, or leave -g out.');
+    throw UsageError.of('-d', 'an element type of GPUs', only, 'Use int32, or omit -g.');
   }
   return asked;
 }

@@ -23,7 +23,7 @@ const refused: readonly Refused[] = [
     flags: '-y, --stream_null <0|1>',
     off: '0',
     reason:
-      "Every rank has a stream of its own; the null stream would wait for all other work of its GPU, which no caller's does.",
+      "Every rank has a stream of its own; the null stream would wait for all other work on its GPU, as no caller's does.",
   },
   {
     flags: '-x, --cta_policy <0-2>',
@@ -40,7 +40,7 @@ const refused: readonly Refused[] = [
   {
     flags: '-V, --device_cta_count <count>',
     off: null,
-    reason: 'It is of -D, kernels on the device API of NCCL, which the package does not have.',
+    reason: "It belongs to -D, kernels on NCCL's device API, which the package does not have.",
   },
   {
     flags: '-M, --memory <0|1>',
@@ -68,7 +68,7 @@ export function refuseNcclTests(command: Command): Command {
 export function caseValuesAsked(options: CollectivesOptions): AskedValues {
   const { perIteration, perIterationSkip: skipped, cpuTime, timestamps, iterations } = options;
   if (skipped > 0 && !perIteration) {
-    throw UsageError.of('-K', 'a use with -I 1', String(skipped), 'Add -I 1.');
+    throw new UsageError('-K needs -I 1.');
   }
   if (skipped >= iterations) {
     throw UsageError.of(

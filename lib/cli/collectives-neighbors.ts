@@ -24,7 +24,9 @@ export function refuseNeighborOptions(collective: string, options: CollectivesOp
     ['--ranks-per-node', options.ranksPerNode],
   ] as const) {
     if (given === undefined) continue;
-    throw UsageError.of(name, neighborCollectives.join(' or '), collective);
+    throw new UsageError(
+      `${name} applies to ${neighborCollectives.join(' and ')}, not ${collective}.`,
+    );
   }
 }
 
@@ -48,7 +50,7 @@ function optionsOf(
     ['--gpus', options.gpus],
   ] as const) {
     if (given !== undefined) {
-      throw UsageError.of(name, `ranks in the memory of the host for ${collective}`, 'GPUs');
+      throw new UsageError(`${collective} needs ranks in host memory: omit ${name}.`);
     }
   }
   const dtypes = options.dtypes.filter((dtype): dtype is NeighborDType =>

@@ -89,11 +89,7 @@ export function addOptions(command: Command): Command {
   const gpuCount = read(whole({ min: 1, max: 1024 }));
   const upTo = (max: number): ((text: string) => number) => read(whole({ min: 0, max }));
   command
-    .option(
-      '-n, --ranks <count>',
-      'ranks of this process (default: 2; a job has its own)',
-      gpuCount,
-    )
+    .option('-n, --ranks <count>', "ranks of this process (default: 2, or the job's)", gpuCount)
     .option('-b, --minbytes <size>', 'smallest size', read(byteCount), 32 * 2 ** 20)
     .option(
       '-e, --maxbytes <size>',
@@ -108,7 +104,7 @@ export function addOptions(command: Command): Command {
     )
     .option(
       '-f, --stepfactor <factor>',
-      'factor from size to size; 1: -i counts',
+      'factor from size to size; 1: use -i',
       read(whole({ min: 1, max: 1024 })),
       1,
     )
@@ -120,7 +116,7 @@ export function addOptions(command: Command): Command {
     );
   addTable(command, collectivesTable)
     .addOption(new Option('-J, --output_file <file>', 'as --output FILE --format json'))
-    .option('-g, --ngpus <count>', 'ranks are GPUs: this many a thread', gpuCount)
+    .option('-g, --ngpus <count>', 'ranks are GPUs: this many per thread', gpuCount)
     .option(
       '-t, --nthreads <count>',
       'threads of this process, with -g GPUs each; every GPU then has its own',

@@ -73,17 +73,17 @@ export const registerCompare: Register = (program, io, done) => {
     .argument('<runs...>', 'BASE and NEW, or NEW alone with the baseline in use')
     .option(
       '--tolerance <percent>',
-      'difference that is taken for none, in percent',
+      'percent below which a difference is ignored',
       read(percent(0, 1000)),
       5,
     )
     .option(
       '--confidence <percent>',
-      'that no case is called better or worse by chance, all together',
+      'probability that not one case is called better or worse by chance',
       read(percent(50, 99.99)),
       95,
     )
-    .option('--ignore-environment', 'judge although machines or settings differ')
+    .option('--ignore-environment', 'judge even if machines or settings differ')
     .option(
       '--format <format>',
       `${comparisonFormats.join(', ')} (default: text, or by the ending of --output)`,

@@ -92,7 +92,7 @@ export const registerDdp: Register = (program, io, done, argv) => {
     .description('how gradients are best reduced while they are computed: bucket sizes and modes')
     .option(
       '-n, --ranks <count>',
-      'processes to start where this is no rank of a job (default: 2)',
+      'processes to start outside of a job (default: 2)',
       read(whole({ min: 1, max: 4096 })),
     );
   addTable(command, ddpTable).option('--plot <file>', 'time over bucket size, as SVG');

@@ -69,11 +69,11 @@ export const registerDoctor: Register = (program, io, done) => {
     .option('--json', 'print JSON: findings and topology')
     .option('--require <names>', 'fail unless these are ok', read(list(text())))
     .option('--hostfile <file>', 'look at the hosts of this file too, over ssh, and compare them')
-    .option('--remote-shell <command>', 'what runs commands on them, such as "ssh -p 2222"')
+    .option('--remote-shell <command>', 'command that reaches them, such as "ssh -p 2222"')
     .addHelpText('after', doctorExamples)
     .action(async ({ json, require = [], hostfile, remoteShell }: DoctorOptions) => {
       if (remoteShell !== undefined && hostfile === undefined) {
-        throw UsageError.of('--remote-shell', 'a file of hosts with --hostfile', 'none');
+        throw new UsageError('--remote-shell needs --hostfile.');
       }
       const { env } = io;
       const found = await diagnose({ packageVersion: version, env, hostfile, remoteShell });

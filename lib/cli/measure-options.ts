@@ -78,7 +78,7 @@ export function addMeasureOptions(command: Command): Command {
     )
     .option(
       '--gpus <list>',
-      'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all that are there, or CPU devices)',
+      'GPUs, by number: 0,1,2,3; one may be several devices: 0,0,0,0 (default: all, or CPU devices)',
       read(ordinals),
     )
     .option(
@@ -91,7 +91,7 @@ export function addMeasureOptions(command: Command): Command {
     .option('--image-shape <c,h,w>', 'channels, height and width', imageShape, [3, 224, 224])
     .option('--num-classes <count>', 'outputs of the network', read(whole({ min: 1 })), 1000)
     .option('--multiplier <width>', 'width of the mobile networks', read(above(0)))
-    .option('--all-params', 'the arrays of the batch normalisations too, which MXNet leaves out')
+    .option('--all-params', 'include the arrays of batch normalisation, which MXNet leaves out')
     .option(
       '--gc-type <type>',
       'gradient compression: none, 2bit or 1bit',
@@ -130,8 +130,7 @@ export function chooseDevices(
     .filter(([, value]) => value !== undefined)
     .map(([name]) => name);
   if (given.length > 1) {
-    const several = given.length === 2 ? 'both' : 'all of them';
-    throw UsageError.of(given.join(' and '), 'one of the two', several, 'Leave one away.');
+    throw new UsageError(`${given.join(' and ')} cannot be combined. Give only one of them.`);
   }
   if (given.length === 0 && stores.every((type) => parseStoreType(type).kind !== 'allreduce')) {
     const found = gpusByDefault();
@@ -161,8 +160,8 @@ function gpusByDefault(): ChosenDevices | undefined {
   );
   const found =
     present === 1
-      ? `the GPU that is there, as ${String(devicesOfOneGpu)} devices`
-      : `all ${String(present)} GPUs that are there`;
+      ? `the only GPU, as ${String(devicesOfOneGpu)} devices`
+      : `all ${String(present)} GPUs`;
   return {
     ...devicesOnGpus(gpus),
     byDefault: `None of --gpus, --cpus and --devices was given: ${found}, --gpus ${gpus.join(',')}.`,
@@ -178,7 +177,7 @@ function checkGpus(option: string, gpus: readonly number[]): void {
   if (absent === undefined) return;
   throw UsageError.of(
     option,
-    present === 1 ? 'the one GPU that is there, 0' : `GPUs from 0 to ${String(present - 1)}`,
+    present === 1 ? '0, the only GPU' : `GPUs from 0 to ${String(present - 1)}`,
     String(absent),
     advice,
   );
@@ -210,15 +209,12 @@ function checkCompression(
 ): Compression | null {
   if (gcType === 'none') return null;
   if (dtype !== 'float32') {
-    throw UsageError.of('--gc-type', 'none with a --dtype other than float32', gcType);
+    throw new UsageError(`--gc-type ${gcType} cannot be combined with --dtype ${dtype}.`);
   }
   const local = stores.find((type) => parseStoreType(type).kind === 'local');
   if (local !== undefined) {
-    throw UsageError.of(
-      '--gc-type',
-      `none with --kv-store ${local}`,
-      gcType,
-      'Use --kv-store device.',
+    throw new UsageError(
+      `--gc-type ${gcType} cannot be combined with --kv-store ${local}. Use --kv-store device.`,
     );
   }
   return { type: gcType, threshold: gcThreshold };
@@ -242,7 +238,7 @@ function checkMerge(
   stores: readonly string[],
 ): void {
   if (graph === true && compression !== null) {
-    throw UsageError.of('--graph', 'no --gc-type beside it', `--gc-type ${compression.type}`);
+    throw new UsageError(`--graph cannot be combined with --gc-type ${compression.type}.`);
   }
   const known = stores.find((type) => parseStoreType(type).kind === 'device');
   const other = stores.find((type) =>

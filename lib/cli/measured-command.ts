@@ -84,7 +84,7 @@ export async function measured(
 /** Ranks of the job, or as many as -n says. */
 export function ranksOf({ ranks }: { readonly ranks?: number }, alone: number): number {
   return rankCount(ranks, alone, (expected, asked) =>
-    UsageError.of('-n', expected, String(asked), 'Leave -n away under a launcher.'),
+    UsageError.of('-n', expected, String(asked), 'Omit -n under a launcher.'),
   );
 }
 

@@ -175,7 +175,7 @@ export const registerModels: Register = (program, io) => {
       read(choice(dtypes)),
       'float32',
     )
-    .option('--all-params', 'the arrays of the batch normalisations too')
+    .option('--all-params', 'include the arrays of batch normalisation')
     .option('--json', 'print JSON: names, shapes, elements, bytes')
     .addHelpText('after', examples)
     .action((name: string | undefined, options: ModelsOptions) => {

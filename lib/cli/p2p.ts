@@ -53,7 +53,7 @@ function addOptions(command: Command): Command {
   command
     .option('-l, --list', 'list the cases')
     .option('-t, --testcase <names...>', 'only these cases, by name or number')
-    .option('-p, --prefix <prefixes...>', 'only cases whose names begin so')
+    .option('-p, --prefix <prefixes...>', 'only cases whose names begin with these')
     .option('--matrix', 'all pairs: bandwidth, both directions, latency; peer access off and on')
     .option('--quick', 'a first look in seconds: as -b 16 -i 1 --loop-count 4');
   return addTable(command, p2pTable);
@@ -62,11 +62,11 @@ function addOptions(command: Command): Command {
 /** What the options ask for, in the order of the table. */
 function chooseCases({ testcase, prefix, matrix }: OwnOptions): readonly P2pCase[] {
   if (testcase !== undefined && prefix !== undefined) {
-    throw UsageError.of('--testcase and --prefix', 'one of them', 'both');
+    throw new UsageError('--testcase and --prefix cannot be combined.');
   }
   if (matrix === true) {
     if (testcase !== undefined || prefix !== undefined) {
-      throw UsageError.of('--matrix', 'no --testcase or --prefix beside it', 'both');
+      throw new UsageError('--matrix cannot be combined with --testcase or --prefix.');
     }
     return p2pMatrixCases;
   }

@@ -48,26 +48,24 @@ function measuredLink(run: string, io: Io): MeasuredLink {
 
 function insideLink(run: string | undefined, { link }: PredictOptions, io: Io): Link {
   if (run !== undefined && link !== undefined) {
-    throw UsageError.of('--link', 'either RUN or --link', 'both');
+    throw new UsageError('Give either RUN or --link, not both.');
   }
   if (run !== undefined) return measuredLink(run, io);
   if (link !== undefined) return plainLink(...link);
-  throw UsageError.of(
-    'RUN',
-    'a sweep, or --link',
-    'neither',
-    'gradlink collectives all_reduce -b 1K -e 16M -f 2 -n 2 --output run.json measures one.',
+  throw new UsageError(
+    'Give RUN, a sweep, or --link. ' +
+      'gradlink collectives all_reduce -b 1K -e 16M -f 2 -n 2 --output run.json measures a sweep.',
   );
 }
 
 function betweenLink(options: PredictOptions, io: Io): Link | undefined {
   const { between, betweenLink: given, perHost } = options;
   if (between !== undefined && given !== undefined) {
-    throw UsageError.of('--between-link', 'either --between or --between-link', 'both');
+    throw new UsageError('Give either --between or --between-link, not both.');
   }
   if (between === undefined && given === undefined) return undefined;
   if (perHost === undefined) {
-    throw UsageError.of('--per-host', 'the workers of a host, with a link between hosts', 'none');
+    throw new UsageError('A link between hosts needs --per-host, the workers of a host.');
   }
   return between === undefined ? plainLink(...given!) : measuredLink(between, io);
 }
@@ -114,7 +112,7 @@ function gradientBytes(options: PredictOptions): readonly number[] {
   );
   const isSize = (one: unknown): one is number => Number.isSafeInteger(one) && Number(one) > 0;
   if (!Array.isArray(value) || value.length === 0 || !value.every(isSize))
-    throw wrong('JSON of another kind');
+    throw wrong('other JSON');
   return value;
 }
 
@@ -139,9 +137,9 @@ function defaultWorkers(perHost: number | undefined, most: number): number[] {
 
 function givenWorkers({ workers, hosts, perHost }: PredictOptions): readonly number[] | undefined {
   if (hosts === undefined) return workers;
-  if (workers !== undefined) throw UsageError.of('--hosts', 'either --workers or --hosts', 'both');
+  if (workers !== undefined) throw new UsageError('Give either --workers or --hosts, not both.');
   if (perHost === undefined) {
-    throw UsageError.of('--hosts', 'the workers of a host with --per-host', 'none');
+    throw new UsageError('--hosts needs --per-host, the workers of a host.');
   }
   return hosts.map((count) => count * perHost);
 }
@@ -176,7 +174,7 @@ function validate(run: string | undefined, options: PredictOptions, io: Io): Val
   const tables = publishedTables.filter((table) => wanted === 'all' || wanted === table);
   const own = wanted === 'own' || (wanted === 'all' && run !== undefined);
   if (own && run === undefined) {
-    throw UsageError.of('RUN', 'a sweep to leave sizes out of, with --validate own', 'none');
+    throw new UsageError('--validate own needs RUN, a sweep.');
   }
   const sweeps = own ? [validateSweep(run!, measuredLink(run!, io).points)] : [];
   return [...tables.flatMap(validatePublished), ...sweeps];

@@ -121,15 +121,10 @@ async function write(
   const charts = chosenCharts(all, options.chart);
   const format = options.format ?? byExtension[extname(output ?? '').toLowerCase()] ?? 'html';
   if (format === 'html' && options.chart !== undefined) {
-    throw UsageError.of(
-      '--chart',
-      '--format svg or md beside it',
-      'html',
-      'A page has all charts.',
-    );
+    throw new UsageError('--chart needs --format svg or md: an HTML page has all charts.');
   }
   if (format === 'svg' && charts.length === 0) {
-    throw UsageError.of('--format svg', 'a run that has something to draw', 'none', 'Try html.');
+    throw new UsageError('--format svg needs a run that has something to draw. Try html.');
   }
   if (output !== undefined) {
     mkdirSync(dirname(output), { recursive: true });

@@ -69,7 +69,7 @@ export const registerServe: Register = (program, io, done) => {
     .action(async ({ threads, module }: Options) => {
       if ((io.env.GRADLINK_JOB ?? '') === '' || (io.env.GRADLINK_NUM_SERVERS ?? '0') === '0') {
         throw new UsageError(
-          'serve: expected to be started as a server of a job, and this environment has none. Start the job with gradlink launch -s.',
+          'serve: this process is not a server of a job. Start the job with gradlink launch -s.',
         );
       }
       const own = await ownFunctions(module ?? io.env[moduleVariable]);

@@ -55,10 +55,10 @@ export function addTrainOptions(command: Command): Command {
     .option('--style <name>', trainStyles.join(', '), read(choice(trainStyles)), 'bluefog')
     .option(
       '--workers <counts>',
-      'of elasticdl: start a job of each of these sizes, 1,2,4',
+      'with elasticdl: start a job of each of these sizes, 1,2,4',
       read(list(positive)),
     )
-    .option('--plan <file>', 'of tianshu and elasticdl: the grid to run, in YAML')
+    .option('--plan <file>', 'with tianshu and elasticdl: the grid to run, in YAML')
     .option(
       '--launch-arg <argument>',
       'with --plan or --workers: an argument for gradlink launch, as --launch-arg=--mpirun=/opt/bin/mpirun; may be repeated',
@@ -81,10 +81,10 @@ export function trainConfig(options: OwnTrainOptions): TrainConfig {
     throw UsageError.of(`--dataset for ${model}`, fitting, dataset);
   }
   if (dataFolder !== undefined && dataset !== 'cifar10') {
-    throw UsageError.of('--data-dir', 'an option of --dataset cifar10', `it with ${dataset}`);
+    throw new UsageError('--data-dir needs --dataset cifar10.');
   }
   if (imageSize !== undefined && (tokens || dataFolder !== undefined)) {
-    throw UsageError.of('--image-size', 'an option of images that are made up', 'it with others');
+    throw new UsageError('--image-size applies to synthetic image data sets only.');
   }
   const [warmup, perIteration, iterations] = defaults[options.style];
   const counted = options.steps !== undefined;

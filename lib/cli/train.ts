@@ -61,34 +61,33 @@ const isGridStyle = (style: string): boolean => style === 'tianshu' || style ===
 /** Options that start jobs of their own, each with the style that has it. */
 function refuseMeaningless(options: OwnTrainOptions): void {
   if (options.workers !== undefined && options.style !== 'elasticdl') {
-    throw UsageError.of('--workers', 'an option of --style elasticdl', `it with ${options.style}`);
+    throw new UsageError('--workers needs --style elasticdl.');
   }
   if (options.plan !== undefined && !isGridStyle(options.style)) {
-    throw UsageError.of(
-      '--plan',
-      'an option of --style tianshu and elasticdl',
-      `it with ${options.style}`,
-    );
+    throw new UsageError('--plan needs --style tianshu or elasticdl.');
   }
   if (options.plan !== undefined && options.workers !== undefined) {
-    throw UsageError.of('--workers', 'an entry of the plan, workers: [1, 2]', 'it with --plan');
+    throw new UsageError(
+      '--workers cannot be combined with --plan: the plan has an entry for them, workers: [1, 2].',
+    );
   }
   if ((options.plan === undefined) !== (options.outputDir === undefined)) {
-    throw UsageError.of('--plan and --output-dir', 'both or none', 'one of them');
+    throw new UsageError('--plan and --output-dir must be given together.');
   }
   const starts = options.workers !== undefined || options.plan !== undefined;
   const { launchArg = [] } = options;
   if (!starts && launchArg.length > 0) {
-    throw UsageError.of('--launch-arg', 'an option beside --plan or --workers', 'it alone');
+    throw new UsageError('--launch-arg needs --plan or --workers.');
   }
   // A run's report comes back through the output of its job.
   const altered = launchArg.find((one) => ['--tag-output', '--dry-run'].includes(one));
   if (altered !== undefined) {
-    throw UsageError.of('--launch-arg', 'what leaves the output of a run as it is', altered);
+    throw new UsageError(`--launch-arg cannot be ${altered}, which changes the output of a run.`);
   }
   if (starts && readJob() !== undefined) {
-    const expected = 'to be started by itself: it starts jobs';
-    throw UsageError.of('gradlink train with --workers or --plan', expected, 'a place in a job');
+    throw new UsageError(
+      'gradlink train with --workers or --plan starts jobs itself: run it outside of a job.',
+    );
   }
 }
 

@@ -40,10 +40,11 @@ export function asUsage<T>(check: () => T): T {
   } catch (error) {
     const misuse = error instanceof TypeError || error instanceof RangeError;
     if (!misuse || !('code' in error)) throw error;
-    const named = error.message.replace(
-      / for (\w+)\b/g,
-      (text, name: string) => ` for ${optionNames[name] ?? text.slice(' for '.length)}`,
-    );
+    const named = error.message
+      .replace(/ for (\w+)\b/g, (_, name: string) => ` for ${optionNames[name] ?? name}`)
+      // Of a rule, what it is about comes first.
+      .replace(/^(\w+)(?= needs )/, (_, name: string) => optionNames[name] ?? name)
+      .replace("store type 'device' on GPUs", '--kv-store device on --gpus');
     throw new UsageError(`${named}.${meantOf(error.message)}`);
   }
 }

@@ -127,7 +127,9 @@ export const registerWatch: Register = (program, io, done) => {
         done(status);
         return;
       }
-      io.stderr.write('gradlink: no figure came that watch knows; see gradlink watch --help\n');
+      io.stderr.write(
+        'gradlink: watch found no figures that it knows; see gradlink watch --help\n',
+      );
       done(exitCodes.failure);
     });
 };

@@ -1,7 +1,7 @@
 // Adasum: what points the same way is averaged, what points apart added up. Ranks are paired, then pairs of ranks, and so
 // on: each time halves of the vectors are exchanged, so that each rank works on its part alone (vector halving, distance
 // doubling), and in the end the parts come together the same way back.
-import { argumentError, GradlinkError } from '../errors.js';
+import { argumentError, ruleError, GradlinkError } from '../errors.js';
 import type { NativeHeldMessage } from '../native/communicator.js';
 import { storageOf } from '../tensor/any-array.js';
 import { dtypeNames, isWeighable } from '../tensor/dtype.js';
@@ -98,8 +98,8 @@ function prepareAdasum(
     throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'allReduce', usable: true });
   }
   if (options.scale !== undefined || options.postscale !== undefined) {
-    const name = 'scale and postscale';
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, "none with op 'adasum'", { text: 'some' });
+    const name = options.scale === undefined ? 'postscale' : 'scale';
+    throw ruleError('ERR_INVALID_ARG_VALUE', `${name} cannot be combined with op 'adasum'`);
   }
   const call = prepare(executor, 'allReduce', data, { ...options, op: 'sum' }, blocking);
   const dtype = dtypeOf(call);

@@ -61,7 +61,7 @@ function bytesOf(arrays: LeasedArrays): number {
 export function startTimeline(executor: Executor, file: unknown): void {
   const path = nonEmpty(file, 'file');
   if (executor.trace !== undefined) {
-    const message = 'startTimeline: one is being written: call stopTimeline() first';
+    const message = 'startTimeline: a timeline is being written: call stopTimeline() first';
     throw new GradlinkError('ERR_UNSUPPORTED', message, { op: 'startTimeline', usable: true });
   }
   const { rank, heldRanks, takesLists, size } = executor;

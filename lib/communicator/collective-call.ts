@@ -180,7 +180,7 @@ function everyRank(
         'data',
         'arrays of one type and length for all ranks',
         {
-          text: `others for rank ${rank} than for rank ${held[0]}`,
+          text: `different ones for ranks ${held[0]} and ${rank}`,
         },
       );
     }

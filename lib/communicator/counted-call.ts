@@ -1,5 +1,5 @@
 // From a caller's data and counts to what native code takes, and from what it gives to results.
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type { NativeBuffer, NativeCounted } from '../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -69,7 +69,7 @@ export function prepareCounted(
   const dtype = ranks[0]!.dtype;
   ranks.forEach((one, i) => {
     if (one.dtype === dtype) return;
-    const text = `others for rank ${group.heldRanks[i]!} than for rank ${group.heldRanks[0]!}`;
+    const text = `different ones for ranks ${group.heldRanks[0]!} and ${group.heldRanks[i]!}`;
     const expected = 'arrays of one type for all ranks';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
   });
@@ -205,8 +205,8 @@ function typeOf(
   if (reads) return dtypeNumber(data, options.dtype, 'data');
   if (out !== undefined) return dtypeNumber(out, options.dtype, 'out');
   if (options.dtype !== undefined) return parseDType(options.dtype);
-  const name = 'scatterV on a rank that is not the root';
-  throw argumentError('ERR_INVALID_ARG_VALUE', name, 'either out or dtype', { text: 'neither' });
+  const rule = 'scatterV needs out or dtype on a rank that is not the root';
+  throw ruleError('ERR_INVALID_ARG_VALUE', rule);
 }
 
 /** On GPUs memory is not made in the middle of a call: how much comes must be known. */

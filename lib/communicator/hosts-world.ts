@@ -46,7 +46,7 @@ export async function joinMpiWorld(
   throw new GradlinkError(
     'ERR_MISMATCH',
     `${place?.launcher ?? 'no launcher'} says that this job has ${workers} ranks, MPI finds ${found}: the launcher and ` +
-      'the MPI library do not speak to one another. Use the mpirun of the same MPI, srun --mpi=pmix for Open MPI, ' +
+      'the MPI library do not match. Use the mpirun of the same MPI, srun --mpi=pmix for Open MPI, ' +
       'or name the other MPI in GRADLINK_MPI',
   );
 }
@@ -106,12 +106,12 @@ export function useTcp(place: JobPlace): void {
 function requireSecret({ launcher }: JobPlace, address: string, env = process.env): void {
   if ((env['GRADLINK_JOB'] ?? '') !== '') return;
   const wanted =
-    'set GRADLINK_JOB to a text that nobody else knows, the same on all ranks (openssl rand -hex 16 makes one)';
+    'set GRADLINK_JOB to a text that is secret, the same on all ranks (openssl rand -hex 16 makes one)';
   if (env['GRADLINK_INSECURE'] !== '1') {
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      `this ${launcher} job has no secret, and MASTER_ADDR (${address}) is no loopback address: whoever reaches the ports ` +
-        `of its ranks could take part; ${wanted}. GRADLINK_INSECURE=1 goes on without, in a network that only the job is in`,
+      `this ${launcher} job has no secret, and MASTER_ADDR (${address}) is not a loopback address: whoever reaches the ports ` +
+        `of its ranks could take part; ${wanted}. GRADLINK_INSECURE=1 goes on without, on the job's own network`,
     );
   }
   process.emitWarning(`whoever reaches the ports of this job's ranks can take part; ${wanted}`, {

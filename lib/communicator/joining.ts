@@ -3,7 +3,7 @@
 import { threadId } from 'node:worker_threads';
 
 import { defaultTimeoutMs } from '../time.js';
-import { GradlinkError, argumentError } from '../errors.js';
+import { GradlinkError, argumentError, ruleError } from '../errors.js';
 import { native } from '../native/load.js';
 import type { NativeCheck, NativeCommunicator, NativeJoinOptions } from '../native/communicator.js';
 import {
@@ -212,9 +212,7 @@ export async function joinWorld(
   }
   const ofNccl = given.check !== undefined ? 'check' : gpus !== undefined ? 'gpus' : undefined;
   if (ofNccl !== undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', ofNccl, "backend 'nccl' with it", {
-      text: `backend '${backend}'`,
-    });
+    throw ruleError('ERR_INVALID_ARG_VALUE', `${ofNccl} needs backend 'nccl', not '${backend}'`);
   }
   if (backend === 'mpi' || backend === 'tcp') {
     const own = gpu === undefined ? null : Int32Array.of(integer(gpu, 'gpu', 0, maxInt32));
@@ -231,9 +229,8 @@ export async function joinWorld(
     );
   }
   if (gpu !== undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', "backend 'nccl', 'mpi' or 'tcp' with it", {
-      text: `backend '${backend}'`,
-    });
+    const rule = `gpu needs backend 'nccl', 'mpi' or 'tcp', not '${backend}'`;
+    throw ruleError('ERR_INVALID_ARG_VALUE', rule);
   }
   if (place === undefined) return joinOnHost(1, timeoutMs)[0]!;
   const { job, rank, size } = place;
@@ -255,7 +252,7 @@ function acrossHosts(place: JobPlace | undefined): 'mpi' | 'tcp' | undefined {
 function gpusOf(gpu: unknown, gpus: unknown, rank: number): Int32Array {
   if (gpus !== undefined) {
     if (gpu === undefined) return ordinalsOf(gpus);
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'gpu', 'either gpu or gpus', { text: 'both' });
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'gpu and gpus cannot be combined');
   }
   return Int32Array.of(
     gpu === undefined ? rank % native().gpuCount() : integer(gpu, 'gpu', 0, maxInt32),

@@ -64,7 +64,7 @@ export function assertSameName(name: string, hashes: Int32Array): void {
   });
   throw new GradlinkError(
     'ERR_MISMATCH',
-    `${op}: ranks gave windows different names: this one '${name}', others than that ${ranks.join(', ')}. All ranks make the same windows in the same order`,
+    `${op}: ranks gave windows different names: this one '${name}', different from ${ranks.join(', ')}. All ranks make the same windows in the same order`,
     { op, usable: true },
   );
 }

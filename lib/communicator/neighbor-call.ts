@@ -1,5 +1,5 @@
 // From a caller's weights to what native neighborAllReduce takes.
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type { NativeBuffer, NativeBuffers, NativeNeighborhood } from '../native/communicator.js';
 import { dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -86,7 +86,7 @@ export function oneRank(
   const dtype = dtypeNumber(given, options.dtype, 'data');
   if (!isWeighable(dtype) && (group.gpus.length > 0 || isDeviceBuffer(given))) {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'data', 'a DeviceBuffer of floats', {
-      text: `${dtypeNames[dtype] ?? ''}, of which GPUs make no weighted sums: convert it, add up with allReduce, or bring it to the host, whose ranks take integers`,
+      text: `${dtypeNames[dtype] ?? ''}, which GPUs cannot weigh: convert it, use allReduce, or copy it to the host, whose ranks take integers`,
     });
   }
   const data = given as AnyArray;
@@ -134,8 +134,8 @@ export function readNeighborhood(
   }
   for (const [name, value] of Object.entries({ selfWeight, srcWeights })) {
     if (value !== undefined) continue;
-    const missing = `${name} (selfWeight and srcWeights belong together)`;
-    throw argumentError('ERR_INVALID_ARG_TYPE', missing, 'a value', value);
+    const rule = `selfWeight and srcWeights must be given together: ${name} is missing`;
+    throw ruleError('ERR_INVALID_ARG_TYPE', rule);
   }
   const own = weight(selfWeight, 'selfWeight');
   const sources = readWeights(group, srcWeights, 'srcWeights');

@@ -1,5 +1,5 @@
 // From a caller's arguments to what native neighborAllGather and pairGossip take.
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -43,9 +43,7 @@ export function prepareNeighborGather(
   assertPlace(group, 0, data, 'data');
   assertFixedLength(data, 'data');
   if ((options.srcRanks === undefined) !== (options.dstRanks === undefined)) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'srcRanks and dstRanks', 'both or neither', {
-      text: 'one',
-    });
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'srcRanks and dstRanks must be given together');
   }
   const sources = rankList(group, options.srcRanks ?? topology.sources(group.rank), 'srcRanks');
   const destinations = rankList(
@@ -131,10 +129,7 @@ export function prepareGossip(group: Group, given: unknown, options: RawGossipOp
   const peer = otherRank(group, options.peer, 'peer');
   const { selfWeight, pairWeight } = options;
   if ((selfWeight === undefined) !== (pairWeight === undefined)) {
-    const text = 'one';
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'selfWeight and pairWeight', 'both or neither', {
-      text,
-    });
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'selfWeight and pairWeight must be given together');
   }
   return {
     ...oneRank(group, given, options.out, options),

@@ -261,7 +261,7 @@ export abstract class NeighborOperations<M extends Memory> extends Collectives<M
 export function checkedTopology(topology: unknown, size: number, what: string): Topology {
   if (!(topology instanceof Topology) || topology.size !== size) {
     const expected = `a Topology of ${size} ${what}`;
-    const got = topology instanceof Topology ? { text: `one of ${topology.size}` } : topology;
+    const got = topology instanceof Topology ? { text: `one of size ${topology.size}` } : topology;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'topology', expected, got);
   }
   return topology;

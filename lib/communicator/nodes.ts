@@ -1,5 +1,5 @@
 // Ranks in nodes of equally many, for operations that go over nodes.
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type { NativeNeighborhood } from '../native/communicator.js';
 import type { Topology } from '../topology/topology.js';
 import { integer } from '../checks.js';
@@ -93,7 +93,7 @@ export function machineNeighborhood(
   }
   if (given.length !== 3) {
     const names = 'selfWeight, srcMachineWeights and dstMachineWeights';
-    throw argumentError('ERR_INVALID_ARG_VALUE', names, 'all or none', { text: 'some' });
+    throw ruleError('ERR_INVALID_ARG_VALUE', `${names} must be given together`);
   }
   const group: Group = { size: count, rank: node, heldRanks: [node], gpus: [], takesLists: false };
   return neighborhood(

@@ -149,7 +149,7 @@ function cloned(
     bytes = Uint8Array.from(serialize(value));
   } catch (cause) {
     const text = cause instanceof Error ? cause.message : String(cause);
-    const expected = 'what a structured clone can hold (no functions, no symbols)';
+    const expected = 'a value that can be structured-cloned (no functions, no symbols)';
     return { error: argumentError('ERR_INVALID_ARG_VALUE', 'value', expected, { text }) };
   }
   if (bytes.length <= maxBytes) return { bytes };

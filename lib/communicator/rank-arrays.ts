@@ -1,6 +1,6 @@
 // The arrays of one rank in a collective: dtype, count, input, output, checked against each other.
 import type { NativeOpName } from '../collectives.js';
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type { NativeBuffer, NativeBuffers } from '../native/communicator.js';
 import { allocateLike, dtypeNumber, storageOf } from '../tensor/any-array.js';
 import type { AnyArray } from '../tensor/any-array.js';
@@ -144,12 +144,9 @@ function measureScattered(group: Group, givenOut: unknown, options: RawOptions) 
   }
   const onGpu = group.gpus.length > 0;
   if (onGpu || options.count === undefined || options.dtype === undefined) {
-    throw argumentError(
-      'ERR_INVALID_ARG_VALUE',
-      'scatter on a rank that is not the root',
-      onGpu ? 'out (only arrays of the host are made)' : 'either out, or count and dtype',
-      { text: onGpu ? 'none' : 'neither' },
-    );
+    const needed = onGpu ? 'out (GPU memory is not allocated)' : 'out, or count and dtype,';
+    const rule = `scatter needs ${needed} on a rank that is not the root`;
+    throw ruleError('ERR_INVALID_ARG_VALUE', rule);
   }
   const dtype = parseDType(options.dtype);
   const count = integer(options.count, 'count', 0, Number.MAX_SAFE_INTEGER);

@@ -2,6 +2,7 @@
 import { argumentError } from '../errors.js';
 import { dtypeNames, isWeighable } from '../tensor/dtype.js';
 import { finiteNumber } from '../checks.js';
+import { reduceOps } from '../collectives.js';
 import type { Group } from './types.js';
 
 interface RawScales {
@@ -28,7 +29,7 @@ export function scalesOf(
   const onHost = group.gpus.length === 0;
   if (reduceOp !== sum && !(onHost && reduceOp === average)) {
     const expected = onHost ? "'sum' or 'avg' with a scale" : "'sum' with a scale";
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', expected, { text: 'another' });
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', expected, reduceOps[reduceOp]);
   }
   if (!isWeighable(dtype)) {
     const text = dtypeNames[dtype] ?? '';

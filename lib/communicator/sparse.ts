@@ -103,7 +103,7 @@ function opOf(given: unknown, values: object): 'sum' | 'avg' {
     throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' or 'avg'", given);
   }
   if (given === 'avg' && values instanceof Int32Array) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' of integers", given);
+    throw argumentError('ERR_INVALID_ARG_VALUE', 'op', "'sum' with integers", given);
   }
   return given ?? 'sum';
 }

@@ -1,7 +1,7 @@
 // One rank's side of a window: an array that neighbours reach into. How one is opened stands in window-open.ts.
 import { setTimeout as pause } from 'node:timers/promises';
 
-import { GradlinkError, argumentError } from '../errors.js';
+import { GradlinkError, argumentError, ruleError } from '../errors.js';
 import type { NativeBuffer } from '../native/communicator.js';
 import { native } from '../native/load.js';
 import { nativeWindowOps } from '../native/window.js';
@@ -238,7 +238,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
           if (performance.now() >= end) {
             throw new GradlinkError(
               'ERR_TIMEOUT',
-              `withMutex: rank ${holder} did not give the lock of ranks ${pair.join(' and ')} back in time`,
+              `withMutex: rank ${holder} did not release the lock of ranks ${pair.join(' and ')} in time`,
               { op: 'withMutex', rank: holder, usable: true },
             );
           }
@@ -302,10 +302,7 @@ export class NeighborWindow<A extends AnyArray = AnyArray> {
     const given = optionsObject(options, updateNames, 'update');
     const { out, reset = false, selfWeight, srcWeights } = given;
     if ((selfWeight === undefined) !== (srcWeights === undefined)) {
-      const text = 'one';
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'selfWeight and srcWeights', 'both or neither', {
-        text,
-      });
+      throw ruleError('ERR_INVALID_ARG_VALUE', 'selfWeight and srcWeights must be given together');
     }
     const { by, group } = this.#parts;
     const own = this.#array(this.array, 'array');

@@ -103,13 +103,13 @@ function judgeRatio(ratio: Ratio, base: Runs, next: Runs, tolerance: number): Ju
     const within = ratio.upper <= 1 + tolerance && ratio.lower >= 1 / (1 + tolerance);
     return within
       ? { change: 'same', text: words }
-      : { change: 'unclear', text: `${words}: more samples or quieter runs would tell` };
+      : { change: 'unclear', text: `${words}: more samples or quieter runs would show` };
   }
   if (!apart(base, next, towards)) {
     const advice =
       base.length > 1 || next.length > 1
         ? 'one of the runs was disturbed'
-        : 'several runs of each would tell';
+        : 'several runs of each would show';
     return { change: 'unclear', text: `${words}, but their samples overlap: ${advice}` };
   }
   return { change: towards === 1 ? 'worse' : 'better', text: words };

@@ -39,7 +39,7 @@ export async function compileAddon(options: CompileOptions): Promise<Compiled> {
   const problem = missingTools(options.env);
   if (problem !== undefined) throw new Error(`${problem}\nThen run npx gradlink build again.`);
   const folder = packageFolder();
-  if (folder === undefined) throw new Error('gradlink is not installed where this program lies');
+  if (folder === undefined) throw new Error('gradlink is not installed beside this program');
   const release = join(folder, 'build', 'Release');
   if (isCheckout()) {
     options.onStep('compiling the checkout');
@@ -190,9 +190,7 @@ function run(
     }
     child.on('error', (error: NodeJS.ErrnoException) => {
       reject(
-        error.code === 'ENOENT'
-          ? new Error(`${program} is not there: it is needed to build`)
-          : error,
+        error.code === 'ENOENT' ? new Error(`${program} is missing: it is needed to build`) : error,
       );
     });
     child.on('close', (code, signal) => {

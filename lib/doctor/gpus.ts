@@ -65,7 +65,7 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
           name: 'nvml',
           status: 'missing',
           text: nvmlMissing,
-          advice: 'nothing is known of links and health without it: it comes with the driver',
+          advice: 'links and health are unknown without it: it comes with the driver',
         },
     ncclFile === null
       ? {
@@ -86,7 +86,7 @@ export function gpuFindings(probed: Probed<GpusFound>): Finding[] {
           {
             name: 'gpus',
             status: 'missing',
-            text: 'a driver, and no GPU that it shows to this process',
+            text: 'a driver, but no GPU visible to this process',
             advice: 'see CUDA_VISIBLE_DEVICES and nvidia-smi',
           } as const,
         ]
@@ -113,7 +113,7 @@ function visibility({ gpus, installed }: GpusFound): Finding[] {
 /** NVML knows a part of a GPU by the PCI address that all its parts share. */
 function partText({ uuid, pciBusId }: NativeGpuInfo): readonly string[] {
   if (uuid?.startsWith('MIG-') !== true) return [];
-  return [`${uuid}, a MIG part of the GPU at ${pciBusId}`, 'what follows is of the whole GPU'];
+  return [`${uuid}, a MIG part of the GPU at ${pciBusId}`, 'the rest is about the whole GPU'];
 }
 
 interface Complaint {
@@ -133,7 +133,7 @@ function pcieComplaint(health: NativeGpuHealth): Complaint | undefined {
   if (now === null || most === null || now >= most) return undefined;
   return {
     text: `PCIe x${String(now)} of x${String(most)}`,
-    advice: 'reseat the card or riser, and look at what the slot shares its lanes with',
+    advice: 'reseat the card or riser, and see what shares the lanes of its slot',
   };
 }
 
@@ -149,7 +149,7 @@ function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
     ...(down > 0
       ? [
           {
-            text: `${String(down)} NVLinks fewer than its like`,
+            text: `${String(down)} NVLinks fewer than similar GPUs`,
             advice: 'nvidia-smi nvlink -s; reseat the bridge, or reset the GPU',
           },
         ]
@@ -166,7 +166,7 @@ function complaintsOf(machine: Machine, gpu: NativeGpuInfo): Complaint[] {
       ? [
           {
             text: `${String(health.eccErrors)} memory errors`,
-            advice: 'nvidia-smi -q -d ECC; replace the GPU when they go on',
+            advice: 'nvidia-smi -q -d ECC; replace the GPU if they continue',
           },
         ]
       : []),

@@ -55,7 +55,7 @@ export function addonFindings(cores: Probed<CoresFound>): Finding[] {
       status: scalar ? 'degraded' : 'ok',
       text: `${simdLevel}, ${String(threads)} thread${threads === 1 ? '' : 's'}`,
       advice: scalar
-        ? 'this processor has neither AVX2 nor NEON: sums run one element a time'
+        ? 'this processor has neither AVX2 nor NEON: sums run one element at a time'
         : null,
     },
     {
@@ -81,7 +81,7 @@ export function memoryFinding(): Finding {
     name: 'memory',
     status: tight ? 'degraded' : 'ok',
     text: `${gibibytes(total)}, ${gibibytes(free)} free`,
-    advice: tight ? 'large arrays may be swapped or refused: end what fills the memory' : null,
+    advice: tight ? 'large arrays may be swapped or refused: stop what fills the memory' : null,
   };
 }
 
@@ -121,7 +121,7 @@ export function hugePagesFinding(folder = '/sys/kernel/mm/transparent_hugepage')
   const arrays = chosen(readText(`${folder}/enabled`));
   const shared = chosen(readText(`${folder}/shmem_enabled`));
   if (arrays === undefined) {
-    return { name, status: 'ok', text: 'the kernel has none to ask for', advice: null };
+    return { name, status: 'ok', text: 'this kernel has none', advice: null };
   }
   const ways = { always: 'for all', madvise: 'on request' } as Readonly<Record<string, string>>;
   return {
@@ -137,9 +137,9 @@ export function hugePagesFinding(folder = '/sys/kernel/mm/transparent_hugepage')
 
 const scopes = [
   'any process of this user',
-  'a process by its ancestors, or whom it names',
+  'its ancestors, and processes that it names',
   'administrators only',
-  'nobody',
+  'no process',
 ] as const;
 
 /** Whether one process may read another's memory: Open MPI and MPICH copy once where it may, gradlink does not need it. */
@@ -153,7 +153,7 @@ export function ptraceFinding(text = readText('/proc/sys/kernel/yama/ptrace_scop
   return {
     name,
     status: scope === 0 ? 'ok' : 'degraded',
-    text: `${text}: memory of a process is read by ${who}`,
+    text: `${text}: who may read a process's memory: ${who}`,
     advice:
       scope === 0
         ? null

@@ -10,7 +10,7 @@ function jobFinding(env: Env): Finding {
   try {
     const job = readJob(env);
     if (job === undefined) {
-      return { name, status: 'ok', text: 'this process belongs to none', advice: null };
+      return { name, status: 'ok', text: 'this process is not part of a job', advice: null };
     }
     const over = { mpi: 'over MPI', tcp: 'over TCP', shm: 'in shared memory' }[job.backend];
     const text = `rank ${String(job.rank)} of ${String(job.size)}, started by ${job.launcher}, ${over}`;
@@ -20,7 +20,7 @@ function jobFinding(env: Env): Finding {
       name,
       status: 'degraded',
       text: (error as Error).message,
-      advice: "a world of this process would fail: mend or unset the launcher's variables",
+      advice: "Communicator.world() would fail: fix or unset the launcher's variables",
     };
   }
 }
@@ -67,14 +67,14 @@ function hostfileFinding(file: string): Finding {
     // Where some have slots a host without has one, as launch counts.
     const sum = slots.reduce<number>((total, one) => total + (one ?? 1), 0);
     const count = `${String(hosts.length)} host${hosts.length === 1 ? '' : 's'}`;
-    const text = `${file}: ${count}${known ? `, ${String(sum)} slots` : ', slots not said: all hosts take equal parts'}`;
+    const text = `${file}: ${count}${known ? `, ${String(sum)} slots` : ', no slots: all hosts take equal shares'}`;
     return { name, status: 'ok', text, advice: null };
   } catch (error) {
     return {
       name,
       status: 'missing',
       text: `${file}: ${(error as Error).message}`,
-      advice: 'a host a line: HOST or HOST:SLOTS',
+      advice: 'one host a line: HOST or HOST:SLOTS',
     };
   }
 }

@@ -70,7 +70,7 @@ export function mpiFinding(
       return {
         name,
         status: 'missing',
-        text: `${title} is installed, but its ${lacking} is not where libraries are looked for`,
+        text: `${title} is installed, but its ${lacking} is not on the library search path`,
         advice: `load its environment module, or put its folder into LD_LIBRARY_PATH`,
       };
     }
@@ -104,6 +104,6 @@ export function mpiFinding(
     name,
     status: degraded ? 'degraded' : 'ok',
     text: [library.found.version, threads, cuda].join(', '),
-    advice: degraded ? 'gradlink calls MPI from several threads: take a build that lets it' : null,
+    advice: degraded ? 'gradlink calls MPI from several threads: use a build that allows it' : null,
   };
 }

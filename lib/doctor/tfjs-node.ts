@@ -37,7 +37,7 @@ function withoutGpu(found: TfjsNodeFound, gpus: Probed<GpusFound>): string {
       : 'the CUDA and cuDNN it was built for, if it was built for GPUs';
   return (
     `TensorFlow ${found.tensorflow} needs ${needs}, found by ldconfig or LD_LIBRARY_PATH; ` +
-    `TF_CPP_MIN_LOG_LEVEL=0 makes it name what it misses; see ${guide}`
+    `TF_CPP_MIN_LOG_LEVEL=0 makes it name what is missing; see ${guide}`
   );
 }
 
@@ -59,7 +59,7 @@ export function tfjsNodeFinding(
   if (found.failure !== null) {
     const text = `${what}, but no operation works: ${found.failure}`;
     const cause = found.failure.includes('isNullOrUndefined')
-      ? 'use Node 20 or 22: it calls what Node 23 took away'
+      ? 'use Node 20 or 22: it calls what Node 23 removed'
       : `see ${guide}`;
     return degraded(name, text, cause);
   }

@@ -5,16 +5,16 @@ const advice: Readonly<Record<string, string>> = {
   ENOSPC: 'free space on that file system, or name a file on another',
   EDQUOT: 'free some of what the quota allows, or name a file elsewhere',
   EFBIG: 'raise the limit on the size of files (ulimit -f), or name a file on another file system',
-  EACCES: 'give this user the right to it, or name another',
-  EPERM: 'give this user the right to it, or name another',
+  EACCES: 'give this user access to it, or name another',
+  EPERM: 'give this user access to it, or name another',
   EROFS: 'name a file on a file system that can be written',
   ENOENT: 'make its folder first, or correct the name',
-  ENOTDIR: 'a part of the path is a file: correct the name',
+  ENOTDIR: 'part of the path is a file: correct the name',
   EISDIR: 'it is a directory: name a file',
-  ELOOP: 'its symbolic links lead in a circle: remove one',
+  ELOOP: 'its symbolic links form a loop: remove one',
   ENAMETOOLONG: 'choose a shorter name',
   EMFILE: 'raise the limit on open files (ulimit -n)',
-  EIO: 'the disk or its connection fails: look at the log of the system',
+  EIO: 'the disk or its connection is failing: look at the system log',
 };
 
 /** Whether an error has this code of the system. */

@@ -65,7 +65,9 @@ export function parseJson(text: string, wrong: (why: string) => Error): unknown 
   } catch {
     const at = faultOf(text);
     const ends = at === text.length;
-    throw wrong(`no JSON (${ends ? 'it ends too early, ' : 'wrong from '}${placeOf(text, at)})`);
+    throw wrong(
+      `invalid JSON (${ends ? 'it ends too early, ' : 'wrong from '}${placeOf(text, at)})`,
+    );
   }
 }
 

@@ -53,7 +53,7 @@ function isOurs({ uid }: Stats, folder: string): boolean {
 export function checkFolder(folder: string): void {
   const status = statSync(folder);
   if (isOurs(status, folder)) return;
-  const got = `one of the user with number ${status.uid}`;
+  const got = `one owned by user ${status.uid}`;
   throw refused(folder, 'a folder of this user or of root', got, 'make one, or name another');
 }
 

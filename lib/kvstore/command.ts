@@ -12,7 +12,7 @@ const mostFile = 4096;
 export function commandText(head: unknown, body: unknown): string {
   if (typeof head === 'string' && body === undefined) return commandText(0, head);
   if (typeof head !== 'number') {
-    throw argumentError('ERR_INVALID_ARG_TYPE', 'head', 'an integer, or a text alone', head);
+    throw argumentError('ERR_INVALID_ARG_TYPE', 'head', 'an integer, or a single string', head);
   }
   if (typeof body !== 'string') {
     throw argumentError('ERR_INVALID_ARG_TYPE', 'body', 'a text', body);

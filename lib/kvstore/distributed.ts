@@ -116,7 +116,7 @@ function withoutServers(type: string, place: StorePlace | undefined): GradlinkEr
   const alone =
     process.env['DMLC_ROLE'] === undefined
       ? 'no launcher started this process'
-      : "no launcher of gradlink started this process (DMLC_ROLE is of MXNet's, which does not count here)";
+      : "no launcher of gradlink started this process (DMLC_ROLE is MXNet's and is ignored)";
   const here =
     place === undefined
       ? alone
@@ -137,7 +137,7 @@ export function named(error: unknown, { workers, servers }: StorePlace): unknown
   const who = (one: number): string =>
     one < workers ? `worker ${one}` : `server ${one - workers}`;
   const all = `Ranks 0 to ${workers - 1} are the workers, ${workers} to ${workers + servers - 1} the servers`;
-  return new GradlinkError(error.code, `${who(rank)} has not come: ${error.message}. ${all}`, {
+  return new GradlinkError(error.code, `${who(rank)} has not joined: ${error.message}. ${all}`, {
     rank,
     ...(op === undefined ? {} : { op }),
     cause: error,

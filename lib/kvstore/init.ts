@@ -89,13 +89,13 @@ export function readInit(
 }
 
 function assertType(dtype: AnyDType, { gpus }: StoreDevices): void {
-  const expected = 'a type that stores have';
+  const expected = 'a type that stores support';
   if (isFloat8(dtype)) {
-    const text = `${dtype}, with which only NCCL computes`;
+    const text = `${dtype}, which only NCCL adds`;
     throw argumentError('ERR_INVALID_ARG_TYPE', 'value', expected, { text });
   }
   if (isHostOnly(dtype) && gpus !== null) {
-    const text = `${dtype}, which GPUs do not add: take int32, or CPU devices`;
+    const text = `${dtype}, which GPUs cannot add: use int32, or CPU devices`;
     throw argumentError('ERR_INVALID_ARG_TYPE', 'value', `${expected} on GPUs`, { text });
   }
 }

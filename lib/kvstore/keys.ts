@@ -21,7 +21,7 @@ export class KeyTable {
   readonly #byId: KeyInfo[] = [];
   #first: Key | undefined;
 
-  /** @throws TypeError for what is no key, or one of the other kind. */
+  /** @throws TypeError if the value is not a key, or is of the store's other key kind. */
   check(key: unknown): Key {
     if (typeof key === 'number') {
       if (!Number.isSafeInteger(key)) {
@@ -47,7 +47,7 @@ export class KeyTable {
     return key;
   }
 
-  /** @throws TypeError for a key that was never initialised, or is none. */
+  /** @throws TypeError for a value that is not a key, or was never initialised. */
   find(key: unknown): KeyInfo {
     const info = this.#infos.get(key as Key);
     if (info !== undefined) return info;

@@ -1,6 +1,6 @@
 // What stores are made with.
 import { defaultTimeoutMs } from '../time.js';
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import { flag, integer, milliseconds, optionNames } from '../checks.js';
 import type { DeviceList, StoreDevices } from './devices.js';
 import type { StoreKind, StoreType } from './types.js';
@@ -128,14 +128,15 @@ export function mergesOf(kind: StoreKind): readonly MergeName[] {
 
 function checkMerge(merge: MergeName, known: readonly MergeName[]): void {
   if (known.includes(merge)) return;
-  const expected =
-    known.length === 0
-      ? "none but for the store types 'device', 'dist_sync_device', 'dist_async_device' and 'allreduce' on GPUs"
-      : `one of ${known.join(', ')}`;
+  if (known.length === 0) {
+    const types = "'device', 'dist_sync_device', 'dist_async_device' or 'allreduce'";
+    throw ruleError('ERR_INVALID_ARG_VALUE', `merge needs a store of type ${types} on GPUs`);
+  }
+  const expected = `one of ${known.join(', ')}`;
   throw argumentError('ERR_INVALID_ARG_VALUE', 'merge', expected, merge);
 }
 
-/** @throws TypeError or RangeError for times that are none and for a bound that is no integer above 0. */
+/** @throws TypeError or RangeError for invalid times and for a bound that is not an integer above 0. */
 export function openingOptions(
   options: KVStoreOptions,
   { kind }: StoreType,
@@ -147,15 +148,13 @@ export function openingOptions(
   const graph = flag(options.graph, 'graph', false);
   for (const name of ofDevicesOnGpus) {
     if (options[name] === undefined || (kind === 'device' && gpus !== null)) continue;
-    const expected = "none but for the store type 'device' on GPUs";
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, options[name]);
+    throw ruleError('ERR_INVALID_ARG_VALUE', `${name} needs store type 'device' on GPUs`);
   }
   const shardOptimizer = flag(options.shardOptimizer, 'shardOptimizer', false);
   const shards = kind === 'allreduce' || ((kind === 'device' || kind === 'nccl') && gpus !== null);
   if (options.shardOptimizer !== undefined && !shards) {
-    const expected = "none but for the store type 'allreduce', and 'device' and 'nccl' on GPUs";
-    const { shardOptimizer: given } = options;
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'shardOptimizer', expected, given);
+    const rule = "shardOptimizer needs store type 'allreduce', or 'device' or 'nccl' on GPUs";
+    throw ruleError('ERR_INVALID_ARG_VALUE', rule);
   }
   return {
     merge: merge ?? 'auto',

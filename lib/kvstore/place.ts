@@ -33,7 +33,7 @@ export function serverPlace(env: Env = process.env): StorePlace {
   if (job === '' || workers === 0 || servers === 0) {
     throw new GradlinkError(
       'ERR_UNSUPPORTED',
-      'this process is no server of a job: servers are started by gradlink launch -s',
+      'this process is not a server of a job: servers are started by gradlink launch -s',
     );
   }
   const server = count(env, 'GRADLINK_SERVER_RANK', 0, 0);

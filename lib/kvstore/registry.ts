@@ -23,7 +23,7 @@ export function registerStore(name: unknown, factory: StoreFactory): void {
   aFunction(factory, 'factory');
   const key = name.toLowerCase();
   if (isStoreType(key) || factories.has(key)) {
-    const expected = 'a name that no type of store has and that is not registered';
+    const expected = 'a name that is not a store type yet';
     throw argumentError('ERR_INVALID_ARG_VALUE', 'name', expected, name);
   }
   factories.set(key, factory);

@@ -60,7 +60,7 @@ export class SparseCalls {
     }
     const both = whole.find(([key]) => ofRows.some(([other]) => other === key));
     if (both !== undefined) {
-      const expected = 'all arrays of a key whole, or all of rows';
+      const expected = 'either whole arrays or RowSparse for a key';
       throw argumentError('ERR_INVALID_ARG_VALUE', 'values', expected, both[0]);
     }
     const started = [...pushes].map(([info, arrays]) => this.#pushRows(info, arrays, priority));
@@ -113,7 +113,7 @@ export class SparseCalls {
     if (this.#warned.has(key)) return;
     this.#warned.add(key);
     process.emitWarning(
-      `pull passes over the RowSparse output of key ${String(key)}: use rowSparsePull, or ignoreSparse: false for all rows`,
+      `pull skips the RowSparse output of key ${String(key)}: use rowSparsePull, or ignoreSparse: false for all rows`,
       { code: 'GRADLINK_SPARSE' },
     );
   }

@@ -66,7 +66,7 @@ export async function runElastic(
       tell(
         maxRestarts === 0
           ? 'gradlink launch: a worker that exits with an error ends the job (--max-restarts 0).\n'
-          : `gradlink launch: the job started again ${often} after an error of a worker, and no more often (--max-restarts).\n`,
+          : `gradlink launch: the job was restarted ${often} after a worker's error, and is not restarted again (--max-restarts).\n`,
       );
       return result;
     }
@@ -80,7 +80,7 @@ export async function runElastic(
       tell(`gradlink launch: fewer than ${minWorkers} workers are left (--min-workers).\n`);
       return result;
     }
-    // A limit that is over by now would be told of by the next start, which is none of the user's business.
+    // The next start would report a limit that has passed by now, which is of no use to the user.
     if (secondsLeft(first, start) === 0) return result;
     const few = job.workers === 1 ? 'one worker' : `${job.workers} workers`;
     const where = shrunk.without.length === 0 ? '' : `, without ${shrunk.without.join(', ')}`;

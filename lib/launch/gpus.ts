@@ -159,7 +159,7 @@ export function sharedText(
 ): string | undefined {
   const has = gpus === 1 ? 'one GPU' : `${gpus} GPUs`;
   if (gpus < each) {
-    return `this host has ${has}, and each of its ${who} was to have ${each}: ask for fewer (--gpus-per-worker)`;
+    return `this host has ${has}, and each of its ${who} needs ${each}: ask for fewer (--gpus-per-worker)`;
   }
   if (ranks < 2) return undefined;
   const which = gpu.includes(',') ? `GPUs ${gpu}` : `GPU ${gpu}`;

@@ -131,9 +131,9 @@ export async function callLauncher(env: Env, place: number): Promise<Connection>
 
 function adviceFor(hosts: readonly string[], hungUp: readonly string[]): string {
   if (hungUp.length > 0)
-    return `it hung up for ${String(crowdPatienceMs / 1000)} s: another program may be there, or too many connections of others crowd it`;
+    return `it hung up for ${String(crowdPatienceMs / 1000)} s: another program may be there, or others crowd it with connections`;
   return hosts.length === 1 && hosts[0] === '127.0.0.1'
-    ? 'it takes this job to be on its own host alone: name the hosts with -H'
+    ? 'it expects this job on its own host only: name the hosts with -H'
     : 'a firewall must let it through';
 }
 
@@ -231,7 +231,7 @@ function exitOf(ending: Ending | undefined): Exit {
   return {
     ...(pid === undefined ? {} : { pid }),
     exitCode: ending?.exitCode ?? failed,
-    what: ending?.what ?? 'did not end when it was told to',
+    what: ending?.what ?? 'did not end when asked to',
     manner: ending?.manner ?? 'exited',
   };
 }
@@ -294,11 +294,12 @@ export async function keep(
     state.why ??= why;
   };
   const watch = setInterval(() => {
-    if (process.ppid !== parent) endOnce('was ended: what had started it on its host is gone');
+    if (process.ppid !== parent)
+      endOnce('was ended: the process that started it on its host is gone');
   }, parentPollMs);
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const)
     signals.on(signal, () => {
-      endOnce(`was ended with ${signal} by what had started it`);
+      endOnce(`was ended with ${signal} by the process that started it`);
     });
   socket.on('close', () => {
     endOnce(`was ended: ${line.trouble ?? 'the launcher is gone'}`);

@@ -20,7 +20,7 @@ const proofPatienceMs = { launcher: 5000, keeper: 15_000 };
 const beatsInPatience = 5;
 
 const forged =
-  'a frame on its connection was not authentic: altered, repeated, out of order or of a process without the secret';
+  'a frame on its connection was not authentic: altered, repeated, out of order or from a process without the secret';
 
 /** Signs or checks the frames of one direction of one connection. */
 class Seal {
@@ -78,7 +78,7 @@ export class Line {
   ) {
     socket.setNoDelay(true);
     this.patience = setTimeout(() => {
-      this.breakOff('it did not show in time that it knows the secret of the job');
+      this.breakOff("it did not prove in time that it knows the job's secret");
     }, proofPatienceMs[side]);
     socket.on('close', () => {
       clearTimeout(this.patience);
@@ -138,7 +138,7 @@ export class Line {
       this.unproven += chunk.length;
       // The launcher may send more at once with its welcome; a keeper does not before it has that.
       if (this.side === 'launcher' && this.unproven > mostUnproven) {
-        this.breakOff('it sent too much before it showed that it knows the secret of the job');
+        this.breakOff("it sent too much before it proved that it knows the job's secret");
         return;
       }
     }

@@ -53,7 +53,7 @@ function withoutNames(
   if (without.length === 0) return { job, without };
   if (launcher !== 'slurm') {
     return {
-      reason: `which hosts there are is mpirun's to know, and it would take ${without.join(', ')} again: name the hosts with -H`,
+      reason: `mpirun chooses the hosts, and would take ${without.join(', ')} again: name the hosts with -H`,
     };
   }
   const starterArguments = [...job.starterArguments, `--exclude=${without.join(',')}`];

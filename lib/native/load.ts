@@ -224,14 +224,13 @@ function remedies({ name, musl, prebuilt }: Platform): string[] {
   if (isCheckout()) return ['bash scripts/setup.sh (or, with everything installed, npm run build)'];
   if (musl) {
     return [
-      'take a system with glibc, as in the image node:22-slim instead of node:22-alpine: gradlink is not made for musl',
+      'use a system with glibc, such as the image node:22-slim instead of node:22-alpine: gradlink does not support musl',
     ];
   }
-  const build =
-    'npx gradlink build (compiles it here, and says what it needs that is missing; takes minutes)';
+  const build = 'npx gradlink build (compiles it here, and says what is missing; takes minutes)';
   if (!prebuilt) return [build];
   const install = `npm install @gradlink/${name}@${version} (an optional dependency of gradlink: a lock file of another platform, or --omit=optional, leaves it out)`;
   if (packageFolder() !== undefined) return [install, build];
-  const external = `leave gradlink out of the bundle (esbuild: --external:gradlink), or install it where the bundle lies: npm install gradlink@${version}`;
+  const external = `leave gradlink out of the bundle (esbuild: --external:gradlink), or install it beside the bundle: npm install gradlink@${version}`;
   return [external, install];
 }

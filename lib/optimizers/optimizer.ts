@@ -1,6 +1,6 @@
 // What all optimizers share: options, rate, updates without a store, states. The options' names, defaults and ranges are
 // the addon's, where the steps are computed.
-import { argumentError } from '../errors.js';
+import { argumentError, ruleError } from '../errors.js';
 import type {
   NativeOptimizer,
   NativeOptimizerDefinition,
@@ -154,9 +154,8 @@ export abstract class Optimizer {
 
   set learningRate(value: number) {
     if (this.lrScheduler !== null) {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'learningRate', 'no change by hand', {
-        text: `${value} while lrScheduler decides the rate`,
-      });
+      const rule = 'learningRate cannot be set while lrScheduler decides the rate';
+      throw ruleError('ERR_INVALID_ARG_VALUE', rule);
     }
     this.#learningRate = checkedNumber(value, 'learningRate', 'finite');
     this.#native?.setLearningRate(value);

@@ -102,7 +102,7 @@ export function numbered<T>(values: readonly T[]): Kind<T> {
 export function ofPrograms<T>(check: Check): Kind<T> {
   return {
     parse(): never {
-      throw new WrongValue('Expected nothing: programs alone have it.');
+      throw new WrongValue('Only programs can set it.');
     },
     check,
   };

@@ -31,7 +31,7 @@ export function checkReach(options: PredictOptions): void {
   throw argumentError(
     'ERR_OUT_OF_RANGE',
     'workers',
-    `at most ${String(most)}, the ${what} that was measured (it says nothing of a network: for more, give a link between hosts)`,
+    `at most ${String(most)}, the ${what} that was measured (it says nothing about a network: for more, give a link between hosts)`,
     beyond,
   );
 }

@@ -173,7 +173,7 @@ function assumptionsOf(options: PredictOptions): string[] {
     ].join(', ');
   return [
     perHost === undefined
-      ? 'all workers are linked alike, as those that were measured'
+      ? 'all workers have links like those that were measured'
       : `${String(perHost)} workers a host, which share its ${rails === 1 ? 'link' : `${String(rails)} links`} to the others`,
     link(inside, 'inside a host'),
     ...(between === undefined ? [] : [link(between, 'between hosts')]),

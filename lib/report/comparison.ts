@@ -60,7 +60,7 @@ function onSingleRuns(comparison: Comparison): boolean {
 }
 
 const singleRuns =
-  ', by one run of each: how much runs differ anyway is not known; several tell (collectives -N 8, or a folder of runs)';
+  ', by one run of each: how much runs vary is unknown; use several (collectives -N 8, or a folder of runs)';
 
 /** One sentence: how it ended, and what follows. */
 export function comparisonVerdict(comparison: Comparison): string {

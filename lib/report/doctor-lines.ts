@@ -54,7 +54,7 @@ function columns(titles: readonly string[], right: readonly string[] = []): Colu
 }
 
 function nodeLines({ nodes }: Topology, room: number): string[] {
-  if (nodes.length === 0) return ['NUMA nodes: the kernel does not tell'];
+  if (nodes.length === 0) return ['NUMA nodes: not reported by the kernel'];
   const others = nodes.map(({ node }) => `to ${String(node)}`);
   return blocks(
     columns(['NUMA node', 'cores', 'memory', ...others], ['memory', ...others]),
@@ -111,7 +111,7 @@ const legend: Readonly<Record<string, string>> = {
   PHB: "PHB = the processor's PCIe bridge",
   NODE: 'NODE = bridges of one NUMA node',
   SYS: 'SYS = between processors',
-  '?': '? = nobody says',
+  '?': '? = unknown',
 };
 
 /** As `nvidia-smi topo -m`: the way from the row's GPU to the column's. */
@@ -150,7 +150,7 @@ function linkLines({ links }: Topology): string[] {
     const down = link.linksPossible - link.links;
     const now = bandwidthText(link.bytesPerSecond ?? 0);
     const possible = bandwidthText(link.possibleBytesPerSecond ?? 0);
-    return `gpu:${String(from)} - gpu:${String(to)}: ${now} each way now${down > 0 ? `, ${possible} possible (${String(down)} NVLinks are down)` : ', all that is possible'}`;
+    return `gpu:${String(from)} - gpu:${String(to)}: ${now} each way now${down > 0 ? `, ${possible} possible (${String(down)} NVLinks are down)` : ', the maximum'}`;
   };
   return wired.map(text);
 }

@@ -115,6 +115,6 @@ export function readInput(file: string, expected: string, most = largestInput): 
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch {
     const at = String(firstBad(bytes));
-    throw inputError(file, expected, `bytes that are no UTF-8 text (at byte ${at})`);
+    throw inputError(file, expected, `bytes that are not UTF-8 text (at byte ${at})`);
   }
 }

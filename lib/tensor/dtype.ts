@@ -198,7 +198,7 @@ export function parseDType(dtype: unknown, name = 'dtype'): number {
 
 /** As {@link parseDType}, with the types of GPUs alone. */
 export function parseDeviceDType(dtype: unknown, name = 'dtype'): number {
-  const wayOut = dtype === 'int16' ? '; int16 is for the host alone, take int32' : '';
+  const wayOut = dtype === 'int16' ? '; int16 is for the host only, use int32' : '';
   return numberIn(deviceDtypes, dtype, name, wayOut);
 }
 

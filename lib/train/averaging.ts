@@ -4,7 +4,7 @@ import { executorOf } from '../communicator/base.js';
 import type { Communicator } from '../communicator/communicator.js';
 import type { CallOptions } from '../communicator/types.js';
 import type { NeighborWindow } from '../communicator/window.js';
-import { GradlinkError, argumentError } from '../errors.js';
+import { GradlinkError, ruleError } from '../errors.js';
 import { aFunction } from '../checks.js';
 import type { FlatWeights } from './flat-weights.js';
 import type { DistributedOptimizerOptions, StepNeighbors, TrainingAlgorithm } from './types.js';
@@ -47,9 +47,9 @@ export function assertNeighbors(
     if (given === undefined) continue;
     aFunction(given, name);
     if ((uses[name] as readonly TrainingAlgorithm[]).includes(algorithm)) continue;
-    const text = `some with algorithm '${algorithm}'`;
-    const expected = `none but with ${uses[name].map((one) => `'${one}'`).join(' or ')}`;
-    throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, { text });
+    const fitting = uses[name].map((one) => `'${one}'`).join(' or ');
+    const rule = `${name} needs algorithm ${fitting}, not '${algorithm}'`;
+    throw ruleError('ERR_INVALID_ARG_VALUE', rule);
   }
 }
 

@@ -95,7 +95,7 @@ function assertComputes(name: string): void {
     const why =
       typeof isNullOrUndefined === 'function'
         ? `it does not compute: ${cause instanceof Error ? cause.message : String(cause)}`
-        : `its operations call util.isNullOrUndefined, which Node ${process.versions.node} has no more: use Node 20 or 22, ` +
+        : `its operations call util.isNullOrUndefined, which Node ${process.versions.node} no longer has: use Node 20 or 22, ` +
           'or another backend (wasm, cpu)';
     throw new GradlinkError('ERR_BACKEND_UNAVAILABLE', `gradlink/tfjs needs ${name}; ${why}`, {
       cause,

@@ -3,7 +3,7 @@ import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
-import { GradlinkError, argumentError } from '../errors.js';
+import { GradlinkError, argumentError, ruleError } from '../errors.js';
 import { aFunction, having, notConstructed, optionNames, optionsObject } from '../checks.js';
 import { syncLayersOf } from './batch-norm/models.js';
 import { broadcastVariables } from './broadcast.js';
@@ -121,12 +121,8 @@ export class DistributedDataParallel {
     const [sync] = given.uneven === true ? syncLayersOf(model) : [];
     if (sync !== undefined) {
       const why = `layer ${sync.name} needs a batch of every rank in every pass`;
-      throw argumentError(
-        'ERR_INVALID_ARG_VALUE',
-        'uneven',
-        `none with SyncBatchNormalization: ${why}`,
-        true,
-      );
+      const rule = `uneven cannot be combined with SyncBatchNormalization: ${why}`;
+      throw ruleError('ERR_INVALID_ARG_VALUE', rule);
     }
     assertRankOnHost(comm, 'comm');
     const ddp = new DistributedDataParallel(making, model, variables, comm, given);
@@ -280,7 +276,7 @@ export class DistributedDataParallel {
     }
     const { op = 'avg' } = this.#options;
     if (op !== 'avg') {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'samples', `none with op '${op}'`, samples);
+      throw ruleError('ERR_INVALID_ARG_VALUE', `samples cannot be combined with op '${op}'`);
     }
     const [total = 0] = await this.#comm.allReduce(Float64Array.of(samples), this.#calls());
     return total === 0 ? 0 : (samples * this.#comm.size) / total;

@@ -2,7 +2,7 @@ import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 import type { NamedTensor } from '@tensorflow/tfjs-core/dist/tensor_types.js';
 
 import type { Communicator } from '../communicator/communicator.js';
-import { GradlinkError, argumentError } from '../errors.js';
+import { GradlinkError, argumentError, ruleError } from '../errors.js';
 import {
   aFunction,
   anObject,
@@ -100,8 +100,8 @@ export class DistributedOptimizer extends tf.Optimizer {
     }
     for (const name of ['op', 'compression', 'groups', 'backwardPassesPerStep'] as const) {
       if (given[name] === undefined || algorithm === 'gradient-allreduce') continue;
-      const expected = `none with algorithm '${algorithm}', which sends no gradients`;
-      throw argumentError('ERR_INVALID_ARG_VALUE', name, expected, given[name]);
+      const rule = `${name} cannot be combined with algorithm '${algorithm}', which sends no gradients`;
+      throw ruleError('ERR_INVALID_ARG_VALUE', rule);
     }
     assertNeighbors(algorithm, given);
     const count = (name: 'backwardPassesPerStep' | 'stepsPerCommunication', fallback: number) =>

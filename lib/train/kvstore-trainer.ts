@@ -1,6 +1,6 @@
 import type { Scalar, Tensor, Variable } from '@tensorflow/tfjs-core';
 
-import { argumentError, GradlinkError } from '../errors.js';
+import { ruleError, GradlinkError } from '../errors.js';
 import {
   aBoolean,
   aFunction,
@@ -77,9 +77,7 @@ function scaleOf(
   workers: number,
 ): number {
   if (reduction !== undefined && scale !== undefined) {
-    throw argumentError('ERR_INVALID_ARG_VALUE', 'scale', 'either reduction or scale', {
-      text: 'both',
-    });
+    throw ruleError('ERR_INVALID_ARG_VALUE', 'reduction and scale cannot be combined');
   }
   const sums = reduction === 'sum' || (reduction === undefined && isAsync);
   return scale ?? (sums ? 1 : 1 / workers);

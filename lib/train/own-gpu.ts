@@ -34,8 +34,8 @@ export function takeOwnGpu(): GpuShare | undefined {
   if (share === undefined) return undefined;
   if (env[ownGpuVariable] === undefined && share.gpus > 1 && driverIsLoaded()) {
     warn(
-      'the CUDA driver was loaded before the backend of TensorFlow.js, so that this rank cannot be given a GPU of its ' +
-        'own any more: call useBackend() before anything of GPUs, that package included, or use gradlink launch --gpu-per-worker',
+      'the CUDA driver was loaded before the backend of TensorFlow.js, so that this rank can no longer have a GPU of its ' +
+        'own: call useBackend() before anything that uses GPUs, that package included, or use gradlink launch --gpu-per-worker',
       'GRADLINK_GPU_LATE',
     );
     return undefined;

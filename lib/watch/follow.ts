@@ -73,7 +73,11 @@ export async function followFile(file: string, onLine: OnLine, signal: AbortSign
       if (count === 0) return;
       const zero = buffer.subarray(0, count).indexOf(0);
       if (position === 0 && zero >= 0) {
-        throw inputError(file, expected, `bytes that are no text (a zero at byte ${String(zero)})`);
+        throw inputError(
+          file,
+          expected,
+          `bytes that are not text (a zero at byte ${String(zero)})`,
+        );
       }
       position += count;
       // The splitter keeps what it is given until the line has ended.

@@ -65,7 +65,7 @@ class Window {
   virtual std::vector<std::uint64_t> versions() = 0;
   virtual double p() = 0;
 
-  /// Locks for programs, one of each owner and each other rank. Throws peerLost where the rank that
+  /// One advisory lock per (owner, rank) pair. Throws peerLost where the rank that
   /// has it was lost.
   /// @returns kLocked, or the rank that has it
   virtual int tryLock(int owner, int other) = 0;

@@ -38,7 +38,7 @@ std::string startFailure(const Driver& driver, Status status) {
              ": take its folder out of LD_LIBRARY_PATH, or install the NVIDIA driver";
     case kSystemNotReady:
       return "the CUDA driver " + driver.file + " waits for the machine's NVSwitches: " + said +
-             ": start the service nvidia-fabricmanager, of the driver's very version (systemctl "
+             ": start the service nvidia-fabricmanager, of the driver's exact version (systemctl "
              "status nvidia-fabricmanager), on the host where this is a container";
     case kSystemDriverMismatch:
       return "the CUDA driver " + driver.file +
@@ -78,7 +78,7 @@ void load(Driver& driver) {
     }
     throw Error(ErrorCode::backendUnavailable,
                 "the CUDA driver " + driver.file + " has no " + listed(missing) +
-                    ": it is too old or no CUDA driver; gradlink needs one of CUDA 11.0 (release "
+                    ": it is too old or not a CUDA driver; gradlink needs one of CUDA 11.0 (release "
                     "450) or newer");
   }
   Status status = driver.init(0);

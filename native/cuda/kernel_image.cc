@@ -77,7 +77,7 @@ ModuleHandle compile(const Device& device, const PackedPtx& packed) {
       throw Error(ErrorCode::backendUnavailable,
                   driver +
                       " lacks its compiler for gradlink's kernels: install "
-                      "libnvidia-ptxjitcompiler.so.1, of the driver's very version");
+                      "libnvidia-ptxjitcompiler.so.1, of the driver's exact version");
     case kJitDisabled:
       throw Error(ErrorCode::backendUnavailable,
                   driver + " may not compile gradlink's kernels: unset CUDA_DISABLE_PTX_JIT");

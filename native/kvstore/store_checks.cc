@@ -105,7 +105,7 @@ void checkCompressible(bool onHost, bool isSet) {
         "a local store has no gradient compression: it merges on the host, so nothing leaves "
         "a device compressed; use the type 'device'");
   }
-  if (isSet) throw storeMisuse("gradient compression is set already, and for good");
+  if (isSet) throw storeMisuse("gradient compression is already set and cannot change");
 }
 
 void checkSaveable(const Optimizer* optimizer) {

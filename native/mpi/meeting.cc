@@ -241,7 +241,7 @@ class Meeting {
       if (deadline_.passed()) {
         throw failure(ErrorCode::timeout,
                       "rank " + std::to_string(leader) +
-                          " did not come within the deadline. timeoutMs sets the deadline",
+                          " did not join within the deadline. timeoutMs sets the deadline",
                       leader);
       }
     }

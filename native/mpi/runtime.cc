@@ -61,7 +61,7 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
     if (deadline.passed()) {
       throw Error(ErrorCode::timeout,
                   "not all processes of the job have initialised MPI within the deadline: does "
-                  "every rank come to its first communicator? timeoutMs sets the deadline")
+                  "every rank reach its first communicator? timeoutMs sets the deadline")
           .withOp("start");
     }
     changed_.wait_for(lock, kGlance);
@@ -73,7 +73,7 @@ const Place& Runtime::start(double timeoutMs, const std::atomic<bool>* cancelled
   if (!multiple_) {
     throw Error(ErrorCode::unsupported,
                 loaded().info.version + " (" + loaded().info.file +
-                    ") gives no MPI_THREAD_MULTIPLE, which communicators with threads of their "
+                    ") does not provide MPI_THREAD_MULTIPLE, which communicators with threads of their "
                     "own need: use an MPI that was built with it")
         .withOp("start");
   }

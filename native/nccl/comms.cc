@@ -178,7 +178,7 @@ void Comms::throwLate(const Watch& watch) const {
   std::string names;
   for (const Member* member : late) names += (names.empty() ? "" : ", ") + rankText(*member);
   Error error(ErrorCode::timeout,
-              std::string(watch.op) + ": the deadline has passed and not done: " + names +
+              std::string(watch.op) + ": the deadline has passed; not done: " + names +
                   (members_.size() < static_cast<std::size_t>(size_)
                        ? ". Did every rank make this call? timeoutMs sets the deadline"
                        : ". timeoutMs sets the deadline"));

@@ -125,7 +125,7 @@ Error Library::failure(abi::Result result, const std::string& doing) const {
             "--shm-size=1g or --ipc=host, in a pod with an emptyDir of medium Memory there";
   }
   if (std::strstr(text.c_str(), "NCCL_DEBUG") == nullptr) {
-    text += " (NCCL_DEBUG=WARN makes NCCL tell more)";
+    text += " (NCCL_DEBUG=WARN makes NCCL say more)";
   }
   return Error(codeOf(result), text);
 }

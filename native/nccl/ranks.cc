@@ -65,7 +65,7 @@ void Ranks::meet(const Watch& watch) {
 
 void Ranks::needMet(const char* op) const {
   if (met_) return;
-  throw unsupported(op, "the ranks of this part meet in their first collective: make one before");
+  throw unsupported(op, "the ranks of this part meet in their first collective: call one first");
 }
 
 // ---- how a call runs
@@ -124,7 +124,7 @@ void Ranks::checkType(const char* op, DType dtype, bool adds) const {
   if (takesType(dtype, adds)) return;
   if (!isOnGpus(dtype)) {
     throw unsupported(op, std::string("NCCL has no ") + nameOf(dtype) +
-                              ": take int32, or ranks in the memory of the host");
+                              ": use int32, or ranks in host memory");
   }
   if (!library_.info.float8) {
     throw unsupported(op, "NCCL " + versionText(library_.info.version) + " has no " +

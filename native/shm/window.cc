@@ -132,7 +132,7 @@ void ShmWindow::meet(const WindowSpec& spec, const CallOptions& options) {
 std::size_t ShmWindow::slotOf(int owner, int source) const {
   const std::int32_t slot = owner == source ? WindowTable::kNoSlot : table_->slot(owner, source);
   if (slot == WindowTable::kNoSlot) {
-    throw misuse("window", "rank " + std::to_string(source) + " is no source of rank " +
+    throw misuse("window", "rank " + std::to_string(source) + " is not a source of rank " +
                                std::to_string(owner));
   }
   return static_cast<std::size_t>(slot);

@@ -120,7 +120,7 @@ describe('gradlink predict', () => {
     [[], /--link, .*neither/],
     [['RUN'], /--compute, .*--backward, got none/],
     [['RUN', '--compute', '3', '--forward', '2'], /got --compute and --forward/],
-    [['RUN', '--link', '1,2', '--compute', '3'], /RUN .*--link, got both/],
+    [['RUN', '--link', '1,2', '--compute', '3'], /RUN .*--link, not both/],
     [['--link', '1', '--compute', '3'], /MICROSECONDS,GB_PER_SECOND/],
     [['--link', '1,2', '--between-link', '3,4', '--compute', '3'], /--per-host/],
     [['--link', '1,2', '--compute', '3', '--network', 'none'], /for --network/],

@@ -192,7 +192,7 @@ describe('subset', () => {
     await expect(ranks[0]!.subset([])).rejects.toThrow(
       errorWith('ERR_INVALID_ARG_VALUE', / ranks,.*none/),
     );
-    await expect(ranks[0]!.subset([1, 1])).rejects.toThrow(/one twice/);
+    await expect(ranks[0]!.subset([1, 1])).rejects.toThrow(/rank 1 twice/);
     await expect(ranks[0]!.subset([4])).rejects.toThrow(/ranks\[0\]/);
   });
 });

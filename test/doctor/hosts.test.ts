@@ -85,7 +85,7 @@ describe('hosts that are compared', () => {
       ...one,
       reached: one.reached.map((way) => (way.to === 'n3' ? { to: 'n3', error } : way)),
     }));
-    expect(named(lost).get('hosts:reach')?.text).toBe(`nobody reaches n3 (${error})`);
+    expect(named(lost).get('hosts:reach')?.text).toBe(`no host reaches n3 (${error})`);
   });
 
   it('have clocks that are off named, but not for what the round trip may hide', () => {

@@ -110,7 +110,7 @@ describe('refused', () => {
       'device',
       { devices: 2, shardOptimizer: true },
       'ERR_INVALID_ARG_VALUE',
-      "'device' and 'nccl' on GPUs",
+      "'device' or 'nccl' on GPUs",
     ],
     ['local', { devices, shardOptimizer: true }, 'ERR_INVALID_ARG_VALUE', "store type 'allreduce'"],
     ['device', { devices, shardOptimizer: 1 }, 'ERR_INVALID_ARG_TYPE', 'shardOptimizer'],

@@ -21,7 +21,7 @@ describe('LineSplitter', () => {
     expect(split()).toEqual([]);
   });
 
-  it('keeps bytes that are no text', () => {
+  it('keeps bytes that are not text', () => {
     const lines: Buffer[] = [];
     const splitter = new LineSplitter((line) => lines.push(line));
     splitter.write(Buffer.of(0xc3));

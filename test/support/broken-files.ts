@@ -63,7 +63,7 @@ const deep = 200_000;
 
 /** Texts that are no JSON, or JSON of another kind. */
 export const noReport: readonly Broken[] = [
-  ['torn', '{"schemaVersion": 1,\n "run": {"to', /no JSON .*line 2, column 10\)/],
+  ['torn', '{"schemaVersion": 1,\n "run": {"to', /invalid JSON .*line 2, column 10\)/],
   ['torn between tokens', '{"schemaVersion": 1,\n', /early, line 2, column 1\b/],
   ['an array', '[]', /JSON .*\barray, not\b/],
   ['null', 'null', /JSON .*\bnull\b/],

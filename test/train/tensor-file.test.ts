@@ -98,7 +98,7 @@ print(json.dumps([[name, t['dtype'], t['shape'], bytes(t['data']).hex()] for nam
     ['null', 'null', /JSON object/],
     ['an array', '[]', /JSON object/],
     ['white space before it', ` ${JSON.stringify({ x: good })}`, /JSON object/],
-    ['no JSON', '{"x":', /no JSON \(.*column 6/],
+    ['no JSON', '{"x":', /invalid JSON \(.*column 6/],
     ['no UTF-8', Buffer.from([0x7b, 0xff, 0x7d]), /UTF-8/],
     ['nothing', {}, /\b0 bytes, 8\b/],
     ['an array that is none', { x: null }, /\bx .*no dtype/],

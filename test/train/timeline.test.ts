@@ -168,7 +168,7 @@ describe('a timeline', () => {
       'ERR_SYSTEM',
       /\b268435456$/,
     ],
-    ['a torn one', (file) => writeFileSync(file, '{"\u001b'), 'ERR_UNSUPPORTED', /no JSON \(/],
+    ['a torn one', (file) => writeFileSync(file, '{"\u001b'), 'ERR_UNSUPPORTED', /invalid JSON \(/],
     ['a list', (file) => writeFileSync(file, '[]'), 'ERR_UNSUPPORTED', /other JSON/],
     [
       'one of other events',

@@ -202,10 +202,7 @@ export const registerLaunch: Register = (program, io, done) => {
       '--sync-dst-dir <dir>',
       'first copy the current folder there on every host of the hostfile, and run there (rsync)',
     )
-    .option(
-      '--remote-shell <command>',
-      'what starts commands on other hosts, such as "ssh -p 2222"',
-    )
+    .option('--remote-shell <command>', 'command that reaches other hosts, such as "ssh -p 2222"')
     .option('--mpirun <program>', 'the mpirun to use, of Open MPI or MPICH')
     .option(
       '--launcher-arg <argument>',
@@ -215,7 +212,7 @@ export const registerLaunch: Register = (program, io, done) => {
     )
     .option(
       '--bind-to <what>',
-      'core: each process runs on its share of the cores; none: wherever there is time',
+      'core: each process runs on its share of the cores; none: on any core',
       read(choice(bindings)),
       'core',
     )
@@ -227,7 +224,7 @@ export const registerLaunch: Register = (program, io, done) => {
     .option('--gpu-per-worker', 'as --gpus-per-worker 1')
     .option(
       '--timeout <seconds>',
-      'end the job after so long, with exit status 124',
+      'end the job after this long, with exit status 124',
       read(above(0)),
     )
     .option(
@@ -238,7 +235,7 @@ export const registerLaunch: Register = (program, io, done) => {
     )
     .option(
       '--host-timeout <seconds>',
-      'a host that nothing is heard from for so long is lost, and with it the job',
+      'a host that is silent for this long is lost, and with it the job',
       read(above(0)),
       15,
     )

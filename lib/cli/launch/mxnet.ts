@@ -53,7 +53,7 @@ const replacements: readonly (readonly [RegExp, string])[] = [
   [/^DMLC_NUM_SERVER$/, 'say -s COUNT'],
   [
     /^DMLC_(ROLE|PS_ROOT_URI|PS_ROOT_PORT|NODE_HOST|INTERFACE|WORKER_ID|SERVER_ID|LOCAL)$/,
-    'the launcher tells every process its place',
+    'the launcher gives every process its place',
   ],
   [/^DMLC_/, 'the options of gradlink launch say what a job is'],
   [/^MXNET_KVSTORE_USETREE$|TREE/, 'NCCL chooses its trees, and NCCL_ALGO=Tree asks for them'],
@@ -72,6 +72,6 @@ export function refuseVariables(env: Env): void {
     if (value === undefined || honoured.has(name)) continue;
     if (!/^(DMLC|MXNET_KVSTORE)_/.test(name)) continue;
     const instead = replacements.find(([pattern]) => pattern.test(name))?.[1] ?? '';
-    throw UsageError.of(name, `a variable that counts here (${instead}): unset it`, value);
+    throw UsageError.of(name, `a variable that gradlink reads (${instead}): unset it`, value);
   }
 }

@@ -66,7 +66,7 @@ export function environment(
   }
   if (launcherVariables.includes(name)) {
     throw new InvalidArgumentError(
-      `Expected a variable that the launcher does not set itself, and it sets ${name}.`,
+      `Expected a variable that the launcher does not set itself, such as ${name}.`,
     );
   }
   return { ...previous, [name]: value };
@@ -115,8 +115,6 @@ function readHosts({ hostfile, numWorkers }: LaunchOptions, numServers: number):
 
 /** Options that would be passed over in silence otherwise. */
 function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
-  const reaches = (names: readonly string[]): string =>
-    `an option of --launcher ${names.join(', ')}`;
   const given: readonly (readonly [string, boolean, readonly string[]])[] = [
     ['--hostfile', options.hostfile !== undefined, ['mpi', 'ssh', 'slurm']],
     ['--sync-dst-dir', options.syncDstDir !== undefined, ['mpi', 'ssh']],
@@ -127,21 +125,20 @@ function refuseMeaningless(launcher: Launcher, options: LaunchOptions): void {
   ];
   for (const [name, there, names] of given) {
     if (there && !names.includes(launcher.name)) {
-      throw UsageError.of(name, reaches(names), `it with --launcher ${launcher.name}`);
+      throw new UsageError(`${name} applies to --launcher ${names.join(', ')} only.`);
     }
   }
   if (options.elastic === true && options.tolerateWorkerLoss === true) {
-    const expected = 'either --elastic or --tolerate-worker-loss';
-    throw UsageError.of('--elastic', expected, 'both');
+    throw new UsageError('--elastic and --tolerate-worker-loss cannot be combined.');
   }
   if (options.maxRestarts !== undefined && options.elastic !== true) {
-    throw UsageError.of('--max-restarts', 'an option of --elastic', 'it without');
+    throw new UsageError('--max-restarts needs --elastic.');
   }
   if (launcher.needsHosts === true && options.hostfile === undefined) {
-    throw UsageError.of(`--launcher ${launcher.name}`, 'a file of hosts with -H', 'none');
+    throw new UsageError(`--launcher ${launcher.name} needs a hostfile (-H).`);
   }
   if (options.syncDstDir !== undefined && options.hostfile === undefined) {
-    throw UsageError.of('--sync-dst-dir', 'a file of hosts with -H', 'none');
+    throw new UsageError('--sync-dst-dir needs a hostfile (-H).');
   }
   if (options.syncDstDir !== undefined && !options.syncDstDir.startsWith('/')) {
     throw UsageError.of('--sync-dst-dir', 'an absolute path', options.syncDstDir);

@@ -79,7 +79,7 @@ export function explain({ interruption, tolerated, survivors, crowd }: JobResult
   }
   if (interruption !== undefined && crowd > 0) {
     lines.push(
-      `gradlink launch: not all of the job's processes came, but ${String(crowd)} connections without the job's secret. They may have kept processes away: see who else reaches this host.`,
+      `gradlink launch: not all of the job's processes connected, but ${String(crowd)} connections came without the job's secret. They may have kept processes away: see who else can reach this host.`,
     );
   }
   if (survivors.length > 0) {

@@ -145,7 +145,7 @@ export function together({ heldRanks }: Group, calls: readonly NeighborCall[]): 
   );
   if (other >= 0) {
     const expected = 'arrays of one type and length for all ranks';
-    const text = `others for rank ${heldRanks[other]} than for rank ${heldRanks[0]}`;
+    const text = `different ones for ranks ${heldRanks[0]} and ${heldRanks[other]}`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'data', expected, { text });
   }
   const data = calls.map((one) => one.data as NativeBuffer);

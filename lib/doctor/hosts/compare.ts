@@ -29,9 +29,9 @@ const titles: Readonly<Record<keyof HostFacts, string>> = {
 };
 
 const advices: Readonly<Record<keyof HostFacts, string>> = {
-  gradlink: 'ranks of two versions need not understand each other: install one',
+  gradlink: 'ranks of different versions may not work together: install one version',
   node: 'install one version of Node everywhere',
-  driver: 'install one driver everywhere: NCCL and kernels are built for what the oldest can do',
+  driver: 'install one driver everywhere: NCCL and kernels must suit the oldest',
   nccl: 'ranks of one communicator need the same NCCL: install one everywhere',
   openmpi:
     'ranks of one job need the same Open MPI: install one everywhere, or choose MPICH with GRADLINK_MPI',
@@ -96,7 +96,7 @@ function reachFinding(seen: readonly HostSeen[]): Finding {
     return {
       name,
       status: 'ok',
-      text: `each reaches each by TCP; slowest ${slowest.way}, ${slowest.roundTripMs.toFixed(2)} ms there and back`,
+      text: `all reach each other by TCP; slowest ${slowest.way}, ${slowest.roundTripMs.toFixed(2)} ms there and back`,
       advice: null,
     };
   }
@@ -110,7 +110,7 @@ function reachFinding(seen: readonly HostSeen[]): Finding {
   const texts = [
     ...lost.map((host) => {
       const { error } = broken.find(({ to }) => to === host)!;
-      return `nobody reaches ${host} (${error})`;
+      return `no host reaches ${host} (${error})`;
     }),
     ...broken
       .filter(({ to }) => !lost.includes(to))
@@ -148,8 +148,7 @@ function clockFinding(seen: readonly HostSeen[]): Finding | undefined {
     name,
     status: 'degraded',
     text: `compared with ${first.host}: ${names(texts)}`,
-    advice:
-      'logs and time lines of the hosts do not fit together: let NTP set the clocks (timedatectl)',
+    advice: 'logs and timelines of the hosts do not line up: let NTP set the clocks (timedatectl)',
   };
 }
 

@@ -47,7 +47,7 @@ export async function hostsAround({ env, hostfile, remoteShell }: Around): Promi
       const { seen } = await lookOverJob(env);
       return hostFindings(seen, []);
     } catch (error) {
-      const text = `the ranks could not tell each other: ${(error as Error).message}`;
+      const text = `the ranks could not exchange it: ${(error as Error).message}`;
       const advice =
         'the lines above say what each rank has; gradlink doctor --hostfile needs no world';
       return [{ name: 'hosts', status: 'degraded', text, advice }];

@@ -76,7 +76,7 @@ export const callRows = optionTable({
   /** Calls that one sample times together; absent: by size, so that reading the clock does not count. */
   batch: {
     flag: '-m, --agg_iters <count>',
-    help: 'calls that a sample times together, on GPUs in one NCCL group (default: 100, 10 or 1 by size, each for itself)',
+    help: 'calls that a sample times together, on GPUs in one NCCL group (default: 100, 10 or 1 by size, each by itself)',
     kind: count,
   },
 });
@@ -96,7 +96,7 @@ export const rankRows = optionTable({
   /** Until all ranks have met, and of each call; default 30,000. */
   timeoutMs: {
     flag: '-T, --timeout <seconds>',
-    help: 'a call, or the meeting of the ranks, that takes longer fails',
+    help: 'a call, or joining the ranks, fails after this long',
     kind: inUnits(milliseconds, 1000, above(0)),
     default: defaultTimeoutMs,
   },
@@ -145,7 +145,7 @@ export const collectivesTable = optionTable({
   /** Default float32. */
   dtypes: {
     flag: '-d, --datatype <type>',
-    help: "element type, nccl-tests' names too (float8 on GPUs alone), or all that there are",
+    help: "element type, or all; nccl-tests' names too (float8 on GPUs only)",
     kind: oneOrAll(dtypeNames, typeAliases),
     default: ['float32'],
   },
@@ -158,7 +158,7 @@ export const collectivesTable = optionTable({
    */
   threads: {
     flag: '--threads',
-    help: 'each rank has a communicator and thread of its own, as worker threads have',
+    help: 'each rank has its own communicator and thread, as worker threads do',
     kind: flag,
     default: false,
   },

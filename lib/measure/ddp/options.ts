@@ -37,10 +37,10 @@ const syntheticCompute: Kind<SyntheticCompute> = {
 const count = whole({ min: 1, max: 1e6 });
 
 export const ddpTable = optionTable({
-  /** MiB; a bucket is closed by the gradient that brings it there. Default 3, 5, 10, 15, 20, 25 and 27. */
+  /** MiB; the gradient that reaches it closes a bucket. Default 3, 5, 10, 15, 20, 25 and 27. */
   bucketSizes: {
     flag: '--bucket-sizes <list>',
-    help: 'MiB; a bucket is closed by the gradient that brings it there',
+    help: 'MiB; the gradient that reaches it closes a bucket',
     kind: list(above(0)),
     default: [3, 5, 10, 15, 20, 25, 27],
   },
@@ -54,7 +54,7 @@ export const ddpTable = optionTable({
   /** Default all three. */
   modes: {
     flag: '--modes <list>',
-    help: `of ${reduceModes.join(', ')}`,
+    help: `some of ${reduceModes.join(', ')}`,
     kind: list(choice(reduceModes)),
     default: reduceModes,
   },
@@ -63,14 +63,14 @@ export const ddpTable = optionTable({
   /** Steps before that are dropped; default 20. */
   warmup: {
     flag: '--warmup <count>',
-    help: 'steps before that are dropped',
+    help: 'steps before those, which are dropped',
     kind: count,
     default: 20,
   },
   /** `async` and `sync` with buckets of Mi elements, as PyTorch's compare_ddp has them. */
   originalUnits: {
     flag: '--original-units',
-    help: 'async and sync with Mi elements, as compare_ddp has it',
+    help: 'async and sync buckets in Mi elements, as in compare_ddp',
     kind: flag,
     default: false,
   },
@@ -83,7 +83,7 @@ export const ddpTable = optionTable({
   /** Synthetic gradients are copied into their buckets, as those of TensorFlow.js. */
   copyGradients: {
     flag: '--copy-gradients',
-    help: 'synthetic gradients are copied into their buckets, as those of tfjs',
+    help: 'copy synthetic gradients into their buckets, as tfjs does',
     kind: flag,
     default: false,
   },
@@ -97,7 +97,7 @@ export const ddpTable = optionTable({
   /** Of made-up samples; default cifar10. */
   dataset: {
     flag: '--dataset <name>',
-    help: `${datasetNames.join(', ')}, made up`,
+    help: `${datasetNames.join(', ')}, synthetic`,
     kind: choice(datasetNames),
     default: 'cifar10',
   },
@@ -123,7 +123,7 @@ export const ddpTable = optionTable({
   /** A Chrome trace of the steps of `overlap`: a file for each rank, with its number in the name. */
   timeline: {
     flag: '--timeline <file>',
-    help: "Chrome trace of overlap's steps; a file for each rank",
+    help: "Chrome trace of overlap's steps; one file a rank",
     kind: text(),
   },
 });

@@ -13,7 +13,7 @@ export const graphRows = optionTable({
   /** Who is a neighbour of whom; default `exp2`. */
   topology: {
     flag: '--topology <graph>',
-    help: `of neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
+    help: `with neighbor_all_reduce: ${graphNames.join(', ')} (default: exp2)`,
     kind: choice(graphNames),
     default: 'exp2',
     ownDefault: true,
@@ -21,14 +21,14 @@ export const graphRows = optionTable({
   /** One neighbour a step, each step another. Default: all of the graph in every step. */
   dynamic: {
     flag: '--dynamic',
-    help: 'of neighbor_all_reduce: one neighbour a step, each step another',
+    help: 'with neighbor_all_reduce: one neighbour a step, a different one each step',
     kind: flag,
     default: false,
   },
   /** Ranks that count as one host: a divisor of the ranks; default all. */
   ranksPerNode: {
     flag: '--ranks-per-node <count>',
-    help: 'of neighbor_all_reduce: ranks that count as one host (default: GRADLINK_RANKS_PER_NODE, or all)',
+    help: 'with neighbor_all_reduce: ranks that count as one host (default: GRADLINK_RANKS_PER_NODE, or all)',
     kind: count,
   },
 });

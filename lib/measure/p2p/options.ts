@@ -37,7 +37,7 @@ export const p2pTable = optionTable({
   /** Figures at the mean of the samples instead of the median. */
   mean: {
     flag: '-m, --mean',
-    help: 'figures at the mean of the samples instead of the median',
+    help: 'report the mean of the samples instead of the median',
     kind: flag,
     default: false,
   },

@@ -126,7 +126,7 @@ export function judgeP2p(
   if (ratio === undefined && peerLevel === undefined) {
     return {
       level: 'none',
-      text: 'nothing to judge this against: no limit is known, and there are no like figures',
+      text: 'nothing to judge this against: no limit is known, and there are no similar figures',
       likelyCause: evidence.errors.length > 0 ? evidence.errors.join('; ') : null,
     };
   }
@@ -176,7 +176,7 @@ function comparisonText(
       ? `${(median * 1e9).toFixed(0)} ns`
       : `${(median / 1e9).toFixed(2)} GB/s`;
   const times = quantity === 'latency' ? 1 / share : share;
-  return `; ${times.toFixed(2)} times the median of ${count} like figures (${shown})`;
+  return `; ${times.toFixed(2)} times the median of ${count} similar figures (${shown})`;
 }
 
 /** Most specific first: what was counted or read comes before what has to be guessed. */
@@ -200,7 +200,7 @@ function cause(machine: Machine, evidence: P2pEvidence, slowerThanPeers: boolean
   }
   if (slowerThanPeers) {
     const way = `${placeName(evidence.from)} to ${placeName(evidence.to)}`;
-    return `only ${way} is slow: look at what is between these two (a link that was trained down, a bridge, a PCIe switch or slot)${unsteadiness === null ? '' : `; ${unsteadiness}`}`;
+    return `only ${way} is slow: check what is between these two (a link that was trained down, a bridge, a PCIe switch or slot)${unsteadiness === null ? '' : `; ${unsteadiness}`}`;
   }
   if (unsteadiness !== null) return unsteadiness;
   if (evidence.quantity === 'bandwidth' && evidence.bytes < smallBuffer) {

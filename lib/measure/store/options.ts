@@ -85,25 +85,25 @@ export const storeTable = optionTable({
   /** Of types that merge on GPUs, as for `KVStore.create`; undefined elsewhere. */
   merge: {
     flag: '--merge <how>',
-    help: 'what merges on GPUs: nccl, peers (copies between GPUs), or, of the store device, auto, NCCL where it can start',
+    help: 'what merges on GPUs: nccl, peers (copies between GPUs), or, with the store device, auto: NCCL where it can start',
     kind: choice(mergeNames),
   },
   /** Of the type `device`: false keeps the GPUs from reaching one another. */
   peer: {
     flag: '--no-peer',
-    help: 'of the store device: GPUs exchange through the memory of the host, not directly',
+    help: 'with the store device: GPUs exchange through the memory of the host, not directly',
     kind: flag,
   },
   /** The same: true launches batches as CUDA graphs. */
   graph: {
     flag: '--graph',
-    help: 'of the store device: a batch is launched as one CUDA graph on each GPU',
+    help: 'with the store device: a batch is launched as one CUDA graph on each GPU',
     kind: flag,
   },
   /** Of stores with servers, as for `KVStore.create`. */
   bigArrayBound: {
     flag: '--big-array-bound <count>',
-    help: "of stores with servers: arrays of at least this many elements are cut over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
+    help: "with servers: arrays of at least this many elements are split over all servers (default: 1000000, or MXNet's MXNET_KVSTORE_BIGARRAY_BOUND)",
     kind: whole({ min: 1 }),
   },
   /** Timed batches; default 5. */
@@ -111,14 +111,14 @@ export const storeTable = optionTable({
   /** Batches a line is the mean of; default 1. */
   display: {
     flag: '--disp-batches <count>',
-    help: 'batches a line is the mean of',
+    help: 'batches that a line averages',
     kind: count,
     default: 1,
   },
   /** Every batch is compared with what is expected; default true. */
   check: {
     flag: '--test-results <0|1>',
-    help: 'compare every batch with what is expected; 0: do not',
+    help: 'compare every batch with the expected result; 0: do not',
     kind: { ...numbered([false, true]), check: aBoolean },
     default: true,
   },
@@ -153,7 +153,7 @@ export const storeTable = optionTable({
   /** Of the gradients; default 0. */
   seed: {
     flag: '--seed <number>',
-    help: 'of the gradients',
+    help: 'for the gradients',
     kind: whole({ min: 0, max: 2 ** 32 - 1 }),
     default: 0,
   },

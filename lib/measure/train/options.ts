@@ -64,7 +64,7 @@ export const trainTable = optionTable({
   /** Default tokens for bert-tiny, else cifar10. */
   dataset: {
     flag: '--dataset <name>',
-    help: `${datasetNames.join(', ')}, made up with --seed (default: tokens for bert-tiny, else cifar10)`,
+    help: `${datasetNames.join(', ')}, synthetic, from --seed (default: tokens for bert-tiny, else cifar10)`,
     kind: choice(datasetNames),
   },
   /** CIFAR-10's binary files are read from there. */
@@ -73,22 +73,22 @@ export const trainTable = optionTable({
     help: "read CIFAR-10's binary files from there",
     kind: text(),
   },
-  /** Pixels of a side of images that are made up. */
+  /** Pixels of a side of synthetic images. */
   imageSize: {
     flag: '--image-size <pixels>',
-    help: 'height and width of images that are made up',
+    help: 'height and width of synthetic images',
     kind: positive,
   },
   /** Tokens of a sequence; default 128. */
   sequenceLength: {
     flag: '--sequence-length <tokens>',
-    help: 'of a sequence of tokens (default: 128)',
+    help: 'tokens of a sequence (default: 128)',
     kind: positive,
   },
   /** Tokens that there are; default 30,522. */
   vocabulary: {
     flag: '--vocabulary <tokens>',
-    help: 'tokens that there are (default: 30522)',
+    help: 'size of the vocabulary (default: 30522)',
     kind: positive,
   },
   /** Default the data set's. */
@@ -140,27 +140,27 @@ export const trainTable = optionTable({
   /** What keeps the ranks together; default gradient_allreduce. */
   distOptimizer: {
     flag: '--dist-optimizer <name>',
-    help: `what keeps workers together: ${distOptimizers.join(', ')}, or a key-value store: kv:TYPE`,
+    help: `what keeps workers in step: ${distOptimizers.join(', ')}, or a key-value store: kv:TYPE`,
     kind: distOptimizer,
     default: 'gradient_allreduce',
   },
   /** With gradient_allreduce; default overlap. */
   mode: {
     flag: '--mode <name>',
-    help: `of gradient_allreduce: ${reduceModes.join(', ')}`,
+    help: `with gradient_allreduce: ${reduceModes.join(', ')}`,
     kind: choice(reduceModes),
     default: 'overlap',
   },
   /** How gradients travel in gradient_allreduce; default as they are. */
   hook: {
     flag: '--compression <name>',
-    help: `how gradients travel in gradient_allreduce: ${compressions.join(', ')} (default: as they are)`,
+    help: `compression of gradients with gradient_allreduce: ${compressions.join(', ')} (default: none)`,
     kind: choice<BucketHookName>(compressions),
   },
   /** Of gradient_allreduce; default 25 MiB, the first 1. */
   bucketCapBytes: {
     flag: '--bucket-cap-mb <MiB>',
-    help: 'of gradient_allreduce (default: 25, the first 1)',
+    help: 'bucket size with gradient_allreduce (default: 25, the first 1)',
     kind: inUnits(above(0), mebibyte, above(0)),
   },
   /** Of neighbor_allreduce: a neighbour a step, instead of the graph's all. Default true. */
@@ -180,7 +180,7 @@ export const trainTable = optionTable({
   /** Of weights, samples and their order; default 0. */
   seed: {
     flag: '--seed <number>',
-    help: 'of weights, samples and their order',
+    help: 'for weights, samples and their order',
     kind: whole({ min: 0, max: 100_000 }),
     default: 0,
   },
@@ -205,7 +205,7 @@ export const trainTable = optionTable({
   /** Checkpoints are written there, and the last one is gone on from. */
   checkpointFolder: {
     flag: '--checkpoint-dir <folder>',
-    help: 'write checkpoints there, and go on from the last one',
+    help: 'write checkpoints there, and resume from the last one',
     kind: text(),
   },
   /** Steps from one checkpoint to the next; default 100. */

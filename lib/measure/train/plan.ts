@@ -65,7 +65,7 @@ export function parsePlan(
   known: readonly string[],
   style: GridStyle = 'tianshu',
 ): GridPlan {
-  const tooDeep = 'expected entries of at most 64 levels, got more, or one that holds itself';
+  const tooDeep = 'expected entries of at most 64 levels, got more, or one that contains itself';
   const root = printableTree(parse(text), () => new Error(tooDeep));
   if (typeof root !== 'object' || root === null || Array.isArray(root)) {
     throw new Error('expected entries such as "model: resnet50" and "grid: [[1, 1], [1, 2]]"');
@@ -158,7 +158,7 @@ function wholeNumber(value: unknown, name: string, least: number): number {
 
 function cellsOf(grid: unknown, workers: unknown): GridCell[] {
   if (workers !== undefined) {
-    if (grid !== undefined) throw new Error('expected grid or workers, got both');
+    if (grid !== undefined) throw new Error('grid and workers cannot be combined');
     const counts = Array.isArray(workers) ? workers : [workers];
     return counts.map((count) => ({ machines: 1, devices: wholeNumber(count, 'workers', 1) }));
   }

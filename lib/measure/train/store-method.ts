@@ -47,7 +47,7 @@ export async function storeMethod(
   const { kind } = parseStoreType(type);
   const { size } = communicator;
   if (size > 1 && !isDistributed(kind)) {
-    const message = `a store of type ${kind} is one of a single worker, and there are ${size}; take dist_sync or allreduce`;
+    const message = `a store of type ${kind} serves a single worker, and there are ${size}; use dist_sync or allreduce`;
     throw new GradlinkError('ERR_UNSUPPORTED', message);
   }
   const inStore = kind.startsWith('dist_async');

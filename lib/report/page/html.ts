@@ -55,7 +55,7 @@ function wordsSection({ label, report }: LabelledRun, several: boolean): string 
     (wants ? wanting : others).push(item);
   }
   const lines = (items: readonly string[]): string => `<ul>\n${items.join('\n')}\n</ul>`;
-  const title = wanting.length === 0 ? 'Nothing wants attention' : 'The others';
+  const title = wanting.length === 0 ? 'Nothing needs attention' : 'The others';
   return [
     ...(several ? [`<h3>${escaped(label)}</h3>`] : []),
     ...(wanting.length === 0 ? [] : [lines(wanting)]),

@@ -1,6 +1,6 @@
 // Who makes a pass and who has no data left: one small all-gather before each pass.
 import type { Communicator } from '../../communicator/communicator.js';
-import { argumentError } from '../../errors.js';
+import { argumentError, ruleError } from '../../errors.js';
 import { aFunction, optionNames, optionsObject } from '../../checks.js';
 import type { AttendOptions, JoinedPasses } from './types.js';
 
@@ -42,7 +42,7 @@ export class Attendance {
       throw argumentError('ERR_OUT_OF_RANGE', 'samples', 'a number of at least 0', samples);
     }
     if (samples !== undefined && !this.#averages) {
-      throw argumentError('ERR_INVALID_ARG_VALUE', 'samples', "none with op 'sum'", samples);
+      throw ruleError('ERR_INVALID_ARG_VALUE', "samples cannot be combined with op 'sum'");
     }
     const own = samples ?? 1;
     const { samples: total } = await this.#meet(reduce ? 'pass' : 'kept', own);

@@ -160,7 +160,7 @@ export class GradientReducer {
    * @throws GradlinkError ERR_UNSUPPORTED while a pass is open.
    */
   begin(options?: PassOptions): void {
-    if (this.#joined) throw misused('begin() after join(), which is not over; await it first');
+    if (this.#joined) throw misused('begin() after join(), which has not finished; await it first');
     this.#begin(options);
   }
 
@@ -215,7 +215,7 @@ export class GradientReducer {
     }
     const left = pass.uses[index]!;
     if (left === 0) {
-      throw misused(`add() of ${this.gradients[index]!.name} more often than begin() was told`);
+      throw misused(`add() of ${this.gradients[index]!.name} more often than begin() announced`);
     }
     pass.uses[index] = left - 1;
     if (left === 1) this.#order?.push(index);
@@ -308,7 +308,7 @@ export class GradientReducer {
   }
 
   #assertIdle(what: string): void {
-    if (this.#joined) throw misused(`${what} after join(), which is not over; await it first`);
+    if (this.#joined) throw misused(`${what} after join(), which has not finished; await it first`);
     if (this.#pass !== undefined || this.#finishing) {
       throw misused(`${what} while a pass is open; finish() it, and wait for it, first`);
     }

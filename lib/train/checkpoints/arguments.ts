@@ -31,7 +31,7 @@ export function checkPlace(place: TrainingPlace): void {
 export function checkLabels(labels: unknown, name: string): void {
   const texts = isObject(labels) && !Array.isArray(labels) ? Object.values(labels) : undefined;
   if (texts?.every((value) => typeof value === 'string') !== true) {
-    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an object of texts', labels);
+    throw argumentError('ERR_INVALID_ARG_TYPE', name, 'an object of strings', labels);
   }
 }
 

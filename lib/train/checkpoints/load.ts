@@ -48,7 +48,7 @@ export async function loadCheckpoint(
   if (skipped.length === 0) return undefined;
   throw new GradlinkError(
     'ERR_SYSTEM',
-    `no checkpoint in ${folder} is whole: ${skipped.join('; ')}; give the run another folder, or remove them to begin ` +
+    `no checkpoint in ${folder} is complete: ${skipped.join('; ')}; give the run another folder, or remove them to begin ` +
       'anew',
     { usable: true },
   );

@@ -72,14 +72,14 @@ function decode(bytes: Uint8Array, own: string): Marked {
   const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   const [, head, checksum] = sealed.exec(text) ?? [];
   if (head !== undefined && sha256(head) !== checksum) {
-    throw new DamagedFile('its checksum does not fit, so it was altered');
+    throw new DamagedFile('its checksum does not match, so it was altered');
   }
   const content = parseJson(text, (why) => new DamagedFile(`it is ${why}`));
-  if (typeof content !== 'object' || content === null) throw new DamagedFile('it is no object');
+  if (typeof content !== 'object' || content === null) throw new DamagedFile('it is not an object');
   const marked = head === undefined ? decodeOld(content, own) : decodeSealed(content, own);
   const { step } = marked.checkpoint;
   if (step !== stepOf(basename(own))) {
-    throw new DamagedFile(`it is of step ${step}, in a folder of ${basename(own)}`);
+    throw new DamagedFile(`it is for step ${step}, in a folder for ${basename(own)}`);
   }
   return marked;
 }

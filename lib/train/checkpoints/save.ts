@@ -105,7 +105,7 @@ function attempt<T>(path: string, work: () => T): T | GradlinkError {
 }
 
 function lostPart(own: string, rank: number, what: string): GradlinkError {
-  const message = `rank ${rank} could not write ${what} ${own}; its own error says why. Nothing of it stays`;
+  const message = `rank ${rank} could not write ${what} ${own}; its own error says why. Nothing of it is kept`;
   return new GradlinkError('ERR_SYSTEM', message, { rank, usable: true });
 }
 

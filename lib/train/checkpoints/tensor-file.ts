@@ -110,7 +110,7 @@ function read<T>(path: string, expected: Digest | undefined, take: (file: Readin
       const file = new Reading(descriptor, bytes, expected !== undefined);
       const taken = take(file);
       if (expected !== undefined && file.hash?.digest('hex') !== expected.sha256) {
-        throw new DamagedFile('its checksum does not fit, so it was altered');
+        throw new DamagedFile('its checksum does not match, so it was altered');
       }
       return taken;
     } finally {

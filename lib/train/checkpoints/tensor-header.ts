@@ -101,7 +101,8 @@ function parse(text: Uint8Array): Readonly<Record<string, unknown>> {
     throw wrong('no UTF-8 text');
   }
   const header = parseJson(read, wrong);
-  if (text[0] !== 0x7b || !isRecord(header)) throw new DamagedFile('its header is no JSON object');
+  if (text[0] !== 0x7b || !isRecord(header))
+    throw new DamagedFile('its header is not a JSON object');
   return header;
 }
 
@@ -114,7 +115,7 @@ function checkMetadata(metadata: unknown): void {
   if (isRecord(metadata) && Object.values(metadata).every((value) => typeof value === 'string')) {
     return;
   }
-  throw new DamagedFile(`its ${metadataName} is no record of texts`);
+  throw new DamagedFile(`its ${metadataName} is not a record of strings`);
 }
 
 const isCount = (value: unknown): value is number =>

@@ -98,7 +98,7 @@ void ServerHandle::update(const ShardUpdate& wanted) {
                  {Napi::Number::New(env, static_cast<double>(wanted.first))});
     } catch (const Napi::Error& error) {
       failure = error.Message();
-      if (failure.empty()) failure = "it threw no error";
+      if (failure.empty()) failure = "it threw something that is not an error";
     } catch (const std::exception& error) {
       failure = error.what();
     }

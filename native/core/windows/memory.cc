@@ -36,7 +36,7 @@ WindowMemory::WindowMemory(const WindowSpec& spec, int size)
 std::size_t WindowMemory::slotOf(int source) const {
   const auto at = std::find(sources_.begin(), sources_.end(), source);
   if (at == sources_.end()) {
-    throw misuse("window", "rank " + std::to_string(source) + " is no source of this rank");
+    throw misuse("window", "rank " + std::to_string(source) + " is not a source of this rank");
   }
   return static_cast<std::size_t>(at - sources_.begin()) + 1;
 }

@@ -147,7 +147,7 @@ class WireWindow final : public Window {
       if (destination == rank) return;
     }
     throw misuse("window",
-                 "rank " + std::to_string(rank_) + " is no source of rank " + std::to_string(rank));
+                 "rank " + std::to_string(rank_) + " is not a source of rank " + std::to_string(rank));
   }
   /// A rank asks for a lock of its own memory, or for its own lock of another's.
   int checkLock(int owner, int other) const {

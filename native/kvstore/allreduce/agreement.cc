@@ -172,7 +172,7 @@ void Agreement::checkPatience(double timeoutMs, const std::vector<std::string>& 
     }
     std::string what = nameOf(line.slots.front().announced.kind);
     if (key != kBarrierKey) what.append(" of key ").append(key < names.size() ? names[key] : "?");
-    what.append(": the deadline has passed and these workers have not come: ").append(missing);
+    what.append(": the deadline has passed and these workers have not arrived: ").append(missing);
     what.append(". Does every worker do the same operations? timeoutMs sets the deadline");
     throw Error(ErrorCode::timeout, what).withRank(first);
   }

@@ -124,8 +124,8 @@ void AllreduceEngine::enqueue(Operation operation, bool here) {
     return finish(operation.ticket,
                   std::make_exception_ptr(storeUnsupported(
                       "key " + key.name +
-                      ": a push of rows does not go with shardOptimizer, where "
-                      "each worker steps a part of every key; leave one of them out")));
+                      ": a push of rows cannot be combined with shardOptimizer, where "
+                      "each worker steps a part of every key; omit one of them")));
   }
   News news{{.key = operation.key,
              .priority = operation.priority,

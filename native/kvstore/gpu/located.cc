@@ -22,7 +22,7 @@ std::vector<GpuArray> placed(const std::string& name, std::span<const int> gpus,
     const std::size_t place = placeOf(gpus[i]);
     if (place == kHostPlace && gpus[i] >= 0) {
       throw storeMisuse("key " + name + ": an array is on gpu:" + std::to_string(gpus[i]) +
-                        ", which is no device of this store");
+                        ", which is not a device of this store");
     }
     all.push_back({arrays[i], place});
   }

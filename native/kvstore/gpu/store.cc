@@ -52,8 +52,8 @@ class GpuStore final : public Store {
                   std::move(ticket));
   }
   void setUpdater(std::shared_ptr<ExternalUpdater> updater) override {
-    if (sharded_ && updater) refuseInShards("a function outside, which gets whole arrays");
-    if (graph_ && updater) refuseInGraph("updates of a function outside, which sees every push");
+    if (sharded_ && updater) refuseInShards("an outside function, which gets whole arrays");
+    if (graph_ && updater) refuseInGraph("updates by an outside function, which sees every push");
     engine_.apply([this, updater = std::move(updater)] { rule_ = {nullptr, updater}; });
   }
   void setCompression(const GradientCompression&) override;

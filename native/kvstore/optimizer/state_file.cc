@@ -268,7 +268,7 @@ std::vector<std::uint8_t> saveStates(const Optimizer& optimizer,
 LoadedStates loadStates(std::span<const std::uint8_t> bytes) {
   if (bytes.size() < kMagic.size() ||
       std::memcmp(bytes.data(), kMagic.data(), kMagic.size()) != 0) {
-    rejectFile("it does not start as such a file does");
+    rejectFile("it does not start like such a file");
   }
   if (bytes.size() < kMagic.size() + kHashBytes) {
     rejectFile("the file is cut short");
@@ -277,7 +277,7 @@ LoadedStates loadStates(std::span<const std::uint8_t> bytes) {
   std::uint64_t hash;
   std::memcpy(&hash, bytes.data() + bytes.size() - kHashBytes, kHashBytes);
   if (hash != hashOf(payload)) {
-    rejectFile("its checksum does not fit, so it was cut short or altered");
+    rejectFile("its checksum does not match, so it was cut short or altered");
   }
   Reader in(payload);
   LoadedStates loaded;

@@ -119,7 +119,7 @@ void ServerLoop::checkDeadlines(Deadline::Clock::time_point now) {
     if (forRule) tooLate(0, "worker 0 did not set the optimizer or states that others have set");
     for (int other = 0; other < options_.workers; ++other) {
       if (stream(other).barrier || standing(other) != Standing::active) continue;
-      tooLate(other, "barrier: worker " + std::to_string(other) + " did not come");
+      tooLate(other, "barrier: worker " + std::to_string(other) + " did not arrive");
     }
   }
 }
@@ -222,7 +222,7 @@ void ServerLoop::saveStates(int worker, const Header& header) {
 void ServerLoop::setCompression(const WireMessage& message) {
   CompressionTerms terms{};
   if (message.bytes != sizeof(terms)) {
-    throw Error(ErrorCode::mismatch, "setCompression: not its terms").withRank(message.source);
+    throw Error(ErrorCode::mismatch, "setCompression: invalid terms").withRank(message.source);
   }
   std::memcpy(&terms, message.payload, sizeof(terms));
   if (terms.encoding < 1 || terms.encoding > 4) {

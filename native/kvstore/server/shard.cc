@@ -419,7 +419,7 @@ void ServerShard::pullRows(const Header& header, const WireMessage& message) {
         run.count > countOf(piece) - first) {
       throw Error(ErrorCode::mismatch, "key " + name_ + ": worker " +
                                            std::to_string(message.source) +
-                                           " asked for rows that it has not");
+                                           " asked for rows that it does not have");
     }
     end = run.first + run.count;
     wanted[piece].push_back(

@@ -79,7 +79,7 @@ std::vector<StatesPart> readManifest(const std::string& file, std::span<const st
   const std::size_t end = text.rfind(kEnd);
   if (end == std::string_view::npos ||
       text.substr(end) != std::string(kEnd) + hashOf(text.substr(0, end)) + "\n") {
-    rejectParts(file, "its checksum does not fit, so it was cut short or altered");
+    rejectParts(file, "its checksum does not match, so it was cut short or altered");
   }
   std::istringstream lines(std::string(text.substr(kMagic.size(), end - kMagic.size())));
   std::vector<StatesPart> parts;

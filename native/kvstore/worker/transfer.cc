@@ -146,7 +146,7 @@ Piece Transfer::pieceOf(const Header& header) const {
   throw Error(ErrorCode::mismatch,
               "key " + key_.name + ": a server answered with shard " +
                   std::to_string(header.shard) + ", piece " + std::to_string(header.piece) +
-                  " of " + std::to_string(header.count) + " elements, which it has not");
+                  " of " + std::to_string(header.count) + " elements, which it does not have");
 }
 
 std::size_t Transfer::wireBytes(const Piece& piece) const {

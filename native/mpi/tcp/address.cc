@@ -31,7 +31,7 @@ std::vector<Address> allOf(const std::string& host, int port) {
   const int failed = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
   if (failed != 0) {
     throw Error(ErrorCode::system,
-                "join: '" + host + "' of MASTER_ADDR is no address and no name that is known here" +
+                "join: '" + host + "' of MASTER_ADDR is neither an address nor a name known here" +
                     " (" + gai_strerror(failed) + ")");
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, freeaddrinfo);
@@ -43,7 +43,7 @@ std::vector<Address> allOf(const std::string& host, int port) {
     all.push_back(address);
   }
   if (all.empty()) {
-    throw Error(ErrorCode::system, "join: '" + host + "' of MASTER_ADDR has no address of TCP");
+    throw Error(ErrorCode::system, "join: '" + host + "' of MASTER_ADDR has no TCP address");
   }
   return all;
 }

@@ -40,15 +40,15 @@ void Engine::introduce(const Hello& hello, const Address& from) {
   if (hello.size != settings_.size) {
     refusedCode_ = ErrorCode::mismatch;
     refusedRank_ = hello.rank;
-    refusal_ = "join: " + who + " was told that the job has " + std::to_string(hello.size) +
-               " ranks (WORLD_SIZE), rank 0 that it has " + std::to_string(settings_.size);
+    refusal_ = "join: " + who + " was given a job of " + std::to_string(hello.size) +
+               " ranks (WORLD_SIZE), rank 0 one of " + std::to_string(settings_.size);
     return;
   }
   Peer& peer = peerOf(hello.rank);
   if (peer.connections > 0) {
     refusedCode_ = ErrorCode::mismatch;
     refusedRank_ = hello.rank;
-    refusal_ = "join: two processes were told that they are " + who + " (RANK)";
+    refusal_ = "join: two processes were started as " + who + " (RANK)";
     return;
   }
   peer.entry.address = from;
@@ -115,10 +115,10 @@ void Engine::lead(Deadline deadline) {
   }
   const std::string crowd =
       unproven_ == 0 ? ""
-                     : "; connections that came and did not show that they are of this job: " +
+                     : "; connections that did not prove that they belong to this job: " +
                            std::to_string(unproven_);
   refuseAll(Error(ErrorCode::timeout, "join: " + listOfRanks(late) + " of " +
-                                          std::to_string(settings_.size) + " did not come to " +
+                                          std::to_string(settings_.size) + " did not join at " +
                                           settings_.address + ":" + std::to_string(settings_.port) +
                                           " within the deadline" + crowd +
                                           ". timeoutMs sets the deadline")
@@ -152,9 +152,9 @@ Engine::Call Engine::callMaster(Deadline deadline) {
   while (peer.connecting && !deadline.passed()) progress(kLookMs);
   if (peer.connections > 0) return {};
   return {
-      "who listens at " + master_.text() +
-          " does not answer as rank 0 of this job does: is it of another job, were the ranks told "
-          "of different sizes, or is it crowded with connections?",
+      "the process at " + master_.text() +
+          " does not answer as rank 0 of this job: does it belong to another job, were the ranks "
+          "given different sizes, or is it crowded with connections?",
       true};
 }
 
@@ -168,7 +168,7 @@ void Engine::follow(Deadline deadline) {
   }
   if (!call.reason.empty()) {
     throw Error(ErrorCode::timeout,
-                "join: rank 0 did not come to " + settings_.address + ":" +
+                "join: rank 0 cannot be found at " + settings_.address + ":" +
                     std::to_string(settings_.port) +
                     " (MASTER_ADDR, MASTER_PORT) within the deadline: " + call.reason)
         .withRank(0)
@@ -184,7 +184,7 @@ void Engine::follow(Deadline deadline) {
   throw Error(peerOf(0).gone ? ErrorCode::peerLost : ErrorCode::timeout,
               peerOf(0).gone
                   ? std::string("join: rank 0 was lost before all ranks had met: ") + whyGone(0)
-                  : "join: rank 0 does not say who has come within the deadline")
+                  : "join: rank 0 did not say who has joined within the deadline")
       .withRank(0)
       .withOp("join");
 }

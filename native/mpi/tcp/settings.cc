@@ -20,8 +20,8 @@ std::optional<Settings> given;
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr || value[0] == '\0') {
-    throw misuse("join", std::string("ranks without MPI meet at MASTER_ADDR:MASTER_PORT and are ") +
-                             "told RANK and WORLD_SIZE; " + name + " is not set");
+    throw misuse("join", std::string("ranks without MPI need MASTER_ADDR, MASTER_PORT, ") +
+                             "RANK and WORLD_SIZE; " + name + " is not set");
   }
   return value;
 }

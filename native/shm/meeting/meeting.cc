@@ -53,7 +53,7 @@ Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, 
     list += (i == 0 ? "" : ", ") + std::to_string(missing[i]);
   return Error(ErrorCode::timeout,
                quoted(options) + "the deadline has passed and of " + std::to_string(options.size) +
-                   " ranks these have not come: " + (list.empty() ? "(unknown)" : list) +
+                   " ranks these have not joined: " + (list.empty() ? "(unknown)" : list) +
                    ". Were all started, with the same job, name and size? timeoutMs sets the "
                    "deadline" +
                    crowdText(crowd))
@@ -63,8 +63,8 @@ Error missingRanks(const JoinOptions& options, const std::vector<int>& missing, 
 
 Error rankTakenTwice(const JoinOptions& options, int rank) {
   return Error(ErrorCode::mismatch, quoted(options) + "rank " + std::to_string(rank) +
-                                        " came twice; every rank of 0.." +
-                                        std::to_string(options.size - 1) + " must come once")
+                                        " joined twice; every rank of 0.." +
+                                        std::to_string(options.size - 1) + " must join once")
       .withRank(rank)
       .withOp("join");
 }
@@ -80,7 +80,7 @@ Error sizesDiffer(const JoinOptions& options, int rankA, int sizeA, int rankB, i
 
 Error nameIsTaken(const JoinOptions& options, const std::string& holder) {
   return Error(ErrorCode::mismatch, quoted(options) + holder +
-                                        ". Meet under a name that is new, or start the job again, "
+                                        ". Use a new name, or start the job again, "
                                         "with a secret of its own; see who else runs on this host")
       .withOp("join");
 }

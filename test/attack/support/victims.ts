@@ -75,7 +75,7 @@ export function expectNamed(
   for (const one of said) {
     const code = how === 'kill' ? 'ERR_PEER_LOST' : 'ERR_TIMEOUT';
     expect(one, JSON.stringify(said)).toMatchObject({ code, rank });
-    // Of a meeting: `of 3 ranks these have not come: 1`.
+    // Of a meeting: `of 3 ranks these have not joined: 1`.
     const met = one.message.includes(`come: ${String(rank)}.`);
     if (!met) expect(one.message).toContain(name);
   }

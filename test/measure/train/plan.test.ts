@@ -108,7 +108,7 @@ describe('parsePlan', () => {
     ['{grid: [[1, 1]], modle: mlp}', /\bmodel, .*\bentry modle\b.*\bcommand line\b/],
     ['{grid: [[1, 1]], model: 1}', 'model, got 1'],
     ['{grid: [[1, 1]], lr: [1]}', 'lr, got [1]'],
-    ['{grid: [[1, 1]], workers: [1]}', /\bgrid or workers, .*both/],
+    ['{grid: [[1, 1]], workers: [1]}', /\bgrid and workers cannot be combined/],
     ['{workers: [0]}', 'workers, got 0'],
     ['&a {workers: *a}', /\b64 levels\b/],
     [bomb, /\balias\b.*\bexhaustion\b/],
