@@ -6,7 +6,8 @@ import ts from 'typescript';
 
 import { checks } from './prose-rules.mjs';
 
-const kinds = [checks.turns, checks['clause-subject']];
+const forEver = (sentence) => (/\bfor ever\b/i.test(sentence) ? 'say "forever"' : undefined);
+const kinds = [checks.turns, checks['clause-subject'], forEver];
 
 /** A text's words; what is put in when it is said stands as a name. */
 function textOf(node) {

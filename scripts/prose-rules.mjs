@@ -17,6 +17,10 @@ const turns = [
   [/\bof which nobody\b/i, 'make two sentences'],
   [/\bso (many|much) (?!as\b|that\b)/i, 'name the number, or say "this many"'],
   [/\bthat is none\b|\bis none of\b/i, 'say "is not a …"'],
+  [
+    /\bleave (?:\S+ )?away\b|\bgot (some|both)\b|\bis none,/i,
+    'say the rule: "give only one of them"',
+  ],
   [/\bno other than\b|\bwhich is to say\b|\bas it were\b/i, 'leave it out'],
   [/\bnotwithstanding\b|\bthereof\b|\bwherein\b|\bwhereof\b|\bheretofore\b/i, 'use a plain word'],
 ];

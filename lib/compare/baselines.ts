@@ -161,7 +161,7 @@ export class Baselines {
     const names = this.names();
     const known =
       names.length === 0
-        ? 'a saved one, and none is saved yet (gradlink baseline save NAME RUN),'
+        ? 'a saved one, and there is none yet (gradlink baseline save NAME RUN),'
         : `one of ${names.join(', ')}`;
     throw argumentError('ERR_INVALID_ARG_VALUE', 'the name of a baseline', known, name);
   }

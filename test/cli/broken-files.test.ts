@@ -117,7 +117,7 @@ describe('a baseline', () => {
       ['compare', 'v1', good],
       ['baseline', 'list'],
     ]) {
-      expectRefused(await gradlink(argv), /no JSON \(.*early/, place('v1'));
+      expectRefused(await gradlink(argv), /invalid JSON \(.*early/, place('v1'));
     }
   });
 
@@ -142,6 +142,6 @@ describe('gradlink watch', () => {
   it('refuses a file that is binary', async () => {
     const file = join(own, 'run.log');
     writeFileSync(file, Buffer.from('loss 1\nab\0c'));
-    expectRefused(await gradlink(['watch', file]), /no text .*byte 9\)/, file);
+    expectRefused(await gradlink(['watch', file]), /not text .*byte 9\)/, file);
   });
 });

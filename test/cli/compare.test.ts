@@ -72,7 +72,7 @@ describe('gradlink compare', () => {
 
   it.each([
     ['nothing.json', /RUN: .*nothing\.json/],
-    ['broken.json', /--format json .*no JSON/],
+    ['broken.json', /--format json .*invalid JSON/],
     ['other.json', /schema version 7/],
     ['shape.json', /\/cases .*array/],
   ])('says what is wrong with %s', async (name, message) => {
