@@ -10,7 +10,7 @@ function jobFinding(env: Env): Finding {
   try {
     const job = readJob(env);
     if (job === undefined) {
-      return { name, status: 'ok', text: 'this process is not part of a job', advice: null };
+      return { name, status: 'ok', text: 'none: this process is not part of a job', advice: null };
     }
     const over = { mpi: 'over MPI', tcp: 'over TCP', shm: 'in shared memory' }[job.backend];
     const text = `rank ${String(job.rank)} of ${String(job.size)}, started by ${job.launcher}, ${over}`;

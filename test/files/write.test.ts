@@ -167,7 +167,7 @@ describe('what is no file', () => {
     expect(failure(absent).message).toMatch(new RegExp(`^${absent} .*: ENOENT: .*folder first`));
     symlinkSync('two', join(folder, 'one'));
     symlinkSync('one', join(folder, 'two'));
-    expect(failure(join(folder, 'one')).message).toMatch(/\blinks .*circle/);
+    expect(failure(join(folder, 'one')).message).toMatch(/\blinks .*loop/);
     expect(failure(join(folder, 'x'.repeat(300))).message).toMatch(/: ENAMETOOLONG: .*shorter/);
     expect(readdirSync(folder).sort()).toEqual(['one', 'two']);
   });

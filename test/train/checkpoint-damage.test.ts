@@ -290,7 +290,7 @@ describe('a checkpoint of gradlink 0.2', () => {
     [{ ...place(2), size: 1, samplesSeen: -1 }, /samplesSeen is -1/],
     [{ ...place(2), size: 1, labels: null }, /labels .*null/],
     [{ ...place(2), size: 1, more: 1 }, /altered/],
-    [null, /no object/],
+    [null, /not an object/],
     [[], /altered/],
   ])('whose mark is %j is skipped', async (mark, message) => {
     for (const step of [1, 2]) writeOld(step);
