@@ -190,7 +190,7 @@ describe('subset', () => {
     );
     expect(ended.map(codeOf)).toEqual(['ERR_MISMATCH', 'ERR_MISMATCH', 'fulfilled']);
     await expect(ranks[0]!.subset([])).rejects.toThrow(
-      errorWith('ERR_INVALID_ARG_VALUE', / ranks,.*none/),
+      errorWith('ERR_INVALID_ARG_VALUE', / ranks,.*empty/),
     );
     await expect(ranks[0]!.subset([1, 1])).rejects.toThrow(/rank 1 twice/);
     await expect(ranks[0]!.subset([4])).rejects.toThrow(/ranks\[0\]/);
